@@ -1,0 +1,174 @@
+#include "berth/base/document.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth {
+namespace {
+
+constexpr int kDeepest = 64;
+constexpr std::int64_t kMostValues = 1'000'000;
+
+/// Copies yaml-cpp's graph into our tree, with bounds: an alias bomb ends at kMostValues.
+class Converter {
+ public:
+  explicit Converter(const std::string& file) : file_(file) {}
+
+  Status convert(const YAML::Node& from, DocumentNode& to, int depth) {
+    to.line = from.Mark().is_null() ? 0 : from.Mark().line + 1;
+    if (depth > kDeepest) return refuse(to.line, "nested too deep");
+    if (++values_ > kMostValues) return refuse(to.line, "too many values");
+    if (from.IsScalar()) {
+      to.text = from.Scalar();
+      to.quoted = from.Tag() == "!";
+      const bool null = !to.quoted && (to.text.empty() || to.text == "~" || to.text == "null");
+      to.kind = null ? DocumentNode::Kind::null : DocumentNode::Kind::scalar;
+    } else if (from.IsSequence()) {
+      to.kind = DocumentNode::Kind::list;
+      for (const auto& item : from) BERTH_TRY(convert(item, to.list.emplace_back(), depth + 1));
+    } else if (from.IsMap()) {
+      to.kind = DocumentNode::Kind::map;
+      for (const auto& entry : from) BERTH_TRY(convert_entry(entry.first, entry.second, to, depth));
+    }
+    return {};
+  }
+
+ private:
+  Status convert_entry(const YAML::Node& key, const YAML::Node& value, DocumentNode& to,
+                       int depth) {
+    if (!key.IsScalar()) return refuse(to.line, "a key must be a plain word");
+    const int line = key.Mark().line + 1;
+    for (const auto& [present, _] : to.map)
+      if (present == key.Scalar())
+        return refuse(line, fmt::format("'{}' is given twice", clip(present)));
+    auto& added = to.map.emplace_back(key.Scalar(), DocumentNode{}).second;
+    BERTH_TRY(convert(value, added, depth + 1));
+    if (added.line == 0 || added.kind == DocumentNode::Kind::null) added.line = line;
+    return {};
+  }
+
+  Status refuse(int line, std::string_view what) const {
+    return fail(ErrorKind::invalid, "{}:{}: {}", file_, line, what);
+  }
+
+  const std::string& file_;
+  std::int64_t values_ = 0;
+};
+
+std::string describe(const DocumentNode& node) {
+  switch (node.kind) {
+    case DocumentNode::Kind::null: return "nothing";
+    case DocumentNode::Kind::scalar: return fmt::format("'{}'", clip(node.text));
+    case DocumentNode::Kind::list: return "a list";
+    case DocumentNode::Kind::map: return "a map";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Field> Field::parse(std::string_view text, std::string file) {
+  auto root = std::make_shared<DocumentNode>();
+  auto name = std::make_shared<const std::string>(std::move(file));
+  try {
+    const YAML::Node node = YAML::Load(std::string(text));
+    BERTH_TRY(Converter(*name).convert(node, *root, 0));
+  } catch (const YAML::Exception& error) {
+    return fail(ErrorKind::invalid, "{}:{}: not YAML: {}", *name, error.mark.line + 1, error.msg);
+  }
+  return Field(std::move(root), std::move(name), "");
+}
+
+Field Field::child(const DocumentNode& node, std::string path) const {
+  return Field({node_, &node}, file_, std::move(path));
+}
+
+std::unexpected<Error> Field::error(std::string_view message) const {
+  return fail(ErrorKind::invalid, "{}:{}: {}{}{}", *file_, std::max(node_->line, 1), path_,
+              path_.empty() ? "" : ": ", message);
+}
+
+Status Field::expect_keys(std::initializer_list<std::string_view> keys) const {
+  if (!is_map()) return error(fmt::format("wanted a map, found {}", describe(*node_)));
+  const std::span<const std::string_view> known(keys.begin(), keys.size());
+  for (const auto& [key, value] : node_->map) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const auto meant = nearest(key, known);
+    const std::string advice =
+        meant.empty() ? fmt::format("known are: {}",
+                                    join(std::vector<std::string>(keys.begin(), keys.end()), ", "))
+                      : fmt::format("did you mean '{}'?", meant);
+    const Field at = child(value, path_);
+    return at.error(fmt::format("unknown key '{}'; {}", clip(key), advice));
+  }
+  return {};
+}
+
+std::optional<Field> Field::find(std::string_view key) const {
+  for (const auto& [present, value] : node_->map)
+    if (present == key && value.kind != DocumentNode::Kind::null)
+      return child(value, path_.empty() ? present : path_ + "." + present);
+  return std::nullopt;
+}
+
+Result<Field> Field::get(std::string_view key) const {
+  if (!is_map()) return error(fmt::format("wanted a map, found {}", describe(*node_)));
+  if (auto field = find(key)) return *std::move(field);
+  return error(fmt::format("'{}' is missing", key));
+}
+
+Result<std::vector<std::pair<std::string, Field>>> Field::entries() const {
+  if (!is_map()) return error(fmt::format("wanted a map, found {}", describe(*node_)));
+  std::vector<std::pair<std::string, Field>> result;
+  for (const auto& [key, value] : node_->map)
+    result.emplace_back(key, child(value, path_.empty() ? key : path_ + "." + key));
+  return result;
+}
+
+Result<std::vector<Field>> Field::items() const {
+  if (!is_list()) return error(fmt::format("wanted a list, found {}", describe(*node_)));
+  std::vector<Field> result;
+  for (const auto& item : node_->list)
+    result.push_back(child(item, fmt::format("{}[{}]", path_, result.size())));
+  return result;
+}
+
+Result<std::string> Field::text() const {
+  if (!is_scalar()) return error(fmt::format("wanted text, found {}", describe(*node_)));
+  return node_->text;
+}
+
+Result<std::int64_t> Field::integer() const {
+  if (!is_scalar()) return error(fmt::format("wanted a whole number, found {}", describe(*node_)));
+  const auto value = parse_integer(node_->text);
+  if (!value) return error(value.error());
+  return *value;
+}
+
+Result<double> Field::number() const {
+  if (!is_scalar()) return error(fmt::format("wanted a number, found {}", describe(*node_)));
+  const auto value = parse_number(node_->text);
+  if (!value) return error(value.error());
+  return *value;
+}
+
+Result<Duration> Field::duration() const {
+  if (!is_scalar()) return error(fmt::format("wanted a duration, found {}", describe(*node_)));
+  const auto value = parse_duration(node_->text);
+  if (!value) return error(value.error());
+  return *value;
+}
+
+Result<std::size_t> Field::choice(std::span<const std::string_view> choices) const {
+  if (is_scalar())
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      if (choices[i] == node_->text) return i;
+  const std::vector<std::string> names(choices.begin(), choices.end());
+  return error(fmt::format("wanted one of {}; found {}", join(names, ", "), describe(*node_)));
+}
+
+}  // namespace berth

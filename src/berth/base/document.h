@@ -1,0 +1,77 @@
+// One mapping for YAML and JSON: a document is a tree that remembers the line of every value, and a
+// Field is a place in it. Everything asked of a Field that does not hold is an Error that names
+// file, line and key: "sweep.yaml:7: params.lr.max: wanted a number, found 'lots'".
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "berth/base/result.h"
+#include "berth/base/time.h"
+
+namespace berth {
+
+struct DocumentNode {
+  enum class Kind : std::uint8_t { null, scalar, list, map };
+  Kind kind = Kind::null;
+  int line = 0;         // counted from 1; 0 where unknown
+  bool quoted = false;  // a scalar that is text even if it looks like a number
+  std::string text;
+  std::vector<DocumentNode> list;
+  std::vector<std::pair<std::string, DocumentNode>> map;  // in the order of the file
+};
+
+/// A place in a document. Cheap to copy; keeps the document alive. Immutable, so any thread.
+class Field {
+ public:
+  /// Reads YAML, of which JSON is a part. `file` names it in errors. invalid: broken syntax, a key
+  /// given twice, nested more than 64 deep, or more than 1,000,000 values (aliases expanded).
+  static Result<Field> parse(std::string_view text, std::string file);
+
+  DocumentNode::Kind kind() const { return node_->kind; }
+  const DocumentNode& node() const { return *node_; }
+  bool is_null() const { return kind() == DocumentNode::Kind::null; }
+  bool is_scalar() const { return kind() == DocumentNode::Kind::scalar; }
+  bool is_list() const { return kind() == DocumentNode::Kind::list; }
+  bool is_map() const { return kind() == DocumentNode::Kind::map; }
+
+  /// A map whose keys are all among `keys`; an unknown one is an error that suggests the nearest.
+  Status expect_keys(std::initializer_list<std::string_view> keys) const;
+  /// The value under `key`; nullopt where it is absent, null, or this is no map.
+  std::optional<Field> find(std::string_view key) const;
+  /// The value under `key`; invalid where absent.
+  Result<Field> get(std::string_view key) const;
+  Result<std::vector<std::pair<std::string, Field>>> entries() const;  // of a map
+  Result<std::vector<Field>> items() const;                            // of a list
+
+  Result<std::string> text() const;  // any scalar, as written
+  Result<std::int64_t> integer() const;
+  Result<double> number() const;
+  Result<Duration> duration() const;
+  /// One of `choices`, as its index.
+  Result<std::size_t> choice(std::span<const std::string_view> choices) const;
+
+  /// "file:line: path: message", of kind invalid.
+  std::unexpected<Error> error(std::string_view message) const;
+  /// The same for an error that came from a parser of the scalar.
+  std::unexpected<Error> error(const Error& cause) const { return error(cause.message); }
+
+ private:
+  Field(std::shared_ptr<const DocumentNode> node, std::shared_ptr<const std::string> file,
+        std::string path)
+      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
+  Field child(const DocumentNode& node, std::string path) const;
+
+  std::shared_ptr<const DocumentNode> node_;
+  std::shared_ptr<const std::string> file_;
+  std::string path_;
+};
+
+}  // namespace berth

@@ -1,0 +1,31 @@
+#include "berth/base/json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace berth {
+namespace {
+
+constexpr int kDeepest = 64;
+
+}  // namespace
+
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Json> parse_json(std::string_view text) {
+  bool too_deep = false;
+  const auto bounded = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) too_deep = true;
+    return !too_deep;
+  };
+  try {
+    Json value = Json::parse(text, bounded);
+    if (too_deep) return fail(ErrorKind::invalid, "JSON nested more than {} deep", kDeepest);
+    return value;
+  } catch (const Json::exception& error) {
+    return fail(ErrorKind::invalid, "not JSON: {}", error.what());
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,21 @@
+// JSON values by nlohmann, keys in the order in which they were added. This header only declares:
+// the full library costs seconds a file to compile, so only files that build or take apart JSON
+// include <nlohmann/json.hpp>.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "berth/base/result.h"
+
+namespace berth {
+
+using Json = nlohmann::ordered_json;
+
+/// One line; bytes that are not UTF-8 are replaced, never thrown about.
+std::string dump(const Json& value);
+/// invalid: names the offset. At most 64 deep.
+Result<Json> parse_json(std::string_view text);
+
+}  // namespace berth

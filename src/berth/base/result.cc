@@ -1,0 +1,51 @@
+#include "berth/base/result.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace berth {
+
+std::string_view name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage: return "usage";
+    case ErrorKind::invalid: return "invalid";
+    case ErrorKind::not_found: return "not_found";
+    case ErrorKind::exists: return "exists";
+    case ErrorKind::impossible: return "impossible";
+    case ErrorKind::busy: return "busy";
+    case ErrorKind::denied: return "denied";
+    case ErrorKind::full: return "full";
+    case ErrorKind::io: return "io";
+    case ErrorKind::corrupt: return "corrupt";
+    case ErrorKind::stale: return "stale";
+    case ErrorKind::interrupted: return "interrupted";
+  }
+  return "unknown";
+}
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+    case ErrorKind::invalid:
+    case ErrorKind::not_found:
+    case ErrorKind::exists: return 2;
+    case ErrorKind::interrupted: return 130;
+    default: return 3;
+  }
+}
+
+bool retryable(ErrorKind kind) {
+  return kind == ErrorKind::busy || kind == ErrorKind::full || kind == ErrorKind::io;
+}
+
+Error within(std::string_view where, Error error) {
+  error.message = fmt::format("{}: {}", where, error.message);
+  return error;
+}
+
+void assert_failed(const char* what, const char* file, int line) {
+  std::fprintf(stderr, "berth: broken invariant: %s (%s:%d)\n", what, file, line);
+  std::abort();
+}
+
+}  // namespace berth

@@ -1,0 +1,26 @@
+// Small pure functions on text.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth {
+
+std::string_view trim(std::string_view text);
+std::string lower(std::string_view text);
+std::vector<std::string_view> split(std::string_view text, char separator);
+/// Words between runs of blanks and tabs.
+std::vector<std::string_view> words(std::string_view text);
+std::string join(std::span<const std::string> parts, std::string_view separator);
+/// At most `most` bytes, control characters made visible, for use within a message.
+std::string clip(std::string_view text, std::size_t most = 80);
+/// The candidate with the least edit distance to `text`, where that is near enough to be meant.
+std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
+/// Escaped for /bin/sh: bare where it is made only of [A-Za-z0-9_@%+=:,./-], else in quotes.
+std::string shell_quote(std::string_view text);
+/// Bytes of `text` that are UTF-8 kept, others replaced by '?', so that JSON takes it.
+std::string valid_utf8(std::string_view text);
+
+}  // namespace berth

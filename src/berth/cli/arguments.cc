@@ -1,0 +1,144 @@
+#include "berth/cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "berth/base/text.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr const char* kVersion = "berth 0.1.0";
+
+struct ResourceOption {
+  const char* flag;
+  const char* resource;
+  const char* help;
+};
+constexpr std::array<ResourceOption, 6> kResourceOptions{{
+    {"--cpu", "cpu", "cores, fractions allowed (default 1)"},
+    {"--mem", "mem", "memory, such as 4G or 512MiB"},
+    {"--disk", "disk", "space on the state directory's volume"},
+    {"--gpu", "gpu", "whole GPUs"},
+    {"--gpu-mem", "gpu_mem", "GPU memory"},
+    {"--gpu-slots", "gpu_slots", "GPU throughput slots"},
+}};
+
+void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& custom) {
+  auto* run = app.add_subcommand("run", "start a run and follow it: of a file, or of one command");
+  run->add_option("FILE", arguments.target, "an experiment (YAML)");
+  run->add_option("--name", arguments.name, "the run's name; its number is added");
+  for (const auto& option : kResourceOptions)
+    run->add_option_function<std::string>(
+           option.flag,
+           [&arguments, resource = option.resource](const std::string& value) {
+             arguments.resources.emplace_back(resource, value);
+           },
+           option.help)
+        ->type_name("AMOUNT");
+  run->add_option("--resource", custom, "an amount of a name of your own, such as licence=1")
+      ->type_name("NAME=AMOUNT");
+  run->add_option("--timeout", arguments.timeout, "time limit of each task, such as 10m");
+  run->add_option("--retries", arguments.retries, "further attempts of a task that fails")
+      ->check(CLI::Range(0, 1000));
+  run->add_option("--priority", arguments.priority, "greater goes first")
+      ->check(CLI::Range(-1000, 1000));
+  run->add_option("--parallel", arguments.parallel, "tasks side by side at most")
+      ->check(CLI::Range(1, 1'000'000));
+  run->footer(
+      "Examples:\n"
+      "  berth run sweep.yaml\n"
+      "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
+      "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.");
+}
+
+void add_others(CLI::App& app, Arguments& arguments) {
+  const auto add = [&](const char* name, const char* help, const char* target,
+                       const char* example) {
+    auto* command = app.add_subcommand(name, help);
+    if (target != nullptr)
+      command->add_option(target, arguments.target, "such as digits-3 or digits-3/17")->required();
+    command->footer(std::string("Example:\n  ") + example);
+    return command;
+  };
+  add("runs", "list the runs, oldest first", nullptr, "berth runs --json");
+  add("show", "one run and its tasks", "RUN", "berth show digits-3");
+  auto* logs = add("logs", "what the tasks printed", "RUN[/TASK]", "berth logs -f digits-3/17");
+  logs->add_flag("-f,--follow", arguments.follow, "go on until the run, or the task, ends");
+  add("best", "the best trial", "RUN", "berth best digits-3 --json");
+  add("why", "why a task waits, ran again, failed or was stopped", "RUN/TASK",
+      "berth why digits-3/17");
+  add("stop", "stop a run, so that it can be resumed", "RUN", "berth stop digits-3");
+  add("resume", "go on with a run that was stopped, or whose runner died", "RUN",
+      "berth resume digits-3");
+  auto* machine = add("machine", "what this machine has, what is free, and who holds the rest",
+                      nullptr, "berth machine --json");
+  machine->add_option("--disk-dir", arguments.disk_directory,
+                      "the directory whose volume counts (default: the state directory)");
+}
+
+/// CLI11 says "The following argument was not expected: runns"; a person is better helped by a name.
+std::string advise(const CLI::App& app, const std::string& message, int count,
+                   const char* const* values) {
+  std::vector<std::string_view> names;
+  const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
+  std::vector<std::string> owned;
+  for (const auto* command : subcommands) owned.push_back(command->get_name());
+  names.assign(owned.begin(), owned.end());
+  if (count > 1 && values[1][0] != '-' && std::ranges::find(owned, values[1]) == owned.end()) {
+    const auto meant = nearest(values[1], names);
+    return fmt::format("unknown command '{}'{}; see berth --help", clip(values[1]),
+                       meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+  }
+  return fmt::format("{}; see berth {}--help", message,
+                     count > 1 && values[1][0] != '-' ? std::string(values[1]) + " " : "");
+}
+
+Status split_custom(const std::vector<std::string>& custom, Arguments& arguments) {
+  for (const auto& text : custom) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos)
+      return fail(ErrorKind::usage, "--resource: wanted NAME=AMOUNT, found '{}'", clip(text));
+    arguments.resources.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char* const* values) {
+  Arguments arguments;
+  std::vector<std::string> custom;
+  // What stands behind "--" is a command of the person's own, not ours to read.
+  int ours = count;
+  for (int i = 1; i < count && ours == count; ++i)
+    if (std::string_view(values[i]) == "--") ours = i;
+  for (int i = ours + 1; i < count; ++i) arguments.words.emplace_back(values[i]);
+
+  CLI::App app("Berth finds every job its place on your accelerators.", "berth");
+  app.set_version_flag("--version", kVersion);
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.add_flag("--json", arguments.json, "machine-readable, in a stable shape");
+  app.footer("Start with:  berth run examples/digits/sweep.yaml\nAlone, berth shows what runs.");
+  add_run(app, arguments, custom);
+  add_others(app, arguments);
+  try {
+    app.parse(ours, values);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    return Printout{chosen.empty() ? app.help() : chosen.front()->help()};
+  } catch (const CLI::CallForVersion&) {
+    return Printout{std::string(kVersion) + "\n"};
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorKind::usage, "{}", advise(app, error.what(), ours, values));
+  }
+  const auto chosen = app.get_subcommands();
+  if (!chosen.empty()) arguments.command = chosen.front()->get_name();
+  if (!arguments.words.empty() && arguments.command != "run")
+    return fail(ErrorKind::usage, "'--' and a command belong to berth run");
+  BERTH_TRY(split_custom(custom, arguments));
+  return arguments;
+}
+
+}  // namespace berth::cli

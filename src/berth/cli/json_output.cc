@@ -1,0 +1,153 @@
+#include "berth/cli/json_output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "berth/base/json.h"
+#include "berth/base/units.h"
+
+namespace berth::cli {
+namespace {
+
+Json time_json(const std::optional<Wall>& time) {
+  return time ? Json(format_utc(*time)) : Json(nullptr);
+}
+
+Json parsed_or_null(const std::string& text) {
+  const auto value = text.empty() ? Result<Json>(Json(nullptr)) : parse_json(text);
+  return value ? *value : Json(nullptr);
+}
+
+Json run_object(const ShownRun& run) {
+  const store::Counts& counts = run.record.counts;
+  return Json{{"id", run.record.name},
+              {"name", run.record.name.substr(0, run.record.name.find_last_of('-'))},
+              {"kind", run.record.kind},
+              {"state", run.state},
+              {"created", format_utc(run.record.created)},
+              {"started", time_json(run.record.started)},
+              {"ended", time_json(run.record.ended)},
+              {"priority", run.record.priority},
+              {"directory", run.record.directory},
+              {"error", run.record.error},
+              {"counts", Json{{"waiting", counts.waiting},
+                              {"running", counts.running},
+                              {"done", counts.done},
+                              {"cached", counts.cached},
+                              {"failed", counts.failed},
+                              {"stopped", counts.stopped}}}};
+}
+
+Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
+  Json metrics = Json::object();
+  for (const auto& [name, value] : task.metrics) metrics[name] = value;
+  return Json{{"id", run.name + "/" + task.label},
+              {"state", store::name(task.state)},
+              {"attempts", task.attempts},
+              {"exit_code", task.exit_code ? Json(*task.exit_code) : Json(nullptr)},
+              {"cause", task.cause},
+              {"cached", task.state == store::TaskState::cached},
+              {"params", parsed_or_null(experiment::values_json(task.params))},
+              {"metrics", metrics},
+              {"started", time_json(task.started)},
+              {"ended", time_json(task.ended)},
+              {"resources", parsed_or_null(task.resources)},
+              {"devices", Json::array()},
+              {"host", task.host}};
+}
+
+Json attempt_object(const store::AttemptRecord& attempt) {
+  return Json{{"number", attempt.number},
+              {"token", attempt.token.value},
+              {"started", format_utc(attempt.started)},
+              {"ended", time_json(attempt.ended)},
+              {"exit_code", attempt.exit_code ? Json(*attempt.exit_code) : Json(nullptr)},
+              {"cause", attempt.cause},
+              {"detail", attempt.detail},
+              {"cpu_ms", attempt.cpu_ms},
+              {"peak_mem", attempt.peak_mem},
+              {"host", attempt.host}};
+}
+
+Json amounts(const Resources& resources) {
+  return parsed_or_null(experiment::resources_json(resources));
+}
+
+/// With a 0 for whatever the machine has and this has none of.
+Json amounts_of(const Resources& resources, const Resources& total) {
+  Json object = amounts(total);
+  const Json present = amounts(resources);
+  for (auto& [name, amount] : object.items()) amount = present.value(name, Json(0));
+  return object;
+}
+
+}  // namespace
+
+std::string runs_json(const std::vector<ShownRun>& runs) {
+  Json list = Json::array();
+  for (const auto& run : runs) list.push_back(run_object(run));
+  return dump(Json{{"version", 1}, {"runs", list}}) + "\n";
+}
+
+std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks) {
+  Json list = Json::array();
+  for (const auto& task : tasks) list.push_back(task_object(run.record, task));
+  return dump(Json{{"version", 1}, {"run", run_object(run)}, {"tasks", list}}) + "\n";
+}
+
+std::string task_json(const store::RunRecord& run, const store::TaskRecord& task) {
+  Json object = task_object(run, task);
+  object["version"] = 1;
+  return dump(object) + "\n";
+}
+
+std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
+                     const std::vector<store::AttemptRecord>& attempts, const std::string& why) {
+  Json object = task_object(run, task);
+  object["version"] = 1;
+  object["why"] = why;
+  object["attempts_made"] = Json::array();
+  for (const auto& attempt : attempts) object["attempts_made"].push_back(attempt_object(attempt));
+  return dump(object) + "\n";
+}
+
+std::string machine_json(const MachineReport& report) {
+  const machine::Capacity& capacity = report.capacity;
+  Json nodes = Json::array();
+  for (const auto& node : capacity.nodes)
+    nodes.push_back(Json{{"node", node.node}, {"cores", node.cores}});
+  Json holders = Json::array();
+  Json waiting = Json::array();
+  for (const auto& entry : report.entries) {
+    Json cores = Json::array();
+    for (const auto& share : entry.block.cores) cores.push_back(share.core);
+    (entry.waiting ? waiting : holders)
+        .push_back(Json{{"label", entry.label},
+                        {"user", entry.user},
+                        {"pid", entry.holder.pid},
+                        {"priority", entry.priority},
+                        {"since", format_utc(entry.since)},
+                        {"resources", amounts(entry.block.resources)},
+                        {"cores", cores}});
+  }
+  return dump(Json{{"version", 1},
+                   {"total", amounts(capacity.total)},
+                   {"free", amounts_of(report.free, capacity.total)},
+                   {"held", amounts_of(report.held, capacity.total)},
+                   {"overdrawn", report.overdrawn},
+                   {"cores", capacity.cores},
+                   {"cores_online", capacity.cores_online},
+                   {"numa", nodes},
+                   {"mem_physical", capacity.mem_physical},
+                   {"cpu_from", capacity.cpu_from},
+                   {"mem_from", capacity.mem_from},
+                   {"disk_path", capacity.disk_path},
+                   {"disk_floor", capacity.disk_floor},
+                   {"inodes_short", capacity.inodes_short},
+                   {"enforced", report.enforced},
+                   {"holders", holders},
+                   {"waiting", waiting},
+                   {"notes", capacity.notes}}) +
+         "\n";
+}
+
+}  // namespace berth::cli

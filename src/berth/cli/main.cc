@@ -1,0 +1,45 @@
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "berth/cli/commands.h"
+
+namespace {
+
+using berth::Result;
+using berth::cli::Arguments;
+
+constexpr std::pair<const char*, Result<int> (*)(berth::os::Env&, const Arguments&)> kCommands[] = {
+    {"", berth::cli::overview_command},      {"run", berth::cli::run_command},
+    {"resume", berth::cli::resume_command},  {"stop", berth::cli::stop_command},
+    {"runs", berth::cli::runs_command},      {"show", berth::cli::show_command},
+    {"best", berth::cli::best_command},      {"why", berth::cli::why_command},
+    {"logs", berth::cli::logs_command},      {"machine", berth::cli::machine_command},
+};
+
+Result<int> dispatch(int count, char** values) {
+  BERTH_ASSIGN(const auto parsed, berth::cli::parse_arguments(count, values));
+  if (const auto* printout = std::get_if<berth::cli::Printout>(&parsed)) {
+    std::fputs(printout->text.c_str(), stdout);
+    return 0;
+  }
+  const auto& arguments = std::get<Arguments>(parsed);
+  const auto env = berth::os::posix_env();
+  for (const auto& [name, command] : kCommands)
+    if (arguments.command == name) return command(*env, arguments);
+  return berth::fail(berth::ErrorKind::usage, "unknown command '{}'", arguments.command);
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  try {
+    const auto code = dispatch(count, values);
+    if (code) return *code;
+    std::fprintf(stderr, "berth: %s\n", code.error().message.c_str());
+    return berth::exit_code(code.error().kind);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "berth: %s\n", error.what());  // out of memory, say
+    return 3;
+  }
+}

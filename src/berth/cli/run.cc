@@ -1,0 +1,178 @@
+// berth run, berth resume, berth stop: what moves a run.
+#include "berth/run/runner.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/cli/commands.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/screen.h"
+#include "berth/cli/table.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kLargestFile = 16U << 20;
+constexpr std::size_t kMostRows = 20;
+
+Status apply_options(const Arguments& arguments, experiment::Program& program) {
+  if (!arguments.name.empty()) {
+    if (!experiment::valid_name(arguments.name))
+      return fail(ErrorKind::usage,
+                  "--name: wanted letters, digits, '_', '.' and '-', at most 64, found '{}'",
+                  clip(arguments.name));
+    program.name = arguments.name;
+  }
+  for (const auto& [resource, text] : arguments.resources) {
+    if (!valid_resource_name(resource))
+      return fail(ErrorKind::usage, "--resource: '{}' is no name of a resource", clip(resource));
+    auto amount = parse_amount(resource, text);
+    if (!amount)
+      return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));
+    program.resources.set(resource, *amount);
+  }
+  if (!arguments.timeout.empty()) {
+    auto timeout = parse_duration(arguments.timeout);
+    if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
+    program.timeout = *timeout;
+  }
+  if (arguments.retries > 0) program.retries = arguments.retries;
+  if (arguments.priority != 0) program.priority = arguments.priority;
+  if (arguments.parallel > 0) program.parallel = arguments.parallel;
+  return {};
+}
+
+experiment::Program program_of_command(const Arguments& arguments) {
+  experiment::Program program;
+  program.kind = "command";
+  program.run.words = arguments.words;
+  program.resources.set(Known::cpu, 1000);
+  const std::string& first = arguments.words.front();
+  std::string name;
+  for (const char c : first.substr(first.find_last_of('/') + 1))
+    if (experiment::valid_name(name + c)) name += c;
+  program.name = name.empty() ? "run" : name;
+  return program;
+}
+
+struct Prepared {
+  experiment::Program program;
+  std::string directory;
+  std::string file;
+};
+
+Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
+  Prepared prepared;
+  if (arguments.words.empty()) {
+    prepared.file = arguments.target;
+    BERTH_ASSIGN(const std::string text, env.read_file(prepared.file, kLargestFile));
+    BERTH_ASSIGN(prepared.program, experiment::read_program(text, prepared.file));
+    BERTH_ASSIGN(const std::string path, env.real_path(prepared.file));
+    prepared.directory = path.substr(0, std::max<std::size_t>(path.find_last_of('/'), 1));
+  } else {
+    prepared.program = program_of_command(arguments);
+    BERTH_ASSIGN(prepared.directory, env.real_path("."));
+  }
+  BERTH_TRY(apply_options(arguments, prepared.program));
+  return prepared;
+}
+
+/// What a finished run leaves on stdout, and its exit code.
+Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
+  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  const bool through = record.kind == "command";
+  const bool stopped = record.state == store::RunState::stopped;
+  if (json || !through) {
+    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+    if (json) {
+      print(show_json({record, state_now(env, record)}, tasks));
+    } else {
+      print(trials_table(tasks, program, kMostRows));
+      if (tasks.size() > kMostRows)
+        print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
+      print(fmt::format("{}  {}: {}\n", record.name, store::name(record.state),
+                        counts_text(record.counts)));
+      if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
+    }
+  } else if (record.state == store::RunState::failed) {
+    BERTH_ASSIGN(const auto task, site.store->find_task(record.id, "1"));
+    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, task.cause,
+                            record.name));
+  }
+  if (stopped) {
+    print_error(fmt::format("stopped; go on with: berth resume {}\n", record.name));
+    return exit_code(ErrorKind::interrupted);
+  }
+  return record.state == store::RunState::done ? 0 : 1;
+}
+
+Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
+  os::install_stop_signals();
+  const bool through = record.kind == "command" && !json;
+  Result<store::RunRecord> final = fail(ErrorKind::io, "not run");
+  {
+    Screen screen(record.name, through, json);
+    final = run::drive(site, record.name, screen);
+  }
+  if (!final) {
+    const bool driven_elsewhere = final.error().kind == ErrorKind::busy;
+    if (!driven_elsewhere)
+      final.error().message += fmt::format("; go on with: berth resume {}", record.name);
+    return std::unexpected(final.error());
+  }
+  return conclude(env, site, *final, json);
+}
+
+}  // namespace
+
+Result<int> run_command(os::Env& env, const Arguments& arguments) {
+  if (arguments.target.empty() == arguments.words.empty())
+    return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
+  BERTH_ASSIGN(const Prepared prepared, prepare(env, arguments));
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_TRY(run::check_program(site, prepared.program, prepared.directory, prepared.file));
+  BERTH_ASSIGN(const auto record, run::submit(site, prepared.program, prepared.directory));
+  return drive_to_end(env, site, record, arguments.json);
+}
+
+Result<int> resume_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  if (record.state == store::RunState::done || record.state == store::RunState::failed) {
+    const store::Counts& counts = record.counts;
+    if (counts.waiting + counts.running + counts.stopped == 0) {
+      print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
+                              store::name(record.state), counts_text(counts)));
+      return 0;
+    }
+  }
+  return drive_to_end(env, site, record, arguments.json);
+}
+
+Result<int> stop_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  const std::string state = state_now(env, record);
+  if (state != "running") {
+    print_error(fmt::format("{} does not run: it is {}\n", record.name, state));
+    return 0;
+  }
+  const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
+  if (const auto sent = env.signal_process(runner, SIGTERM);
+      !sent && sent.error().kind != ErrorKind::not_found)
+    return std::unexpected(sent.error());
+  while (env.alive(runner)) {
+    const Mono soon = env.now() + std::chrono::milliseconds(20);
+    BERTH_TRY(env.wait({}, soon));
+    BERTH_ASSIGN(const auto now, site.store->find_run(arguments.target));
+    if (now.state != store::RunState::running) break;
+  }
+  print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
+  return 0;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,97 @@
+// berth, berth runs, berth show, berth best: what there is.
+#include "berth/base/units.h"
+#include "berth/cli/commands.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/table.h"
+
+namespace berth::cli {
+namespace {
+
+Result<std::vector<ShownRun>> shown_runs(os::Env& env, run::Site& site) {
+  BERTH_ASSIGN(auto records, site.store->runs());
+  std::vector<ShownRun> runs;
+  for (auto& record : records) {
+    std::string state = state_now(env, record);
+    runs.push_back({std::move(record), std::move(state)});
+  }
+  return runs;
+}
+
+std::string runs_table(const std::vector<ShownRun>& runs, Wall now) {
+  Table table({"run", "state", "tasks", "age", "took"});
+  for (const auto& run : runs) {
+    const auto& record = run.record;
+    const bool timed = record.started && record.ended;
+    table.add({record.name, run.state, counts_text(record.counts),
+               format_duration(now - record.created),
+               timed ? format_duration(*record.ended - *record.started) : "-"});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+Result<int> overview_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(auto runs, shown_runs(env, site));
+  const std::size_t all = runs.size();
+  std::erase_if(runs, [](const auto& run) { return run.state != "running"; });
+  if (arguments.json) {
+    print(runs_json(runs));
+  } else if (runs.empty()) {
+    print(all == 0 ? "Nothing has run yet. Try: berth run examples/digits/sweep.yaml\n"
+                   : "Nothing is running. Earlier runs: berth runs\n");
+  } else {
+    print(runs_table(runs, env.wall()));
+  }
+  return 0;
+}
+
+Result<int> runs_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto runs, shown_runs(env, site));
+  if (arguments.json)
+    print(runs_json(runs));
+  else if (runs.empty())
+    print("Nothing has run yet. Try: berth run examples/digits/sweep.yaml\n");
+  else
+    print(runs_table(runs, env.wall()));
+  return 0;
+}
+
+Result<int> show_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(parse_target(arguments.target).run));
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  const ShownRun shown{record, state_now(env, record)};
+  if (arguments.json) {
+    print(show_json(shown, tasks));
+    return 0;
+  }
+  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  print(trials_table(tasks, program, 0));
+  print(fmt::format("{}  {}: {}{}\n", record.name, shown.state, counts_text(record.counts),
+                    record.error.empty() ? "" : "; " + record.error));
+  if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
+  if (shown.state == "interrupted")
+    print(fmt::format("its runner died; go on with: berth resume {}\n", record.name));
+  return 0;
+}
+
+Result<int> best_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(parse_target(arguments.target).run));
+  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  if (!program.goal)
+    return fail(ErrorKind::invalid, "{} has no goal: give its file goal: {{metric: NAME}}",
+                record.name);
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  const auto* best = best_task(tasks, program);
+  if (best == nullptr)
+    return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
+                program.goal->metric);
+  print(arguments.json ? task_json(record, *best) : best_line(record, *best, program));
+  return 0;
+}
+
+}  // namespace berth::cli

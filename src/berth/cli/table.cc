@@ -1,0 +1,155 @@
+#include "berth/cli/table.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::cli {
+namespace {
+
+/// Characters as a terminal counts them, near enough: UTF-8 continuation bytes take no room.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+bool numeric(std::string_view text) {
+  return text.empty() || text == "-" || parse_number(text).has_value();
+}
+
+std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program) {
+  if (!program.goal || task.state != store::TaskState::done) return std::nullopt;
+  for (const auto& [name, value] : task.metrics)
+    if (name == program.goal->metric) return value;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Table::text() const {
+  const std::size_t columns = rows_.front().size();
+  std::vector<std::size_t> widths(columns);
+  std::vector<bool> right(columns, true);
+  for (std::size_t row = 0; row < rows_.size(); ++row)
+    for (std::size_t column = 0; column < columns; ++column) {
+      widths[column] = std::max(widths[column], width(rows_[row][column]));
+      if (row > 0 && !numeric(rows_[row][column])) right[column] = false;
+    }
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t column = 0; column < columns; ++column) {
+      const std::string pad(widths[column] - width(row[column]), ' ');
+      line += right[column] ? pad + row[column] : row[column] + pad;
+      if (column + 1 < columns) line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+Target parse_target(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return {std::string(text), {}};
+  return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
+}
+
+std::string state_now(os::Env& env, const store::RunRecord& run) {
+  const bool open = run.state == store::RunState::running || run.state == store::RunState::waiting;
+  if (open && run.runner_pid != 0 &&
+      !env.alive({static_cast<pid_t>(run.runner_pid), run.runner_started_at}))
+    return "interrupted";
+  return std::string(store::name(run.state));
+}
+
+const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
+                                   const experiment::Program& program) {
+  const store::TaskRecord* best = nullptr;
+  double best_score = 0;
+  for (const auto& task : tasks) {
+    const auto score = score_of(task, program);
+    if (!score) continue;
+    const bool better =
+        best == nullptr || (program.goal->maximize ? *score > best_score : *score < best_score);
+    if (!better) continue;
+    best = &task;
+    best_score = *score;
+  }
+  return best;
+}
+
+std::string trials_table(const std::vector<store::TaskRecord>& tasks,
+                         const experiment::Program& program, std::size_t most) {
+  std::vector<const store::TaskRecord*> order;
+  for (const auto& task : tasks) order.push_back(&task);
+  if (program.goal)
+    std::ranges::stable_sort(order, [&](const auto* a, const auto* b) {
+      const auto x = score_of(*a, program);
+      const auto y = score_of(*b, program);
+      if (!x || !y) return x.has_value() && !y;
+      return program.goal->maximize ? *x > *y : *x < *y;
+    });
+  std::vector<std::string> metrics;  // the goal first, then as they came
+  if (program.goal) metrics.push_back(program.goal->metric);
+  for (const auto& task : tasks)
+    for (const auto& [name, value] : task.metrics)
+      if (metrics.size() < 6 && std::ranges::find(metrics, name) == metrics.end())
+        metrics.push_back(name);
+
+  std::vector<std::string> head{"task"};
+  if (!tasks.empty())
+    for (const auto& [name, value] : tasks.front().params) head.push_back(name);
+  head.insert(head.end(), metrics.begin(), metrics.end());
+  head.insert(head.end(), {"time", "state"});
+  Table table(head);
+  for (const auto* task : order) {
+    if (most > 0 && most-- == 1 && order.back() != task) break;
+    std::vector<std::string> row{task->label};
+    for (const auto& [name, value] : task->params) row.push_back(clip(value, 32));
+    for (const auto& metric : metrics) {
+      const auto found =
+          std::ranges::find(task->metrics, metric, &std::pair<std::string, double>::first);
+      row.push_back(found == task->metrics.end() ? "-" : fmt::format("{:.6g}", found->second));
+    }
+    const bool timed = task->started && task->ended;
+    row.push_back(timed ? format_duration(*task->ended - *task->started) : "-");
+    const bool plain = task->cause.empty() || task->cause == "ok" ||
+                       task->state == store::TaskState::running;
+    row.push_back(plain ? std::string(store::name(task->state))
+                        : fmt::format("{} ({})", store::name(task->state), task->cause));
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
+                      const experiment::Program& program) {
+  std::string line = fmt::format("best {}/{}  {} {:.6g}", run.name, task.label,
+                                 program.goal->metric, score_of(task, program).value_or(0));
+  for (const auto& [name, value] : task.params) line += fmt::format("  {} {}", name, clip(value));
+  return line + "\n";
+}
+
+std::string counts_text(const store::Counts& counts) {
+  const std::pair<std::int64_t, std::string_view> parts[] = {
+      {counts.done, "done"},       {counts.cached, "cached"},   {counts.failed, "failed"},
+      {counts.running, "running"}, {counts.waiting, "waiting"}, {counts.stopped, "stopped"}};
+  std::string text;
+  for (const auto& [count, state] : parts)
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+  return text.empty() ? "nothing" : text;
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void print_error(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace berth::cli

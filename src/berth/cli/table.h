@@ -1,0 +1,52 @@
+// Text tables and the few things that all commands print alike.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/experiment/program.h"
+#include "berth/os/env.h"
+#include "berth/run/site.h"
+#include "berth/store/store.h"
+
+namespace berth::cli {
+
+/// Columns padded to their widest cell, two blanks between; numbers to the right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) : rows_{std::move(head)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.size() == 1; }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// "digits-3" or "digits-3/17".
+struct Target {
+  std::string run;
+  std::string task;  // "" for the whole run
+};
+Target parse_target(std::string_view text);
+
+/// What a run is now: its recorded state, or "interrupted" when its runner died.
+std::string state_now(os::Env& env, const store::RunRecord& run);
+
+/// The trials as a table, the best first where there is a goal; at most `most` rows (0: all).
+std::string trials_table(const std::vector<store::TaskRecord>& tasks,
+                         const experiment::Program& program, std::size_t most);
+/// The done task with the best last value of the goal's metric; nullptr when there is none.
+const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
+                                   const experiment::Program& program);
+/// "best digits-3/17  accuracy 0.983  lr 0.19  width 64".
+std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
+                      const experiment::Program& program);
+/// "38 done, 1 failed, 1 waiting".
+std::string counts_text(const store::Counts& counts);
+
+void print(std::string_view text);       // stdout
+void print_error(std::string_view text);  // stderr
+
+}  // namespace berth::cli

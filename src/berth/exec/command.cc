@@ -1,0 +1,133 @@
+#include "berth/exec/command.h"
+
+#include <algorithm>
+#include <array>
+
+#include "berth/base/text.h"
+
+namespace berth::exec {
+namespace {
+
+enum class Quote : char { none, single, twofold };
+
+bool name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+/// The name when `text` begins with {name}, else empty. ${…} is the shell's: the caller looks back.
+std::string_view placeholder_at(std::string_view text) {
+  if (!text.starts_with('{')) return {};
+  std::size_t end = 1;
+  while (end < text.size() && name_char(text[end])) ++end;
+  if (end == 1 || end >= text.size() || text[end] != '}') return {};
+  return text.substr(1, end - 1);
+}
+
+/// Calls literal(c) for each plain character and value(name) for each placeholder that `known` knows.
+template <class Known, class Literal, class Value>
+void scan(std::string_view text, Known known, Literal literal, Value value) {
+  for (std::size_t at = 0; at < text.size();) {
+    const bool shell_variable = at > 0 && text[at - 1] == '$';
+    const auto name = shell_variable ? std::string_view() : placeholder_at(text.substr(at));
+    if (!name.empty() && known(name)) {
+      value(name);
+      at += name.size() + 2;
+    } else {
+      literal(text[at]);
+      ++at;
+    }
+  }
+}
+
+std::string replace_plain(std::string_view text, const Lookup& lookup) {
+  std::string result;
+  scan(
+      text, [&](std::string_view name) { return lookup(name).has_value(); },
+      [&](char c) { result += c; }, [&](std::string_view name) { result += *lookup(name); });
+  return result;
+}
+
+std::string escape(std::string_view value, Quote quote) {
+  if (quote == Quote::none) return shell_quote(value);
+  std::string result;
+  for (const char c : value) {
+    if (quote == Quote::single && c == '\'')
+      result += "'\\''";
+    else if (quote == Quote::twofold && std::string_view("$`\"\\").find(c) != std::string_view::npos)
+      result += {'\\', c};
+    else
+      result += c;
+  }
+  return result;
+}
+
+std::string replace_for_shell(std::string_view text, const Lookup& lookup) {
+  std::string result;
+  Quote quote = Quote::none;
+  bool escaped = false;
+  scan(
+      text, [&](std::string_view name) { return lookup(name).has_value(); },
+      [&](char c) {
+        result += c;
+        const bool was_escaped = std::exchange(escaped, false);
+        if (was_escaped) return;
+        if (c == '\\' && quote != Quote::single) escaped = true;
+        if (c == '\'' && quote != Quote::twofold)
+          quote = quote == Quote::none ? Quote::single : Quote::none;
+        if (c == '"' && quote != Quote::single)
+          quote = quote == Quote::none ? Quote::twofold : Quote::none;
+      },
+      [&](std::string_view name) {
+        result += escape(*lookup(name), quote);
+        escaped = false;
+      });
+  return result;
+}
+
+/// Words that only a shell knows, where a command begins.
+constexpr std::array<std::string_view, 20> kShellWords{
+    ".",    ":",    "case", "cd",     "command", "eval", "exec", "exit",  "export", "for",
+    "if",   "read", "set",  "source", "trap",    "ulimit", "umask", "unset", "until", "while"};
+
+}  // namespace
+
+bool needs_shell(std::string_view text) {
+  std::string plain;  // without placeholders, whose values never count
+  scan(
+      text, [](std::string_view) { return true; }, [&](char c) { plain += c; },
+      [](std::string_view) {});
+  if (plain.find_first_of("|&;<>()$`\\\"'*?[#~\n!") != std::string::npos) return true;
+  const auto parts = words(plain);
+  if (parts.empty()) return false;
+  return parts.front().find('=') != std::string_view::npos ||
+         std::ranges::find(kShellWords, parts.front()) != kShellWords.end();
+}
+
+std::vector<std::string> command_line(const Command& command, const Lookup& lookup) {
+  std::vector<std::string> result;
+  if (!command.words.empty()) {
+    for (const auto& word : command.words) result.push_back(replace_plain(word, lookup));
+  } else if (needs_shell(command.text)) {
+    result = {"/bin/sh", "-c", replace_for_shell(command.text, lookup)};
+  } else {
+    for (const auto word : words(command.text)) result.push_back(replace_plain(word, lookup));
+  }
+  return result;
+}
+
+std::vector<std::string> placeholders(const Command& command) {
+  std::vector<std::string> names;
+  const auto gather = [&](std::string_view text) {
+    scan(
+        text, [](std::string_view) { return true; }, [](char) {},
+        [&](std::string_view name) {
+          if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+        });
+  };
+  for (const auto& word : command.words) gather(word);
+  if (command.words.empty()) gather(command.text);
+  return names;
+}
+
+}  // namespace berth::exec

@@ -1,0 +1,23 @@
+#include "berth/exec/messages.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+namespace berth::exec {
+
+std::string describe(const Ended& ended) {
+  switch (ended.cause) {
+    case Cause::ok: return "ok";
+    case Cause::exit_code: return fmt::format("exit {}", ended.exit_code.value_or(-1));
+    case Cause::signal:
+      return fmt::format("signal {} ({})", ended.signal, ::strsignal(ended.signal));
+    case Cause::out_of_memory: return "out of memory";
+    case Cause::time_limit: return "time limit";
+    case Cause::stopped: return "stopped";
+    case Cause::cannot_start: return "cannot start";
+  }
+  return {};
+}
+
+}  // namespace berth::exec

@@ -1,0 +1,88 @@
+// All that a runner and a worker ever say to each other. Plain values that will be carried by a
+// stream later: nothing here is a pointer into the other side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "berth/base/ids.h"
+#include "berth/base/time.h"
+#include "berth/machine/machine.h"
+
+namespace berth::exec {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// Runner to worker.
+
+struct Launch {
+  TaskNumber task;
+  Token token;
+  machine::Request request;
+  std::vector<std::string> argv;  // argv[0] with a slash is relative to `directory`
+  Environment environment;        // the whole of it, but for what the worker adds of the placement
+  std::string directory;
+  Duration timeout{};             // 0: none
+  Duration grace{};               // between TERM and KILL
+};
+/// TERM, grace, KILL to the whole process group; ended with cause `stopped`. Unknown token: nothing.
+struct Cancel {
+  Token token;
+};
+/// KILL at once whatever runs.
+struct Abandon {};
+using ToWorker = std::variant<Launch, Cancel, Abandon>;
+
+// Worker to runner, for each launch in this order: Started, any Output and Metric, Ended; or Ended
+// alone, when it could not be started.
+
+enum class Cause : std::uint8_t {
+  ok,
+  exit_code,      // not 0
+  signal,         // killed by one that nobody here sent
+  out_of_memory,  // the kernel killed it at its memory limit
+  time_limit,
+  stopped,        // by Cancel or Abandon
+  cannot_start,   // no such program, not executable, no descriptors, …
+};
+
+enum class Stream : std::uint8_t { out = 1, err = 2 };
+
+struct Started {
+  TaskNumber task;
+  Token token;
+  machine::Block block;
+  std::string advisory;  // why limits are only advised; empty: all are enforced
+};
+struct Output {
+  TaskNumber task;
+  Token token;
+  Stream stream = Stream::out;
+  std::string bytes;
+};
+struct Metric {
+  TaskNumber task;
+  Token token;
+  std::string name;
+  double value = 0;
+};
+struct Ended {
+  TaskNumber task;
+  Token token;
+  Cause cause = Cause::ok;
+  std::optional<int> exit_code;  // absent when killed or never started
+  int signal = 0;
+  std::string detail;  // a sentence for `berth why`; may be empty
+  Duration cpu{};
+  std::int64_t peak_mem = 0;  // bytes
+};
+using FromWorker = std::variant<Started, Output, Metric, Ended>;
+
+/// "ok", "exit 3", "signal 11 (Segmentation fault)", "out of memory", "time limit", "stopped", …
+std::string describe(const Ended& ended);
+
+}  // namespace berth::exec

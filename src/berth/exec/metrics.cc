@@ -1,0 +1,70 @@
+#include "berth/exec/metrics.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::exec {
+namespace {
+
+constexpr std::string_view kMark = "::berth ";
+constexpr std::size_t kLongestLine = 64 * 1024;
+constexpr std::size_t kLongestName = 128;
+
+bool valid_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./@").find(c) != std::string_view::npos;
+  };
+  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, allowed);
+}
+
+}  // namespace
+
+void MetricReader::read_line(std::string_view line, Reading& reading) {
+  if (!line.starts_with(kMark)) return;
+  const auto malformed = [&] {
+    if (reading.unreadable.empty()) reading.unreadable = clip(line);
+  };
+  for (const auto word : words(line.substr(kMark.size()))) {
+    const auto equals = word.find('=');
+    if (equals == std::string_view::npos || !valid_name(word.substr(0, equals))) {
+      malformed();
+      continue;
+    }
+    const auto value = parse_number(word.substr(equals + 1));
+    if (value)
+      reading.metrics.emplace_back(word.substr(0, equals), *value);
+    else
+      malformed();
+  }
+}
+
+MetricReader::Reading MetricReader::feed(std::string_view bytes) {
+  Reading reading;
+  while (!bytes.empty()) {
+    const auto newline = bytes.find('\n');
+    const auto piece = bytes.substr(0, newline);
+    const bool room = partial_.size() + piece.size() <= kLongestLine;
+    if (room && !overlong_)
+      partial_ += piece;
+    else
+      overlong_ = true;
+    if (newline == std::string_view::npos) break;
+    if (!overlong_) read_line(partial_, reading);
+    partial_.clear();
+    overlong_ = false;
+    bytes.remove_prefix(newline + 1);
+  }
+  return reading;
+}
+
+MetricReader::Reading MetricReader::finish() {
+  Reading reading;
+  if (!overlong_) read_line(partial_, reading);
+  partial_.clear();
+  return reading;
+}
+
+}  // namespace berth::exec

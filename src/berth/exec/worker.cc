@@ -1,0 +1,247 @@
+#include "berth/exec/worker.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "berth/base/units.h"
+#include "berth/exec/metrics.h"
+
+namespace berth::exec {
+namespace {
+
+/// How long after a task's end a process that escaped its group may hold the task's output open.
+constexpr Duration kLinger = std::chrono::milliseconds(200);
+/// Read at most this much of one task before the others get their turn.
+constexpr std::size_t kReadsATurn = 16;
+
+void set_default(Environment& environment, std::string name, std::string value) {
+  for (const auto& [present, _] : environment)
+    if (present == name) return;
+  environment.emplace_back(std::move(name), std::move(value));
+}
+
+}  // namespace
+
+struct Worker::Process {
+  Launch launch;
+  machine::Reservation reservation;
+  std::unique_ptr<machine::Group> group;
+  os::Child child;
+  MetricReader metrics;
+  std::string unreadable;
+  std::optional<Mono> limit;     // when its time is up
+  std::optional<Mono> kill_at;   // TERM was sent: when KILL follows
+  std::optional<Mono> close_at;  // it has exited: when its output is closed on whoever holds it
+  std::optional<os::ExitStatus> exit;
+  machine::GroupUsage usage;
+  bool killed = false;
+  Cause verdict = Cause::ok;  // ours: time_limit or stopped
+};
+
+Worker::Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups)
+    : env_(&env), machine_(&machine), groups_(&groups) {}
+
+Worker::~Worker() {
+  for (auto& process : processes_) {
+    if (!process->exit) (void)env_->signal_group(process->child.pid, SIGKILL);
+    if (process->group) groups_->release(std::move(process->group));
+  }
+}
+
+void Worker::tell(const ToWorker& message) {
+  if (const auto* wanted = std::get_if<Launch>(&message)) {
+    launch(*wanted);
+  } else if (const auto* token = std::get_if<Cancel>(&message)) {
+    for (auto& process : processes_)
+      if (process->launch.token == token->token) cancel(*process);
+  } else {
+    for (auto& process : processes_) {
+      if (process->verdict == Cause::ok) process->verdict = Cause::stopped;
+      process->kill_at = env_->now();
+    }
+  }
+}
+
+void Worker::launch(const Launch& launch) {
+  const auto refuse = [&](const Error& error) {
+    pending_.emplace_back(Ended{.task = launch.task,
+                                .token = launch.token,
+                                .cause = Cause::cannot_start,
+                                .exit_code = {},
+                                .detail = error.message});
+  };
+  auto process = std::make_unique<Process>();
+  process->launch = launch;
+  auto reservation = machine_->reserve(launch.request);
+  if (!reservation) return refuse(reservation.error());
+  process->reservation = *std::move(reservation);
+  const machine::Block& block = process->reservation.block();
+
+  os::SpawnSpec spec;
+  spec.argv = launch.argv;
+  spec.environment = launch.environment;
+  spec.directory = launch.directory;
+  for (const auto& share : block.cores) spec.cores.push_back(share.core);
+  const std::int64_t cpu = block.resources.get(Known::cpu);
+  if (cpu > 0) set_default(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
+  process->group = groups_->acquire(block);
+  if (process->group) spec.join_files = process->group->join_files;
+
+  auto child = env_->spawn(spec);
+  if (!child) {
+    if (process->group) groups_->release(std::move(process->group));
+    return refuse(child.error());
+  }
+  process->child = *std::move(child);
+  if (launch.timeout > Duration(0)) process->limit = env_->now() + launch.timeout;
+  pending_.emplace_back(Started{launch.task, launch.token, block,
+                                groups_->advisory(block.resources)});
+  processes_.push_back(std::move(process));
+}
+
+void Worker::cancel(Process& process) {
+  if (process.verdict == Cause::ok) process.verdict = Cause::stopped;
+  if (process.exit || process.kill_at) return;
+  (void)env_->signal_group(process.child.pid, SIGTERM);
+  process.kill_at = env_->now() + process.launch.grace;
+}
+
+void Worker::watch(std::vector<os::Watch>& watches) const {
+  for (const auto& process : processes_) {
+    const os::Child& child = process->child;
+    watches.push_back({.fd = process->exit ? -1 : child.exited.number()});
+    watches.push_back({.fd = child.out.number()});
+    watches.push_back({.fd = child.err.number()});
+  }
+}
+
+std::optional<Mono> Worker::deadline() const {
+  if (!pending_.empty()) return env_->now();
+  std::optional<Mono> first;
+  for (const auto& process : processes_)
+    for (const auto& at : {process->limit, process->kill_at, process->close_at})
+      if (at && (!first || *at < *first)) first = at;
+  return first;
+}
+
+void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) {
+  const Mono now = env_->now();
+  std::size_t at = 0;
+  for (auto& owned : processes_) {
+    if (at + 3 > watches.size()) break;  // launched after watch()
+    Process& process = *owned;
+    const auto ready = watches.subspan(at, 3);
+    at += 3;
+    if (ready[1].ready) drain(process, Stream::out);
+    if (ready[2].ready) drain(process, Stream::err);
+    if (ready[0].ready && !process.exit) on_exit(process);
+  }
+  for (auto& process : processes_) {
+    check_deadlines(*process, now);
+    const bool drained = !process->child.out && !process->child.err;
+    if (process->exit && (drained || (process->close_at && now >= *process->close_at)))
+      finish(*process);
+  }
+  std::erase_if(processes_, [](const auto& process) { return process->child.pid == 0; });
+  std::ranges::move(pending_, std::back_inserter(messages));
+  pending_.clear();
+}
+
+void Worker::check_deadlines(Process& process, Mono now) {
+  if (process.exit) return;
+  if (process.limit && now >= *process.limit) {
+    process.limit.reset();
+    if (process.verdict == Cause::ok) process.verdict = Cause::time_limit;
+    if (!process.kill_at) {
+      (void)env_->signal_group(process.child.pid, SIGTERM);
+      process.kill_at = now + process.launch.grace;
+    }
+  }
+  if (process.kill_at && now >= *process.kill_at) {
+    process.kill_at.reset();
+    process.killed = true;
+    (void)env_->signal_group(process.child.pid, SIGKILL);
+  }
+}
+
+void Worker::drain(Process& process, Stream stream) {
+  os::Fd& fd = stream == Stream::out ? process.child.out : process.child.err;
+  std::array<char, 65536> buffer;
+  for (std::size_t reads = 0; fd && reads < kReadsATurn; ++reads) {
+    const auto got = env_->read_some(fd, buffer);
+    if (got && !*got) return;
+    if (!got || **got == 0) {
+      fd.reset();
+      return;
+    }
+    Output output{process.launch.task, process.launch.token, stream, {}};
+    output.bytes.assign(buffer.data(), **got);
+    if (stream == Stream::out) take(process, output.bytes);
+    pending_.emplace_back(std::move(output));
+    if (**got < buffer.size() && !process.exit) return;
+  }
+}
+
+void Worker::take(Process& process, const std::string& bytes) {
+  auto reading = bytes.empty() ? process.metrics.finish() : process.metrics.feed(bytes);
+  for (auto& [name, value] : reading.metrics)
+    pending_.emplace_back(Metric{process.launch.task, process.launch.token, std::move(name), value});
+  if (process.unreadable.empty()) process.unreadable = std::move(reading.unreadable);
+}
+
+void Worker::on_exit(Process& process) {
+  // The rest of its group first, while the unreaped leader still keeps the group's number taken.
+  (void)env_->signal_group(process.child.pid, SIGKILL);
+  auto status = env_->reap(process.child);
+  if (!status) {
+    process.exit = os::ExitStatus{.code = 0, .signal = SIGKILL};
+    process.unreadable = status.error().message;
+  } else if (*status) {
+    process.exit = **status;
+  } else {
+    return;
+  }
+  if (process.group) {
+    process.usage = groups_->usage(*process.group);
+    groups_->release(std::move(process.group));
+  }
+  process.limit.reset();
+  process.kill_at.reset();
+  process.close_at = env_->now() + kLinger;
+  drain(process, Stream::out);
+  drain(process, Stream::err);
+}
+
+void Worker::finish(Process& process) {
+  take(process, {});
+  const os::ExitStatus& exit = *process.exit;
+  Ended ended{.task = process.launch.task, .token = process.launch.token, .exit_code = {}, .detail = {}};
+  ended.signal = exit.signal;
+  if (exit.signal == 0) ended.exit_code = exit.code;
+  ended.cpu = exit.cpu;
+  ended.peak_mem = process.usage.peak_mem > 0 ? process.usage.peak_mem : exit.peak_rss;
+  const bool failed = exit.signal != 0 || exit.code != 0;
+  const std::string limit = format_bytes(process.reservation.block().resources.get(Known::mem));
+  if (process.verdict != Cause::ok && (failed || process.verdict == Cause::time_limit)) {
+    ended.cause = process.verdict;
+    if (process.verdict == Cause::time_limit)
+      ended.detail = fmt::format("it ran longer than {}{}", format_duration(process.launch.timeout),
+                                 process.killed ? " and ignored TERM" : "");
+  } else if (failed && process.usage.oom_kills > 0) {
+    ended.cause = Cause::out_of_memory;
+    ended.detail = fmt::format("the kernel killed it at its limit of {}", limit);
+  } else if (exit.signal != 0) {
+    ended.cause = Cause::signal;
+  } else if (exit.code != 0) {
+    ended.cause = Cause::exit_code;
+  } else if (process.usage.oom_kills > 0) {
+    ended.detail = fmt::format("a child of it was killed at the limit of {}", limit);
+  }
+  if (ended.detail.empty() && !process.unreadable.empty())
+    ended.detail = fmt::format("a metric line could not be read: {}", process.unreadable);
+  pending_.emplace_back(std::move(ended));
+  process.child = {};
+}
+
+}  // namespace berth::exec

@@ -1,0 +1,55 @@
+// A worker runs tasks on one alloc: it reserves what each launch asks of its machine, starts the
+// process in a group of its own, holds it to its limits, reads its output and metrics, and reports
+// how it ended. It speaks only in messages, so that it can live in another process.
+//
+// Ownership: refers to Env, Machine and Groups, which outlive it; its end kills what still runs.
+// Threads: one. Failure: a launch that cannot start is an Ended message, never an error.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "berth/exec/messages.h"
+#include "berth/machine/groups.h"
+#include "berth/os/env.h"
+
+namespace berth::exec {
+
+class Worker {
+ public:
+  Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
+
+  void tell(const ToWorker& message);
+
+  /// Appends what the worker waits for; the loop hands the same watches back to turn().
+  void watch(std::vector<os::Watch>& watches) const;
+  /// When turn() must be called even if no watch is ready.
+  std::optional<Mono> deadline() const;
+  /// Does what is due, and moves everything that happened to the end of `messages`. `watches` are
+  /// those that this worker appended, in order.
+  void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages);
+
+  bool idle() const { return processes_.empty() && pending_.empty(); }
+
+ private:
+  struct Process;
+  void launch(const Launch& launch);
+  void cancel(Process& process);
+  void drain(Process& process, Stream stream);
+  void take(Process& process, const std::string& bytes);
+  void on_exit(Process& process);
+  void finish(Process& process);
+  void check_deadlines(Process& process, Mono now);
+
+  os::Env* env_;
+  machine::Machine* machine_;
+  machine::Groups* groups_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<FromWorker> pending_;
+};
+
+}  // namespace berth::exec

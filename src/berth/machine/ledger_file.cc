@@ -1,0 +1,162 @@
+#include "berth/machine/ledger_file.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iterator>
+#include <limits>
+#include <optional>
+
+#include "berth/base/text.h"
+
+namespace berth::machine {
+namespace {
+
+constexpr std::string_view kTitle = "berth-ledger 1 ";
+constexpr std::size_t kFields = 10;
+constexpr std::int64_t kLatestMs = 9'000'000'000'000;  // the year 2255; in ns it still fits
+constexpr std::int64_t kCoreMost = 1 << 20;
+
+bool needs_escape(char c) {
+  return static_cast<unsigned char>(c) <= ' ' || c == '%' || c == '\x7f';
+}
+
+void append_escaped(std::string& text, std::string_view label) {
+  for (const char c : label) {
+    if (needs_escape(c))
+      fmt::format_to(std::back_inserter(text), "%{:02X}", static_cast<unsigned char>(c));
+    else
+      text += c;
+  }
+}
+
+std::optional<std::string> unescaped(std::string_view text) {
+  std::string label;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    if (text.front() != '%') {
+      label += text.front();
+      continue;
+    }
+    unsigned byte = 0;
+    if (text.size() < 3) return std::nullopt;
+    const auto [end, error] = std::from_chars(text.data() + 1, text.data() + 3, byte, 16);
+    if (error != std::errc() || end != text.data() + 3) return std::nullopt;
+    label += static_cast<char>(byte);
+    text.remove_prefix(2);
+  }
+  if (label.size() > kLabelMost) return std::nullopt;
+  return label;
+}
+
+/// The whole of `text` as a number in [least, most].
+template <class Number>
+bool read_number(std::string_view text, std::int64_t least, std::int64_t most, Number& number) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (value < least || value > most) return false;
+  number = static_cast<Number>(value);
+  return true;
+}
+
+bool read_resources(std::string_view text, Resources& resources) {
+  if (text.empty()) return true;
+  for (const auto part : split(text, ',')) {
+    const auto equals = part.find('=');
+    const auto resource = part.substr(0, equals);
+    std::int64_t amount = 0;
+    if (equals == std::string_view::npos || !valid_resource_name(resource)) return false;
+    if (!read_number(part.substr(equals + 1), 1, INT64_MAX, amount)) return false;
+    resources.set(resource, amount);
+  }
+  return true;
+}
+
+bool read_cores(std::string_view text, std::vector<CoreShare>& cores) {
+  if (text.empty()) return true;
+  for (const auto part : split(text, ',')) {
+    const auto fields = split(part, ':');
+    CoreShare share;
+    const int least = cores.empty() ? 0 : cores.back().core + 1;
+    if (fields.size() != 3 || !read_number(fields[0], least, kCoreMost, share.core) ||
+        !read_number(fields[1], 0, kCoreMost, share.node) ||
+        !read_number(fields[2], 1, 1000, share.milli))
+      return false;
+    cores.push_back(share);
+  }
+  return true;
+}
+
+std::optional<LedgerEntry> read_entry(std::string_view line, uid_t user) {
+  const auto fields = split(line, ' ');
+  if (fields.size() != kFields || (fields[0] != "held" && fields[0] != "waiting"))
+    return std::nullopt;
+  LedgerEntry entry;
+  entry.user = user;
+  entry.waiting = fields[0] == "waiting";
+  std::int64_t since_ms = 0;
+  auto label = unescaped(fields[7]);
+  const bool good =
+      label && read_number(fields[1], 1, INT64_MAX, entry.id.value) &&
+      read_number(fields[2], 1, std::numeric_limits<pid_t>::max(), entry.holder.pid) &&
+      read_number(fields[3], 0, INT64_MAX, entry.holder.started_at) &&
+      read_number(fields[4], 0, kLatestMs, since_ms) &&
+      read_number(fields[5], INT64_MIN, INT64_MAX, entry.priority) &&
+      read_number(fields[6], 0, kLatestMs, entry.sequence) &&
+      read_resources(fields[8], entry.block.resources) && read_cores(fields[9], entry.block.cores);
+  if (!good) return std::nullopt;
+  entry.label = *std::move(label);
+  entry.since = wall_from_ms(since_ms);
+  return entry;
+}
+
+void append_entry(std::string& text, const LedgerEntry& entry) {
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "{} {} {} {} {} {} {} ", entry.waiting ? "waiting" : "held", entry.id.value,
+                 entry.holder.pid, entry.holder.started_at, to_ms(entry.since), entry.priority,
+                 entry.sequence);
+  append_escaped(text, entry.label);
+  const char* separator = " ";
+  entry.block.resources.each([&](std::string_view resource, std::int64_t amount) {
+    fmt::format_to(out, "{}{}={}", separator, resource, amount);
+    separator = ",";
+  });
+  if (entry.block.resources.empty()) text += ' ';
+  separator = " ";
+  for (const auto& share : entry.block.cores) {
+    fmt::format_to(out, "{}{}:{}:{}", separator, share.core, share.node, share.milli);
+    separator = ",";
+  }
+  text += entry.block.cores.empty() ? " \n" : "\n";
+}
+
+}  // namespace
+
+std::string write_ledger_file(std::string_view boot, std::span<const LedgerEntry> entries) {
+  std::string text = fmt::format("{}{}\n", kTitle, boot);
+  for (const auto& entry : entries) append_entry(text, entry);
+  return text;
+}
+
+Result<std::vector<LedgerEntry>> read_ledger_file(std::string_view text, std::string_view boot,
+                                                  uid_t user) {
+  const auto malformed = [](std::size_t line) {
+    return fail(ErrorKind::corrupt, "line {} is no part of a ledger", line);
+  };
+  if (text.size() > kLedgerFileMost || !text.starts_with(kTitle) || !text.ends_with('\n'))
+    return malformed(1);
+  text.remove_suffix(1);
+  const auto lines = split(text, '\n');
+  if (lines[0].substr(kTitle.size()) != boot) return std::vector<LedgerEntry>{};
+  if (lines.size() > kLedgerEntriesMost + 1) return malformed(kLedgerEntriesMost + 2);
+  std::vector<LedgerEntry> entries;
+  entries.reserve(lines.size() - 1);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    auto entry = read_entry(lines[i], user);
+    if (!entry) return malformed(i + 1);
+    entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace berth::machine

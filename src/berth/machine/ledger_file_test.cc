@@ -1,0 +1,111 @@
+#include "berth/machine/ledger_file.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/base/rng.h"
+
+namespace berth::machine {
+namespace {
+
+LedgerEntry entry() {
+  LedgerEntry entry;
+  entry.id = {INT64_MAX};
+  entry.user = 1000;
+  entry.holder = {4711, 123456};
+  entry.label = "digits-3";
+  entry.priority = -5;
+  entry.since = wall_from_ms(1'700'000'000'123);
+  entry.block.resources.set(Known::cpu, 1500);
+  entry.block.resources.set("licence", 2000);
+  entry.block.cores = {{0, 0, 1000}, {17, 1, 500}};
+  return entry;
+}
+
+TEST(LedgerFile, IsThisText) {
+  EXPECT_EQ(write_ledger_file("BOOT", std::vector{entry()}),
+            "berth-ledger 1 BOOT\n"
+            "held 9223372036854775807 4711 123456 1700000000123 -5 0 digits-3 "
+            "cpu=1500,licence=2000 0:0:1000,17:1:500\n");
+}
+
+TEST(LedgerFile, ReadsBackWhatItWrote) {
+  std::vector<LedgerEntry> entries;
+  for (const std::string label :
+       {"digits-3", "", "-", "%", "two words", "a\nheld 1", "é\x7f\t%41"}) {
+    entries.push_back(entry());
+    entries.back().label = label;
+  }
+  entries.push_back(entry());
+  entries.back().waiting = true;
+  entries.back().sequence = 7;
+  entries.back().block.cores.clear();
+  entries.push_back(entries.back());
+  entries.back().block = {};
+  const auto read = read_ledger_file(write_ledger_file("BOOT", entries), "BOOT", 1000);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, entries);
+  EXPECT_TRUE(read_ledger_file(write_ledger_file("OLD", entries), "BOOT", 1000)->empty());
+  EXPECT_TRUE(read_ledger_file(write_ledger_file("BOOT", {}), "BOOT", 1000)->empty());
+}
+
+TEST(LedgerFile, RefusesWhatItWouldNotWrite) {
+  for (const std::string line : {"",
+                                 "held",
+                                 "taken 1 2 3 4 5 6 l  ",
+                                 "held 0 2 3 4 5 6 l  ",
+                                 "held -1 2 3 4 5 6 l  ",
+                                 "held 1 0 3 4 5 6 l  ",
+                                 "held 1 9999999999 3 4 5 6 l  ",
+                                 "held 1 2 x 4 5 6 l  ",
+                                 "held 1 2 3 9000000000001 5 6 l  ",
+                                 "held 1 2 3 4 5.0 6 l  ",
+                                 "held 1 2 3 4 5 -1 l  ",
+                                 "held 1 2 3 4 5 6 %4  ",
+                                 "held 1 2 3 4 5 6 %zz  ",
+                                 "held 1 2 3 4 5 6 l cpu ",
+                                 "held 1 2 3 4 5 6 l cpu=-1 ",
+                                 "held 1 2 3 4 5 6 l cpu=9223372036854775808 ",
+                                 "held 1 2 3 4 5 6 l CPU=1 ",
+                                 "held 1 2 3 4 5 6 l cpu=1,, ",
+                                 "held 1 2 3 4 5 6 l  0:0",
+                                 "held 1 2 3 4 5 6 l  0:0:1001",
+                                 "held 1 2 3 4 5 6 l  1:0:9,1:0:9",
+                                 "held 1 2 3 4 5 6 l  -1:0:9",
+                                 "held 1 2 3 4 5 6 l   "}) {
+    const auto read = read_ledger_file("berth-ledger 1 BOOT\n" + line + "\n", "BOOT", 1000);
+    ASSERT_FALSE(read) << line;
+    EXPECT_EQ(read.error(), (Error{ErrorKind::corrupt, "line 2 is no part of a ledger"}));
+  }
+  EXPECT_TRUE(read_ledger_file("berth-ledger 1 BOOT\nheld 1 2 3 4 5 6 l  \n", "BOOT", 1000));
+}
+
+TEST(LedgerFile, IsBounded) {
+  std::vector<LedgerEntry> many(kLedgerEntriesMost, entry());
+  EXPECT_TRUE(read_ledger_file(write_ledger_file("BOOT", many), "BOOT", 1000));
+  many.push_back(entry());
+  EXPECT_FALSE(read_ledger_file(write_ledger_file("BOOT", many), "BOOT", 1000));
+  auto wordy = entry();
+  wordy.label = std::string(kLabelMost, ' ');
+  EXPECT_TRUE(read_ledger_file(write_ledger_file("BOOT", std::vector{wordy}), "BOOT", 1000));
+  wordy.label += ' ';
+  EXPECT_FALSE(read_ledger_file(write_ledger_file("BOOT", std::vector{wordy}), "BOOT", 1000));
+}
+
+TEST(LedgerFile, CutOrChangedAnywhereIsReadOrRefusedButNeverMore) {
+  const std::string text = write_ledger_file("BOOT", std::vector{entry(), entry()});
+  for (std::size_t most = 0; most < text.size(); ++most) {
+    const auto read = read_ledger_file(std::string_view(text).substr(0, most), "BOOT", 1000);
+    EXPECT_LE(read ? read->size() : 0, 1U) << most;
+  }
+  Rng rng(3);
+  for (int round = 0; round < 20000; ++round) {
+    std::string changed = text;
+    for (std::uint64_t i = 0; i <= rng.below(3); ++i)
+      changed[rng.below(changed.size())] = static_cast<char>(rng.below(256));
+    const auto read = read_ledger_file(changed, "BOOT", 1000);
+    EXPECT_LE(read ? read->size() : 0, 2U + 4U) << "each change can part a line at most";
+  }
+}
+
+}  // namespace
+}  // namespace berth::machine

@@ -1,0 +1,220 @@
+#include "berth/machine/machine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <numeric>
+#include <span>
+
+#include "berth/base/text.h"
+
+namespace berth::machine {
+namespace {
+
+constexpr std::size_t kHoldersNamed = 3;
+
+std::uint32_t next_generation() {
+  static std::atomic<std::uint32_t> last = 0;
+  const std::uint32_t next = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return next != 0 ? next : next_generation();
+}
+
+std::int64_t sum(const std::vector<CoreShare>& shares) {
+  return std::accumulate(shares.begin(), shares.end(), std::int64_t{0},
+                         [](std::int64_t total, const auto& share) { return total + share.milli; });
+}
+
+/// Place of `core` in shares ascending by core; their size where it is not among them.
+std::size_t place_of(const std::vector<CoreShare>& shares, int core) {
+  const auto found = std::ranges::lower_bound(shares, core, {}, &CoreShare::core);
+  const bool present = found != shares.end() && found->core == core;
+  return static_cast<std::size_t>((present ? found : shares.end()) - shares.begin());
+}
+
+}  // namespace
+
+Reservation& Reservation::operator=(Reservation&& other) noexcept {
+  Reservation gone(std::move(other));
+  std::swap(machine_, gone.machine_);
+  std::swap(id_, gone.id_);
+  return *this;
+}
+
+Reservation::~Reservation() {
+  if (machine_ != nullptr) static_cast<void>(machine_->release(id_));
+}
+
+const Block& Reservation::block() const {
+  const Block* block = machine_ != nullptr ? machine_->find(id_) : nullptr;
+  BERTH_ASSERT(block != nullptr);
+  return *block;
+}
+
+Status Reservation::release() {
+  if (machine_ == nullptr) return fail(ErrorKind::stale, "this reservation was released before");
+  return std::exchange(machine_, nullptr)->release(std::exchange(id_, {}));
+}
+
+Machine::Machine(Block total) {
+  set_total(std::move(total));
+}
+
+Result<Reservation> Machine::reserve(const Request& request) {
+  BERTH_ASSIGN(Block block, plan(request));
+  return take(std::move(block), request.holder);
+}
+
+Result<Block> Machine::dry_run(const Request& request) const {
+  return plan(request);
+}
+
+Result<Reservation> Machine::occupy(const Block& block, std::string holder) {
+  return take(part_of_ours(block), holder);
+}
+
+Status Machine::release(ReservationId id) {
+  if (find(id) == nullptr)
+    return fail(ErrorKind::stale, "this reservation was released before, or is of another machine");
+  Slot& slot = slots_[id.slot];
+  const Status subtracted = held_.subtract(slot.block.resources);
+  BERTH_ASSERT(subtracted.has_value());
+  for (const auto& share : slot.block.cores) lend(share.core, -share.milli);
+  slot.generation = 0;
+  vacant_.push_back(id.slot);
+  return {};
+}
+
+const Block* Machine::find(ReservationId id) const {
+  const bool ours =
+      id.generation != 0 && id.slot < slots_.size() && slots_[id.slot].generation == id.generation;
+  return ours ? &slots_[id.slot].block : nullptr;
+}
+
+Resources Machine::free() const {
+  Resources free;
+  total_.resources.each(
+      [&](std::string_view resource, std::int64_t) { free.set(resource, free_of(resource)); });
+  return free;
+}
+
+bool Machine::overdrawn() const {
+  if (!total_.resources.covers(held_)) return true;
+  for (std::size_t i = 0; i < lent_.size(); ++i)
+    if (lent_[i] > total_.cores[i].milli) return true;
+  return std::ranges::any_of(slots_, [&](const Slot& slot) {
+    return slot.generation != 0 && std::ranges::any_of(slot.block.cores, [&](const auto& share) {
+             return place_of(total_.cores, share.core) == total_.cores.size();
+           });
+  });
+}
+
+void Machine::set_total(Block total) {
+  total_ = std::move(total);
+  if (!total_.cores.empty())
+    total_.resources.set(Known::cpu, std::min(total_.resources.get(Known::cpu), sum(total_.cores)));
+  lent_.assign(total_.cores.size(), 0);
+  free_cores_ = total_.cores;
+  for (const auto& slot : slots_)
+    if (slot.generation != 0)
+      for (const auto& share : slot.block.cores) lend(share.core, share.milli);
+}
+
+Result<Block> Machine::plan(const Request& request) const {
+  const Resources& wanted = request.resources;
+  if (const auto lacking = total_.resources.first_short(wanted); !lacking.empty())
+    return refuse_for_good(lacking, request);
+  std::string_view lacking;
+  wanted.each([&](std::string_view resource, std::int64_t amount) {
+    if (lacking.empty() && amount > free_of(resource)) lacking = resource;
+  });
+  if (!lacking.empty()) return refuse_for_now(lacking, request);
+  return Block{wanted, choose_cores(free_cores_, wanted.get(Known::cpu))};
+}
+
+std::int64_t Machine::free_of(std::string_view resource) const {
+  const std::int64_t left =
+      std::max<std::int64_t>(0, total_.resources.get(resource) - held_.get(resource));
+  const bool on_cores = resource == name(Known::cpu) && !free_cores_.empty();
+  return on_cores ? std::min(left, sum(free_cores_)) : left;
+}
+
+std::unexpected<Error> Machine::refuse_for_good(std::string_view resource,
+                                                const Request& request) const {
+  return fail(ErrorKind::impossible, "{}: wanted {}, the total is {}", resource,
+              format_amount(resource, request.resources.get(resource)),
+              format_amount(resource, total_.resources.get(resource)));
+}
+
+std::unexpected<Error> Machine::refuse_for_now(std::string_view resource,
+                                               const Request& request) const {
+  return fail(ErrorKind::busy, "{}: wanted {}, free {} of {}{}", resource,
+              format_amount(resource, request.resources.get(resource)),
+              format_amount(resource, free_of(resource)),
+              format_amount(resource, total_.resources.get(resource)), holders_of(resource));
+}
+
+/// "; held by digits-3 4, sweep-1/7 2.5 and 4 more", the greatest first.
+std::string Machine::holders_of(std::string_view resource) const {
+  using Share = std::pair<std::string_view, std::int64_t>;
+  std::vector<Share> shares;
+  for (const auto& slot : slots_) {
+    const std::int64_t amount = slot.generation != 0 ? slot.block.resources.get(resource) : 0;
+    if (amount == 0) continue;
+    const auto known = std::ranges::find(shares, std::string_view(slot.holder), &Share::first);
+    if (known == shares.end())
+      shares.emplace_back(slot.holder, amount);
+    else
+      known->second += amount;
+  }
+  std::ranges::sort(shares, {}, [](const Share& s) { return std::pair(-s.second, s.first); });
+  std::vector<std::string> named;
+  for (const auto& [holder, amount] :
+       std::span(shares).first(std::min(shares.size(), kHoldersNamed)))
+    named.push_back(fmt::format("{} {}", clip(holder), format_amount(resource, amount)));
+  if (named.empty()) return {};
+  const std::size_t more = shares.size() - named.size();
+  return fmt::format("; held by {}{}", join(named, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+Result<Reservation> Machine::take(Block block, std::string_view holder) {
+  BERTH_TRY(held_.add(block.resources));
+  for (const auto& share : block.cores) lend(share.core, share.milli);
+  if (vacant_.empty()) {
+    vacant_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const ReservationId id{vacant_.back(), next_generation()};
+  vacant_.pop_back();
+  Slot& slot = slots_[id.slot];
+  slot.generation = id.generation;
+  slot.block = std::move(block);
+  slot.holder = holder;
+  return Reservation(*this, id);
+}
+
+Block Machine::part_of_ours(const Block& block) const {
+  Block part;
+  block.resources.each([&](std::string_view resource, std::int64_t amount) {
+    if (total_.resources.get(resource) > 0) part.resources.set(resource, amount);
+  });
+  std::ranges::copy_if(block.cores, std::back_inserter(part.cores), [&](const auto& share) {
+    return place_of(total_.cores, share.core) < total_.cores.size();
+  });
+  if (!block.cores.empty() && !total_.cores.empty()) {
+    const std::int64_t here = std::min(part.resources.get(Known::cpu), sum(part.cores));
+    part.resources.set(Known::cpu, here);
+  }
+  return part;
+}
+
+/// Adds to what is lent of a core; one that is not ours (any more) has no count to keep.
+void Machine::lend(int core, std::int64_t milli) {
+  const std::size_t at = place_of(total_.cores, core);
+  if (at == total_.cores.size()) return;
+  lent_[at] += milli;
+  const std::int64_t left = total_.cores[at].milli - lent_[at];
+  free_cores_[at].milli = static_cast<int>(std::max<std::int64_t>(0, left));
+}
+
+}  // namespace berth::machine

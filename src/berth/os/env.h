@@ -1,0 +1,171 @@
+// The one door to the world: every clock, random number, file, process and descriptor goes through
+// an Env, so that a fault can be injected anywhere and whole runs can be played on FakeEnv's clock.
+//
+// Ownership: an Env outlives everything that was made from it. Threads: an Env is used by one thread
+// at a time. Failure: calls return Error and change nothing they do not say; EINTR never shows.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "berth/base/result.h"
+#include "berth/base/time.h"
+
+namespace berth::os {
+
+class Env;
+
+/// Closes what it holds when it goes; an empty one holds nothing.
+class Fd {
+ public:
+  Fd() = default;
+  Fd(Env& env, int number) : env_(&env), number_(number) {}
+  Fd(Fd&& other) noexcept
+      : env_(std::exchange(other.env_, nullptr)), number_(std::exchange(other.number_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(env_, other.env_);
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Fd();
+
+  int number() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+  void reset() { Fd gone = std::move(*this); }
+
+ private:
+  Env* env_ = nullptr;
+  int number_ = -1;
+};
+
+/// Who a process is for good: pids come back, a pid with its start time does not within one boot.
+struct ProcessIdentity {
+  pid_t pid = 0;
+  std::int64_t started_at = 0;  // clock ticks since boot, field 22 of /proc/PID/stat
+  bool operator==(const ProcessIdentity&) const = default;
+};
+
+struct VolumeSpace {
+  std::int64_t total = 0;      // bytes
+  std::int64_t available = 0;  // bytes that an unprivileged process may still write
+  std::int64_t inodes_total = 0, inodes_available = 0;  // total 0: the volume does not count them
+};
+
+struct FileStatus {
+  enum class Kind : std::uint8_t { file, directory, other };
+  Kind kind = Kind::other;
+  std::int64_t size = 0;
+  uid_t owner = 0;
+  mode_t mode = 0;
+  bool executable = false;  // by this process
+};
+
+/// One process to start. Its stdin is /dev/null; stdout and stderr are pipes that come back.
+struct SpawnSpec {
+  std::vector<std::string> argv;                     // argv[0] is looked up in env's PATH
+  std::vector<std::pair<std::string, std::string>> environment;  // the whole of it
+  std::string directory;                             // absolute
+  std::vector<int> cores;                            // affinity; empty: inherited
+  std::span<const Fd> join_files;                    // cgroup files into which the child writes "0"
+};
+
+struct Child {
+  pid_t pid = 0;  // also its process group: it leads one of its own
+  Fd exited;      // readable once it has exited (a pidfd)
+  Fd out, err;    // non-blocking read ends
+};
+
+struct ExitStatus {
+  int code = 0;    // exit code, when signal is 0
+  int signal = 0;  // that killed it
+  Duration cpu{};  // user + system, its own and of children it waited for
+  std::int64_t peak_rss = 0;  // bytes
+};
+
+struct Watch {
+  int fd = -1;
+  bool readable = true;   // else: watched for being writable
+  bool ready = false;     // set by wait()
+};
+
+class Env {
+ public:
+  virtual ~Env() = default;
+
+  // Clocks and chance.
+  virtual Mono now() = 0;
+  virtual Wall wall() = 0;
+  virtual std::uint64_t random() = 0;
+
+  // Files. Paths are absolute or relative to the process's directory.
+  /// full text; invalid when larger than `limit` bytes. Works on /proc and /sys.
+  virtual Result<std::string> read_file(const std::string& path, std::size_t limit) = 0;
+  /// Replaces the file through a temporary one beside it and a rename; not synced.
+  virtual Status replace_file(const std::string& path, std::string_view text, mode_t mode) = 0;
+  /// Writes into an existing file (a cgroup's, say) in one write call.
+  virtual Status write_into(const std::string& path, std::string_view text) = 0;
+  virtual Result<std::vector<std::string>> list(const std::string& directory) = 0;  // sorted
+  virtual Result<FileStatus> status(const std::string& path) = 0;
+  virtual Result<std::string> real_path(const std::string& path) = 0;
+  /// With its parents; existing directories are left as they are. `mode` is for the last one and
+  /// is not subject to the umask.
+  virtual Status make_directory(const std::string& path, mode_t mode) = 0;
+  virtual Status remove_file(const std::string& path) = 0;
+  virtual Status remove_directory(const std::string& path) = 0;  // an empty one
+  virtual Result<VolumeSpace> volume(const std::string& path) = 0;
+  /// For appending, created with `mode`; for reading.
+  virtual Result<Fd> open_append(const std::string& path, mode_t mode) = 0;
+  virtual Result<Fd> open_read(const std::string& path) = 0;
+  virtual Result<Fd> open_write(const std::string& path) = 0;  // an existing file; also readable
+  virtual Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) = 0;
+  virtual Status truncate(const Fd& fd, std::int64_t size) = 0;
+  /// An exclusive lock on a file (created) or directory, released with the Fd and with the process.
+  /// busy when another holds it and `wait` is false.
+  virtual Result<Fd> lock(const std::string& path, bool wait) = 0;
+
+  // Descriptors.
+  /// All of it, or an error after which an unknown part is written.
+  virtual Status write_all(const Fd& fd, std::string_view bytes) = 0;
+  /// What there is, at most buffer.size(); 0 at the end; nullopt when nothing is there yet.
+  virtual Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) = 0;
+  virtual void close(int fd) noexcept = 0;
+  /// Sleeps until a watch is ready, `until` has come, or a stop signal arrived (SIGINT, SIGTERM).
+  virtual Status wait(std::span<Watch> watches, std::optional<Mono> until) = 0;
+  /// How many stop signals came since the start.
+  virtual int stop_signals() = 0;
+
+  // Processes.
+  virtual Result<Child> spawn(const SpawnSpec& spec) = 0;
+  /// nullopt while it lives. Once it is returned, the child is reaped.
+  virtual Result<std::optional<ExitStatus>> reap(const Child& child) = 0;
+  /// To a whole process group, or to one process; not_found when there is none.
+  virtual Status signal_group(pid_t group, int signal) = 0;
+  virtual Status signal_pid(pid_t pid, int signal) = 0;  // only of one known to be there: see below
+  virtual Status signal_process(const ProcessIdentity& process, int signal) = 0;
+  virtual ProcessIdentity self() = 0;
+  virtual bool alive(const ProcessIdentity& process) = 0;
+  virtual uid_t user() = 0;
+  virtual std::string host_name() = 0;
+  virtual std::string boot_id() = 0;
+  virtual std::vector<int> affinity() = 0;  // cores this process may run on, ascending
+  virtual std::optional<std::string> variable(const std::string& name) = 0;
+  virtual std::vector<std::pair<std::string, std::string>> environment() = 0;
+};
+
+/// The real one. Installs handlers for SIGINT and SIGTERM at the first call of install_stop_signals.
+std::unique_ptr<Env> posix_env();
+
+/// From now on SIGINT and SIGTERM only count (Env::stop_signals) and wake wait(); SIGHUP and
+/// SIGPIPE are ignored. Without it they end the process.
+void install_stop_signals();
+
+}  // namespace berth::os

@@ -1,0 +1,388 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/os/env.h"
+#include "berth/os/spawn_posix.h"
+
+extern char** environ;
+
+namespace berth::os {
+namespace {
+
+std::atomic<int> g_stop_signals = 0;
+std::atomic<int> g_stop_event = -1;
+
+extern "C" void on_stop_signal(int) {
+  const int saved = errno;
+  g_stop_signals.fetch_add(1);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto ignored = ::write(g_stop_event.load(), &one, sizeof one);
+  errno = saved;
+}
+
+Duration read_clock(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+/// Retries a system call that a signal cut short.
+template <class Call>
+auto uninterrupted(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+class PosixEnv final : public Env {
+ public:
+  Mono now() override { return Mono(read_clock(CLOCK_MONOTONIC)); }
+  Wall wall() override { return Wall(read_clock(CLOCK_REALTIME)); }
+  std::uint64_t random() override {
+    std::uint64_t value = 0;
+    BERTH_ASSERT(getrandom(&value, sizeof value, 0) == sizeof value);
+    return value;
+  }
+
+  Result<std::string> read_file(const std::string& path, std::size_t limit) override {
+    BERTH_ASSIGN(const Fd fd, open_with(path, O_RDONLY, 0));
+    std::string text;
+    std::array<char, 16384> buffer;
+    for (;;) {
+      const auto got =
+          uninterrupted([&] { return ::read(fd.number(), buffer.data(), buffer.size()); });
+      if (got < 0) return errno_error(errno, path);
+      if (got == 0) return text;
+      text.append(buffer.data(), static_cast<std::size_t>(got));
+      if (text.size() > limit)
+        return fail(ErrorKind::invalid, "{}: larger than {}", path,
+                    format_bytes(static_cast<std::int64_t>(limit)));
+    }
+  }
+
+  Status replace_file(const std::string& path, std::string_view text, mode_t mode) override {
+    const std::string temporary = fmt::format("{}.{}.new", path, getpid());
+    {
+      BERTH_ASSIGN(const Fd fd, open_with(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+      auto status = write_all(fd, text);
+      if (status && fchmod(fd.number(), mode) != 0) status = errno_error(errno, temporary);
+      if (!status) {
+        ::unlink(temporary.c_str());
+        return std::unexpected(within(path, std::move(status).error()));
+      }
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+      const int number = errno;
+      ::unlink(temporary.c_str());
+      return errno_error(number, path);
+    }
+    return {};
+  }
+
+  Status write_into(const std::string& path, std::string_view text) override {
+    BERTH_ASSIGN(const Fd fd, open_with(path, O_WRONLY, 0));
+    const auto put = uninterrupted([&] { return ::write(fd.number(), text.data(), text.size()); });
+    if (put < 0) return errno_error(errno, path);
+    if (static_cast<std::size_t>(put) != text.size())
+      return fail(ErrorKind::io, "{}: short write", path);
+    return {};
+  }
+
+  Result<std::vector<std::string>> list(const std::string& directory) override {
+    DIR* dir = opendir(directory.c_str());
+    if (dir == nullptr) return errno_error(errno, directory);
+    std::vector<std::string> names;
+    while (const dirent* entry = readdir(dir)) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    closedir(dir);
+    std::ranges::sort(names);
+    return names;
+  }
+
+  Result<FileStatus> status(const std::string& path) override {
+    struct stat st {};
+    if (::stat(path.c_str(), &st) != 0) return errno_error(errno, path);
+    FileStatus result;
+    if (S_ISREG(st.st_mode)) result.kind = FileStatus::Kind::file;
+    if (S_ISDIR(st.st_mode)) result.kind = FileStatus::Kind::directory;
+    result.size = st.st_size;
+    result.owner = st.st_uid;
+    result.mode = st.st_mode & 07777U;
+    result.executable = S_ISREG(st.st_mode) && access(path.c_str(), X_OK) == 0;
+    return result;
+  }
+
+  Result<std::string> real_path(const std::string& path) override {
+    char* resolved = ::realpath(path.c_str(), nullptr);
+    if (resolved == nullptr) return errno_error(errno, path);
+    std::string result = resolved;
+    std::free(resolved);
+    return result;
+  }
+
+  Status make_directory(const std::string& path, mode_t mode) override {
+    if (::mkdir(path.c_str(), mode) == 0) {
+      if (::chmod(path.c_str(), mode) != 0) return errno_error(errno, path);
+      return {};
+    }
+    const int number = errno;
+    if (number == ENOENT) {
+      const auto slash = path.find_last_of('/');
+      if (slash == std::string::npos || slash == 0) return errno_error(number, path);
+      BERTH_TRY(make_directory(path.substr(0, slash), 0755));
+      return make_directory(path, mode);
+    }
+    struct stat st {};
+    if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {};
+    return errno_error(number == EEXIST ? ENOTDIR : number, path);
+  }
+
+  Status remove_file(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0) return errno_error(errno, path);
+    return {};
+  }
+  Status remove_directory(const std::string& path) override {
+    if (::rmdir(path.c_str()) != 0) return errno_error(errno, path);
+    return {};
+  }
+
+  Result<VolumeSpace> volume(const std::string& path) override {
+    struct statvfs vfs {};
+    if (::statvfs(path.c_str(), &vfs) != 0) return errno_error(errno, path);
+    const auto block = static_cast<std::int64_t>(vfs.f_frsize);
+    return VolumeSpace{static_cast<std::int64_t>(vfs.f_blocks) * block,
+                       static_cast<std::int64_t>(vfs.f_bavail) * block,
+                       static_cast<std::int64_t>(vfs.f_files),
+                       static_cast<std::int64_t>(vfs.f_favail)};
+  }
+
+  Result<Fd> open_append(const std::string& path, mode_t mode) override {
+    return open_with(path, O_RDWR | O_APPEND | O_CREAT, mode);
+  }
+  Result<Fd> open_read(const std::string& path) override { return open_with(path, O_RDONLY, 0); }
+  Result<Fd> open_write(const std::string& path) override {
+    auto fd = open_with(path, O_RDWR, 0);
+    return fd ? std::move(fd) : open_with(path, O_WRONLY, 0);
+  }
+
+  Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) override {
+    std::string text(most, '\0');
+    std::size_t filled = 0;
+    while (filled < most) {
+      const auto got = uninterrupted([&] {
+        return ::pread(fd.number(), text.data() + filled, most - filled,
+                       offset + static_cast<off_t>(filled));
+      });
+      if (got < 0) return errno_error(errno, "read");
+      if (got == 0) break;
+      filled += static_cast<std::size_t>(got);
+    }
+    text.resize(filled);
+    return text;
+  }
+
+  Status truncate(const Fd& fd, std::int64_t size) override {
+    if (::ftruncate(fd.number(), size) != 0) return errno_error(errno, "truncate");
+    return {};
+  }
+
+  Result<Fd> lock(const std::string& path, bool wait) override {
+    int number = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+    if (number < 0 && errno == ENOENT)
+      number = uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
+    if (number < 0) return errno_error(errno, path);
+    Fd fd(*this, number);
+    const int how = LOCK_EX | (wait ? 0 : LOCK_NB);
+    if (uninterrupted([&] { return ::flock(number, how); }) != 0) {
+      if (errno == EWOULDBLOCK) return fail(ErrorKind::busy, "{}: locked by another process", path);
+      return errno_error(errno, path);
+    }
+    return fd;
+  }
+
+  Status write_all(const Fd& fd, std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const auto put =
+          uninterrupted([&] { return ::write(fd.number(), bytes.data(), bytes.size()); });
+      if (put < 0) return errno_error(errno, "write");
+      bytes.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return {};
+  }
+
+  Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) override {
+    const auto got =
+        uninterrupted([&] { return ::read(fd.number(), buffer.data(), buffer.size()); });
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno == EAGAIN) return std::nullopt;
+    return errno_error(errno, "read");
+  }
+
+  void close(int fd) noexcept override { ::close(fd); }
+
+  Status wait(std::span<Watch> watches, std::optional<Mono> until) override {
+    polls_.clear();
+    for (const auto& watch : watches)
+      polls_.push_back({watch.fd, static_cast<short>(watch.readable ? POLLIN : POLLOUT), 0});
+    polls_.push_back({g_stop_event.load(), POLLIN, 0});  // -1 is passed over by poll
+    timespec timeout{};
+    if (until) {
+      const Duration left = std::max(Duration(0), *until - now());
+      timeout.tv_sec = left.count() / 1'000'000'000;
+      timeout.tv_nsec = left.count() % 1'000'000'000;
+    }
+    const int ready = ::ppoll(polls_.data(), polls_.size(), until ? &timeout : nullptr, nullptr);
+    for (std::size_t i = 0; i < watches.size(); ++i)
+      watches[i].ready = ready > 0 && polls_[i].revents != 0;
+    if (ready < 0 && errno != EINTR) return errno_error(errno, "wait for events");
+    if (ready > 0 && polls_.back().revents != 0) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto ignored =
+          ::read(g_stop_event.load(), &count, sizeof count);
+    }
+    return {};
+  }
+
+  int stop_signals() override { return g_stop_signals.load(); }
+
+  Result<Child> spawn(const SpawnSpec& spec) override { return spawn_posix(*this, spec); }
+  Result<std::optional<ExitStatus>> reap(const Child& child) override { return reap_posix(child); }
+
+  Status signal_group(pid_t group, int signal) override {
+    BERTH_ASSERT(group > 1);
+    if (::kill(-group, signal) != 0) return errno_error(errno, "signal a process group");
+    return {};
+  }
+  Status signal_pid(pid_t pid, int signal) override {
+    BERTH_ASSERT(pid > 1);
+    if (::kill(pid, signal) != 0) return errno_error(errno, "signal a process");
+    return {};
+  }
+  Status signal_process(const ProcessIdentity& process, int signal) override {
+    BERTH_ASSERT(process.pid > 1);
+    if (!alive(process)) return fail(ErrorKind::not_found, "process {} is gone", process.pid);
+    if (::kill(process.pid, signal) != 0) return errno_error(errno, "signal a process");
+    return {};
+  }
+
+  ProcessIdentity self() override {
+    if (self_.pid != getpid()) self_ = {getpid(), started_at(getpid()).value_or(0)};
+    return self_;
+  }
+  bool alive(const ProcessIdentity& process) override {
+    const auto started = started_at(process.pid);
+    return started && *started == process.started_at;
+  }
+
+  uid_t user() override { return ::getuid(); }
+  std::string host_name() override {
+    std::array<char, HOST_NAME_MAX + 1> name{};
+    return gethostname(name.data(), HOST_NAME_MAX) == 0 ? name.data() : "localhost";
+  }
+  std::string boot_id() override {
+    if (boot_id_.empty()) {
+      const auto text = read_file("/proc/sys/kernel/random/boot_id", 4096);
+      boot_id_ = text ? std::string(trim(*text)) : "unknown";
+    }
+    return boot_id_;
+  }
+  std::vector<int> affinity() override {
+    std::vector<int> cores;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
+    return cores;
+  }
+  std::optional<std::string> variable(const std::string& name) override {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return std::string(value);
+  }
+  std::vector<std::pair<std::string, std::string>> environment() override {
+    std::vector<std::pair<std::string, std::string>> result;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      const auto equals = text.find('=');
+      if (equals != std::string_view::npos)
+        result.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return result;
+  }
+
+ private:
+  Result<Fd> open_with(const std::string& path, int flags, mode_t mode) {
+    const int number =
+        uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
+    if (number < 0) return errno_error(errno, path);
+    return Fd(*this, number);
+  }
+
+  /// Start time of a process that is not a zombie; nullopt where there is none.
+  std::optional<std::int64_t> started_at(pid_t pid) {
+    const auto text = read_file(fmt::format("/proc/{}/stat", pid), 8192);
+    if (!text) return std::nullopt;
+    const auto name_end = text->rfind(')');  // the name itself may hold blanks and brackets
+    if (name_end == std::string::npos) return std::nullopt;
+    const auto fields = words(std::string_view(*text).substr(name_end + 1));
+    constexpr std::size_t kState = 0;
+    constexpr std::size_t kStartTime = 19;  // field 22, counted from the one after the name
+    if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X")
+      return std::nullopt;
+    const auto ticks = parse_integer(fields[kStartTime]);
+    if (!ticks) return std::nullopt;
+    return *ticks;
+  }
+
+  std::vector<pollfd> polls_;
+  ProcessIdentity self_;
+  std::string boot_id_;
+};
+
+}  // namespace
+
+Fd::~Fd() {
+  if (number_ >= 0) env_->close(number_);
+}
+
+std::unique_ptr<Env> posix_env() {
+  return std::make_unique<PosixEnv>();
+}
+
+void install_stop_signals() {
+  if (g_stop_event.load() >= 0) return;
+  g_stop_event.store(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGHUP, &action, nullptr);
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+}  // namespace berth::os

@@ -1,0 +1,260 @@
+#include "berth/os/fake_env.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace berth::os {
+
+void FakeEnv::put(const std::string& path, std::string text) {
+  files_[path] = std::move(text);
+}
+
+const std::string* FakeEnv::find(const std::string& path) const {
+  const auto found = files_.find(path);
+  return found == files_.end() ? nullptr : &found->second;
+}
+
+std::size_t FakeEnv::processes_alive() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(processes_, [](const auto& entry) { return !entry.second.over; }));
+}
+
+Status FakeEnv::ask(std::string_view call) {
+  if (fault)
+    if (auto error = fault(call)) return std::unexpected(*std::move(error));
+  return {};
+}
+
+Fd FakeEnv::add(Open open) {
+  const int number = next_fd_++;
+  open_.emplace(number, std::move(open));
+  return Fd(*this, number);
+}
+
+Wall FakeEnv::wall() {
+  constexpr auto kStart = std::chrono::seconds(1'800'000'000);
+  return Wall(kStart + now_.time_since_epoch() + wall_skew);
+}
+
+Result<std::string> FakeEnv::read_file(const std::string& path, std::size_t limit) {
+  BERTH_TRY(ask("read_file"));
+  const std::string* text = find(path);
+  if (text == nullptr) return fail(ErrorKind::not_found, "{}: no such file", path);
+  if (text->size() > limit) return fail(ErrorKind::invalid, "{}: too large", path);
+  return *text;
+}
+
+Status FakeEnv::replace_file(const std::string& path, std::string_view text, mode_t) {
+  BERTH_TRY(ask("replace_file"));
+  files_[path] = text;
+  return {};
+}
+
+Status FakeEnv::write_into(const std::string& path, std::string_view text) {
+  BERTH_TRY(ask("write_into"));
+  if (!files_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  files_[path] = text;
+  return {};
+}
+
+Result<std::vector<std::string>> FakeEnv::list(const std::string& directory) {
+  BERTH_TRY(ask("list"));
+  std::set<std::string> names;
+  const std::string prefix = directory + "/";
+  const auto gather = [&](const std::string& path) {
+    if (path.starts_with(prefix))
+      names.insert(path.substr(prefix.size(), path.find('/', prefix.size()) - prefix.size()));
+  };
+  for (const auto& [path, text] : files_) gather(path);
+  for (const auto& path : directories_) gather(path);
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+Result<FileStatus> FakeEnv::status(const std::string& path) {
+  BERTH_TRY(ask("status"));
+  FileStatus status;
+  if (const std::string* text = find(path)) {
+    status.kind = FileStatus::Kind::file;
+    status.size = static_cast<std::int64_t>(text->size());
+    status.mode = 0755;
+    status.executable = true;
+    return status;
+  }
+  if (!directories_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  status.kind = FileStatus::Kind::directory;
+  status.mode = 0755;
+  return status;
+}
+
+Status FakeEnv::make_directory(const std::string& path, mode_t) {
+  BERTH_TRY(ask("make_directory"));
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    directories_.insert(path.substr(0, at));
+  directories_.insert(path);
+  return {};
+}
+
+Status FakeEnv::remove_file(const std::string& path) {
+  BERTH_TRY(ask("remove_file"));
+  if (files_.erase(path) == 0) return fail(ErrorKind::not_found, "{}: no such file", path);
+  return {};
+}
+
+Status FakeEnv::remove_directory(const std::string& path) {
+  BERTH_TRY(ask("remove_directory"));
+  if (directories_.erase(path) == 0) return fail(ErrorKind::not_found, "{}: no such file", path);
+  return {};
+}
+
+Result<VolumeSpace> FakeEnv::volume(const std::string&) {
+  BERTH_TRY(ask("volume"));
+  return VolumeSpace{1'000'000'000'000, 500'000'000'000, 1'000'000, 900'000};
+}
+
+Result<Fd> FakeEnv::open_append(const std::string& path, mode_t) {
+  BERTH_TRY(ask("open_append"));
+  files_.try_emplace(path);
+  return add({Open::Kind::file, path, 0});
+}
+
+Result<Fd> FakeEnv::open_read(const std::string& path) {
+  BERTH_TRY(ask("open_read"));
+  if (!files_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  return add({Open::Kind::file, path, 0});
+}
+
+Result<Fd> FakeEnv::open_write(const std::string& path) {
+  return open_read(path);
+}
+
+Result<std::string> FakeEnv::read_at(const Fd& fd, std::int64_t offset, std::size_t most) {
+  BERTH_TRY(ask("read_at"));
+  const std::string& text = files_.at(open_.at(fd.number()).path);
+  if (offset >= static_cast<std::int64_t>(text.size())) return std::string();
+  return text.substr(static_cast<std::size_t>(offset), most);
+}
+
+Status FakeEnv::truncate(const Fd& fd, std::int64_t size) {
+  BERTH_TRY(ask("truncate"));
+  files_.at(open_.at(fd.number()).path).resize(static_cast<std::size_t>(size));
+  return {};
+}
+
+Result<Fd> FakeEnv::lock(const std::string& path, bool wait) {
+  BERTH_TRY(ask("lock"));
+  BERTH_ASSERT(!wait || !locked_.contains(path));  // one thread: it would wait for itself
+  if (!locked_.insert(path).second) return fail(ErrorKind::busy, "{}: locked", path);
+  return add({Open::Kind::lock, path, 0});
+}
+
+Status FakeEnv::write_all(const Fd& fd, std::string_view bytes) {
+  BERTH_TRY(ask("write_all"));
+  files_[open_.at(fd.number()).path] += bytes;
+  return {};
+}
+
+Result<std::optional<std::size_t>> FakeEnv::read_some(const Fd& fd, std::span<char> buffer) {
+  BERTH_TRY(ask("read_some"));
+  const Open& open = open_.at(fd.number());
+  Process& process = processes_.at(open.pid);
+  if (!process.over) return std::nullopt;
+  const bool out = open.kind == Open::Kind::out;
+  const std::string& text = out ? process.program.out : process.program.err;
+  std::size_t& read = out ? process.out_read : process.err_read;
+  const std::size_t count = std::min(buffer.size(), text.size() - read);
+  std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(read), count, buffer.begin());
+  read += count;
+  return count;
+}
+
+void FakeEnv::close(int fd) noexcept {
+  const auto found = open_.find(fd);
+  BERTH_ASSERT(found != open_.end());
+  if (found->second.kind == Open::Kind::lock) locked_.erase(found->second.path);
+  open_.erase(found);
+}
+
+bool FakeEnv::ready(const Open& open) const {
+  return open.pid != 0 && processes_.at(open.pid).over;
+}
+
+Status FakeEnv::wait(std::span<Watch> watches, std::optional<Mono> until) {
+  BERTH_TRY(ask("wait"));
+  const auto any_ready = [&] {
+    bool any = false;
+    for (auto& watch : watches) {
+      watch.ready = watch.fd >= 0 && ready(open_.at(watch.fd));
+      any = any || watch.ready;
+    }
+    return any;
+  };
+  if (any_ready()) return {};
+  std::optional<Mono> next = until;
+  for (const auto& [pid, process] : processes_)
+    if (!process.over && (!next || process.ends < *next)) next = process.ends;
+  if (stop_at && (!next || *stop_at < *next)) next = stop_at;
+  BERTH_ASSERT(next.has_value());  // else it would sleep for ever
+  now_ = std::max(now_, *next);
+  if (stop_at && now_ >= *stop_at) {
+    ++stops;
+    stop_at.reset();
+  }
+  for (auto& [pid, process] : processes_)
+    if (!process.over && process.ends <= now_) end(process, process.program.signal);
+  any_ready();
+  return {};
+}
+
+void FakeEnv::end(Process& process, int signal) {
+  process.over = true;
+  process.program.signal = signal;
+}
+
+Result<Child> FakeEnv::spawn(const SpawnSpec& spec) {
+  BERTH_TRY(ask("spawn"));
+  const pid_t pid = next_pid_++;
+  Process process{.program = program(spec), .ends = {}};
+  process.ends = now_ + process.program.duration;
+  processes_.emplace(pid, std::move(process));
+  ++spawned_;
+  most_alive_ = std::max(most_alive_, processes_alive());
+  return Child{pid, add({Open::Kind::exited, "", pid}), add({Open::Kind::out, "", pid}),
+               add({Open::Kind::err, "", pid})};
+}
+
+Result<std::optional<ExitStatus>> FakeEnv::reap(const Child& child) {
+  BERTH_TRY(ask("reap"));
+  const Process& process = processes_.at(child.pid);
+  if (!process.over) return std::nullopt;
+  return ExitStatus{process.program.signal != 0 ? 0 : process.program.exit_code,
+                    process.program.signal, process.program.duration, 1 << 20};
+}
+
+Status FakeEnv::signal_group(pid_t group, int signal) {
+  return signal_pid(group, signal);
+}
+
+Status FakeEnv::signal_pid(pid_t pid, int signal) {
+  BERTH_TRY(ask("signal"));
+  const auto found = processes_.find(pid);
+  if (found == processes_.end() || found->second.over)
+    return fail(ErrorKind::not_found, "no such process");
+  if (signal == SIGKILL || (signal == SIGTERM && !found->second.program.ignores_term))
+    end(found->second, signal);
+  return {};
+}
+
+Status FakeEnv::signal_process(const ProcessIdentity& process, int signal) {
+  return signal_pid(process.pid, signal);
+}
+
+std::optional<std::string> FakeEnv::variable(const std::string& name) {
+  const auto found = variables.find(name);
+  return found == variables.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::pair<std::string, std::string>> FakeEnv::environment() {
+  return {variables.begin(), variables.end()};
+}
+
+}  // namespace berth::os

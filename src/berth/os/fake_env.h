@@ -1,0 +1,121 @@
+// A world in memory for tests and simulation: its clock moves only when someone waits, its files
+// are strings, its processes are scripts, and any call can be made to fail.
+//
+// Ownership: outlives everything made from it. Threads: one. Failure: as Env says, plus whatever
+// `fault` returns for a call.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "berth/base/rng.h"
+#include "berth/os/env.h"
+
+namespace berth::os {
+
+/// What a fake process does.
+struct FakeProgram {
+  Duration duration = std::chrono::milliseconds(1);
+  std::string out, err;     // printed when it ends
+  int exit_code = 0;
+  int signal = 0;           // that kills it at its end
+  bool ignores_term = false;
+};
+
+class FakeEnv final : public Env {
+ public:
+  explicit FakeEnv(std::uint64_t seed = 1) : rng_(seed) {}
+
+  // The world's knobs.
+  std::function<FakeProgram(const SpawnSpec&)> program = [](const SpawnSpec&) {
+    return FakeProgram{};
+  };
+  /// Asked before every fallible call, by its name ("spawn", "write_all", …).
+  std::function<std::optional<Error>(std::string_view call)> fault;
+  std::vector<int> cores{0, 1};
+  std::map<std::string, std::string> variables;
+  std::set<pid_t> dead;  // pids of other processes that have died
+  ProcessIdentity identity{1000, 5000};
+  int stops = 0;  // what stop_signals() says
+  std::optional<Mono> stop_at;
+  Duration wall_skew{};
+
+  void put(const std::string& path, std::string text);
+  const std::string* find(const std::string& path) const;
+  std::size_t processes_alive() const;
+  std::size_t most_alive() const { return most_alive_; }
+  std::size_t spawned() const { return spawned_; }
+  bool is_open(int fd) const { return open_.contains(fd); }
+  std::size_t descriptors() const { return open_.size(); }
+
+  Mono now() override { return now_; }
+  Wall wall() override;
+  std::uint64_t random() override { return rng_.next(); }
+
+  Result<std::string> read_file(const std::string& path, std::size_t limit) override;
+  Status replace_file(const std::string& path, std::string_view text, mode_t mode) override;
+  Status write_into(const std::string& path, std::string_view text) override;
+  Result<std::vector<std::string>> list(const std::string& directory) override;
+  Result<FileStatus> status(const std::string& path) override;
+  Result<std::string> real_path(const std::string& path) override { return path; }
+  Status make_directory(const std::string& path, mode_t mode) override;
+  Status remove_file(const std::string& path) override;
+  Status remove_directory(const std::string& path) override;
+  Result<VolumeSpace> volume(const std::string& path) override;
+  Result<Fd> open_append(const std::string& path, mode_t mode) override;
+  Result<Fd> open_read(const std::string& path) override;
+  Result<Fd> open_write(const std::string& path) override;
+  Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) override;
+  Status truncate(const Fd& fd, std::int64_t size) override;
+  Result<Fd> lock(const std::string& path, bool wait) override;
+  Status write_all(const Fd& fd, std::string_view bytes) override;
+  Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) override;
+  void close(int fd) noexcept override;
+  Status wait(std::span<Watch> watches, std::optional<Mono> until) override;
+  int stop_signals() override { return stops; }
+  Result<Child> spawn(const SpawnSpec& spec) override;
+  Result<std::optional<ExitStatus>> reap(const Child& child) override;
+  Status signal_group(pid_t group, int signal) override;
+  Status signal_pid(pid_t pid, int signal) override;
+  Status signal_process(const ProcessIdentity& process, int signal) override;
+  ProcessIdentity self() override { return identity; }
+  bool alive(const ProcessIdentity& process) override { return !dead.contains(process.pid); }
+  uid_t user() override { return 0; }
+  std::string host_name() override { return "fake"; }
+  std::string boot_id() override { return "boot"; }
+  std::vector<int> affinity() override { return cores; }
+  std::optional<std::string> variable(const std::string& name) override;
+  std::vector<std::pair<std::string, std::string>> environment() override;
+
+ private:
+  struct Process {
+    FakeProgram program;
+    Mono ends;
+    bool over = false;
+    std::size_t out_read = 0, err_read = 0;
+  };
+  struct Open {
+    enum class Kind : std::uint8_t { file, lock, exited, out, err };
+    Kind kind = Kind::file;
+    std::string path;
+    pid_t pid = 0;
+  };
+  Status ask(std::string_view call);
+  Fd add(Open open);
+  void end(Process& process, int signal);
+  bool ready(const Open& open) const;
+
+  Rng rng_;
+  Mono now_{};
+  std::map<std::string, std::string> files_;
+  std::set<std::string> directories_;
+  std::set<std::string> locked_;
+  std::map<int, Open> open_;
+  std::map<pid_t, Process> processes_;
+  int next_fd_ = 100;
+  pid_t next_pid_ = 2000;
+  std::size_t most_alive_ = 0, spawned_ = 0;
+};
+
+}  // namespace berth::os

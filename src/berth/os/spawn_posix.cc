@@ -1,0 +1,224 @@
+#include "berth/os/spawn_posix.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "berth/base/text.h"
+
+namespace berth::os {
+namespace {
+
+#if defined(__clang__)
+#define BERTH_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
+#else
+#define BERTH_UNINSTRUMENTED __attribute__((no_sanitize_address, no_sanitize_thread))
+#endif
+
+constexpr std::size_t kStackSize = 64 * 1024;
+
+/// All that the child needs, laid out before it exists: between clone and exec it shares our memory
+/// and may only make system calls.
+struct Launch {
+  const char* path = nullptr;
+  char* const* argv = nullptr;
+  char* const* environment = nullptr;
+  const char* directory = nullptr;
+  const int* join_files = nullptr;          // ends with -1
+  const cpu_set_t* cores = nullptr;         // nullptr: inherited
+  sigset_t signals{};                       // the mask to run with
+  pid_t parent = 0;
+  int in = -1, out = -1, err = -1;
+  const char* failed_step = nullptr;
+  int failed_errno = 0;
+};
+
+BERTH_UNINSTRUMENTED int give_up(Launch& launch, const char* step) {
+  launch.failed_step = step;
+  launch.failed_errno = errno;
+  _exit(127);
+}
+
+BERTH_UNINSTRUMENTED int run_child(void* argument) {
+  auto& launch = *static_cast<Launch*>(argument);
+  setpgid(0, 0);
+  // A task must not outlive its worker; if the worker is gone already, the signal would never come.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launch.parent) return give_up(launch, "start");
+  for (const int* file = launch.join_files; *file >= 0; ++file)
+    if (write(*file, "0", 1) != 1) return give_up(launch, "join its control group");
+  if (launch.cores != nullptr) sched_setaffinity(0, sizeof(cpu_set_t), launch.cores);
+  if (dup2(launch.in, 0) < 0 || dup2(launch.out, 1) < 0 || dup2(launch.err, 2) < 0)
+    return give_up(launch, "redirect");
+  if (chdir(launch.directory) != 0) return give_up(launch, launch.directory);
+  // Handlers end with exec, but what we ignore stays ignored.
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGHUP, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &launch.signals, nullptr);
+  execve(launch.path, launch.argv, launch.environment);
+  return give_up(launch, launch.path);
+}
+
+/// Where execvp would find it, as seen from `directory`.
+Result<std::string> find_program(const SpawnSpec& spec) {
+  const std::string& program = spec.argv.front();
+  const auto runnable = [](const std::string& path) {
+    struct stat status {};
+    return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &status) == 0 &&
+           S_ISREG(status.st_mode);
+  };
+  if (program.find('/') != std::string::npos) {
+    const std::string path = program.front() == '/' ? program : spec.directory + "/" + program;
+    if (runnable(path)) return path;
+    if (access(path.c_str(), F_OK) != 0)
+      return fail(ErrorKind::not_found, "{}: no such file", program);
+    return fail(ErrorKind::invalid, "{}: not executable (chmod +x {})", program, program);
+  }
+  std::string_view places = "/usr/local/bin:/usr/bin:/bin";
+  for (const auto& [name, value] : spec.environment)
+    if (name == "PATH") places = value;
+  for (const auto place : split(places, ':')) {
+    std::string path = fmt::format("{}/{}", place.empty() ? "." : place, program);
+    if (runnable(path)) return path;
+  }
+  return fail(ErrorKind::not_found, "{}: no such program in PATH", program);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (auto& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+struct Pipe {
+  Fd read, write;
+};
+
+Result<Pipe> make_pipe(Env& env) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return errno_error(errno, "pipe");
+  Pipe pipe{Fd(env, ends[0]), Fd(env, ends[1])};
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+/// One stack for all: the parent is suspended while a child uses it, and an Env has one thread.
+void* child_stack_top() {
+  thread_local std::array<char, kStackSize> stack;
+  return stack.data() + stack.size();
+}
+
+}  // namespace
+
+std::unexpected<Error> errno_error(int number, std::string_view what) {
+  ErrorKind kind = ErrorKind::io;
+  switch (number) {
+    case ENOENT:
+    case ESRCH: kind = ErrorKind::not_found; break;
+    case EACCES:
+    case EPERM:
+    case EROFS: kind = ErrorKind::denied; break;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENOMEM: kind = ErrorKind::full; break;
+    case EEXIST: kind = ErrorKind::exists; break;
+    case ENOEXEC:
+    case ENOTDIR:
+    case EISDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case E2BIG: kind = ErrorKind::invalid; break;
+    default: break;
+  }
+  return fail(kind, "{}: {}", what, std::strerror(number));
+}
+
+Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
+  BERTH_ASSERT(!spec.argv.empty());
+  BERTH_ASSIGN(const std::string path, find_program(spec));
+  BERTH_ASSIGN(Pipe out, make_pipe(env));
+  BERTH_ASSIGN(Pipe err, make_pipe(env));
+  static const int null_input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+  std::vector<std::string> argv = spec.argv;
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : spec.environment) environment.push_back(name + "=" + value);
+  const auto argv_pointers = pointers(argv);
+  const auto environment_pointers = pointers(environment);
+  std::vector<int> join_files;
+  for (const auto& file : spec.join_files) join_files.push_back(file.number());
+  join_files.push_back(-1);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : spec.cores)
+    if (core >= 0 && core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &cores);
+
+  Launch launch;
+  launch.path = path.c_str();
+  launch.argv = argv_pointers.data();
+  launch.environment = environment_pointers.data();
+  launch.directory = spec.directory.c_str();
+  launch.join_files = join_files.data();
+  launch.cores = spec.cores.empty() ? nullptr : &cores;
+  launch.parent = getpid();
+  launch.in = null_input;
+  launch.out = out.write.number();
+  launch.err = err.write.number();
+
+  // No handler of ours may run in the child while it shares our memory.
+  sigset_t all;
+  sigfillset(&all);
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigemptyset(&launch.signals);
+  int pidfd = -1;
+  const pid_t pid = clone(run_child, child_stack_top(),
+                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &launch, &pidfd);
+  const int clone_errno = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return errno_error(clone_errno, "start a process");
+
+  Child child{pid, Fd(env, pidfd), std::move(out.read), std::move(err.read)};
+  if (launch.failed_step != nullptr) {
+    waitpid(pid, nullptr, 0);
+    return errno_error(launch.failed_errno, launch.failed_step);
+  }
+  return child;
+}
+
+Result<std::optional<ExitStatus>> reap_posix(const Child& child) {
+  siginfo_t info{};
+  rusage usage{};
+  // The system call gives the usage of this one child; the wrapper does not.
+  if (syscall(SYS_waitid, P_PIDFD, child.exited.number(), &info, WEXITED | WNOHANG, &usage) != 0)
+    return errno_error(errno, "wait for a process");
+  if (info.si_pid == 0) return std::nullopt;
+  ExitStatus status;
+  if (info.si_code == CLD_EXITED)
+    status.code = info.si_status;
+  else
+    status.signal = info.si_status;
+  const auto seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec;
+  const auto micros = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+  status.cpu = std::chrono::seconds(seconds) + std::chrono::microseconds(micros);
+  status.peak_rss = usage.ru_maxrss * 1024;
+  return status;
+}
+
+}  // namespace berth::os

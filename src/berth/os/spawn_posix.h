@@ -1,0 +1,14 @@
+// Starting one process, for posix_env(): vfork semantics, so that the cost does not grow with us.
+#pragma once
+
+#include "berth/os/env.h"
+
+namespace berth::os {
+
+Result<Child> spawn_posix(Env& env, const SpawnSpec& spec);
+Result<std::optional<ExitStatus>> reap_posix(const Child& child);
+
+/// An errno as an Error of the right kind: "what: No such file or directory".
+std::unexpected<Error> errno_error(int number, std::string_view what);
+
+}  // namespace berth::os

@@ -1,0 +1,166 @@
+#include "berth/resource/resources.h"
+
+#include <algorithm>
+
+#include "berth/base/checked.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth {
+namespace {
+
+constexpr std::array<std::string_view, kKnownCount> kNames{"gpu", "gpu_slots", "gpu_mem",
+                                                          "cpu", "mem",       "disk"};
+constexpr std::array<Measure, kKnownCount> kMeasures{Measure::count, Measure::count,
+                                                     Measure::bytes, Measure::milli,
+                                                     Measure::bytes, Measure::bytes};
+
+std::size_t known_index(std::string_view resource) {
+  return static_cast<std::size_t>(std::ranges::find(kNames, resource) - kNames.begin());
+}
+
+auto custom_place(auto& custom, std::string_view resource) {
+  return std::ranges::lower_bound(custom, resource, {},
+                                  [](const auto& entry) { return std::string_view(entry.first); });
+}
+
+}  // namespace
+
+std::string_view name(Known known) {
+  return kNames[static_cast<std::size_t>(known)];
+}
+
+Measure measure(std::string_view resource) {
+  const std::size_t at = known_index(resource);
+  return at < kKnownCount ? kMeasures[at] : Measure::milli;
+}
+
+std::int64_t Resources::get(std::string_view resource) const {
+  const std::size_t at = known_index(resource);
+  if (at < kKnownCount) return known_[at];
+  const auto place = custom_place(custom_, resource);
+  return place != custom_.end() && place->first == resource ? place->second : 0;
+}
+
+void Resources::set(Known known, std::int64_t amount) {
+  BERTH_ASSERT(amount >= 0);
+  known_[static_cast<std::size_t>(known)] = amount;
+}
+
+void Resources::set(std::string_view resource, std::int64_t amount) {
+  BERTH_ASSERT(amount >= 0);
+  const std::size_t at = known_index(resource);
+  if (at < kKnownCount) {
+    known_[at] = amount;
+    return;
+  }
+  const auto place = custom_place(custom_, resource);
+  const bool present = place != custom_.end() && place->first == resource;
+  if (present && amount == 0)
+    custom_.erase(place);
+  else if (present)
+    place->second = amount;
+  else if (amount != 0)
+    custom_.emplace(place, resource, amount);
+}
+
+bool Resources::empty() const {
+  return custom_.empty() && std::ranges::all_of(known_, [](auto amount) { return amount == 0; });
+}
+
+bool Resources::covers(const Resources& part) const {
+  return first_short(part).empty();
+}
+
+std::string_view Resources::first_short(const Resources& part) const {
+  for (std::size_t i = 0; i < kKnownCount; ++i)
+    if (part.known_[i] > known_[i]) return kNames[i];
+  for (const auto& [custom, amount] : part.custom_)
+    if (amount > get(custom)) return custom;
+  return {};
+}
+
+Status Resources::add(const Resources& other) {
+  Resources sum = *this;
+  for (std::size_t i = 0; i < kKnownCount; ++i) {
+    const auto value = checked_add(known_[i], other.known_[i]);
+    if (!value) return fail(ErrorKind::impossible, "{}: the sum is too large", kNames[i]);
+    sum.known_[i] = *value;
+  }
+  for (const auto& [custom, amount] : other.custom_) {
+    const auto value = checked_add(get(custom), amount);
+    if (!value) return fail(ErrorKind::impossible, "{}: the sum is too large", custom);
+    sum.set(custom, *value);
+  }
+  *this = std::move(sum);
+  return {};
+}
+
+Status Resources::subtract(const Resources& other) {
+  if (const auto lacking = first_short(other); !lacking.empty())
+    return fail(ErrorKind::impossible, "{}: wanted {}, have {}", lacking,
+                format_amount(lacking, other.get(lacking)), format_amount(lacking, get(lacking)));
+  for (std::size_t i = 0; i < kKnownCount; ++i) known_[i] -= other.known_[i];
+  for (const auto& [custom, amount] : other.custom_) set(custom, get(custom) - amount);
+  return {};
+}
+
+Result<Resources> Resources::times(std::int64_t times) const {
+  Resources product;
+  Status status;
+  each([&](std::string_view resource, std::int64_t amount) {
+    const auto value = checked_mul(amount, times);
+    if (value)
+      product.set(resource, *value);
+    else
+      status = fail(ErrorKind::impossible, "{}: {} times {} is too large", resource, times,
+                    format_amount(resource, amount));
+  });
+  BERTH_TRY(status);
+  return product;
+}
+
+std::int64_t Resources::fits(const Resources& unit, std::int64_t most) const {
+  unit.each([&](std::string_view resource, std::int64_t amount) {
+    most = std::min(most, get(resource) / amount);
+  });
+  return most;
+}
+
+bool valid_resource_name(std::string_view resource) {
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !resource.empty() && resource.size() <= 64 && letter(resource.front()) &&
+         std::ranges::all_of(resource, [&](char c) { return letter(c) || digit(c) || c == '_'; });
+}
+
+Result<std::int64_t> parse_amount(std::string_view resource, std::string_view text) {
+  if (trim(text).starts_with('-'))
+    return fail(ErrorKind::invalid, "wanted an amount of at least 0, found '{}'", clip(text));
+  switch (measure(resource)) {
+    case Measure::bytes: return parse_bytes(text);
+    case Measure::milli: return parse_milli(text);
+    case Measure::count: return parse_integer(trim(text));
+  }
+  return fail(ErrorKind::invalid, "unknown measure");
+}
+
+std::string format_amount(std::string_view resource, std::int64_t amount) {
+  switch (measure(resource)) {
+    case Measure::bytes: return format_bytes(amount);
+    case Measure::milli: return format_milli(amount);
+    case Measure::count: return fmt::format("{}", amount);
+  }
+  return {};
+}
+
+std::string to_string(const Resources& resources) {
+  std::string text;
+  resources.each([&](std::string_view resource, std::int64_t amount) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", resource, format_amount(resource, amount));
+  });
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace berth

@@ -1,0 +1,327 @@
+#include "berth/run/drive.h"
+
+#include <algorithm>
+
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+
+namespace berth::run {
+namespace {
+
+/// How long something that happened may wait for company before it is made durable: one fsync then
+/// serves many tasks, and nobody sees the difference.
+constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
+constexpr std::size_t kLargestBatch = 4096;
+
+schedule::Verdict verdict_of(const exec::Ended& ended) {
+  switch (ended.cause) {
+    case exec::Cause::ok: return schedule::Verdict::done;
+    case exec::Cause::stopped: return schedule::Verdict::stopped;
+    case exec::Cause::cannot_start: return schedule::Verdict::hopeless;
+    default: return schedule::Verdict::failed;
+  }
+}
+
+store::TaskState state_of(schedule::TaskSettled::To to) {
+  switch (to) {
+    case schedule::TaskSettled::To::done: return store::TaskState::done;
+    case schedule::TaskSettled::To::failed: return store::TaskState::failed;
+    case schedule::TaskSettled::To::again: return store::TaskState::waiting;
+    case schedule::TaskSettled::To::stopped: return store::TaskState::stopped;
+  }
+  return store::TaskState::failed;
+}
+
+std::int64_t& counter(store::Counts& counts, store::TaskState state) {
+  switch (state) {
+    case store::TaskState::waiting: return counts.waiting;
+    case store::TaskState::running: return counts.running;
+    case store::TaskState::done: return counts.done;
+    case store::TaskState::cached: return counts.cached;
+    case store::TaskState::failed: return counts.failed;
+    case store::TaskState::stopped: return counts.stopped;
+  }
+  return counts.waiting;
+}
+
+/// Attempts that took one of the task's retries: those that failed by themselves.
+Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
+  if (task.attempts == 0) return 0;
+  BERTH_ASSIGN(const auto attempts, store.attempts(run, task.number));
+  return static_cast<int>(std::ranges::count_if(attempts, [](const auto& attempt) {
+    return attempt.ended && attempt.cause != "runner lost" && attempt.cause != "stopped";
+  }));
+}
+
+}  // namespace
+
+Drive::Drive(Site& site, store::RunRecord record, experiment::Program program, Observer& observer,
+             machine::Ledger ledger, LogWriter log)
+    : site_(site),
+      env_(*site.env),
+      record_(std::move(record)),
+      program_(std::move(program)),
+      observer_(observer),
+      ledger_(std::move(ledger)),
+      log_(std::move(log)),
+      groups_(env_),
+      directory_(run_directory(site_, record_.name)),
+      host_(env_.host_name()),
+      inherited_(env_.environment()) {}
+
+Status Drive::take_over() {
+  const auto self = env_.self();
+  BERTH_ASSIGN(record_,
+               site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall()));
+  BERTH_ASSIGN(tasks_, site_.store->tasks(record_.id));
+  std::vector<schedule::Task> tasks;
+  tasks.reserve(tasks_.size());
+  for (const auto& task : tasks_) {
+    schedule::Task wanted{task.number, program_.resources, program_.priority, program_.retries,
+                          !store::final(task.state)};
+    if (wanted.open) {
+      BERTH_ASSIGN(const int used, retries_used(*site_.store, record_.id, task));
+      wanted.retries = std::max(0, program_.retries - used);
+    }
+    ++counter(progress_.counts, task.state);
+    if (task.state == store::TaskState::done) consider_best(task);
+    tasks.push_back(std::move(wanted));
+  }
+  scheduler_.emplace(std::move(tasks), schedule::Options{.epoch = record_.epoch,
+                                                         .seed = program_.search.seed,
+                                                         .parallel = program_.parallel,
+                                                         .stop_on_failure = program_.stop_on_failure});
+  progress_.run = record_.name;
+  progress_.total = static_cast<std::int64_t>(tasks_.size());
+  progress_.finished_before =
+      progress_.counts.done + progress_.counts.cached + progress_.counts.failed;
+  progress_.began = env_.now();
+  batch_.emplace_back(store::RunMoved{store::RunState::running, env_.wall(), {}});
+  return commit();
+}
+
+Result<store::RunRecord> Drive::go() {
+  BERTH_TRY(take_over());
+  while (!scheduler_->over()) BERTH_TRY(turn());
+  BERTH_TRY(settle());
+  return site_.store->find_run(record_.name);
+}
+
+Status Drive::turn() {
+  heed_stop_signals();
+  BERTH_TRY(seek_allocs());
+  carry_out();
+  watches_.clear();
+  for (auto& berthed : berthed_) {
+    const std::size_t before = watches_.size();
+    berthed->worker->watch(watches_);
+    berthed->watches = watches_.size() - before;
+  }
+  BERTH_TRY(env_.wait(watches_, next_moment()));
+  messages_.clear();
+  std::size_t at = 0;
+  for (auto& berthed : berthed_) {
+    berthed->worker->turn(std::span(watches_).subspan(at, berthed->watches), messages_);
+    at += berthed->watches;
+  }
+  yield_to_others();
+  for (auto& message : messages_) handle(message);
+  scheduler_->tick(env_.now(), effects_);
+  carry_out();  // the next tasks first: they run while the last ones are made durable
+  give_back();
+  const bool due = commit_at_ && env_.now() >= *commit_at_;
+  if (due || batch_.size() >= kLargestBatch || scheduler_->over()) BERTH_TRY(commit());
+  show();
+  return {};
+}
+
+Status Drive::settle() {
+  give_back();
+  const store::Counts& counts = progress_.counts;
+  const std::int64_t good = counts.done + counts.cached;
+  const bool stopped = env_.stop_signals() > 0;
+  // Under on_failure: continue one success is enough; a run of nothing but one command has to succeed.
+  const bool failed = counts.failed > 0 && (good == 0 || program_.stop_on_failure);
+  store::RunState state = failed ? store::RunState::failed : store::RunState::done;
+  if (stopped && good + counts.failed < progress_.total) state = store::RunState::stopped;
+  std::string error;
+  if (state == store::RunState::failed) error = fmt::format("{} of {} failed", counts.failed, progress_.total);
+  if (state == store::RunState::stopped)
+    for (const auto& task : tasks_)
+      if (task.state == store::TaskState::waiting)
+        batch_.emplace_back(store::TaskMoved{task.number, store::TaskState::stopped});
+  batch_.emplace_back(store::RunMoved{state, env_.wall(), std::move(error)});
+  BERTH_TRY(commit());
+  show();
+  return {};
+}
+
+void Drive::heed_stop_signals() {
+  const int signals = env_.stop_signals();
+  if (signals == stops_heeded_) return;
+  const bool again = stops_heeded_ > 0 || signals > 1;
+  stops_heeded_ = signals;
+  observer_.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
+  scheduler_->stop(effects_);
+  if (!again) return;
+  for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
+}
+
+std::optional<Mono> Drive::next_moment() const {
+  std::optional<Mono> first;
+  const auto consider = [&](std::optional<Mono> at) {
+    if (at && (!first || *at < *first)) first = at;
+  };
+  for (const auto& berthed : berthed_) consider(berthed->worker->deadline());
+  consider(commit_at_);
+  consider(seek_at_);
+  consider(scheduler_->next_tick());
+  if (!berthed_.empty()) consider(yield_at_);
+  consider(env_.now() + std::chrono::seconds(1));  // the screen's clock
+  return first;
+}
+
+void Drive::handle(exec::FromWorker& message) {
+  if (const auto* started = std::get_if<exec::Started>(&message)) {
+    on_started(*started);
+  } else if (const auto* output = std::get_if<exec::Output>(&message)) {
+    log_.append(*output);
+    observer_.on_output(*output);
+  } else if (const auto* metric = std::get_if<exec::Metric>(&message)) {
+    on_metric(*metric);
+  } else if (const auto* ended = std::get_if<exec::Ended>(&message)) {
+    on_ended(*ended);
+  }
+}
+
+void Drive::on_started(const exec::Started& started) {
+  if (!started.advisory.empty() && progress_.counts.done + progress_.counts.failed == 0 &&
+      progress_.counts.running <= 1)
+    observer_.on_note(fmt::format("advisory only on this machine: {}", started.advisory));
+}
+
+void Drive::on_metric(const exec::Metric& metric) {
+  store::TaskRecord& of = task(metric.task);
+  const auto known = std::ranges::find(of.metrics, metric.name, &std::pair<std::string, double>::first);
+  if (known != of.metrics.end())
+    known->second = metric.value;
+  else
+    of.metrics.emplace_back(metric.name, metric.value);
+  batch_.emplace_back(
+      store::MetricSeen{metric.task, metric.token, metric.name, metric.value, env_.wall()});
+}
+
+void Drive::on_ended(const exec::Ended& ended) {
+  const auto live = live_.find(ended.token.value);
+  if (live == live_.end()) return;
+  std::vector<schedule::Effect> effects;
+  scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
+  store::TaskRecord& of = task(ended.task);
+  TaskEnd end{.label = of.label, .cause = exec::describe(ended), .detail = ended.detail, .score = {}};
+  if (program_.goal && ended.cause == exec::Cause::ok) {
+    const auto score = std::ranges::find(of.metrics, program_.goal->metric,
+                                         &std::pair<std::string, double>::first);
+    if (score != of.metrics.end())
+      end.score = score->second;
+    else if (end.detail.empty())
+      end.detail = fmt::format("it reported no {}", program_.goal->metric);
+  }
+  for (const auto& effect : effects) {
+    if (const auto* settled = std::get_if<schedule::TaskSettled>(&effect)) {
+      end.state = state_of(settled->to);
+      end.again = settled->to == schedule::TaskSettled::To::again;
+      batch_.emplace_back(store::AttemptEnded{.task = ended.task,
+                                              .token = ended.token,
+                                              .at = env_.wall(),
+                                              .next = end.state,
+                                              .exit_code = ended.exit_code,
+                                              .cause = end.cause,
+                                              .detail = end.detail,
+                                              .cpu_ms = to_ms(ended.cpu),
+                                              .peak_mem = ended.peak_mem,
+                                              .log_begin = live->second.log_begin,
+                                              .log_end = log_.end()});
+      count(ended.task, end.state);
+      ends_.push_back(std::move(end));
+    } else {
+      effects_.push_back(effect);
+    }
+  }
+  log_.close(ended.token);
+  live_.erase(live);
+}
+
+void Drive::carry_out() {
+  std::vector<schedule::Effect> effects;
+  std::swap(effects, effects_);
+  for (const auto& effect : effects) {
+    if (const auto* start = std::get_if<schedule::StartAttempt>(&effect)) {
+      launch(*start);
+    } else if (const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect)) {
+      for (auto& berthed : berthed_)
+        if (berthed->id == cancel->worker) berthed->worker->tell(exec::Cancel{cancel->token});
+    }
+  }
+  if (!batch_.empty() && !commit_at_) commit_at_ = env_.now() + kGroupCommit;
+}
+
+void Drive::count(TaskNumber number, store::TaskState to) {
+  store::TaskRecord& of = task(number);
+  --counter(progress_.counts, of.state);
+  ++counter(progress_.counts, to);
+  of.state = to;
+}
+
+void Drive::consider_best(const store::TaskRecord& of) {
+  if (!program_.goal) return;
+  for (const auto& [name, value] : of.metrics) {
+    if (name != program_.goal->metric) continue;
+    const bool better = !progress_.best || (program_.goal->maximize ? value > progress_.best->value
+                                                                    : value < progress_.best->value);
+    if (better) progress_.best = Best{of.label, value};
+  }
+}
+
+Status Drive::commit() {
+  commit_at_.reset();
+  BERTH_TRY(log_.flush());
+  if (batch_.empty()) return {};
+  BERTH_TRY(site_.store->apply(record_.id, batch_));
+  for (const auto& change : batch_)
+    if (const auto* ended = std::get_if<store::AttemptEnded>(&change))
+      if (ended->next == store::TaskState::done) consider_best(task(ended->task));
+  batch_.clear();
+  for (const auto& end : ends_) observer_.on_task_end(end);
+  ends_.clear();
+  return {};
+}
+
+void Drive::show() {
+  progress_.workers = static_cast<std::int64_t>(berthed_.size());
+  observer_.on_progress(progress_, env_.now());
+}
+
+Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer& observer) {
+  BERTH_ASSIGN(store::RunRecord record, site.store->find_run(run_name));
+  const std::string directory = run_directory(site, record.name);
+  BERTH_TRY(site.env->make_directory(directory, 0700));
+  const auto lock = site.env->lock(directory + "/lock", false);
+  if (!lock) {
+    if (lock.error().kind == ErrorKind::busy)
+      return fail(ErrorKind::busy, "{} is running already, under process {}", record.name,
+                  record.runner_pid);
+    return std::unexpected(lock.error());
+  }
+  BERTH_ASSIGN(const int orphans, end_orphans(*site.env, directory));
+  if (orphans > 0)
+    observer.on_note(fmt::format("ended {} process{} of an earlier runner", orphans,
+                                 orphans == 1 ? "" : "es"));
+  BERTH_ASSIGN(auto program, experiment::from_json_text(record.spec_json));
+  BERTH_ASSIGN(auto ledger, machine::Ledger::open(*site.env, site.ledger_directory));
+  BERTH_ASSIGN(auto log, LogWriter::open(*site.env, directory));
+  Drive loop(site, std::move(record), std::move(program), observer, std::move(ledger),
+             std::move(log));
+  return loop.go();
+}
+
+}  // namespace berth::run

@@ -1,0 +1,107 @@
+// The loop inside drive(): kept apart from the face, which no caller needs to see behind.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "berth/exec/worker.h"
+#include "berth/machine/groups.h"
+#include "berth/run/log_file.h"
+#include "berth/run/runner.h"
+#include "berth/schedule/schedule.h"
+
+namespace berth::run {
+
+/// One alloc of the machine and the worker on it.
+struct Berthed {
+  schedule::WorkerId id;
+  machine::AllocId alloc;
+  std::unique_ptr<machine::Machine> machine;
+  std::unique_ptr<exec::Worker> worker;
+  std::size_t watches = 0;  // how many of the loop's it appended this turn
+};
+
+class Drive {
+ public:
+  Drive(Site& site, store::RunRecord record, experiment::Program program, Observer& observer,
+        machine::Ledger ledger, LogWriter log);
+
+  /// Runs the whole loop.
+  Result<store::RunRecord> go();
+
+ private:
+  struct Live {  // an attempt that runs
+    TaskNumber task;
+    std::int64_t log_begin = 0;
+  };
+
+  Status take_over();
+  Status turn();
+  Status settle();
+
+  void handle(exec::FromWorker& message);
+  void on_started(const exec::Started& started);
+  void on_metric(const exec::Metric& metric);
+  void on_ended(const exec::Ended& ended);
+  void carry_out();
+  void launch(const schedule::StartAttempt& start);
+  std::optional<std::string> value_of(const store::TaskRecord& task, std::string_view name);
+  std::string parameter_file(const store::TaskRecord& task);
+  exec::Environment environment_of(const store::TaskRecord& task, Token token);
+
+  Status seek_allocs();
+  void berth(machine::Alloc alloc);
+  void give_back();
+  void yield_to_others();
+
+  void heed_stop_signals();
+  std::optional<Mono> next_moment() const;
+  Status commit();
+  void count(TaskNumber task, store::TaskState to);
+  void consider_best(const store::TaskRecord& task);
+  void show();
+
+  store::TaskRecord& task(TaskNumber number) {
+    return tasks_[static_cast<std::size_t>(number.value - 1)];
+  }
+
+  Site& site_;
+  os::Env& env_;
+  store::RunRecord record_;
+  experiment::Program program_;
+  Observer& observer_;
+  machine::Ledger ledger_;
+  LogWriter log_;
+  machine::Groups groups_;
+  std::string directory_;  // the run's own
+  std::string host_;
+  exec::Environment inherited_;
+  std::vector<store::TaskRecord> tasks_;
+  std::optional<schedule::Scheduler> scheduler_;
+  std::vector<schedule::Effect> effects_;
+  std::vector<std::unique_ptr<Berthed>> berthed_;
+  std::unordered_map<std::int64_t, Live> live_;  // by token
+  std::int64_t workers_made_ = 0;
+
+  std::vector<os::Watch> watches_;
+  std::vector<exec::FromWorker> messages_;
+
+  std::vector<store::Change> batch_;  // what has happened and is not durable yet
+  std::vector<TaskEnd> ends_;         // shown once the batch is
+  std::optional<Mono> commit_at_;
+
+  std::optional<machine::AllocId> ticket_;
+  std::optional<Mono> seek_at_;
+  std::optional<Mono> yield_at_;
+  std::optional<machine::Block> total_;  // of the machine, as read last
+  Mono total_read_;
+
+  Progress progress_;
+  int stops_heeded_ = 0;
+};
+
+}  // namespace berth::run

@@ -1,0 +1,93 @@
+// Leasing: how a running run gets allocs from the machine's ledger, and gives them back.
+#include <algorithm>
+
+#include "berth/run/drive.h"
+
+namespace berth::run {
+namespace {
+
+constexpr Duration kCapacityAge = std::chrono::seconds(1);
+constexpr Duration kLookForOthers = std::chrono::milliseconds(200);
+constexpr Duration kLookForMore = std::chrono::milliseconds(100);
+
+}  // namespace
+
+/// With nothing in hand the run queues for its first alloc; with one, it takes more only when they
+/// lie free and nobody waits for them.
+Status Drive::seek_allocs() {
+  if (seek_at_ && env_.now() < *seek_at_) return {};
+  seek_at_.reset();
+  for (;;) {
+    const auto need = scheduler_->need();
+    if (!need) {
+      progress_.waiting_for.clear();
+      if (ticket_) (void)ledger_.release(*std::exchange(ticket_, std::nullopt));
+      return {};
+    }
+    if (!total_ || env_.now() - total_read_ >= kCapacityAge) {
+      BERTH_ASSIGN(const auto capacity, machine::discover(env_, site_.capacity));
+      total_ = block_of(capacity);
+      total_read_ = env_.now();
+    }
+    const bool first = berthed_.empty();
+    if (first && !ticket_) ticket_ = ledger_.new_ticket();
+    auto alloc = ledger_.acquire(*total_, {need->min, record_.name, program_.priority},
+                                 first ? ticket_ : std::nullopt);
+    if (alloc) {
+      ticket_.reset();
+      progress_.waiting_for.clear();
+      berth(*std::move(alloc));
+      continue;
+    }
+    const auto kind = alloc.error().kind;
+    // A machine that shrank under us may grow again; anything else is not mended by waiting.
+    if (kind != ErrorKind::busy && kind != ErrorKind::impossible)
+      return std::unexpected(alloc.error());
+    if (first) progress_.waiting_for = alloc.error().message;
+    const Duration wait = first && kind == ErrorKind::busy
+                              ? machine::Ledger::retry_delay(ledger_.position())
+                              : kLookForMore;
+    const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
+    seek_at_ = env_.now() + wait * (768 + jitter) / 1024;
+    return {};
+  }
+}
+
+void Drive::berth(machine::Alloc alloc) {
+  auto added = std::make_unique<Berthed>();
+  added->id = {++workers_made_};
+  added->alloc = alloc.id;
+  const Resources resources = alloc.block.resources;
+  added->machine = std::make_unique<machine::Machine>(std::move(alloc.block));
+  added->worker = std::make_unique<exec::Worker>(env_, *added->machine, groups_);
+  const auto id = added->id;
+  berthed_.push_back(std::move(added));
+  if (!yield_at_) yield_at_ = env_.now() + kLookForOthers;
+  scheduler_->joined(id, resources, env_.now(), effects_);
+  carry_out();
+}
+
+/// Idle workers whose alloc nobody here needs.
+void Drive::give_back() {
+  const bool wanted = scheduler_->next_tick().has_value();  // a retry is due soon
+  std::erase_if(berthed_, [&](const auto& berthed) {
+    const bool idle = scheduler_->idle(berthed->id) && berthed->worker->idle();
+    if (!idle || (wanted && !scheduler_->closed(berthed->id))) return false;
+    scheduler_->left(berthed->id);
+    (void)ledger_.release(berthed->alloc);
+    return true;
+  });
+  if (berthed_.empty()) yield_at_.reset();
+}
+
+/// One alloc at a time goes to whoever waits, when its task ends: a long sweep shares the machine with
+/// what comes after it, trial by trial.
+void Drive::yield_to_others() {
+  if (!yield_at_ || env_.now() < *yield_at_) return;
+  yield_at_ = env_.now() + kLookForOthers;
+  const auto closing = [&](const auto& berthed) { return scheduler_->closed(berthed->id); };
+  if (berthed_.empty() || std::ranges::any_of(berthed_, closing)) return;
+  if (ledger_.others_wait(program_.priority).value_or(false)) scheduler_->close(berthed_.front()->id);
+}
+
+}  // namespace berth::run

@@ -1,0 +1,81 @@
+// What the tasks of a run printed, whole: framed in one file a run, so that ten thousand small
+// outputs cost one file. A task that prints much goes on in a file of its own, so that following a
+// small one stays cheap.
+//
+// A frame: 32 bytes of head (little-endian: magic u32, length u32, token i64, task u32, stream u8,
+// kind u8, 10 bytes 0), then `length` bytes. Threads: one writer; readers in any process see whole
+// frames or nothing. Failure: after an error the file may end in part of a frame; readers stop
+// there, and the next writer cuts it off.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "berth/base/ids.h"
+#include "berth/base/result.h"
+#include "berth/exec/messages.h"
+#include "berth/os/env.h"
+
+namespace berth::run {
+
+struct LogFrame {
+  TaskNumber task;
+  Token token;
+  exec::Stream stream = exec::Stream::out;
+  std::string bytes;
+};
+
+class LogWriter {
+ public:
+  /// Opens DIRECTORY/output.log (0600) for appending and cuts off what a crash left half written.
+  static Result<LogWriter> open(os::Env& env, std::string directory);
+
+  /// Buffers; the frame is in the file after flush().
+  void append(const exec::Output& output);
+  Status flush();
+  /// The end of all that was appended: an offset for a later read.
+  std::int64_t end() const { return end_; }
+  /// Nothing more comes of this attempt.
+  void close(Token token);
+
+ private:
+  struct Own {
+    os::Fd file;
+    std::string buffer;
+  };
+  LogWriter(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
+  Status open_own(const exec::Output& output);
+
+  os::Env* env_;
+  std::string directory_;
+  os::Fd file_;
+  std::string buffer_;
+  std::int64_t end_ = 0;
+  std::map<Token, std::int64_t> written_;  // bytes of each attempt that runs
+  std::map<Token, Own> own_;               // of those that print much
+  Status failure_;
+};
+
+class LogReader {
+ public:
+  /// not_found: the run has printed nothing yet.
+  static Result<LogReader> open(os::Env& env, std::string directory);
+
+  /// Frames of one attempt (token 0: of all) from where the last call stopped to the present end.
+  Result<std::vector<LogFrame>> read(Token token);
+  void seek(std::int64_t offset) { offset_ = offset; }
+
+ private:
+  LogReader(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
+  Result<std::vector<LogFrame>> read_file(const os::Fd& file, std::int64_t& offset, Token token);
+
+  os::Env* env_;
+  std::string directory_;
+  os::Fd file_;
+  std::int64_t offset_ = 0;
+  std::map<Token, std::int64_t> own_offsets_;
+};
+
+}  // namespace berth::run

@@ -1,0 +1,92 @@
+#include <csignal>
+
+#include "berth/base/text.h"
+#include "berth/run/runner.h"
+
+namespace berth::run {
+namespace {
+
+/// The program that the command starts, where that can be told without a shell; "" otherwise.
+std::string first_program(const exec::Command& command) {
+  const auto argv = command.words.empty() ? words(command.text) : std::vector<std::string_view>();
+  const std::string first(command.words.empty() ? argv.front() : command.words.front());
+  if (command.words.empty()) {
+    if (first.find_first_of("|&;<>()$`\\\"'*?[#~=!{") != std::string::npos) return {};
+    if (exec::needs_shell(command.text) && first.find('/') == std::string::npos) return {};
+  }
+  return first.find('{') == std::string::npos ? first : std::string();
+}
+
+Status check_executable(os::Env& env, const std::string& program, const std::string& directory) {
+  const auto look = [&](const std::string& path) -> Status {
+    const auto status = env.status(path);
+    if (!status) return fail(ErrorKind::not_found, "{}: no such file", program);
+    if (status->kind == os::FileStatus::Kind::directory)
+      return fail(ErrorKind::invalid, "{}: is a directory", program);
+    if (!status->executable)
+      return fail(ErrorKind::invalid, "{}: not executable (chmod +x {})", program,
+                  shell_quote(program));
+    return {};
+  };
+  if (program.find('/') != std::string::npos)
+    return look(program.front() == '/' ? program : directory + "/" + program);
+  const std::string path = env.variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  for (const auto place : split(path, ':'))
+    if (look(fmt::format("{}/{}", place.empty() ? "." : place, program))) return {};
+  return fail(ErrorKind::not_found, "{}: no such program in PATH", program);
+}
+
+}  // namespace
+
+Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
+                     const std::string& file) {
+  const auto at_run = [&](Error error) {
+    if (file.empty()) return error;
+    return within(fmt::format("{}:{}: run", file, program.run_line), std::move(error));
+  };
+  if (const auto first = first_program(program.run); !first.empty())
+    if (const auto status = check_executable(*site.env, first, directory); !status)
+      return std::unexpected(at_run(status.error()));
+  BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
+  machine::Machine machine(block_of(capacity));
+  const auto fits = machine.dry_run({program.resources, program.name});
+  if (!fits)
+    return std::unexpected(file.empty() ? fits.error() : within(file, fits.error()));
+  return {};
+}
+
+Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
+                                const std::string& directory) {
+  BERTH_ASSIGN(auto trials, experiment::propose(program));
+  store::NewRun run;
+  run.name = program.name;
+  run.kind = program.kind;
+  run.spec_json = experiment::to_json_text(program);
+  run.directory = directory;
+  run.priority = program.priority;
+  run.created = site.env->wall();
+  for (auto& params : trials)
+    run.tasks.push_back({fmt::format("{}", run.tasks.size() + 1), std::move(params)});
+  return site.store->submit(run);
+}
+
+Result<int> end_orphans(os::Env& env, const std::string& run_directory) {
+  constexpr std::size_t kLargestEnvironment = 4U << 20;
+  const std::string mark = "BERTH_RUN_DIR=" + run_directory;
+  const auto self = env.self().pid;
+  int ended = 0;
+  BERTH_ASSIGN(const auto names, env.list("/proc"));
+  for (const auto& name : names) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
+    if (pid <= 1 || pid == self) continue;
+    const auto text = env.read_file(fmt::format("/proc/{}/environ", pid), kLargestEnvironment);
+    if (!text) continue;  // gone, or not ours to read
+    bool marked = false;
+    for (const auto entry : split(*text, '\0')) marked = marked || entry == mark;
+    if (marked && env.signal_pid(pid, SIGKILL)) ++ended;
+  }
+  return ended;
+}
+
+}  // namespace berth::run

@@ -1,0 +1,71 @@
+// Drives one run to its end: takes it over, leases what its tasks need from the machine, runs them,
+// and records every attempt, metric and completion durably before it is shown.
+//
+// Threads: one. Failure: an Error means that the run could not go on (its store failed, it is driven
+// by another process); what was recorded stays, and `berth resume` goes on from there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/exec/messages.h"
+#include "berth/experiment/program.h"
+#include "berth/run/site.h"
+
+namespace berth::run {
+
+struct Best {
+  std::string label;
+  double value = 0;
+};
+
+/// What is durably known of the run, for whoever follows it.
+struct Progress {
+  std::string run;
+  store::Counts counts;
+  std::int64_t total = 0;
+  std::int64_t finished_before = 0;  // by earlier runners
+  std::optional<Best> best;
+  std::int64_t workers = 0;
+  std::string waiting_for;  // why nothing runs; "" when something does
+  Mono began;               // when this runner took over
+};
+
+struct TaskEnd {
+  std::string label;
+  store::TaskState state = store::TaskState::done;
+  std::string cause, detail;
+  std::optional<double> score;
+  bool again = false;  // it will be tried again
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_progress(const Progress& progress, Mono now) = 0;
+  virtual void on_task_end(const TaskEnd& end) = 0;
+  virtual void on_output(const exec::Output& output) = 0;
+  virtual void on_note(const std::string& note) = 0;
+};
+
+/// Checks what needs no record yet: the program exists and is executable, and one task of it fits the
+/// empty machine. `file` names it in errors; "" for a command line. not_found, invalid, impossible.
+Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
+                     const std::string& file);
+
+/// Submits the run with all its trials, durably. `directory`: absolute, where its tasks start.
+Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
+                                const std::string& directory);
+
+/// Drives it until it is done, failed or stopped (two stop signals: at once). Returns the final
+/// record. busy: another process drives it.
+Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer& observer);
+
+/// Ends processes of earlier runners of this run that outlived them: whoever carries its directory
+/// in BERTH_RUN_DIR. Returns how many.
+Result<int> end_orphans(os::Env& env, const std::string& run_directory);
+
+}  // namespace berth::run

@@ -1,0 +1,39 @@
+// Where runs live: the state directory with its store, and the machine with its ledger. One Site a
+// process; everything in run/ works on one.
+//
+// STATE/berth.db, STATE/runs/NAME/{lock, output.log, params/}: all of it the user's alone.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "berth/base/result.h"
+#include "berth/machine/capacity.h"
+#include "berth/machine/ledger.h"
+#include "berth/machine/machine.h"
+#include "berth/os/env.h"
+#include "berth/store/store.h"
+
+namespace berth::run {
+
+struct Site {
+  os::Env* env = nullptr;
+  std::string state_directory;
+  std::unique_ptr<store::Store> store;
+  std::string ledger_directory;
+  machine::CapacityOptions capacity;
+};
+
+/// $BERTH_DB, else $XDG_STATE_HOME/berth, else ~/.local/state/berth.
+Result<std::string> state_directory(os::Env& env);
+/// What is not named otherwise: the live machine, its machine file ($BERTH_MACHINE, else
+/// /etc/berth/machine.yaml where there is one), disk on the state directory's volume.
+machine::CapacityOptions capacity_options(os::Env& env, const std::string& state);
+/// Makes the state directory (0700) and opens the store.
+Result<Site> open_site(os::Env& env);
+
+std::string run_directory(const Site& site, const std::string& run_name);
+/// What the capacity means as a block to reserve from.
+machine::Block block_of(const machine::Capacity& capacity);
+
+}  // namespace berth::run

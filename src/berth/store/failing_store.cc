@@ -1,0 +1,45 @@
+#include "berth/store/failing_store.h"
+
+namespace berth::store {
+
+template <class Call>
+auto FailingStore::pass(Call call) -> decltype(call()) {
+  const std::int64_t nth = ++calls_;
+  if (!fault_ || nth < fault_->call || nth - fault_->call >= fault_->times) return call();
+  if (fault_->took_effect) BERTH_TRY(call());
+  return std::unexpected(fault_->error);
+}
+
+Result<RunRecord> FailingStore::submit(const NewRun& run) {
+  return pass([&] { return inner_.submit(run); });
+}
+Result<RunRecord> FailingStore::take_over(RunId run, std::int64_t runner_pid,
+                                          std::int64_t runner_started_at, Wall now) {
+  return pass([&] { return inner_.take_over(run, runner_pid, runner_started_at, now); });
+}
+Result<Applied> FailingStore::apply(RunId run, std::span<const Change> changes) {
+  return pass([&] { return inner_.apply(run, changes); });
+}
+Result<std::vector<RunRecord>> FailingStore::runs() {
+  return pass([&] { return inner_.runs(); });
+}
+Result<RunRecord> FailingStore::find_run(std::string_view name) {
+  return pass([&] { return inner_.find_run(name); });
+}
+Result<std::vector<TaskRecord>> FailingStore::tasks(RunId run) {
+  return pass([&] { return inner_.tasks(run); });
+}
+Result<TaskRecord> FailingStore::find_task(RunId run, std::string_view label) {
+  return pass([&] { return inner_.find_task(run, label); });
+}
+Result<std::vector<AttemptRecord>> FailingStore::attempts(RunId run, TaskNumber task) {
+  return pass([&] { return inner_.attempts(run, task); });
+}
+Result<std::vector<MetricRecord>> FailingStore::metrics(RunId run, TaskNumber task) {
+  return pass([&] { return inner_.metrics(run, task); });
+}
+Status FailingStore::remove(RunId run) {
+  return pass([&] { return inner_.remove(run); });
+}
+
+}  // namespace berth::store

@@ -1,0 +1,49 @@
+// A store that fails when it is told to, over one that works: for tests of those who use a store.
+#pragma once
+
+#include "berth/store/store.h"
+
+namespace berth::store {
+
+struct StoreFault {
+  std::int64_t call = 1;   // which one fails, counted from the moment of arming
+  std::int64_t times = 1;  // how many in a row
+  Error error{ErrorKind::full, "injected"};
+  bool took_effect = false;  // the call fails after its work is done, as when the answer is lost
+};
+
+/// `inner` outlives it. Threads as Store.
+class FailingStore final : public Store {
+ public:
+  explicit FailingStore(Store& inner) : inner_(inner) {}
+
+  void arm(StoreFault fault) {
+    fault_ = std::move(fault);
+    calls_ = 0;
+  }
+  void disarm() { fault_.reset(); }
+  /// Since arming, or since the start.
+  std::int64_t calls() const { return calls_; }
+
+  Result<RunRecord> submit(const NewRun& run) override;
+  Result<RunRecord> take_over(RunId run, std::int64_t runner_pid, std::int64_t runner_started_at,
+                              Wall now) override;
+  Result<Applied> apply(RunId run, std::span<const Change> changes) override;
+  Result<std::vector<RunRecord>> runs() override;
+  Result<RunRecord> find_run(std::string_view name) override;
+  Result<std::vector<TaskRecord>> tasks(RunId run) override;
+  Result<TaskRecord> find_task(RunId run, std::string_view label) override;
+  Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override;
+  Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) override;
+  Status remove(RunId run) override;
+
+ private:
+  template <class Call>
+  auto pass(Call call) -> decltype(call());
+
+  Store& inner_;
+  std::optional<StoreFault> fault_;
+  std::int64_t calls_ = 0;
+};
+
+}  // namespace berth::store

@@ -1,0 +1,133 @@
+#include "berth/store/records.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+
+namespace berth::store {
+namespace {
+
+constexpr std::array<std::string_view, 5> kRunStates = {"waiting", "running", "done", "failed",
+                                                        "stopped"};
+constexpr std::array<std::string_view, 6> kTaskStates = {"waiting", "running", "done",
+                                                         "cached",  "failed",  "stopped"};
+
+template <class State, std::size_t n>
+std::optional<State> state_named(const std::array<std::string_view, n>& names,
+                                 std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<State>(found - names.begin());
+}
+
+Status validate_params(const NewTask& task) {
+  for (auto at = task.params.begin(); at != task.params.end(); ++at) {
+    const auto& [name, value] = *at;
+    const auto same_name = [&](const auto& other) { return other.first == name; };
+    if (std::any_of(task.params.begin(), at, same_name))
+      return fail(ErrorKind::invalid, "task '{}' has the parameter '{}' twice", clip(task.label),
+                  clip(name));
+    if (valid_utf8(name) != name || valid_utf8(value) != value)
+      return fail(ErrorKind::invalid, "task '{}': parameter '{}' is not UTF-8", clip(task.label),
+                  clip(name));
+  }
+  return {};
+}
+
+/// Takes a flat object of strings apart without building a tree; anything else stops the parser.
+class FlatObject : public nlohmann::json_sax<Json> {
+ public:
+  Values values;
+
+  bool null() override { return false; }
+  bool boolean(bool) override { return false; }
+  bool number_integer(number_integer_t) override { return false; }
+  bool number_unsigned(number_unsigned_t) override { return false; }
+  bool number_float(number_float_t, const string_t&) override { return false; }
+  bool binary(binary_t&) override { return false; }
+  bool start_array(std::size_t) override { return false; }
+  bool end_array() override { return false; }
+  bool start_object(std::size_t) override { return ++objects_ == 1; }
+  bool end_object() override { return true; }
+  bool key(string_t& name) override {
+    values.emplace_back(std::move(name), "");
+    return true;
+  }
+  bool string(string_t& value) override {
+    if (objects_ == 0) return false;
+    values.back().second = std::move(value);
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  int objects_ = 0;
+};
+
+}  // namespace
+
+std::string_view name(RunState state) {
+  return kRunStates.at(static_cast<std::size_t>(state));
+}
+std::string_view name(TaskState state) {
+  return kTaskStates.at(static_cast<std::size_t>(state));
+}
+std::optional<RunState> run_state(std::string_view name) {
+  return state_named<RunState>(kRunStates, name);
+}
+std::optional<TaskState> task_state(std::string_view name) {
+  return state_named<TaskState>(kTaskStates, name);
+}
+
+bool final(TaskState state) {
+  return state == TaskState::done || state == TaskState::cached || state == TaskState::failed;
+}
+
+Status validate(const NewRun& run) {
+  if (run.name.empty()) return fail(ErrorKind::invalid, "a run needs a name");
+  if (run.tasks.size() > kMostTasks)
+    return fail(ErrorKind::invalid, "run '{}' has {} tasks; the most is {}", clip(run.name),
+                run.tasks.size(), kMostTasks);
+  std::unordered_set<std::string_view> labels;
+  labels.reserve(run.tasks.size());
+  for (const NewTask& task : run.tasks) {
+    if (!labels.insert(task.label).second)
+      return fail(ErrorKind::exists, "run '{}' has two tasks labelled '{}'", clip(run.name),
+                  clip(task.label));
+    BERTH_TRY(validate_params(task));
+  }
+  return {};
+}
+
+Status validate(const AttemptEnded& change) {
+  if (change.next == TaskState::running || change.next == TaskState::cached)
+    return fail(ErrorKind::invalid, "an attempt does not end with its task {}", name(change.next));
+  return {};
+}
+
+Status validate(const TaskMoved& change) {
+  if (change.to == TaskState::running || change.to == TaskState::done)
+    return fail(ErrorKind::invalid, "a task is not {} without an attempt", name(change.to));
+  return {};
+}
+
+std::string to_json(const Values& values) {
+  Json object = Json::object();
+  for (const auto& [name, value] : values) object.emplace(name, value);
+  return dump(object);
+}
+
+Result<Values> values_from_json(std::string_view text) {
+  FlatObject object;
+  if (!Json::sax_parse(text, &object))
+    return fail(ErrorKind::corrupt, "not a flat JSON object of texts: {}", clip(text));
+  return std::move(object.values);
+}
+
+}  // namespace berth::store

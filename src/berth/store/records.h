@@ -1,0 +1,24 @@
+// What the stores share: what a submission must fulfil, and parameters as JSON text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "berth/store/store.h"
+
+namespace berth::store {
+
+inline constexpr std::size_t kMostTasks = 1'000'000;
+
+/// invalid: no name, too many tasks, a parameter twice or not UTF-8; exists: a label twice.
+Status validate(const NewRun& run);
+/// invalid: a state to which the change cannot lead.
+Status validate(const AttemptEnded& change);
+Status validate(const TaskMoved& change);
+
+/// {"lr":"0.1"}; `values` as validate() wants them.
+std::string to_json(const Values& values);
+/// The inverse; corrupt when the text is not one flat object of strings.
+Result<Values> values_from_json(std::string_view text);
+
+}  // namespace berth::store

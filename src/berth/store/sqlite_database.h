@@ -1,0 +1,135 @@
+// SQLite made to measure, for sqlite_store.cc: opening a file and bringing it to the current
+// schema, statements with typed values in and out, transactions that end, errors that advise.
+// Apart from open_database() and explain() everything throws SQLite::Exception.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Statement.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "berth/base/ids.h"
+#include "berth/base/result.h"
+#include "berth/base/time.h"
+#include "berth/store/records.h"
+#include "berth/store/store.h"
+
+namespace berth::store {
+
+/// SQL that brings a file of version i + 1 to version i + 2; schema.sql is what all of them lead
+/// to.
+using Migrations = std::span<const char* const>;
+inline constexpr Migrations kMigrations;
+
+/// The file as sqlite_store() promises it. Errors as there.
+Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
+                                                        Migrations migrations = kMigrations);
+
+/// `code`: an extended result code. "file: message; what to do".
+Error explain(const std::string& file, int code, std::string_view message);
+Error explain(const std::string& file, const SQLite::Exception& error);
+
+/// Whether files there are shared between hosts, by the f_type of statfs(2).
+bool is_network_file_system(std::uint64_t type);
+
+/// One execution of a prepared statement, its values bound; reset when it goes, so that no
+/// statement keeps a lock. A NaN is bound as NULL and read back as NaN; states are their names,
+/// parameters JSON. read() of what is none of them throws as for a corrupt file.
+class Query {
+ public:
+  template <class... Parameters>
+  explicit Query(SQLite::Statement& statement, const Parameters&... values)
+      : statement_(statement) {
+    int index = 0;
+    (bind(++index, values), ...);
+  }
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+  ~Query() { statement_.tryReset(); }
+
+  /// Whether there is another row.
+  bool next() { return statement_.executeStep(); }
+  /// To the end; how many rows it changed.
+  int run() {
+    while (next()) continue;
+    return statement_.getChanges();
+  }
+  /// The row's columns in order.
+  template <class... Columns>
+  void read(Columns&... values) {
+    int index = 0;
+    (column(index++, values), ...);
+  }
+
+ private:
+  void bind(int index, std::int64_t value) { statement_.bind(index, value); }
+  void bind(int index, double value) { statement_.bind(index, value); }
+  void bind(int index, const std::string& value) { statement_.bind(index, value); }
+  void bind(int index, RunState value) { statement_.bindNoCopy(index, name(value).data()); }
+  void bind(int index, TaskState value) { statement_.bindNoCopy(index, name(value).data()); }
+  void bind(int index, const Values& value) { bind(index, to_json(value)); }
+  void bind(int index, Wall value) { bind(index, value.time_since_epoch().count()); }
+  template <class Tag>
+  void bind(int index, Id<Tag> value) {
+    bind(index, value.value);
+  }
+  void bind(int index, const std::optional<int>& value) {
+    value ? statement_.bind(index, *value) : statement_.bind(index);
+  }
+
+  void column(int index, std::int64_t& value) { value = statement_.getColumn(index).getInt64(); }
+  void column(int index, double& value);
+  void column(int index, std::string& value) { value = statement_.getColumn(index).getString(); }
+  void column(int index, RunState& value);
+  void column(int index, TaskState& value);
+  void column(int index, Values& value);
+  void column(int index, Wall& value) {
+    value = Wall(Duration(statement_.getColumn(index).getInt64()));
+  }
+  template <class Tag>
+  void column(int index, Id<Tag>& value) {
+    column(index, value.value);
+  }
+  void column(int index, int& value) { value = statement_.getColumn(index).getInt(); }
+  template <class Value>
+  void column(int index, std::optional<Value>& value) {
+    value.reset();
+    if (!statement_.getColumn(index).isNull()) column(index, value.emplace());
+  }
+
+  SQLite::Statement& statement_;
+};
+
+/// A begun transaction: rolled back when it goes, unless commit() returned.
+class Transaction {
+ public:
+  struct Statements {
+    explicit Statements(SQLite::Database& database) : db(database) {}
+    SQLite::Database& db;
+    SQLite::Statement read{db, "BEGIN"};
+    SQLite::Statement write{db, "BEGIN IMMEDIATE"};
+    SQLite::Statement commit{db, "COMMIT"};
+    SQLite::Statement rollback{db, "ROLLBACK"};
+  };
+
+  /// `begin` is statements.read, which sees one state of the store throughout, or
+  /// statements.write, which waits for other writers, at most the busy timeout.
+  Transaction(Statements& statements, SQLite::Statement& begin) : statements_(statements) {
+    Query(begin).run();
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  ~Transaction();
+
+  void commit() { Query(statements_.commit).run(); }
+
+ private:
+  Statements& statements_;
+};
+
+}  // namespace berth::store

@@ -1,0 +1,192 @@
+// Durable state of runs behind one interface: memory (tests, simulation) and SQLite; PostgreSQL
+// later. What a call returned from is durable; what it did not return from happened whole or not
+// at all.
+//
+// Ownership: the caller owns the store; records are plain values. Threads: one at a time per
+// Store; several processes may open the same SQLite store. Failure: every call returns an Error
+// (io, full, corrupt, busy, denied, not_found; others where said); after an error the store is as
+// before the call. Texts are any bytes, but for parameters, which are UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "berth/base/ids.h"
+#include "berth/base/result.h"
+#include "berth/base/time.h"
+
+namespace berth::store {
+
+enum class RunState : std::uint8_t { waiting, running, done, failed, stopped };
+enum class TaskState : std::uint8_t { waiting, running, done, cached, failed, stopped };
+std::string_view name(RunState state);
+std::string_view name(TaskState state);
+std::optional<RunState> run_state(std::string_view name);
+std::optional<TaskState> task_state(std::string_view name);
+/// No further attempt will be made: done, cached, failed.
+bool final(TaskState state);
+
+using Values = std::vector<std::pair<std::string, std::string>>;  // name, value as text
+using Numbers = std::vector<std::pair<std::string, double>>;      // name, value
+
+struct NewTask {
+  std::string label;  // unique in the run: "17", "split", "count/0"
+  Values params;      // in the order of the file
+};
+
+/// What is submitted, whole. Tasks are numbered from 1 in the given order.
+struct NewRun {
+  std::string name;       // "digits": the store appends the next number of that name
+  std::string kind;       // "command" or "experiment"
+  std::string spec_json;  // what was asked for, enough to resume without the person's files
+  std::string directory;  // absolute; relative paths of the run start here
+  std::int64_t priority = 0;
+  Wall created;
+  std::vector<NewTask> tasks;
+};
+
+struct Counts {
+  std::int64_t waiting = 0, running = 0, done = 0, cached = 0, failed = 0, stopped = 0;
+  bool operator==(const Counts&) const = default;
+};
+
+struct RunRecord {
+  RunId id;
+  std::string name;  // "digits-3", unique, never issued again even when the run is removed
+  std::string kind, spec_json, directory;
+  std::int64_t priority = 0;
+  RunState state = RunState::waiting;
+  Wall created;
+  std::optional<Wall> started, ended;
+  std::string error;            // why it failed or cannot go on; empty otherwise
+  std::int64_t epoch = 0;       // how often a runner took the run over
+  std::int64_t runner_pid = 0;  // of the last runner; 0: none yet
+  std::int64_t runner_started_at =
+      0;  // its start time as the kernel counts it: identity, not a date
+  Counts counts;
+};
+
+struct TaskRecord {
+  TaskNumber number;
+  std::string label;
+  TaskState state = TaskState::waiting;
+  std::int64_t attempts = 0;     // started so far
+  Token token;                   // of the latest attempt; 0 before the first
+  std::optional<int> exit_code;  // of the last ended attempt, as is the cause
+  std::string cause;             // "exit 1", "time limit", …; "" when none
+  Values params;
+  Numbers metrics;  // last value of each, in the order in which the names came first
+  std::optional<Wall> started, ended;  // of the latest attempt
+  std::string resources;               // what the latest attempt held, as JSON; "" when none
+  std::string host;
+};
+
+struct AttemptRecord {
+  std::int64_t number = 0;  // 1, 2, … within the task
+  Token token;
+  Wall started;
+  std::optional<Wall> ended;  // absent: still running, or its runner died; only of the latest
+  std::optional<int> exit_code;
+  std::string cause;
+  std::string detail;  // a sentence for `why`; "" when there is nothing to add
+  std::string resources, host;
+  std::int64_t cpu_ms = 0, peak_mem = 0;
+  std::int64_t log_begin = 0, log_end = 0;  // where in the run's log file its frames lie
+};
+
+struct MetricRecord {
+  Token token;
+  std::string name;
+  double value = 0;
+  Wall at;
+  std::int64_t sequence = 0;  // order within the run
+};
+
+// Changes, applied in order, all of a batch or none.
+
+struct AttemptStarted {  // the task must not be final; it becomes running. An attempt of it that
+                         // still runs is ended first, with cause "superseded"
+  TaskNumber task;
+  Token token;  // greater than every earlier token of the run, else the batch is refused (stale)
+  Wall at;
+  std::string resources, host;
+};
+struct MetricSeen {  // ignored when the token is not the task's current running attempt
+  TaskNumber task;
+  Token token;
+  std::string name;
+  double value = 0;
+  Wall at;
+};
+struct AttemptEnded {  // ignored (and counted as refused) when the token is not the task's current
+                       // one or the task is not running: an attempt ends once
+  TaskNumber task;
+  Token token;
+  Wall at;
+  TaskState next = TaskState::done;  // done, failed; waiting: to be tried again; stopped;
+                                     // else the batch is refused (invalid)
+  std::optional<int> exit_code;
+  std::string cause, detail;
+  std::int64_t cpu_ms = 0, peak_mem = 0, log_begin = 0, log_end = 0;
+};
+struct TaskMoved {  // without an attempt, when the task is waiting or stopped; else it is left as
+                    // is
+  TaskNumber task;
+  TaskState to = TaskState::waiting;  // waiting, stopped, failed, cached; else refused (invalid)
+};
+struct RunMoved {
+  RunState to = RunState::running;
+  Wall at;  // becomes started (first time running) or ended (done, failed, stopped); a run that
+            // waits or runs has no end
+  std::string error;  // replaces the earlier one
+};
+using Change = std::variant<AttemptStarted, MetricSeen, AttemptEnded, TaskMoved, RunMoved>;
+
+struct Applied {
+  std::int64_t refused = 0;  // completions whose token was stale
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// Durable on return, with its name and number. exists: a label twice; invalid: no name, more
+  /// than 1,000,000 tasks, a parameter of a task twice or not UTF-8.
+  virtual Result<RunRecord> submit(const NewRun& run) = 0;
+
+  /// A runner takes the run over: the epoch grows by one, running tasks of the earlier epoch become
+  /// waiting again (their attempts get cause "runner lost" and an end), stopped ones too; final
+  /// ones stay, and so does the run's state. Tokens of this epoch are epoch·2^32 + 1, …, and those
+  /// of earlier ones are stale from now on. The caller makes sure (by a lock on the run) that no
+  /// other runner lives.
+  virtual Result<RunRecord> take_over(RunId run, std::int64_t runner_pid,
+                                      std::int64_t runner_started_at, Wall now) = 0;
+
+  /// All or nothing, durable on return. stale: an AttemptStarted broke its rule; not_found: the
+  /// run, or a task that is to be started or moved, is not there.
+  virtual Result<Applied> apply(RunId run, std::span<const Change> changes) = 0;
+
+  virtual Result<std::vector<RunRecord>> runs() = 0;  // oldest first, spec_json left empty
+  virtual Result<RunRecord> find_run(std::string_view name) = 0;
+  virtual Result<std::vector<TaskRecord>> tasks(RunId run) = 0;  // by number, with metrics
+  virtual Result<TaskRecord> find_task(RunId run, std::string_view label) = 0;
+  virtual Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) = 0;
+  virtual Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) = 0;  // in order
+  /// not_found, or removed with all its tasks; its name is never issued again.
+  virtual Status remove(RunId run) = 0;
+};
+
+std::unique_ptr<Store> memory_store();
+/// Creates (0600) or opens the database file and brings it to the current schema; its directory
+/// exists. Waits up to 10 s for other writers, then busy. full, denied, io; corrupt: damaged,
+/// another program's or of a newer version; impossible: on a network file system.
+Result<std::unique_ptr<Store>> sqlite_store(const std::string& file);
+
+}  // namespace berth::store

@@ -1,0 +1,142 @@
+// Thousands of random operations on SQLite and on the oracle: every answer and, again and again,
+// everything that can be read back is the same. BERTH_SEED= replays a failure.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "berth/base/rng.h"
+#include "berth/store/store_testing.h"
+
+namespace berth::store {
+namespace {
+
+constexpr int kSeeds = 20;
+constexpr int kOperations = 600;
+
+class Player {
+ public:
+  Player(std::uint64_t seed, Store& oracle) : chance_(seed), oracle_(oracle) {}
+
+  /// One random operation on both, with its answers.
+  void play(Store& store) {
+    const RunId run{pick(1, last_run_ + 1)};
+    switch (pick(0, 19)) {
+      case 0:
+      case 1: return submit(store);
+      case 2: {
+        const auto pid = pick(1, 9999);
+        const Wall now = time();
+        const auto taken = oracle_.take_over(run, pid, 7, now);
+        if (taken) epoch_ = std::max(epoch_, taken->epoch);
+        return same(taken, store.take_over(run, pid, 7, now));
+      }
+      case 3:
+        if (pick(0, 3) == 0) return same(oracle_.remove(run), store.remove(run));
+        [[fallthrough]];
+      default: return apply(store, run);
+    }
+  }
+
+  /// How many batches were applied: a test that is refused all the time tests little.
+  int accepted() const { return accepted_; }
+
+ private:
+  std::int64_t pick(std::int64_t least, std::int64_t most) {
+    return least +
+           static_cast<std::int64_t>(chance_.below(static_cast<std::uint64_t>(most - least + 1)));
+  }
+  Wall time() { return Wall(Duration(pick(0, 1'000'000'000'000))); }
+
+  template <class Value>
+  void same(const Result<Value>& wanted, const Result<Value>& found) {
+    EXPECT_EQ(text(wanted), text(found));
+  }
+
+  void submit(Store& store) {
+    NewRun run = new_run(pick(0, 1) == 0 ? "a" : "b", static_cast<int>(pick(0, 6)));
+    if (pick(0, 9) == 0 && !run.tasks.empty()) run.tasks.push_back(run.tasks.front());
+    const auto submitted = oracle_.submit(run);
+    if (submitted) last_run_ = submitted->id.value;
+    same(submitted, store.submit(run));
+  }
+
+  void apply(Store& store, RunId run) {
+    std::vector<Change> changes;
+    for (auto left = pick(1, 6); left > 0; --left) changes.push_back(change(run));
+    const auto applied = oracle_.apply(run, changes);
+    accepted_ += applied ? 1 : 0;
+    same(applied, store.apply(run, changes));
+  }
+
+  /// Mostly one that fits the state of the task before the batch.
+  Change change(RunId run) {
+    const auto tasks = oracle_.tasks(run).value_or(std::vector<TaskRecord>{});
+    const auto count = static_cast<std::int64_t>(tasks.size());
+    const auto number = pick(1, count + (count == 0 || pick(0, 99) == 0 ? 1 : 0));
+    TaskRecord task;
+    if (number <= count) task = tasks[static_cast<std::size_t>(number - 1)];
+    task.number = TaskNumber{number};
+    const std::int64_t token = pick(0, 9) == 0 ? pick(0, last_token_) : task.token.value;
+    constexpr TaskState kEnds[] = {TaskState::done, TaskState::failed, TaskState::waiting,
+                                   TaskState::waiting, TaskState::stopped};
+    constexpr TaskState kMoves[] = {TaskState::waiting, TaskState::waiting, TaskState::stopped,
+                                    TaskState::stopped, TaskState::failed,  TaskState::cached};
+    constexpr const char* kMetrics[] = {"loss", "accuracy", "zeta"};
+    switch (pick(0, 9)) {
+      case 0: return TaskMoved{task.number, kMoves[pick(0, 5)]};
+      case 1: return RunMoved{static_cast<RunState>(pick(0, 4)), time(), text(task.exit_code)};
+      case 2:
+      case 3:
+      case 4: {
+        AttemptEnded end = ended(task.number.value, token, kEnds[pick(0, 4)], time());
+        if (pick(0, 2) == 0) end.exit_code.reset();
+        end.detail = std::to_string(pick(0, 5));
+        end.cpu_ms = pick(0, 1000);
+        end.log_end = pick(0, 1'000'000);
+        return end;
+      }
+      case 5:
+      case 6: return seen(task.number.value, token, kMetrics[pick(0, 2)], chance_.uniform());
+      default:
+        if (pick(0, 19) != 0) last_token_ = std::max(last_token_, epoch_ << 32) + 1;
+        return started(task.number.value, last_token_, time());
+    }
+  }
+
+  Rng chance_;
+  Store& oracle_;
+  std::int64_t last_run_ = 0;
+  std::int64_t last_token_ = 0;  // of all runs
+  std::int64_t epoch_ = 0;       // the highest of all runs
+  int accepted_ = 0;
+};
+
+void play_seed(std::uint64_t seed) {
+  SCOPED_TRACE(fmt::format("BERTH_SEED={}", seed));
+  const TemporaryDirectory directory;
+  const std::string file = directory / "berth.db";
+  auto store = sqlite_store(file).value();
+  const auto oracle = memory_store();
+  Player player(seed, *oracle);
+  for (int i = 0; i < kOperations; ++i) {
+    player.play(*store);
+    if (i % 50 == 49) {
+      ASSERT_EQ(everything(*oracle), everything(*store)) << "operation " << i;
+    }
+    if (i % 200 == 199) {
+      store.reset();
+      store = sqlite_store(file).value();
+    }
+    if (testing::Test::HasFailure()) FAIL() << "operation " << i;
+  }
+  EXPECT_GT(player.accepted(), kOperations / 4);
+}
+
+TEST(StoreDifferential, SqliteAnswersAsTheOracle) {
+  if (const char* seed = std::getenv("BERTH_SEED"))
+    return play_seed(std::strtoull(seed, nullptr, 10));
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) play_seed(seed);
+}
+
+}  // namespace
+}  // namespace berth::store

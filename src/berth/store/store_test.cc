@@ -1,0 +1,504 @@
+// The contract of store.h, sentence by sentence, on every implementation.
+#include "berth/store/store.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "berth/store/failing_store.h"
+#include "berth/store/store_testing.h"
+
+namespace berth::store {
+namespace {
+
+using enum TaskState;
+
+struct Backend {
+  const char* name;
+  bool durable;
+};
+void PrintTo(const Backend& backend, std::ostream* out) {
+  *out << backend.name;
+}
+
+class StoreTest : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override { open(); }
+
+  void open() {
+    store_.reset();
+    if (!GetParam().durable) {
+      store_ = memory_store();
+      return;
+    }
+    auto opened = sqlite_store(directory_ / "berth.db");
+    ASSERT_TRUE(opened) << opened.error().message;
+    store_ = *std::move(opened);
+  }
+  /// What a later process sees; a memory store has no later.
+  void reopen() {
+    if (GetParam().durable) open();
+  }
+
+  RunId submit(const std::string& name, int tasks = 3) {
+    return store_->submit(new_run(name, tasks)).value().id;
+  }
+  Result<Applied> apply(RunId run, std::vector<Change> changes) {
+    return store_->apply(run, changes);
+  }
+  std::int64_t refused(RunId run, std::vector<Change> changes) {
+    return apply(run, std::move(changes)).value().refused;
+  }
+  TaskRecord task(RunId run, std::int64_t number) {
+    return store_->tasks(run).value().at(static_cast<std::size_t>(number - 1));
+  }
+  std::string counts() { return text(store_->runs().value().at(0).counts); }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Store> store_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Contract, StoreTest,
+                         testing::Values(Backend{"memory", false}, Backend{"sqlite", true}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(StoreTest, NamesCountUpwardsAndAreNeverIssuedAgain) {
+  EXPECT_EQ(store_->submit(new_run("a"))->name, "a-1");
+  EXPECT_EQ(store_->submit(new_run("b"))->name, "b-1");
+  const auto second = store_->submit(new_run("a"));
+  EXPECT_EQ(second->name, "a-2");
+  EXPECT_TRUE(store_->remove(second->id));
+  reopen();
+  const auto third = store_->submit(new_run("a"));
+  EXPECT_EQ(third->name, "a-3");
+  EXPECT_GT(third->id, second->id) << "ids are not reissued either";
+}
+
+TEST_P(StoreTest, SubmittedRunReadsBackWhole) {
+  NewRun run = new_run("a");
+  run.priority = -4;
+  run.created = Wall(Duration(1'700'000'000'123'456'789));
+  run.tasks[1].params = {{"z", "\"quoted\" \n \\ \x01 é 🙂"}, {"a", ""}, {"", "unnamed"}};
+  run.tasks[2].label = "count/0";
+  const auto submitted = store_->submit(run);
+  ASSERT_TRUE(submitted) << submitted.error().message;
+  reopen();
+  EXPECT_EQ(text(*submitted), text(store_->find_run("a-1")));
+  EXPECT_EQ(submitted->kind, "experiment");
+  EXPECT_EQ(submitted->spec_json, run.spec_json);
+  EXPECT_EQ(submitted->directory, "/home/ada");
+  EXPECT_EQ(submitted->priority, -4);
+  EXPECT_EQ(submitted->created, run.created);
+  EXPECT_EQ(submitted->state, RunState::waiting);
+  EXPECT_EQ(submitted->epoch, 0);
+  EXPECT_EQ(submitted->counts, Counts{.waiting = 3});
+  const auto tasks = store_->tasks(submitted->id).value();
+  ASSERT_EQ(tasks.size(), 3U);
+  EXPECT_EQ(tasks[0].number, TaskNumber{1});
+  EXPECT_EQ(tasks[1].params, run.tasks[1].params);
+  EXPECT_EQ(tasks[2].label, "count/0");
+  EXPECT_EQ(tasks[2].token, Token{0});
+  EXPECT_EQ(tasks[2].attempts, 0);
+  EXPECT_FALSE(tasks[2].started);
+}
+
+TEST_P(StoreTest, RunWithoutTasksIsARun) {
+  const RunId run = submit("empty", 0);
+  EXPECT_EQ(store_->tasks(run).value().size(), 0U);
+  EXPECT_EQ(store_->runs().value().at(0).counts, Counts{});
+}
+
+TEST_P(StoreTest, SubmissionIsRefusedWhole) {
+  NewRun twice = new_run("a");
+  twice.tasks[2].label = "1";
+  EXPECT_EQ(store_->submit(twice).error().kind, ErrorKind::exists);
+  NewRun parameter_twice = new_run("a");
+  parameter_twice.tasks[2].params = {{"lr", "1"}, {"lr", "2"}};
+  EXPECT_EQ(store_->submit(parameter_twice).error().kind, ErrorKind::invalid);
+  NewRun not_utf8 = new_run("a");
+  not_utf8.tasks[2].params = {{"lr", "\xff"}};
+  EXPECT_EQ(store_->submit(not_utf8).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(store_->submit(new_run("")).error().kind, ErrorKind::invalid);
+  NewRun too_many;
+  too_many.name = "a";
+  too_many.tasks.resize(1'000'001);
+  EXPECT_EQ(store_->submit(too_many).error().kind, ErrorKind::invalid);
+  EXPECT_TRUE(store_->runs().value().empty());
+  EXPECT_EQ(store_->submit(new_run("a"))->name, "a-1") << "a refusal uses up no name";
+}
+
+TEST_P(StoreTest, RunsStandOldestFirstWithoutTheirSpecs) {
+  submit("b");
+  submit("a");
+  submit("b");
+  const auto runs = store_->runs().value();
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[0].name, "b-1");
+  EXPECT_EQ(runs[1].name, "a-1");
+  EXPECT_EQ(runs[2].name, "b-2");
+  EXPECT_EQ(runs[0].spec_json, "");
+}
+
+TEST_P(StoreTest, WhatIsNotThereIsNotFound) {
+  const RunId run = submit("a");
+  const RunId none{run.value + 1};
+  const auto kind = [](const auto& result) { return text(result); };
+  const std::string not_found = "error not_found";
+  ASSERT_EQ(not_found, "error " + std::string(name(ErrorKind::not_found)));
+  EXPECT_EQ(kind(store_->take_over(none, 1, 1, at_s(1))), not_found);
+  EXPECT_EQ(kind(apply(none, {})), not_found);
+  EXPECT_EQ(kind(store_->find_run("a-2")), not_found);
+  EXPECT_EQ(kind(store_->find_run("a")), not_found);
+  EXPECT_EQ(kind(store_->tasks(none)), not_found);
+  EXPECT_EQ(kind(store_->find_task(none, "1")), not_found);
+  EXPECT_EQ(kind(store_->find_task(run, "4")), not_found);
+  EXPECT_EQ(kind(store_->attempts(none, TaskNumber{1})), not_found);
+  EXPECT_EQ(kind(store_->attempts(run, TaskNumber{0})), not_found);
+  EXPECT_EQ(kind(store_->metrics(run, TaskNumber{4})), not_found);
+  EXPECT_EQ(kind(store_->remove(none)), not_found);
+  EXPECT_EQ(kind(apply(run, {started(4, 1)})), not_found);
+  EXPECT_EQ(kind(apply(run, {moved(4, stopped)})), not_found);
+  EXPECT_EQ(store_->attempts(run, TaskNumber{3}).value().size(), 0U);
+  EXPECT_EQ(store_->metrics(run, TaskNumber{3}).value().size(), 0U);
+}
+
+TEST_P(StoreTest, TaskIsFoundByItsLabel) {
+  NewRun run = new_run("a");
+  run.tasks[1].label = "count/0";
+  const RunId id = store_->submit(run)->id;
+  submit("a");
+  apply(id, {started(1, 1), seen(1, 1, "loss", 9), started(2, 2), seen(2, 2, "loss", 1)});
+  EXPECT_EQ(text(store_->find_task(id, "count/0")), text(task(id, 2)));
+  EXPECT_EQ(store_->find_task(id, "count/0")->number, TaskNumber{2});
+}
+
+TEST_P(StoreTest, AttemptLeavesItsWholeStory) {
+  const RunId run = submit("a");
+  AttemptEnded end = ended(2, 7, failed, at_s(30));
+  end.exit_code = 137;
+  end.cause = "out of memory";
+  end.detail = "used 4 GiB of 2 GiB";
+  end.cpu_ms = 1234;
+  end.peak_mem = 1LL << 32;
+  end.log_begin = 10;
+  end.log_end = 99;
+  EXPECT_EQ(refused(run, {started(2, 7)}), 0);
+  EXPECT_EQ(task(run, 2).state, running);
+  EXPECT_EQ(counts(), "2w 1r 0d 0c 0f 0s");
+  EXPECT_FALSE(store_->attempts(run, TaskNumber{2}).value().at(0).ended);
+  EXPECT_EQ(refused(run, {end}), 0);
+  reopen();
+  const TaskRecord after = task(run, 2);
+  EXPECT_EQ(after.state, failed);
+  EXPECT_EQ(after.attempts, 1);
+  EXPECT_EQ(after.token, Token{7});
+  EXPECT_EQ(after.exit_code, 137);
+  EXPECT_EQ(after.cause, "out of memory");
+  EXPECT_EQ(after.started, at_s(10));
+  EXPECT_EQ(after.ended, at_s(30));
+  EXPECT_EQ(after.resources, R"({"cpu":1000})");
+  EXPECT_EQ(after.host, "ada-desk");
+  const AttemptRecord attempt = store_->attempts(run, TaskNumber{2}).value().at(0);
+  EXPECT_EQ(text(attempt),
+            "attempt 1 token 7 10000000000..30000000000 exit 137 'out of memory' "
+            "'used 4 GiB of 2 GiB' '{\"cpu\":1000}' 'ada-desk' 1234 4294967296 10 99");
+}
+
+TEST_P(StoreTest, AttemptsAreNumberedAndTheTaskShowsTheLatest) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1), ended(1, 1, waiting), started(1, 2, at_s(40))});
+  const TaskRecord again = task(run, 1);
+  EXPECT_EQ(again.attempts, 2);
+  EXPECT_EQ(again.started, at_s(40));
+  EXPECT_FALSE(again.ended);
+  EXPECT_EQ(again.cause, "exit 1") << "of the last ended attempt";
+  EXPECT_EQ(again.exit_code, 1);
+  const auto attempts = store_->attempts(run, TaskNumber{1}).value();
+  ASSERT_EQ(attempts.size(), 2U);
+  EXPECT_EQ(attempts[0].number, 1);
+  EXPECT_EQ(attempts[1].number, 2);
+  EXPECT_EQ(attempts[1].token, Token{2});
+}
+
+TEST_P(StoreTest, AttemptStartsWithAGreaterTokenOfTheWholeRun) {
+  const RunId run = submit("a");
+  ASSERT_TRUE(apply(run, {started(1, 5)}));
+  const std::string before = everything(*store_);
+  EXPECT_EQ(apply(run, {started(2, 5)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(apply(run, {started(2, 4)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(apply(run, {started(2, 6), started(3, 6)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(everything(*store_), before);
+  EXPECT_TRUE(apply(submit("b"), {started(1, 1)})) << "another run counts for itself";
+}
+
+TEST_P(StoreTest, FinalTaskStartsNoAttempt) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1), ended(1, 1, done), moved(2, cached), moved(3, failed)});
+  for (const int task : {1, 2, 3})
+    EXPECT_EQ(apply(run, {started(task, 9)}).error().kind, ErrorKind::stale) << task;
+  EXPECT_EQ(counts(), "0w 0r 1d 1c 1f 0s");
+}
+
+TEST_P(StoreTest, StoppedTaskMayStart) {
+  const RunId run = submit("a");
+  EXPECT_TRUE(apply(run, {moved(1, stopped), started(1, 1)}));
+  EXPECT_EQ(task(run, 1).state, running);
+  EXPECT_EQ(counts(), "2w 1r 0d 0c 0f 0s");
+}
+
+TEST_P(StoreTest, StartingARunningTaskEndsItsEarlierAttempt) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1), started(1, 2, at_s(12))});
+  const auto attempts = store_->attempts(run, TaskNumber{1}).value();
+  ASSERT_EQ(attempts.size(), 2U);
+  EXPECT_EQ(attempts[0].ended, at_s(12));
+  EXPECT_EQ(attempts[0].cause, "superseded");
+  EXPECT_FALSE(attempts[1].ended);
+  EXPECT_EQ(refused(run, {ended(1, 1)}), 1);
+  EXPECT_EQ(refused(run, {ended(1, 2)}), 0);
+  EXPECT_EQ(counts(), "2w 0r 1d 0c 0f 0s");
+}
+
+TEST_P(StoreTest, AttemptEndsOnce) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1)});
+  EXPECT_EQ(refused(run, {ended(1, 2)}), 1) << "a token never given";
+  EXPECT_EQ(refused(run, {ended(2, 1)}), 1) << "another task's";
+  EXPECT_EQ(refused(run, {ended(9, 1)}), 1) << "no such task";
+  EXPECT_EQ(refused(run, {ended(1, 1, done), ended(1, 1, failed)}), 1);
+  EXPECT_EQ(refused(run, {ended(1, 1, failed)}), 1);
+  EXPECT_EQ(task(run, 1).state, done);
+  EXPECT_EQ(task(run, 1).cause, "exit 0");
+  EXPECT_EQ(counts(), "2w 0r 1d 0c 0f 0s");
+}
+
+TEST_P(StoreTest, StaleTokenCannotEndTheNextAttempt) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1), ended(1, 1, waiting), started(1, 2)});
+  EXPECT_EQ(refused(run, {ended(1, 1, done)}), 1);
+  EXPECT_EQ(task(run, 1).state, running);
+  EXPECT_EQ(refused(run, {ended(1, 2, done)}), 0);
+  EXPECT_EQ(task(run, 1).state, done);
+}
+
+TEST_P(StoreTest, EndAndMoveLeadOnlyWhereTheyMay) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1)});
+  const std::string before = everything(*store_);
+  for (const TaskState next : {running, cached})
+    EXPECT_EQ(apply(run, {ended(1, 1, next)}).error().kind, ErrorKind::invalid);
+  for (const TaskState to : {running, done})
+    EXPECT_EQ(apply(run, {moved(2, to)}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(everything(*store_), before);
+  apply(run, {ended(1, 1, stopped)});
+  EXPECT_EQ(task(run, 1).state, stopped);
+}
+
+TEST_P(StoreTest, MetricsKeepTheirOrderAndTheirLastValue) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1), started(2, 2), seen(1, 1, "z", 1), seen(2, 2, "z", 5),
+              seen(1, 1, "a", 0.5), seen(1, 1, "z", 2)});
+  reopen();
+  EXPECT_EQ(task(run, 1).metrics, (Numbers{{"z", 2}, {"a", 0.5}}));
+  EXPECT_EQ(task(run, 2).metrics, (Numbers{{"z", 5}}));
+  EXPECT_EQ(text(store_->metrics(run, TaskNumber{1})),
+            "metric 1 token 1 z=1 at 15000000000\n"
+            "metric 3 token 1 a=0.5 at 15000000000\n"
+            "metric 4 token 1 z=2 at 15000000000\n");
+}
+
+TEST_P(StoreTest, MetricsOfLaterAttemptsReplaceEarlierOnes) {
+  const RunId run = submit("a");
+  apply(run, {started(1, 1), seen(1, 1, "loss", 1), seen(1, 1, "lr", 3), ended(1, 1, waiting),
+              started(1, 2), seen(1, 2, "loss", 2)});
+  EXPECT_EQ(task(run, 1).metrics, (Numbers{{"loss", 2}, {"lr", 3}}));
+  EXPECT_EQ(store_->metrics(run, TaskNumber{1}).value().size(), 3U);
+}
+
+TEST_P(StoreTest, MetricOfAStaleTokenIsIgnored) {
+  const RunId run = submit("a");
+  apply(run, {seen(1, 0, "loss", 1), started(1, 1), seen(1, 2, "loss", 1), seen(2, 1, "loss", 1),
+              seen(9, 1, "loss", 1)});
+  apply(run, {ended(1, 1, waiting), seen(1, 1, "loss", 1), started(1, 3), seen(1, 1, "loss", 1)});
+  EXPECT_TRUE(store_->metrics(run, TaskNumber{1}).value().empty());
+  EXPECT_TRUE(task(run, 1).metrics.empty());
+}
+
+TEST_P(StoreTest, MetricsMayBeAnyDouble) {
+  const RunId run = submit("a");
+  const double infinite = std::numeric_limits<double>::infinity();
+  apply(run, {started(1, 1), seen(1, 1, "nan", std::nan("")), seen(1, 1, "inf", -infinite),
+              seen(1, 1, "tiny", 5e-324), seen(1, 1, "third", 1.0 / 3)});
+  const Numbers metrics = task(run, 1).metrics;
+  ASSERT_EQ(metrics.size(), 4U);
+  EXPECT_TRUE(std::isnan(metrics[0].second));
+  EXPECT_EQ(metrics[1].second, -infinite);
+  EXPECT_EQ(metrics[2].second, 5e-324);
+  EXPECT_EQ(metrics[3].second, 1.0 / 3);
+  EXPECT_TRUE(std::isnan(store_->metrics(run, TaskNumber{1}).value().at(0).value));
+}
+
+TEST_P(StoreTest, TextsAreKeptByteForByte) {
+  const RunId run = submit("a");
+  const std::string bytes("a\0b\xff'\"", 6);
+  AttemptStarted start = started(1, 1);
+  start.host = bytes;
+  AttemptEnded end = ended(1, 1);
+  end.cause = bytes;
+  end.detail = bytes;
+  ASSERT_TRUE(apply(run, {start, MetricSeen{TaskNumber{1}, Token{1}, bytes, 1, at_s(1)}, end,
+                          RunMoved{RunState::failed, at_s(2), bytes}}));
+  EXPECT_EQ(task(run, 1).host, bytes);
+  EXPECT_EQ(task(run, 1).cause, bytes);
+  EXPECT_EQ(task(run, 1).metrics.at(0).first, bytes);
+  EXPECT_EQ(store_->runs().value().at(0).error, bytes);
+}
+
+TEST_P(StoreTest, TakeOverFreesWhatTheLostRunnerHeld) {
+  const RunId run = submit("a", 6);
+  apply(run, {started(1, 1), started(2, 2), ended(2, 2, done), moved(3, stopped), moved(4, failed),
+              moved(5, cached)});
+  const auto taken = store_->take_over(run, 4711, 99, at_s(50));
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(taken->epoch, 1);
+  EXPECT_EQ(taken->runner_pid, 4711);
+  EXPECT_EQ(taken->runner_started_at, 99);
+  EXPECT_EQ(taken->counts, (Counts{.waiting = 3, .done = 1, .cached = 1, .failed = 1}));
+  EXPECT_EQ(text(*taken), text(store_->find_run("a-1")));
+  EXPECT_EQ(task(run, 1).state, waiting);
+  EXPECT_EQ(task(run, 1).cause, "runner lost");
+  EXPECT_EQ(task(run, 1).ended, at_s(50));
+  EXPECT_EQ(task(run, 2).state, done);
+  EXPECT_EQ(task(run, 2).ended, at_s(20));
+  EXPECT_EQ(task(run, 3).state, waiting);
+  EXPECT_EQ(task(run, 4).state, failed);
+  EXPECT_EQ(task(run, 5).state, cached);
+  const auto attempt = store_->attempts(run, TaskNumber{1}).value().at(0);
+  EXPECT_EQ(attempt.cause, "runner lost");
+  EXPECT_EQ(attempt.ended, at_s(50));
+}
+
+TEST_P(StoreTest, TakeOverLeavesOtherRunsAlone) {
+  const RunId first = submit("a");
+  const RunId second = submit("a");
+  apply(second, {started(1, 1), moved(2, stopped)});
+  const std::string before = text(store_->tasks(second));
+  ASSERT_TRUE(store_->take_over(first, 1, 1, at_s(50)));
+  EXPECT_EQ(text(store_->tasks(second)), before);
+}
+
+TEST_P(StoreTest, TokensOfAnEarlierEpochAreStale) {
+  const RunId run = submit("a");
+  store_->take_over(run, 1, 1, at_s(1));
+  const std::int64_t epoch = 1LL << 32;
+  EXPECT_TRUE(apply(run, {started(1, epoch + 1)}));
+  EXPECT_EQ(store_->take_over(run, 2, 2, at_s(2))->epoch, 2);
+  EXPECT_EQ(refused(run, {ended(1, epoch + 1)}), 1) << "a completion after take_over";
+  EXPECT_EQ(apply(run, {started(2, epoch + 2)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(apply(run, {started(2, 2 * epoch)}).error().kind, ErrorKind::stale);
+  EXPECT_TRUE(apply(run, {started(1, 2 * epoch + 1)}));
+  EXPECT_EQ(refused(run, {ended(1, epoch + 1)}), 1);
+  EXPECT_EQ(refused(run, {ended(1, 2 * epoch + 1)}), 0);
+}
+
+TEST_P(StoreTest, TasksMoveWithoutAnAttempt) {
+  const RunId run = submit("a", 4);
+  apply(run, {started(1, 1), started(2, 2), ended(2, 2, done)});
+  apply(run, {moved(1, stopped), moved(2, waiting), moved(3, stopped), moved(4, failed)});
+  EXPECT_EQ(counts(), "0w 1r 1d 0c 1f 1s") << "a running or final task is left as it is";
+  apply(run, {moved(3, waiting), moved(3, waiting), moved(4, waiting)});
+  EXPECT_EQ(counts(), "1w 1r 1d 0c 1f 0s");
+  EXPECT_EQ(refused(run, {ended(1, 1, done)}), 0);
+}
+
+TEST_P(StoreTest, RunMovesThroughItsLife) {
+  const RunId run = submit("a");
+  const auto move = [&](RunState to, int at, const char* error = "") {
+    EXPECT_TRUE(apply(run, {RunMoved{to, at_s(at), error}}));
+    return store_->find_run("a-1").value();
+  };
+  RunRecord record = move(RunState::running, 5);
+  EXPECT_EQ(record.started, at_s(5));
+  EXPECT_FALSE(record.ended);
+  record = move(RunState::failed, 6, "no such command");
+  EXPECT_EQ(record.state, RunState::failed);
+  EXPECT_EQ(record.ended, at_s(6));
+  EXPECT_EQ(record.error, "no such command");
+  record = move(RunState::running, 7);
+  EXPECT_EQ(record.started, at_s(5)) << "the first time";
+  EXPECT_FALSE(record.ended);
+  EXPECT_EQ(record.error, "");
+  EXPECT_EQ(move(RunState::stopped, 8).ended, at_s(8));
+  EXPECT_FALSE(move(RunState::waiting, 9).ended);
+  EXPECT_EQ(move(RunState::done, 10).ended, at_s(10));
+}
+
+TEST_P(StoreTest, BatchIsAllOrNothing) {
+  const RunId run = submit("a", 4);
+  apply(run, {started(1, 1), started(2, 2), ended(2, 2, done)});
+  const std::string before = everything(*store_);
+  const std::vector<Change> good = {seen(1, 1, "loss", 1), ended(1, 1), started(3, 3),
+                                    moved(4, stopped), RunMoved{RunState::running, at_s(3), ""}};
+  std::vector<Change> bad = good;
+  bad.insert(bad.begin() + 3, started(2, 9));
+  EXPECT_EQ(apply(run, bad).error().kind, ErrorKind::stale);
+  EXPECT_EQ(everything(*store_), before);
+  bad[3] = moved(5, stopped);
+  EXPECT_EQ(apply(run, bad).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(everything(*store_), before);
+  EXPECT_TRUE(apply(run, good)) << "and the same tokens are still to be had";
+  EXPECT_EQ(counts(), "0w 1r 2d 0c 0f 1s");
+}
+
+TEST_P(StoreTest, RemoveTakesTheTasksAndNothingElse) {
+  const RunId first = submit("a");
+  const RunId second = submit("a");
+  for (const RunId run : {first, second})
+    apply(run, {started(1, 1), seen(1, 1, "loss", 1), ended(1, 1)});
+  const std::string kept = text(store_->tasks(second));
+  EXPECT_TRUE(store_->remove(first));
+  reopen();
+  EXPECT_EQ(store_->find_run("a-1").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store_->tasks(first).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store_->attempts(first, TaskNumber{1}).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store_->metrics(first, TaskNumber{1}).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store_->runs().value().size(), 1U);
+  EXPECT_EQ(text(store_->tasks(second)), kept);
+}
+
+TEST(States, NamesReadBack) {
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(run_state(name(static_cast<RunState>(i))), static_cast<RunState>(i));
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(task_state(name(static_cast<TaskState>(i))), static_cast<TaskState>(i));
+  EXPECT_EQ(name(RunState::failed), "failed");
+  EXPECT_EQ(name(cached), "cached");
+  EXPECT_FALSE(run_state("cached"));
+  EXPECT_FALSE(task_state(""));
+  EXPECT_TRUE(final(done) && final(cached) && final(failed));
+  EXPECT_FALSE(final(waiting) || final(running) || final(stopped));
+}
+
+TEST(FailingStore, FailsTheCallsThatItIsToldTo) {
+  const auto inner = memory_store();
+  FailingStore store(*inner);
+  const Error full{ErrorKind::full, "no space"};
+  store.arm({.call = 2, .times = 2, .error = full});
+  EXPECT_TRUE(store.submit(new_run("a")));
+  EXPECT_EQ(store.submit(new_run("a")).error(), full);
+  EXPECT_EQ(store.runs().error(), full);
+  EXPECT_EQ(store.runs().value().size(), 1U) << "nothing took effect";
+  EXPECT_EQ(store.calls(), 4);
+  store.arm({.error = full, .took_effect = true});
+  EXPECT_EQ(store.submit(new_run("a")).error(), full);
+  EXPECT_EQ(store.runs().value().size(), 2U);
+  store.arm({.error = full, .took_effect = true});
+  EXPECT_EQ(store.find_run("b-1").error().kind, ErrorKind::not_found) << "its own error first";
+  store.arm({.error = full});
+  store.disarm();
+  EXPECT_TRUE(store.runs());
+}
+
+}  // namespace
+}  // namespace berth::store
