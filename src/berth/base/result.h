@@ -67,16 +67,16 @@ Error within(std::string_view where, Error error);
 #define BERTH_JOIN(a, b) BERTH_JOIN_(a, b)
 
 /// BERTH_TRY(status): returns the error of a Status or Result from the enclosing function.
-#define BERTH_TRY(expression)                                               \
-  do {                                                                      \
-    if (auto berth_try = (expression); !berth_try)                          \
-      return std::unexpected(std::move(berth_try).error());                 \
+#define BERTH_TRY(expression)                               \
+  do {                                                      \
+    if (auto berth_try = (expression); !berth_try)          \
+      return std::unexpected(std::move(berth_try).error()); \
   } while (false)
 
 /// BERTH_ASSIGN(auto value, result): declares or assigns the value, or returns the error.
 #define BERTH_ASSIGN(target, expression) \
   BERTH_ASSIGN_(target, expression, BERTH_JOIN(berth_result_, __LINE__))
-#define BERTH_ASSIGN_(target, expression, result)                    \
-  auto result = (expression);                                        \
-  if (!result) return std::unexpected(std::move(result).error());    \
+#define BERTH_ASSIGN_(target, expression, result)                 \
+  auto result = (expression);                                     \
+  if (!result) return std::unexpected(std::move(result).error()); \
   target = *std::move(result)

@@ -29,8 +29,14 @@ using Wall = WallClock::time_point;  // since 1970-01-01 UTC
 inline std::int64_t to_ms(Duration d) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(d).count();
 }
-inline std::int64_t to_ms(Wall t) { return to_ms(t.time_since_epoch()); }
-inline Duration from_ms(std::int64_t ms) { return std::chrono::milliseconds(ms); }
-inline Wall wall_from_ms(std::int64_t ms) { return Wall(from_ms(ms)); }
+inline std::int64_t to_ms(Wall t) {
+  return to_ms(t.time_since_epoch());
+}
+inline Duration from_ms(std::int64_t ms) {
+  return std::chrono::milliseconds(ms);
+}
+inline Wall wall_from_ms(std::int64_t ms) {
+  return Wall(from_ms(ms));
+}
 
 }  // namespace berth

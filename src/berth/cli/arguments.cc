@@ -77,7 +77,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
                       "the directory whose volume counts (default: the state directory)");
 }
 
-/// CLI11 says "The following argument was not expected: runns"; a person is better helped by a name.
+/// CLI11 says "The following argument was not expected: runns"; a person is better helped by a
+/// name.
 std::string advise(const CLI::App& app, const std::string& message, int count,
                    const char* const* values) {
   std::vector<std::string_view> names;

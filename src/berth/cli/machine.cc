@@ -27,7 +27,8 @@ std::string report_text(const MachineReport& report, Wall now) {
   Table table({"resource", "total", "free", "held", "from"});
   capacity.total.each([&](std::string_view name, std::int64_t total) {
     std::string from;
-    if (name == "cpu") from = fmt::format("{} (cores {})", capacity.cpu_from, core_ranges(capacity.cores));
+    if (name == "cpu")
+      from = fmt::format("{} (cores {})", capacity.cpu_from, core_ranges(capacity.cores));
     if (name == "mem") from = capacity.mem_from;
     if (name == "disk")
       from = fmt::format("volume of {}, {} kept free", capacity.disk_path,

@@ -10,11 +10,11 @@ using berth::Result;
 using berth::cli::Arguments;
 
 constexpr std::pair<const char*, Result<int> (*)(berth::os::Env&, const Arguments&)> kCommands[] = {
-    {"", berth::cli::overview_command},      {"run", berth::cli::run_command},
-    {"resume", berth::cli::resume_command},  {"stop", berth::cli::stop_command},
-    {"runs", berth::cli::runs_command},      {"show", berth::cli::show_command},
-    {"best", berth::cli::best_command},      {"why", berth::cli::why_command},
-    {"logs", berth::cli::logs_command},      {"machine", berth::cli::machine_command},
+    {"", berth::cli::overview_command},     {"run", berth::cli::run_command},
+    {"resume", berth::cli::resume_command}, {"stop", berth::cli::stop_command},
+    {"runs", berth::cli::runs_command},     {"show", berth::cli::show_command},
+    {"best", berth::cli::best_command},     {"why", berth::cli::why_command},
+    {"logs", berth::cli::logs_command},     {"machine", berth::cli::machine_command},
 };
 
 Result<int> dispatch(int count, char** values) {

@@ -57,8 +57,8 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
   const store::Counts& counts = progress.counts;
   const std::int64_t finished = counts.done + counts.cached + counts.failed;
   const Duration elapsed = now - progress.began;
-  std::string text = fmt::format("{} {} {}/{}", run_, bar(finished, progress.total), finished,
-                                 progress.total);
+  std::string text =
+      fmt::format("{} {} {}/{}", run_, bar(finished, progress.total), finished, progress.total);
   if (counts.running > 0) text += fmt::format("  {} running", counts.running);
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
   if (progress.best)
@@ -66,7 +66,8 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
   text += fmt::format("  {}", format_duration(elapsed));
   const std::int64_t here = finished - progress.finished_before;
   if (here > 0 && finished < progress.total)
-    text += fmt::format("  left ~{}", format_duration(elapsed / here * (progress.total - finished)));
+    text +=
+        fmt::format("  left ~{}", format_duration(elapsed / here * (progress.total - finished)));
   if (!progress.waiting_for.empty()) text += fmt::format("  waiting: {}", progress.waiting_for);
   return text;
 }

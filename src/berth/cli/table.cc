@@ -116,8 +116,8 @@ std::string trials_table(const std::vector<store::TaskRecord>& tasks,
     }
     const bool timed = task->started && task->ended;
     row.push_back(timed ? format_duration(*task->ended - *task->started) : "-");
-    const bool plain = task->cause.empty() || task->cause == "ok" ||
-                       task->state == store::TaskState::running;
+    const bool plain =
+        task->cause.empty() || task->cause == "ok" || task->state == store::TaskState::running;
     row.push_back(plain ? std::string(store::name(task->state))
                         : fmt::format("{} ({})", store::name(task->state), task->cause));
     table.add(std::move(row));

@@ -46,7 +46,7 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
 /// "38 done, 1 failed, 1 waiting".
 std::string counts_text(const store::Counts& counts);
 
-void print(std::string_view text);       // stdout
+void print(std::string_view text);        // stdout
 void print_error(std::string_view text);  // stderr
 
 }  // namespace berth::cli

@@ -24,7 +24,8 @@ std::string_view placeholder_at(std::string_view text) {
   return text.substr(1, end - 1);
 }
 
-/// Calls literal(c) for each plain character and value(name) for each placeholder that `known` knows.
+/// Calls literal(c) for each plain character and value(name) for each placeholder that `known`
+/// knows.
 template <class Known, class Literal, class Value>
 void scan(std::string_view text, Known known, Literal literal, Value value) {
   for (std::size_t at = 0; at < text.size();) {
@@ -54,7 +55,8 @@ std::string escape(std::string_view value, Quote quote) {
   for (const char c : value) {
     if (quote == Quote::single && c == '\'')
       result += "'\\''";
-    else if (quote == Quote::twofold && std::string_view("$`\"\\").find(c) != std::string_view::npos)
+    else if (quote == Quote::twofold &&
+             std::string_view("$`\"\\").find(c) != std::string_view::npos)
       result += {'\\', c};
     else
       result += c;
@@ -87,8 +89,8 @@ std::string replace_for_shell(std::string_view text, const Lookup& lookup) {
 
 /// Words that only a shell knows, where a command begins.
 constexpr std::array<std::string_view, 20> kShellWords{
-    ".",    ":",    "case", "cd",     "command", "eval", "exec", "exit",  "export", "for",
-    "if",   "read", "set",  "source", "trap",    "ulimit", "umask", "unset", "until", "while"};
+    ".",  ":",    "case", "cd",     "command", "eval",   "exec",  "exit",  "export", "for",
+    "if", "read", "set",  "source", "trap",    "ulimit", "umask", "unset", "until",  "while"};
 
 }  // namespace
 

@@ -26,10 +26,11 @@ struct Launch {
   std::vector<std::string> argv;  // argv[0] with a slash is relative to `directory`
   Environment environment;        // the whole of it, but for what the worker adds of the placement
   std::string directory;
-  Duration timeout{};             // 0: none
-  Duration grace{};               // between TERM and KILL
+  Duration timeout{};  // 0: none
+  Duration grace{};    // between TERM and KILL
 };
-/// TERM, grace, KILL to the whole process group; ended with cause `stopped`. Unknown token: nothing.
+/// TERM, grace, KILL to the whole process group; ended with cause `stopped`. Unknown token:
+/// nothing.
 struct Cancel {
   Token token;
 };
@@ -46,8 +47,8 @@ enum class Cause : std::uint8_t {
   signal,         // killed by one that nobody here sent
   out_of_memory,  // the kernel killed it at its memory limit
   time_limit,
-  stopped,        // by Cancel or Abandon
-  cannot_start,   // no such program, not executable, no descriptors, …
+  stopped,       // by Cancel or Abandon
+  cannot_start,  // no such program, not executable, no descriptors, …
 };
 
 enum class Stream : std::uint8_t { out = 1, err = 2 };

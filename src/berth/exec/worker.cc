@@ -84,7 +84,8 @@ void Worker::launch(const Launch& launch) {
   spec.directory = launch.directory;
   for (const auto& share : block.cores) spec.cores.push_back(share.core);
   const std::int64_t cpu = block.resources.get(Known::cpu);
-  if (cpu > 0) set_default(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
+  if (cpu > 0)
+    set_default(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
   process->group = groups_->acquire(block);
   if (process->group) spec.join_files = process->group->join_files;
 
@@ -95,8 +96,8 @@ void Worker::launch(const Launch& launch) {
   }
   process->child = *std::move(child);
   if (launch.timeout > Duration(0)) process->limit = env_->now() + launch.timeout;
-  pending_.emplace_back(Started{launch.task, launch.token, block,
-                                groups_->advisory(block.resources)});
+  pending_.emplace_back(
+      Started{launch.task, launch.token, block, groups_->advisory(block.resources)});
   processes_.push_back(std::move(process));
 }
 
@@ -186,7 +187,8 @@ void Worker::drain(Process& process, Stream stream) {
 void Worker::take(Process& process, const std::string& bytes) {
   auto reading = bytes.empty() ? process.metrics.finish() : process.metrics.feed(bytes);
   for (auto& [name, value] : reading.metrics)
-    pending_.emplace_back(Metric{process.launch.task, process.launch.token, std::move(name), value});
+    pending_.emplace_back(
+        Metric{process.launch.task, process.launch.token, std::move(name), value});
   if (process.unreadable.empty()) process.unreadable = std::move(reading.unreadable);
 }
 
@@ -216,7 +218,8 @@ void Worker::on_exit(Process& process) {
 void Worker::finish(Process& process) {
   take(process, {});
   const os::ExitStatus& exit = *process.exit;
-  Ended ended{.task = process.launch.task, .token = process.launch.token, .exit_code = {}, .detail = {}};
+  Ended ended{
+      .task = process.launch.task, .token = process.launch.token, .exit_code = {}, .detail = {}};
   ended.signal = exit.signal;
   if (exit.signal == 0) ended.exit_code = exit.code;
   ended.cpu = exit.cpu;

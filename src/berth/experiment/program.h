@@ -48,8 +48,8 @@ struct Program {
   Search search;
   std::optional<Goal> goal;
   Resources resources;
-  std::int64_t parallel = 0;  // side by side at most; 0: as many as fit
-  Duration timeout{};         // 0: none
+  std::int64_t parallel = 0;                 // side by side at most; 0: as many as fit
+  Duration timeout{};                        // 0: none
   Duration grace = std::chrono::seconds(5);  // between TERM and KILL
   int retries = 0;
   bool stop_on_failure = false;

@@ -68,7 +68,8 @@ Result<std::vector<Values>> grid(const Program& program) {
   for (std::int64_t trial = 0; trial < total; ++trial) {
     Values& values = trials[static_cast<std::size_t>(trial)];
     std::int64_t rest = trial;  // mixed radix, the last parameter turning fastest
-    for (auto parameter = program.params.rbegin(); parameter != program.params.rend(); ++parameter) {
+    for (auto parameter = program.params.rbegin(); parameter != program.params.rend();
+         ++parameter) {
       const std::int64_t size = grid_size(*parameter);
       values.emplace_back(parameter->name, grid_value(*parameter, rest % size));
       rest /= size;

@@ -65,8 +65,9 @@ Result<Parameter> read_range(const std::string& name, const Field& field) {
 
 Result<Parameter> read_parameter(const std::string& name, const Field& field) {
   if (!valid_parameter_name(name))
-    return field.error("a parameter's name is made of letters, digits and _, begins with none of "
-                       "the digits, and is neither params_file nor index");
+    return field.error(
+        "a parameter's name is made of letters, digits and _, begins with none of "
+        "the digits, and is neither params_file nor index");
   if (field.is_map()) return read_range(name, field);
   Parameter parameter{.name = name, .choices = {}};
   if (field.is_list()) {
@@ -209,9 +210,8 @@ bool valid_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };
   return !name.empty() && name.size() <= 64 && letter(name[0]) &&
-         std::ranges::all_of(name, [&](char c) {
-           return letter(c) || c == '_' || c == '.' || c == '-';
-         });
+         std::ranges::all_of(name,
+                             [&](char c) { return letter(c) || c == '_' || c == '.' || c == '-'; });
 }
 
 Result<Program> read_program(std::string_view text, const std::string& file) {
@@ -225,8 +225,9 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(program.name, name->text());
     if (!valid_name(program.name))
-      return name->error("a name is made of letters, digits, '_', '.' and '-', at most 64, and "
-                         "begins with a letter or digit");
+      return name->error(
+          "a name is made of letters, digits, '_', '.' and '-', at most 64, and "
+          "begins with a letter or digit");
   } else if (!valid_name(program.name)) {
     program.name = "run";
   }

@@ -12,7 +12,7 @@ namespace berth::machine {
 namespace {
 
 constexpr std::size_t kSmallFile = 1 << 20;
-constexpr std::int64_t kPeriodUs = 100'000;   // the kernel's own default
+constexpr std::int64_t kPeriodUs = 100'000;     // the kernel's own default
 constexpr std::int64_t kMostProcesses = 16384;  // a fork bomb ends here
 constexpr std::array<std::string_view, 4> kControllers{"cpuset", "memory", "pids", "cpu"};
 
@@ -67,8 +67,8 @@ Groups::Groups(os::Env& env, const std::string& root) : env_(&env) {
   });
 }
 
-/// A v2 group with processes in it gives no controllers to groups below it, so where ours cannot, the
-/// one above it is tried: our tasks then stand beside us.
+/// A v2 group with processes in it gives no controllers to groups below it, so where ours cannot,
+/// the one above it is tried: our tasks then stand beside us.
 void Groups::open_unified(const std::vector<std::string>& candidates) {
   for (const auto& directory : candidates) {
     const std::string control = directory + "/cgroup.subtree_control";
@@ -84,6 +84,7 @@ void Groups::open_unified(const std::vector<std::string>& candidates) {
 
 Groups::~Groups() {
   for (const auto& group : idle_) remove(*group);
+  for (const auto& group : doomed_) remove(*group);
 }
 
 bool Groups::has(std::string_view controller) const {
@@ -129,6 +130,7 @@ std::unique_ptr<Group> Groups::make() {
 
 std::unique_ptr<Group> Groups::acquire(const Block& limits) {
   if (parents_.empty()) return nullptr;
+  std::erase_if(doomed_, [&](const auto& group) { return remove(*group); });
   // The one that had these very limits needs no writing.
   auto found = std::ranges::find(idle_, limits, [](const auto& group) { return group->limits; });
   if (found == idle_.end() && !idle_.empty()) found = idle_.end() - 1;
@@ -243,13 +245,21 @@ void Groups::kill_all(const Group& group) {
 void Groups::release(std::unique_ptr<Group> group) {
   kill_all(*group);
   // v2 counts the peak from the group's making, so such a group serves one task.
-  if (has_unified() && has("memory")) return remove(*group);
+  if (has_unified() && has("memory")) {
+    if (!remove(*group)) doomed_.push_back(std::move(group));
+    return;
+  }
   group->oom_kills_before += usage(*group).oom_kills;
   idle_.push_back(std::move(group));
 }
 
-void Groups::remove(const Group& group) {
-  for (const auto& parent : parents_) (void)env_->remove_directory(file(parent, group, ""));
+bool Groups::remove(const Group& group) {
+  bool gone = true;
+  for (const auto& parent : parents_) {
+    const auto removed = env_->remove_directory(file(parent, group, ""));
+    gone = gone && (removed || removed.error().kind == ErrorKind::not_found);
+  }
+  return gone;
 }
 
 void Groups::sweep(const Parent& parent) {

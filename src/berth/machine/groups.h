@@ -60,15 +60,13 @@ class Groups {
   };
   void open_unified(const std::vector<std::string>& candidates);
   bool has(std::string_view controller) const;
-  bool has_unified() const {
-    return !parents_.empty() && parents_.front().controller == "unified";
-  }
+  bool has_unified() const { return !parents_.empty() && parents_.front().controller == "unified"; }
   std::string file(const Parent& parent, const Group& group, std::string_view name) const;
   std::unique_ptr<Group> make();
   bool limit(Group& group, const Block& limits);
   void open_files(Group& group);
   std::string read(const os::Fd& file);
-  void remove(const Group& group);
+  bool remove(const Group& group);
   void kill_all(const Group& group);
   void sweep(const Parent& parent);
 
@@ -78,6 +76,7 @@ class Groups {
   std::string prefix_;
   std::int64_t made_ = 0;
   std::vector<std::unique_ptr<Group>> idle_;
+  std::vector<std::unique_ptr<Group>> doomed_;  // whose last processes are still on their way out
 };
 
 }  // namespace berth::machine

@@ -192,15 +192,14 @@ void View::drop(AllocId id) {
 /// Drops our own dead, a few at each call: those found dead, and of the others the first of the
 /// file, which goes to its end if it lives.
 void View::sweep() {
-  constexpr std::ptrdiff_t kLooks = 2;
   std::erase_if(entries_, [&](const auto& entry) { return !ours(entry) || known_dead(entry); });
-  const bool crowded = entries_.size() > kLedgerEntriesMost;
   const auto count = static_cast<std::ptrdiff_t>(entries_.size());
-  const auto looked = entries_.begin() + (crowded ? count : std::min(kLooks, count));
-  std::rotate(entries_.begin(), looked, entries_.end());
-  const auto kept = std::remove_if(entries_.end() - (looked - entries_.begin()), entries_.end(),
-                                   [&](const auto& entry) { return !alive(entry); });
-  entries_.erase(kept, entries_.end());
+  const bool crowded = entries_.size() > kLedgerEntriesMost;
+  const std::ptrdiff_t looks = crowded ? count : std::min<std::ptrdiff_t>(1, count);
+  std::rotate(entries_.begin(), entries_.begin() + looks, entries_.end());
+  entries_.erase(std::remove_if(entries_.end() - looks, entries_.end(),
+                                [&](const auto& entry) { return !alive(entry); }),
+                 entries_.end());
 }
 
 Status View::save() {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -21,10 +20,16 @@ bool needs_escape(char c) {
   return static_cast<unsigned char>(c) <= ' ' || c == '%' || c == '\x7f';
 }
 
+void append(std::string& text, std::int64_t number, char after) {
+  const fmt::format_int digits(number);
+  text.append(digits.data(), digits.size());
+  text += after;
+}
+
 void append_escaped(std::string& text, std::string_view label) {
   for (const char c : label) {
     if (needs_escape(c))
-      fmt::format_to(std::back_inserter(text), "%{:02X}", static_cast<unsigned char>(c));
+      text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     else
       text += c;
   }
@@ -111,23 +116,29 @@ std::optional<LedgerEntry> read_entry(std::string_view line, uid_t user) {
 }
 
 void append_entry(std::string& text, const LedgerEntry& entry) {
-  const auto out = std::back_inserter(text);
-  fmt::format_to(out, "{} {} {} {} {} {} {} ", entry.waiting ? "waiting" : "held", entry.id.value,
-                 entry.holder.pid, entry.holder.started_at, to_ms(entry.since), entry.priority,
-                 entry.sequence);
+  text += entry.waiting ? "waiting " : "held ";
+  for (const std::int64_t number :
+       {entry.id.value, std::int64_t{entry.holder.pid}, entry.holder.started_at, to_ms(entry.since),
+        entry.priority, entry.sequence})
+    append(text, number, ' ');
   append_escaped(text, entry.label);
-  const char* separator = " ";
+  text += ' ';
+  std::size_t list = text.size();
   entry.block.resources.each([&](std::string_view resource, std::int64_t amount) {
-    fmt::format_to(out, "{}{}={}", separator, resource, amount);
-    separator = ",";
+    text += resource;
+    text += '=';
+    append(text, amount, ',');
   });
-  if (entry.block.resources.empty()) text += ' ';
-  separator = " ";
+  if (text.size() > list) text.pop_back();
+  text += ' ';
+  list = text.size();
   for (const auto& share : entry.block.cores) {
-    fmt::format_to(out, "{}{}:{}:{}", separator, share.core, share.node, share.milli);
-    separator = ",";
+    append(text, share.core, ':');
+    append(text, share.node, ':');
+    append(text, share.milli, ',');
   }
-  text += entry.block.cores.empty() ? " \n" : "\n";
+  if (text.size() > list) text.pop_back();
+  text += '\n';
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST_F(LedgerTest, OurDeadGoFromTheFileAFewAtEachWrite) {
     ASSERT_TRUE(gone.acquire(tiny));
     machine.dead.insert(pid);
   }
-  for (int i = 0; i < 12; ++i) EXPECT_TRUE(a.ledger.release(a.acquire(cpus(1))->id));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(a.ledger.release(a.acquire(cpus(1))->id));
   EXPECT_TRUE(read_ledger_file(machine.files.at(kFile).text, "boot-1", 1000)->empty());
 }
 

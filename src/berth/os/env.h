@@ -1,8 +1,9 @@
 // The one door to the world: every clock, random number, file, process and descriptor goes through
 // an Env, so that a fault can be injected anywhere and whole runs can be played on FakeEnv's clock.
 //
-// Ownership: an Env outlives everything that was made from it. Threads: an Env is used by one thread
-// at a time. Failure: calls return Error and change nothing they do not say; EINTR never shows.
+// Ownership: an Env outlives everything that was made from it. Threads: an Env is used by one
+// thread at a time. Failure: calls return Error and change nothing they do not say; EINTR never
+// shows.
 #pragma once
 
 #include <sys/types.h>
@@ -71,11 +72,11 @@ struct FileStatus {
 
 /// One process to start. Its stdin is /dev/null; stdout and stderr are pipes that come back.
 struct SpawnSpec {
-  std::vector<std::string> argv;                     // argv[0] is looked up in env's PATH
+  std::vector<std::string> argv;  // argv[0] is looked up in env's PATH
   std::vector<std::pair<std::string, std::string>> environment;  // the whole of it
-  std::string directory;                             // absolute
-  std::vector<int> cores;                            // affinity; empty: inherited
-  std::span<const Fd> join_files;                    // cgroup files into which the child writes "0"
+  std::string directory;                                         // absolute
+  std::vector<int> cores;                                        // affinity; empty: inherited
+  std::span<const Fd> join_files;  // cgroup files into which the child writes "0"
 };
 
 struct Child {
@@ -85,16 +86,16 @@ struct Child {
 };
 
 struct ExitStatus {
-  int code = 0;    // exit code, when signal is 0
-  int signal = 0;  // that killed it
-  Duration cpu{};  // user + system, its own and of children it waited for
+  int code = 0;               // exit code, when signal is 0
+  int signal = 0;             // that killed it
+  Duration cpu{};             // user + system, its own and of children it waited for
   std::int64_t peak_rss = 0;  // bytes
 };
 
 struct Watch {
   int fd = -1;
-  bool readable = true;   // else: watched for being writable
-  bool ready = false;     // set by wait()
+  bool readable = true;  // else: watched for being writable
+  bool ready = false;    // set by wait()
 };
 
 class Env {
@@ -161,7 +162,8 @@ class Env {
   virtual std::vector<std::pair<std::string, std::string>> environment() = 0;
 };
 
-/// The real one. Installs handlers for SIGINT and SIGTERM at the first call of install_stop_signals.
+/// The real one. Installs handlers for SIGINT and SIGTERM at the first call of
+/// install_stop_signals.
 std::unique_ptr<Env> posix_env();
 
 /// From now on SIGINT and SIGTERM only count (Env::stop_signals) and wake wait(); SIGHUP and

@@ -122,7 +122,7 @@ class PosixEnv final : public Env {
   }
 
   Result<FileStatus> status(const std::string& path) override {
-    struct stat st {};
+    struct stat st{};
     if (::stat(path.c_str(), &st) != 0) return errno_error(errno, path);
     FileStatus result;
     if (S_ISREG(st.st_mode)) result.kind = FileStatus::Kind::file;
@@ -154,7 +154,7 @@ class PosixEnv final : public Env {
       BERTH_TRY(make_directory(path.substr(0, slash), 0755));
       return make_directory(path, mode);
     }
-    struct stat st {};
+    struct stat st{};
     if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {};
     return errno_error(number == EEXIST ? ENOTDIR : number, path);
   }
@@ -169,7 +169,7 @@ class PosixEnv final : public Env {
   }
 
   Result<VolumeSpace> volume(const std::string& path) override {
-    struct statvfs vfs {};
+    struct statvfs vfs{};
     if (::statvfs(path.c_str(), &vfs) != 0) return errno_error(errno, path);
     const auto block = static_cast<std::int64_t>(vfs.f_frsize);
     return VolumeSpace{static_cast<std::int64_t>(vfs.f_blocks) * block,
@@ -211,7 +211,8 @@ class PosixEnv final : public Env {
   Result<Fd> lock(const std::string& path, bool wait) override {
     int number = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
     if (number < 0 && errno == ENOENT)
-      number = uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
+      number =
+          uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
     if (number < 0) return errno_error(errno, path);
     Fd fd(*this, number);
     const int how = LOCK_EX | (wait ? 0 : LOCK_NB);
@@ -259,8 +260,7 @@ class PosixEnv final : public Env {
     if (ready < 0 && errno != EINTR) return errno_error(errno, "wait for events");
     if (ready > 0 && polls_.back().revents != 0) {
       std::uint64_t count = 0;
-      [[maybe_unused]] const auto ignored =
-          ::read(g_stop_event.load(), &count, sizeof count);
+      [[maybe_unused]] const auto ignored = ::read(g_stop_event.load(), &count, sizeof count);
     }
     return {};
   }
@@ -335,8 +335,7 @@ class PosixEnv final : public Env {
 
  private:
   Result<Fd> open_with(const std::string& path, int flags, mode_t mode) {
-    const int number =
-        uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
+    const int number = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
     if (number < 0) return errno_error(errno, path);
     return Fd(*this, number);
   }
@@ -375,7 +374,7 @@ std::unique_ptr<Env> posix_env() {
 void install_stop_signals() {
   if (g_stop_event.load() >= 0) return;
   g_stop_event.store(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_stop_signal;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);

@@ -17,13 +17,13 @@ namespace berth::os {
 /// What a fake process does.
 struct FakeProgram {
   Duration duration = std::chrono::milliseconds(1);
-  std::string out, err;     // printed when it ends
+  std::string out{}, err{};  // printed when it ends
   int exit_code = 0;
-  int signal = 0;           // that kills it at its end
+  int signal = 0;  // that kills it at its end
   bool ignores_term = false;
 };
 
-class FakeEnv final : public Env {
+class FakeEnv : public Env {
  public:
   explicit FakeEnv(std::uint64_t seed = 1) : rng_(seed) {}
 

@@ -36,9 +36,9 @@ struct Launch {
   char* const* argv = nullptr;
   char* const* environment = nullptr;
   const char* directory = nullptr;
-  const int* join_files = nullptr;          // ends with -1
-  const cpu_set_t* cores = nullptr;         // nullptr: inherited
-  sigset_t signals{};                       // the mask to run with
+  const int* join_files = nullptr;   // ends with -1
+  const cpu_set_t* cores = nullptr;  // nullptr: inherited
+  sigset_t signals{};                // the mask to run with
   pid_t parent = 0;
   int in = -1, out = -1, err = -1;
   const char* failed_step = nullptr;
@@ -75,7 +75,7 @@ BERTH_UNINSTRUMENTED int run_child(void* argument) {
 Result<std::string> find_program(const SpawnSpec& spec) {
   const std::string& program = spec.argv.front();
   const auto runnable = [](const std::string& path) {
-    struct stat status {};
+    struct stat status{};
     return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &status) == 0 &&
            S_ISREG(status.st_mode);
   };

@@ -71,8 +71,7 @@ Drive::Drive(Site& site, store::RunRecord record, experiment::Program program, O
 
 Status Drive::take_over() {
   const auto self = env_.self();
-  BERTH_ASSIGN(record_,
-               site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall()));
+  BERTH_ASSIGN(record_, site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall()));
   BERTH_ASSIGN(tasks_, site_.store->tasks(record_.id));
   std::vector<schedule::Task> tasks;
   tasks.reserve(tasks_.size());
@@ -87,10 +86,11 @@ Status Drive::take_over() {
     if (task.state == store::TaskState::done) consider_best(task);
     tasks.push_back(std::move(wanted));
   }
-  scheduler_.emplace(std::move(tasks), schedule::Options{.epoch = record_.epoch,
-                                                         .seed = program_.search.seed,
-                                                         .parallel = program_.parallel,
-                                                         .stop_on_failure = program_.stop_on_failure});
+  scheduler_.emplace(std::move(tasks),
+                     schedule::Options{.epoch = record_.epoch,
+                                       .seed = program_.search.seed,
+                                       .parallel = program_.parallel,
+                                       .stop_on_failure = program_.stop_on_failure});
   progress_.run = record_.name;
   progress_.total = static_cast<std::int64_t>(tasks_.size());
   progress_.finished_before =
@@ -140,12 +140,14 @@ Status Drive::settle() {
   const store::Counts& counts = progress_.counts;
   const std::int64_t good = counts.done + counts.cached;
   const bool stopped = env_.stop_signals() > 0;
-  // Under on_failure: continue one success is enough; a run of nothing but one command has to succeed.
+  // Under on_failure: continue one success is enough; a run of nothing but one command has to
+  // succeed.
   const bool failed = counts.failed > 0 && (good == 0 || program_.stop_on_failure);
   store::RunState state = failed ? store::RunState::failed : store::RunState::done;
   if (stopped && good + counts.failed < progress_.total) state = store::RunState::stopped;
   std::string error;
-  if (state == store::RunState::failed) error = fmt::format("{} of {} failed", counts.failed, progress_.total);
+  if (state == store::RunState::failed)
+    error = fmt::format("{} of {} failed", counts.failed, progress_.total);
   if (state == store::RunState::stopped)
     for (const auto& task : tasks_)
       if (task.state == store::TaskState::waiting)
@@ -202,7 +204,8 @@ void Drive::on_started(const exec::Started& started) {
 
 void Drive::on_metric(const exec::Metric& metric) {
   store::TaskRecord& of = task(metric.task);
-  const auto known = std::ranges::find(of.metrics, metric.name, &std::pair<std::string, double>::first);
+  const auto known =
+      std::ranges::find(of.metrics, metric.name, &std::pair<std::string, double>::first);
   if (known != of.metrics.end())
     known->second = metric.value;
   else
@@ -217,7 +220,8 @@ void Drive::on_ended(const exec::Ended& ended) {
   std::vector<schedule::Effect> effects;
   scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
   store::TaskRecord& of = task(ended.task);
-  TaskEnd end{.label = of.label, .cause = exec::describe(ended), .detail = ended.detail, .score = {}};
+  TaskEnd end{
+      .label = of.label, .cause = exec::describe(ended), .detail = ended.detail, .score = {}};
   if (program_.goal && ended.cause == exec::Cause::ok) {
     const auto score = std::ranges::find(of.metrics, program_.goal->metric,
                                          &std::pair<std::string, double>::first);
@@ -276,8 +280,9 @@ void Drive::consider_best(const store::TaskRecord& of) {
   if (!program_.goal) return;
   for (const auto& [name, value] : of.metrics) {
     if (name != program_.goal->metric) continue;
-    const bool better = !progress_.best || (program_.goal->maximize ? value > progress_.best->value
-                                                                    : value < progress_.best->value);
+    const bool better =
+        !progress_.best ||
+        (program_.goal->maximize ? value > progress_.best->value : value < progress_.best->value);
     if (better) progress_.best = Best{of.label, value};
   }
 }
@@ -314,8 +319,8 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
   }
   BERTH_ASSIGN(const int orphans, end_orphans(*site.env, directory));
   if (orphans > 0)
-    observer.on_note(fmt::format("ended {} process{} of an earlier runner", orphans,
-                                 orphans == 1 ? "" : "es"));
+    observer.on_note(
+        fmt::format("ended {} process{} of an earlier runner", orphans, orphans == 1 ? "" : "es"));
   BERTH_ASSIGN(auto program, experiment::from_json_text(record.spec_json));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(*site.env, site.ledger_directory));
   BERTH_ASSIGN(auto log, LogWriter::open(*site.env, directory));

@@ -53,6 +53,7 @@ class Drive {
   std::string parameter_file(const store::TaskRecord& task);
   exec::Environment environment_of(const store::TaskRecord& task, Token token);
 
+  Status read_total();
   Status seek_allocs();
   void berth(machine::Alloc alloc);
   void give_back();

@@ -12,6 +12,19 @@ constexpr Duration kLookForMore = std::chrono::milliseconds(100);
 
 }  // namespace
 
+/// The machine as it was at most a second ago. A limit that fell below the machine file's is an
+/// error at the start; later the last good reading stands.
+Status Drive::read_total() {
+  if (total_ && env_.now() - total_read_ < kCapacityAge) return {};
+  const auto capacity = machine::discover(env_, site_.capacity);
+  if (capacity)
+    total_ = block_of(*capacity);
+  else if (!total_)
+    return std::unexpected(capacity.error());
+  total_read_ = env_.now();
+  return {};
+}
+
 /// With nothing in hand the run queues for its first alloc; with one, it takes more only when they
 /// lie free and nobody waits for them.
 Status Drive::seek_allocs() {
@@ -24,11 +37,7 @@ Status Drive::seek_allocs() {
       if (ticket_) (void)ledger_.release(*std::exchange(ticket_, std::nullopt));
       return {};
     }
-    if (!total_ || env_.now() - total_read_ >= kCapacityAge) {
-      BERTH_ASSIGN(const auto capacity, machine::discover(env_, site_.capacity));
-      total_ = block_of(capacity);
-      total_read_ = env_.now();
-    }
+    BERTH_TRY(read_total());
     const bool first = berthed_.empty();
     if (first && !ticket_) ticket_ = ledger_.new_ticket();
     auto alloc = ledger_.acquire(*total_, {need->min, record_.name, program_.priority},
@@ -80,14 +89,15 @@ void Drive::give_back() {
   if (berthed_.empty()) yield_at_.reset();
 }
 
-/// One alloc at a time goes to whoever waits, when its task ends: a long sweep shares the machine with
-/// what comes after it, trial by trial.
+/// One alloc at a time goes to whoever waits, when its task ends: a long sweep shares the machine
+/// with what comes after it, trial by trial.
 void Drive::yield_to_others() {
   if (!yield_at_ || env_.now() < *yield_at_) return;
   yield_at_ = env_.now() + kLookForOthers;
   const auto closing = [&](const auto& berthed) { return scheduler_->closed(berthed->id); };
   if (berthed_.empty() || std::ranges::any_of(berthed_, closing)) return;
-  if (ledger_.others_wait(program_.priority).value_or(false)) scheduler_->close(berthed_.front()->id);
+  if (ledger_.others_wait(program_.priority).value_or(false))
+    scheduler_->close(berthed_.front()->id);
 }
 
 }  // namespace berth::run

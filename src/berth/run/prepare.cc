@@ -50,8 +50,7 @@ Status check_program(Site& site, const experiment::Program& program, const std::
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
   machine::Machine machine(block_of(capacity));
   const auto fits = machine.dry_run({program.resources, program.name});
-  if (!fits)
-    return std::unexpected(file.empty() ? fits.error() : within(file, fits.error()));
+  if (!fits) return std::unexpected(file.empty() ? fits.error() : within(file, fits.error()));
   return {};
 }
 

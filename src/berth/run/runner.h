@@ -1,8 +1,8 @@
 // Drives one run to its end: takes it over, leases what its tasks need from the machine, runs them,
 // and records every attempt, metric and completion durably before it is shown.
 //
-// Threads: one. Failure: an Error means that the run could not go on (its store failed, it is driven
-// by another process); what was recorded stays, and `berth resume` goes on from there.
+// Threads: one. Failure: an Error means that the run could not go on (its store failed, it is
+// driven by another process); what was recorded stays, and `berth resume` goes on from there.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,9 @@ class Observer {
   virtual void on_note(const std::string& note) = 0;
 };
 
-/// Checks what needs no record yet: the program exists and is executable, and one task of it fits the
-/// empty machine. `file` names it in errors; "" for a command line. not_found, invalid, impossible.
+/// Checks what needs no record yet: the program exists and is executable, and one task of it fits
+/// the empty machine. `file` names it in errors; "" for a command line. not_found, invalid,
+/// impossible.
 Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
                      const std::string& file);
 

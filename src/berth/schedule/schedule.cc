@@ -20,8 +20,7 @@ Scheduler::Scheduler(std::vector<Task> tasks, Options options) : options_(std::m
 }
 
 bool Scheduler::room() const {
-  return options_.parallel <= 0 ||
-         static_cast<std::int64_t>(attempts_.size()) < options_.parallel;
+  return options_.parallel <= 0 || static_cast<std::int64_t>(attempts_.size()) < options_.parallel;
 }
 
 void Scheduler::assign(std::vector<Effect>& effects) {
@@ -50,7 +49,8 @@ void Scheduler::start(Entry& entry, WorkerId worker, WorkerBooks& books,
 
 void Scheduler::joined(WorkerId worker, const Resources& resources, Mono now,
                        std::vector<Effect>& effects) {
-  const bool added = workers_.emplace(worker, WorkerBooks{.total = resources, .free = resources}).second;
+  const bool added =
+      workers_.emplace(worker, WorkerBooks{.total = resources, .free = resources}).second;
   BERTH_ASSERT(added);
   tick(now, effects);
 }
@@ -149,8 +149,7 @@ void Scheduler::check() const {
   BERTH_ASSERT(open == open_);
   BERTH_ASSERT(running == attempts_.size());
   BERTH_ASSERT(ready_.size() + delayed_.size() + running == static_cast<std::size_t>(open));
-  BERTH_ASSERT(options_.parallel <= 0 ||
-               running <= static_cast<std::size_t>(options_.parallel));
+  BERTH_ASSERT(options_.parallel <= 0 || running <= static_cast<std::size_t>(options_.parallel));
   for (const auto& [worker, books] : workers_) {
     Resources sum = books.free;
     std::int64_t count = 0;

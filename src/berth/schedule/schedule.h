@@ -1,8 +1,8 @@
 // Which task runs where, and what follows when one ends: events in, effects out, nothing else. No
 // clock, no file, no process: what it needs of the world stands in the event.
 //
-// Threads: one. Failure: there is none; an event that does not fit (a stale token, an unknown worker)
-// changes nothing and gives no effect.
+// Threads: one. Failure: there is none; an event that does not fit (a stale token, an unknown
+// worker) changes nothing and gives no effect.
 #pragma once
 
 #include <cstdint>

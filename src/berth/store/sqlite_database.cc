@@ -21,10 +21,12 @@ constexpr const char* kSchema =
 constexpr int kApplicationId = 0x42727468;  // as in schema.sql
 constexpr int kBusyTimeout_ms = 10'000;
 
-// Of the connection, not of the file.
+// Of the connection, not of the file. The cache, in KiB, holds the index of 100,000 labels, which
+// is filled out of order.
 constexpr std::array kSettings = {
-    "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON",
-    "PRAGMA cache_size = -32000",  // KiB: the index of 100,000 labels is filled out of order
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA cache_size = -32000",
 };
 
 struct Meaning {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "berth/store/failing_store.h"
 #include "berth/store/store_testing.h"
 
 namespace berth::store {
@@ -478,26 +477,6 @@ TEST(States, NamesReadBack) {
   EXPECT_FALSE(task_state(""));
   EXPECT_TRUE(final(done) && final(cached) && final(failed));
   EXPECT_FALSE(final(waiting) || final(running) || final(stopped));
-}
-
-TEST(FailingStore, FailsTheCallsThatItIsToldTo) {
-  const auto inner = memory_store();
-  FailingStore store(*inner);
-  const Error full{ErrorKind::full, "no space"};
-  store.arm({.call = 2, .times = 2, .error = full});
-  EXPECT_TRUE(store.submit(new_run("a")));
-  EXPECT_EQ(store.submit(new_run("a")).error(), full);
-  EXPECT_EQ(store.runs().error(), full);
-  EXPECT_EQ(store.runs().value().size(), 1U) << "nothing took effect";
-  EXPECT_EQ(store.calls(), 4);
-  store.arm({.error = full, .took_effect = true});
-  EXPECT_EQ(store.submit(new_run("a")).error(), full);
-  EXPECT_EQ(store.runs().value().size(), 2U);
-  store.arm({.error = full, .took_effect = true});
-  EXPECT_EQ(store.find_run("b-1").error().kind, ErrorKind::not_found) << "its own error first";
-  store.arm({.error = full});
-  store.disarm();
-  EXPECT_TRUE(store.runs());
 }
 
 }  // namespace

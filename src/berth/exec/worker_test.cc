@@ -1,0 +1,178 @@
+// The worker on the real system: real processes, signals and, where they can be made, control
+// groups.
+#include "berth/exec/worker.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <map>
+
+#include "berth/base/text.h"
+
+namespace berth::exec {
+namespace {
+
+constexpr auto kLongEnough = std::chrono::seconds(20);
+
+class WorkerTest : public ::testing::Test {
+ protected:
+  WorkerTest()
+      : env_(os::posix_env()),
+        machine_(total()),
+        groups_(*env_),
+        worker_(*env_, machine_, groups_) {}
+
+  static machine::Block total() {
+    machine::Block block;
+    block.resources.set(Known::cpu, 2000);
+    block.resources.set(Known::mem, 1LL << 33);
+    const auto cores = os::posix_env()->affinity();
+    for (const int core : cores) block.cores.push_back({core, 0, 1000});
+    block.resources.set(Known::cpu, static_cast<std::int64_t>(cores.size()) * 1000);
+    return block;
+  }
+
+  Launch shell(const std::string& script) {
+    Launch launch{.task = {1},
+                  .token = {++token_},
+                  .request = {},
+                  .argv = {"/bin/sh", "-c", script},
+                  .environment = env_->environment(),
+                  .directory = "/tmp",
+                  .grace = std::chrono::milliseconds(200)};
+    launch.request.resources.set(Known::cpu, 1000);
+    return launch;
+  }
+
+  /// Runs until everything has ended, or until `enough` says so.
+  void run(const std::function<bool()>& enough = [] { return false; }) {
+    const Mono until = env_->now() + kLongEnough;
+    while (!worker_.idle() && !enough()) {
+      ASSERT_LT(env_->now(), until) << "it never ended";
+      std::vector<os::Watch> watches;
+      worker_.watch(watches);
+      const auto next = worker_.deadline();
+      ASSERT_TRUE(env_->wait(watches, next ? std::min(*next, until) : until));
+      std::vector<FromWorker> messages;
+      worker_.turn(watches, messages);
+      for (auto& message : messages) {
+        if (auto* output = std::get_if<Output>(&message)) output_[output->stream] += output->bytes;
+        if (auto* metric = std::get_if<Metric>(&message)) metrics_[metric->name] = metric->value;
+        if (auto* ended = std::get_if<Ended>(&message)) ended_.push_back(*ended);
+      }
+    }
+  }
+
+  bool alive(std::string_view pid) {
+    return env_->status(fmt::format("/proc/{}/stat", trim(pid))).has_value() &&
+           env_->read_file(fmt::format("/proc/{}/stat", trim(pid)), 4096)
+                   .value_or("")
+                   .find(") Z") == std::string::npos;
+  }
+
+  std::unique_ptr<os::Env> env_;
+  machine::Machine machine_;
+  machine::Groups groups_;
+  Worker worker_;
+  std::int64_t token_ = 0;
+  std::map<Stream, std::string> output_;
+  std::map<std::string, double> metrics_;
+  std::vector<Ended> ended_;
+};
+
+TEST_F(WorkerTest, OutputMetricsAndExitCode) {
+  worker_.tell(shell("echo out; echo err >&2; echo '::berth loss=0.5'; exit 3"));
+  run();
+  EXPECT_EQ(output_[Stream::out], "out\n::berth loss=0.5\n");
+  EXPECT_EQ(output_[Stream::err], "err\n");
+  EXPECT_EQ(metrics_["loss"], 0.5);
+  ASSERT_EQ(ended_.size(), 1U);
+  EXPECT_EQ(describe(ended_[0]), "exit 3");
+  EXPECT_EQ(machine_.held(), Resources());
+}
+
+TEST_F(WorkerTest, SignalThatNobodyHereSent) {
+  worker_.tell(shell("kill -SEGV $$"));
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::signal);
+  EXPECT_EQ(ended_.at(0).signal, SIGSEGV);
+}
+
+TEST_F(WorkerTest, TimeLimitEndsTheWholeGroup) {
+  Launch launch =
+      shell("trap '' TERM; sh -c 'trap \"\" TERM; echo $$; sleep 100' & wait; sleep 100");
+  launch.timeout = std::chrono::milliseconds(300);
+  worker_.tell(launch);
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::time_limit);
+  EXPECT_NE(ended_.at(0).detail.find("ignored TERM"), std::string::npos);
+  EXPECT_FALSE(alive(output_[Stream::out]));
+}
+
+TEST_F(WorkerTest, CancelIsStopped) {
+  worker_.tell(shell("echo up; sleep 100"));
+  run([&] { return !output_[Stream::out].empty(); });
+  worker_.tell(Cancel{{token_}});
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::stopped);
+}
+
+TEST_F(WorkerTest, BackgroundChildEndsWithItsTask) {
+  worker_.tell(shell("sleep 100 & echo $!"));
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::ok);
+  EXPECT_FALSE(alive(output_[Stream::out]));
+}
+
+TEST_F(WorkerTest, ChildThatLeftTheGroupEndsWithItsTaskToo) {
+  if (groups_.enforced().find("pids") == std::string::npos)
+    GTEST_SKIP() << "no control group can be made here";
+  worker_.tell(shell("setsid sleep 100 & echo $!; sleep 0.2"));
+  run();
+  const Mono until = env_->now() + kLongEnough;
+  while (alive(output_[Stream::out]) && env_->now() < until)
+    ASSERT_TRUE(env_->wait({}, env_->now() + std::chrono::milliseconds(5)));
+  EXPECT_FALSE(alive(output_[Stream::out]));
+}
+
+TEST_F(WorkerTest, OutOfMemoryIsToldApart) {
+  if (groups_.enforced().find("memory") == std::string::npos)
+    GTEST_SKIP() << "no memory group can be made here";
+  Launch launch = shell("exec /usr/bin/python3 -c 'x = bytearray(300 << 20); print(len(x))'");
+  launch.request.resources.set(Known::mem, 64 << 20);
+  worker_.tell(launch);
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::out_of_memory) << describe(ended_.at(0));
+  ended_.clear();
+  worker_.tell(shell("exit 1"));  // the next task of the same group is not blamed for it
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::exit_code);
+}
+
+TEST_F(WorkerTest, LargeOutputComesWhole) {
+  worker_.tell(shell("head -c 30000000 /dev/zero; echo end"));
+  run();
+  EXPECT_EQ(output_[Stream::out].size(), 30000004U);
+  EXPECT_TRUE(output_[Stream::out].ends_with("end\n"));
+}
+
+TEST_F(WorkerTest, CannotStartGivesEverythingBack) {
+  Launch launch = shell("");
+  launch.argv = {"/no/such/program"};
+  worker_.tell(launch);
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
+  EXPECT_EQ(machine_.held(), Resources());
+}
+
+TEST_F(WorkerTest, MoreThanTheMachineIsRefusedNotOverrun) {
+  Launch launch = shell("exit 0");
+  launch.request.resources.set(Known::cpu, 1'000'000);
+  worker_.tell(launch);
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
+  EXPECT_NE(ended_.at(0).detail.find("cpu: wanted 1000"), std::string::npos) << ended_[0].detail;
+}
+
+}  // namespace
+}  // namespace berth::exec

@@ -1,0 +1,253 @@
+// Whole runs on a fake world: memory store, fake processes, a clock that jumps.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+
+#include "berth/base/rng.h"
+#include "berth/os/fake_env.h"
+#include "berth/run/runner.h"
+#include "berth/store/failing_store.h"
+
+namespace berth::run {
+namespace {
+
+class Quiet final : public Observer {
+ public:
+  void on_progress(const Progress& progress, Mono) override { last = progress; }
+  void on_task_end(const TaskEnd& end) override { ends.push_back(end); }
+  void on_output(const exec::Output&) override {}
+  void on_note(const std::string& note) override { notes.push_back(note); }
+  Progress last;
+  std::vector<TaskEnd> ends;
+  std::vector<std::string> notes;
+};
+
+struct World {
+  explicit World(std::uint64_t seed = 1) : env(seed) {
+    env.put("/proc/meminfo", "MemTotal: 16000000 kB\n");
+    env.put("/proc/self/cgroup", "");
+    env.put("/proc/self/mountinfo", "");
+    (void)env.make_directory("/state", 0700);
+    site.env = &env;
+    site.state_directory = "/state";
+    site.store = store::memory_store();
+    site.ledger_directory = "/ledger";
+    site.capacity.disk_directory = "/state";
+  }
+  store::RunRecord submit_trials(int count, const std::string& more = "") {
+    const auto program = experiment::read_program(
+        fmt::format("name: t\nrun: ./x {{i}}\nparams: {{i: {{min: 1, max: {}, type: int}}}}\n{}",
+                    count, more),
+        "t.yaml");
+    EXPECT_TRUE(program) << program.error().message;
+    const auto run = submit(site, *program, "/work");
+    EXPECT_TRUE(run) << run.error().message;
+    return *run;
+  }
+  os::FakeEnv env;
+  Site site;
+  Quiet observer;
+};
+
+TEST(Drive, RunsEveryTrialOnceTwoSideBySide) {
+  World world;
+  const auto run = world.submit_trials(20);
+  const auto done = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->state, store::RunState::done);
+  EXPECT_EQ(done->counts, (store::Counts{.done = 20}));
+  EXPECT_EQ(world.env.spawned(), 20U);
+  EXPECT_EQ(world.env.most_alive(), 2U);  // two cores, one each
+  EXPECT_EQ(world.env.descriptors(), 0U);
+}
+
+TEST(Drive, ScoresRetriesAndFailuresAreRecorded) {
+  World world;
+  std::map<std::string, int> tries;
+  world.env.program = [&](const os::SpawnSpec& spec) {
+    const std::string& trial = spec.argv.at(1);
+    os::FakeProgram program{.out = "::berth score=" + trial + "\n", .err = ""};
+    if (trial == "2" && ++tries[trial] == 1) program.exit_code = 9;
+    if (trial == "3") program.exit_code = 4;
+    return program;
+  };
+  const auto run = world.submit_trials(4, "goal: {metric: score}\nretries: 1\n");
+  const auto done = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->state, store::RunState::done);  // on_failure: continue
+  EXPECT_EQ(done->counts, (store::Counts{.done = 3, .failed = 1}));
+  const auto tasks = world.site.store->tasks(run.id);
+  EXPECT_EQ(tasks->at(1).attempts, 2);
+  EXPECT_EQ(tasks->at(2).attempts, 2);
+  EXPECT_EQ(tasks->at(2).cause, "exit 4");
+  EXPECT_EQ(tasks->at(3).metrics, (store::Numbers{{"score", 4}}));
+  EXPECT_EQ(world.observer.last.best->label, "4");
+}
+
+TEST(Drive, OnFailureStopHaltsAndFails) {
+  World world;
+  world.env.program = [](const os::SpawnSpec& spec) {
+    return os::FakeProgram{.exit_code = spec.argv.at(1) == "3" ? 1 : 0};
+  };
+  const auto run = world.submit_trials(50, "on_failure: stop\n");
+  const auto done = drive(world.site, run.name, world.observer);
+  EXPECT_EQ(done->state, store::RunState::failed);
+  EXPECT_GT(done->counts.waiting, 40);
+}
+
+TEST(Drive, TimeLimitTermThenKill) {
+  World world;
+  world.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::hours(9), .ignores_term = true};
+  };
+  const auto run = world.submit_trials(1, "timeout: 10s\ngrace: 3s\n");
+  const auto done = drive(world.site, run.name, world.observer);
+  EXPECT_EQ(done->counts.failed, 1);
+  const auto attempt = world.site.store->attempts(run.id, {1})->at(0);
+  EXPECT_EQ(attempt.cause, "time limit");
+  EXPECT_EQ(attempt.detail, "it ran longer than 10.0s and ignored TERM");
+  EXPECT_GE(*attempt.ended - attempt.started, std::chrono::seconds(13));
+}
+
+TEST(Drive, StopSignalStopsAndResumeFinishes) {
+  World world;
+  world.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1)};
+  };
+  const auto run = world.submit_trials(10);
+  world.env.stop_at = Mono(std::chrono::milliseconds(2500));
+  const auto stopped = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->state, store::RunState::stopped);
+  EXPECT_EQ(stopped->counts.done, 4);
+  EXPECT_EQ(stopped->counts.stopped, 6);
+  world.env.stops = 0;
+  const auto done = drive(world.site, run.name, world.observer);
+  EXPECT_EQ(done->state, store::RunState::done);
+  EXPECT_EQ(done->counts, (store::Counts{.done = 10}));
+}
+
+TEST(Drive, SecondDriverIsRefused) {
+  World world;
+  const auto run = world.submit_trials(1);
+  (void)world.env.make_directory("/state/runs/t-1", 0700);
+  const auto lock = world.env.lock("/state/runs/t-1/lock", false);
+  const auto second = drive(world.site, run.name, world.observer);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::busy);
+}
+
+TEST(Drive, SpawnThatFailsIsTheTasksOwnFault) {
+  World world;
+  int calls = 0;
+  world.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call == "spawn" && ++calls == 2) return Error{ErrorKind::not_found, "./x: no such file"};
+    return std::nullopt;
+  };
+  const auto run = world.submit_trials(3, "retries: 3\n");
+  const auto done = drive(world.site, run.name, world.observer);
+  EXPECT_EQ(done->counts, (store::Counts{.done = 2, .failed = 1}));
+  EXPECT_EQ(world.site.store->tasks(run.id)->at(1).cause, "cannot start");
+}
+
+TEST(Drive, AnotherRunsAllocIsWaitedFor) {
+  World world;
+  const auto run = world.submit_trials(1, "resources: {cpu: 2}\n");
+  auto ledger = machine::Ledger::open(world.env, "/ledger");
+  Resources one;
+  one.set(Known::cpu, 1000);
+  const auto capacity = machine::discover(world.env, world.site.capacity);
+  ASSERT_TRUE(capacity) << capacity.error().message;
+  const auto held = ledger->acquire(block_of(*capacity), {one, "other-1"}, std::nullopt);
+  ASSERT_TRUE(held) << held.error().message;
+  // The holder goes once the run has asked and was refused.
+  int asked = 0;
+  world.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call == "wait" && ++asked == 3) {
+      world.env.fault = nullptr;
+      EXPECT_TRUE(ledger->release(held->id));
+    }
+    return std::nullopt;
+  };
+  const auto done = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->state, store::RunState::done);
+}
+
+/// One run in a world where the n-th call and the n-th record fail, before or after they took
+/// effect, and processes end at random; a runner that gave up or died is followed by the next,
+/// until the run is done.
+void survive(std::uint64_t seed) {
+  Rng rng(seed);
+  World world(seed);
+  const auto durable = std::move(world.site.store);
+  auto faulty_store = std::make_unique<store::FailingStore>(*durable);
+  store::FailingStore& fragile = *faulty_store;
+  world.site.store = std::move(faulty_store);
+  const int trials = static_cast<int>(1 + rng.below(12));
+  std::map<std::string, int> executions;
+  world.env.program = [&](const os::SpawnSpec& spec) {
+    ++executions[spec.argv.at(1)];
+    os::FakeProgram program{.duration = from_ms(static_cast<std::int64_t>(rng.below(300))),
+                            .out = "::berth score=1\n",
+                            .err = "",
+                            .exit_code = rng.below(5) == 0 ? 1 : 0};
+    program.ignores_term = rng.below(4) == 0;
+    return program;
+  };
+  const auto run = world.submit_trials(trials, "retries: 1000\ngoal: {metric: score}\n");
+  for (int runner = 0;; ++runner) {
+    ASSERT_LT(runner, 60) << "no end";
+    const auto faulty = std::make_shared<std::uint64_t>(1 + rng.below(400));
+    const bool calm = runner > 20;
+    world.env.fault = [faulty, calm](std::string_view call) -> std::optional<Error> {
+      if (calm || call == "signal" || call == "reap" || call == "wait" || --*faulty != 0)
+        return std::nullopt;
+      return Error{ErrorKind::full, "no space left"};
+    };
+    if (rng.below(3) == 0)
+      world.env.stop_at = world.env.now() + from_ms(static_cast<std::int64_t>(rng.below(500)));
+    if (!calm && rng.below(2) == 0)
+      fragile.arm(
+          {.call = static_cast<std::int64_t>(1 + rng.below(20)), .took_effect = rng.below(2) == 0});
+    world.env.stops = 0;
+    const auto end = drive(world.site, run.name, world.observer);
+    world.env.fault = nullptr;
+    fragile.disarm();
+    ASSERT_EQ(world.env.processes_alive(), 0U) << "an orphan";
+    ASSERT_EQ(world.env.descriptors(), 0U) << "a descriptor leaked";
+    if (end && end->state == store::RunState::done) break;
+    world.env.stop_at.reset();
+    world.env.dead.insert(world.env.identity.pid);
+    ++world.env.identity.pid;
+  }
+  std::set<std::int64_t> tokens;
+  const auto tasks = world.site.store->tasks(run.id);
+  for (const auto& task : *tasks) {
+    // A program that could not be started for want of a descriptor is not tried again.
+    EXPECT_TRUE(store::final(task.state));
+    int completed = 0;
+    const auto attempts = world.site.store->attempts(run.id, task.number);
+    for (const auto& attempt : *attempts) {
+      EXPECT_TRUE(tokens.insert(attempt.token.value).second);
+      if (attempt.cause == "ok") ++completed;
+    }
+    EXPECT_EQ(completed, task.state == store::TaskState::done ? 1 : 0);
+    EXPECT_GE(executions[task.label], completed);
+  }
+}
+
+TEST(Drive, SurvivesFaultsAnywhere) {
+  const char* one = std::getenv("BERTH_SEED");
+  const std::uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 0;
+  const std::uint64_t last = one != nullptr ? first + 1 : 2000;
+  for (std::uint64_t seed = first; seed < last; ++seed) {
+    survive(seed);
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "replay with BERTH_SEED=" << seed;
+  }
+}
+
+}  // namespace
+}  // namespace berth::run
