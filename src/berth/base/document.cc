@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -12,8 +13,9 @@ namespace {
 
 constexpr int kDeepest = 64;
 constexpr std::int64_t kMostValues = 1'000'000;
+constexpr std::size_t kMostText = 64U << 20;
 
-/// Copies yaml-cpp's graph into our tree, with bounds: an alias bomb ends at kMostValues.
+/// Copies yaml-cpp's graph into our tree, with bounds, of which an alias bomb meets one.
 class Converter {
  public:
   explicit Converter(const std::string& file) : file_(file) {}
@@ -23,6 +25,7 @@ class Converter {
     if (depth > kDeepest) return refuse(to.line, "nested too deep");
     if (++values_ > kMostValues) return refuse(to.line, "too many values");
     if (from.IsScalar()) {
+      if ((text_size_ += from.Scalar().size()) > kMostText) return refuse(to.line, "too much text");
       to.text = from.Scalar();
       to.quoted = from.Tag() == "!";
       const bool null = !to.quoted && (to.text.empty() || to.text == "~" || to.text == "null");
@@ -32,7 +35,15 @@ class Converter {
       for (const auto& item : from) BERTH_TRY(convert(item, to.list.emplace_back(), depth + 1));
     } else if (from.IsMap()) {
       to.kind = DocumentNode::Kind::map;
-      for (const auto& entry : from) BERTH_TRY(convert_entry(entry.first, entry.second, to, depth));
+      std::unordered_set<std::string_view> seen;
+      for (const auto& entry : from) {
+        const YAML::Node& key = entry.first;
+        if (!key.IsScalar()) return refuse(to.line, "a key must be a plain word");
+        if (!seen.insert(key.Scalar()).second)
+          return refuse(key.Mark().line + 1,
+                        fmt::format("'{}' is given twice", clip(key.Scalar())));
+        BERTH_TRY(convert_entry(key, entry.second, to, depth));
+      }
     }
     return {};
   }
@@ -40,14 +51,10 @@ class Converter {
  private:
   Status convert_entry(const YAML::Node& key, const YAML::Node& value, DocumentNode& to,
                        int depth) {
-    if (!key.IsScalar()) return refuse(to.line, "a key must be a plain word");
-    const int line = key.Mark().line + 1;
-    for (const auto& [present, _] : to.map)
-      if (present == key.Scalar())
-        return refuse(line, fmt::format("'{}' is given twice", clip(present)));
+    if ((text_size_ += key.Scalar().size()) > kMostText) return refuse(to.line, "too much text");
     auto& added = to.map.emplace_back(key.Scalar(), DocumentNode{}).second;
     BERTH_TRY(convert(value, added, depth + 1));
-    if (added.line == 0 || added.kind == DocumentNode::Kind::null) added.line = line;
+    added.line = key.Mark().line + 1;  // where a person looks for it, wherever the value begins
     return {};
   }
 
@@ -57,7 +64,17 @@ class Converter {
 
   const std::string& file_;
   std::int64_t values_ = 0;
+  std::size_t text_size_ = 0;
 };
+
+/// Where a byte stands that YAML does not allow. yaml-cpp would take some for the end of the file.
+std::optional<std::int64_t> line_of_control(std::string_view text) {
+  const auto at = std::ranges::find_if(text, [](unsigned char c) {
+    return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+  });
+  if (at == text.end()) return std::nullopt;
+  return std::count(text.begin(), at, '\n') + 1;
+}
 
 std::string describe(const DocumentNode& node) {
   switch (node.kind) {
@@ -74,9 +91,14 @@ std::string describe(const DocumentNode& node) {
 Result<Field> Field::parse(std::string_view text, std::string file) {
   auto root = std::make_shared<DocumentNode>();
   auto name = std::make_shared<const std::string>(std::move(file));
+  if (const auto line = line_of_control(text))
+    return fail(ErrorKind::invalid, "{}:{}: not text: holds a control character", *name, *line);
   try {
-    const YAML::Node node = YAML::Load(std::string(text));
-    BERTH_TRY(Converter(*name).convert(node, *root, 0));
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1)
+      return fail(ErrorKind::invalid, "{}:{}: a second document; wanted one", *name,
+                  documents[1].Mark().line + 1);
+    if (!documents.empty()) BERTH_TRY(Converter(*name).convert(documents[0], *root, 0));
   } catch (const YAML::Exception& error) {
     return fail(ErrorKind::invalid, "{}:{}: not YAML: {}", *name, error.mark.line + 1, error.msg);
   }

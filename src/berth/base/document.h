@@ -21,7 +21,7 @@ namespace berth {
 struct DocumentNode {
   enum class Kind : std::uint8_t { null, scalar, list, map };
   Kind kind = Kind::null;
-  int line = 0;         // counted from 1; 0 where unknown
+  int line = 0;         // counted from 1, of a map's value that of its key; 0 where unknown
   bool quoted = false;  // a scalar that is text even if it looks like a number
   std::string text;
   std::vector<DocumentNode> list;
@@ -32,7 +32,8 @@ struct DocumentNode {
 class Field {
  public:
   /// Reads YAML, of which JSON is a part. `file` names it in errors. invalid: broken syntax, a key
-  /// given twice, nested more than 64 deep, or more than 1,000,000 values (aliases expanded).
+  /// given twice, nested more than 64 deep, more than 1,000,000 values or 64 MiB of text (aliases
+  /// expanded), or a second document.
   static Result<Field> parse(std::string_view text, std::string file);
 
   DocumentNode::Kind kind() const { return node_->kind; }

@@ -79,9 +79,9 @@ std::vector<std::string_view> words(std::string_view text) {
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   std::string result;
-  for (const auto& part : parts) {
-    if (!result.empty()) result += separator;
-    result += part;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) result += separator;
+    result += parts[i];
   }
   return result;
 }
@@ -125,6 +125,19 @@ std::string shell_quote(std::string_view text) {
       result += c;
   }
   return result + "'";
+}
+
+std::string json_quote(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : valid_utf8(text)) {
+    if (c == '"' || c == '\\')
+      result += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20)
+      result += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    else
+      result += c;
+  }
+  return result + "\"";
 }
 
 std::string valid_utf8(std::string_view text) {

@@ -20,6 +20,8 @@ std::string clip(std::string_view text, std::size_t most = 80);
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
 /// Escaped for /bin/sh: bare where it is made only of [A-Za-z0-9_@%+=:,./-], else in quotes.
 std::string shell_quote(std::string_view text);
+/// The text as a JSON string, quotes and all.
+std::string json_quote(std::string_view text);
 /// Bytes of `text` that are UTF-8 kept, others replaced by '?', so that JSON takes it.
 std::string valid_utf8(std::string_view text);
 

@@ -149,6 +149,7 @@ Result<Duration> parse_duration(std::string_view text) {
   if (rest.empty()) return bad();
   std::int64_t total = 0;
   bool bare = false;
+  bool first = true;
   while (!rest.empty()) {
     const auto decimal = take_decimal(rest);
     std::size_t letters = 0;
@@ -158,8 +159,9 @@ Result<Duration> parse_duration(std::string_view text) {
     const auto ns = decimal && unit ? scaled(*decimal, unit->factor) : std::nullopt;
     const auto sum = ns ? checked_add(total, *ns) : std::nullopt;
     if (!sum || bare) return bad();
-    bare = unit->name.empty();
-    if (bare && total != 0) return bad();
+    bare = unit->name.empty();  // then it must stand alone
+    if (bare && !first) return bad();
+    first = false;
     total = *sum;
   }
   return Duration(total);
@@ -195,7 +197,8 @@ Result<std::int64_t> parse_integer(std::string_view text) {
 
 Result<double> parse_number(std::string_view text) {
   double value = 0;
-  std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  std::string_view digits =
+      text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value))
     return fail(ErrorKind::invalid, "wanted a number, found '{}'", clip(text));

@@ -69,7 +69,7 @@ Json attempt_object(const store::AttemptRecord& attempt) {
 }
 
 Json amounts(const Resources& resources) {
-  return parsed_or_null(experiment::resources_json(resources));
+  return parsed_or_null(to_json(resources));
 }
 
 /// With a 0 for whatever the machine has and this has none of.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "berth/cli/commands.h"
+#include "berth/os/log.h"
 
 namespace {
 
@@ -25,6 +26,7 @@ Result<int> dispatch(int count, char** values) {
   }
   const auto& arguments = std::get<Arguments>(parsed);
   const auto env = berth::os::posix_env();
+  BERTH_TRY(berth::os::open_log(*env));
   for (const auto& [name, command] : kCommands)
     if (arguments.command == name) return command(*env, arguments);
   return berth::fail(berth::ErrorKind::usage, "unknown command '{}'", arguments.command);

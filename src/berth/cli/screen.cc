@@ -24,7 +24,7 @@ std::size_t terminal_columns() {
 }
 
 std::string bar(std::int64_t part, std::int64_t whole) {
-  constexpr std::int64_t kWidth = 20;
+  constexpr std::int64_t kWidth = 12;
   const auto full = static_cast<std::size_t>(whole > 0 ? part * kWidth / whole : kWidth);
   return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
 }

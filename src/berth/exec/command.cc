@@ -4,11 +4,10 @@
 #include <array>
 
 #include "berth/base/text.h"
+#include "berth/exec/shell_text.h"
 
 namespace berth::exec {
 namespace {
-
-enum class Quote : char { none, single, twofold };
 
 bool name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -32,8 +31,8 @@ void scan(std::string_view text, Known known, Literal literal, Value value) {
     const bool shell_variable = at > 0 && text[at - 1] == '$';
     const auto name = shell_variable ? std::string_view() : placeholder_at(text.substr(at));
     if (!name.empty() && known(name)) {
-      value(name);
       at += name.size() + 2;
+      value(name, at < text.size() ? text[at] : '\0');
     } else {
       literal(text[at]);
       ++at;
@@ -45,46 +44,24 @@ std::string replace_plain(std::string_view text, const Lookup& lookup) {
   std::string result;
   scan(
       text, [&](std::string_view name) { return lookup(name).has_value(); },
-      [&](char c) { result += c; }, [&](std::string_view name) { result += *lookup(name); });
+      [&](char c) { result += c; }, [&](std::string_view name, char) { result += *lookup(name); });
   return result;
 }
 
-std::string escape(std::string_view value, Quote quote) {
-  if (quote == Quote::none) return shell_quote(value);
-  std::string result;
-  for (const char c : value) {
-    if (quote == Quote::single && c == '\'')
-      result += "'\\''";
-    else if (quote == Quote::twofold &&
-             std::string_view("$`\"\\").find(c) != std::string_view::npos)
-      result += {'\\', c};
-    else
-      result += c;
-  }
-  return result;
-}
-
-std::string replace_for_shell(std::string_view text, const Lookup& lookup) {
-  std::string result;
-  Quote quote = Quote::none;
-  bool escaped = false;
+/// Builds the text for the shell; names in `misplaced` those that could not be put.
+std::string replace_for_shell(std::string_view text, const Lookup& lookup,
+                              std::string* misplaced = nullptr) {
+  ShellText result;
+  const auto put_here = [&](std::string_view name) {
+    if (!lookup(name)) return false;
+    if (result.place() == ShellText::Place::nowhere && misplaced && misplaced->empty())
+      *misplaced = name;
+    return result.place() == ShellText::Place::value;
+  };
   scan(
-      text, [&](std::string_view name) { return lookup(name).has_value(); },
-      [&](char c) {
-        result += c;
-        const bool was_escaped = std::exchange(escaped, false);
-        if (was_escaped) return;
-        if (c == '\\' && quote != Quote::single) escaped = true;
-        if (c == '\'' && quote != Quote::twofold)
-          quote = quote == Quote::none ? Quote::single : Quote::none;
-        if (c == '"' && quote != Quote::single)
-          quote = quote == Quote::none ? Quote::twofold : Quote::none;
-      },
-      [&](std::string_view name) {
-        result += escape(*lookup(name), quote);
-        escaped = false;
-      });
-  return result;
+      text, put_here, [&](char c) { result.take(c); },
+      [&](std::string_view name, char next) { result.put(*lookup(name), next); });
+  return result.text();
 }
 
 /// Words that only a shell knows, where a command begins.
@@ -98,7 +75,7 @@ bool needs_shell(std::string_view text) {
   std::string plain;  // without placeholders, whose values never count
   scan(
       text, [](std::string_view) { return true; }, [&](char c) { plain += c; },
-      [](std::string_view) {});
+      [](std::string_view, char) {});
   if (plain.find_first_of("|&;<>()$`\\\"'*?[#~\n!") != std::string::npos) return true;
   const auto parts = words(plain);
   if (parts.empty()) return false;
@@ -118,12 +95,19 @@ std::vector<std::string> command_line(const Command& command, const Lookup& look
   return result;
 }
 
+std::string misplaced_name(const Command& command, const Lookup& lookup) {
+  std::string misplaced;
+  if (command.words.empty() && needs_shell(command.text))
+    replace_for_shell(command.text, lookup, &misplaced);
+  return misplaced;
+}
+
 std::vector<std::string> placeholders(const Command& command) {
   std::vector<std::string> names;
   const auto gather = [&](std::string_view text) {
     scan(
         text, [](std::string_view) { return true; }, [](char) {},
-        [&](std::string_view name) {
+        [&](std::string_view name, char) {
           if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
         });
   };

@@ -23,8 +23,12 @@ using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 /// Replaces the declared {name}s. A text with a shell metacharacter goes to /bin/sh -c, each value
 /// escaped for the quotes it stands in; any other is split at blanks and run directly, a value
-/// always staying within its word. ${…} and braces around other names stay.
+/// always staying within its word. ${…}, braces around other names and those in comments stay.
 std::vector<std::string> command_line(const Command& command, const Lookup& lookup);
+
+/// The first declared name that stands where the shell would not leave its value whole (in `…`,
+/// after a here-document, …), and so is not replaced; empty when there is none.
+std::string misplaced_name(const Command& command, const Lookup& lookup);
 
 /// Whether the text needs a shell to mean what it says.
 bool needs_shell(std::string_view text);

@@ -61,6 +61,7 @@ struct Program {
 using Values = std::vector<std::pair<std::string, std::string>>;
 
 inline constexpr std::int64_t kMostTrials = 1'000'000;
+inline constexpr std::int64_t kMostValues = 10'000'000;  // of all trials together
 
 /// From the text of a file named `file`. invalid: names file, line and key.
 Result<Program> read_program(std::string_view text, const std::string& file);
@@ -68,16 +69,20 @@ Result<Program> read_program(std::string_view text, const std::string& file);
 /// [A-Za-z0-9][A-Za-z0-9_.-]*, at most 64 characters.
 bool valid_name(std::string_view name);
 
+/// How many trials propose() gives. invalid: a grid over a range without points, more than
+/// kMostTrials, or more than kMostValues.
+Result<std::int64_t> count_trials(const Program& program);
+
 /// The parameters of every trial, in order. The same program gives the same trials everywhere.
-/// invalid: a grid over a range without points, or more than kMostTrials.
+/// invalid: as count_trials().
 Result<std::vector<Values>> propose(const Program& program);
 
+/// Without params and search: the trials themselves are stored.
 std::string to_json_text(const Program& program);
+/// corrupt: not what to_json_text() writes.
 Result<Program> from_json_text(std::string_view text);
 
 /// The parameters as one JSON object: numbers as numbers, the rest as text.
 std::string values_json(const Values& values);
-/// {"cpu":1.5,"mem":1073741824}: cores as a number, bytes exact.
-std::string resources_json(const Resources& resources);
 
 }  // namespace berth::experiment

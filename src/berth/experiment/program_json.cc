@@ -1,4 +1,6 @@
+#include <climits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "berth/base/json.h"
 #include "berth/base/text.h"
@@ -14,6 +16,18 @@ Json pairs_json(const Values& values) {
   Json object = Json::object();
   for (const auto& [name, value] : values) object[name] = valid_utf8(value);
   return object;
+}
+
+/// In whole milliseconds, up: a short limit is no "none".
+std::int64_t ms_of(Duration duration) {
+  return std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+}
+
+/// An integer from 0 to `most`; throws, as the library does, where it is none.
+std::int64_t amount_of(const Json& value, std::int64_t most = INT64_MAX) {
+  const auto amount = value.is_number_integer() ? value.get<std::int64_t>() : -1;
+  if (amount < 0 || amount > most) throw std::out_of_range("an amount out of range");
+  return amount;
 }
 
 Values pairs_of(const Json& object) {
@@ -34,8 +48,8 @@ std::string to_json_text(const Program& program) {
             {"words", program.run.words},
             {"resources", resources},
             {"parallel", program.parallel},
-            {"timeout_ms", to_ms(program.timeout)},
-            {"grace_ms", to_ms(program.grace)},
+            {"timeout_ms", ms_of(program.timeout)},
+            {"grace_ms", ms_of(program.grace)},
             {"retries", program.retries},
             {"stop_on_failure", program.stop_on_failure},
             {"priority", program.priority},
@@ -47,7 +61,12 @@ std::string to_json_text(const Program& program) {
 }
 
 Result<Program> from_json_text(std::string_view text) {
-  BERTH_ASSIGN(const Json json, parse_json(text));
+  constexpr std::int64_t kMostMs = INT64_MAX / 1'000'000;
+  const auto parsed = parse_json(text);
+  if (!parsed)
+    return fail(ErrorKind::corrupt, "the stored program cannot be read: {}",
+                parsed.error().message);
+  const Json& json = *parsed;
   Program program;
   try {
     program.name = json.at("name");
@@ -55,32 +74,21 @@ Result<Program> from_json_text(std::string_view text) {
     program.run.text = json.at("run");
     program.run.words = json.at("words").get<std::vector<std::string>>();
     for (const auto& [name, amount] : json.at("resources").items())
-      program.resources.set(name, amount.get<std::int64_t>());
-    program.parallel = json.at("parallel");
-    program.timeout = from_ms(json.at("timeout_ms"));
-    program.grace = from_ms(json.at("grace_ms"));
-    program.retries = json.at("retries");
+      program.resources.set(name, amount_of(amount));
+    program.parallel = amount_of(json.at("parallel"));
+    program.timeout = from_ms(amount_of(json.at("timeout_ms"), kMostMs));
+    program.grace = from_ms(amount_of(json.at("grace_ms"), kMostMs));
+    program.retries = static_cast<int>(amount_of(json.at("retries"), INT_MAX));
     program.stop_on_failure = json.at("stop_on_failure");
     program.priority = json.at("priority");
     program.search.seed = json.at("seed");
     program.environment = pairs_of(json.at("env"));
     if (const auto goal = json.find("goal"); goal != json.end())
       program.goal = Goal{goal->at("metric"), goal->at("maximize")};
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {  // of the library, or ours
     return fail(ErrorKind::corrupt, "the stored program cannot be read: {}", error.what());
   }
   return program;
-}
-
-std::string resources_json(const Resources& resources) {
-  Json object = Json::object();
-  resources.each([&](std::string_view name, std::int64_t amount) {
-    if (measure(name) == Measure::milli && amount % 1000 != 0)
-      object[std::string(name)] = static_cast<double>(amount) / 1000;
-    else
-      object[std::string(name)] = measure(name) == Measure::milli ? amount / 1000 : amount;
-  });
-  return dump(object);
 }
 
 std::string values_json(const Values& values) {

@@ -22,6 +22,20 @@ Result<std::size_t> choice_or(const Field& map, std::string_view key,
   return field ? field->choice(choices) : 0;
 }
 
+/// Text for a process, which ends it at a NUL byte.
+Result<std::string> process_text(const Field& field) {
+  BERTH_ASSIGN(std::string text, field.text());
+  if (text.find('\0') != std::string::npos) return field.error("cannot hold a NUL byte");
+  return text;
+}
+
+Result<Duration> duration_of(const Field& field) {
+  constexpr auto kLongest = std::chrono::days(36'500);  // added to any clock it still fits
+  BERTH_ASSIGN(const Duration duration, field.duration());
+  if (duration > kLongest) return field.error("wanted at most 36500d");
+  return duration;
+}
+
 Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most) {
   BERTH_ASSIGN(const std::int64_t value, field.integer());
   if (value < least || value > most)
@@ -73,12 +87,12 @@ Result<Parameter> read_parameter(const std::string& name, const Field& field) {
   if (field.is_list()) {
     BERTH_ASSIGN(const auto items, field.items());
     for (const auto& item : items) {
-      BERTH_ASSIGN(std::string text, item.text());
+      BERTH_ASSIGN(std::string text, process_text(item));
       parameter.choices.push_back(std::move(text));
     }
     if (items.empty()) return field.error("the list of choices is empty");
   } else {
-    BERTH_ASSIGN(std::string text, field.text());
+    BERTH_ASSIGN(std::string text, process_text(field));
     parameter.choices.push_back(std::move(text));
   }
   return parameter;
@@ -103,19 +117,14 @@ Result<exec::Command> read_command(const Field& field) {
   if (field.is_list()) {
     BERTH_ASSIGN(const auto items, field.items());
     for (const auto& item : items) {
-      BERTH_ASSIGN(std::string text, item.text());
+      BERTH_ASSIGN(std::string text, process_text(item));
       command.words.push_back(std::move(text));
     }
     if (command.words.empty()) return field.error("the command is empty");
   } else {
-    BERTH_ASSIGN(command.text, field.text());
+    BERTH_ASSIGN(command.text, process_text(field));
     if (trim(command.text).empty()) return field.error("the command is empty");
   }
-  const auto holds_nul = [](const std::string& text) {
-    return text.find('\0') != std::string::npos;
-  };
-  if (holds_nul(command.text) || std::ranges::any_of(command.words, holds_nul))
-    return field.error("a command cannot hold a NUL byte");
   return command;
 }
 
@@ -163,9 +172,9 @@ Status read_goal(const Field& field, Program& program) {
 Status read_environment(const Field& field, Program& program) {
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
-    if (name.empty() || name.find('=') != std::string::npos)
+    if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
       return value.error("not a name of an environment variable");
-    BERTH_ASSIGN(std::string text, value.text());
+    BERTH_ASSIGN(std::string text, process_text(value));
     program.environment.emplace_back(name, std::move(text));
   }
   return {};
@@ -180,10 +189,10 @@ Status read_limits(const Field& root, Program& program) {
     BERTH_ASSIGN(program.parallel, integer_within(*field, 1, kMostTrials));
   }
   if (const auto field = root.find("timeout")) {
-    BERTH_ASSIGN(program.timeout, field->duration());
+    BERTH_ASSIGN(program.timeout, duration_of(*field));
   }
   if (const auto field = root.find("grace")) {
-    BERTH_ASSIGN(program.grace, field->duration());
+    BERTH_ASSIGN(program.grace, duration_of(*field));
   }
   if (const auto field = root.find("retries")) {
     BERTH_ASSIGN(const std::int64_t retries, integer_within(*field, 0, 1000));
@@ -194,6 +203,21 @@ Status read_limits(const Field& root, Program& program) {
   }
   BERTH_ASSIGN(const std::size_t on_failure, choice_or(root, "on_failure", kOnFailure));
   program.stop_on_failure = on_failure == 1;
+  return {};
+}
+
+Status check_placeholders(const Field& run, const Program& program) {
+  const auto known = [&](std::string_view name) -> std::optional<std::string> {
+    if (name == "params_file" ||
+        std::ranges::find(program.params, name, &Parameter::name) != program.params.end())
+      return "";
+    return std::nullopt;
+  };
+  if (const auto name = exec::misplaced_name(program.run, known); !name.empty())
+    return run.error(fmt::format(
+        "{{{}}} stands where the shell could take its value apart (in `…`, after a here-document, "
+        "within ${{…'}}); use $(…), or a variable set before",
+        name));
   return {};
 }
 
@@ -241,11 +265,12 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
       program.params.push_back(std::move(parameter));
     }
   }
+  BERTH_TRY(check_placeholders(run, program));
   BERTH_TRY(read_search(root, program));
   if (const auto goal = root.find("goal")) BERTH_TRY(read_goal(*goal, program));
   if (const auto env = root.find("env")) BERTH_TRY(read_environment(*env, program));
   BERTH_TRY(read_limits(root, program));
-  if (const auto trials = propose(program); !trials)
+  if (const auto trials = count_trials(program); !trials)
     return root.find("params")->error(trials.error());
   return program;
 }

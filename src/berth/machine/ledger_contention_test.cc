@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <thread>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr unsigned kProcesses = 16;
 constexpr int kRounds = 200;
+constexpr unsigned kLongest_s = 60;  // else it hangs
 constexpr std::int64_t kGi = 1 << 30;
 constexpr std::size_t kCores = 4;
 
@@ -110,7 +112,7 @@ Status one_round(os::Env& env, Ledger& ledger, Rng& rng, Witness& witness, unsig
 
 /// The whole life of one process; ends it.
 [[noreturn]] void contend(const std::string& directory, Witness& witness, unsigned process) {
-  alarm(120);
+  alarm(kLongest_s);
   const auto env = os::posix_env();
   auto ledger = Ledger::open(*env, directory);
   Rng rng(process);
@@ -147,6 +149,7 @@ class LedgerContention : public testing::Test {
 
   void kill_in_its_sleep(unsigned process) {
     const pid_t pid = std::exchange(pids_.at(process), 0);
+    ASSERT_GT(pid, 0);
     int how = 0;
     kill(pid, SIGSTOP);
     ASSERT_EQ(waitpid(pid, &how, WUNTRACED), pid);
@@ -181,12 +184,19 @@ TEST_F(LedgerContention, NothingIsInTwoAllocsAndAllFinish) {
 
 TEST_F(LedgerContention, WhatKilledOnesHeldComesBack) {
   Rng rng(1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kLongest_s);
   unsigned killed = 0;
   for (int next = 100; killed < kProcesses / 2; next += 100) {
-    while (witness_->grants < next) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    while (witness_->grants < next) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "nobody is served any more";
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
     unsigned victim = 0;
+    const auto will_do = [&] {  // every second one dies while it holds something
+      return pids_.at(victim) != 0 && (killed % 2 != 0 || witness_->half_cores.of(victim) != 0);
+    };
     do victim = static_cast<unsigned>(rng.below(kProcesses));
-    while (pids_.at(victim) == 0 || (killed % 2 == 0 && witness_->half_cores.of(victim) == 0));
+    while (!will_do() && std::chrono::steady_clock::now() < end);
     ASSERT_NO_FATAL_FAILURE(kill_in_its_sleep(victim));
     ++killed;
   }

@@ -33,6 +33,19 @@ std::size_t place_of(const std::vector<CoreShare>& shares, int core) {
 
 }  // namespace
 
+std::string to_json(const Request& request) {
+  return fmt::format(R"({{"holder":{},"resources":{}}})", json_quote(request.holder),
+                     to_json(request.resources));
+}
+
+std::string to_json(const Block& block) {
+  std::string cores;
+  for (const auto& share : block.cores)
+    cores += fmt::format(R"({}{{"core":{},"node":{},"milli":{}}})", cores.empty() ? "" : ",",
+                         share.core, share.node, share.milli);
+  return fmt::format(R"({{"resources":{},"cores":[{}]}})", to_json(block.resources), cores);
+}
+
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
   Reservation gone(std::move(other));
   std::swap(machine_, gone.machine_);

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "berth/base/json.h"
 #include "berth/base/result.h"
 #include "berth/resource/cores.h"
 #include "berth/resource/resources.h"
@@ -33,10 +32,10 @@ struct Request {
   std::string holder;  // who asks, as refusals and `berth machine` name it: "digits-3/17"
 };
 
-/// {"holder", "resources": {"cpu": 1.5, "mem": 4294967296}}: cores, bytes and counts.
-Json to_json(const Request& request);
-/// {"resources": {…}, "cores": [{"core", "node", "milli"}]}.
-Json to_json(const Block& block);
+/// For the log: {"holder":"digits-3/17","resources":{"cpu":1}}.
+std::string to_json(const Request& request);
+/// {"resources":{"cpu":1},"cores":[{"core":0,"node":0,"milli":1000}]}.
+std::string to_json(const Block& block);
 
 /// Handle of what one holder has. No two reservations of a process, whatever their machines, have
 /// the same generation (of 2^32), so that an old or a foreign one is never mistaken.

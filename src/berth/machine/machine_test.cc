@@ -261,6 +261,14 @@ TEST(Machine, TotalCpuIsAtMostItsCores) {
   EXPECT_EQ(machine.total().resources.get(Known::cpu), 4000);
 }
 
+TEST(Machine, RequestsAndBlocksAreWrittenForTheLog) {
+  EXPECT_EQ(to_json(ask({{"cpu", 1500}, {"mem", kGi}}, "a\"b")),
+            R"({"holder":"a\"b","resources":{"cpu":1.5,"mem":1073741824}})");
+  EXPECT_EQ(to_json(Block{amounts({{"cpu", 1500}}), {{0, 0, 1000}, {4, 1, 500}}}),
+            R"({"resources":{"cpu":1.5},"cores":[{"core":0,"node":0,"milli":1000},)"
+            R"({"core":4,"node":1,"milli":500}]})");
+}
+
 /// What is held plus what is free is the total, of every amount and every core.
 void expect_conserved(const Machine& machine, const std::vector<Reservation>& held) {
   Resources sum;

@@ -82,15 +82,20 @@ Result<std::string> find_program(const SpawnSpec& spec) {
   if (program.find('/') != std::string::npos) {
     const std::string path = program.front() == '/' ? program : spec.directory + "/" + program;
     if (runnable(path)) return path;
-    if (access(path.c_str(), F_OK) != 0)
+    struct stat status{};
+    if (stat(path.c_str(), &status) != 0)
       return fail(ErrorKind::not_found, "{}: no such file", program);
+    if (S_ISDIR(status.st_mode)) return fail(ErrorKind::invalid, "{}: is a directory", program);
     return fail(ErrorKind::invalid, "{}: not executable (chmod +x {})", program, program);
   }
   std::string_view places = "/usr/local/bin:/usr/bin:/bin";
   for (const auto& [name, value] : spec.environment)
     if (name == "PATH") places = value;
   for (const auto place : split(places, ':')) {
-    std::string path = fmt::format("{}/{}", place.empty() ? "." : place, program);
+    // As the child will see it, who goes to its directory first.
+    std::string path = place.starts_with('/')
+                           ? fmt::format("{}/{}", place, program)
+                           : fmt::format("{}/{}/{}", spec.directory, place, program);
     if (runnable(path)) return path;
   }
   return fail(ErrorKind::not_found, "{}: no such program in PATH", program);
@@ -196,7 +201,10 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
 
   Child child{pid, Fd(env, pidfd), std::move(out.read), std::move(err.read)};
   if (launch.failed_step != nullptr) {
-    waitpid(pid, nullptr, 0);
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+    if (launch.failed_step == launch.path && launch.failed_errno == ENOENT)
+      return fail(ErrorKind::not_found, "{}: the interpreter that it names (#!) does not exist",
+                  spec.argv.front());
     return errno_error(launch.failed_errno, launch.failed_step);
   }
   return child;

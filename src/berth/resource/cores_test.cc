@@ -120,6 +120,14 @@ void check_sound(const Shares& free, const Shares& taken, std::int64_t milli) {
   }
 }
 
+/// How much the fullest core that has the fraction has free; 0 where none has.
+int fullest_that_has(const Shares& free, std::int64_t milli) {
+  int least = 0;
+  for (const auto& share : free)
+    if (share.milli >= milli && (least == 0 || share.milli < least)) least = share.milli;
+  return least;
+}
+
 void check_preferences(const Shares& free, const Shares& taken, std::int64_t milli, int near) {
   const bool near_clean = clean_by_force(only(free, near), milli);
   const bool one_clean =
@@ -127,6 +135,11 @@ void check_preferences(const Shares& free, const Shares& taken, std::int64_t mil
   const bool one_has_it = sum(only(free, 0)) >= milli || sum(only(free, 1)) >= milli;
   if (near_clean) {
     ASSERT_EQ(nodes_of(taken), std::set{near});
+  }
+  const int fullest = fullest_that_has(near_clean ? only(free, near) : free, milli);
+  if (milli < 1000 && fullest > 0) {
+    const auto core = std::ranges::find(free, taken.front().core, &CoreShare::core);
+    ASSERT_EQ(core->milli, fullest);
   }
   ASSERT_EQ(is_clean(taken, free, milli), clean_by_force(free, milli));
   if (one_clean || (one_has_it && !clean_by_force(free, milli))) {

@@ -10,10 +10,9 @@ namespace berth {
 namespace {
 
 constexpr std::array<std::string_view, kKnownCount> kNames{"gpu", "gpu_slots", "gpu_mem",
-                                                          "cpu", "mem",       "disk"};
-constexpr std::array<Measure, kKnownCount> kMeasures{Measure::count, Measure::count,
-                                                     Measure::bytes, Measure::milli,
-                                                     Measure::bytes, Measure::bytes};
+                                                           "cpu", "mem",       "disk"};
+constexpr std::array<Measure, kKnownCount> kMeasures{
+    Measure::count, Measure::count, Measure::bytes, Measure::milli, Measure::bytes, Measure::bytes};
 
 std::size_t known_index(std::string_view resource) {
   return static_cast<std::size_t>(std::ranges::find(kNames, resource) - kNames.begin());
@@ -152,6 +151,16 @@ std::string format_amount(std::string_view resource, std::int64_t amount) {
     case Measure::count: return fmt::format("{}", amount);
   }
   return {};
+}
+
+std::string to_json(const Resources& resources) {
+  std::string text = "{";
+  resources.each([&](std::string_view resource, std::int64_t amount) {
+    const bool milli = measure(resource) == Measure::milli;
+    text += fmt::format("{}{}:{}", text.size() == 1 ? "" : ",", json_quote(resource),
+                        milli ? format_milli(amount) : fmt::format("{}", amount));
+  });
+  return text + "}";
 }
 
 std::string to_string(const Resources& resources) {

@@ -84,6 +84,8 @@ bool valid_resource_name(std::string_view resource);
 Result<std::int64_t> parse_amount(std::string_view resource, std::string_view text);
 /// "1.5", "9.3 GiB", "2".
 std::string format_amount(std::string_view resource, std::int64_t amount);
+/// {"cpu":1.5,"mem":1073741824}: cores as a number, bytes exact.
+std::string to_json(const Resources& resources);
 /// "cpu 1.5, mem 9.3 GiB"; "nothing" when empty. The same text in logs, refusals and tables.
 std::string to_string(const Resources& resources);
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "berth/base/json.h"
 #include "berth/base/text.h"
+#include "berth/os/log.h"
 
 namespace berth::run {
 namespace {
@@ -197,6 +197,9 @@ void Drive::handle(exec::FromWorker& message) {
 }
 
 void Drive::on_started(const exec::Started& started) {
+  os::log_event(env_, "started",
+                {{"token", fmt::format("{}", started.token.value)},
+                 {"reservation", machine::to_json(started.block)}});
   if (!started.advisory.empty() && progress_.counts.done + progress_.counts.failed == 0 &&
       progress_.counts.running <= 1)
     observer_.on_note(fmt::format("advisory only on this machine: {}", started.advisory));
@@ -217,6 +220,10 @@ void Drive::on_metric(const exec::Metric& metric) {
 void Drive::on_ended(const exec::Ended& ended) {
   const auto live = live_.find(ended.token.value);
   if (live == live_.end()) return;
+  os::log_event(env_, "ended",
+                {{"token", fmt::format("{}", ended.token.value)},
+                 {"cause", json_quote(exec::describe(ended))},
+                 {"detail", json_quote(ended.detail)}});
   std::vector<schedule::Effect> effects;
   scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
   store::TaskRecord& of = task(ended.task);

@@ -1,6 +1,8 @@
 // Leasing: how a running run gets allocs from the machine's ledger, and gives them back.
 #include <algorithm>
 
+#include "berth/base/text.h"
+#include "berth/os/log.h"
 #include "berth/run/drive.h"
 
 namespace berth::run {
@@ -43,6 +45,9 @@ Status Drive::seek_allocs() {
     auto alloc = ledger_.acquire(*total_, {need->min, record_.name, program_.priority},
                                  first ? ticket_ : std::nullopt);
     if (alloc) {
+      os::log_event(
+          env_, "alloc",
+          {{"id", fmt::format("{}", alloc->id.value)}, {"block", machine::to_json(alloc->block)}});
       ticket_.reset();
       progress_.waiting_for.clear();
       berth(*std::move(alloc));
@@ -52,7 +57,10 @@ Status Drive::seek_allocs() {
     // A machine that shrank under us may grow again; anything else is not mended by waiting.
     if (kind != ErrorKind::busy && kind != ErrorKind::impossible)
       return std::unexpected(alloc.error());
-    if (first) progress_.waiting_for = alloc.error().message;
+    if (first && progress_.waiting_for != alloc.error().message) {
+      progress_.waiting_for = alloc.error().message;
+      os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
+    }
     const Duration wait = first && kind == ErrorKind::busy
                               ? machine::Ledger::retry_delay(ledger_.position())
                               : kLookForMore;
@@ -84,6 +92,7 @@ void Drive::give_back() {
     if (!idle || (wanted && !scheduler_->closed(berthed->id))) return false;
     scheduler_->left(berthed->id);
     (void)ledger_.release(berthed->alloc);
+    os::log_event(env_, "free", {{"id", fmt::format("{}", berthed->alloc.value)}});
     return true;
   });
   if (berthed_.empty()) yield_at_.reset();

@@ -1,8 +1,8 @@
 // From a task to the process that runs it: its command, its environment, its files.
 #include <algorithm>
 
-#include "berth/base/json.h"
 #include "berth/base/text.h"
+#include "berth/os/log.h"
 #include "berth/run/drive.h"
 
 namespace berth::run {
@@ -68,9 +68,12 @@ void Drive::launch(const schedule::StartAttempt& start) {
     (void)env_.make_directory(directory_ + "/params", 0700);
     (void)env_.replace_file(parameter_file(of), experiment::values_json(of.params) + "\n", 0600);
   }
+  os::log_event(env_, "launch",
+                {{"token", fmt::format("{}", start.token.value)},
+                 {"request", machine::to_json(launch.request)}});
   live_.emplace(start.token.value, Live{start.task, log_.end()});
   batch_.emplace_back(store::AttemptStarted{start.task, start.token, env_.wall(),
-                                            experiment::resources_json(program_.resources), host_});
+                                            to_json(program_.resources), host_});
   count(start.task, store::TaskState::running);
   for (auto& berthed : berthed_)
     if (berthed->id == start.worker) berthed->worker->tell(launch);

@@ -30,15 +30,26 @@ struct Head {
 };
 static_assert(sizeof(Head) == kHeadSize);
 
-void put(std::string& buffer, const exec::Output& output, FrameKind kind) {
+void put_frame(std::string& buffer, const exec::Output& output, std::string_view bytes,
+               FrameKind kind) {
   Head head;
-  head.length = static_cast<std::uint32_t>(output.bytes.size());
+  head.length = static_cast<std::uint32_t>(bytes.size());
   head.token = output.token.value;
   head.task = static_cast<std::uint32_t>(output.task.value);
   head.stream = static_cast<std::uint8_t>(output.stream);
   head.kind = static_cast<std::uint8_t>(kind);
   buffer.append(reinterpret_cast<const char*>(&head), kHeadSize);
-  buffer += output.bytes;
+  buffer += bytes;
+}
+
+/// As one frame, or as many as it takes.
+void put(std::string& buffer, const exec::Output& output) {
+  std::string_view rest = output.bytes;
+  do {
+    const auto part = rest.substr(0, kLargestFrame);
+    put_frame(buffer, output, part, FrameKind::bytes);
+    rest.remove_prefix(part.size());
+  } while (!rest.empty());
 }
 
 /// The head at the front of `bytes`; nullopt where none stands whole and sound.
@@ -76,55 +87,63 @@ Result<std::int64_t> sound_end(os::Env& env, const os::Fd& file, std::int64_t si
 
 Result<LogWriter> LogWriter::open(os::Env& env, std::string directory) {
   LogWriter writer(env, std::move(directory));
-  const std::string path = main_file(writer.directory_);
-  BERTH_ASSIGN(writer.file_, env.open_append(path, 0600));
-  BERTH_ASSIGN(const os::FileStatus status, env.status(path));
-  BERTH_ASSIGN(writer.end_, sound_end(env, writer.file_, status.size));
-  if (writer.end_ < status.size) BERTH_TRY(env.truncate(writer.file_, writer.end_));
+  BERTH_ASSIGN(writer.main_, writer.open_sink(main_file(writer.directory_)));
   return writer;
 }
 
+Result<LogWriter::Sink> LogWriter::open_sink(const std::string& path) {
+  Sink sink;
+  BERTH_ASSIGN(sink.file, env_->open_append(path, 0600));
+  BERTH_ASSIGN(const os::FileStatus status, env_->status(path));
+  BERTH_ASSIGN(sink.size, sound_end(*env_, sink.file, status.size));
+  if (sink.size < status.size) BERTH_TRY(env_->truncate(sink.file, sink.size));
+  return sink;
+}
+
 Status LogWriter::open_own(const exec::Output& output) {
-  exec::Output pointer = output;
-  pointer.bytes.clear();
-  put(buffer_, pointer, FrameKind::goes_on_in_own_file);
-  end_ += static_cast<std::int64_t>(kHeadSize);
-  BERTH_ASSIGN(os::Fd file, env_->open_append(own_file(directory_, output.token), 0600));
-  own_.emplace(output.token, Own{std::move(file), {}});
+  BERTH_ASSIGN(Sink own, open_sink(own_file(directory_, output.token)));
+  put_frame(main_.buffer, output, {}, FrameKind::goes_on_in_own_file);
+  own_.emplace(output.token, std::move(own));
   return {};
+}
+
+void LogWriter::remember(Status status) {
+  if (!status && failure_) failure_ = std::move(status);
 }
 
 void LogWriter::append(const exec::Output& output) {
   std::int64_t& written = written_[output.token];
   written += static_cast<std::int64_t>(output.bytes.size());
-  if (written > kSmallOutput && !own_.contains(output.token))
-    if (auto status = open_own(output); !status && failure_) failure_ = status;
-  if (const auto own = own_.find(output.token); own != own_.end()) {
-    put(own->second.buffer, output, FrameKind::bytes);
-  } else {
-    put(buffer_, output, FrameKind::bytes);
-    end_ += static_cast<std::int64_t>(kHeadSize + output.bytes.size());
+  if (written > kSmallOutput && !own_.contains(output.token)) remember(open_own(output));
+  const auto own = own_.find(output.token);
+  put(own == own_.end() ? main_.buffer : own->second.buffer, output);
+}
+
+std::int64_t LogWriter::end() const {
+  return main_.size + static_cast<std::int64_t>(main_.buffer.size());
+}
+
+Status LogWriter::write_out(Sink& sink) {
+  if (sink.buffer.empty()) return {};
+  if (auto status = env_->write_all(sink.file, sink.buffer); !status) {
+    remember(env_->truncate(sink.file, sink.size));  // a part may be there
+    return status;
   }
+  sink.size += static_cast<std::int64_t>(sink.buffer.size());
+  sink.buffer.clear();
+  return {};
 }
 
 Status LogWriter::flush() {
   BERTH_TRY(failure_);
-  for (auto& [token, own] : own_) {
-    if (own.buffer.empty()) continue;
-    BERTH_TRY(env_->write_all(own.file, own.buffer));
-    own.buffer.clear();
-  }
-  if (buffer_.empty()) return {};
-  BERTH_TRY(env_->write_all(file_, buffer_));
-  buffer_.clear();
-  return {};
+  for (auto& [token, own] : own_) BERTH_TRY(write_out(own));  // before the frame that names it
+  return write_out(main_);
 }
 
 void LogWriter::close(Token token) {
   written_.erase(token);
   if (const auto own = own_.find(token); own != own_.end()) {
-    if (auto status = env_->write_all(own->second.file, own->second.buffer); !status && failure_)
-      failure_ = status;
+    remember(write_out(own->second));
     own_.erase(own);
   }
 }

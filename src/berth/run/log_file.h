@@ -34,28 +34,31 @@ class LogWriter {
 
   /// Buffers; the frame is in the file after flush().
   void append(const exec::Output& output);
+  /// After an error, such as a full disk, what was not written is kept for the next call.
   Status flush();
   /// The end of all that was appended: an offset for a later read.
-  std::int64_t end() const { return end_; }
+  std::int64_t end() const;
   /// Nothing more comes of this attempt.
   void close(Token token);
 
  private:
-  struct Own {
+  struct Sink {
     os::Fd file;
-    std::string buffer;
+    std::int64_t size = 0;  // of the whole frames in the file
+    std::string buffer;     // that follow
   };
   LogWriter(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
+  Result<Sink> open_sink(const std::string& path);
   Status open_own(const exec::Output& output);
+  Status write_out(Sink& sink);
+  void remember(Status status);
 
   os::Env* env_;
   std::string directory_;
-  os::Fd file_;
-  std::string buffer_;
-  std::int64_t end_ = 0;
+  Sink main_;
   std::map<Token, std::int64_t> written_;  // bytes of each attempt that runs
-  std::map<Token, Own> own_;               // of those that print much
-  Status failure_;
+  std::map<Token, Sink> own_;              // of those that print much
+  Status failure_;                         // that no later flush can mend
 };
 
 class LogReader {

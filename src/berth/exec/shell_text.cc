@@ -1,0 +1,161 @@
+#include "berth/exec/shell_text.h"
+
+#include "berth/base/result.h"
+#include "berth/base/text.h"
+
+namespace berth::exec {
+namespace {
+
+/// Whether quotes, comments and brackets mean in a frame what they mean outside of all quotes.
+bool is_bare(char frame) {
+  return frame == '\n' || frame == ')' || frame == '}';
+}
+
+bool parts_words(char c) {
+  return std::string_view(" \t\n;&|()").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+ShellText::Place ShellText::place() const {
+  if (lost_ || open_.back() == '`') return Place::nowhere;
+  return comment_ ? Place::comment : Place::value;
+}
+
+bool ShellText::within_quotes() const {
+  return open_.find_first_of("\"q") != std::string::npos;
+}
+
+/// Whether the text ends in $NAME, of which a letter that follows would be a part.
+bool ShellText::after_variable() const {
+  constexpr std::string_view kName =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  const auto dollar = text_.find_last_not_of(kName);
+  if (dollar == std::string::npos || text_[dollar] != '$' || dollar + 1 == text_.size())
+    return false;
+  const auto before = text_.find_last_not_of('\\', dollar - (dollar > 0 ? 1 : 0));
+  const auto first = dollar == 0 ? 0 : before == std::string::npos ? 0 : before + 1;
+  return (dollar - first) % 2 == 0;
+}
+
+void ShellText::take(char c) {
+  text_ += c;
+  if (lost_) return;
+  if (comment_ && c != '\n') return;
+  comment_ = false;
+  if (std::exchange(escaped_, false)) {
+    pending_ = c == '\n' ? before_escape_ : Pending{};
+    return;
+  }
+  const Pending before = std::exchange(pending_, {});
+  const char frame = open_.back();
+  if (c == '\\' && frame != '\'') {
+    escaped_ = true;
+    before_escape_ = before;
+  } else if (frame == '\'' || frame == '`') {
+    if (c == frame) open_.pop_back();
+  } else if (c == '`') {
+    open_ += c;
+  } else if (!opens_after_dollar(c, before)) {
+    pending_.dollar = c == '$' && !before.dollar;
+    if (is_bare(frame))
+      take_bare(c, before);
+    else
+      take_in_quotes(c, before);
+  }
+}
+
+bool ShellText::opens_after_dollar(char c, const Pending& before) {
+  if (!before.dollar) return false;
+  const bool bare = is_bare(open_.back());
+  if (c == '(') {
+    open_ += ')';
+    pending_ = {.opened = true, .word_start = true};
+  } else if (c == '{') {
+    open_ += bare ? '}' : 'q';
+  } else if (c == '\'' && bare) {
+    lost_ = true;  // one thing to dash, another to bash
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void ShellText::take_in_quotes(char c, const Pending&) {
+  const char frame = open_.back();
+  if (frame == 'A') {
+    if (c == '(') open_ += 'A';
+    if (c == ')') open_.pop_back();
+    if (c == '\'') lost_ = true;
+  } else if (c == '"') {
+    if (frame == '"')
+      open_.pop_back();
+    else
+      open_ += '"';
+  } else if (frame == 'q') {
+    if (c == '}') open_.pop_back();
+    if (c == '\'') lost_ = true;  // a quote to some shells, a plain character to others
+  }
+}
+
+void ShellText::take_bare(char c, const Pending& before) {
+  const char frame = open_.back();
+  if (c == '\'' || c == '"') {
+    open_ += c;
+    return;
+  }
+  if (frame == '}') {
+    if (c == '}') open_.pop_back();
+    return;
+  }
+  if (c == '(' && before.opened) {
+    open_.back() = 'A';
+    open_ += 'A';
+    return;
+  }
+  if (c == '#' && before.word_start) comment_ = true;
+  if (c == '<' && before.less) here_document_ = true;
+  if (c == '\n' && here_document_) lost_ = true;
+  // The patterns of a case hold brackets that nothing opened.
+  constexpr std::string_view kCase = "case";
+  if (frame == ')' && parts_words(c) && within_quotes() && text_.size() > kCase.size() + 1 &&
+      std::string_view(text_).substr(0, text_.size() - 1).ends_with(kCase) &&
+      parts_words(text_[text_.size() - kCase.size() - 2]))
+    lost_ = true;
+  if (c == '(') open_ += ')';
+  if (c == ')' && frame == ')') open_.pop_back();
+  pending_.less = c == '<';
+  pending_.word_start = parts_words(c);
+}
+
+void ShellText::put(std::string_view value, char next) {
+  BERTH_ASSERT(place() == Place::value);
+  const bool escaped = std::exchange(escaped_, false);
+  const char frame = open_.back();
+  pending_ = {};
+  if (frame == '\'') {
+    for (const char c : value) {
+      if (c == '\'')
+        text_ += "'\\''";
+      else
+        text_ += c;
+    }
+  } else if (is_bare(frame)) {
+    if (escaped) text_.pop_back();  // it would escape our quote
+    if (after_variable()) text_ += "\"\"";
+    std::string word = shell_quote(value);
+    if ((next == '<' || next == '>') && word == value) word = "'" + word + "'";
+    text_ += word;
+  } else {
+    if (escaped) text_ += '\\';  // before a plain character it is one
+    if (frame == '"' && after_variable()) text_ += "\"\"";
+    for (const char c : value) {
+      if (std::string_view("$`\"\\").find(c) != std::string_view::npos ||
+          (frame == 'q' && c == '}'))
+        text_ += '\\';
+      text_ += c;
+    }
+  }
+}
+
+}  // namespace berth::exec

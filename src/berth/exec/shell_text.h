@@ -1,0 +1,53 @@
+// A text for /bin/sh in the making, which knows at each point what the shell will take the next
+// character for, so that a value can be put there and stays one value whatever it holds. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace berth::exec {
+
+class ShellText {
+ public:
+  enum class Place {
+    value,    // put() may be called
+    comment,  // the shell passes over what stands here
+    nowhere,  // nothing can be put safely: in `…`, after a here-document, in "${…'", $'…', …
+  };
+  Place place() const;
+
+  /// The next character as the person wrote it.
+  void take(char c);
+  /// A value, escaped for where it stands; place() is `value`. `next` is the character that will
+  /// follow (0: none): before '<' a number would be a descriptor.
+  void put(std::string_view value, char next);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  /// What the last character leaves for the next to complete; survives a line continuation.
+  struct Pending {
+    bool dollar = false;      // $
+    bool less = false;        // <
+    bool opened = false;      // $(
+    bool word_start = false;  // a # would begin a comment
+  };
+  void take_in_quotes(char c, const Pending& before);
+  void take_bare(char c, const Pending& before);
+  bool opens_after_dollar(char c, const Pending& before);
+  bool within_quotes() const;
+  bool after_variable() const;
+
+  std::string text_;
+  // What is open, innermost last: ' " ` ) as they will be closed; } of a ${ outside quotes and q
+  // within them; A for each bracket of $((. The ground is \n.
+  std::string open_ = "\n";
+  Pending pending_{.word_start = true};
+  Pending before_escape_;
+  bool escaped_ = false;
+  bool comment_ = false;
+  bool here_document_ = false;  // one begins with the next line
+  bool lost_ = false;           // from here on nothing is known for sure
+};
+
+}  // namespace berth::exec
