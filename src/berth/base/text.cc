@@ -87,14 +87,21 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 }
 
 std::string clip(std::string_view text, std::size_t most) {
+  const auto byte = [](char c) { return static_cast<unsigned char>(c); };
+  std::size_t end = std::min(most, text.size());
+  for (int i = 0; i < 3 && end > 0 && end < text.size() && (byte(text[end]) & 0xc0) == 0x80; ++i)
+    --end;  // no character is cut in two
+  const std::string valid = valid_utf8(text.substr(0, end));
   std::string result;
-  for (const char c : valid_utf8(text.substr(0, most))) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    // 0x80 to 0x9f are control characters too, in two bytes.
+    const bool second = byte(valid[i]) == 0xc2 && byte(valid[i + 1]) < 0xa0;
+    if (second || byte(valid[i]) < 0x20 || valid[i] == 0x7f)
+      result += fmt::format("\\x{:02x}", byte(valid[second ? ++i : i]));
     else
-      result += c;
+      result += valid[i];
   }
-  return text.size() > most ? result + "…" : result;
+  return end < text.size() ? result + "…" : result;
 }
 
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates) {

@@ -1,6 +1,7 @@
 #include "berth/run/drive.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "berth/base/text.h"
 #include "berth/os/log.h"
@@ -124,7 +125,7 @@ Status Drive::turn() {
     berthed->worker->turn(std::span(watches_).subspan(at, berthed->watches), messages_);
     at += berthed->watches;
   }
-  yield_to_others();
+  look_for_others();
   for (auto& message : messages_) handle(message);
   scheduler_->tick(env_.now(), effects_);
   carry_out();  // the next tasks first: they run while the last ones are made durable
@@ -178,7 +179,7 @@ std::optional<Mono> Drive::next_moment() const {
   consider(commit_at_);
   consider(seek_at_);
   consider(scheduler_->next_tick());
-  if (!berthed_.empty()) consider(yield_at_);
+  consider(look_at_);
   consider(env_.now() + std::chrono::seconds(1));  // the screen's clock
   return first;
 }
@@ -224,6 +225,8 @@ void Drive::on_ended(const exec::Ended& ended) {
                 {{"token", fmt::format("{}", ended.token.value)},
                  {"cause", json_quote(exec::describe(ended))},
                  {"detail", json_quote(ended.detail)}});
+  // One alloc each time that others were seen to wait: the next look tells whether it was enough.
+  if (std::exchange(others_wait_, false)) scheduler_->close(live->second.worker);
   std::vector<schedule::Effect> effects;
   scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
   store::TaskRecord& of = task(ended.task);

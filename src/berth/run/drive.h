@@ -35,7 +35,7 @@ class Drive {
 
  private:
   struct Live {  // an attempt that runs
-    TaskNumber task;
+    schedule::WorkerId worker;
     std::int64_t log_begin = 0;
   };
 
@@ -57,7 +57,7 @@ class Drive {
   Status seek_allocs();
   void berth(machine::Alloc alloc);
   void give_back();
-  void yield_to_others();
+  void look_for_others();
 
   void heed_stop_signals();
   std::optional<Mono> next_moment() const;
@@ -97,7 +97,8 @@ class Drive {
 
   std::optional<machine::AllocId> ticket_;
   std::optional<Mono> seek_at_;
-  std::optional<Mono> yield_at_;
+  std::optional<Mono> look_at_;
+  bool others_wait_ = false;
   std::optional<machine::Block> total_;  // of the machine, as read last
   Mono total_read_;
 

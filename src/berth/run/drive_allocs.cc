@@ -79,7 +79,7 @@ void Drive::berth(machine::Alloc alloc) {
   added->worker = std::make_unique<exec::Worker>(env_, *added->machine, groups_);
   const auto id = added->id;
   berthed_.push_back(std::move(added));
-  if (!yield_at_) yield_at_ = env_.now() + kLookForOthers;
+  if (!look_at_) look_at_ = env_.now() + kLookForOthers;
   scheduler_->joined(id, resources, env_.now(), effects_);
   carry_out();
 }
@@ -95,18 +95,15 @@ void Drive::give_back() {
     os::log_event(env_, "free", {{"id", fmt::format("{}", berthed->alloc.value)}});
     return true;
   });
-  if (berthed_.empty()) yield_at_.reset();
+  if (berthed_.empty()) look_at_.reset();
 }
 
-/// One alloc at a time goes to whoever waits, when its task ends: a long sweep shares the machine
-/// with what comes after it, trial by trial.
-void Drive::yield_to_others() {
-  if (!yield_at_ || env_.now() < *yield_at_) return;
-  yield_at_ = env_.now() + kLookForOthers;
-  const auto closing = [&](const auto& berthed) { return scheduler_->closed(berthed->id); };
-  if (berthed_.empty() || std::ranges::any_of(berthed_, closing)) return;
-  if (ledger_.others_wait(program_.priority).value_or(false))
-    scheduler_->close(berthed_.front()->id);
+/// While others wait, the alloc of each task that ends goes to them: a long sweep shares the
+/// machine with what comes after it, trial by trial.
+void Drive::look_for_others() {
+  if (!look_at_ || env_.now() < *look_at_) return;
+  look_at_ = env_.now() + kLookForOthers;
+  others_wait_ = ledger_.others_wait(program_.priority).value_or(false);
 }
 
 }  // namespace berth::run

@@ -71,7 +71,7 @@ void Drive::launch(const schedule::StartAttempt& start) {
   os::log_event(env_, "launch",
                 {{"token", fmt::format("{}", start.token.value)},
                  {"request", machine::to_json(launch.request)}});
-  live_.emplace(start.token.value, Live{start.task, log_.end()});
+  live_.emplace(start.token.value, Live{start.worker, log_.end()});
   batch_.emplace_back(store::AttemptStarted{start.task, start.token, env_.wall(),
                                             to_json(program_.resources), host_});
   count(start.task, store::TaskState::running);

@@ -176,6 +176,39 @@ TEST(Drive, AnotherRunsAllocIsWaitedFor) {
   EXPECT_EQ(done->state, store::RunState::done);
 }
 
+TEST(Drive, LongSweepLetsAnotherInTrialByTrial) {
+  World world;
+  world.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1)};
+  };
+  const auto run = world.submit_trials(20);
+  auto ledger = machine::Ledger::open(world.env, "/ledger");
+  const auto total = block_of(*machine::discover(world.env, world.site.capacity));
+  Resources both;
+  both.set(Known::cpu, 2000);
+  // Another process asks for both cores, from the third second on, whenever the world turns.
+  const os::ProcessIdentity runner = world.env.identity;
+  const auto ticket = ledger->new_ticket();
+  std::optional<Mono> granted;
+  world.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call != "wait" || granted || world.env.now() < Mono(std::chrono::seconds(3)))
+      return std::nullopt;
+    world.env.identity = {4000, 1};
+    if (const auto alloc = ledger->acquire(total, {both, "other-1"}, ticket)) {
+      granted = world.env.now();
+      EXPECT_EQ(world.env.processes_alive(), 0U);
+      EXPECT_TRUE(ledger->release(alloc->id));
+    }
+    world.env.identity = runner;
+    return std::nullopt;
+  };
+  const auto done = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts.done, 20);
+  ASSERT_TRUE(granted);
+  EXPECT_LT(*granted, Mono(std::chrono::seconds(6)));
+}
+
 /// One run in a world where the n-th call and the n-th record fail, before or after they took
 /// effect, and processes end at random; a runner that gave up or died is followed by the next,
 /// until the run is done.

@@ -1,0 +1,56 @@
+#include "berth/base/json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace berth {
+namespace {
+
+std::string nested(int depth) {
+  const auto count = static_cast<std::size_t>(depth);
+  return std::string(count, '[') + std::string(count, ']');
+}
+
+TEST(Json, IsOneLineInTheOrderOfItsKeys) {
+  for (const std::string text :
+       {R"({"z":1,"a":{"y":[1,2.5,-3],"b":null},"m":"two\nlines"})", "[]", "\"\"", "-0.5", "true",
+        "9223372036854775807", "18446744073709551615", R"("\u0000\"\\")"}) {
+    const auto json = parse_json(text);
+    ASSERT_TRUE(json) << text;
+    EXPECT_EQ(dump(*json), text);
+  }
+}
+
+TEST(Json, BytesThatAreNoUtf8AreReplaced) {
+  EXPECT_EQ(dump(Json("a\xff"
+                      "b\xc3")),
+            "\"a\xef\xbf\xbd"
+            "b\xef\xbf\xbd\"");
+  EXPECT_EQ(dump(Json{{"\xfe", 1}}), "{\"\xef\xbf\xbd\":1}");
+}
+
+TEST(Json, RefusesWhatIsNone) {
+  for (const std::string text :
+       {"", " ", "{", "{\"a\":1,}", "{'a':1}", "[1 2]", "NaN", "01", "\"\n\"", "\"\xff\"", "{}{}",
+        "1e999", "// no\n1", "\"\\ud800\""}) {
+    const auto json = parse_json(text);
+    ASSERT_FALSE(json) << text;
+    EXPECT_EQ(json.error().kind, ErrorKind::invalid);
+    EXPECT_TRUE(json.error().message.starts_with("not JSON: ")) << json.error().message;
+  }
+  EXPECT_NE(parse_json("{\"a\": x}").error().message.find("column 7"), std::string::npos);
+}
+
+TEST(Json, NestsAtMost64Deep) {
+  EXPECT_TRUE(parse_json(nested(64)));
+  for (const int depth : {65, 66, 1'000, 1'000'000}) {
+    const auto json = parse_json(nested(depth));
+    ASSERT_FALSE(json) << depth;
+    EXPECT_EQ(json.error(), (Error{ErrorKind::invalid, "JSON nested more than 64 deep"}));
+  }
+  EXPECT_FALSE(parse_json(std::string(1'000'000, '[')));
+}
+
+}  // namespace
+}  // namespace berth
