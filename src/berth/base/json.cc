@@ -15,8 +15,10 @@ std::string dump(const Json& value) {
 
 Result<Json> parse_json(std::string_view text) {
   bool too_deep = false;
-  const auto bounded = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) too_deep = true;
+  const auto bounded = [&](int depth, Json::parse_event_t event, Json&) {
+    const bool opens =
+        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+    if (opens && depth >= kDeepest) too_deep = true;
     return !too_deep;
   };
   try {

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "berth/base/rng.h"
+#include "berth/base/text.h"
+
 namespace berth {
 namespace {
 
@@ -28,6 +31,16 @@ TEST(Json, BytesThatAreNoUtf8AreReplaced) {
             "\"a\xef\xbf\xbd"
             "b\xef\xbf\xbd\"");
   EXPECT_EQ(dump(Json{{"\xfe", 1}}), "{\"\xef\xbf\xbd\":1}");
+}
+
+TEST(Json, ReadsBackWhatWasQuotedWithoutTheLibrary) {
+  Rng rng(1);
+  for (int round = 0; round < 10'000; ++round) {
+    std::string text;
+    for (std::uint64_t left = rng.below(8); left > 0; --left)
+      text += static_cast<char>(rng.below(4) == 0 ? rng.below(256) : rng.below(0x60));
+    EXPECT_EQ(parse_json(json_quote(text)), Json(valid_utf8(text)));
+  }
 }
 
 TEST(Json, RefusesWhatIsNone) {

@@ -23,8 +23,9 @@ inline std::string shell_output(const std::string& script) {
 
 /// The words that `script` prints, each with a NUL behind it.
 inline std::vector<std::string> shell_words(const std::string& script) {
+  const std::string output = shell_output(script);
   std::vector<std::string> result;
-  for (const auto word : split(shell_output(script), '\0')) result.emplace_back(word);
+  for (const auto word : split(output, '\0')) result.emplace_back(word);
   result.pop_back();
   return result;
 }

@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 
-#include "berth/base/json.h"
 #include "berth/base/shell_testing.h"
 
 namespace berth {
@@ -131,9 +132,7 @@ TEST(Text, ValidUtf8KeepsWhatTheStandardAllowsAndMarksEachOtherByte) {
       at += std::max<std::size_t>(length, 1);
     }
     ASSERT_EQ(valid_utf8(text), expected);
-    ASSERT_TRUE(parse_json(json_quote(text))) << text;  // which trusts it
   }
-  EXPECT_EQ(json_quote("a\"\\\n\x01é\xff"), R"("a\"\\\u000a\u0001é?")");
 }
 
 }  // namespace

@@ -41,32 +41,32 @@ void refuses(Read read, std::initializer_list<std::string_view> texts) {
 }
 
 TEST(Units, ReadsSizes) {
-  constexpr std::array kCases{Case<std::int64_t>{"0", 0},
-                              {"4096", 4096},
-                              {"4096B", 4096},
-                              {"10G", 10'000'000'000},
-                              {"10GB", 10'000'000'000},
-                              {"10Gi", 10 * kGi},
-                              {"10GiB", 10 * kGi},
-                              {"10gib", 10 * kGi},
-                              {"2gb", 2'000'000'000},
-                              {"512MiB", 512 << 20},
-                              {"3k", 3000},
-                              {"3Ki", 3072},
-                              {"1T", 1'000'000'000'000},
-                              {"1P", 1'000'000'000'000'000},
-                              {"1Ti", kGi << 10},
-                              {"1Pi", kGi << 20},
-                              {"9E", 9'000'000'000'000'000'000},
-                              {"7Ei", kGi * kGi * 7},
-                              {"1.5Gi", kGi * 3 / 2},
-                              {"0.0000001G", 100},
-                              {".5k", 500},
-                              {"1.000", 1},
-                              {"0.0009765625Ki", 1},
-                              {" 10 G ", 10'000'000'000},
-                              {"9223372036854775807", INT64_MAX},
-                              {"9.223372036854775807E", INT64_MAX}};
+  constexpr Case<std::int64_t> kCases[] = {{"0", 0},
+                                           {"4096", 4096},
+                                           {"4096B", 4096},
+                                           {"10G", 10'000'000'000},
+                                           {"10GB", 10'000'000'000},
+                                           {"10Gi", 10 * kGi},
+                                           {"10GiB", 10 * kGi},
+                                           {"10gib", 10 * kGi},
+                                           {"2gb", 2'000'000'000},
+                                           {"512MiB", 512 << 20},
+                                           {"3k", 3000},
+                                           {"3Ki", 3072},
+                                           {"1T", 1'000'000'000'000},
+                                           {"1P", 1'000'000'000'000'000},
+                                           {"1Ti", kGi << 10},
+                                           {"1Pi", kGi << 20},
+                                           {"9E", 9'000'000'000'000'000'000},
+                                           {"7Ei", kGi * kGi * 7},
+                                           {"1.5Gi", kGi * 3 / 2},
+                                           {"0.0000001G", 100},
+                                           {".5k", 500},
+                                           {"1.000", 1},
+                                           {"0.0009765625Ki", 1},
+                                           {" 10 G ", 10'000'000'000},
+                                           {"9223372036854775807", INT64_MAX},
+                                           {"9.223372036854775807E", INT64_MAX}};
   reads(parse_bytes, kCases);
 }
 
@@ -104,16 +104,16 @@ TEST(Units, RefusesSizesThatAreNoneAndNamesThem) {
 }
 
 TEST(Units, ShowsSizesShort) {
-  constexpr std::array kCases{std::pair<std::int64_t, std::string_view>{0, "0 B"},
-                              {1023, "1023 B"},
-                              {1024, "1 KiB"},
-                              {1536, "1.5 KiB"},
-                              {kGi - 1, "1 GiB"},
-                              {10 * kGi, "10 GiB"},
-                              {10'000'000'000, "9.3 GiB"},
-                              {INT64_MAX, "8 EiB"},
-                              {-1536, "-1.5 KiB"},
-                              {INT64_MIN, "-8 EiB"}};
+  constexpr std::pair<std::int64_t, std::string_view> kCases[] = {{0, "0 B"},
+                                                                  {1023, "1023 B"},
+                                                                  {1024, "1 KiB"},
+                                                                  {1536, "1.5 KiB"},
+                                                                  {kGi - 1, "1 GiB"},
+                                                                  {10 * kGi, "10 GiB"},
+                                                                  {10'000'000'000, "9.3 GiB"},
+                                                                  {INT64_MAX, "8 EiB"},
+                                                                  {-1536, "-1.5 KiB"},
+                                                                  {INT64_MIN, "-8 EiB"}};
   for (const auto& [bytes, text] : kCases) EXPECT_EQ(format_bytes(bytes), text);
 }
 
@@ -135,15 +135,10 @@ TEST(Units, AShownSizeReadsBackWithinItsRounding) {
 }
 
 TEST(Units, ReadsThousandths) {
-  constexpr std::array kCases{Case<std::int64_t>{"2", 2000},
-                              {"1.5", 1500},
-                              {".001", 1},
-                              {"1.", 1000},
-                              {"1.50000", 1500},
-                              {" 3 ", 3000},
-                              {"0", 0},
-                              {"007", 7000},
-                              {"9223372036854775.807", INT64_MAX}};
+  constexpr Case<std::int64_t> kCases[] = {
+      {"2", 2000},  {"1.5", 1500},     {".001", 1},
+      {"1.", 1000}, {"1.50000", 1500}, {" 3 ", 3000},
+      {"0", 0},     {"007", 7000},     {"9223372036854775.807", INT64_MAX}};
   reads(parse_milli, kCases);
   refuses(parse_milli, {"", ".", "-1", "+1", "1.0001", "1k", "1 2", "1e3", "9223372036854775.808",
                         "9223372036854775807", "nan", "inf"});
@@ -161,22 +156,14 @@ TEST(Units, ThousandthsReadBackExactly) {
 }
 
 TEST(Units, ReadsDurations) {
-  constexpr std::array kCases{Case<Duration>{"90", 90s},
-                              {"0", 0s},
-                              {"90s", 90s},
-                              {"10m", 10min},
-                              {"1h30m", 90min},
-                              {"1h 30m", 90min},
-                              {"1H30M", 90min},
-                              {"2d", 48h},
-                              {"250ms", 250ms},
-                              {"7us", 7us},
-                              {"1.5s", 1500ms},
-                              {".5", 500ms},
-                              {"1m1m", 2min},
-                              {"0.000000001s", 1ns},
-                              {" 1 h ", 1h},
-                              {"9223372036.854775807", Duration::max()}};
+  constexpr Case<Duration> kCases[] = {{"90", 90s},      {"0", 0s},
+                                       {"90s", 90s},     {"10m", 10min},
+                                       {"1h30m", 90min}, {"1h 30m", 90min},
+                                       {"1H30M", 90min}, {"2d", 48h},
+                                       {"250ms", 250ms}, {"7us", 7us},
+                                       {"1.5s", 1500ms}, {".5", 500ms},
+                                       {"1m1m", 2min},   {"0.000000001s", 1ns},
+                                       {" 1 h ", 1h},    {"9223372036.854775807", Duration::max()}};
   reads(parse_duration, kCases);
   refuses(parse_duration, {"", " ", "h", "-1s", "1h30", "0h30", "30 1h", "1 2", "1x", "1.5.5s",
                            "1h-1m", "1e3s", "0.0000000001s", "9223372036.854775808", "106752d",
@@ -184,15 +171,9 @@ TEST(Units, ReadsDurations) {
 }
 
 TEST(Units, ShowsDurationsShort) {
-  constexpr std::array kCases{std::pair<Duration, std::string_view>{0ms, "0ms"},
-                              {350ms, "350ms"},
-                              {1999us, "1ms"},
-                              {4250ms, "4.2s"},
-                              {59'999ms, "59.9s"},
-                              {185s, "3m05s"},
-                              {130min, "2h10m"},
-                              {76h, "3d04h"},
-                              {-1s, "0s"}};
+  constexpr std::pair<Duration, std::string_view> kCases[] = {
+      {0ms, "0ms"},    {350ms, "350ms"},  {1999us, "1ms"}, {4250ms, "4.2s"}, {59'999ms, "59.9s"},
+      {185s, "3m05s"}, {130min, "2h10m"}, {76h, "3d04h"},  {-1s, "0s"}};
   for (const auto& [duration, text] : kCases) EXPECT_EQ(format_duration(duration), text);
 }
 
@@ -228,26 +209,21 @@ TEST(Units, DatesAsTheSystemsOwnCalendarDoes) {
 }
 
 TEST(Units, ReadsIntegers) {
-  constexpr std::array kCases{Case<std::int64_t>{"0", 0},
-                              {"-0", 0},
-                              {"007", 7},
-                              {"-9223372036854775808", INT64_MIN},
-                              {"9223372036854775807", INT64_MAX}};
+  constexpr Case<std::int64_t> kCases[] = {{"0", 0},
+                                           {"-0", 0},
+                                           {"007", 7},
+                                           {"-9223372036854775808", INT64_MIN},
+                                           {"9223372036854775807", INT64_MAX}};
   reads(parse_integer, kCases);
   refuses(parse_integer,
           {"", " 1", "1 ", "+1", "1.0", "1e3", "0x1", "-", "9223372036854775808", "1_0"});
 }
 
 TEST(Units, ReadsFiniteNumbers) {
-  constexpr std::array kCases{Case<double>{"1", 1},
-                              {"-1.5", -1.5},
-                              {"+2", 2},
-                              {"1e-4", 1e-4},
-                              {"1E3", 1000},
-                              {".5", 0.5},
-                              {"5.", 5},
-                              {"5e-324", 5e-324},
-                              {"1.7976931348623157e308", 1.7976931348623157e308}};
+  constexpr Case<double> kCases[] = {
+      {"1", 1},       {"-1.5", -1.5},     {"+2", 2},
+      {"1e-4", 1e-4}, {"1E3", 1000},      {".5", 0.5},
+      {"5.", 5},      {"5e-324", 5e-324}, {"1.7976931348623157e308", 1.7976931348623157e308}};
   reads(parse_number, kCases);
   refuses(parse_number, {"", "inf", "-inf", "nan", "NaN", "infinity", "+inf", "1e999", "1e",
                          "0x1p3", "1 ", " 1", "1,5", "+", "++1", "+-1", "--1", "1f", "."});

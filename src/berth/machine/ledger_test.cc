@@ -332,7 +332,7 @@ TEST_F(LedgerTest, AFullFileTakesNoMoreUntilSomebodyDies) {
 
 TEST_F(LedgerTest, NamesItsDirectory) {
   EXPECT_EQ(Ledger::default_directory(a.env), "/run/lock/berth");
-  a.env.named = "/scratch/berth";
+  a.env.variables["BERTH_LEDGER"] = "/scratch/berth";
   EXPECT_EQ(Ledger::default_directory(a.env), "/scratch/berth");
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "berth/os/env.h"
+#include "berth/os/fake_env.h"
 
 namespace berth::machine {
 
@@ -29,12 +29,12 @@ struct FakeMachine {
   int asked_alive = 0, written = 0;
 };
 
-class FakeProcess final : public os::Env {
+class FakeProcess final : public os::FakeEnv {
  public:
-  FakeProcess(FakeMachine& machine, pid_t pid, uid_t user = 1000)
-      : machine_(machine), self_{pid, pid * 10}, user_(user) {}
+  FakeProcess(FakeMachine& machine, pid_t pid, uid_t user = 1000) : machine_(machine), user_(user) {
+    identity = {pid, pid * 10};
+  }
 
-  Mono now() override { return Mono(machine_.wall.time_since_epoch()); }
   Wall wall() override { return machine_.wall; }
   std::uint64_t random() override { return machine_.chance += 2; }
 
@@ -82,53 +82,15 @@ class FakeProcess final : public os::Env {
   }
   void close(int) noexcept override { machine_.locked = false; }
 
-  os::ProcessIdentity self() override { return self_; }
   bool alive(const os::ProcessIdentity& process) override {
     ++machine_.asked_alive;
     return !machine_.dead.contains(process.pid);
   }
   uid_t user() override { return user_; }
   std::string boot_id() override { return machine_.boot; }
-  std::optional<std::string> variable(const std::string& name) override {
-    return name == "BERTH_LEDGER" ? named : std::nullopt;
-  }
-
-  std::optional<std::string> named;  // $BERTH_LEDGER
-
-  // What the ledger never calls.
-  Status write_into(const std::string&, std::string_view) override { return unused(); }
-  Result<std::string> real_path(const std::string&) override { return unused(); }
-  Status remove_directory(const std::string&) override { return unused(); }
-  Result<os::VolumeSpace> volume(const std::string&) override { return unused(); }
-  Result<os::Fd> open_append(const std::string&, mode_t) override { return unused(); }
-  Result<os::Fd> open_read(const std::string&) override { return unused(); }
-  Result<os::Fd> open_write(const std::string&) override { return unused(); }
-  Result<std::string> read_at(const os::Fd&, std::int64_t, std::size_t) override {
-    return unused();
-  }
-  Status truncate(const os::Fd&, std::int64_t) override { return unused(); }
-  Status write_all(const os::Fd&, std::string_view) override { return unused(); }
-  Result<std::optional<std::size_t>> read_some(const os::Fd&, std::span<char>) override {
-    return unused();
-  }
-  Status wait(std::span<os::Watch>, std::optional<Mono>) override { return unused(); }
-  int stop_signals() override { return 0; }
-  Result<os::Child> spawn(const os::SpawnSpec&) override { return unused(); }
-  Result<std::optional<os::ExitStatus>> reap(const os::Child&) override { return unused(); }
-  Status signal_group(pid_t, int) override { return unused(); }
-  Status signal_pid(pid_t, int) override { return unused(); }
-  Status signal_process(const os::ProcessIdentity&, int) override { return unused(); }
-  std::string host_name() override { return "fake"; }
-  std::vector<int> affinity() override { return {}; }
-  std::vector<std::pair<std::string, std::string>> environment() override { return {}; }
 
  private:
-  static std::unexpected<Error> unused() {
-    return fail(ErrorKind::invalid, "the ledger never calls this");
-  }
-
   FakeMachine& machine_;
-  os::ProcessIdentity self_;
   uid_t user_;
 };
 

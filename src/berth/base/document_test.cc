@@ -1,0 +1,217 @@
+#include "berth/base/document.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace berth {
+namespace {
+
+using namespace std::chrono_literals;
+
+Field read(std::string_view text) {
+  auto field = Field::parse(text, "f.yaml");
+  EXPECT_TRUE(field) << text << ": " << field.error().message;
+  return *std::move(field);
+}
+
+/// What the tree holds, in one line: quoted text in quotes, ~ for nothing.
+std::string shown(const DocumentNode& node) {
+  std::string text;
+  switch (node.kind) {
+    case DocumentNode::Kind::null: return "~";
+    case DocumentNode::Kind::scalar: return node.quoted ? "'" + node.text + "'" : node.text;
+    case DocumentNode::Kind::list:
+      for (const auto& item : node.list) text += (text.empty() ? "" : ",") + shown(item);
+      return "[" + text + "]";
+    case DocumentNode::Kind::map:
+      for (const auto& [key, value] : node.map)
+        text += (text.empty() ? "" : ",") + key + ":" + shown(value);
+      return "{" + text + "}";
+  }
+  return text;
+}
+
+TEST(Document, ReadsYamlAndJsonInAllTheirDress) {
+  constexpr std::string_view kCases[][2] = {
+      {"", "~"},
+      {"# only this\n", "~"},
+      {"---\na: 1\n...\n", "{a:1}"},
+      {"a: 1\nb: [x, 'y', \"z\"]\n", "{a:1,b:[x,'y','z']}"},
+      {"a:\r\n  - 1\r\n  - two words\r\n", "{a:[1,two words]}"},
+      {"\xef\xbb\xbf"
+       "a: 1\n",
+       "{a:1}"},
+      {"a: |\n  one\n  two\nb: >-\n  one\n  two\n", "{a:'one\ntwo\n',b:'one two'}"},
+      {"a:\nb: ~\nc: null\nd: Null\ne: ''\nf: 'null'\ng: \"~\"",
+       "{a:~,b:~,c:~,d:~,e:'',f:'null',g:'~'}"},
+      {"a: 007\nb: yes\nc: 1e3\nd: -", "{a:007,b:yes,c:1e3,d:[~]}"},
+      {"base: &b {x: 1}\nused: *b\n", "{base:{x:1},used:{x:1}}"},
+      {"{\"a\": [1, {\"b\": null}], \"c\": \"\\u00e9\\/\\n\"}", "{a:[1,{b:~}],c:'é/\n'}"},
+      {"{\n\t\"a\":\t1,\n\t\"b\":\t[\n\t\t2\n\t]\n}\n", "{a:1,b:[2]}"},
+      {"{\"a\":1,\"b\":\"x\"}", "{a:1,b:'x'}"},
+      {"'quoted key': 1\n2: two\n", "{quoted key:1,2:two}"},
+      {"run: ./train --lr {lr}  # not {this}\n", "{run:./train --lr {lr}}"}};
+  for (const auto& [text, expected] : kCases) EXPECT_EQ(shown(read(text).node()), expected) << text;
+}
+
+TEST(Document, SaysWhereItCannotBeRead) {
+  constexpr std::string_view kCases[][2] = {
+      {"a: 1\nb: [1\n", "f.yaml:3: not YAML: "},
+      {"a:\n\t- 1\n", "f.yaml:2: not YAML: "},
+      {"a: 1\n  b: 2\n", "f.yaml:2: not YAML: "},
+      {"a: *nowhere\n", "f.yaml:1: not YAML: "},
+      {"a: 1\nb: 2\na: 3\n", "f.yaml:3: 'a' is given twice"},
+      {"a:\n  b: 1\n  \"b\": 2\n", "f.yaml:3: 'b' is given twice"},
+      {"{\"a\": 1,\n\"a\": 2}", "f.yaml:2: 'a' is given twice"},
+      {"[1, 2]: 3\n", "f.yaml:1: a key must be a plain word"},
+      {"~: 3\n", "f.yaml:1: a key must be a plain word"},
+      {"a: 1\n---\nb: 2\n", "f.yaml:3: a second document; wanted one"},
+      {"a: 1\n\x04"
+       "b: 2\n",
+       "f.yaml:2: not text: holds a control character"},
+      {"a: \x1b[2J\n", "f.yaml:1: not text: holds a control character"}};
+  for (const auto& [text, message] : kCases) {
+    const auto field = Field::parse(text, "f.yaml");
+    ASSERT_FALSE(field) << text;
+    EXPECT_EQ(field.error().kind, ErrorKind::invalid);
+    EXPECT_TRUE(field.error().message.starts_with(message)) << text << '\n'
+                                                            << field.error().message;
+  }
+}
+
+constexpr std::string_view kSweep = R"(name: digits
+params:
+  lr:
+    min: 1e-4
+    max: lots
+  width: [16, 32, thin]
+timeout: 1h30m
+none:
+nested:
+  list:
+    - {a: 1}
+    - b
+)";
+
+template <class Value>
+std::string told(const Result<Value>& result) {
+  return result ? "no error" : result.error().message;
+}
+
+TEST(Document, ErrorsNameFileLineAndKey) {
+  const Field root = read(kSweep);
+  const Field params = *root.get("params");
+  const Field lr = *params.get("lr");
+  constexpr std::array<std::string_view, 2> kScales{"linear", "log"};
+  const std::pair<std::string, std::string_view> kCases[] = {
+      {told(lr.get("max")->number()), "f.yaml:5: params.lr.max: wanted a number, found 'lots'"},
+      {told(lr.get("max")->integer()),
+       "f.yaml:5: params.lr.max: wanted a whole number, found 'lots'"},
+      {told(lr.get("max")->choice(kScales)),
+       "f.yaml:5: params.lr.max: wanted one of linear, log; found 'lots'"},
+      {told(lr.get("min")->integer()),
+       "f.yaml:4: params.lr.min: wanted a whole number, found '1e-4'"},
+      {told(lr.get("n")), "f.yaml:3: params.lr: 'n' is missing"},
+      {told(lr.text()), "f.yaml:3: params.lr: wanted text, found a map"},
+      {told(lr.duration()), "f.yaml:3: params.lr: wanted a duration, found a map"},
+      {told(lr.items()), "f.yaml:3: params.lr: wanted a list, found a map"},
+      {told(params.get("width")->entries()), "f.yaml:6: params.width: wanted a map, found a list"},
+      {told(params.get("width")->choice(kScales)),
+       "f.yaml:6: params.width: wanted one of linear, log; found a list"},
+      {told(params.get("width")->items()->at(2).number()),
+       "f.yaml:6: params.width[2]: wanted a number, found 'thin'"},
+      {told(root.get("name")->get("x")), "f.yaml:1: name: wanted a map, found 'digits'"},
+      {told(root.get("name")->duration()),
+       "f.yaml:1: name: wanted a duration such as 90s, 10m or 1h30m, found 'digits'"},
+      {told(root.get("none")), "f.yaml:1: 'none' is missing"},
+      {told(root.entries()->at(3).second.number()),
+       "f.yaml:8: none: wanted a number, found nothing"},
+      {told(root.get("nested")->get("list")->items()->at(0).get("a")->items()),
+       "f.yaml:11: nested.list[0].a: wanted a list, found '1'"},
+      {root.error("odd").error().message, "f.yaml:1: odd"}};
+  for (const auto& [message, expected] : kCases) EXPECT_EQ(message, expected);
+}
+
+TEST(Document, UnknownKeysSuggestTheNearest) {
+  const auto complaint = [](std::string_view text) {
+    return told(read(text).expect_keys({"name", "run", "params", "parallel"}));
+  };
+  EXPECT_EQ(complaint("name: x\nparms:\n  lr:\n    min: 1\n"),
+            "f.yaml:2: unknown key 'parms'; did you mean 'params'?");
+  EXPECT_EQ(complaint("something_else: 1\n"),
+            "f.yaml:1: unknown key 'something_else'; known are: name, run, params, parallel");
+  EXPECT_EQ(complaint("name: x\n\nNAME: y\n"),
+            "f.yaml:3: unknown key 'NAME'; did you mean 'name'?");
+  EXPECT_EQ(complaint("parallel: 1\nrun: x"), "no error");
+  EXPECT_EQ(complaint("[name]"), "f.yaml:1: wanted a map, found a list");
+  EXPECT_EQ(told(read("a:\n  b: 1").get("a")->expect_keys({"c", "d"})),
+            "f.yaml:2: a: unknown key 'b'; did you mean 'c'?");
+}
+
+TEST(Document, GivesValues) {
+  const Field root = read(kSweep);
+  EXPECT_EQ(*root.get("timeout")->duration(), 90min);
+  EXPECT_EQ(*root.get("params")->get("lr")->get("min")->number(), 1e-4);
+  EXPECT_EQ(*root.get("params")->get("width")->items()->at(1).integer(), 32);
+  EXPECT_EQ(*root.get("params")->get("width")->items()->at(1).text(), "32");
+  EXPECT_EQ(*read("log").choice(std::array<std::string_view, 2>{"linear", "log"}), 1U);
+  EXPECT_FALSE(root.find("none"));
+  EXPECT_FALSE(root.find("absent"));
+  EXPECT_FALSE(root.find("name")->find("of a scalar"));
+}
+
+TEST(Document, AFieldKeepsItsDocumentAlive) {
+  const Field inner = *read("a: {b: [x]}").get("a")->get("b");
+  EXPECT_EQ(told(inner.items()->at(0).number()), "f.yaml:1: a.b[0]: wanted a number, found 'x'");
+}
+
+std::string nested(std::size_t depth) {
+  return std::string(depth, '[') + std::string(depth, ']');
+}
+
+/// Each level ten times the one before it.
+std::string bomb(std::string_view leaf, int levels) {
+  std::string text = fmt::format("a0: &a0 {}\n", leaf);
+  for (int level = 1; level <= levels; ++level) {
+    text += fmt::format("a{0}: &a{0} [", level);
+    for (int i = 0; i < 10; ++i) text += fmt::format("*a{},", level - 1);
+    text += "]\n";
+  }
+  return text;
+}
+
+TEST(Document, WhatItHoldsIsBounded) {
+  const std::pair<std::string, std::string_view> kCases[] = {
+      {nested(66), "f.yaml:1: nested too deep"},
+      {nested(400), "f.yaml:1: nested too deep"},
+      {nested(100'000), "f.yaml:1: not YAML: "},
+      {"&a [*a]", "f.yaml:1: nested too deep"},
+      {"&a {x: *a, y: *a}", "f.yaml:1: "},
+      {bomb("x", 9), "f.yaml:1: too many values"},
+      {bomb("[]", 30), "f.yaml:1: too many values"},
+      {bomb(std::string(10'000, 'x'), 5), "f.yaml:1: too much text"},
+      {fmt::format("a: &a {{{}: 1}}\nb: [{}]", std::string(1000, 'k'),
+                   [] {
+                     std::string uses;
+                     for (int i = 0; i < 100'000; ++i) uses += "*a,";
+                     return uses;
+                   }()),
+       "f.yaml:2: too much text"}};
+  for (const auto& [text, message] : kCases) {
+    const auto field = Field::parse(text, "f.yaml");
+    ASSERT_FALSE(field) << text.substr(0, 100);
+    EXPECT_TRUE(field.error().message.starts_with(message)) << field.error().message;
+  }
+  EXPECT_TRUE(Field::parse(nested(64), "f.yaml"));
+}
+
+TEST(Document, ManyKeysAreReadInTimeThatGrowsWithThem) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += fmt::format("k{}: 1\n", i);
+  EXPECT_EQ(read(text).entries()->size(), 100'000U);
+  EXPECT_EQ(told(Field::parse(text + "k7: 2\n", "f")), "f:100001: 'k7' is given twice");
+}
+
+}  // namespace
+}  // namespace berth

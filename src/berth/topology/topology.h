@@ -1,0 +1,112 @@
+// Which devices a machine has and what joins them: read from what the vendors' tools print, from
+// Berth's own JSON, or from the catalogue of known machines. Discovery on the live machine
+// (machine/devices) fills the same structures.
+//
+// Pure: text in, values out; any thread. Failure: invalid, with the line of the text and what was
+// wanted. A file that lacks rows is read and marked `partial`; an unknown link counts as the worst.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/base/result.h"
+
+namespace berth::topology {
+
+/// How far apart two PCIe devices are, nearest last. A printed SOC is SYS.
+enum class Pcie : std::uint8_t {
+  unknown,  // not told: counts as the worst
+  none,     // the source shows only the fabric (an NV# or XGMI entry of a printed matrix)
+  sys,      // across NUMA nodes
+  node,     // across host bridges of one NUMA node
+  phb,      // one host bridge
+  pxb,      // several PCIe switches
+  pix,      // one PCIe switch
+  board,    // the same board
+};
+
+/// What joins two devices, seen from the first.
+struct Link {
+  Pcie pcie = Pcie::unknown;
+  int fabric = 0;      // how many NVLinks or XGMI links, switched ones too
+  int generation = 0;  // of the fabric; 0: not told
+  bool operator==(const Link&) const = default;
+};
+
+enum class Health : std::uint8_t { well, unwell, gone };
+
+struct Device {
+  int index = 0;        // as the machine counts it
+  std::string uuid;     // "GPU-…"; in files without one "gpu-INDEX"
+  std::string pci;      // "0000:3b:00.0"; may be empty
+  std::string model;    // "NVIDIA H100 80GB HBM3"; may be empty
+  std::int64_t memory = 0;  // bytes; 0: not told
+  int numa = -1;            // -1: not told
+  std::vector<int> cores;   // near ones, ascending; empty: not told
+  std::string mig_parent;   // UUID of the card that this is an instance of; empty: a whole card
+  Health health = Health::well;
+  std::string unwell_because;
+  bool operator==(const Device&) const = default;
+};
+
+struct Nic {
+  std::string name;           // "mlx5_0"
+  std::vector<Pcie> devices;  // how near each device is, by place in Topology::devices
+  bool operator==(const Nic&) const = default;
+};
+
+struct Topology {
+  std::string name;    // "dgx-h100", or what the file is called
+  std::string source;  // where the figures come from
+  std::vector<Device> devices;
+  std::vector<Link> links;  // row-major, devices.size() squared; the diagonal is not read
+  std::vector<Nic> nics;
+  bool partial = false;            // something of it was not told
+  std::vector<std::string> notes;  // what, in words
+
+  const Link& link(std::size_t a, std::size_t b) const { return links[a * devices.size() + b]; }
+  Link& link(std::size_t a, std::size_t b) { return links[a * devices.size() + b]; }
+};
+
+inline constexpr std::size_t kMostDevices = 64;
+
+/// Score of a pair, the sum over its links: 10 SYS, 20 NODE, 30 PHB, 40 PXB, 50 PIX, 60 same board,
+/// 100 for each NVLink or XGMI link; 0 for what is not told.
+int score(const Link& link);
+
+/// Links are as many as they should be and the same from both sides, indices and UUIDs are told apart,
+/// at most kMostDevices. invalid: names the pair, "GPU0-GPU3: NV2 from one side, SYS from the other".
+Status check(const Topology& topology);
+
+/// Any of the formats below, told apart by their look.
+Result<Topology> read(std::string_view text, const std::string& name);
+/// `nvidia-smi topo -m`: tabs or blanks, ANSI codes, NIC rows and columns, affinity ranges, N/A, legend,
+/// missing header or rows.
+Result<Topology> read_nvidia_smi(std::string_view text, const std::string& name);
+/// `rocm-smi --showtopo`, old ("GPU 0 :") and new ("GPU[0]") layouts.
+Result<Topology> read_rocm_smi(std::string_view text, const std::string& name);
+/// Berth's own; unknown keys are errors. write_json() gives what it reads.
+Result<Topology> read_json(std::string_view text, const std::string& name);
+std::string write_json(const Topology& topology);
+
+/// Names of the catalogue, in order.
+std::vector<std::string> catalogue();
+/// not_found: suggests the nearest name.
+Result<Topology> known_machine(std::string_view name);
+
+/// Throughput slots of a card by its model name: a data table with a default for unknown cards, never
+/// 0. `overrides` (pattern, slots) come first; a pattern is a part of the name, in any case.
+int slots_of(std::string_view model,
+             const std::vector<std::pair<std::string, int>>& overrides = {});
+
+/// Devices that every pair of which is joined by the fabric, as far as they can be told apart:
+/// maximal groups of two and more, by place, in order. Devices without fabric links are in none.
+std::vector<std::vector<std::size_t>> islands(const Topology& topology);
+
+/// The matrix as a person reads it, islands marked; like `nvidia-smi topo -m`, which reads it back.
+std::string matrix_text(const Topology& topology);
+
+}  // namespace berth::topology
