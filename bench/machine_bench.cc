@@ -94,5 +94,3 @@ BENCHMARK_CAPTURE(BM_Ledger, memory, "/dev/shm")->UseRealTime();
 
 }  // namespace
 }  // namespace berth::machine
-
-BENCHMARK_MAIN();

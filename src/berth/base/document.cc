@@ -76,6 +76,15 @@ std::optional<std::int64_t> line_of_control(std::string_view text) {
   return std::count(text.begin(), at, '\n') + 1;
 }
 
+std::optional<int> line_not_utf8(std::string_view text) {
+  int line = 0;
+  for (const auto part : split(text, '\n')) {
+    ++line;
+    if (valid_utf8(part) != part) return line;
+  }
+  return std::nullopt;
+}
+
 std::string describe(const DocumentNode& node) {
   switch (node.kind) {
     case DocumentNode::Kind::null: return "nothing";
@@ -91,6 +100,8 @@ std::string describe(const DocumentNode& node) {
 Result<Field> Field::parse(std::string_view text, std::string file) {
   auto root = std::make_shared<DocumentNode>();
   auto name = std::make_shared<const std::string>(std::move(file));
+  if (const auto line = line_not_utf8(text))
+    return fail(ErrorKind::invalid, "{}:{}: not UTF-8 text", *name, *line);
   if (const auto line = line_of_control(text))
     return fail(ErrorKind::invalid, "{}:{}: not text: holds a control character", *name, *line);
   try {

@@ -45,7 +45,7 @@ TEST(Document, ReadsYamlAndJsonInAllTheirDress) {
       {"a: |\n  one\n  two\nb: >-\n  one\n  two\n", "{a:'one\ntwo\n',b:'one two'}"},
       {"a:\nb: ~\nc: null\nd: Null\ne: ''\nf: 'null'\ng: \"~\"",
        "{a:~,b:~,c:~,d:~,e:'',f:'null',g:'~'}"},
-      {"a: 007\nb: yes\nc: 1e3\nd: -", "{a:007,b:yes,c:1e3,d:[~]}"},
+      {"a: 007\nb: yes\nc: 1e3\nd:\n-\n", "{a:007,b:yes,c:1e3,d:[~]}"},
       {"base: &b {x: 1}\nused: *b\n", "{base:{x:1},used:{x:1}}"},
       {"{\"a\": [1, {\"b\": null}], \"c\": \"\\u00e9\\/\\n\"}", "{a:[1,{b:~}],c:'é/\n'}"},
       {"{\n\t\"a\":\t1,\n\t\"b\":\t[\n\t\t2\n\t]\n}\n", "{a:1,b:[2]}"},
@@ -197,7 +197,7 @@ TEST(Document, WhatItHoldsIsBounded) {
                      for (int i = 0; i < 100'000; ++i) uses += "*a,";
                      return uses;
                    }()),
-       "f.yaml:2: too much text"}};
+       "f.yaml:1: too much text"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f.yaml");
     ASSERT_FALSE(field) << text.substr(0, 100);

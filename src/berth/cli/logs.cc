@@ -49,7 +49,7 @@ Result<bool> goes_on(os::Env& env, run::Site& site, const Target& target) {
   BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
   if (state_now(env, record) != "running") return false;
   if (target.task.empty()) return true;
-  BERTH_ASSIGN(const auto task, site.store->find_task(record.id, target.task));
+  BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
   return !store::final(task.state);
 }
 
@@ -63,7 +63,7 @@ Result<int> logs_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   TaskNumber only;
   if (!target.task.empty()) {
-    BERTH_ASSIGN(const auto task, site.store->find_task(record.id, target.task));
+    BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
     only = task.number;
   }
   Printer printer(only.value == 0);

@@ -99,7 +99,7 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
       if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
     }
   } else if (record.state == store::RunState::failed) {
-    BERTH_ASSIGN(const auto task, site.store->find_task(record.id, "1"));
+    BERTH_ASSIGN(const auto task, find_task(site, record, "1"));
     print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, task.cause,
                             record.name));
   }

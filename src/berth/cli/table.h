@@ -31,6 +31,10 @@ struct Target {
 };
 Target parse_target(std::string_view text);
 
+/// not_found: in words that name the run.
+Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run,
+                                    const std::string& label);
+
 /// What a run is now: its recorded state, or "interrupted" when its runner died.
 std::string state_now(os::Env& env, const store::RunRecord& run);
 

@@ -67,7 +67,7 @@ Result<int> why_command(os::Env& env, const Arguments& arguments) {
   if (target.task.empty())
     return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
                 arguments.target);
-  BERTH_ASSIGN(const auto task, site.store->find_task(record.id, target.task));
+  BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
   BERTH_ASSIGN(const auto attempts, site.store->attempts(record.id, task.number));
   BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
   std::string why = summary(task);

@@ -64,6 +64,7 @@ MetricReader::Reading MetricReader::finish() {
   Reading reading;
   if (!overlong_) read_line(partial_, reading);
   partial_.clear();
+  overlong_ = false;
   return reading;
 }
 

@@ -55,7 +55,8 @@ struct Program {
   bool stop_on_failure = false;
   std::int64_t priority = 0;
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
-  int run_line = 0;  // of `run` in the file, for errors that need the world; 0 where there is none
+  // Where these stand in the file, for errors that need the world; 0 where there is none.
+  int run_line = 0, resources_line = 0;
 };
 
 using Values = std::vector<std::pair<std::string, std::string>>;

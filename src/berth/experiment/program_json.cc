@@ -23,16 +23,16 @@ std::int64_t ms_of(Duration duration) {
   return std::chrono::ceil<std::chrono::milliseconds>(duration).count();
 }
 
-/// An integer from 0 to `most`; throws, as the library does, where it is none.
-std::int64_t amount_of(const Json& value, std::int64_t most = INT64_MAX) {
-  const auto amount = value.is_number_integer() ? value.get<std::int64_t>() : -1;
-  if (amount < 0 || amount > most) throw std::out_of_range("an amount out of range");
-  return amount;
+/// An integer within the bounds; throws, as the library does, where it is none.
+std::int64_t integer_of(const Json& value, std::int64_t least, std::int64_t most) {
+  if (value.is_number_integer() && value >= least && value <= most) return value;
+  throw std::out_of_range("a number out of range");
 }
 
 Values pairs_of(const Json& object) {
   Values values;
-  for (const auto& [name, value] : object.items()) values.emplace_back(name, value);
+  for (const auto& [name, value] : object.get_ref<const Json::object_t&>())
+    values.emplace_back(name, value);
   return values;
 }
 
@@ -73,15 +73,15 @@ Result<Program> from_json_text(std::string_view text) {
     program.kind = json.at("kind");
     program.run.text = json.at("run");
     program.run.words = json.at("words").get<std::vector<std::string>>();
-    for (const auto& [name, amount] : json.at("resources").items())
-      program.resources.set(name, amount_of(amount));
-    program.parallel = amount_of(json.at("parallel"));
-    program.timeout = from_ms(amount_of(json.at("timeout_ms"), kMostMs));
-    program.grace = from_ms(amount_of(json.at("grace_ms"), kMostMs));
-    program.retries = static_cast<int>(amount_of(json.at("retries"), INT_MAX));
+    for (const auto& [name, amount] : json.at("resources").get_ref<const Json::object_t&>())
+      program.resources.set(name, integer_of(amount, 0, INT64_MAX));
+    program.parallel = integer_of(json.at("parallel"), 0, INT64_MAX);
+    program.timeout = from_ms(integer_of(json.at("timeout_ms"), 0, kMostMs));
+    program.grace = from_ms(integer_of(json.at("grace_ms"), 0, kMostMs));
+    program.retries = static_cast<int>(integer_of(json.at("retries"), 0, INT_MAX));
     program.stop_on_failure = json.at("stop_on_failure");
-    program.priority = json.at("priority");
-    program.search.seed = json.at("seed");
+    program.priority = integer_of(json.at("priority"), INT64_MIN, INT64_MAX);
+    program.search.seed = static_cast<std::uint64_t>(integer_of(json.at("seed"), 0, INT64_MAX));
     program.environment = pairs_of(json.at("env"));
     if (const auto goal = json.find("goal"); goal != json.end())
       program.goal = Goal{goal->at("metric"), goal->at("maximize")};

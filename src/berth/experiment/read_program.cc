@@ -183,6 +183,7 @@ Status read_environment(const Field& field, Program& program) {
 Status read_limits(const Field& root, Program& program) {
   if (const auto field = root.find("resources")) {
     BERTH_ASSIGN(program.resources, read_resources(*field));
+    program.resources_line = field->node().line;
   }
   if (program.resources.empty()) program.resources.set(Known::cpu, 1000);
   if (const auto field = root.find("parallel")) {

@@ -61,6 +61,7 @@ TEST_F(LedgerTest, NoCoreIsInTwoAllocs) {
   EXPECT_EQ(two->block.cores, (std::vector<CoreShare>{{2, 0, 1000}, {3, 0, 1000}}));
   EXPECT_TRUE(a.ledger.release(one->id));
   EXPECT_EQ(b.acquire(cpus(2))->block.cores, one->block.cores);
+  EXPECT_EQ(machine.files.at(kFile).mode, 0644U) << "all may look, only the owner writes";
 }
 
 TEST_F(LedgerTest, ARefusalSaysWhoHoldsTheRestAndLeavesNoTrace) {

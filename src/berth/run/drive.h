@@ -97,6 +97,7 @@ class Drive {
 
   std::optional<machine::AllocId> ticket_;
   std::optional<Mono> seek_at_;
+  std::optional<Mono> waits_since_;
   std::optional<Mono> look_at_;
   bool others_wait_ = false;
   std::optional<machine::Block> total_;  // of the machine, as read last

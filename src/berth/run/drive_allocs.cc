@@ -49,6 +49,7 @@ Status Drive::seek_allocs() {
           env_, "alloc",
           {{"id", fmt::format("{}", alloc->id.value)}, {"block", machine::to_json(alloc->block)}});
       ticket_.reset();
+      waits_since_.reset();
       progress_.waiting_for.clear();
       berth(*std::move(alloc));
       continue;
@@ -61,8 +62,12 @@ Status Drive::seek_allocs() {
       progress_.waiting_for = alloc.error().message;
       os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
     }
-    const Duration wait = first && kind == ErrorKind::busy
-                              ? machine::Ledger::retry_delay(ledger_.position())
+    // The longer it has waited, the less a moment more matters, and the less often it looks.
+    if (first && !waits_since_) waits_since_ = env_.now();
+    const Duration patience =
+        first ? std::min<Duration>((env_.now() - *waits_since_) / 32, kLookForMore) : kLookForMore;
+    const Duration wait = kind == ErrorKind::busy
+                              ? std::max(machine::Ledger::retry_delay(ledger_.position()), patience)
                               : kLookForMore;
     const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
     seek_at_ = env_.now() + wait * (768 + jitter) / 1024;

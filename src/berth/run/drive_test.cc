@@ -166,7 +166,6 @@ TEST(Drive, AnotherRunsAllocIsWaitedFor) {
   int asked = 0;
   world.env.fault = [&](std::string_view call) -> std::optional<Error> {
     if (call == "wait" && ++asked == 3) {
-      world.env.fault = nullptr;
       EXPECT_TRUE(ledger->release(held->id));
     }
     return std::nullopt;

@@ -6,18 +6,20 @@
 namespace berth::run {
 namespace {
 
-/// The program that the command starts, where that can be told without a shell; "" otherwise.
-std::string first_program(const exec::Command& command) {
+/// The program that the command starts, where that can be told without a shell.
+std::optional<std::string> first_program(const exec::Command& command) {
   const auto argv = command.words.empty() ? words(command.text) : std::vector<std::string_view>();
   const std::string first(command.words.empty() ? argv.front() : command.words.front());
   if (command.words.empty()) {
-    if (first.find_first_of("|&;<>()$`\\\"'*?[#~=!{") != std::string::npos) return {};
-    if (exec::needs_shell(command.text) && first.find('/') == std::string::npos) return {};
+    if (first.find_first_of("|&;<>()$`\\\"'*?[#~=!{") != std::string::npos) return std::nullopt;
+    if (exec::needs_shell(command.text) && first.find('/') == std::string::npos)
+      return std::nullopt;
   }
-  return first.find('{') == std::string::npos ? first : std::string();
+  return first.find('{') == std::string::npos ? std::optional(first) : std::nullopt;
 }
 
 Status check_executable(os::Env& env, const std::string& program, const std::string& directory) {
+  if (program.empty()) return fail(ErrorKind::invalid, "the name of the program is empty");
   const auto look = [&](const std::string& path) -> Status {
     const auto status = env.status(path);
     if (!status) return fail(ErrorKind::not_found, "{}: no such file", program);
@@ -44,13 +46,19 @@ Status check_program(Site& site, const experiment::Program& program, const std::
     if (file.empty()) return error;
     return within(fmt::format("{}:{}: run", file, program.run_line), std::move(error));
   };
-  if (const auto first = first_program(program.run); !first.empty())
-    if (const auto status = check_executable(*site.env, first, directory); !status)
+  if (const auto first = first_program(program.run))
+    if (const auto status = check_executable(*site.env, *first, directory); !status)
       return std::unexpected(at_run(status.error()));
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
   machine::Machine machine(block_of(capacity));
   const auto fits = machine.dry_run({program.resources, program.name});
-  if (!fits) return std::unexpected(file.empty() ? fits.error() : within(file, fits.error()));
+  if (!fits) {
+    Error error = fits.error();
+    if (program.resources_line > 0)  // its message begins with the resource's name
+      error.message =
+          fmt::format("{}:{}: resources.{}", file, program.resources_line, error.message);
+    return std::unexpected(std::move(error));
+  }
   return {};
 }
 

@@ -1,0 +1,175 @@
+#include "berth/exec/command.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/base/shell_testing.h"
+
+namespace berth::exec {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// Stands {a} and {b} for these.
+Lookup values(std::string a, std::string b = "") {
+  return [a = std::move(a), b = std::move(b)](std::string_view name) -> std::optional<std::string> {
+    if (name == "a") return a;
+    if (name == "b") return b;
+    return std::nullopt;
+  };
+}
+
+/// The text that /bin/sh gets.
+std::string for_shell(const std::string& text, const Lookup& lookup) {
+  const auto argv = command_line({text, {}}, lookup);
+  EXPECT_EQ(argv.size(), 3U) << text;
+  EXPECT_EQ(Texts(argv.begin(), argv.begin() + 2), (Texts{"/bin/sh", "-c"}));
+  return argv.back();
+}
+
+TEST(Command, NeedsAShellOnlyWhenItMeansSomethingToOne) {
+  for (const std::string_view text :
+       {"./train.py --lr {lr} --width={width}", "echo a=b {x}", "{prog} x", "./a ]{x}^%@+,", "",
+        " ", "/bin/echo {y}", "wc -l", "train,it", "time ./x"})
+    EXPECT_FALSE(needs_shell(text)) << text;
+  for (const std::string_view text :
+       {"a | b",      "a && b",     "a; b",     "a < {x}",   "a > {x}",
+        "(a)",        "echo $HOME", "echo `a`", "a\\ b",     "echo \"{x}\"",
+        "echo '{x}'", "ls *",       "ls ?",     "ls [ab]",   "a # b",
+        "ls ~",       "a\nb",       "! a",      "FOO=1 ./a", "{x}=1 ./a",
+        "cd /tmp",    "exec ./a",   "export A", ". ./env",   "umask 077"})
+    EXPECT_TRUE(needs_shell(text)) << text;
+}
+
+TEST(Command, ADirectCommandKeepsAValueInItsWord) {
+  struct Case {
+    std::string text;
+    Texts argv;
+  };
+  const Case kCases[] = {{"run {a}", {"run", "x; y 'z'"}},
+                         {"run --{a}={b}", {"run", "--x; y 'z'={a}"}},
+                         {"  run\t{a}{b} ", {"run", "x; y 'z'{a}"}},
+                         {"{a}", {"x; y 'z'"}},
+                         {"run {c} {a {} {a}}", {"run", "{c}", "{a", "{}", "x; y 'z'}"}},
+                         {"run", {"run"}}};
+  for (const auto& [text, argv] : kCases)
+    EXPECT_EQ(command_line({text, {}}, values("x; y 'z'", "{a}")), argv) << text;
+  EXPECT_EQ(command_line({"run {a} end", {}}, values("")), (Texts{"run", "", "end"}));
+}
+
+TEST(Command, WordsNeverMeetAShell) {
+  const Command command{"ignored; {a}", {"printf", "a | {a}", "${a}{b}", "{c}"}};
+  EXPECT_EQ(command_line(command, values("$(x)", "y")),
+            (Texts{"printf", "a | $(x)", "${a}y", "{c}"}));
+  EXPECT_EQ(placeholders(command), (Texts{"a", "b", "c"}));
+  EXPECT_EQ(misplaced_name({"", {"`{a}`"}}, values("x")), "");
+}
+
+TEST(Command, NamesItsPlaceholdersOnceInOrder) {
+  EXPECT_EQ(placeholders({"x {b} {in.text} ${c} {b}{out-1} {} {a b} {e", {}}),
+            (Texts{"b", "in.text", "out-1"}));
+}
+
+TEST(Command, PutsAValueIntoTheQuotesItStandsIn) {
+  constexpr std::string_view kCases[][2] = {{"echo {a};", "echo 'it'\\''s $1';"},
+                                            {"echo '{a}'", "echo 'it'\\''s $1'"},
+                                            {"echo \"{a}\"", "echo \"it's \\$1\""},
+                                            {"echo \"'{a}'\"", "echo \"'it's \\$1'\""},
+                                            {"echo x{a}y;", "echo x'it'\\''s $1'y;"},
+                                            {"echo {a}{b};", "echo 'it'\\''s $1'bare;"},
+                                            {"echo ${a} {c} ${b:-x};", "echo ${a} {c} ${b:-x};"},
+                                            {"echo {b} '{b}' \"{b}\"", "echo bare 'bare' \"bare\""},
+                                            {"echo \\{b};", "echo bare;"},
+                                            {"echo $HOME{b};", "echo $HOME\"\"bare;"},
+                                            {"echo {b}>f", "echo 'bare'>f"}};
+  for (const auto& [text, expected] : kCases)
+    EXPECT_EQ(for_shell(std::string(text), values("it's $1", "bare")), expected);
+}
+
+/// A script that prints words with NULs behind them, and the words, made of {a} and {b}.
+struct Position {
+  std::string script;
+  Texts words;
+};
+const Position kPositions[] = {
+    {"p {a}", {"{a}"}},
+    {"p '{a}'", {"{a}"}},
+    {"p \"{a}\"", {"{a}"}},
+    {"p x{a}y 'x{a}y' \"x{a}y\"", {"x{a}y", "x{a}y", "x{a}y"}},
+    {"p {a}{b} '{a}{b}' \"{a}{b}\"", {"{a}{b}", "{a}{b}", "{a}{b}"}},
+    {"p \"'{a}'\" '\"{a}\"' \"a\"'b'{a}\"c\"", {"'{a}'", "\"{a}\"", "ab{a}c"}},
+    {"p \\{a} x\\{a} \\\\{a}", {"{a}", "x{a}", "\\{a}"}},
+    {"p \"\\{a}\" \"\\\\{a}\" '\\{a}'", {"\\{a}", "\\{a}", "\\{a}"}},
+    {"p \"\\\"{a}\\\"\" \\\"{a}", {"\"{a}\"", "\"{a}"}},
+    {"v=V; p $v{a} \"$v{a}\" \\$v{a} \"\\$v{a}\" '$v'{a}",
+     {"V{a}", "V{a}", "$v{a}", "$v{a}", "$v{a}"}},
+    {"v={a}; p \"$v\" \"${v}\"", {"{a}", "{a}"}},
+    {"p ${none} {a} ${none:-{a}} \"${none:-{a}}\" ${none:-\"{a}\"}", {"{a}", "{a}", "{a}", "{a}"}},
+    {"p \"$(p {a} {b})\" | tr -d '\\000'; p", {"{a}{b}"}},
+    {"p \"$(printf '%s|' '{a}' \"{b}\")\"", {"{a}|{b}|"}},
+    {"p \"x$(printf '%s|' \"$(printf %s {a}; echo .)\")y\"", {"x{a}.|y"}},
+    {"(p {a}; (p '{b}'))", {"{a}", "{b}"}},
+    {"# it's a \"comment {a}\np {a}", {"{a}"}},
+    {"p x#y'{a}' # don't `\np {b}", {"x#y{a}", "{b}"}},
+    {"p x \\\n# don't {a}\np {a} \\\n '{b}'", {"x", "{a}", "{b}"}},
+    {"p $# \"${#none}\" {a}", {"0", "0", "{a}"}},
+    {"p `echo 'it'` {a}", {"it", "{a}"}},
+    {"p $((1+(2*3))) \"$((7))\" {a}", {"7", "7", "{a}"}},
+    {"case x in (y) p {b};; x) p {a};; esac", {"{a}"}},
+    {"f() { p \"$1\" {b}; }; f {a}", {"{a}", "{b}"}},
+    {"if p {a}; then p '{b}'; fi && p {a} || p no", {"{a}", "{b}", "{a}"}},
+    {"p \"{c}\" '{c}' {a}", {"{c}", "{c}", "{a}"}}};
+
+std::string filled(std::string text, const std::string& a, const std::string& b) {
+  return command_line({"", {text}}, values(a, b)).front();
+}
+
+TEST(Command, TheShellReadsBackEveryValueInEveryPosition) {
+  Rng rng(1);
+  std::vector<std::pair<std::string, std::string>> pairs{
+      {"", ""},    {"2", "3"},   {"~", "-n"}, {"$(false)", "`false`"},
+      {"'", "\""}, {"\\", "\n"}, {"a", "}"},  {"; touch pwned\n", "'; touch pwned; '"}};
+  while (pairs.size() < 60) pairs.emplace_back(hostile_value(rng), hostile_value(rng));
+  for (const auto& position : kPositions) {
+    std::string script = "p() { printf '%s\\000' \"$@\"; }\n";
+    Texts expected;
+    for (const auto& [a, b] : pairs) {
+      // What $(…) drops at the end of its output is no fault of ours.
+      const bool substituted = position.script.find("\"$(p ") != std::string::npos;
+      if (substituted && (b.ends_with('\n') || b.empty())) continue;
+      script += "(" + for_shell(position.script + "\n", values(a, b)) + ")\n";
+      for (const auto& word : position.words) expected.push_back(filled(word, a, b));
+    }
+    EXPECT_EQ(shell_words(script), expected) << position.script;
+  }
+}
+
+TEST(Command, ANumberIsNoDescriptor) {
+  EXPECT_EQ(shell_output(for_shell("echo {a}>/dev/null; echo {a} >&1; echo {a}<&0", values("2"))),
+            "2\n2\n");
+}
+
+TEST(Command, APlaceholderInACommentStays) {
+  EXPECT_EQ(for_shell("# {a}\necho {a} #{a}\n#\necho {a}", values("x\ny")),
+            "# {a}\necho 'x\ny' #{a}\n#\necho 'x\ny'");
+}
+
+TEST(Command, SaysWhereNoValueCanBePutSafelyAndPutsNone) {
+  for (const std::string text :
+       {"echo `echo {a}`", "echo \"`echo '{a}'`\"", "cat <<E\n{a}\nE\n",
+        "cat <<'E'\nit's\nE\necho {a}", "cat <<-E; echo x\n{a}\n", "echo \"${x:-'{a}'}\"",
+        "echo $'{a}'", "echo \"$(case x in y) echo {a};; esac)\"",
+        "echo \"$(\ncase x in y) echo {a};; esac)\""}) {
+    EXPECT_EQ(misplaced_name({text, {}}, values("x")), "a") << text;
+    EXPECT_EQ(misplaced_name({text, {}}, [](std::string_view) { return std::nullopt; }), "")
+        << text;
+    EXPECT_EQ(for_shell(text, values("$(false)")), text);
+  }
+  for (const std::string text :
+       {"echo `x` {a}", "echo {a} <<E\nit's\nE\n", "echo \"$(echo lowercase {a})\"", "# `\n{a}",
+        "echo $((1<<2)) \n{a}", "(case x in x) echo {a};; esac)", "echo '`' {a}",
+        "cat <f\n<g cat {a}", "plain {a}"})
+    EXPECT_EQ(misplaced_name({text, {}}, values("x")), "") << text;
+}
+
+}  // namespace
+}  // namespace berth::exec

@@ -1,0 +1,115 @@
+#include "berth/exec/metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::exec {
+namespace {
+
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+/// All that the stream says, fed in these pieces.
+MetricReader::Reading read(std::initializer_list<std::string_view> pieces) {
+  MetricReader reader;
+  MetricReader::Reading all;
+  const auto take = [&](const MetricReader::Reading& reading) {
+    all.metrics.insert(all.metrics.end(), reading.metrics.begin(), reading.metrics.end());
+    if (all.unreadable.empty()) all.unreadable = reading.unreadable;
+  };
+  for (const auto piece : pieces) take(reader.feed(piece));
+  take(reader.finish());
+  return all;
+}
+
+TEST(Metrics, ReadsMetricLinesAndNoOthers) {
+  struct Case {
+    std::string_view text;
+    Metrics metrics;
+  };
+  const Case kCases[] = {
+      {"", {}},
+      {"\n\n", {}},
+      {"::berth loss=0.4 accuracy=0.93\n", {{"loss", 0.4}, {"accuracy", 0.93}}},
+      {"::berth loss=0.4", {{"loss", 0.4}}},
+      {"::berth loss=0.4\r\n::berth loss=0.3\r\n", {{"loss", 0.4}, {"loss", 0.3}}},
+      {"epoch 1\n::berth a=1\nepoch 2\n::berth a=2\n", {{"a", 1}, {"a", 2}}},
+      {"::berth\t a=1\n", {}},
+      {"::berth   a=1 \t b=-2e-3  \n", {{"a", 1}, {"b", -2e-3}}},
+      {"::berth val/top-1@5_x.y=+1e3\n", {{"val/top-1@5_x.y", 1000}}},
+      {" ::berth a=1\nx ::berth a=1\n:berth a=1\n::berth: a=1\n::BERTH a=1\n::bertha=1\n", {}},
+      {"::berth \n::berth\n", {}},
+      {std::string_view("\0::berth a=1\n::berth b=1\n", 25), {{"b", 1}}}};
+  for (const auto& [text, metrics] : kCases) {
+    const auto reading = read({text});
+    EXPECT_EQ(reading.metrics, metrics) << text;
+    EXPECT_EQ(reading.unreadable, "") << text;
+  }
+}
+
+TEST(Metrics, TellsTheFirstLineThatItCannotReadAndKeepsTheRestOfIt) {
+  struct Case {
+    std::string_view text;
+    Metrics metrics;
+  };
+  const Case kCases[] = {{"::berth loss\n", {}},         {"::berth =1\n", {}},
+                         {"::berth loss=\n", {}},        {"::berth loss=nan a=1\n", {{"a", 1}}},
+                         {"::berth loss=inf\n", {}},     {"::berth loss=-Infinity\n", {}},
+                         {"::berth loss=1e999\n", {}},   {"::berth loss=0.4f b=2\n", {{"b", 2}}},
+                         {"::berth loss = 0.4\n", {}},   {"::berth a=1,b=2\n", {}},
+                         {"::berth a=b=2\n", {}},        {"::berth 'a'=2 c=1", {{"c", 1}}},
+                         {"::berth l\xc3\xb6ss=1\n", {}}};
+  for (const auto& [text, metrics] : kCases) {
+    const auto reading = read({"::berth a0=0\n", text, "\n::berth worse\n"});
+    Metrics expected{{"a0", 0}};
+    expected.insert(expected.end(), metrics.begin(), metrics.end());
+    EXPECT_EQ(reading.metrics, expected) << text;
+    EXPECT_EQ(reading.unreadable, text.substr(0, text.find('\n')));
+  }
+  EXPECT_EQ(read({"::berth " + std::string(128, 'n') + "=1"}).metrics.size(), 1U);
+  EXPECT_EQ(read({"::berth " + std::string(129, 'n') + "=1"}).metrics.size(), 0U);
+  EXPECT_EQ(read({"::berth \x1b[2J"}).unreadable, "::berth \\x1b[2J") << "fit to be shown";
+}
+
+TEST(Metrics, ALineOfMoreThan64KiBIsNone) {
+  const std::string head = "::berth a=1";
+  const std::string blanks(64 * 1024 - head.size(), ' ');
+  EXPECT_EQ(read({head + blanks + "\n"}).metrics.size(), 1U);
+  for (const std::string& overlong : {head + blanks + " ", head + std::string(1'000'000, ' ')}) {
+    const auto after = overlong + "\n::berth b=1\n";
+    EXPECT_EQ(read({after}).metrics, (Metrics{{"b", 1}}));
+    EXPECT_EQ(read({head, overlong.substr(head.size()), "::berth c=2", "\n::berth b=1"}).metrics,
+              (Metrics{{"b", 1}}));
+    EXPECT_TRUE(read({overlong}).metrics.empty());
+  }
+}
+
+TEST(Metrics, AreTheSameWhereverTheStreamIsCut) {
+  const std::string text =
+      "noise\r\n::berth a=1.25 b=-3e2\n::berth bad\n\n::berth \n ::berth no=1\n::berth c=7\r\n"
+      "::berthx=1\n::berth last=9";
+  const auto whole = read({text});
+  ASSERT_EQ(whole.metrics, (Metrics{{"a", 1.25}, {"b", -300}, {"c", 7}, {"last", 9}}));
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    const std::string_view view = text;
+    const auto parted = read({view.substr(0, cut), view.substr(cut)});
+    EXPECT_EQ(parted.metrics, whole.metrics) << cut;
+    EXPECT_EQ(parted.unreadable, "::berth bad") << cut;
+  }
+  MetricReader reader;
+  Metrics bytewise;
+  for (const char c : text)
+    for (auto& metric : reader.feed({&c, 1}).metrics) bytewise.push_back(std::move(metric));
+  for (auto& metric : reader.finish().metrics) bytewise.push_back(std::move(metric));
+  EXPECT_EQ(bytewise, whole.metrics);
+}
+
+TEST(Metrics, AReaderThatFinishedStartsAfresh) {
+  MetricReader reader;
+  reader.feed(std::string(100'000, 'x'));
+  reader.finish();
+  reader.feed("::berth a=1");
+  EXPECT_EQ(reader.finish().metrics, (Metrics{{"a", 1}}));
+  EXPECT_TRUE(reader.finish().metrics.empty());
+}
+
+}  // namespace
+}  // namespace berth::exec

@@ -1,0 +1,276 @@
+#include "berth/experiment/program.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+
+namespace berth::experiment {
+namespace {
+
+using namespace std::chrono_literals;
+
+Program read(std::string_view text, const std::string& file = "sweep.yaml") {
+  auto program = read_program(text, file);
+  EXPECT_TRUE(program) << text << '\n' << program.error().message;
+  return *std::move(program);
+}
+
+TEST(Program, ReadsTheFileOfTheDesign) {
+  const Program program = read(R"(name: digits
+run: ./train.py --lr {lr} --width {width}
+resources: {cpu: 1, mem: 1G}              # gpu: 1, gpu_mem: 10G, gpu_slots: 8, disk: 5G, your own
+params:
+  lr: {min: 1e-4, max: 1e-1, scale: log}
+  width: [16, 32, 64]
+  seed: {min: 1, max: 5, type: int}
+search: {method: random, samples: 40, seed: 7}   # grid: all choices; ranges need n: points
+priority: 0
+env: {OMP_PROC_BIND: close}
+goal: {metric: accuracy, direction: max}         # none: just run them all
+parallel: 4                                      # default: as many as fit
+timeout: 10m
+retries: 2
+on_failure: continue
+)");
+  EXPECT_EQ(program.name, "digits");
+  EXPECT_EQ(program.kind, "experiment");
+  EXPECT_EQ(program.run, (exec::Command{"./train.py --lr {lr} --width {width}", {}}));
+  EXPECT_EQ(program.run_line, 2);
+  EXPECT_EQ(to_string(program.resources), "cpu 1, mem 953.7 MiB");
+  EXPECT_EQ(program.search.method, Search::Method::random);
+  EXPECT_EQ(program.search.samples, 40);
+  EXPECT_EQ(program.search.seed, 7U);
+  EXPECT_EQ(program.environment, (Values{{"OMP_PROC_BIND", "close"}}));
+  EXPECT_EQ(program.goal->metric, "accuracy");
+  EXPECT_TRUE(program.goal->maximize);
+  EXPECT_EQ(program.parallel, 4);
+  EXPECT_EQ(program.timeout, 10min);
+  EXPECT_EQ(program.retries, 2);
+  EXPECT_FALSE(program.stop_on_failure);
+  ASSERT_EQ(program.params.size(), 3U);
+  EXPECT_EQ(program.params[0].scale, Parameter::Scale::log);
+  EXPECT_EQ(program.params[1].choices, (std::vector<std::string>{"16", "32", "64"}));
+  EXPECT_TRUE(program.params[2].integer);
+  EXPECT_EQ(propose(program)->size(), 40U);
+}
+
+TEST(Program, WhatIsNotGivenIsPlain) {
+  const Program program = read("run: ./a", "dir/my-sweep.v2.yaml");
+  EXPECT_EQ(program.name, "my-sweep");
+  EXPECT_EQ(to_string(program.resources), "cpu 1");
+  EXPECT_EQ(program.search.method, Search::Method::grid);
+  EXPECT_FALSE(program.goal);
+  EXPECT_EQ(program.parallel, 0);
+  EXPECT_EQ(program.timeout, 0s);
+  EXPECT_EQ(program.grace, 5s);
+  EXPECT_EQ(program.retries, 0);
+  EXPECT_EQ(program.priority, 0);
+  EXPECT_FALSE(program.stop_on_failure);
+  EXPECT_EQ(*propose(program), std::vector<Values>(1)) << "no parameters: one trial";
+  EXPECT_EQ(read("run: a", "/x/.yaml").name, "run") << "a file without a name of its own";
+}
+
+TEST(Program, ReadsTheRarerKeys) {
+  const Program program = read(R"({"run": ["printf", "{x}", "a | b"], "params": {"x": "only"},
+    "goal": {"metric": "loss", "direction": "min"}, "priority": -7, "grace": "250ms",
+    "on_failure": "stop", "resources": {"gpu": 1, "gpu_mem": "10G", "licence": 0.5}})");
+  EXPECT_EQ(program.run.words, (std::vector<std::string>{"printf", "{x}", "a | b"}));
+  EXPECT_EQ(program.params[0].choices, std::vector<std::string>{"only"});
+  EXPECT_FALSE(program.goal->maximize);
+  EXPECT_EQ(program.priority, -7);
+  EXPECT_EQ(program.grace, 250ms);
+  EXPECT_TRUE(program.stop_on_failure);
+  EXPECT_EQ(to_string(program.resources), "gpu 1, gpu_mem 9.3 GiB, licence 0.5");
+}
+
+struct Wrong {
+  std::string_view text, message;
+};
+
+void expect_refused(std::span<const Wrong> cases) {
+  for (const auto& [text, message] : cases) {
+    const auto program = read_program(text, "f.yaml");
+    ASSERT_FALSE(program) << text;
+    EXPECT_EQ(program.error().kind, ErrorKind::invalid) << text;
+    EXPECT_EQ(program.error().message, message) << text;
+  }
+}
+
+TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
+  constexpr Wrong kCases[] = {
+      {"", "f.yaml:1: the file is empty"},
+      {"- a", "f.yaml:1: wanted a map, found a list"},
+      {"name: a\n", "f.yaml:1: 'run' is missing"},
+      {"run:\n", "f.yaml:1: 'run' is missing"},
+      {"run: x\nparms: {}", "f.yaml:2: unknown key 'parms'; did you mean 'params'?"},
+      {"run: ''", "f.yaml:1: run: the command is empty"},
+      {"run: ' '", "f.yaml:1: run: the command is empty"},
+      {"run: []", "f.yaml:1: run: the command is empty"},
+      {"run: {a: b}", "f.yaml:1: run: wanted text, found a map"},
+      {"run: [a, [b]]", "f.yaml:1: run[1]: wanted text, found a list"},
+      {"run: \"a\\0b\"", "f.yaml:1: run: cannot hold a NUL byte"},
+      {"run: [a, \"\\0\"]", "f.yaml:1: run[1]: cannot hold a NUL byte"},
+      {"run: x\nname: -a",
+       "f.yaml:2: name: a name is made of letters, digits, '_', '.' and '-', at most 64, and "
+       "begins "
+       "with a letter or digit"},
+      {"run: x\nresources: {Cpu: 1}",
+       "f.yaml:2: resources.Cpu: a resource's name is made of a-z, 0-9 and _, and begins with a "
+       "letter"},
+      {"run: x\nresources:\n  mem: lots",
+       "f.yaml:3: resources.mem: wanted a size such as 512MiB, 10G or 4096, found 'lots'"},
+      {"run: x\nresources: 2", "f.yaml:2: resources: wanted a map, found '2'"},
+      {"run: x\ntimeout: soon",
+       "f.yaml:2: timeout: wanted a duration such as 90s, 10m or 1h30m, found 'soon'"},
+      {"run: x\ntimeout: 36501d", "f.yaml:2: timeout: wanted at most 36500d"},
+      {"run: x\ngrace: 106751d", "f.yaml:2: grace: wanted at most 36500d"},
+      {"run: x\nretries: -1", "f.yaml:2: retries: wanted 0 to 1000, found -1"},
+      {"run: x\nretries: 1.5", "f.yaml:2: retries: wanted a whole number, found '1.5'"},
+      {"run: x\npriority: 1001", "f.yaml:2: priority: wanted -1000 to 1000, found 1001"},
+      {"run: x\nparallel: 0", "f.yaml:2: parallel: wanted 1 to 1000000, found 0"},
+      {"run: x\non_failure: retry",
+       "f.yaml:2: on_failure: wanted one of continue, stop; found 'retry'"},
+      {"run: x\ngoal: {direction: min}", "f.yaml:2: goal: 'metric' is missing"},
+      {"run: x\ngoal: {metric: a, direction: up}",
+       "f.yaml:2: goal.direction: wanted one of max, min; found 'up'"},
+      {"run: x\ngoal: {metrik: a}", "f.yaml:2: goal: unknown key 'metrik'; did you mean 'metric'?"},
+      {"run: x\nenv: {A=B: 1}", "f.yaml:2: env.A=B: not a name of an environment variable"},
+      {"run: x\nenv:\n  A: \"\\0\"", "f.yaml:3: env.A: cannot hold a NUL byte"},
+      {"run: x\nenv:\n  A:", "f.yaml:3: env.A: wanted text, found nothing"}};
+  expect_refused(kCases);
+}
+
+TEST(Program, RefusesAWrongSearchAndSaysWhere) {
+  constexpr Wrong kCases[] = {
+      {"run: x\nparams: [a]", "f.yaml:2: params: wanted a map, found a list"},
+      {"run: x\nparams: {a b: 1}",
+       "f.yaml:2: params.a b: a parameter's name is made of letters, digits and _, begins with "
+       "none "
+       "of the digits, and is neither params_file nor index"},
+      {"run: x\nparams: {a: []}", "f.yaml:2: params.a: the list of choices is empty"},
+      {"run: x\nparams: {a: [1, [2]]}", "f.yaml:2: params.a[1]: wanted text, found a list"},
+      {"run: x\nparams: {a: [\"\\0\"]}", "f.yaml:2: params.a[0]: cannot hold a NUL byte"},
+      {"run: x\nparams:\n  a:\n", "f.yaml:3: params.a: wanted text, found nothing"},
+      {"run: x\nparams:\n  a: {min: 1}", "f.yaml:3: params.a: 'max' is missing"},
+      {"run: x\nparams:\n  a:\n    min: 2\n    max: 1", "f.yaml:5: params.a.max: max is below min"},
+      {"run: x\nparams: {a: {min: 0, max: 1, scale: log}}",
+       "f.yaml:2: params.a.min: a log scale takes a min above 0"},
+      {"run: x\nparams: {a: {min: 0, max: 1, step: 1}}",
+       "f.yaml:2: params.a: unknown key 'step'; known are: min, max, scale, type, n"},
+      {"run: x\nparams: {a: {min: 0, max: 1.5, type: int}}",
+       "f.yaml:2: params.a.max: wanted a whole number, since type is int"},
+      {"run: x\nparams: {a: {min: 1e300, max: 1e300, type: int}}",
+       "f.yaml:2: params.a.min: wanted a whole number, since type is int"},
+      {"run: x\nparams: {a: {min: nan, max: 1}}",
+       "f.yaml:2: params.a.min: wanted a number, found 'nan'"},
+      {"run: x\nparams: {a: {min: 0, max: 1, n: 0}}",
+       "f.yaml:2: params.a.n: wanted 1 to 1000000, found 0"},
+      {"run: x\nparams:\n  a: {min: 0, max: 1}",
+       "f.yaml:2: params: a range is searched at random, or in n points; give search: {method: "
+       "random, samples: 20}, or the range an n"},
+      {"run: x\nparams: {a: {min: 0, max: 1}}\nsearch: {method: grid}",
+       "f.yaml:2: params: a: a grid needs the number of points of a range, n: 5"},
+      {"run: x\nparams: {a: {min: 1, max: 1000, type: int}, b: {min: 0, max: 1000, type: int}}",
+       "f.yaml:2: params: the grid has more than 1000000 trials"},
+      {"run: x\nparams: {a: {min: -9e15, max: 9e15, type: int}, b: {min: 0, max: 9e15, type: int}}",
+       "f.yaml:2: params: the grid has more than 1000000 trials"},
+      {"run: x\nsearch: {method: random}",
+       "f.yaml:2: search: 'samples' is missing: how many trials?"},
+      {"run: x\nsearch: {samples: 3}",
+       "f.yaml:2: search.samples: a grid takes every point; samples belong to method random"},
+      {"run: x\nsearch: {method: random, samples: 1000001}",
+       "f.yaml:2: search.samples: wanted 1 to 1000000, found 1000001"},
+      {"run: x\nsearch: {method: random, samples: 1, seed: -1}",
+       "f.yaml:2: search.seed: wanted 0 to 9223372036854775807, found -1"},
+      {"run: x\nsearch: {method: bayes}",
+       "f.yaml:2: search.method: wanted one of grid, random; found 'bayes'"},
+      {"run: |\n  echo `echo {lr}`\nparams: {lr: 1}",
+       "f.yaml:1: run: {lr} stands where the shell could take its value apart (in `…`, after a "
+       "here-document, within ${…'}); use $(…), or a variable set before"}};
+  expect_refused(kCases);
+}
+
+TEST(Program, TheValuesOfAllTrialsAreBounded) {
+  std::string params;
+  for (int i = 0; i < 11; ++i) params += fmt::format("  p{}: [1]\n", i);
+  const auto program = read_program(
+      "run: x\nsearch: {method: random, samples: 1000000}\nparams:\n" + params, "f.yaml");
+  EXPECT_EQ(program.error().message,
+            "f.yaml:3: params: 1000000 trials of 11 parameters are more than 10000000 values");
+}
+
+TEST(Program, NamesAreFitForPathsAndLabels) {
+  for (const std::string_view name : {"a", "9", "A-b_c.d", "digits-3"})
+    EXPECT_TRUE(valid_name(name)) << name;
+  EXPECT_TRUE(valid_name(std::string(64, 'a')));
+  for (const std::string_view name : {"", ".", "..", ".a", "-a", "_a", "a/b", "a b", "é", "a\n"})
+    EXPECT_FALSE(valid_name(name)) << name;
+  EXPECT_FALSE(valid_name(std::string(65, 'a')));
+}
+
+TEST(Program, IsKeptAsJsonForAResume) {
+  const Program program = read(R"({"run": "echo \"{x}\" é", "params": {"x": [1, 2]}, "name": "a",
+    "resources": {"cpu": 1.5, "mem": "10G", "tokens": 3}, "parallel": 2, "timeout": "90s",
+    "grace": "100us", "retries": 3, "on_failure": "stop", "priority": -3,
+    "search": {"seed": 9223372036854775807}, "env": {"B": "two words", "A": ""},
+    "goal": {"metric": "loss", "direction": "min"}})");
+  const std::string text = to_json_text(program);
+  EXPECT_EQ(text,
+            R"({"name":"a","kind":"experiment","run":"echo \"{x}\" é","words":[],)"
+            R"("resources":{"cpu":1500,"mem":10000000000,"tokens":3000},"parallel":2,)"
+            R"("timeout_ms":90000,"grace_ms":1,"retries":3,"stop_on_failure":true,"priority":-3,)"
+            R"("seed":9223372036854775807,"env":{"B":"two words","A":""},)"
+            R"("goal":{"metric":"loss","maximize":false}})")
+      << "runs of older versions hold this: never change it, only add";
+  const auto back = from_json_text(text);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_json_text(*back), text);
+  EXPECT_EQ(back->run, program.run);
+  EXPECT_EQ(back->resources, program.resources);
+  EXPECT_EQ(back->environment, program.environment);
+  EXPECT_EQ(back->timeout, 90s);
+  EXPECT_FALSE(back->goal->maximize);
+  const Program words = read("run: [a, b]");
+  EXPECT_EQ(from_json_text(to_json_text(words))->run, words.run);
+  EXPECT_FALSE(from_json_text(to_json_text(words))->goal);
+}
+
+TEST(Program, StoredJsonThatIsDamagedIsCorrupt) {
+  const std::string good = to_json_text(read("run: x\ngoal: {metric: m}\nenv: {A: b}"));
+  for (std::size_t cut = 0; cut < good.size(); ++cut)
+    ASSERT_EQ(from_json_text(good.substr(0, cut)).error().kind, ErrorKind::corrupt) << cut;
+  constexpr std::string_view kChanges[][2] = {
+      {R"("cpu":1000)", R"("cpu":-1)"},
+      {R"("cpu":1000)", R"("cpu":1.5)"},
+      {R"("cpu":1000)", R"("cpu":"1")"},
+      {R"("timeout_ms":0)", R"("timeout_ms":9300000000000)"},
+      {R"("grace_ms":5000)", R"("grace_ms":-1)"},
+      {R"("retries":0)", R"("retries":2147483648)"},
+      {R"("parallel":0)", R"("parallel":-1)"},
+      {R"("seed":0)", R"("seed":-1)"},
+      {R"("seed":0)", R"("seed":1e30)"},
+      {R"("priority":0)", R"("priority":0.5)"},
+      {R"("words":[])", R"("words":[1])"},
+      {R"("words":[])", R"("words":{})"},
+      {R"({"A":"b"})", R"({"A":1})"},
+      {R"({"A":"b"})", R"(["A"])"},
+      {R"("maximize":true)", R"("maximize":1)"}};
+  for (const auto& [from, to] : kChanges) {
+    std::string text = good;
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+    const auto read = from_json_text(text);
+    ASSERT_FALSE(read) << to;
+    EXPECT_EQ(read.error().kind, ErrorKind::corrupt);
+  }
+}
+
+TEST(Program, ShowsValuesAsJson) {
+  EXPECT_EQ(
+      values_json({{"lr", "1e-3"}, {"n", "32"}, {"s", "a\"b"}, {"z", "nan"}, {"bad", "\xff"}}),
+      "{\"lr\":0.001,\"n\":32,\"s\":\"a\\\"b\",\"z\":\"nan\",\"bad\":\"\xef\xbf\xbd\"}");
+  EXPECT_EQ(values_json({}), "{}");
+}
+
+}  // namespace
+}  // namespace berth::experiment

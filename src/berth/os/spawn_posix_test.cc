@@ -1,0 +1,221 @@
+#include "berth/os/spawn_posix.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "berth/os/posix_testing.h"
+
+namespace berth::os {
+namespace {
+
+using SpawnPosix = PosixTest;
+
+TEST_F(SpawnPosix, HandsOverArgumentsEnvironmentAndDirectory) {
+  auto spec = shell("printf '%s|' \"$@\"; printf '%s|' \"$A\"; pwd -P >&2");
+  spec.argv.insert(spec.argv.end(), {"sh", "", "two words", "'\"$x\n*"});
+  spec.environment.emplace_back("A", "b=c d");
+  const auto finished = run(spec);
+  EXPECT_EQ(finished.out, "|two words|'\"$x\n*|b=c d|");
+  EXPECT_EQ(finished.err, *env_->real_path(directory_) + "\n");
+  spec = command({"env"});
+  spec.environment = {{"PATH", "/usr/bin:/bin"}, {"B", ""}};
+  EXPECT_EQ(run(spec).out, "PATH=/usr/bin:/bin\nB=\n") << "the whole of it";
+}
+
+TEST_F(SpawnPosix, GivesNoOtherDescriptorsAndNoInput) {
+  const auto open = env_->open_append(path("secret"), 0600);
+  EXPECT_EQ(run(shell("cat; readlink /proc/self/fd/0")).out, "/dev/null\n");
+  EXPECT_EQ(run(shell("ls -l /proc/self/fd")).out.find("secret"), std::string::npos);
+}
+
+TEST_F(SpawnPosix, BringsAllOutputApart) {
+  const auto finished =
+      run(shell("i=0; while [ $i -lt 20000 ]; do echo out $i; echo err >&2; "
+                "i=$((i+1)); done"));
+  EXPECT_EQ(finished.err.size(), 80'000U);
+  EXPECT_TRUE(finished.out.starts_with("out 0\nout 1\n"));
+  EXPECT_TRUE(finished.out.ends_with("out 19999\n"));
+  EXPECT_GT(finished.status.cpu, Duration(0));
+  EXPECT_GT(finished.status.peak_rss, 100'000);
+}
+
+TEST_F(SpawnPosix, TellsHowItEnded) {
+  struct Case {
+    std::string script;
+    int code, signal;
+  };
+  for (const auto& [script, code, signal] :
+       {Case{":", 0, 0}, Case{"exit 3", 3, 0}, Case{"exit 255", 255, 0},
+        Case{"kill -TERM $$", 0, SIGTERM}, Case{"kill -KILL $$", 0, SIGKILL},
+        Case{"ulimit -c 0; kill -SEGV $$", 0, SIGSEGV}, Case{"kill -PIPE $$", 0, SIGPIPE},
+        Case{"kill -HUP $$", 0, SIGHUP}}) {
+    const auto status = run(shell(script)).status;
+    EXPECT_EQ(status.code, code) << script;
+    EXPECT_EQ(status.signal, signal) << script;
+  }
+  const auto child = start(shell("sleep 100"));
+  EXPECT_FALSE(env_->reap(child)->has_value()) << "it lives";
+  EXPECT_TRUE(env_->signal_pid(child.pid, SIGKILL));
+  std::array<Watch, 1> watches{Watch{child.exited.number()}};
+  EXPECT_TRUE(env_->wait(watches, std::nullopt));
+  EXPECT_EQ((*env_->reap(child))->signal, SIGKILL);
+  EXPECT_FALSE(env_->reap(child)) << "once only";
+}
+
+TEST_F(SpawnPosix, RunsOnItsCores) {
+  const auto cores = env_->affinity();
+  for (const int core : {cores.front(), cores.back()}) {
+    auto spec = command({"grep", "Cpus_allowed_list", "/proc/self/status"});
+    spec.cores = {core};
+    EXPECT_EQ(run(spec).out, fmt::format("Cpus_allowed_list:\t{}\n", core));
+  }
+  EXPECT_EQ(env_->affinity(), cores) << "ours stays";
+}
+
+TEST_F(SpawnPosix, FindsAProgramWhereTheChildWouldLook) {
+  ASSERT_TRUE(env_->make_directory(path("bin"), 0700));
+  put("bin/tool", "#!/bin/sh\necho bin\n", 0700);
+  put("tool", "#!/bin/sh\necho here\n", 0700);
+  put("bin/plain", "#!/bin/sh\n", 0600);
+  struct Case {
+    std::string program, path, out;
+  };
+  for (const auto& [program, places, out] :
+       {Case{"tool", "/nowhere:" + path("bin"), "bin\n"}, Case{"tool", "bin", "bin\n"},
+        Case{"tool", "", "here\n"}, Case{"tool", "/nowhere:", "here\n"},
+        Case{"./tool", "bin", "here\n"}, Case{"bin/tool", "", "bin\n"},
+        Case{path("tool"), "", "here\n"}, Case{"plain", "bin:/bin:/usr/bin", "no such program"}}) {
+    auto spec = command({program});
+    spec.environment = {{"PATH", places}};
+    const auto child = env_->spawn(spec);
+    if (out.starts_with("no"))
+      EXPECT_EQ(child.error(), (Error{ErrorKind::not_found, "plain: no such program in PATH"}));
+    else
+      EXPECT_EQ(run(spec).out, out) << program << ' ' << places;
+  }
+}
+
+TEST_F(SpawnPosix, SaysWhyItCouldNotStart) {
+  ASSERT_TRUE(env_->make_directory(path("dir"), 0700));
+  put("plain", "#!/bin/sh\n", 0600);
+  put("wanted", "#!/no/such/python\n", 0700);
+  put("windows", "#!/bin/sh\r\necho\r\n", 0700);
+  put("binary", "\x7f garbage", 0700);
+  struct Case {
+    std::string program;
+    Error error;
+  };
+  const std::string interpreter = ": the interpreter that it names (#!) does not exist";
+  for (const auto& [program, error] :
+       {Case{"no-such-program", {ErrorKind::not_found, "no-such-program: no such program in PATH"}},
+        Case{"", {ErrorKind::not_found, ": no such program in PATH"}},
+        Case{"./none", {ErrorKind::not_found, "./none: no such file"}},
+        Case{"./plain/none", {ErrorKind::not_found, "./plain/none: no such file"}},
+        Case{"./dir", {ErrorKind::invalid, "./dir: is a directory"}},
+        Case{"./plain", {ErrorKind::invalid, "./plain: not executable (chmod +x ./plain)"}},
+        Case{"./wanted", {ErrorKind::not_found, "./wanted" + interpreter}},
+        Case{"./windows", {ErrorKind::not_found, "./windows" + interpreter}},
+        Case{"./binary", {ErrorKind::invalid, path("./binary") + ": Exec format error"}}}) {
+    const auto child = env_->spawn(command({program}));
+    ASSERT_FALSE(child) << program;
+    EXPECT_EQ(child.error().kind, error.kind) << program;
+    EXPECT_EQ(child.error().message, error.message);
+  }
+  auto spec = command({"true"});
+  spec.directory = path("gone");
+  EXPECT_EQ(env_->spawn(spec).error(),
+            (Error{ErrorKind::not_found, path("gone") + ": No such file or directory"}));
+  EXPECT_EQ(env_->spawn(command({"true", std::string(4 << 20, 'x')})).error().kind,
+            ErrorKind::invalid);
+}
+
+TEST_F(SpawnPosix, TwoHundredSpawnsLeaveNoDescriptorAndNoZombie) {
+  run(shell(":"));  // what is opened once for all
+  const auto before = env_->list("/proc/self/fd")->size();
+  put("wanted", "#!/no/such/python\n", 0700);
+  for (int i = 0; i < 200; ++i) {
+    run(shell("echo"));
+    EXPECT_FALSE(env_->spawn(command({i % 2 == 0 ? "./wanted" : "./none"})));
+  }
+  EXPECT_EQ(env_->list("/proc/self/fd")->size(), before);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST_F(SpawnPosix, AGroupIsSignalledWhole) {
+  auto child = start(shell("sleep 100 & echo $!; wait"));
+  EXPECT_TRUE(comes_true([&] { return stat_field(child.pid, 5) == fmt::format("{}", child.pid); }));
+  EXPECT_TRUE(env_->signal_group(child.pid, SIGKILL));
+  const auto pid = child.pid;
+  EXPECT_EQ(finish(std::move(child)).status.signal, SIGKILL) << "the pipe closed: both are gone";
+  EXPECT_TRUE(comes_true([&] { return !env_->signal_group(pid, 0); }));
+  EXPECT_EQ(env_->signal_group(pid, SIGKILL).error().kind, ErrorKind::not_found);
+}
+
+TEST_F(SpawnPosix, AProcessIsAliveUntilItIsAZombieAndIsNoOtherOfItsPid) {
+  const auto self = env_->self();
+  EXPECT_EQ(self, identity(getpid()));
+  EXPECT_TRUE(env_->alive(self));
+  EXPECT_FALSE(env_->alive({self.pid, self.started_at + 1})) << "its pid came back";
+  EXPECT_FALSE(env_->alive({0, 0}));
+  EXPECT_FALSE(env_->alive({-1, self.started_at}));
+  // A name that looks like the fields behind it.
+  const std::string odd = "x) Z 1 (y";
+  ASSERT_EQ(symlink("/bin/sleep", path(odd).c_str()), 0);
+  const auto child = start(command({path(odd), "100"}));
+  const auto process = identity(child.pid);
+  EXPECT_TRUE(env_->alive(process));
+  EXPECT_EQ(env_->signal_process({child.pid, process.started_at + 1}, SIGKILL).error().kind,
+            ErrorKind::not_found);
+  EXPECT_TRUE(env_->signal_process(process, SIGKILL));
+  std::array<Watch, 1> watches{Watch{child.exited.number()}};
+  EXPECT_TRUE(env_->wait(watches, std::nullopt));
+  EXPECT_FALSE(env_->alive(process)) << "a zombie";
+  EXPECT_EQ(env_->signal_process(process, SIGKILL).error().kind, ErrorKind::not_found);
+  EXPECT_TRUE(env_->reap(child)->has_value());
+  EXPECT_FALSE(env_->alive(process));
+}
+
+using SpawnPosixDeathTest = PosixTest;  // each statement in a process of its own
+
+TEST_F(SpawnPosixDeathTest, ATaskDoesNotOutliveItsWorker) {
+  const auto play = [&] {
+    const auto child = start(shell("sleep 1000"));
+    put("child", fmt::format("{} {}", child.pid, identity(child.pid).started_at));
+    _exit(0);
+  };
+  EXPECT_EXIT(play(), ::testing::ExitedWithCode(0), "");
+  const std::string text = *env_->read_file(path("child"), 100);
+  const auto fields = words(text);
+  const ProcessIdentity child{static_cast<pid_t>(*parse_integer(fields[0])),
+                              *parse_integer(fields[1])};
+  EXPECT_TRUE(comes_true([&] { return !env_->alive(child); }));
+}
+
+TEST_F(SpawnPosixDeathTest, WithoutDescriptorsItSaysFullAndGoesOnLater) {
+  const auto play = [&] {
+    run(shell(":"));
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t before = limit.rlim_cur;
+    const auto open = env_->list("/proc/self/fd")->size();
+    for (std::size_t spare = 0; spare < 4; ++spare) {  // it takes four and a pidfd
+      limit.rlim_cur = open - 1 + spare;
+      setrlimit(RLIMIT_NOFILE, &limit);
+      const auto child = env_->spawn(shell(":"));
+      if (child || child.error().kind != ErrorKind::full) _exit(1);
+    }
+    limit.rlim_cur = before;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (env_->list("/proc/self/fd")->size() != open) _exit(2);
+    _exit(run(shell("exit 7")).status.code);
+  };
+  EXPECT_EXIT(play(), ::testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace berth::os
