@@ -1,6 +1,6 @@
 """What the end-to-end tests share: a berth of one's own, in a directory of one's own.
 
-BERTH_BIN names the binary. Every process that a test causes carries BERTH_DB=<its directory> in its
+BERTH_BIN names the binary. Every process that a test causes carries BERTH_TEST=<its directory> in its
 environment, by which what is left of it is found; processes are ended by recorded pid, never by name.
 """
 
@@ -40,7 +40,7 @@ def alive(pid):
 
 
 def processes_with(mark):
-    """The pids whose environment holds `mark`, such as BERTH_DB=/tmp/x."""
+    """The pids whose environment holds `mark`, such as BERTH_TEST=/tmp/x."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -62,7 +62,7 @@ class House:
         self.berth = berth
         self.state = self.path / "state"
         self.environment = {**os.environ, "BERTH_DB": str(self.state), "LC_ALL": "C.UTF-8",
-                            "BERTH_LEDGER": str(ledger or self.path / "ledger")}
+                            "BERTH_TEST": str(self.path), "BERTH_LEDGER": str(ledger or self.path / "ledger")}
         for name in ("BERTH_TASK", "BERTH_RUN", "BERTH_RUN_DIR", "BERTH_TOKEN", "BERTH_MACHINE"):
             self.environment.pop(name, None)  # of a berth that runs these tests
         self.started = []
@@ -92,7 +92,7 @@ class House:
         return self.json("show", run)["run"]["counts"]
 
     def leftovers(self):
-        return processes_with(f"BERTH_DB={self.state}")
+        return processes_with(f"BERTH_TEST={self.path}")
 
     def close(self):
         for process in self.started:

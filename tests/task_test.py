@@ -146,7 +146,8 @@ class TimeLimit(Case):
         self.addCleanup(os.close, read)
         process = self.house.start("run", "--timeout", "300ms", "--", "yes", out=write)
         os.close(write)
-        until(lambda: self.house.json("runs")["runs"][0]["state"] == "failed", "the limit", 5)
+        until(lambda: [run for run in self.house.json("runs")["runs"] if run["state"] == "failed"],
+              "the limit", 5)
         os.set_blocking(read, False)
         until(lambda: process.poll() is not None or (os.read(read, 1 << 20) and False), "its end")
 

@@ -97,6 +97,11 @@ std::string describe(const DocumentNode& node) {
 
 }  // namespace
 
+DocumentNode::DocumentNode() = default;
+DocumentNode::DocumentNode(DocumentNode&&) noexcept = default;
+DocumentNode& DocumentNode::operator=(DocumentNode&&) noexcept = default;
+DocumentNode::~DocumentNode() = default;
+
 Result<Field> Field::parse(std::string_view text, std::string file) {
   auto root = std::make_shared<DocumentNode>();
   auto name = std::make_shared<const std::string>(std::move(file));

@@ -26,6 +26,12 @@ struct DocumentNode {
   std::string text;
   std::vector<DocumentNode> list;
   std::vector<std::pair<std::string, DocumentNode>> map;  // in the order of the file
+
+  // Not here: clang would want the pair complete before this is.
+  DocumentNode();
+  DocumentNode(DocumentNode&&) noexcept;
+  DocumentNode& operator=(DocumentNode&&) noexcept;
+  ~DocumentNode();
 };
 
 /// A place in a document. Cheap to copy; keeps the document alive. Immutable, so any thread.

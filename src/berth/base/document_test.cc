@@ -70,6 +70,8 @@ TEST(Document, SaysWhereItCannotBeRead) {
       {"a: 1\n\x04"
        "b: 2\n",
        "f.yaml:2: not text: holds a control character"},
+      {"a: é\nb: \xe9\n", "f.yaml:2: not UTF-8 text"},
+      {std::string_view("\0a\0:", 4), "f.yaml:1: not text: holds a control character"},
       {"a: \x1b[2J\n", "f.yaml:1: not text: holds a control character"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f.yaml");

@@ -128,7 +128,7 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
     app.parse(ours, values);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    return Printout{chosen.empty() ? app.help() : chosen.front()->help()};
+    return Printout{chosen.empty() ? app.help() : chosen.front()->help("berth")};
   } catch (const CLI::CallForVersion&) {
     return Printout{std::string(kVersion) + "\n"};
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
 // berth logs: what the tasks printed, then and as it comes.
-#include <cstdio>
+#include <map>
 
 #include "berth/cli/commands.h"
 #include "berth/cli/table.h"
@@ -16,32 +16,35 @@ class Printer {
   explicit Printer(bool labelled) : labelled_(labelled) {}
 
   void show(const run::LogFrame& frame, const std::string& label) {
-    std::FILE* to = frame.stream == exec::Stream::out ? stdout : stderr;
-    if (!labelled_) {
-      std::fwrite(frame.bytes.data(), 1, frame.bytes.size(), to);
-    } else {
-      std::string& partial = partial_[{frame.token, frame.stream}].second;
-      partial_[{frame.token, frame.stream}].first = label;
-      partial += frame.bytes;
-      for (std::size_t end = 0; (end = partial.find('\n')) != std::string::npos;) {
-        fmt::print(to, "[{}] {}\n", label, partial.substr(0, end));
-        partial.erase(0, end + 1);
-      }
+    if (!labelled_) return put(frame.stream, frame.bytes);
+    Line& line = partial_[{frame.token, frame.stream}];
+    line.label = label;
+    std::string_view rest = frame.bytes;
+    for (std::size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;) {
+      line.text += rest.substr(0, end);
+      put(frame.stream, fmt::format("[{}] {}\n", label, line.text));
+      line.text.clear();
+      rest.remove_prefix(end + 1);
     }
-    std::fflush(to);
+    line.text += rest;
   }
 
   void finish() {
     for (auto& [key, line] : partial_)
-      if (!line.second.empty())
-        fmt::print(key.second == exec::Stream::out ? stdout : stderr, "[{}] {}\n", line.first,
-                   line.second);
+      if (!line.text.empty()) put(key.second, fmt::format("[{}] {}\n", line.label, line.text));
     partial_.clear();
   }
 
  private:
+  struct Line {
+    std::string label, text;
+  };
+  static void put(exec::Stream stream, std::string_view text) {
+    stream == exec::Stream::out ? print(text) : print_error(text);
+  }
+
   bool labelled_;
-  std::map<std::pair<Token, exec::Stream>, std::pair<std::string, std::string>> partial_;
+  std::map<std::pair<Token, exec::Stream>, Line> partial_;
 };
 
 /// Whether more may still be printed.
@@ -75,10 +78,11 @@ Result<int> logs_command(os::Env& env, const Arguments& arguments) {
       if (opened) reader.emplace(*std::move(opened));
     }
     if (reader) {
-      BERTH_ASSIGN(const auto frames, reader->read(Token{}));
-      for (const auto& frame : frames)
-        if (only.value == 0 || frame.task == only)
-          printer.show(frame, tasks[static_cast<std::size_t>(frame.task.value - 1)].label);
+      BERTH_TRY(reader->read(Token{}, [&](const run::LogFrame& frame) {
+        const auto at = static_cast<std::size_t>(frame.task.value - 1);
+        if (at < tasks.size() && (only.value == 0 || frame.task == only))
+          printer.show(frame, tasks[at].label);
+      }));
     }
     if (!arguments.follow || !more) break;
     BERTH_TRY(env.wait({}, env.now() + kLookEvery));

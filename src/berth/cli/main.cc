@@ -1,8 +1,10 @@
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <utility>
 
 #include "berth/cli/commands.h"
+#include "berth/cli/table.h"
 #include "berth/os/log.h"
 
 namespace {
@@ -25,6 +27,7 @@ Result<int> dispatch(int count, char** values) {
     return 0;
   }
   const auto& arguments = std::get<Arguments>(parsed);
+  berth::os::make_private();
   const auto env = berth::os::posix_env();
   BERTH_TRY(berth::os::open_log(*env));
   for (const auto& [name, command] : kCommands)
@@ -37,6 +40,11 @@ Result<int> dispatch(int count, char** values) {
 int main(int count, char** values) {
   try {
     const auto code = dispatch(count, values);
+    if (code && *code == 0 && berth::cli::print_errno() != 0) {
+      std::fprintf(stderr, "berth: standard output: %s\n",
+                   std::strerror(berth::cli::print_errno()));
+      return berth::exit_code(berth::ErrorKind::full);
+    }
     if (code) return *code;
     std::fprintf(stderr, "berth: %s\n", code.error().message.c_str());
     return berth::exit_code(code.error().kind);

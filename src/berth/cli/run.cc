@@ -71,8 +71,10 @@ Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
     prepared.file = arguments.target;
     BERTH_ASSIGN(const std::string text, env.read_file(prepared.file, kLargestFile));
     BERTH_ASSIGN(prepared.program, experiment::read_program(text, prepared.file));
-    BERTH_ASSIGN(const std::string path, env.real_path(prepared.file));
-    prepared.directory = path.substr(0, std::max<std::size_t>(path.find_last_of('/'), 1));
+    // What comes through a pipe has no folder: the one we are in stands for it.
+    const auto path = env.real_path(prepared.file);
+    const std::string folder = path ? path->substr(0, path->find_last_of('/') + 1) : ".";
+    BERTH_ASSIGN(prepared.directory, env.real_path(folder));
   } else {
     prepared.program = program_of_command(arguments);
     BERTH_ASSIGN(prepared.directory, env.real_path("."));
@@ -115,8 +117,9 @@ Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& 
   const bool through = record.kind == "command" && !json;
   Result<store::RunRecord> final = fail(ErrorKind::io, "not run");
   {
-    Screen screen(record.name, through, json);
+    Screen screen(env, record.name, through, json);
     final = run::drive(site, record.name, screen);
+    screen.finish();
   }
   if (!final) {
     const bool driven_elsewhere = final.error().kind == ErrorKind::busy;

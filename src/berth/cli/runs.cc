@@ -61,7 +61,7 @@ Result<int> runs_command(os::Env& env, const Arguments& arguments) {
 
 Result<int> show_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(parse_target(arguments.target).run));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   const ShownRun shown{record, state_now(env, record)};
   if (arguments.json) {
@@ -80,7 +80,7 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
 
 Result<int> best_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(parse_target(arguments.target).run));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
   BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
   if (!program.goal)
     return fail(ErrorKind::invalid, "{} has no goal: give its file goal: {{metric: NAME}}",

@@ -1,9 +1,12 @@
 #include "berth/cli/screen.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <cstdio>
 
 #include "berth/base/text.h"
@@ -16,6 +19,14 @@ namespace {
 constexpr Duration kLiveEvery = std::chrono::milliseconds(100);
 constexpr Duration kPlainEvery = std::chrono::seconds(2);
 constexpr Duration kPatience = std::chrono::seconds(1);  // before a single command's wait is told
+
+/// Output that waits to be shown: above it, tasks wait too.
+constexpr std::size_t kEnough = 1 << 20;
+
+bool writable(int fd) {
+  pollfd poll{fd, POLLOUT, 0};
+  return ::poll(&poll, 1, 0) > 0 && (poll.revents & (POLLOUT | POLLERR)) != 0;
+}
 
 std::size_t terminal_columns() {
   winsize size{};
@@ -31,14 +42,18 @@ std::string bar(std::int64_t part, std::int64_t whole) {
 
 }  // namespace
 
-Screen::Screen(std::string run, bool through, bool quiet)
-    : run_(std::move(run)),
+Screen::Screen(os::Env& env, std::string run, bool through, bool quiet)
+    : env_(env),
+      run_(std::move(run)),
+      out_{.fd = STDOUT_FILENO},
+      err_{.fd = STDERR_FILENO},
       through_(through),
       quiet_(quiet),
       live_(!quiet && isatty(STDERR_FILENO) == 1) {}
 
 Screen::~Screen() {
   wipe();
+  print_error(last_word_);
 }
 
 void Screen::wipe() {
@@ -47,7 +62,7 @@ void Screen::wipe() {
 }
 
 void Screen::say(const std::string& text) {
-  if (quiet_) return;
+  if (quiet_ || !writable(STDERR_FILENO)) return;
   wipe();
   print_error(text + "\n");
   drawn_at_.reset();
@@ -81,13 +96,19 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
     return say(fmt::format("{} waits: {}", run_, progress.waiting_for));
   }
   const bool over = progress.counts.waiting + progress.counts.running == 0;
+  last_word_.clear();
+  if (over && !live_) {
+    last_word_ = line(progress, now) + "\n";
+    return;
+  }
+  if (!writable(STDERR_FILENO)) return;
   if (drawn_at_ && now - *drawn_at_ < (live_ ? kLiveEvery : kPlainEvery) && !over) return;
   if (live_) {
     print_error("\r" + clip(line(progress, now), terminal_columns() - 1) + "\x1b[K");
     drawn_ = true;
   } else {
     const std::string text = line(progress, now);
-    if (text == last_ || (!drawn_at_ && !over)) {
+    if (text == last_ || !drawn_at_) {
       if (!drawn_at_) drawn_at_ = now;
       return;
     }
@@ -106,9 +127,54 @@ void Screen::on_task_end(const run::TaskEnd& end) {
 
 void Screen::on_output(const exec::Output& output) {
   if (!through_) return;
-  std::FILE* to = output.stream == exec::Stream::out ? stdout : stderr;
-  std::fwrite(output.bytes.data(), 1, output.bytes.size(), to);
-  std::fflush(to);
+  Sink& sink = output.stream == exec::Stream::out ? out_ : err_;
+  sink.waiting += output.bytes;
+  sink.push();
+}
+
+bool Screen::wants_output() {
+  return out_.waiting.size() < kEnough && err_.waiting.size() < kEnough;
+}
+
+void Screen::watch(std::vector<os::Watch>& watches) {
+  for (const Sink* sink : {&out_, &err_})
+    if (!sink->empty()) watches.push_back({.fd = sink->fd, .readable = false});
+}
+
+void Screen::flush() {
+  out_.push();
+  err_.push();
+}
+
+void Screen::finish() {
+  constexpr Duration kLook = std::chrono::milliseconds(100);
+  for (;;) {
+    flush();
+    std::vector<os::Watch> watches;
+    watch(watches);
+    if (watches.empty() || env_.stop_signals() > 0) return;
+    if (!env_.wait(watches, env_.now() + kLook)) return;
+  }
+}
+
+void Screen::Sink::push() {
+  // A pipe or terminal that polls writable takes at least so much without blocking.
+  constexpr std::size_t kPiece = PIPE_BUF;
+  while (!empty() && !closed && writable(fd)) {
+    const auto put =
+        ::write(fd, waiting.data() + written, std::min(kPiece, waiting.size() - written));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) {
+      note_failed_print(errno);
+      closed = true;
+    } else {
+      written += static_cast<std::size_t>(put);
+    }
+  }
+  if (closed || empty()) {
+    waiting.clear();
+    written = 0;
+  }
 }
 
 void Screen::on_note(const std::string& note) {

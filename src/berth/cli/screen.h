@@ -12,25 +12,43 @@ namespace berth::cli {
 class Screen final : public run::Observer {
  public:
   /// `through`: the run is one command, whose output is shown as it comes.
-  Screen(std::string run, bool through, bool quiet);
+  Screen(os::Env& env, std::string run, bool through, bool quiet);
   ~Screen() override;
 
   void on_progress(const run::Progress& progress, Mono now) override;
   void on_task_end(const run::TaskEnd& end) override;
   void on_output(const exec::Output& output) override;
   void on_note(const std::string& note) override;
+  bool wants_output() override;
+  void watch(std::vector<os::Watch>& watches) override;
+  void flush() override;
+  /// Shows the rest, for as long as somebody reads and nobody asked to stop.
+  void finish();
 
  private:
+  /// Output on its way to standard output or error: written only where it does not block.
+  struct Sink {
+    int fd = -1;
+    std::string waiting{};
+    std::size_t written = 0;  // of `waiting`
+    bool closed = false;
+    void push();
+    bool empty() const { return written == waiting.size(); }
+  };
+
   std::string line(const run::Progress& progress, Mono now) const;
   void say(const std::string& text);  // a line that stays
   void wipe();
 
+  os::Env& env_;
   std::string run_;
+  Sink out_, err_;
   bool through_, quiet_, live_;
   bool drawn_ = false;
   std::optional<Mono> drawn_at_;
   std::optional<Mono> began_;
   std::string last_;
+  std::string last_word_;  // where lines stay: how it ended, once nothing more can come
 };
 
 }  // namespace berth::cli

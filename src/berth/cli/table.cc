@@ -1,6 +1,7 @@
 #include "berth/cli/table.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 #include "berth/base/text.h"
@@ -14,6 +15,8 @@ std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
+
+int failed_print = 0;  // an errno
 
 bool numeric(std::string_view text) {
   return text.empty() || text == "-" || parse_number(text).has_value();
@@ -125,8 +128,9 @@ std::string trials_table(const std::vector<store::TaskRecord>& tasks,
     }
     const bool timed = task->started && task->ended;
     row.push_back(timed ? format_duration(*task->ended - *task->started) : "-");
-    const bool plain =
-        task->cause.empty() || task->cause == "ok" || task->state == store::TaskState::running;
+    const bool plain = task->cause.empty() || task->cause == "ok" ||
+                       task->cause == store::name(task->state) ||
+                       task->state == store::TaskState::running;
     row.push_back(plain ? std::string(store::name(task->state))
                         : fmt::format("{} ({})", store::name(task->state), task->cause));
     table.add(std::move(row));
@@ -153,8 +157,16 @@ std::string counts_text(const store::Counts& counts) {
 }
 
 void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) note_failed_print(errno);
+}
+
+void note_failed_print(int number) {
+  if (number != EPIPE && number != EBADF) failed_print = number;
+}
+
+int print_errno() {
+  return failed_print;
 }
 
 void print_error(std::string_view text) {

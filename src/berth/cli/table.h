@@ -50,7 +50,10 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
 /// "38 done, 1 failed, 1 waiting".
 std::string counts_text(const store::Counts& counts);
 
-void print(std::string_view text);        // stdout
+void print(std::string_view text);  // stdout
+/// The errno that took some of what was printed (a full disk, say), or 0. Nobody listening is none.
+int print_errno();
+void note_failed_print(int number);       // whoever reads no more (EPIPE) is no failure
 void print_error(std::string_view text);  // stderr
 
 }  // namespace berth::cli

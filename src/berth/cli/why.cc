@@ -33,8 +33,8 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
 std::string attempt_text(const store::AttemptRecord& attempt) {
   std::string text = fmt::format("  attempt {}: {}", attempt.number, format_utc(attempt.started));
   if (!attempt.ended) return text + ", running\n";
-  text +=
-      fmt::format(", {} for {}", attempt.cause, format_duration(*attempt.ended - attempt.started));
+  text += fmt::format(", {} after {}", attempt.cause,
+                      format_duration(*attempt.ended - attempt.started));
   text += fmt::format(", cpu {}", format_duration(from_ms(attempt.cpu_ms)));
   if (attempt.peak_mem > 0) text += fmt::format(", peak mem {}", format_bytes(attempt.peak_mem));
   if (!attempt.host.empty()) text += fmt::format(", on {}", attempt.host);

@@ -16,6 +16,7 @@ std::string describe(const Ended& ended) {
     case Cause::time_limit: return "time limit";
     case Cause::stopped: return "stopped";
     case Cause::cannot_start: return "cannot start";
+    case Cause::short_of_means: return "cannot start now";
   }
   return {};
 }

@@ -47,8 +47,9 @@ enum class Cause : std::uint8_t {
   signal,         // killed by one that nobody here sent
   out_of_memory,  // the kernel killed it at its memory limit
   time_limit,
-  stopped,       // by Cancel or Abandon
-  cannot_start,  // no such program, not executable, no descriptors, …
+  stopped,         // by Cancel or Abandon
+  cannot_start,    // no such program, not executable, …
+  short_of_means,  // no descriptor, process or memory was left to start it: may pass
 };
 
 enum class Stream : std::uint8_t { out = 1, err = 2 };

@@ -12,6 +12,9 @@ namespace {
 
 /// How long after a task's end a process that escaped its group may hold the task's output open.
 constexpr Duration kLinger = std::chrono::milliseconds(200);
+/// How often a group whose leader went at TERM is looked at, until it is empty or its grace is
+/// over.
+constexpr Duration kLookAtGroup = std::chrono::milliseconds(10);
 /// Read at most this much of one task before the others get their turn.
 constexpr std::size_t kReadsATurn = 16;
 
@@ -34,6 +37,7 @@ struct Worker::Process {
   std::optional<Mono> kill_at;   // TERM was sent: when KILL follows
   std::optional<Mono> close_at;  // it has exited: when its output is closed on whoever holds it
   std::optional<os::ExitStatus> exit;
+  std::optional<Mono> group_look_at;  // the leader is gone, its children still have their grace
   machine::GroupUsage usage;
   bool killed = false;
   Cause verdict = Cause::ok;  // ours: time_limit or stopped
@@ -58,18 +62,19 @@ void Worker::tell(const ToWorker& message) {
   } else {
     for (auto& process : processes_) {
       if (process->verdict == Cause::ok) process->verdict = Cause::stopped;
-      process->kill_at = env_->now();
+      if (!process->close_at) process->kill_at = env_->now();
     }
   }
 }
 
 void Worker::launch(const Launch& launch) {
   const auto refuse = [&](const Error& error) {
-    pending_.emplace_back(Ended{.task = launch.task,
-                                .token = launch.token,
-                                .cause = Cause::cannot_start,
-                                .exit_code = {},
-                                .detail = error.message});
+    pending_.emplace_back(
+        Ended{.task = launch.task,
+              .token = launch.token,
+              .cause = retryable(error.kind) ? Cause::short_of_means : Cause::cannot_start,
+              .exit_code = {},
+              .detail = error.message});
   };
   auto process = std::make_unique<Process>();
   process->launch = launch;
@@ -108,12 +113,12 @@ void Worker::cancel(Process& process) {
   process.kill_at = env_->now() + process.launch.grace;
 }
 
-void Worker::watch(std::vector<os::Watch>& watches) const {
+void Worker::watch(std::vector<os::Watch>& watches, bool read_output) const {
   for (const auto& process : processes_) {
     const os::Child& child = process->child;
     watches.push_back({.fd = process->exit ? -1 : child.exited.number()});
-    watches.push_back({.fd = child.out.number()});
-    watches.push_back({.fd = child.err.number()});
+    watches.push_back({.fd = read_output ? child.out.number() : -1});
+    watches.push_back({.fd = read_output ? child.err.number() : -1});
   }
 }
 
@@ -121,7 +126,8 @@ std::optional<Mono> Worker::deadline() const {
   if (!pending_.empty()) return env_->now();
   std::optional<Mono> first;
   for (const auto& process : processes_)
-    for (const auto& at : {process->limit, process->kill_at, process->close_at})
+    for (const auto& at :
+         {process->limit, process->kill_at, process->group_look_at, process->close_at})
       if (at && (!first || *at < *first)) first = at;
   return first;
 }
@@ -141,8 +147,7 @@ void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& m
   for (auto& process : processes_) {
     check_deadlines(*process, now);
     const bool drained = !process->child.out && !process->child.err;
-    if (process->exit && (drained || (process->close_at && now >= *process->close_at)))
-      finish(*process);
+    if (process->close_at && (drained || now >= *process->close_at)) finish(*process);
   }
   std::erase_if(processes_, [](const auto& process) { return process->child.pid == 0; });
   std::ranges::move(pending_, std::back_inserter(messages));
@@ -150,7 +155,6 @@ void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& m
 }
 
 void Worker::check_deadlines(Process& process, Mono now) {
-  if (process.exit) return;
   if (process.limit && now >= *process.limit) {
     process.limit.reset();
     if (process.verdict == Cause::ok) process.verdict = Cause::time_limit;
@@ -159,7 +163,11 @@ void Worker::check_deadlines(Process& process, Mono now) {
       process.kill_at = now + process.launch.grace;
     }
   }
-  if (process.kill_at && now >= *process.kill_at) {
+  const bool over = process.kill_at && now >= *process.kill_at;
+  if (process.group_look_at && now >= *process.group_look_at) {
+    process.group_look_at = now + kLookAtGroup;
+    if (over || !env_->signal_group(process.child.pid, 0)) end_group(process);
+  } else if (over && !process.exit) {
     process.kill_at.reset();
     process.killed = true;
     (void)env_->signal_group(process.child.pid, SIGKILL);
@@ -193,8 +201,10 @@ void Worker::take(Process& process, const std::string& bytes) {
 }
 
 void Worker::on_exit(Process& process) {
-  // The rest of its group first, while the unreaped leader still keeps the group's number taken.
-  (void)env_->signal_group(process.child.pid, SIGKILL);
+  // Unless it was asked to end and has its grace, the rest of its group goes first, while the
+  // unreaped leader still keeps the group's number taken.
+  const bool graced = process.kill_at.has_value();
+  if (!graced) (void)env_->signal_group(process.child.pid, SIGKILL);
   auto status = env_->reap(process.child);
   if (!status) {
     process.exit = os::ExitStatus{.code = 0, .signal = SIGKILL};
@@ -204,12 +214,21 @@ void Worker::on_exit(Process& process) {
   } else {
     return;
   }
+  process.limit.reset();
+  if (graced)
+    process.group_look_at = env_->now();
+  else
+    end_group(process);
+}
+
+void Worker::end_group(Process& process) {
+  (void)env_->signal_group(process.child.pid, SIGKILL);
+  process.group_look_at.reset();
+  process.kill_at.reset();
   if (process.group) {
     process.usage = groups_->usage(*process.group);
     groups_->release(std::move(process.group));
   }
-  process.limit.reset();
-  process.kill_at.reset();
   process.close_at = env_->now() + kLinger;
   drain(process, Stream::out);
   drain(process, Stream::err);

@@ -25,8 +25,9 @@ class Worker {
 
   void tell(const ToWorker& message);
 
-  /// Appends what the worker waits for; the loop hands the same watches back to turn().
-  void watch(std::vector<os::Watch>& watches) const;
+  /// Appends what the worker waits for; the loop hands the same watches back to turn(). Without
+  /// `read_output` the tasks' output is left in their pipes: whoever takes it has enough.
+  void watch(std::vector<os::Watch>& watches, bool read_output = true) const;
   /// When turn() must be called even if no watch is ready.
   std::optional<Mono> deadline() const;
   /// Does what is due, and moves everything that happened to the end of `messages`. `watches` are
@@ -42,6 +43,7 @@ class Worker {
   void drain(Process& process, Stream stream);
   void take(Process& process, const std::string& bytes);
   void on_exit(Process& process);
+  void end_group(Process& process);
   void finish(Process& process);
   void check_deadlines(Process& process, Mono now);
 

@@ -94,9 +94,12 @@ Result<Program> from_json_text(std::string_view text) {
 std::string values_json(const Values& values) {
   Json object = Json::object();
   for (const auto& [name, value] : values) {
-    if (const auto integer = parse_integer(value))
+    // A number only where nothing of the text is lost: 007 and thirty digits stay text.
+    const bool digits = value.find_first_not_of("-0123456789") == std::string::npos;
+    const auto integer = parse_integer(value);
+    if (integer && fmt::format("{}", *integer) == value)
       object[name] = *integer;
-    else if (const auto number = parse_number(value))
+    else if (const auto number = parse_number(value); number && !digits)
       object[name] = *number;
     else
       object[name] = value;

@@ -263,6 +263,10 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
     BERTH_ASSIGN(const auto entries, params->entries());
     for (const auto& [name, field] : entries) {
       BERTH_ASSIGN(Parameter parameter, read_parameter(name, field));
+      for (const auto& earlier : program.params)
+        if (lower(earlier.name) == lower(name))
+          return field.error(fmt::format("'{}' and '{}' would share one BERTH_PARAM_ variable",
+                                         earlier.name, name));
       program.params.push_back(std::move(parameter));
     }
   }

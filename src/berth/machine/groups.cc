@@ -228,18 +228,42 @@ GroupUsage Groups::usage(const Group& group) {
 
 void Groups::kill_all(const Group& group) {
   constexpr int kRounds = 16;  // whoever forks meanwhile is met in the next round
-  if (has_unified()) {
+  if (has_unified()) {         // kills what is below it too
     (void)env_->write_into(file(parents_.front(), group, "cgroup.kill"), "1");
     return;
   }
+  const auto counted = std::ranges::find(parents_, "pids", &Parent::controller);
+  const Parent& parent = counted != parents_.end() ? *counted : parents_.front();
+  for (const auto& below : groups_below(file(parent, group, "")))
+    kill_listed(env_->read_file(below + "/cgroup.procs", kSmallFile).value_or(""));
   for (int round = 0; round < kRounds; ++round) {
     const std::string processes = read(group.processes);
     if (processes.empty()) return;
-    for (const auto word : words(processes)) {
-      const auto pid = static_cast<pid_t>(parse_integer(word).value_or(0));
-      if (pid > 1 && pid != env_->self().pid) (void)env_->signal_pid(pid, SIGKILL);
-    }
+    kill_listed(processes);
   }
+}
+
+void Groups::kill_listed(std::string_view processes) {
+  for (const auto word : words(processes)) {
+    const auto pid = static_cast<pid_t>(parse_integer(word).value_or(0));
+    if (pid > 1 && pid != env_->self().pid) (void)env_->signal_pid(pid, SIGKILL);
+  }
+}
+
+/// Groups that a Berth within a task made below the task's own, the deepest first.
+std::vector<std::string> Groups::groups_below(const std::string& directory) {
+  std::vector<std::string> below;
+  const auto status = env_->status(directory);
+  if (!status || status->links <= 2) return below;
+  for (const auto& name : env_->list(directory).value_or(std::vector<std::string>())) {
+    const std::string path = directory + "/" + name;
+    const auto child = env_->status(path);
+    if (!child || child->kind != os::FileStatus::Kind::directory) continue;
+    const auto deeper = groups_below(path);
+    below.insert(below.end(), deeper.begin(), deeper.end());
+    below.push_back(path);
+  }
+  return below;
 }
 
 void Groups::release(std::unique_ptr<Group> group) {
@@ -256,6 +280,8 @@ void Groups::release(std::unique_ptr<Group> group) {
 bool Groups::remove(const Group& group) {
   bool gone = true;
   for (const auto& parent : parents_) {
+    for (const auto& below : groups_below(file(parent, group, "")))
+      (void)env_->remove_directory(below);
     const auto removed = env_->remove_directory(file(parent, group, ""));
     gone = gone && (removed || removed.error().kind == ErrorKind::not_found);
   }
@@ -275,7 +301,7 @@ void Groups::sweep(const Parent& parent) {
     dead.name = name;
     open_files(dead);
     kill_all(dead);
-    (void)env_->remove_directory(file(parent, dead, ""));
+    (void)remove(dead);
   }
 }
 

@@ -68,6 +68,8 @@ class Groups {
   std::string read(const os::Fd& file);
   bool remove(const Group& group);
   void kill_all(const Group& group);
+  void kill_listed(std::string_view processes);
+  std::vector<std::string> groups_below(const std::string& directory);
   void sweep(const Parent& parent);
 
   os::Env* env_;

@@ -65,6 +65,8 @@ struct FileStatus {
   enum class Kind : std::uint8_t { file, directory, other };
   Kind kind = Kind::other;
   std::int64_t size = 0;
+  std::int64_t links =
+      1;  // of a directory: 2 and one for each directory in it, where it counts them
   uid_t owner = 0;
   mode_t mode = 0;
   bool executable = false;  // by this process
@@ -165,6 +167,10 @@ class Env {
 /// The real one. Installs handlers for SIGINT and SIGTERM at the first call of
 /// install_stop_signals.
 std::unique_ptr<Env> posix_env();
+
+/// Everything that this process makes from now on is the user's alone, and a file limit is an error
+/// instead of a signal; the tasks it starts get the umask and signals that it was started with.
+void make_private();
 
 /// From now on SIGINT and SIGTERM only count (Env::stop_signals) and wake wait(); SIGHUP and
 /// SIGPIPE are ignored. Without it they end the process.

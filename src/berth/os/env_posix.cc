@@ -97,9 +97,12 @@ class PosixEnv final : public Env {
         ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
     if (!exchanged && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
     const int number = errno;
+    if (::unlink(temporary.c_str()) == 0 && exchanged) return {};
+    if (!exchanged) return errno_error(number, path);
+    // What stood there was no file: back as it was.
+    ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
     ::unlink(temporary.c_str());
-    if (exchanged) return {};
-    return errno_error(number, path);
+    return errno_error(EISDIR, path);
   }
 
   Status write_into(const std::string& path, std::string_view text) override {
@@ -131,6 +134,7 @@ class PosixEnv final : public Env {
     if (S_ISREG(st.st_mode)) result.kind = FileStatus::Kind::file;
     if (S_ISDIR(st.st_mode)) result.kind = FileStatus::Kind::directory;
     result.size = st.st_size;
+    result.links = static_cast<std::int64_t>(st.st_nlink);
     result.owner = st.st_uid;
     result.mode = st.st_mode & 07777U;
     result.executable = S_ISREG(st.st_mode) && access(path.c_str(), X_OK) == 0;
@@ -146,6 +150,8 @@ class PosixEnv final : public Env {
   }
 
   Status make_directory(const std::string& path, mode_t mode) override {
+    if (path.size() > 1 && path.ends_with('/'))
+      return make_directory(path.substr(0, path.size() - 1), mode);
     if (::mkdir(path.c_str(), mode) == 0) {
       if (::chmod(path.c_str(), mode) != 0) return errno_error(errno, path);
       return {};
@@ -155,7 +161,9 @@ class PosixEnv final : public Env {
       const auto slash = path.find_last_of('/');
       if (slash == std::string::npos || slash == 0) return errno_error(number, path);
       BERTH_TRY(make_directory(path.substr(0, slash), 0755));
-      return make_directory(path, mode);
+      if (::mkdir(path.c_str(), mode) != 0) return errno_error(errno, path);
+      if (::chmod(path.c_str(), mode) != 0) return errno_error(errno, path);
+      return {};
     }
     struct stat st{};
     if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {};
@@ -380,6 +388,11 @@ Fd::~Fd() {
 
 std::unique_ptr<Env> posix_env() {
   return std::make_unique<PosixEnv>();
+}
+
+void make_private() {
+  g_task_umask = ::umask(0077);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 void install_stop_signals() {

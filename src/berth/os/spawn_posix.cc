@@ -59,12 +59,14 @@ BERTH_UNINSTRUMENTED int run_child(void* argument) {
   if (getppid() != launch.parent) return give_up(launch, "start");
   for (const int* file = launch.join_files; *file >= 0; ++file)
     if (write(*file, "0", 1) != 1) return give_up(launch, "join its control group");
+  if (g_task_umask != kPresentUmask) umask(g_task_umask);
   if (launch.cores != nullptr) sched_setaffinity(0, sizeof(cpu_set_t), launch.cores);
   if (dup2(launch.in, 0) < 0 || dup2(launch.out, 1) < 0 || dup2(launch.err, 2) < 0)
     return give_up(launch, "redirect");
   if (chdir(launch.directory) != 0) return give_up(launch, launch.directory);
   // Handlers end with exec, but what we ignore stays ignored.
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
   signal(SIGHUP, SIG_DFL);
   sigprocmask(SIG_SETMASK, &launch.signals, nullptr);
   execve(launch.path, launch.argv, launch.environment);
@@ -137,6 +139,7 @@ std::unexpected<Error> errno_error(int number, std::string_view what) {
     case EPERM:
     case EROFS: kind = ErrorKind::denied; break;
     case ENOSPC:
+    case EFBIG:
     case EDQUOT:
     case EMFILE:
     case ENFILE:
@@ -153,6 +156,8 @@ std::unexpected<Error> errno_error(int number, std::string_view what) {
   }
   return fail(kind, "{}: {}", what, std::strerror(number));
 }
+
+mode_t g_task_umask = kPresentUmask;
 
 Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   BERTH_ASSERT(!spec.argv.empty());

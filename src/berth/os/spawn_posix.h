@@ -8,6 +8,10 @@ namespace berth::os {
 Result<Child> spawn_posix(Env& env, const SpawnSpec& spec);
 Result<std::optional<ExitStatus>> reap_posix(const Child& child);
 
+/// The umask that children get; kPresentUmask: the one of now.
+extern mode_t g_task_umask;
+inline constexpr mode_t kPresentUmask = static_cast<mode_t>(-1);
+
 /// An errno as an Error of the right kind: "what: No such file or directory".
 std::unexpected<Error> errno_error(int number, std::string_view what);
 

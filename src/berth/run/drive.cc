@@ -1,6 +1,7 @@
 #include "berth/run/drive.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "berth/base/text.h"
@@ -19,6 +20,7 @@ schedule::Verdict verdict_of(const exec::Ended& ended) {
     case exec::Cause::ok: return schedule::Verdict::done;
     case exec::Cause::stopped: return schedule::Verdict::stopped;
     case exec::Cause::cannot_start: return schedule::Verdict::hopeless;
+    case exec::Cause::short_of_means: return schedule::Verdict::not_its_fault;
     default: return schedule::Verdict::failed;
   }
 }
@@ -45,12 +47,14 @@ std::int64_t& counter(store::Counts& counts, store::TaskState state) {
   return counts.waiting;
 }
 
-/// Attempts that took one of the task's retries: those that failed by themselves.
+/// Causes of attempts that took none of the task's retries: it did not fail by itself.
+constexpr std::array<std::string_view, 3> kBlameless{"runner lost", "stopped", "cannot start now"};
+
 Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
   if (task.attempts == 0) return 0;
   BERTH_ASSIGN(const auto attempts, store.attempts(run, task.number));
   return static_cast<int>(std::ranges::count_if(attempts, [](const auto& attempt) {
-    return attempt.ended && attempt.cause != "runner lost" && attempt.cause != "stopped";
+    return attempt.ended && std::ranges::find(kBlameless, attempt.cause) == kBlameless.end();
   }));
 }
 
@@ -115,10 +119,12 @@ Status Drive::turn() {
   watches_.clear();
   for (auto& berthed : berthed_) {
     const std::size_t before = watches_.size();
-    berthed->worker->watch(watches_);
+    berthed->worker->watch(watches_, observer_.wants_output());
     berthed->watches = watches_.size() - before;
   }
+  observer_.watch(watches_);
   BERTH_TRY(env_.wait(watches_, next_moment()));
+  observer_.flush();
   messages_.clear();
   std::size_t at = 0;
   for (auto& berthed : berthed_) {

@@ -97,7 +97,8 @@ class Drive {
 
   std::optional<machine::AllocId> ticket_;
   std::optional<Mono> seek_at_;
-  std::optional<Mono> waits_since_;
+  std::optional<Mono> stands_since_;  // at `position_` of the queue
+  std::size_t position_ = 0;
   std::optional<Mono> look_at_;
   bool others_wait_ = false;
   std::optional<machine::Block> total_;  // of the machine, as read last

@@ -49,7 +49,7 @@ Status Drive::seek_allocs() {
           env_, "alloc",
           {{"id", fmt::format("{}", alloc->id.value)}, {"block", machine::to_json(alloc->block)}});
       ticket_.reset();
-      waits_since_.reset();
+      stands_since_.reset();
       progress_.waiting_for.clear();
       berth(*std::move(alloc));
       continue;
@@ -62,10 +62,11 @@ Status Drive::seek_allocs() {
       progress_.waiting_for = alloc.error().message;
       os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
     }
-    // The longer it has waited, the less a moment more matters, and the less often it looks.
-    if (first && !waits_since_) waits_since_ = env_.now();
+    // The longer the queue has not moved, the less a moment more matters, and the less often it looks.
+    if (!stands_since_ || ledger_.position() != position_) stands_since_ = env_.now();
+    position_ = ledger_.position();
     const Duration patience =
-        first ? std::min<Duration>((env_.now() - *waits_since_) / 32, kLookForMore) : kLookForMore;
+        first ? std::min<Duration>((env_.now() - *stands_since_) / 32, kLookForMore) : kLookForMore;
     const Duration wait = kind == ErrorKind::busy
                               ? std::max(machine::Ledger::retry_delay(ledger_.position()), patience)
                               : kLookForMore;

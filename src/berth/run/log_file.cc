@@ -154,13 +154,18 @@ Result<LogReader> LogReader::open(os::Env& env, std::string directory) {
   return reader;
 }
 
-Result<std::vector<LogFrame>> LogReader::read(Token token) {
-  return read_file(file_, offset_, token);
+Status LogReader::read(Token token, const std::function<void(LogFrame)>& show) {
+  BERTH_TRY(read_file(file_, offset_, token, show));
+  for (auto& [own, own_offset] : own_offsets_) {
+    if (token.value != 0 && own != token) continue;
+    const auto file = env_->open_read(own_file(directory_, own));
+    if (file) BERTH_TRY(read_file(*file, own_offset, own, show));
+  }
+  return {};
 }
 
-Result<std::vector<LogFrame>> LogReader::read_file(const os::Fd& file, std::int64_t& offset,
-                                                   Token token) {
-  std::vector<LogFrame> frames;
+Status LogReader::read_file(const os::Fd& file, std::int64_t& offset, Token token,
+                            const std::function<void(LogFrame)>& show) {
   for (;;) {
     BERTH_ASSIGN(std::string bytes, env_->read_at(file, offset, kReadStep));
     std::string_view rest = bytes;
@@ -175,24 +180,15 @@ Result<std::vector<LogFrame>> LogReader::read_file(const os::Fd& file, std::int6
       if (static_cast<FrameKind>(head->kind) == FrameKind::goes_on_in_own_file)
         own_offsets_.try_emplace(of, 0);
       else if (token.value == 0 || of == token)
-        frames.push_back({{head->task},
-                          of,
-                          static_cast<exec::Stream>(head->stream),
-                          std::string(rest.substr(kHeadSize, head->length))});
+        show({{head->task},
+              of,
+              static_cast<exec::Stream>(head->stream),
+              std::string(rest.substr(kHeadSize, head->length))});
       rest.remove_prefix(kHeadSize + head->length);
     }
     offset += static_cast<std::int64_t>(before - rest.size());
-    if (before == rest.size()) break;
+    if (before == rest.size()) return {};
   }
-  if (&offset != &offset_) return frames;
-  for (auto& [own, own_offset] : own_offsets_) {
-    if (token.value != 0 && own != token) continue;
-    const auto own_fd = env_->open_read(own_file(directory_, own));
-    if (!own_fd) continue;
-    BERTH_ASSIGN(auto more, read_file(*own_fd, own_offset, own));
-    std::ranges::move(more, std::back_inserter(frames));
-  }
-  return frames;
 }
 
 }  // namespace berth::run

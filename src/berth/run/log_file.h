@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -66,13 +67,15 @@ class LogReader {
   /// not_found: the run has printed nothing yet.
   static Result<LogReader> open(os::Env& env, std::string directory);
 
-  /// Frames of one attempt (token 0: of all) from where the last call stopped to the present end.
-  Result<std::vector<LogFrame>> read(Token token);
+  /// Shows the frames of one attempt (token 0: of all), from where the last call stopped to the
+  /// present end, one at a time: a log may be larger than memory.
+  Status read(Token token, const std::function<void(LogFrame)>& show);
   void seek(std::int64_t offset) { offset_ = offset; }
 
  private:
   LogReader(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
-  Result<std::vector<LogFrame>> read_file(const os::Fd& file, std::int64_t& offset, Token token);
+  Status read_file(const os::Fd& file, std::int64_t& offset, Token token,
+                   const std::function<void(LogFrame)>& show);
 
   os::Env* env_;
   std::string directory_;

@@ -40,13 +40,11 @@ class LogFileTest : public ::testing::Test {
 
   /// What a reader gives from where it stands.
   static std::vector<Said> rest(LogReader& from, std::int64_t token = 0) {
-    const auto frames = from.read({token});
-    EXPECT_TRUE(frames);
     std::vector<Said> result;
-    for (const auto& frame : *frames) {
+    EXPECT_TRUE(from.read({token}, [&](const LogFrame& frame) {
       EXPECT_EQ(frame.task.value, frame.token.value % 100 + 10);
       result.push_back({frame.token.value, frame.bytes, frame.stream});
-    }
+    }));
     return result;
   }
   std::vector<Said> all(std::int64_t token = 0) {
@@ -258,7 +256,7 @@ TEST_F(LogFileTest, EveryFailureIsToldAndLeavesAFileThatReads) {
     }
     env.fault = nullptr;
     ASSERT_TRUE(LogWriter::open(env, "/run"));
-    ASSERT_TRUE(LogReader::open(env, "/run")->read({}));
+    ASSERT_TRUE(LogReader::open(env, "/run")->read({}, [](const LogFrame&) {}));
     if (!failed) break;
     ASSERT_LT(nth, 100);
   }

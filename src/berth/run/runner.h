@@ -49,6 +49,13 @@ class Observer {
   virtual void on_task_end(const TaskEnd& end) = 0;
   virtual void on_output(const exec::Output& output) = 0;
   virtual void on_note(const std::string& note) = 0;
+
+  // Whoever shows output may be slower than who makes it, and must never hold up the run.
+  /// False while it has enough: the tasks' output then stays in their pipes.
+  virtual bool wants_output() { return true; }
+  /// What it waits for to show more; flush() is called when something came.
+  virtual void watch(std::vector<os::Watch>&) {}
+  virtual void flush() {}
 };
 
 /// Checks what needs no record yet: the program exists and is executable, and one task of it fits

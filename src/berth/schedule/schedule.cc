@@ -75,11 +75,14 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
   --books.running;
 
   TaskSettled settled{attempt.task, token, TaskSettled::To::done};
-  if (verdict == Verdict::stopped) settled.to = TaskSettled::To::stopped;
-  if (verdict == Verdict::failed && ended.task.retries > 0 && !stopping_ && !halted_) {
+  if (verdict == Verdict::stopped || verdict == Verdict::not_its_fault)
+    settled.to = TaskSettled::To::stopped;
+  const bool blameless = verdict == Verdict::not_its_fault;
+  const bool budget = verdict == Verdict::failed && ended.task.retries > 0;
+  if ((blameless || budget) && !stopping_ && !halted_) {
     settled.to = TaskSettled::To::again;
     settled.retry_in = backoff(ended);
-    --ended.task.retries;
+    if (budget) --ended.task.retries;
     ended.place = Place::delayed;
     delayed_.emplace(now + settled.retry_in, attempt.task);
   } else {

@@ -45,9 +45,10 @@ struct Options {
 /// How an attempt ended, as far as what follows depends on it.
 enum class Verdict : std::uint8_t {
   done,
-  failed,    // an own fault: takes one retry of the task's budget
-  hopeless,  // would fail again the same way (no such program): no retry
-  stopped,   // by us; the task may go on at a later resume
+  failed,         // an own fault: takes one retry of the task's budget
+  hopeless,       // would fail again the same way (no such program): no retry
+  stopped,        // by us; the task may go on at a later resume
+  not_its_fault,  // what it ran on failed it: tried again, its budget untouched
 };
 
 // Effects.

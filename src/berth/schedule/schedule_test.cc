@@ -105,6 +105,24 @@ TEST(Scheduler, HopelessIsNotRetried) {
   EXPECT_EQ(all<TaskSettled>(effects).at(0).to, TaskSettled::To::failed);
 }
 
+TEST(Scheduler, ShortageTakesNoRetry) {
+  Scheduler scheduler(tasks_of(1, 1000, 0), {});
+  std::vector<Effect> effects;
+  scheduler.joined({1}, cpu(1000), kStart, effects);
+  Mono now = kStart;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const auto token = all<StartAttempt>(effects).at(0).token;
+    effects.clear();
+    scheduler.ended(token, Verdict::not_its_fault, now, effects);
+    const auto settled = all<TaskSettled>(effects).at(0);
+    EXPECT_EQ(settled.to, TaskSettled::To::again);
+    EXPECT_LE(settled.retry_in, std::chrono::seconds(90));
+    effects.clear();
+    now += settled.retry_in;
+    scheduler.tick(now, effects);
+  }
+}
+
 TEST(Scheduler, StaleTokenChangesNothing) {
   Scheduler scheduler(tasks_of(2), {});
   std::vector<Effect> effects;
@@ -215,7 +233,7 @@ class Simulation {
         scheduler_.ended({static_cast<std::int64_t>(rng_.below(99))}, Verdict::done, now_,
                          effects_);
         break;
-      default: end(static_cast<Verdict>(rng_.below(3))); break;
+      default: end(static_cast<Verdict>(rng_.below(5))); break;
     }
   }
 
