@@ -17,8 +17,8 @@ constexpr std::size_t kMostFragments = 24, kMostBytes = 12;
 // No letter of a value makes the name of a program, a keyword, a path or an assignment.
 constexpr std::string_view kBytes = "'\"`$\\ \n;&|<>(){}#~*?[]!x^-";
 constexpr std::array<std::string_view, 20> kFragments{
-    "{a}", "p {a} ", "'",  "\"",    " ", "\\", "\n", "# ", "(p ", "$(p ",
-    ")",   ";p ",    "\\", "${n:-", "}", "$n", "p ", "`",  "$v",  "x"};
+    "{a}", " p {a} ", "'",  "\"",    " ", "\\", "\n",  "# ", "(p ", "$(p ",
+    ")",   ";p ",     "\\", "${n:-", "}", "$n", " p ", "`",  "$v",  "x"};
 
 berth::exec::Lookup lookup(std::string_view value) {
   return [value](std::string_view name) {
@@ -30,7 +30,7 @@ std::string output(const std::string& text, std::string_view value) {
   const auto argv = berth::exec::command_line({text, {}}, lookup(value));
   BERTH_ASSERT(argv.size() == 3 && argv[0] == "/bin/sh" && argv[1] == "-c");
   return berth::shell_output(
-      "exec 2>/dev/null </dev/null; cd /var/empty 2>/dev/null || cd /proc\n" +
+      "exec 2>/dev/null </dev/null\n" +
       std::string("PATH=; IFS=; set -f; v=V; p() { printf '%s|' \"$@\"; }\n") + argv[2]);
 }
 

@@ -1,8 +1,12 @@
 #include "berth/base/document.h"
 
-#include <yaml-cpp/yaml.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <sstream>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "berth/base/text.h"
@@ -11,60 +15,135 @@
 namespace berth {
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr std::size_t kDeepest = 64;
 constexpr std::int64_t kMostValues = 1'000'000;
 constexpr std::size_t kMostText = 64U << 20;
 
-/// Copies yaml-cpp's graph into our tree, with bounds, of which an alias bomb meets one.
-class Converter {
- public:
-  explicit Converter(const std::string& file) : file_(file) {}
+/// What ends the reading: thrown through the parser, caught where that is called.
+struct Refusal {
+  int line;
+  std::string what;
+};
 
-  Status convert(const YAML::Node& from, DocumentNode& to, int depth) {
-    to.line = from.Mark().is_null() ? 0 : from.Mark().line + 1;
-    if (depth > kDeepest) return refuse(to.line, "nested too deep");
-    if (++values_ > kMostValues) return refuse(to.line, "too many values");
-    if (from.IsScalar()) {
-      if ((text_size_ += from.Scalar().size()) > kMostText) return refuse(to.line, "too much text");
-      to.text = from.Scalar();
-      to.quoted = from.Tag() == "!";
-      const bool null = !to.quoted && (to.text.empty() || to.text == "~" || to.text == "null");
-      to.kind = null ? DocumentNode::Kind::null : DocumentNode::Kind::scalar;
-    } else if (from.IsSequence()) {
-      to.kind = DocumentNode::Kind::list;
-      for (const auto& item : from) BERTH_TRY(convert(item, to.list.emplace_back(), depth + 1));
-    } else if (from.IsMap()) {
-      to.kind = DocumentNode::Kind::map;
-      std::unordered_set<std::string_view> seen;
-      for (const auto& entry : from) {
-        const YAML::Node& key = entry.first;
-        if (!key.IsScalar()) return refuse(to.line, "a key must be a plain word");
-        if (!seen.insert(key.Scalar()).second)
-          return refuse(key.Mark().line + 1,
-                        fmt::format("'{}' is given twice", clip(key.Scalar())));
-        BERTH_TRY(convert_entry(key, entry.second, to, depth));
-      }
-    }
-    return {};
+/// Builds our tree of what the parser finds, within bounds at every step: a bomb of aliases meets
+/// one of them.
+class Builder final : public YAML::EventHandler {
+ public:
+  DocumentNode take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (begun_) refuse(mark, "more follows the end of the document");
+    begun_ = true;
   }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, {}, anchor); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) refuse(mark, "an alias within what it stands for");
+    add(mark, copy(mark, found->second, open_.size()), 0);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    DocumentNode node;
+    node.quoted = tag == "!";
+    if (node.quoted || !(value.empty() || value == "~" || value == "null")) {
+      node.kind = DocumentNode::Kind::scalar;
+      node.text = value;
+    }
+    add(mark, std::move(node), anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, DocumentNode::Kind::list, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, DocumentNode::Kind::map, anchor);
+  }
+  void OnMapEnd() override { close(); }
 
  private:
-  Status convert_entry(const YAML::Node& key, const YAML::Node& value, DocumentNode& to,
-                       int depth) {
-    if ((text_size_ += key.Scalar().size()) > kMostText) return refuse(to.line, "too much text");
-    auto& added = to.map.emplace_back(key.Scalar(), DocumentNode{}).second;
-    BERTH_TRY(convert(value, added, depth + 1));
-    added.line = key.Mark().line + 1;  // where a person looks for it, wherever the value begins
-    return {};
+  struct Open {
+    YAML::Mark mark;
+    YAML::anchor_t anchor = 0;
+    DocumentNode node;
+    std::optional<std::pair<std::string, int>> key;  // that waits for its value, and its line
+    std::unordered_set<std::string> keys;
+  };
+
+  [[noreturn]] static void refuse(const YAML::Mark& mark, std::string what) {
+    throw Refusal{mark.line + 1, std::move(what)};
   }
 
-  Status refuse(int line, std::string_view what) const {
-    return fail(ErrorKind::invalid, "{}:{}: {}", file_, line, what);
+  void count(const YAML::Mark& mark, std::size_t text) {
+    if (++values_ > kMostValues) refuse(mark, "too many values");
+    if ((text_ += text) > kMostText) refuse(mark, "too much text");
   }
 
-  const std::string& file_;
+  bool wants_key() const {
+    return !open_.empty() && open_.back().node.kind == DocumentNode::Kind::map && !open_.back().key;
+  }
+
+  void open(const YAML::Mark& mark, DocumentNode::Kind kind, YAML::anchor_t anchor) {
+    if (open_.size() == kDeepest) refuse(mark, "nested too deep");
+    if (wants_key()) refuse(mark, "a key must be a plain word");
+    open_.push_back({.mark = mark, .anchor = anchor, .node = {}, .key = {}, .keys = {}});
+    open_.back().node.kind = kind;
+  }
+
+  void close() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    add(done.mark, std::move(done.node), done.anchor);
+  }
+
+  void add(const YAML::Mark& mark, DocumentNode node, YAML::anchor_t anchor) {
+    count(mark, node.text.size());
+    node.line = mark.line + 1;
+    if (anchor != 0) anchors_.insert_or_assign(anchor, copy(mark, node, open_.size()));
+    if (open_.empty()) {
+      root_ = std::move(node);
+    } else if (wants_key()) {
+      add_key(mark, node);
+    } else if (Open& parent = open_.back(); parent.key) {
+      node.line = parent.key->second;  // where a person looks for it, wherever the value begins
+      parent.node.map.emplace_back(std::move(parent.key->first), std::move(node));
+      parent.key.reset();
+    } else {
+      parent.node.list.push_back(std::move(node));
+    }
+  }
+
+  void add_key(const YAML::Mark& mark, const DocumentNode& node) {
+    if (node.kind != DocumentNode::Kind::scalar) refuse(mark, "a key must be a plain word");
+    if (!open_.back().keys.insert(node.text).second)
+      refuse(mark, fmt::format("'{}' is given twice", clip(node.text)));
+    open_.back().key = {node.text, mark.line + 1};
+  }
+
+  DocumentNode copy(const YAML::Mark& mark, const DocumentNode& from, std::size_t depth) {
+    if (depth > kDeepest) refuse(mark, "nested too deep");
+    count(mark, from.text.size());
+    DocumentNode to;
+    to.kind = from.kind;
+    to.line = from.line;
+    to.quoted = from.quoted;
+    to.text = from.text;
+    for (const auto& item : from.list) to.list.push_back(copy(mark, item, depth + 1));
+    for (const auto& [key, value] : from.map) {
+      count(mark, key.size());
+      to.map.emplace_back(key, copy(mark, value, depth + 1));
+    }
+    return to;
+  }
+
+  DocumentNode root_;
+  std::vector<Open> open_;
+  std::unordered_map<YAML::anchor_t, DocumentNode> anchors_;  // of what is complete
   std::int64_t values_ = 0;
-  std::size_t text_size_ = 0;
+  std::size_t text_ = 0;
+  bool begun_ = false;
 };
 
 /// Where a byte stands that YAML does not allow. yaml-cpp would take some for the end of the file.
@@ -110,11 +189,13 @@ Result<Field> Field::parse(std::string_view text, std::string file) {
   if (const auto line = line_of_control(text))
     return fail(ErrorKind::invalid, "{}:{}: not text: holds a control character", *name, *line);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1)
-      return fail(ErrorKind::invalid, "{}:{}: a second document; wanted one", *name,
-                  documents[1].Mark().line + 1);
-    if (!documents.empty()) BERTH_TRY(Converter(*name).convert(documents[0], *root, 0));
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    Builder builder;
+    if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
+    *root = builder.take();
+  } catch (const Refusal& refusal) {
+    return fail(ErrorKind::invalid, "{}:{}: {}", *name, refusal.line, refusal.what);
   } catch (const YAML::Exception& error) {
     return fail(ErrorKind::invalid, "{}:{}: not YAML: {}", *name, error.mark.line + 1, error.msg);
   }

@@ -39,7 +39,7 @@ class Field {
  public:
   /// Reads YAML, of which JSON is a part. `file` names it in errors. invalid: broken syntax, a key
   /// given twice, nested more than 64 deep, more than 1,000,000 values or 64 MiB of text (aliases
-  /// expanded), or a second document.
+  /// expanded), or anything after its end.
   static Result<Field> parse(std::string_view text, std::string file);
 
   DocumentNode::Kind kind() const { return node_->kind; }

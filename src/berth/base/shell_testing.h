@@ -1,6 +1,7 @@
 // For tests: what the real /bin/sh makes of a text, and values that would be glad to escape it.
 #pragma once
 
+#include <cerrno>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -11,12 +12,21 @@
 
 namespace berth {
 
-/// What `script` prints, run by /bin/sh -c.
+/// What `script` prints, run by /bin/sh -c where no file can be made, should a value escape.
 inline std::string shell_output(const std::string& script) {
   std::string output;
-  std::FILE* pipe = popen(script.c_str(), "r");
+  std::FILE* pipe = popen(("cd /proc/self || exit\n" + script).c_str(), "r");
   if (pipe == nullptr) return "popen failed";
-  for (int c = 0; (c = std::getc(pipe)) != EOF;) output += static_cast<char>(c);
+  for (;;) {
+    const int c = std::getc(pipe);
+    if (c != EOF) {
+      output += static_cast<char>(c);
+    } else if (std::ferror(pipe) != 0 && errno == EINTR) {
+      std::clearerr(pipe);  // libFuzzer's alarm, say
+    } else {
+      break;
+    }
+  }
   pclose(pipe);
   return output;
 }

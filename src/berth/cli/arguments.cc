@@ -77,6 +77,24 @@ void add_others(CLI::App& app, Arguments& arguments) {
                       "the directory whose volume counts (default: the state directory)");
 }
 
+void add_placement(CLI::App& app, Arguments& arguments) {
+  auto* topo = app.add_subcommand("topo", "the GPUs of a machine, what joins them, and their islands");
+  auto* place = app.add_subcommand("place", "which K GPUs a job would get, and what that leaves");
+  for (auto* command : {topo, place})
+    command->add_option("--topology", arguments.topology,
+                        "a file (nvidia-smi topo -m, rocm-smi --showtopo, JSON) or a known machine "
+                        "such as dgx-h100 (default: this machine)");
+  topo->footer("Example:\n  berth topo --topology dgx1-v100");
+  place->add_option("K", arguments.target, "how many devices")->required();
+  place->add_option("--available", arguments.available, "indices such as 0,2-5, or UUIDs");
+  place->add_option("--require", arguments.require, "devices that must be among them");
+  place->add_option("--policy", arguments.policy,
+                    "packed (default), best-effort, simple, static-dgx1-pascal, "
+                    "static-dgx1-volta, static-dgx2");
+  place->add_option("--objective", arguments.objective, "sum (default), min or ring");
+  place->footer("Example:\n  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
+}
+
 /// CLI11 says "The following argument was not expected: runns"; a person is better helped by a
 /// name.
 std::string advise(const CLI::App& app, const std::string& message, int count,
@@ -124,6 +142,7 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
   app.footer("Start with:  berth run examples/digits/sweep.yaml\nAlone, berth shows what runs.");
   add_run(app, arguments, custom);
   add_others(app, arguments);
+  add_placement(app, arguments);
   try {
     app.parse(ours, values);
   } catch (const CLI::CallForHelp&) {

@@ -25,6 +25,7 @@ struct Arguments {
   int parallel = 0;
   bool follow = false;
   std::string disk_directory;
+  std::string topology, available, require, policy, objective;
 };
 
 /// What is to be printed instead of doing anything: help, the version.

@@ -16,6 +16,8 @@ Result<int> best_command(os::Env& env, const Arguments& arguments);
 Result<int> why_command(os::Env& env, const Arguments& arguments);
 Result<int> logs_command(os::Env& env, const Arguments& arguments);
 Result<int> machine_command(os::Env& env, const Arguments& arguments);
+Result<int> topo_command(os::Env& env, const Arguments& arguments);
+Result<int> place_command(os::Env& env, const Arguments& arguments);
 /// `berth` alone: what is running.
 Result<int> overview_command(os::Env& env, const Arguments& arguments);
 

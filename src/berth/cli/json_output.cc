@@ -150,4 +150,38 @@ std::string machine_json(const MachineReport& report) {
          "\n";
 }
 
+std::string placement_json(const PlacementReport& report) {
+  Json remaining = Json::object();
+  for (const auto& [count, score] : report.remaining) remaining[fmt::format("{}", count)] = score;
+  Json object{{"version", 1},
+              {"devices", report.devices},
+              {"uuids", report.uuids},
+              {"policy", report.policy},
+              {"objective", report.objective},
+              {"score", report.score},
+              {"partition_score", nullptr},
+              {"exact", report.exact},
+              {"bound", report.bound},
+              {"alternative", nullptr},
+              {"remaining", remaining}};
+  if (report.partition_score) object["partition_score"] = *report.partition_score;
+  if (report.alternative)
+    object["alternative"] =
+        Json{{"devices", report.alternative->devices}, {"score", report.alternative->score}};
+  return dump(object) + "\n";
+}
+
+std::string topology_json(const topology::Topology& topology) {
+  Json islands = Json::array();
+  for (const auto& island : topology::islands(topology)) {
+    Json members = Json::array();
+    for (const auto at : island) members.push_back(topology.devices[at].index);
+    islands.push_back(members);
+  }
+  return dump(Json{{"version", 1},
+                   {"topology", parsed_or_null(topology::write_json(topology))},
+                   {"islands", islands}}) +
+         "\n";
+}
+
 }  // namespace berth::cli

@@ -10,25 +10,13 @@
 namespace berth::cli {
 namespace {
 
-std::string core_ranges(const std::vector<int>& cores) {
-  std::string text;
-  for (std::size_t i = 0; i < cores.size();) {
-    std::size_t last = i;
-    while (last + 1 < cores.size() && cores[last + 1] == cores[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", cores[i]);
-    if (last > i) text += fmt::format("-{}", cores[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 std::string report_text(const MachineReport& report, Wall now) {
   const machine::Capacity& capacity = report.capacity;
   Table table({"resource", "total", "free", "held", "from"});
   capacity.total.each([&](std::string_view name, std::int64_t total) {
     std::string from;
     if (name == "cpu")
-      from = fmt::format("{} (cores {})", capacity.cpu_from, core_ranges(capacity.cores));
+      from = fmt::format("{} (cores {})", capacity.cpu_from, ranges_text(capacity.cores));
     if (name == "mem") from = capacity.mem_from;
     if (name == "disk")
       from = fmt::format("volume of {}, {} kept free", capacity.disk_path,

@@ -50,6 +50,9 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
 /// "38 done, 1 failed, 1 waiting".
 std::string counts_text(const store::Counts& counts);
 
+/// "0-3,8".
+std::string ranges_text(const std::vector<int>& numbers);
+
 void print(std::string_view text);  // stdout
 /// The errno that took some of what was printed (a full disk, say), or 0. Nobody listening is none.
 int print_errno();

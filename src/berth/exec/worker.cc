@@ -166,6 +166,7 @@ void Worker::check_deadlines(Process& process, Mono now) {
   const bool over = process.kill_at && now >= *process.kill_at;
   if (process.group_look_at && now >= *process.group_look_at) {
     process.group_look_at = now + kLookAtGroup;
+    if (over) (void)env_->signal_group(process.child.pid, SIGKILL);
     if (over || !env_->signal_group(process.child.pid, 0)) end_group(process);
   } else if (over && !process.exit) {
     process.kill_at.reset();
@@ -222,7 +223,6 @@ void Worker::on_exit(Process& process) {
 }
 
 void Worker::end_group(Process& process) {
-  (void)env_->signal_group(process.child.pid, SIGKILL);
   process.group_look_at.reset();
   process.kill_at.reset();
   if (process.group) {

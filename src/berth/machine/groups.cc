@@ -219,10 +219,11 @@ bool Groups::limit(Group& group, const Block& limits) {
   return written;
 }
 
-GroupUsage Groups::usage(const Group& group) {
+GroupUsage Groups::usage(Group& group) {
   GroupUsage usage;
   usage.peak_mem = parse_integer(trim(read(group.peak))).value_or(0);
-  usage.oom_kills = number_after(read(group.events), "oom_kill") - group.oom_kills_before;
+  group.oom_kills_seen = number_after(read(group.events), "oom_kill");
+  usage.oom_kills = group.oom_kills_seen - group.oom_kills_before;
   return usage;
 }
 
@@ -273,7 +274,7 @@ void Groups::release(std::unique_ptr<Group> group) {
     if (!remove(*group)) doomed_.push_back(std::move(group));
     return;
   }
-  group->oom_kills_before += usage(*group).oom_kills;
+  group->oom_kills_before = group->oom_kills_seen;
   idle_.push_back(std::move(group));
 }
 

@@ -28,7 +28,7 @@ struct Group {
   std::vector<os::Fd> join_files;  // for os::SpawnSpec
   os::Fd peak, events, processes;  // empty where there is none
   Block limits;                    // as written last
-  std::int64_t oom_kills_before = 0;
+  std::int64_t oom_kills_before = 0, oom_kills_seen = 0;  // since it was made
 };
 
 class Groups {
@@ -48,7 +48,7 @@ class Groups {
   /// A group with these limits, one that was used before if there is one; nullptr where the host
   /// allows none.
   std::unique_ptr<Group> acquire(const Block& limits);
-  GroupUsage usage(const Group& group);
+  GroupUsage usage(Group& group);
   /// Kills whatever is still in it, and keeps it for the next task where its figures stay true.
   void release(std::unique_ptr<Group> group);
 

@@ -207,8 +207,9 @@ class PosixEnv final : public Env {
                        offset + static_cast<off_t>(filled));
       });
       if (got < 0) return errno_error(errno, "read");
-      if (got == 0) break;
+      const std::size_t wanted = most - filled;
       filled += static_cast<std::size_t>(got);
+      if (static_cast<std::size_t>(got) < wanted) break;  // a file gives less only at its end
     }
     text.resize(filled);
     return text;

@@ -1,0 +1,29 @@
+// Where a PCIe device hangs, from sysfs. Reads through the Env on every call; any error is "not
+// told". Threads: as the Env.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/os/env.h"
+#include "berth/topology/topology.h"
+
+namespace berth::machine {
+
+/// "00000000:3B:00.0" -> "0000:3b:00.0", as sysfs names it.
+std::string pci_address(std::string_view bus_id);
+
+struct PciPlace {
+  std::vector<std::string> path;  // host bridge, bridges, the device; empty: not told
+  int numa = -1;                  // -1: not told, or a machine of one node
+  std::vector<int> cores;         // near ones, ascending; empty: not told
+};
+
+/// Of a folder such as /sys/bus/pci/devices/ADDRESS, which is a link into /sys/devices.
+PciPlace pci_place(os::Env& env, const std::string& folder);
+
+/// As `nvidia-smi topo -m` tells them apart; unknown where one of the places is.
+topology::Pcie pcie_level(const PciPlace& one, const PciPlace& other);
+
+}  // namespace berth::machine

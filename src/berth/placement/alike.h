@@ -1,0 +1,20 @@
+// Devices that nothing tells apart: exchanging two of them changes no score. Real machines are full
+// of them, and sets that differ only in such devices need be searched once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "berth/placement/scores.h"
+
+namespace berth::placement {
+
+/// Classes of two and more devices that have the same score to every other device.
+std::vector<DeviceSet> alike(const Scores& scores);
+
+/// For every subset of at most kExactDevices, by its bits: the subset with as many devices of every
+/// class, the lowest of it. All subsets that share it have the same value, and so do their
+/// divisions.
+std::vector<std::uint16_t> representatives(const Scores& scores);
+
+}  // namespace berth::placement

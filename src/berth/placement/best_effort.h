@@ -1,0 +1,65 @@
+// The policy best-effort, exactly, for up to kExactDevices available.
+//
+// The available devices are divided into sets of k and one smaller set of what is left over (where
+// the blanks are). Whichever set S is returned, the others are the best division of the rest, so
+// the answer is the greatest of value(S) + rest(available - S); of equal sums the one with the
+// greater value(S), then the lowest indices. rest() is a dynamic programme over subsets: the set of
+// one device first, then the rest of the rest; what the tables of best subsets show to be no better
+// is not looked at.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "berth/placement/tables.h"
+
+namespace berth::placement {
+
+class BestEffort {
+ public:
+  struct Choice {
+    DeviceSet devices = 0;
+    Key partition = -1;  // sum over the sets of the partition
+  };
+
+  /// Scratch space for a machine of up to kExactDevices.
+  explicit BestEffort(int devices);
+
+  /// The question has an answer: required within available, at most `count` of them, and `count` 1
+  /// to as many as are available.
+  Choice choose(const Tables& tables, const Question& question);
+
+ private:
+  /// What was found of rest() for a set of devices.
+  struct Known {
+    Key most = 0;
+    std::uint32_t asked_in = 0;  // the question that it was found for
+    bool exact = false;          // otherwise no division is worth more
+  };
+
+  /// The greatest value of a division, where that is at least `needed`; else what none exceeds, and
+  /// less than `needed`.
+  Key rest(DeviceSet devices, int size, Key needed);
+  Key rest_of_two(DeviceSet devices, int size) const;
+  /// No division of the devices is worth more: every set is at most the best one of its size.
+  Key bound(DeviceSet devices, int size) const {
+    const Key remainder = size % count_ != 0 ? best_remainder_[devices] : 0;
+    return size / count_ * best_set_[devices] + remainder;
+  }
+
+  int count_ = 0, remainder_ = 0;   // sizes of the sets; remainder 0: all are of count
+  DeviceSet strongest_of(DeviceSet devices) const {
+    for (const DeviceSet one : strongest_first_)
+      if ((devices & one) != 0) return one;
+    return 0;
+  }
+  std::array<DeviceSet, 16> strongest_first_{};
+  const Tables* tables_ = nullptr;  // while a question is answered
+  std::span<const Key> keys_, best_set_, best_remainder_;
+  std::vector<Known> known_;  // by the bits of a set
+  std::uint32_t asked_ = 0;
+};
+
+}  // namespace berth::placement

@@ -1,0 +1,13 @@
+// The best set of k by an objective, and among equals the one that leaves the most to the next job.
+#pragma once
+
+#include "berth/placement/tables.h"
+
+namespace berth::placement {
+
+/// The set of greatest value that holds the required devices and is not `excluded`; among equals
+/// the one whose remaining available devices have the best 8-set, then 4-set, then 2-set, then the
+/// lowest indices. Empty when there is none. 1 <= count <= 16. At most 12,870 sets are looked at.
+DeviceSet best_set(const Tables& tables, const Question& question, DeviceSet excluded = 0);
+
+}  // namespace berth::placement

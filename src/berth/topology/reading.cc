@@ -1,0 +1,99 @@
+#include "berth/topology/reading.h"
+
+#include <fmt/core.h>
+
+#include "berth/base/text.h"
+
+namespace berth::topology {
+namespace {
+
+constexpr std::size_t kMostSource = 500;
+
+/// Length of the ANSI code at the front of `text`, 0 where there is none.
+std::size_t ansi_length(std::string_view text) {
+  const bool escaped = text.starts_with('\x1b');
+  const std::size_t bracket = escaped ? 1 : 0;
+  if (bracket >= text.size() || text[bracket] != '[') return bracket;
+  const auto end = text.find_first_not_of("0123456789;", bracket + 1);
+  if (end == std::string_view::npos) return escaped ? text.size() : 0;
+  return escaped || text[end] == 'm' ? end + 1 : 0;
+}
+
+std::string without_ansi(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const std::size_t length = ansi_length(text);
+    if (length == 0) plain += text.front();
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return plain;
+}
+
+bool unknown(const Link& link) {
+  return link.pcie == Pcie::unknown && link.fabric == 0;
+}
+
+}  // namespace
+
+Result<Text> text_of(std::string_view raw, const std::string& name) {
+  constexpr std::string_view kSource = "source:";
+  if (raw.size() > kMostText)
+    return refuse(name, 1, fmt::format("{} bytes, at most {}", raw.size(), kMostText));
+  Text text;
+  const std::string plain = without_ansi(raw);
+  const auto lines = split(plain, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].starts_with('#')) {
+      text.lines.push_back({std::string(lines[i]), static_cast<int>(i) + 1, i + 1 == lines.size()});
+      continue;
+    }
+    const auto comment = trim(lines[i].substr(1));
+    if (text.source.empty() && comment.starts_with(kSource))
+      text.source = clip(trim(comment.substr(kSource.size())), kMostSource);
+  }
+  return text;
+}
+
+std::unexpected<Error> refuse(const std::string& name, int line, std::string_view message) {
+  return fail(ErrorKind::invalid, "{}:{}: {}", clip(name), line, message);
+}
+
+Topology bare(const std::string& name, const std::string& source, std::span<const int> indices) {
+  Topology topology;
+  topology.name = clip(name);
+  topology.source = source;
+  for (const int index : indices) {
+    Device& device = topology.devices.emplace_back();
+    device.index = index;
+    device.uuid = fmt::format("gpu-{}", index);
+  }
+  topology.links.resize(indices.size() * indices.size());
+  return topology;
+}
+
+Result<Topology> finished(Topology topology) {
+  const std::size_t count = topology.devices.size();
+  std::size_t pairs = 0, distances = 0;
+  for (std::size_t a = 0; a < count; ++a) {
+    topology.link(a, a) = {};
+    for (std::size_t b = a + 1; b < count; ++b) {
+      Link& one = topology.link(a, b);
+      Link& other = topology.link(b, a);
+      if (unknown(one)) one = other;
+      if (unknown(other)) other = one;
+      if (unknown(one)) ++pairs;
+    }
+  }
+  for (const Nic& nic : topology.nics)
+    for (const Pcie level : nic.devices)
+      if (level == Pcie::unknown) ++distances;
+  if (pairs > 0) topology.notes.push_back(fmt::format("{} pairs: their links are not told", pairs));
+  if (distances > 0)
+    topology.notes.push_back(fmt::format("{} distances to NICs are not told", distances));
+  topology.partial = topology.partial || pairs > 0 || distances > 0;
+  if (const auto checked = check(topology); !checked)
+    return std::unexpected(within(topology.name, checked.error()));
+  return topology;
+}
+
+}  // namespace berth::topology

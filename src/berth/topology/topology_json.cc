@@ -1,0 +1,225 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "berth/base/document.h"
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/topology/notation.h"
+#include "berth/topology/topology.h"
+
+namespace berth::topology {
+namespace {
+
+constexpr std::array<std::string_view, 3> kHealths{"well", "unwell", "gone"};  // in order of Health
+
+Status take_text(const Field& map, std::string_view key, std::string& to) {
+  const auto field = map.find(key);
+  if (!field) return {};
+  BERTH_ASSIGN(to, field->text());
+  return {};
+}
+
+Status take_number(const Field& map, std::string_view key, std::int64_t least, int& to) {
+  constexpr std::int64_t kMost = 65535;
+  const auto field = map.find(key);
+  if (!field) return {};
+  BERTH_ASSIGN(const std::int64_t number, field->integer());
+  if (number < least || number > kMost)
+    return field->error(fmt::format("wanted {} to {}, found {}", least, kMost, number));
+  to = static_cast<int>(number);
+  return {};
+}
+
+Status take_flag(const Field& map, std::string_view key, bool& to) {
+  constexpr std::array<std::string_view, 2> kFlags{"false", "true"};
+  const auto field = map.find(key);
+  if (!field) return {};
+  BERTH_ASSIGN(const std::size_t flag, field->choice(kFlags));
+  to = flag == 1;
+  return {};
+}
+
+Status take_memory(const Field& map, std::int64_t& to) {
+  const auto field = map.find("memory");
+  if (!field) return {};
+  BERTH_ASSIGN(const std::string text, field->text());
+  const auto bytes = parse_bytes(text);
+  if (!bytes || *bytes < 0) return field->error("wanted bytes, such as 80GB");
+  to = *bytes;
+  return {};
+}
+
+Result<Device> device_of(const Field& map) {
+  Device device;
+  BERTH_TRY(map.expect_keys({"index", "uuid", "pci", "model", "memory", "numa", "cores",
+                             "mig_parent", "health", "unwell_because"}));
+  BERTH_TRY(map.get("index"));
+  BERTH_TRY(take_number(map, "index", 0, device.index));
+  device.uuid = fmt::format("gpu-{}", device.index);
+  BERTH_TRY(take_text(map, "uuid", device.uuid));
+  BERTH_TRY(take_text(map, "pci", device.pci));
+  BERTH_TRY(take_text(map, "model", device.model));
+  BERTH_TRY(take_memory(map, device.memory));
+  BERTH_TRY(take_number(map, "numa", -1, device.numa));
+  BERTH_TRY(take_text(map, "mig_parent", device.mig_parent));
+  BERTH_TRY(take_text(map, "unwell_because", device.unwell_because));
+  if (const auto field = map.find("cores")) {
+    BERTH_ASSIGN(const std::string text, field->text());
+    auto cores = cores_of(text);
+    if (!cores) return field->error("wanted cores such as 0-31,64-95");
+    device.cores = *std::move(cores);
+  }
+  if (const auto field = map.find("health")) {
+    BERTH_ASSIGN(const std::size_t health, field->choice(kHealths));
+    device.health = static_cast<Health>(health);
+  }
+  return device;
+}
+
+Result<std::vector<Field>> items_of(const Field& list, std::size_t count) {
+  BERTH_ASSIGN(auto items, list.items());
+  if (items.size() != count)
+    return list.error(fmt::format("wanted {}, one a device, found {}", count, items.size()));
+  return items;
+}
+
+Status take_links(const Field& field, Topology& topology) {
+  const std::size_t count = topology.devices.size();
+  BERTH_ASSIGN(const auto rows, items_of(field, count));
+  for (std::size_t a = 0; a < count; ++a) {
+    BERTH_ASSIGN(const auto row, items_of(rows[a], count));
+    for (std::size_t b = 0; b < count; ++b) {
+      BERTH_ASSIGN(const std::string text, row[b].text());
+      const auto link = link_of(text);
+      if ((text == "X") != (a == b) || (a != b && !link))
+        return row[b].error(fmt::format("wanted {}, found '{}'",
+                                        a == b ? "X" : "a link such as PIX+NV2", clip(text)));
+      if (a != b) topology.link(a, b) = *link;
+    }
+  }
+  return {};
+}
+
+Result<Nic> nic_of(const Field& map, std::size_t count) {
+  Nic nic;
+  BERTH_TRY(map.expect_keys({"name", "devices"}));
+  BERTH_TRY(take_text(map, "name", nic.name));
+  BERTH_ASSIGN(const Field devices, map.get("devices"));
+  BERTH_ASSIGN(const auto levels, items_of(devices, count));
+  for (const Field& field : levels) {
+    BERTH_ASSIGN(const std::string text, field.text());
+    const auto level = pcie_of(text);
+    if (!level) return field.error("wanted SYS, NODE, PHB, PXB, PIX, BOARD or ?");
+    nic.devices.push_back(*level);
+  }
+  return nic;
+}
+
+bool all_told(const Topology& topology) {
+  for (std::size_t a = 0; a < topology.devices.size(); ++a)
+    for (std::size_t b = 0; b < topology.devices.size(); ++b)
+      if (a != b && topology.link(a, b) == Link{}) return false;
+  return true;
+}
+
+std::string device_json(const Device& device) {
+  std::string text =
+      fmt::format("{{\"index\": {}, \"uuid\": {}", device.index, json_quote(device.uuid));
+  const auto add = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) text += fmt::format(", \"{}\": {}", key, json_quote(value));
+  };
+  add("pci", device.pci);
+  add("model", device.model);
+  if (device.memory > 0) text += fmt::format(", \"memory\": {}", device.memory);
+  if (device.numa >= 0) text += fmt::format(", \"numa\": {}", device.numa);
+  add("cores", cores_text(device.cores));
+  add("mig_parent", device.mig_parent);
+  if (device.health != Health::well)
+    add("health", std::string(kHealths[static_cast<std::size_t>(device.health)]));
+  add("unwell_because", device.unwell_because);
+  return text + "}";
+}
+
+std::string row_json(const Topology& topology, std::size_t a) {
+  std::vector<std::string> row;
+  for (std::size_t b = 0; b < topology.devices.size(); ++b)
+    row.push_back(json_quote(a == b ? "X" : link_text(topology.link(a, b), true)));
+  return "[" + join(row, ", ") + "]";
+}
+
+std::string nic_json(const Nic& nic) {
+  std::vector<std::string> levels;
+  for (const Pcie level : nic.devices) levels.push_back(json_quote(name(level)));
+  return fmt::format("{{\"name\": {}, \"devices\": [{}]}}", json_quote(nic.name),
+                     join(levels, ", "));
+}
+
+/// A member whose items stand on lines of their own.
+std::string list_json(std::string_view key, const std::vector<std::string>& items) {
+  if (items.empty()) return fmt::format(",\n  \"{}\": []", key);
+  return fmt::format(",\n  \"{}\": [\n    {}\n  ]", key, join(items, ",\n    "));
+}
+
+}  // namespace
+
+Result<Topology> read_json(std::string_view text, const std::string& name) {
+  if (text.size() > kMostText)
+    return fail(ErrorKind::invalid, "{}:1: {} bytes, at most {}", clip(name), text.size(),
+                kMostText);
+  // YAML would take more than other readers of JSON do, and yaml-cpp 0.7 eats all memory on "{},".
+  if (const auto json = parse_json(text); !json)
+    return std::unexpected(within(clip(name), json.error()));
+  Topology topology;
+  BERTH_ASSIGN(const Field root, Field::parse(text, clip(name)));
+  BERTH_TRY(root.expect_keys({"name", "source", "devices", "links", "nics", "partial", "notes"}));
+  topology.name = clip(name);
+  BERTH_TRY(take_text(root, "name", topology.name));
+  BERTH_TRY(take_text(root, "source", topology.source));
+  BERTH_ASSIGN(const Field devices, root.get("devices"));
+  BERTH_ASSIGN(const auto maps, devices.items());
+  if (maps.size() > kMostDevices)
+    return devices.error(fmt::format("{} devices, at most {}", maps.size(), kMostDevices));
+  for (const Field& map : maps) {
+    BERTH_ASSIGN(Device device, device_of(map));
+    topology.devices.push_back(std::move(device));
+  }
+  topology.links.resize(maps.size() * maps.size());
+  if (const auto links = root.find("links")) BERTH_TRY(take_links(*links, topology));
+  if (const auto nics = root.find("nics")) {
+    BERTH_ASSIGN(const auto items, nics->items());
+    for (const Field& item : items) {
+      BERTH_ASSIGN(Nic nic, nic_of(item, maps.size()));
+      topology.nics.push_back(std::move(nic));
+    }
+  }
+  if (const auto notes = root.find("notes")) {
+    BERTH_ASSIGN(const auto items, notes->items());
+    for (const Field& item : items) {
+      BERTH_ASSIGN(std::string note, item.text());
+      topology.notes.push_back(std::move(note));
+    }
+  }
+  BERTH_TRY(take_flag(root, "partial", topology.partial));
+  topology.partial = topology.partial || !all_told(topology);
+  if (const auto checked = check(topology); !checked) return root.error(checked.error());
+  return topology;
+}
+
+std::string write_json(const Topology& topology) {
+  std::vector<std::string> devices, rows, nics, notes;
+  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
+    devices.push_back(device_json(topology.devices[i]));
+    rows.push_back(row_json(topology, i));
+  }
+  for (const Nic& nic : topology.nics) nics.push_back(nic_json(nic));
+  for (const std::string& note : topology.notes) notes.push_back(json_quote(note));
+  return fmt::format("{{\n  \"name\": {},\n  \"source\": {}{}{}{}", json_quote(topology.name),
+                     json_quote(topology.source), list_json("devices", devices),
+                     list_json("links", rows), list_json("nics", nics)) +
+         fmt::format(",\n  \"partial\": {}{}\n}}\n", topology.partial, list_json("notes", notes));
+}
+
+}  // namespace berth::topology
