@@ -11,10 +11,10 @@
 enum { DEVICES = 8 };
 
 /* NVLinks of each pair: the hybrid cube mesh, as `nvidia-smi topo -m` prints it. */
-static const int kNvlinks[DEVICES][DEVICES] = {
-    {0, 1, 1, 2, 2, 0, 0, 0}, {1, 0, 2, 1, 0, 2, 0, 0}, {1, 2, 0, 2, 0, 0, 1, 0},
-    {2, 1, 2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 1, 1, 2}, {0, 2, 0, 0, 1, 0, 2, 1},
-    {0, 0, 1, 0, 1, 2, 0, 2}, {0, 0, 0, 1, 2, 1, 2, 0}};
+static const int kNvlinks[DEVICES][DEVICES] = {{0, 1, 1, 2, 2, 0, 0, 0}, {1, 0, 2, 1, 0, 2, 0, 0},
+                                               {1, 2, 0, 2, 0, 0, 1, 0}, {2, 1, 2, 0, 0, 0, 0, 1},
+                                               {2, 0, 0, 0, 0, 1, 1, 2}, {0, 2, 0, 0, 1, 0, 2, 1},
+                                               {0, 0, 1, 0, 1, 2, 0, 2}, {0, 0, 0, 1, 2, 1, 2, 0}};
 
 /* 100 a link, and the PCIe level: 50 one switch, 30 one host bridge, 10 the other socket. */
 static void score(int32_t* scores) {

@@ -16,9 +16,9 @@ namespace {
 using placement::DeviceSet;
 
 Result<topology::Topology> topology_of(os::Env& env, const Arguments& arguments) {
-  machine::DeviceOptions options;
-  if (!arguments.topology.empty()) options.stand_in = arguments.topology;
-  BERTH_ASSIGN(auto topology, machine::discover_devices(env, options));
+  BERTH_ASSIGN(auto topology, arguments.topology.empty()
+                                  ? machine::discover_devices(env, {})
+                                  : machine::named_topology(env, arguments.topology));
   if (topology.devices.empty())
     return fail(ErrorKind::not_found,
                 "no GPU found on this machine; try --topology dgx1-v100, or a file with what "
@@ -99,7 +99,8 @@ Result<placement::Question> question_of(const topology::Topology& topology,
                 placement::kMostDevices, clip(arguments.target));
   question.count = static_cast<int>(*count);
   for (std::size_t i = 0; i < topology.devices.size(); ++i)
-    if (topology.devices[i].health == topology::Health::well) question.available |= DeviceSet{1} << i;
+    if (topology.devices[i].health == topology::Health::well)
+      question.available |= DeviceSet{1} << i;
   if (!arguments.available.empty()) {
     BERTH_ASSIGN(question.available, device_list(topology, arguments.available));
   }

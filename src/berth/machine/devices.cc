@@ -24,17 +24,9 @@ constexpr const char* kVariable = "BERTH_TOPOLOGY";
 Result<std::optional<Topology>> stand_in(os::Env& env) {
   const auto named = env.variable(kVariable);
   if (!named || named->empty()) return std::nullopt;
-  const auto wrong = [](Error error) {
-    return std::unexpected(within(kVariable, std::move(error)));
-  };
-  auto known = topology::known_machine(*named);
-  if (known) return std::optional(*std::move(known));
-  const auto text = env.read_file(*named, topology::kMostText);
-  // Without a slash it was meant for a name, and the catalogue's answer has the nearest one.
-  if (!text) return wrong(named->find('/') == named->npos ? known.error() : text.error());
-  auto read = topology::read(*text, *named);
-  if (!read) return wrong(std::move(read).error());
-  return std::optional(*std::move(read));
+  auto topology = named_topology(env, *named);
+  if (!topology) return std::unexpected(within(kVariable, std::move(topology).error()));
+  return std::optional(*std::move(topology));
 }
 
 /// A machine without NVIDIA's driver has no use for its library, and nobody misses it there.
@@ -47,7 +39,7 @@ void read_nvidia(os::Env& env, const DeviceOptions& options, Reading& reading) {
     reading.lack("NVIDIA's devices are not told: " + nvml.error().message);
 }
 
-/// Two devices of one UUID could not be told apart by anybody: the later ones are left out.
+/// No UUID twice, not too many devices.
 void bound(Reading& reading) {
   std::set<std::string> uuids;
   for (SeenDevice& seen : reading.devices) {
@@ -87,9 +79,11 @@ int fabric_links(const Reading& reading, std::size_t a, std::size_t b) {
   return std::min(direct(one, b), direct(other, a)) + std::min(one.switched, other.switched);
 }
 
-Pcie level_of(const SeenDevice& from, std::size_t to) {
-  const auto at = from.levels.find(to);
-  return at == from.levels.end() ? Pcie::unknown : at->second;
+/// As the driver tells it, which is asked once for a pair.
+Pcie told_level(const Reading& reading, std::size_t a, std::size_t b) {
+  const auto& levels = reading.devices[std::min(a, b)].levels;
+  const auto at = levels.find(std::max(a, b));
+  return at == levels.end() ? Pcie::unknown : at->second;
 }
 
 topology::Link link_of(const Reading& reading, std::size_t a, std::size_t b,
@@ -97,8 +91,7 @@ topology::Link link_of(const Reading& reading, std::size_t a, std::size_t b,
   const SeenDevice& one = reading.devices[a];
   const SeenDevice& other = reading.devices[b];
   topology::Link link;
-  // The two sides ask a driver twice; where one was not answered the other holds.
-  link.pcie = std::max(level_of(one, b), level_of(other, a));
+  link.pcie = told_level(reading, a, b);
   if (link.pcie == Pcie::unknown) link.pcie = pcie_level(places[a], places[b]);
   link.fabric = fabric_links(reading, a, b);
   if (link.fabric > 0) {
@@ -195,7 +188,7 @@ std::vector<DeviceUse> uses_of(const Reading& now,
   std::vector<DeviceUse> uses;
   for (std::size_t device = 0; device < places.size(); ++device) {
     if (!places[device]) continue;
-    for (const NvmlProcess& process : now.devices[*places[device]].processes)
+    for (const DeviceProcess& process : now.devices[*places[device]].processes)
       if (!is_ours(process.pid)) uses.push_back({device, process.pid, process.memory});
   }
   return uses;
@@ -203,10 +196,22 @@ std::vector<DeviceUse> uses_of(const Reading& now,
 
 }  // namespace
 
+Result<Topology> named_topology(os::Env& env, const std::string& name) {
+  auto known = topology::known_machine(name);
+  if (known) return known;
+  const auto text = env.read_file(name, topology::kMostText);
+  if (text) return topology::read(*text, name);
+  // Without a slash or a dot it was meant for a name, and the catalogue's answer has the nearest
+  // one.
+  return std::unexpected(name.find_first_of("/.") == name.npos ? known.error() : text.error());
+}
+
 Result<Topology> discover_devices(os::Env& env, const DeviceOptions& options) {
   BERTH_ASSIGN(auto instead, stand_in(env));
   if (instead) return *std::move(instead);
-  return topology_of(env, options, read_all(env, options));
+  Topology topology = topology_of(env, options, read_all(env, options));
+  BERTH_TRY(topology::check(topology));
+  return topology;
 }
 
 Result<DeviceWatch> refresh_health(os::Env& env, const DeviceOptions& options,

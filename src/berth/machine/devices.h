@@ -5,7 +5,8 @@
 // Reads on every call and keeps nothing, so a call may take as long as the drivers do (NVIDIA's up
 // to seconds): none belongs on the path of a placement. Threads: as the Env, one call at a time.
 // Failure: what is absent is no device; what a driver does not tell is told in the topology's
-// `notes` and makes it `partial`; errors are only those of BERTH_TOPOLOGY (invalid, not_found).
+// `notes` and makes it `partial`; errors are those of BERTH_TOPOLOGY (invalid, not_found) and of a
+// driver whose devices make no sense together (invalid).
 #pragma once
 
 #include <sys/types.h>
@@ -34,6 +35,9 @@ struct DeviceOptions {
 /// A pair has the NVLinks from one to the other, and as many through switches as the lesser of the
 /// two has to switches.
 Result<topology::Topology> discover_devices(os::Env& env, const DeviceOptions& options);
+
+/// A machine of the catalogue by its name, or the topology file of that path. not_found, invalid.
+Result<topology::Topology> named_topology(os::Env& env, const std::string& name);
 
 struct DeviceHealth {
   topology::Health health = topology::Health::well;

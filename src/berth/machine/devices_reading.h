@@ -19,8 +19,8 @@ struct SeenDevice {
   int generation = 0;                            // of the fabric; 0: not told
   int switched = 0;                              // links of its own that end on switches
   std::map<std::size_t, int> direct;             // links of its own, by place of the other end
-  std::map<std::size_t, topology::Pcie> levels;  // by place of the other
-  std::vector<NvmlProcess> processes;
+  std::map<std::size_t, topology::Pcie> levels;  // by place of the other, a later one
+  std::vector<DeviceProcess> processes;
 };
 
 struct Reading {

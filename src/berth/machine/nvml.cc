@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -43,6 +44,10 @@ Functions functions_of(void* library) {
   BERTH_NVML_FUNCTIONS(BERTH_LOOK_UP)
 #undef BERTH_LOOK_UP
   return f;
+}
+
+std::int64_t bytes_of(unsigned long long bytes) {
+  return static_cast<std::int64_t>(std::min<unsigned long long>(bytes, INT64_MAX));
 }
 
 ErrorKind kind_of(nvmlReturn_t code) {
@@ -143,10 +148,10 @@ class LoadedNvml : public Nvml {
   Told<std::int64_t> memory(Handle device) override {
     nvmlMemory_t memory{};
     BERTH_ASSIGN(bool told, ask("memory", f_.nvmlDeviceGetMemoryInfo, device, &memory));
-    if (told) return static_cast<std::int64_t>(memory.total);
+    if (told) return bytes_of(memory.total);
     nvmlDeviceAttributes_t attributes{};
     BERTH_ASSIGN(told, ask("attributes", f_.nvmlDeviceGetAttributes_v2, device, &attributes));
-    if (told) return static_cast<std::int64_t>(attributes.memorySizeMB << 20);
+    if (told) return bytes_of(attributes.memorySizeMB << 20);
     return std::nullopt;
   }
   Told<std::vector<int>> cores(Handle device) override {
@@ -191,7 +196,7 @@ class LoadedNvml : public Nvml {
     unsigned long long errors = 0;
     BERTH_ASSIGN(const bool told,
                  ask("ECC errors", f_.nvmlDeviceGetTotalEccErrors, card, 1, 0, &errors));
-    return told ? std::optional(static_cast<std::int64_t>(errors)) : std::nullopt;
+    return told ? std::optional(bytes_of(errors)) : std::nullopt;
   }
   Told<std::string> memory_fault(Handle card) override {
     unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
@@ -224,7 +229,7 @@ class LoadedNvml : public Nvml {
                  ask("MIG instance", f_.nvmlDeviceGetMigDeviceHandleByIndex, card, index, &handle));
     return told ? std::optional(handle) : std::nullopt;
   }
-  Told<std::vector<NvmlProcess>> processes(Handle device) override {
+  Told<std::vector<DeviceProcess>> processes(Handle device) override {
     if (!f_.nvmlDeviceGetComputeRunningProcesses_v3) return std::nullopt;
     std::vector<nvmlProcessInfo_t> infos(kFirstProcesses);
     nvmlReturn_t code = kNvmlInsufficientSize;
@@ -237,12 +242,11 @@ class LoadedNvml : public Nvml {
     }
     if (means_not_told(code)) return std::nullopt;
     BERTH_TRY(checked("processes", code));
-    std::vector<NvmlProcess> processes;
+    std::vector<DeviceProcess> processes;
     for (unsigned i = 0; i < count; ++i)
-      processes.push_back({static_cast<pid_t>(infos[i].pid),
-                           infos[i].usedGpuMemory == kNotTold
-                               ? 0
-                               : static_cast<std::int64_t>(infos[i].usedGpuMemory)});
+      processes.push_back(
+          {static_cast<pid_t>(infos[i].pid),
+           infos[i].usedGpuMemory == kNotTold ? 0 : bytes_of(infos[i].usedGpuMemory)});
     return processes;
   }
 

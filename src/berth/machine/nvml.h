@@ -16,6 +16,8 @@
 #include "berth/base/result.h"
 #include "berth/topology/topology.h"
 
+struct nvmlDevice_st;
+
 namespace berth::machine {
 
 struct NvmlLink {
@@ -25,14 +27,14 @@ struct NvmlLink {
   int generation = 0;  // 0: not told
 };
 
-struct NvmlProcess {
+struct DeviceProcess {
   pid_t pid = 0;            // as the host counts it
   std::int64_t memory = 0;  // bytes; 0: not told
 };
 
 class Nvml {
  public:
-  using Handle = struct nvmlDevice_st*;
+  using Handle = nvmlDevice_st*;
   template <class T>
   using Told = Result<std::optional<T>>;
 
@@ -55,7 +57,7 @@ class Nvml {
   virtual Told<bool> mig_enabled(Handle card) = 0;
   virtual Told<unsigned> most_instances(Handle card) = 0;
   virtual Told<Handle> instance(Handle card, unsigned index) = 0;  // nullopt: none has this index
-  virtual Told<std::vector<NvmlProcess>> processes(Handle device) = 0;  // that compute on it
+  virtual Told<std::vector<DeviceProcess>> processes(Handle device) = 0;  // that compute on it
 };
 
 inline constexpr unsigned kMostNvlinks = 36;  // a card has 18 today

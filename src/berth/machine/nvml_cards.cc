@@ -91,8 +91,7 @@ class NvmlReader {
 
   void read_links(std::size_t i) {
     SeenDevice& from = seen(i);
-    for (std::size_t other = 0; other < handles_.size(); ++other)
-      if (other != i) read_level(i, other);
+    for (std::size_t other = i + 1; other < handles_.size(); ++other) read_level(i, other);
     // An instance has no links: NVLink and peer access are off in MIG mode.
     if (!from.device.mig_parent.empty()) return;
     int unknown = 0;

@@ -4,74 +4,125 @@
 
 namespace berth::placement {
 
-BestEffort::BestEffort(int devices) : known_(std::size_t{1} << devices) {}
+BestEffort::BestEffort(const Tables& tables)
+    : tables_(tables), known_(tables.keys(Objective::sum).size()) {
+  const std::span<const Key> sums = tables.keys(Objective::sum);
+  const DeviceSet all = sums.size() - 1;
+  for_each(all, [&](int device) { strongest_first_.push_back(one(device)); });
+  std::ranges::stable_sort(strongest_first_, {},
+                           [&](DeviceSet device) { return sums[all ^ device]; });
+}
 
-BestEffort::Choice BestEffort::choose(const Tables& tables, const Question& question) {
+BestEffort::Choice BestEffort::choose(const Question& question) {
+  ask(question);
   const int devices = size(question.available);
-  const int full_sets = devices / question.count;
-  tables_ = &tables;
-  std::array<Key, kExactDevices> links{};
-  const auto sums=tables.keys(Objective::sum);
-  const DeviceSet all = sums.size()-1;
-  std::size_t n = 0;
-  for_each(all, [&](int device) { links[(size_t)device] = sums[all] - sums[all ^ one(device)]; strongest_first_[n++] = one(device); });
-  std::sort(strongest_first_.begin(), strongest_first_.begin() + n, [&](DeviceSet x, DeviceSet y) { return links[lowest_index(x)] > links[lowest_index(y)]; });
-  keys_ = tables.keys(question.objective);
-  count_ = question.count;
-  remainder_ = devices % question.count;
+  // With two sets at most, a division is a look-up, and nothing is quicker than to try them all.
+  if (devices > 2 * count_) {
+    best_set_ = tables_.best_within(question.objective, count_);
+    best_remainder_ = tables_.best_within(question.objective, remainder_);
+    DeviceSet promising = 0;
+    each_candidate([&](DeviceSet set) {
+      if (promising == 0 || keys_[set] > keys_[promising]) promising = set;
+    });
+    try_set(promising);
+    if (question.required == 0) try_best_division();
+  }
+  each_candidate([&](DeviceSet set) { try_set(set); });
+  return best_;
+}
+
+void BestEffort::ask(const Question& question) {
   if (++asked_ == 0) {  // after 2^32 questions the stamps begin anew
     std::ranges::fill(known_, Known{});
     asked_ = 1;
   }
-  // With two sets at most, rest() is a look-up, and nothing is quicker.
-  const bool searched = devices > 2 * count_;
-  if (searched) {
-    best_set_ = tables.best_within(question.objective, count_);
-    best_remainder_ = tables.best_within(question.objective, remainder_);
-  }
+  question_ = question;
+  count_ = question.count;
+  remainder_ = size(question.available) % count_;
+  greatest_known_ = false;
+  best_ = {};
+  keys_ = tables_.keys(question.objective);
+  best_set_ = best_remainder_ = {};
+}
 
-  Choice best;
-  Key best_key = -1;
-  const auto is_better = [&](Key partition, Key own, DeviceSet set) {
-    if (partition != best.partition) return partition > best.partition;
-    return own != best_key ? own > best_key : before(set, best.devices);
-  };
-  const auto consider = [&](DeviceSet set) {
-    const DeviceSet others = question.available ^ set;
-    const Key own = keys_[set];
-    if (searched) {
-      // Where no device is required, a partition need be found by its best set only.
-      const Key other = best_set_[others];
-      const Key best_other = question.required == 0 ? std::min(own, other) : other;
-      const Key remainder = remainder_ == 0 ? 0 : best_remainder_[others];
-      const Key most = own + (full_sets - 1) * best_other + remainder;
-      if (!is_better(most, own, set)) return true;
-    }
-    const bool tie_would_win = is_better(best.partition, own, set);
-    const Key needed = best.partition - own + (tie_would_win ? 0 : 1);
-    const Key partition = own + rest(others, devices - count_, needed);
-    if (is_better(partition, own, set)) best = {set, partition}, best_key = own;
-    return true;
-  };
-  const auto each_candidate = [&](const auto& visit) {
-    const DeviceSet pool = question.available & ~question.required;
-    each_subset(pool, size(pool), count_ - size(question.required), question.required, visit);
-  };
-  if (searched) {
-    DeviceSet promising = 0;
-    each_candidate([&](DeviceSet set) {
-      if (promising == 0 || keys_[set] > keys_[promising]) promising = set;
-      return true;
+template <class Visit>
+void BestEffort::each_candidate(const Visit& visit) const {
+  const DeviceSet pool = question_.available & ~question_.required;
+  each_subset(pool, size(pool), count_ - size(question_.required), question_.required,
+              [&](DeviceSet set) {
+                visit(set);
+                return true;
+              });
+}
+
+bool BestEffort::is_better(Key partition, DeviceSet set) const {
+  if (best_.devices == 0 || partition != best_.partition) return partition > best_.partition;
+  const Key own = keys_[set], best_own = keys_[best_.devices];
+  return own != best_own ? own > best_own : before(set, best_.devices);
+}
+
+/// Where no device is required, the greatest partition is found first: what remains is to see
+/// whether better sets belong to others that are worth the same.
+void BestEffort::try_best_division() {
+  const int devices = size(question_.available);
+  const Key greatest = rest(question_.available, devices, best_.partition);
+  if (greatest >= best_.partition)
+    walk(question_.available, devices, greatest, [&](DeviceSet set) {
+      if (size(set) == count_ && is_better(greatest, set)) best_ = {set, greatest};
     });
-    consider(promising);
+  greatest_known_ = true;
+}
+
+void BestEffort::try_set(DeviceSet set) {
+  const DeviceSet others = question_.available ^ set;
+  const int left = size(question_.available) - count_;
+  const Key own = keys_[set];
+  const bool tie_would_win = is_better(best_.partition, set);
+  if (greatest_known_ && !tie_would_win) return;
+  if (!best_set_.empty()) {
+    // Where no device is required, a partition need be found by its best set only.
+    const Key other = best_set_[others];
+    const Key best_other = question_.required == 0 ? std::min(own, other) : other;
+    const Key remainder = remainder_ == 0 ? 0 : best_remainder_[others];
+    if (!is_better(own + left / count_ * best_other + remainder, set)) return;
   }
-  each_candidate(consider);
-  return best;
+  const Key needed = best_.partition - own + (tie_would_win ? 0 : 1);
+  const Key partition = own + rest(others, left, needed);
+  if (is_better(partition, set)) best_ = {set, partition};
+}
+
+DeviceSet BestEffort::anchor(DeviceSet devices) const {
+  return *std::ranges::find_if(strongest_first_,
+                               [&](DeviceSet device) { return (device & devices) != 0; });
+}
+
+template <class Visit>
+void BestEffort::walk(DeviceSet devices, int left, Key value, const Visit& visit) {
+  while (left > count_) {
+    const DeviceSet first_device = anchor(devices);
+    const auto passes_by = [&](DeviceSet set) {
+      const int left_then = left - size(set);
+      const Key needed = value - keys_[set];
+      if (bound(devices ^ set, left_then) < needed ||
+          rest(devices ^ set, left_then, needed) != needed)
+        return true;
+      visit(set);
+      devices ^= set;
+      left = left_then;
+      value = needed;
+      return false;
+    };
+    const auto none_of = [&](int part) {
+      return each_subset(devices ^ first_device, left - 1, part - 1, first_device, passes_by);
+    };
+    if (none_of(count_)) none_of(remainder_);
+  }
+  visit(devices);
 }
 
 Key BestEffort::rest(DeviceSet devices, int size, Key needed) {
   if (size <= count_) return keys_[devices];
-  devices = tables_->representative(devices);
+  devices = tables_.representative(devices);
   Known& known = known_[devices];
   if (known.asked_in == asked_) {
     if (known.exact || known.most < needed) return known.most;
@@ -83,15 +134,16 @@ Key BestEffort::rest(DeviceSet devices, int size, Key needed) {
   }
   const Key most = bound(devices, size);
   Key best = needed - 1;
-  const DeviceSet anchor = strongest_of(devices);
+  const DeviceSet first_device = anchor(devices);
   const auto divide = [&](int part) {
-    return each_subset(devices ^ anchor, size - 1, part - 1, anchor, [&](DeviceSet set) {
-      const DeviceSet others = devices ^ set;
-      const Key own = keys_[set];
-      if (own + bound(others, size - part) > best)
-        best = std::max(best, own + rest(others, size - part, best + 1 - own));
-      return best < most;
-    });
+    return each_subset(devices ^ first_device, size - 1, part - 1, first_device,
+                       [&](DeviceSet set) {
+                         const DeviceSet others = devices ^ set;
+                         const Key own = keys_[set];
+                         if (own + bound(others, size - part) > best)
+                           best = std::max(best, own + rest(others, size - part, best + 1 - own));
+                         return best < most;
+                       });
   };
   const bool remainder_left = size % count_ != 0;
   if (divide(count_) && remainder_left) divide(remainder_);
@@ -107,9 +159,9 @@ Key BestEffort::rest_of_two(DeviceSet devices, int size) const {
     return true;
   };
   const int smaller = size - count_;
-  const DeviceSet anchor = std::bit_floor(devices);
+  const DeviceSet last = std::bit_floor(devices);
   if (smaller == count_)
-    each_subset(devices ^ anchor, size - 1, count_ - 1, anchor, consider);
+    each_subset(devices ^ last, size - 1, count_ - 1, last, consider);
   else
     each_subset(devices, size, smaller, 0, consider);
   return best;

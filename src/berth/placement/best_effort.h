@@ -24,12 +24,12 @@ class BestEffort {
     Key partition = -1;  // sum over the sets of the partition
   };
 
-  /// Scratch space for a machine of up to kExactDevices.
-  explicit BestEffort(int devices);
+  /// Keeps the tables, which outlive it, and scratch space.
+  explicit BestEffort(const Tables& tables);
 
   /// The question has an answer: required within available, at most `count` of them, and `count` 1
   /// to as many as are available.
-  Choice choose(const Tables& tables, const Question& question);
+  Choice choose(const Question& question);
 
  private:
   /// What was found of rest() for a set of devices.
@@ -39,27 +39,40 @@ class BestEffort {
     bool exact = false;          // otherwise no division is worth more
   };
 
+  void ask(const Question& question);
+  void try_best_division();
+  void try_set(DeviceSet set);
+  bool is_better(Key partition, DeviceSet set) const;
+  /// Calls visit() with every set that could be returned.
+  template <class Visit>
+  void each_candidate(const Visit& visit) const;
+
   /// The greatest value of a division, where that is at least `needed`; else what none exceeds, and
   /// less than `needed`.
   Key rest(DeviceSet devices, int size, Key needed);
   Key rest_of_two(DeviceSet devices, int size) const;
+  /// A division of that value: calls visit() with its sets.
+  template <class Visit>
+  void walk(DeviceSet devices, int size, Key value, const Visit& visit);
   /// No division of the devices is worth more: every set is at most the best one of its size.
   Key bound(DeviceSet devices, int size) const {
     const Key remainder = size % count_ != 0 ? best_remainder_[devices] : 0;
     return size / count_ * best_set_[devices] + remainder;
   }
+  /// The device whose set is chosen first: with the strongest gone, bounds tell more of the others.
+  DeviceSet anchor(DeviceSet devices) const;
 
-  int count_ = 0, remainder_ = 0;   // sizes of the sets; remainder 0: all are of count
-  DeviceSet strongest_of(DeviceSet devices) const {
-    for (const DeviceSet one : strongest_first_)
-      if ((devices & one) != 0) return one;
-    return 0;
-  }
-  std::array<DeviceSet, 16> strongest_first_{};
-  const Tables* tables_ = nullptr;  // while a question is answered
-  std::span<const Key> keys_, best_set_, best_remainder_;
+  const Tables& tables_;
   std::vector<Known> known_;  // by the bits of a set
+  std::vector<DeviceSet> strongest_first_;
   std::uint32_t asked_ = 0;
+
+  // Of the question that is being answered.
+  Question question_;
+  int count_ = 0, remainder_ = 0;  // sizes of the sets; remainder 0: all are of count
+  bool greatest_known_ = false;    // no partition is worth more than best_.partition
+  Choice best_;
+  std::span<const Key> keys_, best_set_, best_remainder_;
 };
 
 }  // namespace berth::placement

@@ -10,7 +10,10 @@ class Exact {
  public:
   /// `members`: at most kExactDevices of the machine; every question is about some of these.
   Exact(const Scores& scores, DeviceSet members)
-      : members_(members), tables_(scores.of(members)), best_effort_(size(members)) {}
+      : members_(members), tables_(scores.of(members)), best_effort_(tables_) {}
+
+  Exact(const Exact&) = delete;  // best_effort_ keeps tables_
+  Exact& operator=(const Exact&) = delete;
 
   DeviceSet members() const { return members_; }
 
@@ -25,7 +28,7 @@ class Exact {
   }
 
   BestEffort::Choice best_effort(const Question& question) {
-    auto choice = best_effort_.choose(tables_, inside(question));
+    auto choice = best_effort_.choose(inside(question));
     choice.devices = outside(choice.devices);
     return choice;
   }
