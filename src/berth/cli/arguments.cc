@@ -78,7 +78,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
 }
 
 void add_placement(CLI::App& app, Arguments& arguments) {
-  auto* topo = app.add_subcommand("topo", "the GPUs of a machine, what joins them, and their islands");
+  auto* topo =
+      app.add_subcommand("topo", "the GPUs of a machine, what joins them, and their islands");
   auto* place = app.add_subcommand("place", "which K GPUs a job would get, and what that leaves");
   for (auto* command : {topo, place})
     command->add_option("--topology", arguments.topology,

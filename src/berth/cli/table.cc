@@ -71,9 +71,12 @@ Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run
 
 std::string state_now(os::Env& env, const store::RunRecord& run) {
   const bool open = run.state == store::RunState::running || run.state == store::RunState::waiting;
-  if (open && run.runner_pid != 0 &&
-      !env.alive({static_cast<pid_t>(run.runner_pid), run.runner_started_at}))
-    return "interrupted";
+  // A run is submitted and then taken over by the same process, within milliseconds.
+  constexpr Duration kBetween = std::chrono::seconds(5);
+  const bool lost = run.runner_pid != 0
+                        ? !env.alive({static_cast<pid_t>(run.runner_pid), run.runner_started_at})
+                        : env.wall() - run.created > kBetween;
+  if (open && lost) return "interrupted";
   return std::string(store::name(run.state));
 }
 

@@ -39,7 +39,7 @@ void read_nvidia(os::Env& env, const DeviceOptions& options, Reading& reading) {
     reading.lack("NVIDIA's devices are not told: " + nvml.error().message);
 }
 
-/// No UUID twice, not too many devices.
+/// No UUID twice (older kernels give the partitions of an AMD card one id), not too many devices.
 void bound(Reading& reading) {
   std::set<std::string> uuids;
   for (SeenDevice& seen : reading.devices) {
@@ -107,6 +107,7 @@ void read_nics(os::Env& env, const std::string& root, const std::vector<PciPlace
   for (const std::string& name : env.list(folder).value_or(std::vector<std::string>())) {
     if (topology.nics.size() == topology::kMostNics) return;
     const PciPlace at = pci_place(env, folder + "/" + name + "/device");
+    if (at.path.empty()) continue;  // made of software
     topology::Nic& nic = topology.nics.emplace_back(name, std::vector<Pcie>());
     for (const PciPlace& place : places) nic.devices.push_back(pcie_level(at, place));
   }
@@ -161,8 +162,9 @@ std::vector<DeviceHealth> health_of(const std::vector<topology::Device>& now,
     if (place)
       result.push_back({now[*place].health, now[*place].unwell_because});
     else
-      result.push_back({Health::gone, "its driver does not list it any more" +
-                                          (notes.empty() ? "" : ": " + notes.front())});
+      result.push_back(
+          {Health::gone, "its driver does not list it any more" +
+                             (now.empty() && !notes.empty() ? ": " + notes.front() : "")});
   return result;
 }
 
@@ -173,7 +175,9 @@ void find_lost_links(const Topology& earlier, const Reading& now,
                      std::vector<DeviceHealth>& health) {
   for (std::size_t a = 0; a < places.size(); ++a)
     for (std::size_t b = 0; b < places.size() && health[a].health == Health::well; ++b) {
-      if (a == b || !places[a] || !places[b] || health[b].health == Health::gone) continue;
+      if (a == b || !places[a] || !places[b] || health[b].health == Health::gone ||
+          !now.devices[*places[a]].links_told)
+        continue;
       const int had = earlier.link(a, b).fabric;
       const int has = own_links(now, *places[a], *places[b]);
       if (has < had)

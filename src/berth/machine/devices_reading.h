@@ -18,6 +18,7 @@ struct SeenDevice {
   topology::FabricKind fabric = topology::FabricKind::nvlink;
   int generation = 0;                            // of the fabric; 0: not told
   int switched = 0;                              // links of its own that end on switches
+  bool links_told = true;                        // else there may be more than these
   std::map<std::size_t, int> direct;             // links of its own, by place of the other end
   std::map<std::size_t, topology::Pcie> levels;  // by place of the other, a later one
   std::vector<DeviceProcess> processes;

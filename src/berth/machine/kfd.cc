@@ -6,7 +6,6 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "berth/base/text.h"
@@ -124,11 +123,10 @@ class KfdReader {
     ids_of_cards_.emplace(trim(*id), place);
   }
 
-  /// What ROCR_VISIBLE_DEVICES takes. Older kernels give the partitions of a card one id: only the
-  /// first can then be told by it.
+  /// What ROCR_VISIBLE_DEVICES takes. Consumer cards have none.
   std::string uuid_of(const Properties& properties, int index) {
     const std::uint64_t id = value(properties, "unique_id");
-    if (id != 0 && ids_.insert(id).second) return fmt::format("GPU-{:016x}", id);
+    if (id != 0) return fmt::format("GPU-{:016x}", id);
     reading_.lack(fmt::format("GPU{}: no UUID of its own", index));
     return fmt::format("gpu-{}", index);
   }
@@ -150,15 +148,15 @@ class KfdReader {
     return name ? std::string(trim(*name)) : "";
   }
 
-  /// ras/umc_err_count and its like, one for each block of the card: "ue: 0" (uncorrected), "ce:
-  /// 0".
+  /// ras/umc_err_count and its like, one for each block of the card, with a line "ue: 0" for its
+  /// uncorrected errors.
   void read_errors(topology::Device& device) {
     const std::string folder = pci_folder(device.pci) + "/ras";
     std::uint64_t errors = 0;
     for (const std::string& name : names(folder)) {
       if (!name.ends_with("_err_count")) continue;
-      const auto counts = text(folder + "/" + name);
-      for (const auto line : split(counts.value_or(""), '\n'))
+      const std::string counts = text(folder + "/" + name).value_or("");
+      for (const auto line : split(counts, '\n'))
         if (const auto parts = words(line); parts.size() == 2 && parts[0] == "ue:")
           errors += number_of(parts[1]).value_or(0);
     }
@@ -208,6 +206,8 @@ class KfdReader {
       for (const std::uint64_t link : numbered(links))
         if (const auto lines = text(fmt::format("{}/{}/properties", links, link)))
           read_link(parse_properties(*lines), place);
+        else
+          reading_.devices[place].links_told = false;
     }
   }
 
@@ -232,7 +232,6 @@ class KfdReader {
   Reading& reading_;
   std::map<std::uint64_t, std::size_t> places_;      // in Reading::devices, by node
   std::map<std::string, std::size_t> ids_of_cards_;  // in Reading::devices, by gpu_id
-  std::set<std::uint64_t> ids_;
 };
 
 }  // namespace

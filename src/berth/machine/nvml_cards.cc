@@ -9,8 +9,8 @@ namespace {
 
 using topology::Health;
 
-/// One pass over NVIDIA's devices. The first error of a device that says it is lost makes it gone,
-/// and it is asked no more; any other is a note.
+/// One pass over NVIDIA's devices. An error that says a device is lost makes it gone; any other is
+/// a note.
 class NvmlReader {
  public:
   NvmlReader(Nvml& nvml, Reading& reading)
@@ -34,6 +34,7 @@ class NvmlReader {
     if (!handle)
       return reading_.lack(fmt::format("NVML: card {}: {}", index, handle.error().message));
     const auto mig = nvml_.mig_enabled(*handle);
+    if (!mig) reading_.lack(fmt::format("NVML: card {}: {}", index, mig.error().message));
     if (mig && mig->value_or(false)) return read_instances(*handle, index);
     add(*handle, static_cast<int>(index), *handle, "");
   }
@@ -96,10 +97,10 @@ class NvmlReader {
     if (!from.device.mig_parent.empty()) return;
     int unknown = 0;
     for (unsigned number = 0; number < kMostNvlinks; ++number) {
-      std::optional<NvmlLink> link;
       const auto told = nvml_.link(handles_[i].card, number);
-      if (told) link = *told;
-      if (!told && !note(from, told.error())) return;
+      from.links_told = told.has_value();
+      if (!told) return note(from, told.error());
+      const std::optional<NvmlLink>& link = *told;
       if (!link) continue;
       from.generation = std::max(from.generation, link->generation);
       if (const auto other = place_of(link->pci))
@@ -138,14 +139,9 @@ class NvmlReader {
     if (told && *told) into = *std::move(*told);
   }
 
-  /// Whether it is worth asking on.
-  bool note(SeenDevice& seen, const Error& error) {
-    if (error.kind == ErrorKind::not_found) {
-      suffer(seen, Health::gone, error.message);
-      return false;
-    }
+  void note(SeenDevice& seen, const Error& error) {
+    if (error.kind == ErrorKind::not_found) return suffer(seen, Health::gone, error.message);
     reading_.lack(fmt::format("GPU{}: {}", seen.device.index, error.message));
-    return true;
   }
 
   static void suffer(SeenDevice& seen, Health health, const std::string& because) {

@@ -184,7 +184,7 @@ using SpawnPosixDeathTest = PosixTest;  // each statement in a process of its ow
 
 TEST_F(SpawnPosixDeathTest, ATaskDoesNotOutliveItsWorker) {
   const auto play = [&] {
-    const auto child = start(shell("sleep 1000"));
+    const auto child = start(shell("exec sleep 1000"));
     put("child", fmt::format("{} {}", child.pid, identity(child.pid).started_at));
     _exit(0);
   };

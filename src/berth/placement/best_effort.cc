@@ -15,11 +15,7 @@ BestEffort::BestEffort(const Tables& tables)
 
 BestEffort::Choice BestEffort::choose(const Question& question) {
   ask(question);
-  const int devices = size(question.available);
-  // With two sets at most, a division is a look-up, and nothing is quicker than to try them all.
-  if (devices > 2 * count_) {
-    best_set_ = tables_.best_within(question.objective, count_);
-    best_remainder_ = tables_.best_within(question.objective, remainder_);
+  if (searched_) {
     DeviceSet promising = 0;
     each_candidate([&](DeviceSet set) {
       if (promising == 0 || keys_[set] > keys_[promising]) promising = set;
@@ -42,7 +38,10 @@ void BestEffort::ask(const Question& question) {
   greatest_known_ = false;
   best_ = {};
   keys_ = tables_.keys(question.objective);
-  best_set_ = best_remainder_ = {};
+  searched_ = size(question.available) > 2 * count_;
+  if (!searched_) return;
+  best_set_ = tables_.best_within(question.objective, count_);
+  best_remainder_ = tables_.best_within(question.objective, remainder_);
 }
 
 template <class Visit>
@@ -66,10 +65,9 @@ bool BestEffort::is_better(Key partition, DeviceSet set) const {
 void BestEffort::try_best_division() {
   const int devices = size(question_.available);
   const Key greatest = rest(question_.available, devices, best_.partition);
-  if (greatest >= best_.partition)
-    walk(question_.available, devices, greatest, [&](DeviceSet set) {
-      if (size(set) == count_ && is_better(greatest, set)) best_ = {set, greatest};
-    });
+  walk(question_.available, devices, greatest, [&](DeviceSet set) {
+    if (size(set) == count_ && is_better(greatest, set)) best_ = {set, greatest};
+  });
   greatest_known_ = true;
 }
 
@@ -79,7 +77,7 @@ void BestEffort::try_set(DeviceSet set) {
   const Key own = keys_[set];
   const bool tie_would_win = is_better(best_.partition, set);
   if (greatest_known_ && !tie_would_win) return;
-  if (!best_set_.empty()) {
+  if (searched_) {
     // Where no device is required, a partition need be found by its best set only.
     const Key other = best_set_[others];
     const Key best_other = question_.required == 0 ? std::min(own, other) : other;
@@ -120,6 +118,15 @@ void BestEffort::walk(DeviceSet devices, int left, Key value, const Visit& visit
   visit(devices);
 }
 
+/// The strongest device is in one set only: no other is more than the best one without it.
+Key BestEffort::close_bound(DeviceSet devices, int size, DeviceSet strongest) const {
+  const DeviceSet weaker = devices ^ strongest;
+  const Key full = best_set_[weaker] * (size / count_);
+  const Key in_full_set = full - best_set_[weaker] + best_set_[devices];
+  if (size % count_ == 0) return in_full_set;
+  return std::max(in_full_set + best_remainder_[weaker], full + best_remainder_[devices]);
+}
+
 Key BestEffort::rest(DeviceSet devices, int size, Key needed) {
   if (size <= count_) return keys_[devices];
   devices = tables_.representative(devices);
@@ -128,27 +135,34 @@ Key BestEffort::rest(DeviceSet devices, int size, Key needed) {
     if (known.exact || known.most < needed) return known.most;
     needed = 0;  // asked for again with less to exceed: once and for all
   }
-  if (size <= 2 * count_) {
-    known = {rest_of_two(devices, size), asked_, true};
-    return known.most;
-  }
-  const Key most = bound(devices, size);
-  Key best = needed - 1;
   const DeviceSet first_device = anchor(devices);
-  const auto divide = [&](int part) {
+  const Key most = close_bound(devices, size, first_device);
+  if (most < needed)
+    known = {most, asked_, false};
+  else if (size <= 2 * count_)
+    known = {rest_of_two(devices, size), asked_, true};
+  else
+    known = search_rest(devices, size, first_device, needed, most);
+  return known.most;
+}
+
+BestEffort::Known BestEffort::search_rest(DeviceSet devices, int size, DeviceSet first_device,
+                                          Key needed, Key most) {
+  Key best = needed - 1;
+  const auto consider = [&](DeviceSet set, int left) {
+    const DeviceSet others = devices ^ set;
+    const Key own = keys_[set];
+    if (own + bound(others, left) > best)
+      best = std::max(best, own + rest(others, left, best + 1 - own));
+    return best < most;
+  };
+  const auto all_of = [&](int part) {
     return each_subset(devices ^ first_device, size - 1, part - 1, first_device,
-                       [&](DeviceSet set) {
-                         const DeviceSet others = devices ^ set;
-                         const Key own = keys_[set];
-                         if (own + bound(others, size - part) > best)
-                           best = std::max(best, own + rest(others, size - part, best + 1 - own));
-                         return best < most;
-                       });
+                       [&](DeviceSet set) { return consider(set, size - part); });
   };
   const bool remainder_left = size % count_ != 0;
-  if (divide(count_) && remainder_left) divide(remainder_);
-  known = {best, asked_, best >= needed};
-  return best;
+  if (all_of(count_) && remainder_left) all_of(remainder_);
+  return {best, asked_, best >= needed};
 }
 
 /// Most of the work is here, so that it is the plainest: of every set and what it leaves.

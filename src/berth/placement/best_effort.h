@@ -8,7 +8,6 @@
 // is not looked at.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -50,6 +49,7 @@ class BestEffort {
   /// The greatest value of a division, where that is at least `needed`; else what none exceeds, and
   /// less than `needed`.
   Key rest(DeviceSet devices, int size, Key needed);
+  Known search_rest(DeviceSet devices, int size, DeviceSet first_device, Key needed, Key most);
   Key rest_of_two(DeviceSet devices, int size) const;
   /// A division of that value: calls visit() with its sets.
   template <class Visit>
@@ -59,6 +59,8 @@ class BestEffort {
     const Key remainder = size % count_ != 0 ? best_remainder_[devices] : 0;
     return size / count_ * best_set_[devices] + remainder;
   }
+  /// The same, closer and slower.
+  Key close_bound(DeviceSet devices, int size, DeviceSet strongest) const;
   /// The device whose set is chosen first: with the strongest gone, bounds tell more of the others.
   DeviceSet anchor(DeviceSet devices) const;
 
@@ -70,6 +72,7 @@ class BestEffort {
   // Of the question that is being answered.
   Question question_;
   int count_ = 0, remainder_ = 0;  // sizes of the sets; remainder 0: all are of count
+  bool searched_ = false;          // with two sets at most, all divisions are simply looked up
   bool greatest_known_ = false;    // no partition is worth more than best_.partition
   Choice best_;
   std::span<const Key> keys_, best_set_, best_remainder_;
