@@ -18,7 +18,7 @@ constexpr std::pair<const char*, Result<int> (*)(berth::os::Env&, const Argument
     {"runs", berth::cli::runs_command},     {"show", berth::cli::show_command},
     {"best", berth::cli::best_command},     {"why", berth::cli::why_command},
     {"logs", berth::cli::logs_command},     {"machine", berth::cli::machine_command},
-    {"topo", berth::cli::topo_command},      {"place", berth::cli::place_command},
+    {"topo", berth::cli::topo_command},     {"place", berth::cli::place_command},
 };
 
 Result<int> dispatch(int count, char** values) {

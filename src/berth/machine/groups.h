@@ -24,10 +24,10 @@ struct GroupUsage {
 /// The group of one task: one directory for v2, one a controller for v1. The files that every task
 /// needs stay open: opening them again would cost more than what is read.
 struct Group {
-  std::string name;                // of each directory
-  std::vector<os::Fd> join_files;  // for os::SpawnSpec
-  os::Fd peak, events, processes;  // empty where there is none
-  Block limits;                    // as written last
+  std::string name;                                       // of each directory
+  std::vector<os::Fd> join_files;                         // for os::SpawnSpec
+  os::Fd peak, events, processes;                         // empty where there is none
+  Block limits;                                           // as written last
   std::int64_t oom_kills_before = 0, oom_kills_seen = 0;  // since it was made
 };
 

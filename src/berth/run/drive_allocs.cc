@@ -62,7 +62,8 @@ Status Drive::seek_allocs() {
       progress_.waiting_for = alloc.error().message;
       os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
     }
-    // The longer the queue has not moved, the less a moment more matters, and the less often it looks.
+    // The longer the queue has not moved, the less a moment more matters, and the less often it
+    // looks.
     if (!stands_since_ || ledger_.position() != position_) stands_since_ = env_.now();
     position_ = ledger_.position();
     const Duration patience =
