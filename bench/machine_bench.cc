@@ -54,7 +54,7 @@ pid_t hold_a_core(const std::string& directory) {
     const auto env = os::posix_env();
     const Request request = one_core(getpid());
     const auto alloc = Ledger::open(*env, directory)
-                           ->acquire(server(64), {request.resources, request.holder, 0}, {});
+                           ->acquire({server(64)}, {request.resources, request.holder, 0}, {});
     const char held = alloc ? 1 : 0;
     if (write(ready[1], &held, 1) == 1) pause();
     _exit(1);
@@ -78,7 +78,7 @@ void BM_Ledger(benchmark::State& state, const char* parent) {
   const Request request = one_core(0);
   const Block total = server(64);
   for (auto _ : state) {
-    const auto alloc = ledger.acquire(total, {request.resources, request.holder, 0}, {});
+    const auto alloc = ledger.acquire({total}, {request.resources, request.holder, 0}, {});
     if (!alloc || !ledger.release(alloc->id)) state.SkipWithError("refused");
   }
   state.SetItemsProcessed(state.iterations());

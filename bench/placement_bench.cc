@@ -15,13 +15,22 @@ namespace {
 
 constexpr int kQuestions = 4000;
 
-/// 0: random scores; 1: random ones, few of them high, which is the slowest to search; 2: all
-/// equal, as behind NVSwitch, which is what machines of sixteen really are.
+/// 0: random scores; 1: random ones, few of them high; 2: all equal, as behind NVSwitch, which is
+/// what machines of sixteen really are; 3: of strong and weak devices, where bounds tell little; 4:
+/// a DGX-1 or a DGX-2.
 testing::Machine bench_machine(int kind, int devices) {
+  if (kind == 4) return testing::known(devices == 8 ? "dgx1-v100" : "dgx2-v100");
   Rng rng(5);
-  return testing::machine("", devices, [&](int, int) -> std::int64_t {
+  std::vector<std::int64_t> strength;
+  for (int i = 0; i < devices; ++i) strength.push_back(static_cast<std::int64_t>(rng.below(100)));
+  return testing::machine("", devices, [&](int a, int b) -> std::int64_t {
     const auto score = static_cast<std::int64_t>(rng.below(1000));
-    return kind == 0 ? score : kind == 1 ? score * score * score / 1'000'000 : 600;
+    switch (kind) {
+      case 0: return score;
+      case 1: return score * score * score / 1'000'000;
+      case 2: return 600;
+      default: return strength[static_cast<std::size_t>(a)] * strength[static_cast<std::size_t>(b)];
+    }
   });
 }
 
@@ -172,12 +181,12 @@ void register_all() {
       const std::string words = fmt::format("{}/{}", name(by), name(goal));
       in_ms(benchmark::RegisterBenchmark(("BM_Place/" + words).c_str(), BM_Place, by, goal))
           ->ArgNames({"devices", "kind"})
-          ->ArgsProduct({{8, 16}, {0, 1, 2}});
+          ->ArgsProduct({{8, 16}, {0, 1, 2, 3, 4}});
       if (by != PolicyKind::packed && by != PolicyKind::best_effort) continue;
       in_ms(benchmark::RegisterBenchmark(("BM_PlaceOfAllSixteen/" + words).c_str(),
                                          BM_PlaceOfAllSixteen, by, goal))
           ->ArgName("kind")
-          ->DenseRange(0, 2);
+          ->DenseRange(0, 4);
       in_ms(benchmark::RegisterBenchmark(("BM_PlaceOfSixtyFour/" + words).c_str(),
                                          BM_PlaceOfSixtyFour, by, goal))
           ->ArgNames({"kind", "k"})

@@ -1,6 +1,6 @@
 /* Which GPUs of a DGX-1 (Volta) a job gets, asked from C.
  *
- *   cc -std=c99 example.c -lberth -lstdc++ -lfmt -lm && ./a.out
+ *   cc -std=c99 example.c -lberth_placement && ./a.out
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -19,6 +19,51 @@ constexpr std::size_t kDeepest = 64;
 constexpr std::int64_t kMostValues = 1'000'000;
 constexpr std::size_t kMostText = 64U << 20;
 
+// What stands for the braces of a placeholder while YAML is read: no characters of any text.
+constexpr std::string_view kOpen = "\uFDD0", kClose = "\uFDD1";
+
+bool holds_marks(std::string_view text) {
+  return text.find(kOpen) != std::string_view::npos || text.find(kClose) != std::string_view::npos;
+}
+
+bool name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+/// The text with these marks for the braces of every {name} that adjoins text before it. In
+/// comments, quotes and blocks that changes nothing, since with_braces() changes it back.
+std::string without_braces(std::string_view text) {
+  std::string result;
+  constexpr std::string_view kBefore = "/=@%+~";  // and the characters of names
+  bool adjoins = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::size_t end = i + 1;
+    if (adjoins && text[i] == '{')
+      while (end < text.size() && name_char(text[end])) ++end;
+    if (end > i + 1 && end < text.size() && text[end] == '}') {
+      result.append(kOpen).append(text.substr(i + 1, end - i - 1)).append(kClose);
+      i = end;
+    } else {
+      result += text[i];
+      adjoins = name_char(text[i]) || kBefore.find(text[i]) != std::string_view::npos;
+    }
+  }
+  return result;
+}
+
+std::string with_braces(const std::string& text) {
+  if (!holds_marks(text)) return text;
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto rest = std::string_view(text).substr(i);
+    const bool opens = rest.starts_with(kOpen), closes = rest.starts_with(kClose);
+    result += opens ? '{' : closes ? '}' : text[i];
+    if (opens || closes) i += kOpen.size() - 1;
+  }
+  return result;
+}
+
 /// What ends the reading: thrown through the parser, caught where that is called.
 struct Refusal {
   int line;
@@ -48,7 +93,7 @@ class Builder final : public YAML::EventHandler {
     node.quoted = tag == "!";
     if (node.quoted || !(value.empty() || value == "~" || value == "null")) {
       node.kind = DocumentNode::Kind::scalar;
-      node.text = value;
+      node.text = with_braces(value);
     }
     add(mark, std::move(node), anchor);
   }
@@ -188,8 +233,10 @@ Result<Field> Field::parse(std::string_view text, std::string file) {
     return fail(ErrorKind::invalid, "{}:{}: not UTF-8 text", *name, *line);
   if (const auto line = line_of_control(text))
     return fail(ErrorKind::invalid, "{}:{}: not text: holds a control character", *name, *line);
+  if (holds_marks(text))
+    return fail(ErrorKind::invalid, "{}:1: not text: holds U+FDD0 or U+FDD1", *name);
   try {
-    std::istringstream stream{std::string(text)};
+    std::istringstream stream{without_braces(text)};
     YAML::Parser parser(stream);
     Builder builder;
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);

@@ -37,9 +37,10 @@ struct DocumentNode {
 /// A place in a document. Cheap to copy; keeps the document alive. Immutable, so any thread.
 class Field {
  public:
-  /// Reads YAML, of which JSON is a part. `file` names it in errors. invalid: broken syntax, a key
-  /// given twice, nested more than 64 deep, more than 1,000,000 values or 64 MiB of text (aliases
-  /// expanded), or anything after its end.
+  /// Reads YAML, of which JSON is a part; a {name} that adjoins text before it is text, even within
+  /// {…} and […], where YAML would begin a map: {n: counts/{index}.txt}. `file` names it in errors.
+  /// invalid: broken syntax, a key given twice, nested more than 64 deep, more than 1,000,000
+  /// values or 64 MiB of text (aliases expanded), or anything after its end.
   static Result<Field> parse(std::string_view text, std::string file);
 
   DocumentNode::Kind kind() const { return node_->kind; }

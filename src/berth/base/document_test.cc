@@ -32,6 +32,22 @@ std::string shown(const DocumentNode& node) {
   return text;
 }
 
+TEST(Document, APlaceholderIsTextWhereYamlWouldBeginAMap) {
+  constexpr std::string_view kCases[][2] = {
+      {"out: {n: counts/{index}.txt}", "{out:{n:counts/{index}.txt}}"},
+      {"[a{b}{c-d}, x/{in.e}/{f}, {g}]", "[a{b}{c-d},x/{in.e}/{f},{g:~}]"},
+      {"run: wc < x{part}  # a{b}", "{run:wc < x{part}}"},
+      {"{\"run\": \"a{b}\", 'c': 'd{e}'}", "{run:'a{b}',c:'d{e}'}"},
+      {"a: |\n  x{y}\n  z\n", "{a:'x{y}\nz\n'}"},
+      {"{k{x}: 1}", "{k{x}:1}"},
+      {"{a: {b: 1}, c: {d: [2]}}", "{a:{b:1},c:{d:[2]}}"},
+      {"a: b{", "{a:b{}"},
+      {"a: b{}", "{a:b{}}"}};
+  for (const auto& [text, tree] : kCases) EXPECT_EQ(shown(read(text).node()), tree) << text;
+  const auto marks = Field::parse("a: b\uFDD0", "f");
+  EXPECT_EQ(marks.error().message, "f:1: not text: holds U+FDD0 or U+FDD1");
+}
+
 TEST(Document, ReadsYamlAndJsonInAllTheirDress) {
   constexpr std::string_view kCases[][2] = {
       {"", "~"},

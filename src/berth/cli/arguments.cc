@@ -19,9 +19,9 @@ constexpr std::array<ResourceOption, 6> kResourceOptions{{
     {"--cpu", "cpu", "cores, fractions allowed (default 1)"},
     {"--mem", "mem", "memory, such as 4G or 512MiB"},
     {"--disk", "disk", "space on the state directory's volume"},
-    {"--gpu", "gpu", "whole GPUs"},
-    {"--gpu-mem", "gpu_mem", "GPU memory"},
-    {"--gpu-slots", "gpu_slots", "GPU throughput slots"},
+    {"--gpu", "gpu", "GPUs: whole, or with one of the next two parts of so many"},
+    {"--gpu-mem", "gpu_mem", "memory of a GPU that others may share, such as 10G"},
+    {"--gpu-slots", "gpu_slots", "throughput slots of a GPU that others may share"},
 }};
 
 void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& custom) {
@@ -38,6 +38,11 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
         ->type_name("AMOUNT");
   run->add_option("--resource", custom, "an amount of a name of your own, such as licence=1")
       ->type_name("NAME=AMOUNT");
+  run->add_option("--gpu-slot-sizes", arguments.slot_sizes,
+                  "only GPUs with one of these numbers of slots, such as 13,31")
+      ->delimiter(',')
+      ->type_name("SLOTS")
+      ->check(CLI::Range(1, 10'000));
   run->add_option("--timeout", arguments.timeout, "time limit of each task, such as 10m");
   run->add_option("--retries", arguments.retries, "further attempts of a task that fails")
       ->check(CLI::Range(0, 1000));
@@ -45,6 +50,10 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       ->check(CLI::Range(-1000, 1000));
   run->add_option("--parallel", arguments.parallel, "tasks side by side at most")
       ->check(CLI::Range(1, 1'000'000));
+  run->add_flag("--detach", arguments.detach, "run in the background, and print the run's name");
+  run->add_flag("--plan", arguments.plan_only,
+                "show how many tasks would run side by side, where, and why no more; run nothing")
+      ->excludes("--detach");
   run->footer(
       "Examples:\n"
       "  berth run sweep.yaml\n"
@@ -71,6 +80,22 @@ void add_others(CLI::App& app, Arguments& arguments) {
   add("stop", "stop a run, so that it can be resumed", "RUN", "berth stop digits-3");
   add("resume", "go on with a run that was stopped, or whose runner died", "RUN",
       "berth resume digits-3");
+  add("retry", "try the failed tasks of a run again, and go on with what was not finished", "RUN",
+      "berth retry digits-3");
+  auto* wait = add("wait", "wait until a run has ended; the exit code is the run's", "RUN",
+                   "berth wait digits-3 --timeout 1h");
+  wait->add_option("--timeout", arguments.timeout, "wait no longer, such as 1h");
+  auto* rm = add("rm", "forget runs, with their output", nullptr, "berth rm digits-3 digits-4");
+  rm->add_option("RUN", arguments.targets, "such as digits-3")->required();
+  auto* prune = add("prune", "forget the runs that ended long ago", nullptr,
+                    "berth prune --older-than 7d --keep 10 --dry-run");
+  prune->add_option("--older-than", arguments.older_than, "such as 7d (default 30d)");
+  prune->add_option("--keep", arguments.keep, "but leave this many of the youngest of them")
+      ->check(CLI::Range(0, 1'000'000));
+  prune->add_flag("--dry-run", arguments.dry_run, "only say which");
+  auto* top =
+      add("top", "who holds what of this machine, every second", nullptr, "berth top --once");
+  top->add_flag("--once", arguments.once, "one page, also on a terminal");
   auto* machine = add("machine", "what this machine has, what is free, and who holds the rest",
                       nullptr, "berth machine --json");
   machine->add_option("--disk-dir", arguments.disk_directory,
@@ -85,6 +110,9 @@ void add_placement(CLI::App& app, Arguments& arguments) {
     command->add_option("--topology", arguments.topology,
                         "a file (nvidia-smi topo -m, rocm-smi --showtopo, JSON) or a known machine "
                         "such as dgx-h100 (default: this machine)");
+  auto* watch = app.add_subcommand("watch-devices", "what a run asks how the GPUs are");
+  watch->add_option("FILE", arguments.target, "the topology as it was first")->required();
+  watch->group("");  // not shown
   topo->footer("Example:\n  berth topo --topology dgx1-v100");
   place->add_option("K", arguments.target, "how many devices")->required();
   place->add_option("--available", arguments.available, "indices such as 0,2-5, or UUIDs");
@@ -94,6 +122,50 @@ void add_placement(CLI::App& app, Arguments& arguments) {
                     "static-dgx1-volta, static-dgx2");
   place->add_option("--objective", arguments.objective, "sum (default), min or ring");
   place->footer("Example:\n  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
+}
+
+void add_plan(CLI::App& app, Arguments& arguments) {
+  PlanArguments& plan = arguments.plan;
+  auto* command = app.add_subcommand(
+      "plan", "how many of which accelerator a fleet of inference servers needs");
+  command->add_option("PATH", arguments.target, "a fleet document (JSON), or a directory of them")
+      ->required();
+  command->add_option("--model", plan.model, "calibrated (default) or reference");
+  command->add_option("--solver", plan.solver, "optimal (default), greedy or unlimited");
+  command->add_option("--saturation", plan.saturation,
+                      "greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin");
+  command->add_flag("--delayed-best-effort", plan.delayed_best_effort,
+                    "greedy: best effort after all priorities");
+  command->add_flag("--candidates", plan.candidates, "every server on every accelerator");
+  command
+      ->add_option("--set", plan.sets,
+                   "what if: capacity.TYPE, accelerator.NAME.cost, server.NAME.arrivalRate, …")
+      ->type_name("PATH=VALUE");
+  command->add_option("--sweep", plan.sweep, "cost and unserved over a range of one of these")
+      ->type_name("PATH=FIRST..LAST..STEP");
+  command->add_option("--time-limit", plan.time_limit, "end with the best plan so far, such as 2s");
+  command->footer(
+      "Examples:\n"
+      "  berth plan examples/fleet\n"
+      "  berth plan examples/fleet --set capacity.H100=16\n"
+      "  berth plan examples/fleet --sweep capacity.H100=8..64..8");
+}
+
+void add_serve(CLI::App& app, Arguments& arguments) {
+  auto* command = app.add_subcommand("serve", "plan fleets over HTTP");
+  command->add_option("PATH", arguments.target,
+                      "a fleet document, or a directory of them, to begin with");
+  command->add_option("--listen", arguments.serve.listen,
+                      "HOST:PORT (default 127.0.0.1:8321); port 0: any that is free");
+  command->add_option("--token-file", arguments.serve.token_file,
+                      "holds the token that requests must bear");
+  command->add_option("--tls-cert", arguments.serve.certificate, "certificate (PEM)");
+  command->add_option("--tls-key", arguments.serve.key, "its key (PEM)");
+  command->footer(
+      "Beyond this machine it listens only with a token and TLS.\n"
+      "Example:\n"
+      "  berth serve examples/fleet\n"
+      "  curl -X POST http://127.0.0.1:8321/optimize");
 }
 
 /// CLI11 says "The following argument was not expected: runns"; a person is better helped by a
@@ -134,6 +206,7 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
   for (int i = 1; i < count && ours == count; ++i)
     if (std::string_view(values[i]) == "--") ours = i;
   for (int i = ours + 1; i < count; ++i) arguments.words.emplace_back(values[i]);
+  arguments.raw.assign(values, values + count);
 
   CLI::App app("Berth finds every job its place on your accelerators.", "berth");
   app.set_version_flag("--version", kVersion);
@@ -144,6 +217,8 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
   add_run(app, arguments, custom);
   add_others(app, arguments);
   add_placement(app, arguments);
+  add_plan(app, arguments);
+  add_serve(app, arguments);
   try {
     app.parse(ours, values);
   } catch (const CLI::CallForHelp&) {

@@ -11,6 +11,18 @@
 
 namespace berth::cli {
 
+/// Of berth plan.
+struct PlanArguments {
+  std::string model, solver, saturation, time_limit, sweep;  // as written; "": the document's
+  std::vector<std::string> sets;                             // "capacity.H100=16"
+  bool delayed_best_effort = false, candidates = false;
+};
+
+/// Of berth serve.
+struct ServeArguments {
+  std::string listen, token_file, certificate, key;
+};
+
 struct Arguments {
   std::string command;  // "run", …; "" for none
   bool json = false;
@@ -19,13 +31,22 @@ struct Arguments {
   std::vector<std::string> words;  // what stood behind "--"
   std::string name;
   std::vector<std::pair<std::string, std::string>> resources;  // as written: {"cpu", "2"}
+  std::vector<int> slot_sizes;
   std::string timeout;
   int retries = 0;
   int priority = 0;
   int parallel = 0;
   bool follow = false;
+  bool detach = false, plan_only = false, dry_run = false, once = false;
+  std::vector<std::string> targets;  // of rm
+  std::string older_than;
+  int keep = 0;
   std::string disk_directory;
-  std::string topology, available, require, policy, objective;
+  std::string topology, require, policy, objective;
+  std::optional<std::string> available;  // "" is none of them
+  PlanArguments plan;
+  ServeArguments serve;
+  std::vector<std::string> raw;  // the whole command line, as it came
 };
 
 /// What is to be printed instead of doing anything: help, the version.

@@ -18,6 +18,14 @@ Result<int> logs_command(os::Env& env, const Arguments& arguments);
 Result<int> machine_command(os::Env& env, const Arguments& arguments);
 Result<int> topo_command(os::Env& env, const Arguments& arguments);
 Result<int> place_command(os::Env& env, const Arguments& arguments);
+Result<int> watch_devices_command(os::Env& env, const Arguments& arguments);
+Result<int> retry_command(os::Env& env, const Arguments& arguments);
+Result<int> rm_command(os::Env& env, const Arguments& arguments);
+Result<int> prune_command(os::Env& env, const Arguments& arguments);
+Result<int> wait_command(os::Env& env, const Arguments& arguments);
+Result<int> top_command(os::Env& env, const Arguments& arguments);
+Result<int> plan_command(os::Env& env, const Arguments& arguments);
+Result<int> serve_command(os::Env& env, const Arguments& arguments);
 /// `berth` alone: what is running.
 Result<int> overview_command(os::Env& env, const Arguments& arguments);
 

@@ -1,5 +1,6 @@
 #include "berth/cli/json_output.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "berth/base/json.h"
@@ -37,6 +38,10 @@ Json run_object(const ShownRun& run) {
                               {"stopped", counts.stopped}}}};
 }
 
+Json devices_json(const std::string& uuids) {
+  return uuids.empty() ? Json::array() : parsed_or_null(uuids);
+}
+
 Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
   Json metrics = Json::object();
   for (const auto& [name, value] : task.metrics) metrics[name] = value;
@@ -51,7 +56,7 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"started", time_json(task.started)},
               {"ended", time_json(task.ended)},
               {"resources", parsed_or_null(task.resources)},
-              {"devices", Json::array()},
+              {"devices", devices_json(task.devices)},
               {"host", task.host}};
 }
 
@@ -63,6 +68,7 @@ Json attempt_object(const store::AttemptRecord& attempt) {
               {"exit_code", attempt.exit_code ? Json(*attempt.exit_code) : Json(nullptr)},
               {"cause", attempt.cause},
               {"detail", attempt.detail},
+              {"devices", devices_json(attempt.devices)},
               {"cpu_ms", attempt.cpu_ms},
               {"peak_mem", attempt.peak_mem},
               {"host", attempt.host}};
@@ -78,6 +84,52 @@ Json amounts_of(const Resources& resources, const Resources& total) {
   const Json present = amounts(resources);
   for (auto& [name, amount] : object.items()) amount = present.value(name, Json(0));
   return object;
+}
+
+Json shares_json(const std::vector<machine::DeviceShare>& shares) {
+  Json list = Json::array();
+  for (const auto& share : shares)
+    list.push_back(Json{{"uuid", share.uuid},
+                        {"index", share.index},
+                        {"gpu_mem", share.memory},
+                        {"gpu_slots", share.slots},
+                        {"whole", share.whole}});
+  return list;
+}
+
+/// All that this process may use, also what is out of service.
+Json device_list(const MachineReport& report) {
+  const auto part = [](const std::vector<machine::DeviceShare>& shares, const std::string& uuid) {
+    const auto found = std::ranges::find(shares, uuid, &machine::DeviceShare::uuid);
+    return found != shares.end() ? Json{{"gpu", found->whole ? 1 : 0},
+                                        {"gpu_mem", found->memory},
+                                        {"gpu_slots", found->slots}}
+                                 : Json(nullptr);
+  };
+  Json list = Json::array();
+  for (const auto& share : report.devices.shares) {
+    const auto& known = report.devices.topology.devices;
+    const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
+    const auto& out = report.devices.news.out_of_service;
+    const auto sick =
+        std::ranges::find(out, share.uuid, &std::pair<std::string, std::string>::first);
+    Json foreign = Json::array();
+    for (const auto& use : report.devices.news.foreign)
+      if (use.uuid == share.uuid)
+        foreign.push_back(Json{{"pid", use.pid}, {"program", use.program}, {"memory", use.memory}});
+    list.push_back(Json{{"index", share.index},
+                        {"uuid", share.uuid},
+                        {"model", device->model},
+                        {"pci", device->pci},
+                        {"numa", share.node},
+                        {"mig_parent", device->mig_parent},
+                        {"in_service", sick == out.end()},
+                        {"because", sick == out.end() ? "" : sick->second},
+                        {"total", part(report.total_devices, share.uuid)},
+                        {"free", part(report.free_devices, share.uuid)},
+                        {"foreign", foreign}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -127,7 +179,8 @@ std::string machine_json(const MachineReport& report) {
                         {"priority", entry.priority},
                         {"since", format_utc(entry.since)},
                         {"resources", amounts(entry.block.resources)},
-                        {"cores", cores}});
+                        {"cores", cores},
+                        {"devices", shares_json(entry.block.devices)}});
   }
   return dump(Json{{"version", 1},
                    {"total", amounts(capacity.total)},
@@ -144,15 +197,39 @@ std::string machine_json(const MachineReport& report) {
                    {"disk_floor", capacity.disk_floor},
                    {"inodes_short", capacity.inodes_short},
                    {"enforced", report.enforced},
+                   {"devices", device_list(report)},
                    {"holders", holders},
                    {"waiting", waiting},
                    {"notes", capacity.notes}}) +
          "\n";
 }
 
+std::string names_json(std::string_view what, const std::vector<std::string>& names) {
+  return dump(Json{{"version", 1}, {std::string(what), names}}) + "\n";
+}
+
+std::string run_plan_json(const RunPlan& plan) {
+  Json places = Json::array();
+  for (const auto& block : plan.now) {
+    Json cores = Json::array();
+    for (const auto& share : block.cores) cores.push_back(share.core);
+    places.push_back(Json{{"cores", cores}, {"devices", shares_json(block.devices)}});
+  }
+  return dump(Json{{"version", 1},
+                   {"name", plan.name},
+                   {"tasks", plan.tasks},
+                   {"resources", amounts(plan.resources)},
+                   {"side_by_side", Json{{"now", plan.now.size()}, {"empty_machine", plan.empty}}},
+                   {"places", places},
+                   {"waiting_before", plan.waiting_before},
+                   {"why_no_more", plan.why_no_more}}) +
+         "\n";
+}
+
 std::string placement_json(const PlacementReport& report) {
   Json remaining = Json::object();
-  for (const auto& [count, score] : report.remaining) remaining[fmt::format("{}", count)] = score;
+  for (const auto& [count, score] : report.remaining)
+    remaining[fmt::format("{}", count)] = score ? Json(*score) : Json(nullptr);
   Json object{{"version", 1},
               {"devices", report.devices},
               {"uuids", report.uuids},
@@ -182,6 +259,21 @@ std::string topology_json(const topology::Topology& topology) {
                    {"topology", parsed_or_null(topology::write_json(topology))},
                    {"islands", islands}}) +
          "\n";
+}
+
+std::string sweep_json(const std::string& path, const std::vector<SweepStep>& steps) {
+  Json list = Json::array();
+  for (const auto& step : steps) {
+    Json unserved = Json::object();
+    for (const auto& [priority, count] : step.unserved)
+      unserved[fmt::format("{}", priority)] = count;
+    list.push_back({{"at", step.at},
+                    {"cost", step.cost},
+                    {"value", step.value},
+                    {"gap", step.gap},
+                    {"unserved_by_priority", unserved}});
+  }
+  return dump({{"version", 1}, {"path", path}, {"sweep", list}}) + "\n";
 }
 
 }  // namespace berth::cli

@@ -1,11 +1,14 @@
 // The stable, versioned shapes of --json. Every document is one line with "version": 1.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "berth/experiment/program.h"
 #include "berth/machine/capacity.h"
+#include "berth/machine/device_news.h"
 #include "berth/machine/ledger.h"
 #include "berth/store/store.h"
 #include "berth/topology/topology.h"
@@ -40,11 +43,26 @@ struct PlacementReport {
   bool exact = true;
   std::int64_t bound = 0;
   std::optional<Alternative> alternative;
-  std::vector<std::pair<int, std::int64_t>> remaining;  // size of a set, best score left
+  // Size of a set, best score left; none where fewer are left.
+  std::vector<std::pair<int, std::optional<std::int64_t>>> remaining;
 };
 std::string placement_json(const PlacementReport& report);
 /// {"version":1,"topology":{…},"islands":[[indices]]}
 std::string topology_json(const topology::Topology& topology);
+
+/// {"version":1,"removed":["digits-1"]}
+std::string names_json(std::string_view what, const std::vector<std::string>& names);
+
+struct RunPlan {
+  std::string name;
+  std::int64_t tasks = 0;
+  Resources resources;              // of each
+  std::size_t empty = 0;            // how many fit side by side on the empty machine
+  std::vector<machine::Block> now;  // where those would be that fit now
+  int waiting_before = 0;
+  std::string why_no_more;
+};
+std::string run_plan_json(const RunPlan& plan);
 
 struct MachineReport {
   machine::Capacity capacity;
@@ -52,7 +70,17 @@ struct MachineReport {
   bool overdrawn = false;
   std::vector<machine::LedgerEntry> entries;
   std::string enforced;
+  machine::Devices devices;
+  std::vector<machine::DeviceShare> total_devices, free_devices;  // those in service
 };
 std::string machine_json(const MachineReport& report);
+
+struct SweepStep {
+  double at = 0;
+  double cost = 0, value = 0, gap = 0;
+  std::map<int, int> unserved;  // by priority
+};
+/// {"version":1,"path","sweep":[{"at","cost","value","gap","unserved_by_priority"}]}
+std::string sweep_json(const std::string& path, const std::vector<SweepStep>& steps);
 
 }  // namespace berth::cli

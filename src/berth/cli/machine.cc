@@ -1,14 +1,42 @@
 // berth machine: what this process may use, what is free, and who holds the rest.
 #include <algorithm>
 
+#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/machine_report.h"
 #include "berth/cli/table.h"
 #include "berth/machine/groups.h"
 
 namespace berth::cli {
 namespace {
+
+std::string devices_text(const MachineReport& report) {
+  Table table({"GPU", "model", "memory", "free", "slots", "free", "numa", "UUID", ""});
+  for (const auto& share : report.devices.shares) {
+    const auto& known = report.devices.topology.devices;
+    const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
+    const auto at =
+        std::ranges::find(report.total_devices, share.uuid, &machine::DeviceShare::uuid);
+    const bool well = at != report.total_devices.end();
+    std::string state;
+    for (const auto& [uuid, because] : report.devices.news.out_of_service)
+      if (uuid == share.uuid) state = "out of service: " + because;
+    for (const auto& use : report.devices.news.foreign)
+      if (use.uuid == share.uuid)
+        state += fmt::format("{}process {} ({}) has {}", state.empty() ? "" : ", ", use.pid,
+                             use.program, format_bytes(use.memory));
+    const auto free =
+        well ? report.free_devices[static_cast<std::size_t>(at - report.total_devices.begin())]
+             : machine::DeviceShare{};
+    table.add({fmt::format("{}", share.index), device->model, format_bytes(share.memory),
+               format_bytes(free.memory), fmt::format("{}", well ? at->slots : share.slots),
+               fmt::format("{}", free.slots), share.node < 0 ? "?" : fmt::format("{}", share.node),
+               share.uuid, state});
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
 
 std::string report_text(const MachineReport& report, Wall now) {
   const machine::Capacity& capacity = report.capacity;
@@ -21,6 +49,7 @@ std::string report_text(const MachineReport& report, Wall now) {
     if (name == "disk")
       from = fmt::format("volume of {}, {} kept free", capacity.disk_path,
                          format_bytes(capacity.disk_floor));
+    if (name.starts_with("gpu")) from = report.devices.topology.name;
     table.add({std::string(name), format_amount(name, total),
                format_amount(name, report.free.get(name)),
                format_amount(name, report.held.get(name)), from.empty() ? "machine file" : from});
@@ -31,32 +60,55 @@ std::string report_text(const MachineReport& report, Wall now) {
   text += report.enforced.empty() ? "limits: advisory, no control group can be made here\n"
                                   : fmt::format("limits: {}\n", report.enforced);
   for (const auto& note : capacity.notes) text += fmt::format("note: {}\n", note);
-  Table holders({"who", "what", "since", "pid", ""});
-  for (const auto& entry : report.entries)
-    holders.add({entry.label, to_string(entry.block.resources), format_duration(now - entry.since),
-                 fmt::format("{}", entry.holder.pid), entry.waiting ? "waits" : ""});
-  return holders.empty() ? text : text + "\n" + holders.text();
+  text += devices_text(report);
+  const std::string holders = holders_text(report, now, "");
+  return holders.empty() ? text : text + "\n" + holders;
 }
 
 }  // namespace
 
-Result<int> machine_command(os::Env& env, const Arguments& arguments) {
+std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody) {
+  Table holders({"who", "what", "on", "since", "pid", ""});
+  for (const auto& entry : report.entries) {
+    std::vector<std::string> devices;
+    for (const auto& share : entry.block.devices) devices.push_back(share.uuid);
+    holders.add({entry.label, to_string(entry.block.resources), join(devices, ","),
+                 format_duration(now - entry.since), fmt::format("{}", entry.holder.pid),
+                 entry.waiting ? "waits" : ""});
+  }
+  return holders.empty() ? std::string(nobody) : holders.text();
+}
+
+Status refresh(os::Env& env, const Arguments& arguments, MachineReport& report) {
   BERTH_ASSIGN(const std::string state, run::state_directory(env));
   auto options = run::capacity_options(env, state);
   if (!arguments.disk_directory.empty()) options.disk_directory = arguments.disk_directory;
-  MachineReport report;
   BERTH_ASSIGN(report.capacity, machine::discover(env, options));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, machine::Ledger::default_directory(env)));
   BERTH_ASSIGN(report.entries, ledger.entries());
-  machine::Machine machine(run::block_of(report.capacity));
-  std::vector<machine::Reservation> held;
-  for (const auto& entry : report.entries)
-    if (!entry.waiting)
-      if (auto taken = machine.occupy(entry.block, entry.label)) held.push_back(*std::move(taken));
+  const auto host = machine::host_of(report.capacity, &report.devices);
+  report.capacity.total = host.total.resources;
+  machine::Machine machine(host.total, host.links);
+  const auto held = machine::occupy_all(machine, host, report.entries);
+  report.total_devices = host.total.devices;
+  report.free_devices.assign(machine.free_devices().begin(), machine.free_devices().end());
   report.held = machine.held();
   report.free = machine.free();
   report.overdrawn = machine.overdrawn();
+  return {};
+}
+
+Result<MachineReport> machine_report(os::Env& env, const Arguments& arguments) {
+  MachineReport report;
+  BERTH_ASSIGN(report.devices,
+               machine::read_devices(env, {}, machine::Ledger::default_directory(env)));
   report.enforced = machine::Groups(env).enforced();
+  BERTH_TRY(refresh(env, arguments, report));
+  return report;
+}
+
+Result<int> machine_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(const MachineReport report, machine_report(env, arguments));
   print(arguments.json ? machine_json(report) : report_text(report, env.wall()));
   return 0;
 }

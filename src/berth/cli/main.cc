@@ -19,6 +19,10 @@ constexpr std::pair<const char*, Result<int> (*)(berth::os::Env&, const Argument
     {"best", berth::cli::best_command},     {"why", berth::cli::why_command},
     {"logs", berth::cli::logs_command},     {"machine", berth::cli::machine_command},
     {"topo", berth::cli::topo_command},     {"place", berth::cli::place_command},
+    {"retry", berth::cli::retry_command},   {"rm", berth::cli::rm_command},
+    {"prune", berth::cli::prune_command},   {"wait", berth::cli::wait_command},
+    {"top", berth::cli::top_command},       {"watch-devices", berth::cli::watch_devices_command},
+    {"plan", berth::cli::plan_command},     {"serve", berth::cli::serve_command},
 };
 
 Result<int> dispatch(int count, char** values) {

@@ -9,7 +9,9 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/commands.h"
+#include "berth/cli/detach.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/run_plan.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/table.h"
 
@@ -35,6 +37,7 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
       return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));
     program.resources.set(resource, *amount);
   }
+  if (!arguments.slot_sizes.empty()) program.slot_sizes = arguments.slot_sizes;
   if (!arguments.timeout.empty()) {
     auto timeout = parse_duration(arguments.timeout);
     if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
@@ -138,8 +141,20 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const Prepared prepared, prepare(env, arguments));
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_TRY(run::check_program(site, prepared.program, prepared.directory, prepared.file));
+  if (arguments.plan_only) return show_plan(site, prepared.program, arguments.json);
   BERTH_ASSIGN(const auto record, run::submit(site, prepared.program, prepared.directory));
-  return drive_to_end(env, site, record, arguments.json);
+  if (!arguments.detach) return drive_to_end(env, site, record, arguments.json);
+  BERTH_TRY(start_detached(env, site, record));
+  if (arguments.json) {
+    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+    BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
+    print(show_json({now, state_now(env, now)}, tasks));
+    return 0;
+  }
+  print(record.name + "\n");
+  print_error(fmt::format("follow it with: berth logs -f {}; wait for it with: berth wait {}\n",
+                          record.name, record.name));
+  return 0;
 }
 
 Result<int> resume_command(os::Env& env, const Arguments& arguments) {
@@ -154,6 +169,13 @@ Result<int> resume_command(os::Env& env, const Arguments& arguments) {
     }
   }
   return drive_to_end(env, site, record, arguments.json);
+}
+
+Result<int> retry_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const int reopened, run::reopen_failed(site, arguments.target));
+  if (reopened == 0) print_error(fmt::format("nothing of {} has failed\n", arguments.target));
+  return resume_command(env, arguments);
 }
 
 Result<int> stop_command(os::Env& env, const Arguments& arguments) {

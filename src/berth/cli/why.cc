@@ -18,13 +18,13 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
   BERTH_ASSIGN(const auto capacity, machine::discover(env, site.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
-  machine::Machine machine(run::block_of(capacity));
-  std::vector<machine::Reservation> held;
-  for (const auto& entry : entries)
-    if (!entry.waiting)
-      if (auto taken = machine.occupy(entry.block, entry.label)) held.push_back(*std::move(taken));
-  const auto fits = machine.dry_run({program.resources, run.name});
-  if (!fits) return fits.error().message;
+  BERTH_TRY(run::find_devices(site, program.resources));
+  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  machine::Machine machine(host.total, host.links);
+  const auto held = machine::occupy_all(machine, host, entries);
+  const auto fits = machine.dry_run({program.resources, run.name, program.slot_sizes});
+  if (!fits)
+    return fits.error().message + (site.devices ? machine::out_of_service_text(*site.devices) : "");
   if (program.parallel > 0 && run.counts.running >= program.parallel)
     return fmt::format("the run has its {} tasks side by side already", program.parallel);
   return std::string("it is next; another try may be due after a pause");
@@ -38,6 +38,7 @@ std::string attempt_text(const store::AttemptRecord& attempt) {
   text += fmt::format(", cpu {}", format_duration(from_ms(attempt.cpu_ms)));
   if (attempt.peak_mem > 0) text += fmt::format(", peak mem {}", format_bytes(attempt.peak_mem));
   if (!attempt.host.empty()) text += fmt::format(", on {}", attempt.host);
+  if (!attempt.devices.empty()) text += fmt::format(", devices {}", attempt.devices);
   if (!attempt.detail.empty()) text += fmt::format("\n    {}", attempt.detail);
   return text + "\n";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "berth/base/text.h"
 #include "berth/exec/shell_text.h"
@@ -40,28 +41,55 @@ void scan(std::string_view text, Known known, Literal literal, Value value) {
   }
 }
 
-std::string replace_plain(std::string_view text, const Lookup& lookup) {
-  std::string result;
+/// Adds the word, or the several that a list makes of it; none where it is but an empty list.
+void add_words(std::string_view text, const Lists& lists, std::vector<std::string>& line) {
+  std::vector<std::string> made{""};
+  bool any = text.empty();  // a person's own empty word stays
   scan(
-      text, [&](std::string_view name) { return lookup(name).has_value(); },
-      [&](char c) { result += c; }, [&](std::string_view name, char) { result += *lookup(name); });
-  return result;
+      text, [&](std::string_view name) { return lists(name).has_value(); },
+      [&](char c) {
+        made.back() += c;
+        any = true;
+      },
+      [&](std::string_view name, char) {
+        const auto list = *lists(name);
+        for (std::size_t i = 0; i < list.size(); ++i) {
+          if (i > 0) made.emplace_back();
+          made.back() += list[i];
+        }
+        any = any || !list.empty();
+      });
+  if (any) std::ranges::move(made, std::back_inserter(line));
 }
 
 /// Builds the text for the shell; names in `misplaced` those that could not be put.
-std::string replace_for_shell(std::string_view text, const Lookup& lookup,
+std::string replace_for_shell(std::string_view text, const Lists& lists,
                               std::string* misplaced = nullptr) {
   ShellText result;
   const auto put_here = [&](std::string_view name) {
-    if (!lookup(name)) return false;
+    if (!lists(name)) return false;
     if (result.place() == ShellText::Place::nowhere && misplaced && misplaced->empty())
       *misplaced = name;
     return result.place() == ShellText::Place::value;
   };
   scan(
       text, put_here, [&](char c) { result.take(c); },
-      [&](std::string_view name, char next) { result.put(*lookup(name), next); });
+      [&](std::string_view name, char next) {
+        const auto list = *lists(name);
+        for (std::size_t i = 0; i < list.size(); ++i) {
+          if (i > 0) result.take(' ');
+          result.put(list[i], i + 1 < list.size() ? ' ' : next);
+        }
+      });
   return result.text();
+}
+
+Lists as_lists(const Lookup& lookup) {
+  return [&lookup](std::string_view name) -> std::optional<std::vector<std::string>> {
+    auto value = lookup(name);
+    if (!value) return std::nullopt;
+    return std::vector{*std::move(value)};
+  };
 }
 
 /// Words that only a shell knows, where a command begins.
@@ -84,21 +112,23 @@ bool needs_shell(std::string_view text) {
 }
 
 std::vector<std::string> command_line(const Command& command, const Lookup& lookup) {
-  std::vector<std::string> result;
-  if (!command.words.empty()) {
-    for (const auto& word : command.words) result.push_back(replace_plain(word, lookup));
-  } else if (needs_shell(command.text)) {
-    result = {"/bin/sh", "-c", replace_for_shell(command.text, lookup)};
-  } else {
-    for (const auto word : words(command.text)) result.push_back(replace_plain(word, lookup));
-  }
-  return result;
+  return command_line_of_lists(command, as_lists(lookup));
+}
+
+std::vector<std::string> command_line_of_lists(const Command& command, const Lists& lists) {
+  if (command.words.empty() && needs_shell(command.text))
+    return {"/bin/sh", "-c", replace_for_shell(command.text, lists)};
+  std::vector<std::string> line;
+  for (const auto& word : command.words) add_words(word, lists, line);
+  if (command.words.empty())
+    for (const auto word : words(command.text)) add_words(word, lists, line);
+  return line;
 }
 
 std::string misplaced_name(const Command& command, const Lookup& lookup) {
   std::string misplaced;
   if (command.words.empty() && needs_shell(command.text))
-    replace_for_shell(command.text, lookup, &misplaced);
+    replace_for_shell(command.text, as_lists(lookup), &misplaced);
   return misplaced;
 }
 

@@ -26,6 +26,11 @@ using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 /// always staying within its word. ${…}, braces around other names and those in comments stay.
 std::vector<std::string> command_line(const Command& command, const Lookup& lookup);
 
+/// What a declared name stands for, where that is a list: each value a word of its own, a text that
+/// adjoins the name in front of the first and behind the last; within quotes, blanks between them.
+using Lists = std::function<std::optional<std::vector<std::string>>(std::string_view name)>;
+std::vector<std::string> command_line_of_lists(const Command& command, const Lists& lists);
+
 /// The first declared name that stands where the shell would not leave its value whole (in `…`,
 /// after a here-document, …), and so is not replaced; empty when there is none.
 std::string misplaced_name(const Command& command, const Lookup& lookup);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "berth/base/rng.h"
 #include "berth/base/shell_testing.h"
 
 namespace berth::exec {
@@ -169,6 +170,39 @@ TEST(Command, SaysWhereNoValueCanBePutSafelyAndPutsNone) {
         "echo $((1<<2)) \n{a}", "(case x in x) echo {a};; esac)", "echo '`' {a}",
         "cat <f\n<g cat {a}", "plain {a}"})
     EXPECT_EQ(misplaced_name({text, {}}, values("x")), "") << text;
+}
+
+TEST(Command, AListIsSeveralWords) {
+  const Lists lists = [](std::string_view name) -> std::optional<Texts> {
+    if (name == "l") return Texts{"a", "b c", ""};
+    if (name == "none") return Texts{};
+    return std::nullopt;
+  };
+  const auto words_of = [&](std::string text) {
+    return command_line_of_lists({std::move(text), {}}, lists);
+  };
+  EXPECT_EQ(words_of("x {l} y"), (Texts{"x", "a", "b c", "", "y"}));
+  EXPECT_EQ(words_of("x --l={l}:"), (Texts{"x", "--l=a", "b c", ":"}));
+  EXPECT_EQ(words_of("x {none} -{none}"), (Texts{"x", "-"}));
+  EXPECT_EQ(command_line_of_lists({{}, {"x", "", "{l}", "{none}", "{other}"}}, lists),
+            (Texts{"x", "", "a", "b c", "", "{other}"}));
+  EXPECT_EQ(shell_words("printf '%s\\0' " + words_of("{l} -{l}- \"{l}\" '{l}'")[2]),
+            (Texts{"a", "b c", "", "-a", "b c", "-", "a b c ", "a b c "}));
+  EXPECT_EQ(words_of("cat {none} | x")[2], "cat  | x");
+}
+
+TEST(Command, NoValueOfAListEscapes) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Rng rng(seed);
+    Texts list;
+    for (std::uint64_t left = rng.below(4); left > 0; --left) list.push_back(hostile_value(rng));
+    const auto line = command_line_of_lists(
+        {"printf '%s\\0' {l} end", {}},
+        [&](std::string_view name) { return name == "l" ? std::optional(list) : std::nullopt; });
+    Texts wanted = list;
+    wanted.emplace_back("end");
+    EXPECT_EQ(shell_words(line[2]), wanted) << "seed " << seed;
+  }
 }
 
 }  // namespace

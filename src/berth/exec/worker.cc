@@ -18,9 +18,13 @@ constexpr Duration kLookAtGroup = std::chrono::milliseconds(10);
 /// Read at most this much of one task before the others get their turn.
 constexpr std::size_t kReadsATurn = 16;
 
-void set_default(Environment& environment, std::string name, std::string value) {
-  for (const auto& [present, _] : environment)
-    if (present == name) return;
+/// What the caller set stands, unless the placement itself decides it.
+void set(Environment& environment, std::string name, std::string value, bool decided = false) {
+  for (auto& [present, old] : environment)
+    if (present == name) {
+      if (decided) old = std::move(value);
+      return;
+    }
   environment.emplace_back(std::move(name), std::move(value));
 }
 
@@ -89,8 +93,9 @@ void Worker::launch(const Launch& launch) {
   spec.directory = launch.directory;
   for (const auto& share : block.cores) spec.cores.push_back(share.core);
   const std::int64_t cpu = block.resources.get(Known::cpu);
-  if (cpu > 0)
-    set_default(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
+  if (cpu > 0) set(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
+  for (auto& [name, value] : machine::visibility(block.devices))
+    set(spec.environment, std::move(name), std::move(value), !block.devices.empty());
   process->group = groups_->acquire(block);
   if (process->group) spec.join_files = process->group->join_files;
 

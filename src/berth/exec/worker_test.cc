@@ -175,5 +175,21 @@ TEST_F(WorkerTest, MoreThanTheMachineIsRefusedNotOverrun) {
   EXPECT_NE(ended_.at(0).detail.find("cpu: wanted 1000"), std::string::npos) << ended_[0].detail;
 }
 
+TEST_F(WorkerTest, ATaskSeesItsDevicesAndAnotherSeesNone) {
+  machine::Block block = total();
+  block.devices = {{.uuid = "GPU-a", .slots = 13, .size = 13}};
+  machine_.set_total(block);
+  Launch with = shell("echo $CUDA_VISIBLE_DEVICES,$NVIDIA_VISIBLE_DEVICES");
+  with.request.resources.set(Known::gpu, 1);
+  with.environment.emplace_back("CUDA_VISIBLE_DEVICES", "0,1,2");
+  worker_.tell(with);
+  run();
+  EXPECT_EQ(output_[Stream::out], "GPU-a,GPU-a\n") << "the placement decides, not the file";
+  output_.clear();
+  worker_.tell(shell("echo \"<$CUDA_VISIBLE_DEVICES>\""));
+  run();
+  EXPECT_EQ(output_[Stream::out], "<>\n");
+}
+
 }  // namespace
 }  // namespace berth::exec

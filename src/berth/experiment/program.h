@@ -48,6 +48,7 @@ struct Program {
   Search search;
   std::optional<Goal> goal;
   Resources resources;
+  std::vector<int> slot_sizes;               // slots that a device of it may have; empty: any
   std::int64_t parallel = 0;                 // side by side at most; 0: as many as fit
   Duration timeout{};                        // 0: none
   Duration grace = std::chrono::seconds(5);  // between TERM and KILL

@@ -4,6 +4,7 @@
 #include "berth/base/document.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/fields.h"
 #include "berth/experiment/program.h"
 
 namespace berth::experiment {
@@ -20,27 +21,6 @@ Result<std::size_t> choice_or(const Field& map, std::string_view key,
                               std::span<const std::string_view> choices) {
   const auto field = map.find(key);
   return field ? field->choice(choices) : 0;
-}
-
-/// Text for a process, which ends it at a NUL byte.
-Result<std::string> process_text(const Field& field) {
-  BERTH_ASSIGN(std::string text, field.text());
-  if (text.find('\0') != std::string::npos) return field.error("cannot hold a NUL byte");
-  return text;
-}
-
-Result<Duration> duration_of(const Field& field) {
-  constexpr auto kLongest = std::chrono::days(36'500);  // added to any clock it still fits
-  BERTH_ASSIGN(const Duration duration, field.duration());
-  if (duration > kLongest) return field.error("wanted at most 36500d");
-  return duration;
-}
-
-Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most) {
-  BERTH_ASSIGN(const std::int64_t value, field.integer());
-  if (value < least || value > most)
-    return field.error(fmt::format("wanted {} to {}, found {}", least, most, value));
-  return value;
 }
 
 bool valid_parameter_name(std::string_view name) {
@@ -72,7 +52,7 @@ Result<Parameter> read_range(const std::string& name, const Field& field) {
         return bound.error("wanted a whole number, since type is int");
   }
   if (const auto points = field.find("n")) {
-    BERTH_ASSIGN(parameter.points, integer_within(*points, 1, kMostTrials));
+    BERTH_ASSIGN(parameter.points, exec::integer_within(*points, 1, kMostTrials));
   }
   return parameter;
 }
@@ -87,45 +67,15 @@ Result<Parameter> read_parameter(const std::string& name, const Field& field) {
   if (field.is_list()) {
     BERTH_ASSIGN(const auto items, field.items());
     for (const auto& item : items) {
-      BERTH_ASSIGN(std::string text, process_text(item));
+      BERTH_ASSIGN(std::string text, exec::process_text(item));
       parameter.choices.push_back(std::move(text));
     }
     if (items.empty()) return field.error("the list of choices is empty");
   } else {
-    BERTH_ASSIGN(std::string text, process_text(field));
+    BERTH_ASSIGN(std::string text, exec::process_text(field));
     parameter.choices.push_back(std::move(text));
   }
   return parameter;
-}
-
-Result<Resources> read_resources(const Field& field) {
-  Resources resources;
-  BERTH_ASSIGN(const auto entries, field.entries());
-  for (const auto& [name, value] : entries) {
-    if (!valid_resource_name(name))
-      return value.error("a resource's name is made of a-z, 0-9 and _, and begins with a letter");
-    BERTH_ASSIGN(const std::string text, value.text());
-    const auto amount = parse_amount(name, text);
-    if (!amount) return value.error(amount.error());
-    resources.set(name, *amount);
-  }
-  return resources;
-}
-
-Result<exec::Command> read_command(const Field& field) {
-  exec::Command command;
-  if (field.is_list()) {
-    BERTH_ASSIGN(const auto items, field.items());
-    for (const auto& item : items) {
-      BERTH_ASSIGN(std::string text, process_text(item));
-      command.words.push_back(std::move(text));
-    }
-    if (command.words.empty()) return field.error("the command is empty");
-  } else {
-    BERTH_ASSIGN(command.text, process_text(field));
-    if (trim(command.text).empty()) return field.error("the command is empty");
-  }
-  return command;
 }
 
 Status read_search(const Field& root, Program& program) {
@@ -144,12 +94,12 @@ Status read_search(const Field& root, Program& program) {
   BERTH_ASSIGN(const std::size_t method, choice_or(*field, "method", kMethods));
   program.search.method = static_cast<Search::Method>(method);
   if (const auto seed = field->find("seed")) {
-    BERTH_ASSIGN(const std::int64_t value, integer_within(*seed, 0, INT64_MAX));
+    BERTH_ASSIGN(const std::int64_t value, exec::integer_within(*seed, 0, INT64_MAX));
     program.search.seed = static_cast<std::uint64_t>(value);
   }
   const auto samples = field->find("samples");
   if (samples) {
-    BERTH_ASSIGN(program.search.samples, integer_within(*samples, 1, kMostTrials));
+    BERTH_ASSIGN(program.search.samples, exec::integer_within(*samples, 1, kMostTrials));
   }
   if (program.search.method == Search::Method::random && !samples)
     return field->error("'samples' is missing: how many trials?");
@@ -169,38 +119,27 @@ Status read_goal(const Field& field, Program& program) {
   return {};
 }
 
-Status read_environment(const Field& field, Program& program) {
-  BERTH_ASSIGN(const auto entries, field.entries());
-  for (const auto& [name, value] : entries) {
-    if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
-      return value.error("not a name of an environment variable");
-    BERTH_ASSIGN(std::string text, process_text(value));
-    program.environment.emplace_back(name, std::move(text));
-  }
-  return {};
-}
-
 Status read_limits(const Field& root, Program& program) {
   if (const auto field = root.find("resources")) {
-    BERTH_ASSIGN(program.resources, read_resources(*field));
+    BERTH_TRY(exec::read_resources(*field, program.resources, program.slot_sizes));
     program.resources_line = field->node().line;
   }
   if (program.resources.empty()) program.resources.set(Known::cpu, 1000);
   if (const auto field = root.find("parallel")) {
-    BERTH_ASSIGN(program.parallel, integer_within(*field, 1, kMostTrials));
+    BERTH_ASSIGN(program.parallel, exec::integer_within(*field, 1, kMostTrials));
   }
   if (const auto field = root.find("timeout")) {
-    BERTH_ASSIGN(program.timeout, duration_of(*field));
+    BERTH_ASSIGN(program.timeout, exec::duration_of(*field));
   }
   if (const auto field = root.find("grace")) {
-    BERTH_ASSIGN(program.grace, duration_of(*field));
+    BERTH_ASSIGN(program.grace, exec::duration_of(*field));
   }
   if (const auto field = root.find("retries")) {
-    BERTH_ASSIGN(const std::int64_t retries, integer_within(*field, 0, 1000));
+    BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
     program.retries = static_cast<int>(retries);
   }
   if (const auto field = root.find("priority")) {
-    BERTH_ASSIGN(program.priority, integer_within(*field, -1000, 1000));
+    BERTH_ASSIGN(program.priority, exec::integer_within(*field, -1000, 1000));
   }
   BERTH_ASSIGN(const std::size_t on_failure, choice_or(root, "on_failure", kOnFailure));
   program.stop_on_failure = on_failure == 1;
@@ -257,7 +196,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
     program.name = "run";
   }
   BERTH_ASSIGN(const Field run, root.get("run"));
-  BERTH_ASSIGN(program.run, read_command(run));
+  BERTH_ASSIGN(program.run, exec::read_command(run));
   program.run_line = run.node().line;
   if (const auto params = root.find("params")) {
     BERTH_ASSIGN(const auto entries, params->entries());
@@ -273,7 +212,8 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_TRY(check_placeholders(run, program));
   BERTH_TRY(read_search(root, program));
   if (const auto goal = root.find("goal")) BERTH_TRY(read_goal(*goal, program));
-  if (const auto env = root.find("env")) BERTH_TRY(read_environment(*env, program));
+  if (const auto env = root.find("env"))
+    BERTH_TRY(exec::read_environment(*env, program.environment));
   BERTH_TRY(read_limits(root, program));
   if (const auto trials = count_trials(program); !trials)
     return root.find("params")->error(trials.error());

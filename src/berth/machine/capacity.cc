@@ -261,7 +261,23 @@ struct MachineFile {
   };
   std::vector<Amount> amounts;
   std::optional<std::int64_t> disk_floor;
+  std::vector<std::pair<std::string, int>> gpu_slots;
 };
+
+Result<std::vector<std::pair<std::string, int>>> read_slots(const Field& field) {
+  constexpr std::int64_t kMost = 10'000;
+  if (!field.is_map())
+    return field.error("wanted slots by model, such as {RTX 4090: 33}: the devices say how many");
+  std::vector<std::pair<std::string, int>> slots;
+  BERTH_ASSIGN(const auto entries, field.entries());
+  for (const auto& [model, rating] : entries) {
+    BERTH_ASSIGN(const std::int64_t number, rating.integer());
+    if (number < 1 || number > kMost)
+      return rating.error(fmt::format("wanted 1 to {} slots, found {}", kMost, number));
+    slots.emplace_back(model, static_cast<int>(number));
+  }
+  return slots;
+}
 
 Result<MachineFile> read_machine_file(os::Env& env, const std::string& path) {
   MachineFile file;
@@ -274,7 +290,11 @@ Result<MachineFile> read_machine_file(os::Env& env, const std::string& path) {
   for (const auto& [key, field] : entries) {
     if (!valid_resource_name(key))
       return field.error("wanted a name of a-z, 0-9 and _ that begins with a letter");
-    if (key == name(Known::gpu) || key == name(Known::gpu_slots) || key == name(Known::gpu_mem))
+    if (key == name(Known::gpu_slots)) {
+      BERTH_ASSIGN(file.gpu_slots, read_slots(field));
+      continue;
+    }
+    if (key == name(Known::gpu) || key == name(Known::gpu_mem))
       return field.error("comes from the devices and cannot be set here");
     BERTH_ASSIGN(const auto written, field.text());
     const bool floor = key == "disk_floor";
@@ -362,6 +382,7 @@ Result<Capacity> discover(os::Env& env, const CapacityOptions& options) {
   find_cpu(reader, paths, capacity);
   find_memory(reader, paths, capacity);
   capacity.nodes = find_nodes(reader, capacity.cores);
+  capacity.gpu_slots = file.gpu_slots;
   const auto disk_hard = find_disk(env, options.disk_directory, file.disk_floor, capacity);
   BERTH_TRY(apply_machine_file(file, disk_hard, capacity));
   return capacity;

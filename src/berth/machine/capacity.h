@@ -24,17 +24,18 @@ struct NumaNode {
 };
 
 struct Capacity {
-  Resources total;                 // cpu, mem, disk, and names from the machine file
-  std::vector<int> cores;          // ascending; total cpu may be less (a quota) or a fraction
-  std::vector<NumaNode> nodes;     // by number, each core on one: those without our cores left out
-  std::string cpu_from;            // what binds: "online cores", "affinity", "cpuset of /x",
-                                   // "cgroup quota of /x", "machine file"
-  std::string mem_from;            // what binds: "physical", "cgroup limit of /x/y",
-                                   // "cgroup memory.high of /x", "machine file"
-  std::string disk_path;           // the directory whose volume was asked about
-  std::int64_t disk_floor = 0;     // bytes kept free
-  std::int64_t mem_physical = 0;   // bytes; 0: not known
-  int cores_online = 0;            // of the machine
+  Resources total;                // cpu, mem, disk, and names from the machine file
+  std::vector<int> cores;         // ascending; total cpu may be less (a quota) or a fraction
+  std::vector<NumaNode> nodes;    // by number, each core on one: those without our cores left out
+  std::string cpu_from;           // what binds: "online cores", "affinity", "cpuset of /x",
+                                  // "cgroup quota of /x", "machine file"
+  std::string mem_from;           // what binds: "physical", "cgroup limit of /x/y",
+                                  // "cgroup memory.high of /x", "machine file"
+  std::string disk_path;          // the directory whose volume was asked about
+  std::int64_t disk_floor = 0;    // bytes kept free
+  std::int64_t mem_physical = 0;  // bytes; 0: not known
+  int cores_online = 0;           // of the machine
+  std::vector<std::pair<std::string, int>> gpu_slots;  // from the machine file: as slots_of() takes
   bool inodes_short = false;       // under 1 % of the volume's inodes are left: disk is 0
   std::vector<std::string> notes;  // what could not be read, in words for a person
 };
@@ -43,7 +44,8 @@ struct CapacityOptions {
   std::string disk_directory;  // the nearest existing ancestor is asked; empty: where we are
   std::string root;            // prefix of /proc and /sys: "" live, a fixture's folder in tests
   /// YAML: soft limits (cpu, mem, disk), the disk floor (disk_floor: 10G, else 10 % of the volume),
-  /// and amounts of a person's own names ("licence: 2"). Empty: none. A soft limit above the hard
+  /// throughput slots of cards by a part of their model's name (gpu_slots: {RTX 4090: 33}), and
+  /// amounts of a person's own names ("licence: 2"). Empty: none. A soft limit above the hard
   /// one is an error that names file and line; disk's hard one is the volume less the floor, so
   /// that a filling volume does not make the file wrong.
   std::string machine_file;

@@ -36,7 +36,18 @@ class NoEnv : public os::Env {
   Result<os::Fd> open_write(const std::string&) override { return no(); }
   Result<std::string> read_at(const os::Fd&, std::int64_t, std::size_t) override { return no(); }
   Status truncate(const os::Fd&, std::int64_t) override { return no(); }
+  Result<std::vector<os::TreeEntry>> tree(const std::string&, std::size_t) override { return no(); }
+  Status copy_file(const std::string&, const std::string&, mode_t) override { return no(); }
+  Status hard_link(const std::string&, const std::string&) override { return no(); }
+  Status symbolic_link(const std::string&, const std::string&) override { return no(); }
+  Status rename(const std::string&, const std::string&) override { return no(); }
+  Status exchange(const std::string&, const std::string&) override { return no(); }
+  Status stamp(const std::string&, mode_t, Wall) override { return no(); }
+  Status sync(const std::string&) override { return no(); }
+  Status sync_volume(const std::string&) override { return no(); }
+  mode_t mask() override { return 0; }
   Result<os::Fd> lock(const std::string&, bool) override { return no(); }
+  Result<os::Fd> lock_shared(const std::string&) override { return no(); }
   Status write_all(const os::Fd&, std::string_view) override { return no(); }
   Result<std::optional<std::size_t>> read_some(const os::Fd&, std::span<char>) override {
     return no();

@@ -253,7 +253,9 @@ TEST(Capacity, AsksTheNearestAncestorAndTellsWhenNoneAnswers) {
 
 TEST(MachineFile, LowersAndAdds) {
   FixtureEnv env = env_of(load("v2_bare_host"));
-  env.files["/m.yaml"] = "cpu: 2.5\nmem: 4Gi\ndisk: 1Gi\nlicence: 2\nscratch_ports: 0.5\n";
+  env.files["/m.yaml"] =
+      "cpu: 2.5\nmem: 4Gi\ndisk: 1Gi\nlicence: 2\nscratch_ports: 0.5\n"
+      "gpu_slots: {RTX 4090: 33, my card: 7}\n";
   const auto capacity = discover(env, options("/m.yaml"));
   ASSERT_TRUE(capacity) << capacity.error().message;
   EXPECT_EQ(capacity->total.get(Known::cpu), 2500);
@@ -263,6 +265,8 @@ TEST(MachineFile, LowersAndAdds) {
   EXPECT_EQ(capacity->mem_from, "machine file");
   EXPECT_EQ(capacity->total.get("licence"), 2000);
   EXPECT_EQ(capacity->total.get("scratch_ports"), 500);
+  EXPECT_EQ(capacity->gpu_slots,
+            (std::vector<std::pair<std::string, int>>{{"RTX 4090", 33}, {"my card", 7}}));
 }
 
 TEST(MachineFile, MaySayNothingOrWhatIsSoAnyway) {
@@ -285,7 +289,9 @@ TEST(MachineFile, IsRefusedWithFileLineKeyWantedAndFound) {
        "/m.yaml:1: disk: wanted at most 90 GiB = 96636764160 (the volume less disk_floor), found "
        "'91Gi'"},
       {"gpu: 1", "/m.yaml:1: gpu: comes from the devices and cannot be set here"},
-      {"gpu_slots: 1", "/m.yaml:1: gpu_slots: comes from the devices and cannot be set here"},
+      {"gpu_slots: 1",
+       "/m.yaml:1: gpu_slots: wanted slots by model, such as {RTX 4090: 33}: the devices say how"},
+      {"gpu_slots: {A100: 0}", "/m.yaml:1: gpu_slots.A100: wanted 1 to 10000 slots, found 0"},
       {"gpu_mem: 1G", "/m.yaml:1: gpu_mem: comes from the devices and cannot be set here"},
       {"cpu: lots", "/m.yaml:1: cpu: wanted"},
       {"cpu: -1", "/m.yaml:1: cpu: wanted an amount of at least 0, found '-1'"},

@@ -113,6 +113,7 @@ class KfdReader {
     SeenDevice& seen = reading_.devices.emplace_back();
     seen.fabric = topology::FabricKind::xgmi;
     topology::Device& device = seen.device;
+    device.vendor = topology::Vendor::amd;
     const std::size_t place = reading_.devices.size() - 1;
     device.index = place == 0 ? 0 : reading_.devices[place - 1].device.index + 1;
     device.uuid = uuid_of(properties, device.index);

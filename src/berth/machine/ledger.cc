@@ -59,7 +59,7 @@ class View {
   /// Those that live and are served before `entry`, in order; behind the first, some may be dead.
   std::vector<const LedgerEntry*> ahead_of(const LedgerEntry& entry);
   /// What of the machine the entry gets beside all that live. busy: nothing.
-  Result<Block> fit(Machine& machine, const Request& request);
+  Result<Block> fit(Machine& machine, const Host& host, const Request& request);
 
   void put(LedgerEntry entry);
   void drop(AllocId id);
@@ -166,7 +166,12 @@ std::vector<const LedgerEntry*> View::ahead_of(const LedgerEntry& entry) {
   return ahead;
 }
 
-Result<Block> View::fit(Machine& machine, const Request& request) {
+Result<Block> View::fit(Machine& machine, const Host& host, const Request& request) {
+  std::vector<Reservation> foreign;
+  for (const auto& [who, block] : host.foreign) {
+    BERTH_ASSIGN(auto part, machine.occupy(block, who));
+    foreign.push_back(std::move(part));
+  }
   std::vector<std::pair<const LedgerEntry*, Reservation>> held;
   for (const auto& entry : entries_) {
     if (entry.waiting) continue;
@@ -233,7 +238,7 @@ Result<os::Fd> Ledger::lock() const {
   return fd;
 }
 
-Result<Alloc> Ledger::acquire(const Block& total, const Ask& ask, std::optional<AllocId> ticket) {
+Result<Alloc> Ledger::acquire(const Host& host, const Ask& ask, std::optional<AllocId> ticket) {
   position_ = 0;
   BERTH_ASSIGN(const os::Fd held, lock());
   View view(*env_, directory_);
@@ -245,15 +250,15 @@ Result<Alloc> Ledger::acquire(const Block& total, const Ask& ask, std::optional<
     return fail(ErrorKind::stale, "this ticket was granted before");
   LedgerEntry entry = view.draft(ask, id, queued);
 
-  const Request request{ask.resources, entry.label};
-  Machine machine(total);
+  const Request request{ask.resources, entry.label, ask.slot_sizes};
+  Machine machine(host.total, host.links);
   if (auto ever = machine.dry_run(request); !ever) {
     view.drop(id);
     if (queued != nullptr) BERTH_TRY(view.save());
     return std::unexpected(std::move(ever).error());
   }
   const auto ahead = view.ahead_of(entry);
-  auto block = ahead.empty() ? view.fit(machine, request)
+  auto block = ahead.empty() ? view.fit(machine, host, request)
                              : fail(ErrorKind::busy, "{} wait before it, {} first", ahead.size(),
                                     clip(ahead.front()->label));
   if (!block && block.error().kind != ErrorKind::busy)
@@ -310,6 +315,18 @@ Result<bool> Ledger::others_wait(std::int64_t priority) {
   return std::ranges::any_of(view.entries(), [&](const LedgerEntry& entry) {
     return entry.waiting && entry.priority >= priority && !view.mine(entry) && view.alive(entry);
   });
+}
+
+std::vector<Reservation> occupy_all(Machine& machine, const Host& host,
+                                    std::span<const LedgerEntry> entries) {
+  std::vector<Reservation> held;
+  const auto occupy = [&](const Block& block, const std::string& who) {
+    if (auto part = machine.occupy(block, who)) held.push_back(*std::move(part));
+  };
+  for (const auto& [who, block] : host.foreign) occupy(block, who);
+  for (const auto& entry : entries)
+    if (!entry.waiting) occupy(entry.block, entry.label);
+  return held;
 }
 
 Duration Ledger::retry_delay(std::size_t position) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,9 @@ struct Alloc {
 
 struct Ask {
   Resources resources;
-  std::string label;          // "digits-3": shown to whoever is refused
-  std::int64_t priority = 0;  // greater first
+  std::string label;                 // "digits-3": shown to whoever is refused
+  std::int64_t priority = 0;         // greater first
+  std::vector<int> slot_sizes = {};  // as in Request
 };
 
 /// A live line of the ledger: an alloc that is held, or a request that waits.
@@ -61,9 +63,9 @@ class Ledger {
   /// Grants, if it fits beside all live allocs and nobody waits before (greater priority, or the
   /// same and earlier). Else busy: when `ticket` is given, the wish is kept under it in the queue,
   /// and the caller asks again with the same ticket after retry_delay(). The grant ends the ticket:
-  /// the alloc has its id, and asking with it again is stale. `total` is the caller's own capacity.
+  /// the alloc has its id, and asking with it again is stale. `host` is the caller's own capacity.
   /// At most 200 bytes of the label are kept.
-  Result<Alloc> acquire(const Block& total, const Ask& ask, std::optional<AllocId> ticket);
+  Result<Alloc> acquire(const Host& host, const Ask& ask, std::optional<AllocId> ticket);
   /// A ticket for acquire(); not yet in the queue.
   AllocId new_ticket();
   /// stale: not held by this process. Also gives a waiting ticket up.
@@ -86,5 +88,9 @@ class Ledger {
   std::string directory_;
   std::size_t position_ = 0;
 };
+
+/// Counts as held on the machine whatever of the host these entries and foreign processes have.
+std::vector<Reservation> occupy_all(Machine& machine, const Host& host,
+                                    std::span<const LedgerEntry> entries);
 
 }  // namespace berth::machine

@@ -97,7 +97,7 @@ Status one_round(os::Env& env, Ledger& ledger, Rng& rng, Witness& witness, unsig
   const Ask ask = random_ask(rng);
   const AllocId ticket = ledger.new_ticket();
   for (;;) {
-    const auto alloc = ledger.acquire(four_cores(), ask, ticket);
+    const auto alloc = ledger.acquire({four_cores()}, ask, ticket);
     if (alloc) {
       witness.holds(process, alloc->block);
       sched_yield();

@@ -11,13 +11,14 @@
 namespace berth::machine {
 namespace {
 
-constexpr std::string_view kTitle = "berth-ledger 1 ";
-constexpr std::size_t kFields = 10;
+constexpr std::string_view kTitle = "berth-ledger 2 ";
+constexpr std::size_t kFields = 11;
 constexpr std::int64_t kLatestMs = 9'000'000'000'000;  // the year 2255; in ns it still fits
 constexpr std::int64_t kCoreMost = 1 << 20;
+constexpr std::int64_t kSlotsMost = 1 << 20;
 
 bool needs_escape(char c) {
-  return static_cast<unsigned char>(c) <= ' ' || c == '%' || c == '\x7f';
+  return static_cast<unsigned char>(c) <= ' ' || c == '%' || c == ',' || c == '\x7f';
 }
 
 void append(std::string& text, std::int64_t number, char after) {
@@ -92,6 +93,36 @@ bool read_cores(std::string_view text, std::vector<CoreShare>& cores) {
   return true;
 }
 
+std::optional<DeviceShare> read_device(std::string_view text) {
+  constexpr std::size_t kParts = 7;
+  DeviceShare share;
+  const auto fields = split(text, ':');
+  if (fields.size() < kParts + 1) return std::nullopt;
+  std::size_t before_uuid = kParts;
+  for (std::size_t i = 0; i < kParts; ++i) before_uuid += fields[i].size();
+  auto uuid = unescaped(text.substr(before_uuid));
+  const bool good = uuid && read_number(fields[0], 0, kCoreMost, share.index) &&
+                    read_number(fields[1], -1, kCoreMost, share.node) &&
+                    read_number(fields[2], 0, INT64_MAX, share.memory) &&
+                    read_number(fields[3], 0, kSlotsMost, share.slots) &&
+                    read_number(fields[4], 0, kSlotsMost, share.size) &&
+                    read_number(fields[5], 0, 1, share.whole) &&
+                    read_number(fields[6], 0, 1, share.vendor);
+  if (!good) return std::nullopt;
+  share.uuid = *std::move(uuid);
+  return share;
+}
+
+bool read_devices(std::string_view text, std::vector<DeviceShare>& devices) {
+  if (text.empty()) return true;
+  for (const auto part : split(text, ',')) {
+    auto share = read_device(part);
+    if (!share || devices.size() == topology::kMostDevices) return false;
+    devices.push_back(*std::move(share));
+  }
+  return true;
+}
+
 std::optional<LedgerEntry> read_entry(std::string_view line, uid_t user) {
   const auto fields = split(line, ' ');
   if (fields.size() != kFields || (fields[0] != "held" && fields[0] != "waiting"))
@@ -108,7 +139,8 @@ std::optional<LedgerEntry> read_entry(std::string_view line, uid_t user) {
       read_number(fields[4], 0, kLatestMs, since_ms) &&
       read_number(fields[5], INT64_MIN, INT64_MAX, entry.priority) &&
       read_number(fields[6], 0, kLatestMs, entry.sequence) &&
-      read_resources(fields[8], entry.block.resources) && read_cores(fields[9], entry.block.cores);
+      read_resources(fields[8], entry.block.resources) &&
+      read_cores(fields[9], entry.block.cores) && read_devices(fields[10], entry.block.devices);
   if (!good) return std::nullopt;
   entry.label = *std::move(label);
   entry.since = wall_from_ms(since_ms);
@@ -136,6 +168,18 @@ void append_entry(std::string& text, const LedgerEntry& entry) {
     append(text, share.core, ':');
     append(text, share.node, ':');
     append(text, share.milli, ',');
+  }
+  if (text.size() > list) text.pop_back();
+  text += ' ';
+  list = text.size();
+  for (const auto& share : entry.block.devices) {
+    for (const std::int64_t number :
+         {std::int64_t{share.index}, std::int64_t{share.node}, share.memory,
+          std::int64_t{share.slots}, std::int64_t{share.size}, std::int64_t{share.whole},
+          static_cast<std::int64_t>(share.vendor)})
+      append(text, number, ':');
+    append_escaped(text, share.uuid);
+    text += ',';
   }
   if (text.size() > list) text.pop_back();
   text += '\n';

@@ -1,11 +1,11 @@
 // One user's file of the ledger as text. Pure.
 //
-//   berth-ledger 1 BOOT
-//   held|waiting ID PID STARTED SINCE_MS PRIORITY SEQUENCE LABEL RESOURCES CORES
+//   berth-ledger 2 BOOT
+//   held|waiting ID PID STARTED SINCE_MS PRIORITY SEQUENCE LABEL RESOURCES CORES DEVICES
 //
-// Ten fields parted by one blank each, empty ones too. LABEL: blanks, control characters and '%' as
-// %XX. RESOURCES: cpu=1500,mem=4096 in thousandths, bytes, counts. CORES: core:node:milli,…
-// ascending.
+// Eleven fields parted by one blank each, empty ones too. LABEL, UUID: blanks, control characters,
+// ',' and '%' as %XX. RESOURCES: cpu=1500,mem=4096 in thousandths, bytes, counts. CORES:
+// core:node:milli,… ascending. DEVICES: index:node:memory:slots:size:whole:vendor:UUID,…
 #pragma once
 
 #include <sys/types.h>

@@ -18,14 +18,17 @@ LedgerEntry entry() {
   entry.block.resources.set(Known::cpu, 1500);
   entry.block.resources.set("licence", 2000);
   entry.block.cores = {{0, 0, 1000}, {17, 1, 500}};
+  entry.block.devices = {{"GPU-3b", 0, 1, 1 << 30, 5, 13, false, topology::Vendor::nvidia},
+                         {"odd, one:two", 7, -1, 0, 13, 13, true, topology::Vendor::amd}};
   return entry;
 }
 
 TEST(LedgerFile, IsThisText) {
   EXPECT_EQ(write_ledger_file("BOOT", std::vector{entry()}),
-            "berth-ledger 1 BOOT\n"
+            "berth-ledger 2 BOOT\n"
             "held 9223372036854775807 4711 123456 1700000000123 -5 0 digits-3 "
-            "cpu=1500,licence=2000 0:0:1000,17:1:500\n");
+            "cpu=1500,licence=2000 0:0:1000,17:1:500 "
+            "0:1:1073741824:5:13:0:0:GPU-3b,7:-1:0:13:13:1:1:odd%2C%20one:two\n");
 }
 
 TEST(LedgerFile, ReadsBackWhatItWrote) {
@@ -72,11 +75,17 @@ TEST(LedgerFile, RefusesWhatItWouldNotWrite) {
                                  "held 1 2 3 4 5 6 l  1:0:9,1:0:9",
                                  "held 1 2 3 4 5 6 l  -1:0:9",
                                  "held 1 2 3 4 5 6 l   "}) {
-    const auto read = read_ledger_file("berth-ledger 1 BOOT\n" + line + "\n", "BOOT", 1000);
+    const auto read = read_ledger_file("berth-ledger 2 BOOT\n" + line + " \n", "BOOT", 1000);
     ASSERT_FALSE(read) << line;
     EXPECT_EQ(read.error(), (Error{ErrorKind::corrupt, "line 2 is no part of a ledger"}));
   }
-  EXPECT_TRUE(read_ledger_file("berth-ledger 1 BOOT\nheld 1 2 3 4 5 6 l  \n", "BOOT", 1000));
+  constexpr std::string_view kGood = "berth-ledger 2 BOOT\nheld 1 2 3 4 5 6 l   ";
+  EXPECT_TRUE(read_ledger_file(fmt::format("{}\n", kGood), "BOOT", 1000));
+  EXPECT_TRUE(read_ledger_file(fmt::format("{}0:0:1:1:1:1:0:U\n", kGood), "BOOT", 1000));
+  for (const auto* devices : {"U", "0:0:1:1:1:1:0", "-1:0:1:1:1:1:0:U", "0:-2:1:1:1:1:0:U",
+                              "0:0:-1:1:1:1:0:U", "0:0:1:x:1:1:0:U", "0:0:1:1:1:2:0:U",
+                              "0:0:1:1:1:1:2:U", "0:0:1:1:1:1:0:%4", "0:0:1:1:1:1:0:U,"})
+    EXPECT_FALSE(read_ledger_file(fmt::format("{}{}\n", kGood, devices), "BOOT", 1000)) << devices;
 }
 
 TEST(LedgerFile, IsBounded) {

@@ -34,7 +34,7 @@ struct Process {
       : env(machine, pid, user), ledger(*Ledger::open(env, kDirectory)) {}
 
   Result<Alloc> acquire(const Ask& ask, std::optional<AllocId> ticket = {}) {
-    return ledger.acquire(four_cores(), ask, ticket);
+    return ledger.acquire({four_cores()}, ask, ticket);
   }
   FakeProcess env;
   Ledger ledger;
@@ -86,7 +86,7 @@ TEST_F(LedgerTest, AWishThatBecomesImpossibleLeavesTheQueue) {
   EXPECT_EQ(kind(a.acquire(cpus(4), ticket)), ErrorKind::busy);
   Block shrunken = four_cores();
   shrunken.cores.pop_back();
-  EXPECT_EQ(kind(a.ledger.acquire(shrunken, cpus(4), ticket)), ErrorKind::impossible);
+  EXPECT_EQ(kind(a.ledger.acquire({shrunken}, cpus(4), ticket)), ErrorKind::impossible);
   EXPECT_EQ(b.ledger.entries()->size(), 1U);
 }
 
@@ -254,7 +254,7 @@ TEST_F(LedgerTest, AMachineOfOtherCoresCountsWhatIsOnThem) {
   ASSERT_TRUE(a.acquire(cpus(3)));
   Block upper = four_cores();
   for (auto& share : upper.cores) share.core += 2;  // 2 to 5, of which a holds one
-  const auto granted = b.ledger.acquire(upper, cpus(3), {});
+  const auto granted = b.ledger.acquire({upper}, cpus(3), {});
   ASSERT_TRUE(granted);
   EXPECT_EQ(granted->block.cores.front().core, 3);
 }
@@ -273,8 +273,8 @@ TEST_F(LedgerTest, OnlyFilesOfTheUserTheyAreNamedAfterCount) {
 }
 
 TEST_F(LedgerTest, AMalformedFileOfOthersIsPassedOverAndOursIsReplaced) {
-  for (const auto* text : {"", "berth-ledger 1 boot-1", "berth-ledger 2 boot-1\n", "\n\n\n",
-                           "berth-ledger 1 boot-1\nheld 1 2\n"}) {
+  for (const auto* text : {"", "berth-ledger 2 boot-1", "berth-ledger 1 boot-1\n", "\n\n\n",
+                           "berth-ledger 2 boot-1\nheld 1 2\n"}) {
     machine.files[kDirectory + "/1001"] = {text, 1001, 0644};
     machine.files[kFile] = {text, 1000, 0644};
     ASSERT_TRUE(a.acquire(cpus(4))) << text;
@@ -342,6 +342,49 @@ TEST_F(LedgerTest, WaitersSleepLongerTheFartherBackTheyStand) {
   EXPECT_EQ(Ledger::retry_delay(9), from_ms(20));
   EXPECT_EQ(Ledger::retry_delay(124), from_ms(250));
   EXPECT_EQ(Ledger::retry_delay(SIZE_MAX), from_ms(250));
+}
+
+Host two_devices() {
+  Host host{four_cores()};
+  for (int i = 0; i < 2; ++i)
+    host.total.devices.push_back({fmt::format("GPU-{}", i), i, 0, 32LL << 30, 13, 13, true});
+  return host;
+}
+
+Ask gpus(std::int64_t whole, std::int64_t memory = 0) {
+  Ask ask;
+  ask.resources.set(Known::gpu, whole);
+  ask.resources.set(Known::gpu_mem, memory);
+  ask.label = "digits-3";
+  return ask;
+}
+
+TEST_F(LedgerTest, DevicesOfOthersAreTaken) {
+  const auto one = a.ledger.acquire(two_devices(), gpus(1), {});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->block.devices.at(0).uuid, "GPU-0");
+  const auto part = guest.ledger.acquire(two_devices(), gpus(1, 10LL << 30), {});
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->block.devices.at(0).uuid, "GPU-1");
+  EXPECT_EQ(kind(b.ledger.acquire(two_devices(), gpus(1), {})), ErrorKind::busy);
+  EXPECT_TRUE(b.ledger.acquire(two_devices(), gpus(1, 20LL << 30), {})) << "beside the other part";
+  ASSERT_TRUE(a.ledger.release(one->id));
+  EXPECT_TRUE(b.ledger.acquire(two_devices(), gpus(1), {}));
+}
+
+TEST_F(LedgerTest, ADeviceThatAForeignProcessUsesIsNotGivenWhole) {
+  Host host = two_devices();
+  Block use;
+  use.devices = {{.uuid = "GPU-0", .memory = 1 << 30, .whole = false}};
+  host.foreign.emplace_back("process 77 (python3)", use);
+  const auto one = a.ledger.acquire(host, gpus(1), {});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->block.devices.at(0).uuid, "GPU-1");
+  const auto refused = b.ledger.acquire(host, gpus(1), {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::busy);
+  EXPECT_NE(refused.error().message.find("process 77 (python3) 1"), std::string::npos)
+      << refused.error().message;
 }
 
 }  // namespace

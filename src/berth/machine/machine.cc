@@ -43,7 +43,9 @@ std::string to_json(const Block& block) {
   for (const auto& share : block.cores)
     cores += fmt::format(R"({}{{"core":{},"node":{},"milli":{}}})", cores.empty() ? "" : ",",
                          share.core, share.node, share.milli);
-  return fmt::format(R"({{"resources":{},"cores":[{}]}})", to_json(block.resources), cores);
+  const std::string devices = block.devices.empty() ? "" : ",\"devices\":" + to_json(block.devices);
+  return fmt::format(R"({{"resources":{},"cores":[{}]{}}})", to_json(block.resources), cores,
+                     devices);
 }
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
@@ -68,7 +70,7 @@ Status Reservation::release() {
   return std::exchange(machine_, nullptr)->release(std::exchange(id_, {}));
 }
 
-Machine::Machine(Block total) {
+Machine::Machine(Block total, std::shared_ptr<DeviceLinks> links) : links_(std::move(links)) {
   set_total(std::move(total));
 }
 
@@ -91,7 +93,7 @@ Status Machine::release(ReservationId id) {
   Slot& slot = slots_[id.slot];
   const Status subtracted = held_.subtract(slot.block.resources);
   BERTH_ASSERT(subtracted.has_value());
-  for (const auto& share : slot.block.cores) lend(share.core, -share.milli);
+  lend(slot.block, -1);
   slot.generation = 0;
   vacant_.push_back(id.slot);
   return {};
@@ -111,7 +113,7 @@ Resources Machine::free() const {
 }
 
 bool Machine::overdrawn() const {
-  if (!total_.resources.covers(held_)) return true;
+  if (!total_.resources.covers(held_) || devices_.overdrawn()) return true;
   for (std::size_t i = 0; i < lent_.size(); ++i)
     if (lent_[i] > total_.cores[i].milli) return true;
   return std::ranges::any_of(slots_, [&](const Slot& slot) {
@@ -125,26 +127,51 @@ void Machine::set_total(Block total) {
   total_ = std::move(total);
   if (!total_.cores.empty())
     total_.resources.set(Known::cpu, std::min(total_.resources.get(Known::cpu), sum(total_.cores)));
+  set_device_amounts(total_.devices, total_.resources);
   lent_.assign(total_.cores.size(), 0);
   free_cores_ = total_.cores;
+  devices_.begin(total_.devices);
   for (const auto& slot : slots_)
-    if (slot.generation != 0)
-      for (const auto& share : slot.block.cores) lend(share.core, share.milli);
+    if (slot.generation != 0) lend(slot.block, 1);
 }
 
 Result<Block> Machine::plan(const Request& request) const {
-  const Resources& wanted = request.resources;
-  if (const auto lacking = total_.resources.first_short(wanted); !lacking.empty())
-    return refuse_for_good(lacking, request);
+  const DeviceNeed need = device_need(request.resources, request.slot_sizes);
+  Resources rest = request.resources;
+  for (const Known known : {Known::gpu, Known::gpu_mem, Known::gpu_slots}) rest.set(known, 0);
+  if (need.count > 0 && choose_devices(devices_.total(), need, nullptr).empty()) {
+    const auto [known, why] = shortage(devices_.total(), need, true);
+    return fail(ErrorKind::impossible, "{}: {}", name(known), why);
+  }
+  if (const auto lacking = total_.resources.first_short(rest); !lacking.empty())
+    return refuse_for_good(lacking, rest.get(lacking));
+
+  Block block;
+  block.devices = choose_devices(devices_.free(), need, links_.get());
+  if (need.count > 0 && block.devices.empty()) {
+    const auto [known, why] = shortage(devices_.free(), need, false);
+    return fail(ErrorKind::busy, "{}: {} of {}{}", name(known), why,
+                format_amount(name(known), total_.resources.get(known)), holders_of(name(known)));
+  }
   std::string_view lacking;
-  wanted.each([&](std::string_view resource, std::int64_t amount) {
+  rest.each([&](std::string_view resource, std::int64_t amount) {
     if (lacking.empty() && amount > free_of(resource)) lacking = resource;
   });
-  if (!lacking.empty()) return refuse_for_now(lacking, request);
-  return Block{wanted, choose_cores(free_cores_, wanted.get(Known::cpu))};
+  if (!lacking.empty()) return refuse_for_now(lacking, rest.get(lacking));
+  const int near = block.devices.empty() ? -1 : block.devices.front().node;
+  block.cores = choose_cores(free_cores_, rest.get(Known::cpu), near);
+  block.resources = std::move(rest);
+  if (need.count > 0) set_device_amounts(block.devices, block.resources);
+  return block;
 }
 
 std::int64_t Machine::free_of(std::string_view resource) const {
+  if (resource == name(Known::gpu) || resource == name(Known::gpu_mem) ||
+      resource == name(Known::gpu_slots)) {
+    Resources devices;
+    set_device_amounts(devices_.free(), devices);
+    return devices.get(resource);
+  }
   const std::int64_t left =
       std::max<std::int64_t>(0, total_.resources.get(resource) - held_.get(resource));
   const bool on_cores = resource == name(Known::cpu) && !free_cores_.empty();
@@ -152,17 +179,16 @@ std::int64_t Machine::free_of(std::string_view resource) const {
 }
 
 std::unexpected<Error> Machine::refuse_for_good(std::string_view resource,
-                                                const Request& request) const {
+                                                std::int64_t wanted) const {
   return fail(ErrorKind::impossible, "{}: wanted {}, the total is {}", resource,
-              format_amount(resource, request.resources.get(resource)),
+              format_amount(resource, wanted),
               format_amount(resource, total_.resources.get(resource)));
 }
 
 std::unexpected<Error> Machine::refuse_for_now(std::string_view resource,
-                                               const Request& request) const {
+                                               std::int64_t wanted) const {
   return fail(ErrorKind::busy, "{}: wanted {}, free {} of {}{}", resource,
-              format_amount(resource, request.resources.get(resource)),
-              format_amount(resource, free_of(resource)),
+              format_amount(resource, wanted), format_amount(resource, free_of(resource)),
               format_amount(resource, total_.resources.get(resource)), holders_of(resource));
 }
 
@@ -171,7 +197,11 @@ std::string Machine::holders_of(std::string_view resource) const {
   using Share = std::pair<std::string_view, std::int64_t>;
   std::vector<Share> shares;
   for (const auto& slot : slots_) {
-    const std::int64_t amount = slot.generation != 0 ? slot.block.resources.get(resource) : 0;
+    if (slot.generation == 0) continue;
+    // Whoever has a part of a device keeps it from being lent whole.
+    const std::int64_t amount = resource == name(Known::gpu)
+                                    ? static_cast<std::int64_t>(slot.block.devices.size())
+                                    : slot.block.resources.get(resource);
     if (amount == 0) continue;
     const auto known = std::ranges::find(shares, std::string_view(slot.holder), &Share::first);
     if (known == shares.end())
@@ -192,7 +222,7 @@ std::string Machine::holders_of(std::string_view resource) const {
 
 Result<Reservation> Machine::take(Block block, std::string_view holder) {
   BERTH_TRY(held_.add(block.resources));
-  for (const auto& share : block.cores) lend(share.core, share.milli);
+  lend(block, 1);
   if (vacant_.empty()) {
     vacant_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -214,11 +244,19 @@ Block Machine::part_of_ours(const Block& block) const {
   std::ranges::copy_if(block.cores, std::back_inserter(part.cores), [&](const auto& share) {
     return place_of(total_.cores, share.core) < total_.cores.size();
   });
+  std::ranges::copy_if(block.devices, std::back_inserter(part.devices),
+                       [&](const auto& share) { return devices_.has(share); });
+  set_device_amounts(part.devices, part.resources);
   if (!block.cores.empty() && !total_.cores.empty()) {
     const std::int64_t here = std::min(part.resources.get(Known::cpu), sum(part.cores));
     part.resources.set(Known::cpu, here);
   }
   return part;
+}
+
+void Machine::lend(const Block& block, int sign) {
+  for (const auto& share : block.cores) lend(share.core, sign * share.milli);
+  for (const auto& share : block.devices) devices_.lend(share, sign);
 }
 
 /// Adds to what is lent of a core; one that is not ours (any more) has no count to keep.

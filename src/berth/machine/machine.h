@@ -7,12 +7,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/machine/device_loans.h"
+#include "berth/machine/device_shares.h"
 #include "berth/resource/cores.h"
 #include "berth/resource/resources.h"
 
@@ -20,21 +24,31 @@ namespace berth::machine {
 
 /// A concrete part of one machine: amounts, and where the cpu of them lies.
 struct Block {
-  Resources resources;
+  Resources resources;           // of a part of a device: its gpu_mem and gpu_slots, but no gpu
   std::vector<CoreShare> cores;  // milli lent of each; together the cpu of `resources`, or more
                                  // than it where a quota is tighter than the cores
+  std::vector<DeviceShare> devices = {};  // lent of each, by index; the gpu parts of `resources`
   bool operator==(const Block&) const = default;
 };
 
-/// What a task may ask for, at most; the GPU parts come with the devices.
+/// What a task may ask for, at most; devices.h says what its GPU parts mean.
 struct Request {
   Resources resources;
   std::string holder;  // who asks, as refusals and `berth machine` name it: "digits-3/17"
+  std::vector<int> slot_sizes = {};  // slots that a device of it may have; empty: any
+};
+
+/// A machine as it can be divided.
+struct Host {
+  Block total;
+  std::shared_ptr<DeviceLinks> links = {};  // null: all devices are alike
+  /// What processes that are not Berth's have of the devices, and who they are.
+  std::vector<std::pair<std::string, Block>> foreign = {};
 };
 
 /// For the log: {"holder":"digits-3/17","resources":{"cpu":1}}.
 std::string to_json(const Request& request);
-/// {"resources":{"cpu":1},"cores":[{"core":0,"node":0,"milli":1000}]}.
+/// {"resources":{"cpu":1},"cores":[{"core":0,"node":0,"milli":1000}],"devices":[…]}.
 std::string to_json(const Block& block);
 
 /// Handle of what one holder has. No two reservations of a process, whatever their machines, have
@@ -71,7 +85,8 @@ class Reservation {
 
 class Machine {
  public:
-  explicit Machine(Block total);
+  /// Its gpu, gpu_mem and gpu_slots are those of its devices. `links` may be null: all are alike.
+  explicit Machine(Block total, std::shared_ptr<DeviceLinks> links = {});
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
@@ -81,8 +96,8 @@ class Machine {
   /// What reserve() would have given, through the same path; nothing is taken.
   Result<Block> dry_run(const Request& request) const;
   /// Counts a block that is held elsewhere (by another run, through the ledger) as taken, even
-  /// where that is more than there is; names and cores that are not ours are passed over, and so is
-  /// the cpu that lies on such cores. impossible: the sum of what is held does not fit 64 bits.
+  /// where that is more than there is; names, cores and devices that are not ours are passed over,
+  /// and so is what lies on them. impossible: the sum of what is held does not fit 64 bits.
   Result<Reservation> occupy(const Block& block, std::string holder);
   /// stale: the id was released before, or is not ours.
   Status release(ReservationId id);
@@ -92,6 +107,8 @@ class Machine {
   const Resources& held() const { return held_; }
   /// Never negative: 0 where a shrunken total is under what is held, see overdrawn().
   Resources free() const;
+  /// Of each device what may still be lent, in the order of total().devices.
+  std::span<const DeviceShare> free_devices() const { return devices_.free(); }
   /// Whether more is held of something than there is now.
   bool overdrawn() const;
   /// The truth changed. Reservations stay as they are, also on cores that are no longer there.
@@ -105,17 +122,20 @@ class Machine {
   };
   Result<Block> plan(const Request& request) const;
   std::int64_t free_of(std::string_view resource) const;
-  std::unexpected<Error> refuse_for_good(std::string_view resource, const Request& request) const;
-  std::unexpected<Error> refuse_for_now(std::string_view resource, const Request& request) const;
+  std::unexpected<Error> refuse_for_good(std::string_view resource, std::int64_t wanted) const;
+  std::unexpected<Error> refuse_for_now(std::string_view resource, std::int64_t wanted) const;
   std::string holders_of(std::string_view resource) const;
   Result<Reservation> take(Block block, std::string_view holder);
   Block part_of_ours(const Block& block) const;
+  void lend(const Block& block, int sign);
   void lend(int core, std::int64_t milli);
 
   Block total_;
   Resources held_;
   std::vector<std::int64_t> lent_;     // thousandths of each of total_.cores
   std::vector<CoreShare> free_cores_;  // what that leaves of them, at least 0
+  DeviceLoans devices_;
+  std::shared_ptr<DeviceLinks> links_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> vacant_;
 };

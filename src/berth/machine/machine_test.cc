@@ -24,6 +24,11 @@ std::vector<CoreShare> cores(int first, int count, int milli = 1000) {
   return shares;
 }
 
+/// 24 GiB and 4 slots, on the node of its number.
+DeviceShare card(int index) {
+  return {fmt::format("GPU-{}", index), index, index, 24 * kGi, 4, 4, true};
+}
+
 /// 8 cores on two nodes, 16 GiB, 100 GiB of disk, 2 GPUs.
 Block workstation() {
   return {amounts({{"cpu", 8000},
@@ -32,7 +37,8 @@ Block workstation() {
                    {"gpu", 2},
                    {"gpu_slots", 8},
                    {"gpu_mem", 48 * kGi}}),
-          cores(0, 8)};
+          cores(0, 8),
+          {card(0), card(1)}};
 }
 
 Request ask(std::initializer_list<std::pair<std::string_view, std::int64_t>> list,
@@ -80,12 +86,12 @@ TEST(Machine, NamesThreeHoldersEachOnceTheGreatestFirst) {
 }
 
 TEST(Machine, RefusesTheScarcestFirst) {
-  const std::vector<std::string_view> order{"gpu", "gpu_slots", "gpu_mem", "cpu",
-                                            "mem", "disk",      "cows",    "licence"};
+  const std::vector<std::string_view> order{"gpu", "cpu", "mem", "disk", "cows", "licence"};
   Block total = workstation();
   total.resources.set("cows", 3000);
   total.resources.set("licence", 2000);
   Request everything{total.resources, "all"};
+  for (const auto* of_a_part : {"gpu_slots", "gpu_mem"}) everything.resources.set(of_a_part, 0);
   Machine machine(total);
   const auto all = machine.reserve(everything);
   ASSERT_TRUE(all);

@@ -70,6 +70,17 @@ struct FileStatus {
   uid_t owner = 0;
   mode_t mode = 0;
   bool executable = false;  // by this process
+  Wall modified{};
+};
+
+/// What stands somewhere below a directory.
+struct TreeEntry {
+  enum class Kind : std::uint8_t { file, directory, link, other };
+  std::string path;  // from that directory
+  Kind kind = Kind::other;
+  std::int64_t size = 0;    // of a file
+  bool executable = false;  // a file, by its owner
+  std::string target;       // of a symbolic link, as it is written
 };
 
 /// One process to start. Its stdin is /dev/null; stdout and stderr are pipes that come back.
@@ -131,9 +142,29 @@ class Env {
   virtual Result<Fd> open_write(const std::string& path) = 0;  // an existing file; also readable
   virtual Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) = 0;
   virtual Status truncate(const Fd& fd, std::int64_t size) = 0;
+  /// All below a directory, each directory before what it holds; symbolic links are not followed.
+  /// full: more than `most` entries.
+  virtual Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) = 0;
+  /// A new file with the content of another, whose blocks it shares where the volume can do that.
+  virtual Status copy_file(const std::string& from, const std::string& to, mode_t mode) = 0;
+  virtual Status hard_link(const std::string& from, const std::string& to) = 0;
+  virtual Status symbolic_link(const std::string& target, const std::string& path) = 0;
+  /// Replaces a file by a file, or an empty directory by a directory.
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  /// Each stands where the other stood, at one instant.
+  virtual Status exchange(const std::string& a, const std::string& b) = 0;
+  /// Mode (as it is, no umask) and time of a file.
+  virtual Status stamp(const std::string& path, mode_t mode, Wall modified) = 0;
+  /// A file or directory, durably; the whole volume that it is on.
+  virtual Status sync(const std::string& path) = 0;
+  virtual Status sync_volume(const std::string& path) = 0;
+  /// Modes that the person takes from new files (make_private() changes only our own).
+  virtual mode_t mask() = 0;
   /// An exclusive lock on a file (created) or directory, released with the Fd and with the process.
   /// busy when another holds it and `wait` is false.
   virtual Result<Fd> lock(const std::string& path, bool wait) = 0;
+  /// The same, shared with others of its kind; waits.
+  virtual Result<Fd> lock_shared(const std::string& path) = 0;
 
   // Descriptors.
   /// All of it, or an error after which an unknown part is written.

@@ -22,6 +22,7 @@
 #include "berth/base/units.h"
 #include "berth/os/env.h"
 #include "berth/os/spawn_posix.h"
+#include "berth/os/tree_posix.h"
 
 extern char** environ;
 
@@ -138,6 +139,8 @@ class PosixEnv final : public Env {
     result.owner = st.st_uid;
     result.mode = st.st_mode & 07777U;
     result.executable = S_ISREG(st.st_mode) && access(path.c_str(), X_OK) == 0;
+    result.modified = Wall(std::chrono::seconds(st.st_mtim.tv_sec) +
+                           std::chrono::nanoseconds(st.st_mtim.tv_nsec));
     return result;
   }
 
@@ -220,20 +223,67 @@ class PosixEnv final : public Env {
     return {};
   }
 
-  Result<Fd> lock(const std::string& path, bool wait) override {
-    int number = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
-    if (number < 0 && errno == ENOENT)
-      number =
-          uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
-    if (number < 0) return errno_error(errno, path);
-    Fd fd(*this, number);
-    const int how = LOCK_EX | (wait ? 0 : LOCK_NB);
-    if (uninterrupted([&] { return ::flock(number, how); }) != 0) {
-      if (errno == EWOULDBLOCK) return fail(ErrorKind::busy, "{}: locked by another process", path);
-      return errno_error(errno, path);
-    }
-    return fd;
+  Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override {
+    return tree_posix(directory, most);
   }
+  Status copy_file(const std::string& from, const std::string& to, mode_t mode) override {
+    BERTH_ASSIGN(const Fd source, open_read(from));
+    BERTH_ASSIGN(const Fd target, open_with(to, O_WRONLY | O_CREAT | O_EXCL, mode));
+    auto status = copy_posix(source.number(), target.number());
+    if (status && fchmod(target.number(), mode) != 0) status = errno_error(errno, to);
+    if (!status) {
+      ::unlink(to.c_str());
+      return std::unexpected(within(to, std::move(status).error()));
+    }
+    return {};
+  }
+  Status hard_link(const std::string& from, const std::string& to) override {
+    if (::link(from.c_str(), to.c_str()) != 0) return errno_error(errno, to);
+    return {};
+  }
+  Status symbolic_link(const std::string& target, const std::string& path) override {
+    if (::symlink(target.c_str(), path.c_str()) != 0) return errno_error(errno, path);
+    return {};
+  }
+  Status rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return errno_error(errno, to);
+    return {};
+  }
+  Status exchange(const std::string& a, const std::string& b) override {
+    if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0)
+      return errno_error(errno, b);
+    return {};
+  }
+  Status stamp(const std::string& path, mode_t mode, Wall modified) override {
+    const auto time = modified.time_since_epoch().count();
+    const timespec at{time / 1'000'000'000, time % 1'000'000'000};
+    const std::array<timespec, 2> times{at, at};
+    if (::utimensat(AT_FDCWD, path.c_str(), times.data(), 0) != 0 ||
+        ::chmod(path.c_str(), mode) != 0)
+      return errno_error(errno, path);
+    return {};
+  }
+  Status sync(const std::string& path) override {
+    BERTH_ASSIGN(const Fd fd, open_read(path));
+    if (::fsync(fd.number()) != 0) return errno_error(errno, path);
+    return {};
+  }
+  Status sync_volume(const std::string& path) override {
+    BERTH_ASSIGN(const Fd fd, open_read(path));
+    if (::syncfs(fd.number()) != 0) return errno_error(errno, path);
+    return {};
+  }
+  mode_t mask() override {
+    if (g_task_umask != kPresentUmask) return g_task_umask;
+    const mode_t mask = ::umask(0077);
+    ::umask(mask);
+    return mask;
+  }
+
+  Result<Fd> lock(const std::string& path, bool wait) override {
+    return lock_with(path, LOCK_EX | (wait ? 0 : LOCK_NB));
+  }
+  Result<Fd> lock_shared(const std::string& path) override { return lock_with(path, LOCK_SH); }
 
   Status write_all(const Fd& fd, std::string_view bytes) override {
     while (!bytes.empty()) {
@@ -358,6 +408,20 @@ class PosixEnv final : public Env {
     const int number = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
     if (number < 0) return errno_error(errno, path);
     return Fd(*this, number);
+  }
+
+  Result<Fd> lock_with(const std::string& path, int how) {
+    int number = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+    if (number < 0 && errno == ENOENT)
+      number =
+          uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
+    if (number < 0) return errno_error(errno, path);
+    Fd fd(*this, number);
+    if (uninterrupted([&] { return ::flock(number, how); }) != 0) {
+      if (errno == EWOULDBLOCK) return fail(ErrorKind::busy, "{}: locked by another process", path);
+      return errno_error(errno, path);
+    }
+    return fd;
   }
 
   static constexpr std::size_t kStatSize = 8192;

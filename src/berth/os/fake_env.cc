@@ -4,6 +4,20 @@
 #include <csignal>
 
 namespace berth::os {
+namespace {
+
+/// A path, or one below it, seen from another place.
+template <class Map>
+void move_keys(Map& map, const std::string& from, const std::string& to) {
+  for (auto at = map.lower_bound(from); at != map.end() && at->first.starts_with(from);) {
+    auto node = map.extract(at++);
+    if (node.key() == from || node.key()[from.size()] == '/')
+      node.key() = to + node.key().substr(from.size());
+    map.insert(std::move(node));
+  }
+}
+
+}  // namespace
 
 void FakeEnv::put(const std::string& path, std::string text) {
   files_[path] = std::move(text);
@@ -67,6 +81,7 @@ Result<std::vector<std::string>> FakeEnv::list(const std::string& directory) {
   };
   for (const auto& [path, text] : files_) gather(path);
   for (const auto& path : directories_) gather(path);
+  for (const auto& [path, target] : links_) gather(path);
   return std::vector<std::string>(names.begin(), names.end());
 }
 
@@ -76,8 +91,10 @@ Result<FileStatus> FakeEnv::status(const std::string& path) {
   if (const std::string* text = find(path)) {
     status.kind = FileStatus::Kind::file;
     status.size = static_cast<std::int64_t>(text->size());
-    status.mode = 0755;
-    status.executable = true;
+    const auto stamp = stamps_.find(path);
+    if (stamp != stamps_.end()) status.modified = stamp->second.modified;
+    status.mode = stamp == stamps_.end() ? Stamp{}.mode : stamp->second.mode;
+    status.executable = (status.mode & 0111U) != 0;
     return status;
   }
   if (!directories_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
@@ -96,13 +113,120 @@ Status FakeEnv::make_directory(const std::string& path, mode_t) {
 
 Status FakeEnv::remove_file(const std::string& path) {
   BERTH_TRY(ask("remove_file"));
-  if (files_.erase(path) == 0) return fail(ErrorKind::not_found, "{}: no such file", path);
+  if (directories_.contains(path)) return fail(ErrorKind::invalid, "{}: a directory", path);
+  stamps_.erase(path);
+  if (files_.erase(path) + links_.erase(path) == 0)
+    return fail(ErrorKind::not_found, "{}: no such file", path);
   return {};
 }
 
 Status FakeEnv::remove_directory(const std::string& path) {
   BERTH_TRY(ask("remove_directory"));
+  const auto inside = files_.lower_bound(path + "/");
+  if (inside != files_.end() && inside->first.starts_with(path + "/"))
+    return fail(ErrorKind::io, "{}: not empty", path);
   if (directories_.erase(path) == 0) return fail(ErrorKind::not_found, "{}: no such file", path);
+  return {};
+}
+
+Result<std::vector<TreeEntry>> FakeEnv::tree(const std::string& directory, std::size_t most) {
+  BERTH_TRY(ask("tree"));
+  if (!directories_.contains(directory))
+    return fail(ErrorKind::not_found, "{}: no such directory", directory);
+  std::map<std::string, TreeEntry> found;  // by path: a directory stands before what it holds
+  const auto add_entry = [&](const std::string& path, TreeEntry entry) {
+    if (!path.starts_with(directory + "/")) return;
+    entry.path = path.substr(directory.size() + 1);
+    found.emplace(entry.path, std::move(entry));
+  };
+  for (const auto& path : directories_)
+    add_entry(path, {.path = {}, .kind = TreeEntry::Kind::directory, .target = {}});
+  for (const auto& [path, target] : links_)
+    add_entry(path, {.path = {}, .kind = TreeEntry::Kind::link, .target = target});
+  for (const auto& [path, text] : files_) {
+    const auto stamp = stamps_.find(path);
+    const mode_t mode = stamp == stamps_.end() ? Stamp{}.mode : stamp->second.mode;
+    add_entry(path, {.path = {},
+                     .kind = TreeEntry::Kind::file,
+                     .size = static_cast<std::int64_t>(text.size()),
+                     .executable = (mode & 0100U) != 0,
+                     .target = {}});
+  }
+  if (found.size() > most) return fail(ErrorKind::full, "{}: more than {}", directory, most);
+  std::vector<TreeEntry> entries;
+  for (auto& [path, entry] : found) entries.push_back(std::move(entry));
+  return entries;
+}
+
+Status FakeEnv::free_place(const std::string& path) {
+  if (files_.contains(path) || links_.contains(path) || directories_.contains(path))
+    return fail(ErrorKind::exists, "{}: is there already", path);
+  return {};
+}
+
+Status FakeEnv::copy_file(const std::string& from, const std::string& to, mode_t mode) {
+  BERTH_TRY(ask("copy_file"));
+  if (!files_.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
+  BERTH_TRY(free_place(to));
+  files_[to] = files_.at(from);
+  stamps_[to].mode = mode;
+  return {};
+}
+
+Status FakeEnv::hard_link(const std::string& from, const std::string& to) {
+  BERTH_TRY(ask("hard_link"));
+  if (!files_.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
+  BERTH_TRY(free_place(to));
+  files_[to] = files_.at(from);
+  stamps_[to] = stamps_[from];
+  return {};
+}
+
+Status FakeEnv::symbolic_link(const std::string& target, const std::string& path) {
+  BERTH_TRY(ask("symbolic_link"));
+  BERTH_TRY(free_place(path));
+  links_[path] = target;
+  return {};
+}
+
+void FakeEnv::move(const std::string& from, const std::string& to) {
+  move_keys(files_, from, to);
+  move_keys(stamps_, from, to);
+  move_keys(links_, from, to);
+  std::set<std::string> moved;
+  for (const auto& path : directories_)
+    moved.insert(path == from || path.starts_with(from + "/") ? to + path.substr(from.size())
+                                                              : path);
+  directories_ = std::move(moved);
+}
+
+Status FakeEnv::rename(const std::string& from, const std::string& to) {
+  BERTH_TRY(ask("rename"));
+  if (free_place(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
+  if (directories_.contains(from) != directories_.contains(to) && !free_place(to))
+    return fail(ErrorKind::invalid, "{}: a directory is no file", to);
+  if (directories_.contains(to) && !list(to)->empty())
+    return fail(ErrorKind::io, "{}: not empty", to);
+  files_.erase(to);
+  stamps_.erase(to);
+  links_.erase(to);
+  move(from, to);
+  return {};
+}
+
+Status FakeEnv::exchange(const std::string& a, const std::string& b) {
+  BERTH_TRY(ask("exchange"));
+  if (free_place(a) || free_place(b)) return fail(ErrorKind::not_found, "{}: no such file", b);
+  move(a, a + ".exchanged");
+  move(b, a);
+  move(a + ".exchanged", b);
+  return {};
+}
+
+Status FakeEnv::stamp(const std::string& path, mode_t mode, Wall modified) {
+  BERTH_TRY(ask("stamp"));
+  if (!files_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  stamps_[path] = {mode, modified};
   return {};
 }
 

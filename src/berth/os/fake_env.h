@@ -68,7 +68,18 @@ class FakeEnv : public Env {
   Result<Fd> open_write(const std::string& path) override;
   Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) override;
   Status truncate(const Fd& fd, std::int64_t size) override;
+  Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override;
+  Status copy_file(const std::string& from, const std::string& to, mode_t mode) override;
+  Status hard_link(const std::string& from, const std::string& to) override;
+  Status symbolic_link(const std::string& target, const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
+  Status exchange(const std::string& a, const std::string& b) override;
+  Status stamp(const std::string& path, mode_t mode, Wall modified) override;
+  Status sync(const std::string&) override { return ask("sync"); }
+  Status sync_volume(const std::string&) override { return ask("sync_volume"); }
+  mode_t mask() override { return 0022; }
   Result<Fd> lock(const std::string& path, bool wait) override;
+  Result<Fd> lock_shared(const std::string& path) override { return lock(path, true); }
   Status write_all(const Fd& fd, std::string_view bytes) override;
   Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) override;
   void close(int fd) noexcept override;
@@ -101,7 +112,14 @@ class FakeEnv : public Env {
     std::string path;
     pid_t pid = 0;
   };
+  /// How a file is stamped; what nobody stamped may be executed, and changed at the beginning.
+  struct Stamp {
+    mode_t mode = 0755;
+    Wall modified{};
+  };
   Status ask(std::string_view call);
+  Status free_place(const std::string& path);
+  void move(const std::string& from, const std::string& to);
   Fd add(Open open);
   void end(Process& process, int signal);
   bool ready(const Open& open) const;
@@ -109,6 +127,8 @@ class FakeEnv : public Env {
   Rng rng_;
   Mono now_{};
   std::map<std::string, std::string> files_;
+  std::map<std::string, Stamp> stamps_;       // of files
+  std::map<std::string, std::string> links_;  // symbolic ones
   std::set<std::string> directories_;
   std::set<std::string> locked_;
   std::map<int, Open> open_;

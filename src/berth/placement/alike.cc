@@ -29,10 +29,12 @@ std::vector<DeviceSet> alike(const Scores& scores) {
 }
 
 std::vector<std::uint16_t> representatives(const Scores& scores) {
+  const std::vector<DeviceSet> classes = alike(scores);
+  if (classes.empty()) return {};
   std::vector<std::uint16_t> chosen(std::size_t{1} << scores.devices());
   for (std::size_t set = 0; set < chosen.size(); ++set)
     chosen[set] = static_cast<std::uint16_t>(set);
-  for (const DeviceSet members : alike(scores)) {
+  for (const DeviceSet members : classes) {
     std::array<DeviceSet, kExactDevices + 1> lowest_of{};  // so many of the class
     int count = 0;
     for_each(members, [&](int device) {

@@ -14,7 +14,7 @@ std::vector<DeviceSet> alike(const Scores& scores);
 
 /// For every subset of at most kExactDevices, by its bits: the subset with as many devices of every
 /// class, the lowest of it. All subsets that share it have the same value, and so do their
-/// divisions.
+/// divisions. Empty where no devices are alike: each subset is its own.
 std::vector<std::uint16_t> representatives(const Scores& scores);
 
 }  // namespace berth::placement

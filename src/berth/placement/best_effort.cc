@@ -101,7 +101,7 @@ void BestEffort::walk(DeviceSet devices, int left, Key value, const Visit& visit
     const auto passes_by = [&](DeviceSet set) {
       const int left_then = left - size(set);
       const Key needed = value - keys_[set];
-      if (bound(devices ^ set, left_then) < needed ||
+      if (bound(devices ^ set, left_then / count_, left_then % count_ != 0) < needed ||
           rest(devices ^ set, left_then, needed) != needed)
         return true;
       visit(set);
@@ -149,16 +149,17 @@ Key BestEffort::rest(DeviceSet devices, int size, Key needed) {
 BestEffort::Known BestEffort::search_rest(DeviceSet devices, int size, DeviceSet first_device,
                                           Key needed, Key most) {
   Key best = needed - 1;
-  const auto consider = [&](DeviceSet set, int left) {
-    const DeviceSet others = devices ^ set;
-    const Key own = keys_[set];
-    if (own + bound(others, left) > best)
-      best = std::max(best, own + rest(others, left, best + 1 - own));
-    return best < most;
-  };
   const auto all_of = [&](int part) {
-    return each_subset(devices ^ first_device, size - 1, part - 1, first_device,
-                       [&](DeviceSet set) { return consider(set, size - part); });
+    const int left = size - part, full_sets = left / count_;
+    const bool with_remainder = left % count_ != 0;
+    const auto consider = [&](DeviceSet set) {
+      const DeviceSet others = devices ^ set;
+      const Key own = keys_[set];
+      if (own + bound(others, full_sets, with_remainder) > best)
+        best = std::max(best, own + rest(others, left, best + 1 - own));
+      return best < most;
+    };
+    return each_subset(devices ^ first_device, size - 1, part - 1, first_device, consider);
   };
   const bool remainder_left = size % count_ != 0;
   if (all_of(count_) && remainder_left) all_of(remainder_);

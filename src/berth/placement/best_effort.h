@@ -54,10 +54,10 @@ class BestEffort {
   /// A division of that value: calls visit() with its sets.
   template <class Visit>
   void walk(DeviceSet devices, int size, Key value, const Visit& visit);
-  /// No division of the devices is worth more: every set is at most the best one of its size.
-  Key bound(DeviceSet devices, int size) const {
-    const Key remainder = size % count_ != 0 ? best_remainder_[devices] : 0;
-    return size / count_ * best_set_[devices] + remainder;
+  /// No division of the devices into so many full sets, and one of the remainder, is worth more:
+  /// every set is at most the best one of its size.
+  Key bound(DeviceSet devices, int full_sets, bool with_remainder) const {
+    return full_sets * best_set_[devices] + (with_remainder ? best_remainder_[devices] : 0);
   }
   /// The same, closer and slower.
   Key close_bound(DeviceSet devices, int size, DeviceSet strongest) const;

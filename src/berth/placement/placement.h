@@ -2,12 +2,13 @@
 // the same answer whatever the order in which devices are listed, on any number of threads.
 //
 // Every answer has exactly k distinct available devices with all required ones, or is a typed
-// error: invalid     k below 1, a device that the machine lacks, a required one that is not
-// available, more
-//             required than k, asymmetric scores (names the pair), a size that a static policy
-//             lacks
-// busy        fewer available than k, or no group of a static policy is wholly available
-// impossible  more than the machine has, even when all of it is free
+// error. Its kind says what can mend it:
+//
+// - invalid: k below 1, a device that the machine lacks, a required one that is not available, more
+//   required than k, asymmetric scores (names the pair), a size that a static policy lacks.
+// - busy: fewer available than k, or no group of a static policy is wholly available.
+// - impossible: more than the machine has, even when all of it is free.
+//
 // No call that answers allocates, once a Chooser is made, on machines of up to kExactDevices.
 #pragma once
 
@@ -65,20 +66,25 @@ struct Question {
 /// and the sum of all pairs breaks ties. Blanks that pad a partition add nothing and weaken
 /// nothing.
 struct Value {
-  std::int64_t first =
-      0;  // sum: the sum; min, ring: the weakest link (0 for fewer than two devices)
-  std::int64_t second = 0;  // the sum of all pairs
+  /// sum: the sum; min, ring: the weakest link, 0 for fewer than two devices.
+  std::int64_t first = 0;
+  /// The sum of all pairs.
+  std::int64_t second = 0;
   auto operator<=>(const Value&) const = default;
 };
 
 struct Answer {
   DeviceSet devices = 0;
-  Value value;                                  // of the devices under the objective
-  std::optional<std::int64_t> partition_score;  // best_effort: sum of `first` over the partition
-  bool exact = true;  // what the policy maximises is proven to be the greatest there is
-  std::int64_t bound =
-      0;  // no set the policy can answer has a greater value.first; equal when exact
-  std::optional<std::int64_t> partition_bound;  // best_effort: the same for partition_score
+  /// Of the devices under the objective.
+  Value value;
+  /// best_effort: the sum of `first` over the partition.
+  std::optional<std::int64_t> partition_score;
+  /// What the policy maximises is proven to be the greatest there is.
+  bool exact = true;
+  /// No set that the policy can answer has a greater value.first.
+  std::int64_t bound = 0;
+  /// best_effort: the same for partition_score.
+  std::optional<std::int64_t> partition_bound;
 };
 
 /// A policy of the caller's own: returns the devices it chooses; they are checked.
@@ -90,7 +96,7 @@ class Policy {
                            const Question& question) = 0;
 };
 
-/// Made once for a machine (16 devices: about 10 ms and 15 MiB; 8: 0.1 ms), then asked often.
+/// Made once for a machine (16 devices: about 20 ms and 15 MiB; 8: 0.1 ms), then asked often.
 /// Threads: one at a time (it keeps scratch space).
 ///
 /// Above kExactDevices available: `packed` and `best_effort` search; ties of `packed` go to what

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "berth/placement/placement_testing.h"
@@ -21,42 +20,6 @@ bool full_sweep() {
   return std::getenv("BERTH_FULL") != nullptr;
 }
 
-std::int32_t score_of(const std::string& cell) {
-  static const std::map<std::string, int> kLevels{{"SYS", 10},  {"SOC", 10},  {"NODE", 20},
-                                                  {"PHB", 30},  {"PXB", 40},  {"PIX", 50},
-                                                  {"PCIE", 10}, {"XGMI", 100}};
-  if (cell.starts_with("NV")) return 100 * std::atoi(cell.c_str() + 2);
-  const auto level = kLevels.find(cell);
-  return level == kLevels.end() ? 0 : level->second;
-}
-
-/// A matrix as the vendors' tools print it, one entry a pair; of several, the last.
-Machine read_machine(const std::filesystem::path& path) {
-  std::map<int, std::vector<std::string>> rows;
-  int devices = 8;  // where the header is cut off
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    for (const std::string ansi : {"\x1b[4m", "\x1b[0m"})
-      if (const auto at = line.find(ansi); at != std::string::npos) line.erase(at, ansi.size());
-    std::istringstream words(line);
-    std::vector<std::string> cells;
-    for (std::string word; words >> word;) cells.push_back(word);
-    const auto is_device = [](const std::string& cell) {
-      return cell.size() > 3 && cell.starts_with("GPU") && std::isdigit(cell[3]) != 0;
-    };
-    if (cells.size() < 2 || !is_device(cells[0])) continue;
-    if (is_device(cells[1]) || cells[1] == "CPU")
-      devices = static_cast<int>(std::ranges::count_if(cells, is_device));
-    else
-      rows[std::atoi(cells[0].c_str() + 3)].assign(cells.begin() + 1, cells.end());
-  }
-  Machine made(path.stem().string(), devices);
-  for (const auto& [a, cells] : rows)
-    for (int b = 0; b < devices; ++b)
-      if (a != b) made.join(a, b, score_of(cells[static_cast<std::size_t>(b)]));
-  return made;
-}
-
 /// The machines of shared/data/topologies; none where it is not there.
 std::vector<Machine> machine_files() {
   const std::filesystem::path folder =
@@ -67,7 +30,11 @@ std::vector<Machine> machine_files() {
     paths.push_back(entry);
   std::ranges::sort(paths);
   std::vector<Machine> machines;
-  for (const auto& path : paths) machines.push_back(read_machine(path));
+  for (const auto& path : paths) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    machines.push_back(testing::machine_of(topology::read(text.str(), path.stem()).value()));
+  }
   return machines;
 }
 
@@ -106,8 +73,11 @@ void expect_alternative(const Machine& machine, Brute& brute, Chooser& chooser,
   ASSERT_EQ(other ? other->devices : 0, best) << words(machine, question);
 }
 
+int cases = 0;  // questions looked at, by each policy
+
 void expect_as_looked_at(const Machine& machine, Brute& brute, Chooser& chooser,
                          const Question& question, bool by_all_partitions) {
+  ++cases;
   expect_packed(machine, brute, chooser, question);
   const auto best =
       by_all_partitions ? brute.all_partitions(question) : brute.best_partition(question);
@@ -115,7 +85,21 @@ void expect_as_looked_at(const Machine& machine, Brute& brute, Chooser& chooser,
   expect_alternative(machine, brute, chooser, question);
 }
 
-/// Every subset, size and objective, nothing required and each with a random requirement.
+/// Nothing required, and a random requirement; BERTH_FULL=1: every one.
+template <class Visit>
+void each_requirement(Rng& rng, const Question& question, const Visit& visit) {
+  visit(0);
+  if (full_sweep())
+    for (DeviceSet set = question.available; set != 0; set = (set - 1) & question.available) {
+      if (std::popcount(set) <= question.count) visit(set);
+    }
+  else
+    visit(testing::random_subset(
+        rng, question.available,
+        1 + static_cast<int>(rng.below(static_cast<std::uint64_t>(question.count)))));
+}
+
+/// Every subset, size and objective.
 void sweep(const Machine& machine, Rng& rng) {
   Brute brute(machine);
   Chooser chooser = machine.chooser();
@@ -123,31 +107,38 @@ void sweep(const Machine& machine, Rng& rng) {
     for (int count = 1; count <= std::popcount(available); ++count)
       for (int objective = 0; objective < kObjectives; ++objective) {
         Question question{available, 0, count, static_cast<Objective>(objective)};
-        expect_as_looked_at(machine, brute, chooser, question, true);
-        question.required = testing::random_subset(
-            rng, available, 1 + static_cast<int>(rng.below(static_cast<std::uint64_t>(count))));
-        expect_as_looked_at(machine, brute, chooser, question, true);
+        each_requirement(rng, question, [&](DeviceSet required) {
+          question.required = required;
+          expect_as_looked_at(machine, brute, chooser, question, true);
+        });
         if (::testing::Test::HasFatalFailure()) return;
       }
   }
+}
+
+/// Under every rotation of its numbers.
+void sweep_rotations(const Machine& machine, Rng& rng) {
+  for (int turn = 0; turn < machine.devices; ++turn) sweep(testing::turned(machine, turn), rng);
 }
 
 TEST(PlacementBrute, EverySubsetOfEveryMachineFileOfUpToTenDevices) {
   const std::vector<Machine> machines = machine_files();
   if (machines.empty()) GTEST_SKIP() << "shared/data/topologies is not there";
   EXPECT_EQ(machines.size(), 20U);
-  const auto file = [&](std::string_view name) {
-    return *std::ranges::find(machines, name, &Machine::name);
-  };
-  EXPECT_EQ(file("dgx1-v100").at(0, 3), 200);
-  EXPECT_EQ(file("dgx1-v100").at(0, 7), 10);
-  EXPECT_EQ(file("amd-2hives-4x").at(4, 7), 100);
-  EXPECT_EQ(file("amd-2hives-4x").at(3, 4), 10);
-  EXPECT_EQ(file("3xa6000-ansi-header").at(0, 1), 400);
-  EXPECT_EQ(file("hgx-b200-degraded.partial").at(1, 7), 1800);
   Rng rng(1);
+  cases = 0;
   for (const Machine& machine : machines)
-    if (machine.devices <= 10) sweep(machine, rng);
+    if (machine.devices <= 10) sweep_rotations(machine, rng);
+  std::printf("%d questions\n", cases);
+}
+
+TEST(PlacementBrute, EverySubsetOfEveryKnownMachineOfUpToTenDevices) {
+  Rng rng(6);
+  cases = 0;
+  for (const std::string& name : topology::catalogue())
+    if (const Machine machine = testing::known(name); machine.devices <= 10)
+      sweep_rotations(machine, rng);
+  std::printf("%d questions\n", cases);
 }
 
 TEST(PlacementBrute, EverySubsetOfMadeUpMachines) {
@@ -175,26 +166,33 @@ void compare_random(int devices, int machines, int questions) {
 
 class PlacementBruteOf : public ::testing::TestWithParam<int> {};
 
-TEST_P(PlacementBruteOf, TwoThousandRandomQuestions) {
-  const int machines = full_sweep() ? 20 : GetParam() > 14 ? 2 : 5;
-  compare_random(GetParam(), machines, (full_sweep() ? 40'000 : 2'000) / machines);
+/// BERTH_FULL=1: 2,000 of each of twenty machines.
+TEST_P(PlacementBruteOf, RandomQuestions) {
+  const int devices = GetParam();
+  const int sampled = devices <= 13 ? 2000 : devices == 14 ? 500 : 150;
+  full_sweep() ? compare_random(devices, 20, 2000) : compare_random(devices, 2, sampled / 2);
 }
 INSTANTIATE_TEST_SUITE_P(Devices, PlacementBruteOf, ::testing::Values(11, 12, 13, 14, 15, 16));
 
-/// The machine files of more than ten devices, and machines of equal devices, where all is a tie.
-TEST(PlacementBrute, RandomQuestionsOfLargeKnownMachines) {
-  std::vector<Machine> machines{testing::islands(16, 8), testing::islands(12, 4),
-                                testing::islands(13, 13)};
+/// The machines of more than ten devices, and some of equal devices, where all is a tie; turned
+/// another way each time. BERTH_FULL=1: 2,000 of each.
+TEST(PlacementBrute, RandomQuestionsOfLargeMachines) {
+  std::vector<Machine> machines{testing::known("dgx2-v100"), testing::islands(16, 8),
+                                testing::islands(12, 4), testing::islands(13, 13)};
   for (const Machine& machine : machine_files())
     if (machine.devices > 10 && machine.devices <= kExactDevices) machines.push_back(machine);
   Rng rng(3);
-  for (const Machine& machine : machines) {
-    Brute brute(machine);
-    Chooser chooser = machine.chooser();
-    for (int i = 0; i < 200; ++i) {
-      expect_as_looked_at(machine, brute, chooser, testing::random_question(rng, machine.devices),
-                          false);
-      if (HasFatalFailure()) return;
+  for (const Machine& known : machines) {
+    const int turns = full_sweep() ? known.devices : 1;
+    for (int turn = 0; turn < turns; ++turn) {
+      const Machine machine = testing::turned(known, turn);
+      Brute brute(machine);
+      Chooser chooser = machine.chooser();
+      for (int i = 0; i < (full_sweep() ? 2000 / turns : 30); ++i) {
+        expect_as_looked_at(machine, brute, chooser, testing::random_question(rng, machine.devices),
+                            false);
+        if (HasFatalFailure()) return;
+      }
     }
   }
 }
@@ -224,20 +222,11 @@ TEST(PlacementBrute, RotatedMachinesAnswerWithEqualValue) {
     Chooser chooser = machine.chooser();
     const Question question = testing::random_question(rng, devices);
     for (int turn = 1; turn < devices; ++turn) {
-      const auto turned = [&](int device) { return (device + turn) % devices; };
-      const auto turned_set = [&](DeviceSet set) {
-        DeviceSet moved = 0;
-        for (const int device : testing::list_of(set)) moved |= DeviceSet{1} << turned(device);
-        return moved;
-      };
-      Machine other("turned", devices);
-      for (int a = 0; a < devices; ++a)
-        for (int b = 0; b < devices; ++b)
-          if (a != b) other.join(turned(a), turned(b), machine.at(a, b));
+      const Machine other = testing::turned(machine, turn);
       Chooser other_chooser = other.chooser();
       Question same = question;
-      same.available = turned_set(question.available);
-      same.required = turned_set(question.required);
+      same.available = testing::turned(question.available, turn, devices);
+      same.required = testing::turned(question.required, turn, devices);
       for (const PolicyKind kind : {PolicyKind::packed, PolicyKind::best_effort}) {
         const auto one = chooser.choose(kind, question);
         const auto two = other_chooser.choose(kind, same);

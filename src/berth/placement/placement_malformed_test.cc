@@ -2,8 +2,10 @@
 // million of them; BERTH_FULL=1: ten million.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 
+#include "berth/base/text.h"
 #include "berth/placement/placement_testing.h"
 #include "berth/placement/subsets.h"
 
@@ -61,6 +63,46 @@ std::string complaint(const Result<Answer>& answer, PolicyKind policy, const Que
   return "";
 }
 
+/// Links at random, some of them not told; at times two that do not agree, a device twice, a link
+/// too few, or more of them than there can be.
+topology::Topology any_topology(Rng& rng, int devices) {
+  topology::Topology topology;
+  for (int i = 0; i < devices; ++i) {
+    topology::Device& device = topology.devices.emplace_back();
+    device.index = i;
+    device.uuid = fmt::format("gpu-{}", i);
+  }
+  const auto count = topology.devices.size();
+  topology.links.resize(count * count);
+  for (std::size_t a = 0; a < count; ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      topology.link(a, b) =
+          topology.link(b, a) = {static_cast<topology::Pcie>(rng.below(8)),
+                                 rng.below(2) == 0 ? 0 : static_cast<int>(rng.below(20))};
+  const std::size_t at = rng.below(count), link = rng.below(count * count);
+  switch (rng.below(16)) {
+    case 0: topology.links[link].fabric = 99; break;
+    case 1: topology.devices[at].index = 0; break;
+    case 2: topology.devices[at].uuid = "gpu-1"; break;
+    case 3: topology.links.pop_back(); break;
+    case 4: topology.links[link].fabric = static_cast<int>(rng.next()); break;
+    default: break;
+  }
+  return topology;
+}
+
+/// What the topology gives to ask; nullopt when it is refused, as it should be.
+std::optional<Chooser> any_chooser(Rng& rng, int devices) {
+  if (rng.below(2) == 0) return testing::random_machine(rng, devices).chooser();
+  const topology::Topology topology = any_topology(rng, devices);
+  if (const auto checked = topology::check(topology); !checked) {
+    EXPECT_EQ(checked.error().kind, ErrorKind::invalid);
+    EXPECT_NE(checked.error().message, "");
+    return std::nullopt;
+  }
+  return testing::machine_of(topology).chooser();
+}
+
 /// A policy that answers anything.
 class Anything final : public Policy {
  public:
@@ -76,11 +118,17 @@ class Anything final : public Policy {
 TEST(PlacementMalformed, QuestionsGetWellFormedAnswersOrTypedErrors) {
   Rng rng(31);
   const int machines = std::getenv("BERTH_FULL") == nullptr ? 1000 : 10'000;
-  int answered = 0, refused = 0;
-  for (int i = 0; i < machines; ++i) {
+  int answered = 0, refused = 0, topologies_refused = 0;
+  for (int i = 0; i < machines;) {
     // Mostly small ones, where a question takes less than a microsecond.
     const int devices = static_cast<int>(i % 100 == 0 ? 9 + rng.below(8) : 1 + rng.below(8));
-    Chooser chooser = testing::random_machine(rng, devices).chooser();
+    std::optional<Chooser> made = any_chooser(rng, devices);
+    if (!made) {
+      ++topologies_refused;
+      continue;
+    }
+    ++i;
+    Chooser& chooser = *made;
     Anything anything(rng);
     for (int j = 0; j < 1000; ++j) {
       const Question question = any_question(rng, devices);
@@ -96,6 +144,60 @@ TEST(PlacementMalformed, QuestionsGetWellFormedAnswersOrTypedErrors) {
     }
   }
   EXPECT_GT(answered, refused / 10);
+  EXPECT_GT(topologies_refused, machines / 20);
+  std::printf("%d answered, %d refused, and %d topologies\n", answered, refused,
+              topologies_refused);
+}
+
+/// A line twice, one lost, two exchanged, a word in the place of another.
+std::string damaged(const std::string& text, Rng& rng) {
+  std::vector<std::string> lines;
+  for (const auto line : split(text, '\n')) lines.emplace_back(line);
+  const auto any_line = [&]() -> std::string& { return lines[rng.below(lines.size())]; };
+  switch (rng.below(4)) {
+    case 0: lines.push_back(any_line()); break;
+    case 1: any_line().clear(); break;
+    case 2: std::swap(any_line(), any_line()); break;
+    default: {
+      constexpr std::array<std::string_view, 8> kWords{"X",   "SYS",  "NV4", "NV999",
+                                                       "N/A", "GPU1", "?",   ""};
+      std::string& line = any_line();
+      const std::size_t from = line.find_first_not_of(" \t", rng.below(line.size() + 1));
+      if (from == line.npos) break;
+      const std::size_t to = std::min(line.find_first_of(" \t", from), line.size());
+      line.replace(from, to - from, kWords[rng.below(kWords.size())]);
+    }
+  }
+  return join(lines, "\n");
+}
+
+TEST(PlacementMalformed, DamagedFilesGetWellFormedAnswersOrTypedErrors) {
+  Rng rng(34);
+  std::vector<std::string> texts;
+  for (const auto& name : topology::catalogue())
+    texts.push_back(matrix_text(topology::known_machine(name).value()));
+  int read = 0, refused = 0;
+  for (int i = 0; i < (std::getenv("BERTH_FULL") == nullptr ? 2000 : 200'000); ++i) {
+    std::string text = texts[rng.below(texts.size())];
+    for (std::uint64_t left = 1 + rng.below(3); left > 0; --left) text = damaged(text, rng);
+    const auto topology = topology::read(text, "damaged");
+    ++(topology ? read : refused);
+    if (!topology) {
+      ASSERT_EQ(topology.error().kind, ErrorKind::invalid) << text;
+      continue;
+    }
+    const Machine machine = testing::machine_of(*topology);
+    if (machine.devices > 8) continue;  // the tables of more take too long to make
+    Chooser chooser = machine.chooser();
+    for (int j = 0; j < 10; ++j) {
+      const Question question = any_question(rng, machine.devices);
+      const auto policy = static_cast<PolicyKind>(rng.below(kPolicies));
+      const auto answer = chooser.choose(policy, question);
+      ASSERT_EQ(complaint(answer, policy, question, machine.devices), "") << text;
+    }
+  }
+  EXPECT_GT(read, refused / 10);
+  EXPECT_GT(refused, read / 10);
 }
 
 TEST(PlacementMalformed, MatricesAreMadeOrRefused) {

@@ -10,6 +10,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/placement/placement.h"
+#include "berth/topology/topology.h"
 
 namespace berth::placement::testing {
 
@@ -50,6 +51,32 @@ Machine machine(std::string name, int devices, const Score& score) {
   return made;
 }
 
+inline Machine machine_of(const topology::Topology& topology) {
+  return machine(topology.name, static_cast<int>(topology.devices.size()), [&](int a, int b) {
+    return topology::score(topology.link(static_cast<std::size_t>(a), static_cast<std::size_t>(b)));
+  });
+}
+
+/// Of the catalogue.
+inline Machine known(std::string_view name) {
+  return machine_of(topology::known_machine(name).value());
+}
+
+/// Device i under the number i + turn.
+inline Machine turned(const Machine& machine, int turn) {
+  Machine made(machine.name + ", turned", machine.devices);
+  for (int a = 0; a < machine.devices; ++a)
+    for (int b = 0; b < a; ++b)
+      made.join((a + turn) % machine.devices, (b + turn) % machine.devices, machine.at(a, b));
+  return made;
+}
+
+inline DeviceSet turned(DeviceSet set, int turn, int devices) {
+  DeviceSet made = 0;
+  for (const int device : list_of(set)) made |= DeviceSet{1} << (device + turn) % devices;
+  return made;
+}
+
 /// NVLinks of the hybrid cube mesh, PIX for neighbours, PHB within a half, SYS across.
 inline Machine dgx1_volta() {
   const std::vector<std::string> nvlinks{"01122000", "10210200", "12020010", "21200001",
@@ -66,17 +93,21 @@ inline Machine islands(int devices, int island) {
                  [&](int a, int b) { return a / island == b / island ? 300 : 10; });
 }
 
-/// Random in one of several manners: few levels (many ties), many, two islands, equal.
+/// Random in one of several manners: many levels, few (many ties), islands, equal, strong and weak
+/// devices.
 inline Machine random_machine(Rng& rng, int devices) {
-  const auto manner = rng.below(5);
+  const auto manner = rng.below(6);
   const int island = 2 + static_cast<int>(rng.below(static_cast<std::uint64_t>(devices)));
+  std::vector<std::int64_t> strength;
+  for (int i = 0; i < devices; ++i) strength.push_back(static_cast<std::int64_t>(rng.below(100)));
   return machine("random", devices, [&](int a, int b) -> std::int64_t {
     switch (manner) {
       case 0: return static_cast<std::int64_t>(rng.below(1000));
       case 1: return 10 * static_cast<std::int64_t>(1 + rng.below(5));
       case 2: return static_cast<std::int64_t>(rng.below(2));
       case 3: return a / island == b / island ? 400 + static_cast<std::int64_t>(rng.below(2)) : 10;
-      default: return 70;
+      case 4: return 70;
+      default: return strength[static_cast<std::size_t>(a)] * strength[static_cast<std::size_t>(b)];
     }
   });
 }

@@ -40,7 +40,9 @@ class Tables {
     return of(objective).best_within[static_cast<std::size_t>(count)];
   }
   /// Of the set and those that only devices which are alike tell from it; see alike.h.
-  DeviceSet representative(DeviceSet set) const { return representatives_[set]; }
+  DeviceSet representative(DeviceSet set) const {
+    return representatives_.empty() ? set : representatives_[set];
+  }
 
  private:
   struct Table {

@@ -31,6 +31,7 @@ store::TaskState state_of(schedule::TaskSettled::To to) {
     case schedule::TaskSettled::To::failed: return store::TaskState::failed;
     case schedule::TaskSettled::To::again: return store::TaskState::waiting;
     case schedule::TaskSettled::To::stopped: return store::TaskState::stopped;
+    case schedule::TaskSettled::To::skipped: break;  // no trial waits for another
   }
   return store::TaskState::failed;
 }
@@ -47,14 +48,20 @@ std::int64_t& counter(store::Counts& counts, store::TaskState state) {
   return counts.waiting;
 }
 
+/// What the drivers take for the devices that a process may see.
+constexpr std::array<std::string_view, 5> kVisibility{
+    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL"};
+
 /// Causes of attempts that took none of the task's retries: it did not fail by itself.
 constexpr std::array<std::string_view, 3> kBlameless{"runner lost", "stopped", "cannot start now"};
 
 Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
   if (task.attempts == 0) return 0;
   BERTH_ASSIGN(const auto attempts, store.attempts(run, task.number));
-  return static_cast<int>(std::ranges::count_if(attempts, [](const auto& attempt) {
-    return attempt.ended && std::ranges::find(kBlameless, attempt.cause) == kBlameless.end();
+  return static_cast<int>(std::ranges::count_if(attempts, [&](const auto& attempt) {
+    return attempt.ended && attempt.token > task.forgiven &&
+           std::ranges::find(kBlameless, attempt.cause) == kBlameless.end();
   }));
 }
 
@@ -71,8 +78,13 @@ Drive::Drive(Site& site, store::RunRecord record, experiment::Program program, O
       log_(std::move(log)),
       groups_(env_),
       directory_(run_directory(site_, record_.name)),
-      host_(env_.host_name()),
-      inherited_(env_.environment()) {}
+      host_name_(env_.host_name()),
+      inherited_(env_.environment()) {
+  // They told us which devices are ours; each task is told which are its own.
+  std::erase_if(inherited_, [](const auto& variable) {
+    return std::ranges::find(kVisibility, variable.first) != kVisibility.end();
+  });
+}
 
 Status Drive::take_over() {
   const auto self = env_.self();
@@ -81,9 +93,14 @@ Status Drive::take_over() {
   std::vector<schedule::Task> tasks;
   tasks.reserve(tasks_.size());
   for (const auto& task : tasks_) {
-    schedule::Task wanted{task.number, program_.resources, program_.priority, program_.retries,
-                          !store::final(task.state)};
-    if (wanted.open) {
+    schedule::Task wanted{.number = task.number,
+                          .resources = machine::charged(program_.resources),
+                          .priority = program_.priority,
+                          .retries = program_.retries};
+    if (store::final(task.state)) {
+      wanted.state =
+          task.state == store::TaskState::failed ? schedule::State::failed : schedule::State::done;
+    } else {
       BERTH_ASSIGN(const int used, retries_used(*site_.store, record_.id, task));
       wanted.retries = std::max(0, program_.retries - used);
     }
@@ -91,11 +108,11 @@ Status Drive::take_over() {
     if (task.state == store::TaskState::done) consider_best(task);
     tasks.push_back(std::move(wanted));
   }
-  scheduler_.emplace(std::move(tasks),
-                     schedule::Options{.epoch = record_.epoch,
+  scheduler_.emplace(schedule::Options{.epoch = record_.epoch,
                                        .seed = program_.search.seed,
                                        .parallel = program_.parallel,
                                        .stop_on_failure = program_.stop_on_failure});
+  scheduler_->add(tasks, effects_);
   progress_.run = record_.name;
   progress_.total = static_cast<std::int64_t>(tasks_.size());
   progress_.finished_before =
@@ -107,6 +124,8 @@ Status Drive::take_over() {
 
 Result<store::RunRecord> Drive::go() {
   BERTH_TRY(take_over());
+  BERTH_TRY(find_devices(site_, program_.resources));
+  watch_devices();
   while (!scheduler_->over()) BERTH_TRY(turn());
   BERTH_TRY(settle());
   return site_.store->find_run(record_.name);
@@ -122,9 +141,13 @@ Status Drive::turn() {
     berthed->worker->watch(watches_, observer_.wants_output());
     berthed->watches = watches_.size() - before;
   }
+  const std::size_t of_health = watches_.size();
+  if (health_) health_->watch(watches_);
   observer_.watch(watches_);
   BERTH_TRY(env_.wait(watches_, next_moment()));
   observer_.flush();
+  if (health_)
+    if (auto news = health_->turn(watches_[of_health].ready)) hear_of_devices(*std::move(news));
   messages_.clear();
   std::size_t at = 0;
   for (auto& berthed : berthed_) {
@@ -186,6 +209,7 @@ std::optional<Mono> Drive::next_moment() const {
   consider(seek_at_);
   consider(scheduler_->next_tick());
   consider(look_at_);
+  if (health_) consider(health_->deadline());
   consider(env_.now() + std::chrono::seconds(1));  // the screen's clock
   return first;
 }

@@ -10,6 +10,7 @@
 
 #include "berth/exec/worker.h"
 #include "berth/machine/groups.h"
+#include "berth/machine/health_watch.h"
 #include "berth/run/log_file.h"
 #include "berth/run/runner.h"
 #include "berth/schedule/schedule.h"
@@ -36,6 +37,7 @@ class Drive {
  private:
   struct Live {  // an attempt that runs
     schedule::WorkerId worker;
+    TaskNumber task;
     std::int64_t log_begin = 0;
   };
 
@@ -53,7 +55,10 @@ class Drive {
   std::string parameter_file(const store::TaskRecord& task);
   exec::Environment environment_of(const store::TaskRecord& task, Token token);
 
-  Status read_total();
+  Status read_host();
+  void watch_devices();
+  void hear_of_devices(machine::DeviceNews news);
+  std::string holders_of(const std::string& uuid);
   Status seek_allocs();
   void berth(machine::Alloc alloc);
   void give_back();
@@ -79,7 +84,7 @@ class Drive {
   LogWriter log_;
   machine::Groups groups_;
   std::string directory_;  // the run's own
-  std::string host_;
+  std::string host_name_;
   exec::Environment inherited_;
   std::vector<store::TaskRecord> tasks_;
   std::optional<schedule::Scheduler> scheduler_;
@@ -101,8 +106,9 @@ class Drive {
   std::size_t position_ = 0;
   std::optional<Mono> look_at_;
   bool others_wait_ = false;
-  std::optional<machine::Block> total_;  // of the machine, as read last
-  Mono total_read_;
+  std::optional<machine::Host> host_;  // as read last
+  std::optional<Mono> host_read_;      // none: it has to be read
+  std::optional<machine::HealthWatch> health_;
 
   Progress progress_;
   int stops_heeded_ = 0;

@@ -16,14 +16,14 @@ constexpr Duration kLookForMore = std::chrono::milliseconds(100);
 
 /// The machine as it was at most a second ago. A limit that fell below the machine file's is an
 /// error at the start; later the last good reading stands.
-Status Drive::read_total() {
-  if (total_ && env_.now() - total_read_ < kCapacityAge) return {};
+Status Drive::read_host() {
+  if (host_ && host_read_ && env_.now() - *host_read_ < kCapacityAge) return {};
   const auto capacity = machine::discover(env_, site_.capacity);
   if (capacity)
-    total_ = block_of(*capacity);
-  else if (!total_)
+    host_ = machine::host_of(*capacity, site_.devices ? &*site_.devices : nullptr);
+  else if (!host_)
     return std::unexpected(capacity.error());
-  total_read_ = env_.now();
+  host_read_ = env_.now();
   return {};
 }
 
@@ -33,17 +33,17 @@ Status Drive::seek_allocs() {
   if (seek_at_ && env_.now() < *seek_at_) return {};
   seek_at_.reset();
   for (;;) {
-    const auto need = scheduler_->need();
-    if (!need) {
+    if (scheduler_->needs(1).empty()) {
       progress_.waiting_for.clear();
       if (ticket_) (void)ledger_.release(*std::exchange(ticket_, std::nullopt));
       return {};
     }
-    BERTH_TRY(read_total());
+    BERTH_TRY(read_host());
     const bool first = berthed_.empty();
     if (first && !ticket_) ticket_ = ledger_.new_ticket();
-    auto alloc = ledger_.acquire(*total_, {need->min, record_.name, program_.priority},
-                                 first ? ticket_ : std::nullopt);
+    auto alloc = ledger_.acquire(
+        *host_, {program_.resources, record_.name, program_.priority, program_.slot_sizes},
+        first ? ticket_ : std::nullopt);
     if (alloc) {
       os::log_event(
           env_, "alloc",
@@ -58,8 +58,10 @@ Status Drive::seek_allocs() {
     // A machine that shrank under us may grow again; anything else is not mended by waiting.
     if (kind != ErrorKind::busy && kind != ErrorKind::impossible)
       return std::unexpected(alloc.error());
-    if (first && progress_.waiting_for != alloc.error().message) {
-      progress_.waiting_for = alloc.error().message;
+    std::string why = alloc.error().message;
+    if (site_.devices) why += machine::out_of_service_text(*site_.devices);
+    if (first && progress_.waiting_for != why) {
+      progress_.waiting_for = std::move(why);
       os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
     }
     // The longer the queue has not moved, the less a moment more matters, and the less often it
@@ -87,7 +89,7 @@ void Drive::berth(machine::Alloc alloc) {
   const auto id = added->id;
   berthed_.push_back(std::move(added));
   if (!look_at_) look_at_ = env_.now() + kLookForOthers;
-  scheduler_->joined(id, resources, env_.now(), effects_);
+  scheduler_->joined({.id = id, .resources = resources}, env_.now(), effects_);
   carry_out();
 }
 

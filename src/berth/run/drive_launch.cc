@@ -19,6 +19,13 @@ void set(exec::Environment& environment, std::string name, std::string value) {
     environment.emplace_back(std::move(name), std::move(value));
 }
 
+/// ["GPU-…"]; "" where there are none.
+std::string uuids_json(std::span<const machine::DeviceShare> devices) {
+  std::vector<std::string> uuids;
+  for (const auto& device : devices) uuids.push_back(json_quote(device.uuid));
+  return uuids.empty() ? "" : "[" + join(uuids, ",") + "]";
+}
+
 std::string upper(std::string_view text) {
   std::string result(text);
   for (char& c : result)
@@ -54,15 +61,16 @@ exec::Environment Drive::environment_of(const store::TaskRecord& task, Token tok
 void Drive::launch(const schedule::StartAttempt& start) {
   store::TaskRecord& of = task(start.task);
   of.metrics.clear();
-  exec::Launch launch{.task = start.task,
-                      .token = start.token,
-                      .request = {program_.resources, record_.name + "/" + of.label},
-                      .argv = exec::command_line(
-                          program_.run, [&](std::string_view name) { return value_of(of, name); }),
-                      .environment = environment_of(of, start.token),
-                      .directory = record_.directory,
-                      .timeout = program_.timeout,
-                      .grace = program_.grace};
+  exec::Launch launch{
+      .task = start.task,
+      .token = start.token,
+      .request = {program_.resources, record_.name + "/" + of.label, program_.slot_sizes},
+      .argv = exec::command_line(program_.run,
+                                 [&](std::string_view name) { return value_of(of, name); }),
+      .environment = environment_of(of, start.token),
+      .directory = record_.directory,
+      .timeout = program_.timeout,
+      .grace = program_.grace};
   const auto named = exec::placeholders(program_.run);
   if (std::ranges::find(named, kParameterFile) != named.end()) {
     (void)env_.make_directory(directory_ + "/params", 0700);
@@ -71,12 +79,15 @@ void Drive::launch(const schedule::StartAttempt& start) {
   os::log_event(env_, "launch",
                 {{"token", fmt::format("{}", start.token.value)},
                  {"request", machine::to_json(launch.request)}});
-  live_.emplace(start.token.value, Live{start.worker, log_.end()});
+  live_.emplace(start.token.value, Live{start.worker, start.task, log_.end()});
+  const auto on = std::ranges::find(berthed_, start.worker, [](const auto& b) { return b->id; });
+  BERTH_ASSERT(on != berthed_.end());
+  const auto placed = (*on)->machine->dry_run(launch.request);
   batch_.emplace_back(store::AttemptStarted{start.task, start.token, env_.wall(),
-                                            to_json(program_.resources), host_});
+                                            to_json(program_.resources), host_name_,
+                                            placed ? uuids_json(placed->devices) : ""});
   count(start.task, store::TaskState::running);
-  for (auto& berthed : berthed_)
-    if (berthed->id == start.worker) berthed->worker->tell(launch);
+  (*on)->worker->tell(launch);
 }
 
 }  // namespace berth::run

@@ -1,6 +1,7 @@
 // Whole runs on a fake world: memory store, fake processes, a clock that jumps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -160,7 +161,7 @@ TEST(Drive, AnotherRunsAllocIsWaitedFor) {
   one.set(Known::cpu, 1000);
   const auto capacity = machine::discover(world.env, world.site.capacity);
   ASSERT_TRUE(capacity) << capacity.error().message;
-  const auto held = ledger->acquire(block_of(*capacity), {one, "other-1"}, std::nullopt);
+  const auto held = ledger->acquire(machine::host_of(*capacity, nullptr), {one, "other-1"}, {});
   ASSERT_TRUE(held) << held.error().message;
   // The holder goes once the run has asked and was refused.
   int asked = 0;
@@ -182,7 +183,7 @@ TEST(Drive, LongSweepLetsAnotherInTrialByTrial) {
   };
   const auto run = world.submit_trials(20);
   auto ledger = machine::Ledger::open(world.env, "/ledger");
-  const auto total = block_of(*machine::discover(world.env, world.site.capacity));
+  const auto host = machine::host_of(*machine::discover(world.env, world.site.capacity), nullptr);
   Resources both;
   both.set(Known::cpu, 2000);
   // Another process asks for both cores, from the third second on, whenever the world turns.
@@ -193,7 +194,7 @@ TEST(Drive, LongSweepLetsAnotherInTrialByTrial) {
     if (call != "wait" || granted || world.env.now() < Mono(std::chrono::seconds(3)))
       return std::nullopt;
     world.env.identity = {4000, 1};
-    if (const auto alloc = ledger->acquire(total, {both, "other-1"}, ticket)) {
+    if (const auto alloc = ledger->acquire(host, {both, "other-1"}, ticket)) {
       granted = world.env.now();
       EXPECT_EQ(world.env.processes_alive(), 0U);
       EXPECT_TRUE(ledger->release(alloc->id));
@@ -279,6 +280,72 @@ TEST(Drive, SurvivesFaultsAnywhere) {
     survive(seed);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "replay with BERTH_SEED=" << seed;
   }
+}
+
+struct ServerWorld : World {
+  ServerWorld() { env.variables["BERTH_TOPOLOGY"] = "dgx1-v100"; }
+  /// What a task's process was told of its devices.
+  static std::string seen_by(const os::SpawnSpec& spec) {
+    for (const auto& [name, value] : spec.environment)
+      if (name == "CUDA_VISIBLE_DEVICES") return value;
+    return "none";
+  }
+};
+
+TEST(DriveDevices, ThreePartsOfTenGigabytesShareACard) {
+  ServerWorld world;
+  std::map<std::string, int> alive, most;
+  world.env.program = [&](const os::SpawnSpec& spec) {
+    if (spec.argv.at(1) == "watch-devices")
+      return os::FakeProgram{.duration = std::chrono::hours(9)};
+    ++most[ServerWorld::seen_by(spec)];
+    return os::FakeProgram{.duration = std::chrono::seconds(10)};
+  };
+  const auto run = world.submit_trials(24, "resources: {cpu: 0.05, gpu: 1, gpu_mem: 10G}\n");
+  const auto done = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts, (store::Counts{.done = 24}));
+  EXPECT_EQ(world.env.most_alive(), 25U) << "all 24 side by side, and the watch";
+  EXPECT_EQ(most.size(), 8U);
+  for (const auto& [uuid, tasks] : most) EXPECT_EQ(tasks, 3) << uuid;
+  const auto tasks = world.site.store->tasks(run.id);
+  ASSERT_TRUE(tasks);
+  for (const auto& task : *tasks) EXPECT_TRUE(task.devices.starts_with("[\"gpu-")) << task.devices;
+  EXPECT_EQ(world.env.processes_alive(), 0U);
+  EXPECT_EQ(world.env.descriptors(), 0U);
+}
+
+TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) {
+  ServerWorld world;
+  machine::DeviceNews ill;
+  ill.out_of_service = {{"gpu-0", "2 of 6 links to GPU1 are lost"}};
+  int watches = 0;
+  std::vector<std::string> used;
+  world.env.program = [&](const os::SpawnSpec& spec) {
+    if (spec.argv.at(1) == "watch-devices")
+      return os::FakeProgram{
+          .duration = std::chrono::milliseconds(10),
+          .out = machine::to_json(++watches == 1 ? ill : machine::DeviceNews{}) + "\n"};
+    used.push_back(ServerWorld::seen_by(spec));
+    return os::FakeProgram{.duration = std::chrono::seconds(1)};
+  };
+  const auto run = world.submit_trials(60, "resources: {cpu: 0.05, gpu: 1}\n");
+  const auto done = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts.done, 60);
+  ASSERT_GE(world.observer.notes.size(), 1U);
+  EXPECT_EQ(world.observer.notes[0],
+            "GPU0 is out of service: 2 of 6 links to GPU1 are lost; t-1/1 runs on it");
+  EXPECT_EQ(std::ranges::count(used, "gpu-0"), 1) << "the one that had it before";
+}
+
+TEST(DriveDevices, WithoutAGpuInTheRequestNoDriverIsAsked) {
+  ServerWorld world;
+  world.env.variables["BERTH_TOPOLOGY"] = "no such machine";
+  const auto run = world.submit_trials(2);
+  const auto done = drive(world.site, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(world.env.spawned(), 2U);
 }
 
 }  // namespace

@@ -50,10 +50,13 @@ Status check_program(Site& site, const experiment::Program& program, const std::
     if (const auto status = check_executable(*site.env, *first, directory); !status)
       return std::unexpected(at_run(status.error()));
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
-  machine::Machine machine(block_of(capacity));
-  const auto fits = machine.dry_run({program.resources, program.name});
+  BERTH_TRY(find_devices(site, program.resources));
+  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  machine::Machine machine(host.total, host.links);
+  const auto fits = machine.dry_run({program.resources, program.name, program.slot_sizes});
   if (!fits) {
     Error error = fits.error();
+    if (site.devices) error.message += machine::out_of_service_text(*site.devices);
     if (program.resources_line > 0)  // its message begins with the resource's name
       error.message =
           fmt::format("{}:{}: resources.{}", file, program.resources_line, error.message);

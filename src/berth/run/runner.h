@@ -72,6 +72,15 @@ Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
 /// record. busy: another process drives it.
 Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer& observer);
 
+/// Makes the failed tasks of a run that does not run waiting again, their retries as at first; how
+/// many they were. drive() goes on with them. busy: it runs.
+Result<int> reopen_failed(Site& site, const std::string& run_name);
+
+/// Forgets a run that does not run: its record, output and files. busy: it runs.
+Status remove(Site& site, const std::string& run_name);
+/// Directories of runs that have no record, as a remove() that was cut off leaves them.
+Result<int> remove_strays(Site& site);
+
 /// Ends processes of earlier runners of this run that outlived them: whoever carries its directory
 /// in BERTH_RUN_DIR. Returns how many.
 Result<int> end_orphans(os::Env& env, const std::string& run_directory);

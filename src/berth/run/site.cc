@@ -50,16 +50,10 @@ std::string run_directory(const Site& site, const std::string& run_name) {
   return site.state_directory + "/runs/" + run_name;
 }
 
-machine::Block block_of(const machine::Capacity& capacity) {
-  machine::Block block{capacity.total, {}};
-  for (const int core : capacity.cores) {
-    int node_of_core = 0;
-    for (const auto& node : capacity.nodes)
-      for (const int member : node.cores)
-        if (member == core) node_of_core = node.node;
-    block.cores.push_back({core, node_of_core, 1000});
-  }
-  return block;
+Status find_devices(Site& site, const Resources& wanted) {
+  if (site.devices || machine::device_need(wanted).count == 0) return {};
+  BERTH_ASSIGN(site.devices, machine::read_devices(*site.env, {}, site.ledger_directory));
+  return {};
 }
 
 }  // namespace berth::run

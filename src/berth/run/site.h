@@ -9,6 +9,7 @@
 
 #include "berth/base/result.h"
 #include "berth/machine/capacity.h"
+#include "berth/machine/device_news.h"
 #include "berth/machine/ledger.h"
 #include "berth/machine/machine.h"
 #include "berth/os/env.h"
@@ -22,6 +23,7 @@ struct Site {
   std::unique_ptr<store::Store> store;
   std::string ledger_directory;
   machine::CapacityOptions capacity;
+  std::optional<machine::Devices> devices;  // once they are needed
 };
 
 /// $BERTH_DB, else $XDG_STATE_HOME/berth, else ~/.local/state/berth.
@@ -33,7 +35,7 @@ machine::CapacityOptions capacity_options(os::Env& env, const std::string& state
 Result<Site> open_site(os::Env& env);
 
 std::string run_directory(const Site& site, const std::string& run_name);
-/// What the capacity means as a block to reserve from.
-machine::Block block_of(const machine::Capacity& capacity);
+/// Reads the devices, if that was not done yet and the request needs any. May take seconds.
+Status find_devices(Site& site, const Resources& wanted);
 
 }  // namespace berth::run

@@ -1,110 +1,280 @@
+// The books: what each event changes. Who then gets what is assign.cc.
 #include "berth/schedule/schedule.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "berth/base/rng.h"
 
 namespace berth::schedule {
 
-Scheduler::Scheduler(std::vector<Task> tasks, Options options) : options_(std::move(options)) {
-  tasks_.reserve(tasks.size());
-  for (auto& task : tasks) {
+Scheduler::Scheduler(Options options) : options_(options) {}
+
+std::size_t Scheduler::HashResources::operator()(const Resources& resources) const {
+  std::uint64_t hash = 0;
+  resources.each([&](std::string_view resource, std::int64_t amount) {
+    hash = mix(hash ^ std::hash<std::string_view>{}(resource)) ^ static_cast<std::uint64_t>(amount);
+  });
+  return mix(hash);
+}
+
+std::int32_t Scheduler::shape_of(const Resources& resources) {
+  const auto next = static_cast<std::int32_t>(shapes_.size());
+  const auto [found, added] = shape_numbers_.try_emplace(resources, next);
+  if (added) shapes_.push_back({.resources = resources, .ready = {}, .pending = 0});
+  return found->second;
+}
+
+/// The one place that takes a task from one queue to another.
+void Scheduler::move(TaskNumber task, Place to) {
+  Entry& moved = entry(task);
+  const Place from = std::exchange(moved.place, to);
+  if (from == Place::ready) set_ready(task, false);
+  if (to == Place::ready) set_ready(task, true);
+  if (from == Place::delayed) delayed_.erase({moved.due, task});
+  if (to == Place::delayed) delayed_.emplace(moved.due, task);
+  const auto pending = [](Place place) {
+    return place == Place::delayed || place == Place::held ? 1 : 0;
+  };
+  shapes_[static_cast<std::size_t>(moved.shape)].pending += pending(to) - pending(from);
+  const auto open = [](Place place) {
+    return place != Place::done && place != Place::gone ? 1 : 0;
+  };
+  open_ += open(to) - open(from);
+}
+
+void Scheduler::set_ready(TaskNumber task, bool ready) {
+  auto& queue = shapes_[static_cast<std::size_t>(entry(task).shape)].ready;
+  const ReadyKey mine = key(task);
+  const bool heads = queue.empty() || mine <= *queue.begin();
+  if (heads && !queue.empty()) heads_.erase(*queue.begin());
+  if (ready)
+    queue.emplace_hint(queue.end(), mine);
+  else
+    queue.erase(mine);
+  if (heads && !queue.empty()) heads_.insert(*queue.begin());
+  if (!ready && kept_ && kept_->task == task) kept_.reset();
+}
+
+void Scheduler::add(std::span<const Task> tasks, std::vector<Effect>& effects) {
+  if (tasks_.empty()) tasks_.reserve(tasks.size());
+  for (const auto& task : tasks) {
     BERTH_ASSERT(task.number.value == static_cast<std::int64_t>(tasks_.size()) + 1);
-    const bool open = task.open;
-    if (open) {
-      ready_.emplace_hint(ready_.end(), -task.priority, task.number.value);
-      ++open_;
+    Entry& added = tasks_.emplace_back();
+    added.priority = task.priority;
+    added.shape = shape_of(task.resources);
+    added.retries = task.retries;
+    added.fence = task.fence;
+    added.asks = task.asks;
+    ++open_;
+    for (const auto dependency : task.after) BERTH_ASSERT(dependency < task.number);
+    if (task.state == State::open) {
+      link(task.number, task.after, effects);
+    } else {
+      added.because = task.number;
+      move(task.number, task.state == State::done ? Place::done : Place::gone);
     }
-    tasks_.push_back({std::move(task), open ? Place::ready : Place::settled, 0});
+  }
+  after_event(effects);
+}
+
+/// Makes the task wait for those of `after` that are not done yet.
+void Scheduler::link(TaskNumber task, std::span<const TaskNumber> after,
+                     std::vector<Effect>& effects) {
+  for (const auto dependency : after) {
+    BERTH_ASSERT(dependency != task);
+    Entry& wanted = entry(dependency);
+    if (wanted.place == Place::gone) return skip(task, wanted.because, effects);
+    if (wanted.place == Place::done) continue;
+    BERTH_ASSERT(edges_.size() < std::numeric_limits<std::int32_t>::max());
+    edges_.push_back({task, wanted.dependents});
+    wanted.dependents = static_cast<std::int32_t>(edges_.size() - 1);
+    ++entry(task).unmet;
+  }
+  if (entry(task).unmet == 0) unblock(task, effects);
+}
+
+void Scheduler::unblock(TaskNumber task, std::vector<Effect>& effects) {
+  const bool asks = entry(task).asks;
+  move(task, asks ? Place::held : Place::ready);
+  if (asks) effects.emplace_back(Unblocked{task});
+}
+
+void Scheduler::proceed(TaskNumber task, std::vector<Effect>& effects) {
+  if (entry(task).place != Place::held) return;
+  move(task, Place::ready);
+  after_event(effects);
+}
+
+void Scheduler::wait_for(TaskNumber task, std::span<const TaskNumber> more,
+                         std::vector<Effect>& effects) {
+  if (entry(task).place != Place::held) return;
+  move(task, Place::waiting);
+  link(task, more, effects);
+  after_event(effects);
+}
+
+void Scheduler::settle(TaskNumber task, State state, std::vector<Effect>& effects) {
+  BERTH_ASSERT(state != State::open);
+  const Place place = entry(task).place;
+  if (place == Place::running || place == Place::done || place == Place::gone) return;
+  if (state == State::done)
+    finish(task, effects);
+  else
+    give_up(task, effects);
+  after_event(effects);
+}
+
+void Scheduler::finish(TaskNumber task, std::vector<Effect>& effects) {
+  move(task, Place::done);
+  for (auto at = entry(task).dependents; at >= 0;) {
+    const Edge edge = edges_[static_cast<std::size_t>(at)];
+    at = edge.next;
+    Entry& dependent = entry(edge.dependent);
+    --dependent.unmet;
+    if (dependent.unmet == 0 && dependent.place == Place::waiting) unblock(edge.dependent, effects);
   }
 }
 
-bool Scheduler::room() const {
-  return options_.parallel <= 0 || static_cast<std::int64_t>(attempts_.size()) < options_.parallel;
-}
-
-void Scheduler::assign(std::vector<Effect>& effects) {
-  if (stopping_ || halted_) return;
-  while (!ready_.empty() && room()) {
-    Entry& first = entry({ready_.begin()->second});
-    const auto fitting = std::ranges::find_if(workers_, [&](const auto& worker) {
-      return !worker.second.closed && worker.second.free.covers(first.task.resources);
-    });
-    if (fitting == workers_.end()) return;
-    ready_.erase(ready_.begin());
-    start(first, fitting->first, fitting->second, effects);
+void Scheduler::give_up(TaskNumber task, std::vector<Effect>& effects) {
+  entry(task).because = task;
+  move(task, Place::gone);
+  std::vector<TaskNumber> spread{task};
+  while (!spread.empty()) {
+    auto at = entry(spread.back()).dependents;
+    spread.pop_back();
+    for (; at >= 0; at = edges_[static_cast<std::size_t>(at)].next) {
+      const TaskNumber dependent = edges_[static_cast<std::size_t>(at)].dependent;
+      if (entry(dependent).place != Place::waiting) continue;
+      skip(dependent, task, effects);
+      spread.push_back(dependent);
+    }
   }
 }
 
-void Scheduler::start(Entry& entry, WorkerId worker, WorkerBooks& books,
-                      std::vector<Effect>& effects) {
-  BERTH_ASSERT(books.free.subtract(entry.task.resources).has_value());
-  ++books.running;
-  ++entry.attempts;
-  entry.place = Place::running;
-  const Token token{(options_.epoch << 32) + ++issued_};
-  attempts_.emplace(token, Attempt{entry.task.number, worker});
-  effects.emplace_back(StartAttempt{entry.task.number, token, worker});
+void Scheduler::skip(TaskNumber task, TaskNumber because, std::vector<Effect>& effects) {
+  entry(task).because = because;
+  move(task, Place::gone);
+  effects.emplace_back(TaskSettled{task, {}, TaskSettled::To::skipped, {}, because});
 }
 
-void Scheduler::joined(WorkerId worker, const Resources& resources, Mono now,
-                       std::vector<Effect>& effects) {
-  const bool added =
-      workers_.emplace(worker, WorkerBooks{.total = resources, .free = resources}).second;
+void Scheduler::joined(const Worker& worker, Mono now, std::vector<Effect>& effects) {
+  const bool added = workers_
+                         .emplace(worker.id, WorkerBooks{.total = worker.resources,
+                                                         .free = worker.resources,
+                                                         .kind = worker.kind})
+                         .second;
   BERTH_ASSERT(added);
+  for (const auto& earlier : worker.earlier) {
+    if (adopt(earlier, worker.id, now, effects)) continue;
+    if (earlier.ended)
+      ++stale_;
+    else
+      effects.emplace_back(CancelAttempt{earlier.token, worker.id});
+  }
   tick(now, effects);
+}
+
+/// Takes over an attempt of an earlier runner, unless its task went on without it.
+bool Scheduler::adopt(const Earlier& earlier, WorkerId worker, Mono now,
+                      std::vector<Effect>& effects) {
+  const auto& [task, token, verdict] = earlier;
+  const Place place = entry(task).place;
+  const bool waits = place == Place::held || place == Place::ready || place == Place::delayed;
+  if (!waits || token < entry(task).fence) return false;
+  if (verdict) {
+    move(task, Place::running);
+    // The stop was the earlier runner's; this one is the resume.
+    const bool stopped = *verdict == Verdict::stopped;
+    conclude(task, token, stopped ? Verdict::not_its_fault : *verdict, now, effects);
+    return true;
+  }
+  if (!starting() || !workers_.at(worker).free.covers(resources(task))) return false;
+  occupy(task, token, worker);
+  return true;
 }
 
 void Scheduler::close(WorkerId worker) {
   workers_.at(worker).closed = true;
+  if (kept_ && kept_->worker == worker) kept_.reset();
 }
 
 void Scheduler::left(WorkerId worker) {
   BERTH_ASSERT(idle(worker));
+  close(worker);
   workers_.erase(worker);
+}
+
+void Scheduler::lost(WorkerId worker, Mono now, std::vector<Effect>& effects) {
+  if (!workers_.contains(worker)) return;
+  close(worker);
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    const auto found = at++;
+    if (found->second.worker != worker) continue;
+    const Token token = found->first;
+    conclude(release(found), token, Verdict::not_its_fault, std::nullopt, effects);
+  }
+  left(worker);
+  tick(now, effects);
 }
 
 void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect>& effects) {
   const auto found = attempts_.find(token);
-  if (found == attempts_.end()) return;
-  const Attempt attempt = found->second;
-  attempts_.erase(found);
-  Entry& ended = entry(attempt.task);
-  WorkerBooks& books = workers_.at(attempt.worker);
-  BERTH_ASSERT(books.free.add(ended.task.resources).has_value());
-  --books.running;
-
-  TaskSettled settled{attempt.task, token, TaskSettled::To::done};
-  if (verdict == Verdict::stopped || verdict == Verdict::not_its_fault)
-    settled.to = TaskSettled::To::stopped;
-  const bool blameless = verdict == Verdict::not_its_fault;
-  const bool budget = verdict == Verdict::failed && ended.task.retries > 0;
-  if ((blameless || budget) && !stopping_ && !halted_) {
-    settled.to = TaskSettled::To::again;
-    settled.retry_in = backoff(ended);
-    if (budget) --ended.task.retries;
-    ended.place = Place::delayed;
-    delayed_.emplace(now + settled.retry_in, attempt.task);
-  } else {
-    if (verdict == Verdict::failed || verdict == Verdict::hopeless) {
-      settled.to = TaskSettled::To::failed;
-      halted_ = halted_ || options_.stop_on_failure;
-    }
-    ended.place = Place::settled;
-    --open_;
+  if (found == attempts_.end()) {
+    ++stale_;
+    return;
   }
-  effects.emplace_back(settled);
+  conclude(release(found), token, verdict, now, effects);
   tick(now, effects);
 }
 
-void Scheduler::tick(Mono now, std::vector<Effect>& effects) {
-  while (!delayed_.empty() && delayed_.begin()->first <= now) {
-    Entry& due = entry(delayed_.begin()->second);
-    delayed_.erase(delayed_.begin());
-    due.place = Place::ready;
-    ready_.emplace(-due.task.priority, due.task.number.value);
+/// Gives back what the attempt held and forgets it: its token is stale from here on.
+TaskNumber Scheduler::release(std::map<Token, Attempt>::iterator found) {
+  const Attempt attempt = found->second;
+  attempts_.erase(found);
+  WorkerBooks& books = workers_.at(attempt.worker);
+  BERTH_ASSERT(books.free.add(resources(attempt.task)).has_value());
+  --books.running;
+  if (attempt.beside && kept_) BERTH_ASSERT(kept_->spare.add(resources(attempt.task)).has_value());
+  return attempt.task;
+}
+
+/// Without `now` what is tried again is ready at once: nobody gains by waiting.
+void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::optional<Mono> now,
+                         std::vector<Effect>& effects) {
+  Entry& ended = entry(task);
+  ended.fence = {token.value + 1};
+  TaskSettled settled{.task = task, .token = token};
+  const bool blameless = verdict == Verdict::not_its_fault;
+  const bool budget = verdict == Verdict::failed && ended.retries > 0;
+  if ((blameless || budget) && starting()) {
+    if (budget) --ended.retries;
+    if (now) {
+      ++ended.pauses;
+      settled.retry_in = backoff(task);
+      ended.due = *now + settled.retry_in;
+    }
+    settled.to = TaskSettled::To::again;
+    effects.emplace_back(settled);
+    return move(task, now ? Place::delayed : Place::ready);
   }
-  assign(effects);
+  if (verdict == Verdict::done) {
+    effects.emplace_back(settled);
+    return finish(task, effects);
+  }
+  const bool failed = verdict == Verdict::failed || verdict == Verdict::hopeless;
+  halted_ = halted_ || (failed && options_.stop_on_failure);
+  settled.to = failed ? TaskSettled::To::failed : TaskSettled::To::stopped;
+  effects.emplace_back(settled);
+  if (failed || starting()) return give_up(task, effects);
+  ended.because = task;  // what comes after it stays open, as it does: a resume goes on with both
+  move(task, Place::gone);
+}
+
+void Scheduler::tick(Mono now, std::vector<Effect>& effects) {
+  while (!delayed_.empty() && delayed_.begin()->first <= now)
+    move(delayed_.begin()->second, Place::ready);
+  after_event(effects);
 }
 
 void Scheduler::stop(std::vector<Effect>& effects) {
@@ -113,57 +283,22 @@ void Scheduler::stop(std::vector<Effect>& effects) {
     if (std::exchange(attempt.cancelled, true)) continue;
     effects.emplace_back(CancelAttempt{token, attempt.worker});
   }
-}
-
-std::optional<Requirements> Scheduler::need() const {
-  if (stopping_ || halted_ || ready_.empty() || !room()) return std::nullopt;
-  const auto& first = tasks_[static_cast<std::size_t>(ready_.begin()->second - 1)];
-  auto width = static_cast<std::int64_t>(ready_.size());
-  if (options_.parallel > 0)
-    width = std::min(width, options_.parallel - static_cast<std::int64_t>(attempts_.size()));
-  return Requirements{first.task.resources, width};
-}
-
-bool Scheduler::idle(WorkerId worker) const {
-  return workers_.at(worker).running == 0;
+  after_event(effects);
 }
 
 std::optional<Mono> Scheduler::next_tick() const {
-  if (delayed_.empty() || stopping_ || halted_) return std::nullopt;
+  if (delayed_.empty() || !starting()) return std::nullopt;
   return delayed_.begin()->first;
 }
 
-Duration Scheduler::backoff(const Entry& entry) const {
-  const int doublings = std::min(entry.attempts - 1, 20);
+Duration Scheduler::backoff(TaskNumber task) const {
+  const int pauses = entry(task).pauses;
+  const int doublings = std::min(pauses - 1, 20);
   const Duration full =
       std::min<Duration>(options_.backoff_first * (1LL << doublings), options_.backoff_most);
-  Rng rng(mix(options_.seed ^ mix(static_cast<std::uint64_t>(entry.task.number.value))) +
-          static_cast<std::uint64_t>(entry.attempts));
+  Rng rng(mix(options_.seed ^ mix(static_cast<std::uint64_t>(task.value))) +
+          static_cast<std::uint64_t>(pauses));
   return std::chrono::duration_cast<Duration>(full * (0.5 + rng.uniform()));
-}
-
-void Scheduler::check() const {
-  std::int64_t open = 0;
-  std::size_t running = 0;
-  for (const auto& entry : tasks_) {
-    if (entry.place != Place::settled) ++open;
-    if (entry.place == Place::running) ++running;
-  }
-  BERTH_ASSERT(open == open_);
-  BERTH_ASSERT(running == attempts_.size());
-  BERTH_ASSERT(ready_.size() + delayed_.size() + running == static_cast<std::size_t>(open));
-  BERTH_ASSERT(options_.parallel <= 0 || running <= static_cast<std::size_t>(options_.parallel));
-  for (const auto& [worker, books] : workers_) {
-    Resources sum = books.free;
-    std::int64_t count = 0;
-    for (const auto& [token, attempt] : attempts_) {
-      if (attempt.worker != worker) continue;
-      const auto& task = tasks_[static_cast<std::size_t>(attempt.task.value - 1)].task;
-      BERTH_ASSERT(sum.add(task.resources).has_value());
-      ++count;
-    }
-    BERTH_ASSERT(sum == books.total && count == books.running);
-  }
 }
 
 }  // namespace berth::schedule

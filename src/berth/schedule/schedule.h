@@ -1,8 +1,14 @@
 // Which task runs where, and what follows when one ends: events in, effects out, nothing else. No
 // clock, no file, no process: what it needs of the world stands in the event.
 //
+// Ready tasks stand in one queue by priority, then age. A worker takes the first that fit it. The
+// first task that fits no worker now may be overtaken by smaller ones only so often
+// (Options::overtakings); then one worker that can hold it is kept for it, and only what it leaves
+// room for starts there.
+//
 // Threads: one. Failure: there is none; an event that does not fit (a stale token, an unknown
-// worker) changes nothing and gives no effect.
+// worker) changes nothing. Cost: an event looks at each worker for each shape (distinct resources)
+// that is ready, however many tasks have it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +16,7 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,15 +28,54 @@
 
 namespace berth::schedule {
 
-/// A worker on one alloc, numbered by whoever made it.
+/// A worker on one alloc, numbered by whoever made it, never twice.
 using WorkerId = Id<struct WorkerTag>;
 
+/// What is known of a task without an attempt here: `done` if it was, in an earlier run or by the
+/// cache; `failed` for good.
+enum class State : std::uint8_t { open, done, failed };
+
 struct Task {
-  TaskNumber number;
+  TaskNumber number;  // counted from 1 without a gap; its age
   Resources resources;
   std::int64_t priority = 0;  // greater first; among equals the lower number
   int retries = 0;            // further attempts that it may still have
-  bool open = true;           // false: settled before (done or failed); never started again
+  State state = State::open;
+  Token fence{};  // the last one recorded, plus one if its end is: none below may come back
+  std::vector<TaskNumber> after{};  // lower numbers, so that there is no circle: done first
+  // When those are done the task is not started but asked about (Unblocked), and then waits for
+  // proceed(), settle() or wait_for(): to look it up in the cache, to unfold it into many, or, in a
+  // runner that was started again, to see whether a worker comes back with it.
+  bool asks = false;
+};
+
+/// How an attempt ended, as far as what follows depends on it. Memory that ran out is `failed`
+/// where another attempt may get more or use less (limits only advised, neighbours on the machine,
+/// a task that varies) and `hopeless` where the same limit would end it the same way.
+enum class Verdict : std::uint8_t {
+  done,
+  failed,         // an own fault (exit code, time limit): takes one retry of the task's budget
+  hopeless,       // would fail again the same way (no such program): no retry
+  stopped,        // by us; the task may go on at a later resume
+  not_its_fault,  // what it ran on failed it: tried again, its budget untouched
+};
+
+/// What an earlier runner started on a worker and nobody has recorded the end of: it goes on under
+/// its token. `ended` if it did so meanwhile.
+struct Earlier {
+  TaskNumber task;
+  Token token;
+  std::optional<Verdict> ended{};
+};
+
+/// A stealer that has nothing left to take is told to be freed; a primary worker stays.
+enum class Kind : std::uint8_t { primary, stealer };
+
+struct Worker {
+  WorkerId id;
+  Resources resources;
+  Kind kind = Kind::primary;
+  std::vector<Earlier> earlier{};  // by token
 };
 
 struct Options {
@@ -38,17 +83,9 @@ struct Options {
   std::uint64_t seed = 0;        // of the jitter
   std::int64_t parallel = 0;     // attempts side by side at most; 0: as many as fit
   bool stop_on_failure = false;  // after the first task that failed for good nothing new starts
-  Duration backoff_first = std::chrono::milliseconds(500);  // doubles with each attempt, ±50 %
+  Duration backoff_first = std::chrono::milliseconds(500);  // doubles with each one, ±50 %
   Duration backoff_most = std::chrono::seconds(60);
-};
-
-/// How an attempt ended, as far as what follows depends on it.
-enum class Verdict : std::uint8_t {
-  done,
-  failed,         // an own fault: takes one retry of the task's budget
-  hopeless,       // would fail again the same way (no such program): no retry
-  stopped,        // by us; the task may go on at a later resume
-  not_its_fault,  // what it ran on failed it: tried again, its budget untouched
+  int overtakings = 16;  // starts that may pass a task before a worker is kept for it
 };
 
 // Effects.
@@ -62,79 +99,181 @@ struct CancelAttempt {
   Token token;
   WorkerId worker;
 };
-/// What the end of an attempt means for its task.
+/// What the end of an attempt means for its task; or, `skipped` and without a token, that a task
+/// will never run because `because` failed or was stopped.
 struct TaskSettled {
-  enum class To : std::uint8_t { done, failed, again, stopped };
+  enum class To : std::uint8_t { done, failed, again, stopped, skipped };
   TaskNumber task;
   Token token;
   To to = To::done;
-  Duration retry_in{};  // for `again`
+  Duration retry_in{};      // for `again`
+  TaskNumber because = {};  // for `skipped`
 };
-using Effect = std::variant<StartAttempt, CancelAttempt, TaskSettled>;
+/// What the task waited for is done (see Task::asks).
+struct Unblocked {
+  TaskNumber task;
+};
+/// The stealer is idle and closed: free its alloc, then tell left().
+struct FreeWorker {
+  WorkerId worker;
+};
+using Effect = std::variant<StartAttempt, CancelAttempt, TaskSettled, Unblocked, FreeWorker>;
+
+/// A worker that runs empty for a task: nothing behind the task in the queue takes more of it than
+/// `spare`, what it has beside the task and what was started there since.
+struct Kept {
+  TaskNumber task;
+  WorkerId worker;
+  Resources spare;
+};
 
 class Scheduler {
  public:
-  Scheduler(std::vector<Task> tasks, Options options);
+  explicit Scheduler(Options options);
 
   // Events. Effects are appended in the order in which they must be carried out.
-  void joined(WorkerId worker, const Resources& resources, Mono now, std::vector<Effect>& effects);
+
+  /// At any time; numbers go on from the last. A task after one that failed is skipped at once.
+  void add(std::span<const Task> tasks, std::vector<Effect>& effects);
+  /// The answers to Unblocked. `more` may have any numbers; a circle would wait for ever.
+  void proceed(TaskNumber task, std::vector<Effect>& effects);
+  void wait_for(TaskNumber task, std::span<const TaskNumber> more, std::vector<Effect>& effects);
+  /// Without an attempt, while none runs: done (found in the cache) or failed. What comes after it
+  /// has effects, the task itself none.
+  void settle(TaskNumber task, State state, std::vector<Effect>& effects);
+
+  /// What it runs of a task that has gone on without it is cancelled.
+  void joined(const Worker& worker, Mono now, std::vector<Effect>& effects);
   /// Starts nothing more on it: its alloc is wanted back.
   void close(WorkerId worker);
   bool closed(WorkerId worker) const { return workers_.at(worker).closed; }
   /// Only of an idle worker.
   void left(WorkerId worker);
+  /// It died, or its alloc expired: its tokens are stale, and its tasks ready again at once.
+  void lost(WorkerId worker, Mono now, std::vector<Effect>& effects);
+
   void ended(Token token, Verdict verdict, Mono now, std::vector<Effect>& effects);
   void tick(Mono now, std::vector<Effect>& effects);
   /// Cancels what runs and starts nothing more.
   void stop(std::vector<Effect>& effects);
 
-  /// What is ready and fits nowhere now: the first ready task's resources, and how many such could
-  /// be used. nullopt when no further worker would help.
-  std::optional<Requirements> need() const;
-  /// Whether the worker runs nothing.
-  bool idle(WorkerId worker) const;
-  /// Nothing runs, and nothing ever will again.
+  /// What is ready and fits nowhere now, in the order of the queue: of each shape how many such
+  /// could be used; at most `most` shapes. Empty when no further worker would help.
+  std::vector<Requirements> needs(std::size_t most = 16) const;
+  const std::optional<Kept>& kept() const { return kept_; }
+  /// Whether the worker runs nothing, and what it has free.
+  bool idle(WorkerId worker) const { return workers_.at(worker).running == 0; }
+  const Resources& free(WorkerId worker) const { return workers_.at(worker).free; }
+  /// Nothing runs, and nothing ever will again unless tasks are added.
   bool over() const { return attempts_.empty() && (stopping_ || open_ == 0 || halted_); }
   /// When tick() has something to do.
   std::optional<Mono> next_tick() const;
   std::size_t running() const { return attempts_.size(); }
+  /// Ends that came with a token that was no longer, or never, good.
+  std::int64_t stale() const { return stale_; }
 
-  /// Aborts when an invariant is broken: the books of resources, attempts and queues agree.
+  /// Aborts when an invariant is broken: the books of resources, attempts and queues agree. Debug
+  /// builds call it after events, more rarely the more tasks there are.
   void check() const;
 
  private:
-  enum class Place : std::uint8_t { ready, delayed, running, settled };
+  // `gone`: failed, stopped or skipped.
+  enum class Place : std::uint8_t { waiting, held, ready, delayed, running, done, gone };
   struct Entry {
-    Task task;
-    Place place = Place::ready;
-    int attempts = 0;
+    std::int64_t priority = 0;
+    Mono due{};                    // while delayed
+    Token fence{};                 // lower tokens are stale
+    TaskNumber because{};          // once gone: itself, or the one it was skipped for
+    std::int32_t shape = 0;        // in shapes_
+    std::int32_t dependents = -1;  // the first of its list in edges_
+    std::int32_t unmet = 0;        // how many it waits for
+    int retries = 0;
+    int pauses = 0;     // backoffs so far
+    int overtaken = 0;  // how often, while it was the first that fitted nowhere
+    Place place = Place::waiting;
+    bool asks = false;
+  };
+  struct Edge {
+    TaskNumber dependent;
+    std::int32_t next = -1;
   };
   struct Attempt {
     TaskNumber task;
     WorkerId worker;
     bool cancelled = false;
+    bool beside = false;  // started on the kept worker, from its spare
   };
   struct WorkerBooks {
     Resources total, free;
+    Kind kind = Kind::primary;
     std::int64_t running = 0;
     bool closed = false;
   };
   using ReadyKey = std::pair<std::int64_t, std::int64_t>;  // -priority, number
+  struct Shape {
+    Resources resources;
+    std::set<ReadyKey> ready;
+    std::int64_t pending = 0;  // delayed or held: soon to be ready, as far as one can know
+  };
+  struct HashResources {
+    std::size_t operator()(const Resources& resources) const;
+  };
+  using Workers = std::map<WorkerId, WorkerBooks>;
 
-  Entry& entry(TaskNumber task) { return tasks_[static_cast<std::size_t>(task.value - 1)]; }
-  void assign(std::vector<Effect>& effects);
-  void start(Entry& entry, WorkerId worker, WorkerBooks& books, std::vector<Effect>& effects);
+  // The books: schedule.cc.
+  std::size_t index(TaskNumber task) const {
+    BERTH_ASSERT(task.value >= 1 && task.value <= static_cast<std::int64_t>(tasks_.size()));
+    return static_cast<std::size_t>(task.value - 1);
+  }
+  Entry& entry(TaskNumber task) { return tasks_[index(task)]; }
+  const Entry& entry(TaskNumber task) const { return tasks_[index(task)]; }
+  const Resources& resources(TaskNumber task) const {
+    return shapes_[static_cast<std::size_t>(entry(task).shape)].resources;
+  }
+  ReadyKey key(TaskNumber task) const { return {-entry(task).priority, task.value}; }
+  std::int32_t shape_of(const Resources& resources);
+  void move(TaskNumber task, Place to);
+  void set_ready(TaskNumber task, bool ready);
+  void link(TaskNumber task, std::span<const TaskNumber> after, std::vector<Effect>& effects);
+  void unblock(TaskNumber task, std::vector<Effect>& effects);
+  void finish(TaskNumber task, std::vector<Effect>& effects);
+  void give_up(TaskNumber task, std::vector<Effect>& effects);
+  void skip(TaskNumber task, TaskNumber because, std::vector<Effect>& effects);
+  TaskNumber release(std::map<Token, Attempt>::iterator found);
+  void conclude(TaskNumber task, Token token, Verdict verdict, std::optional<Mono> now,
+                std::vector<Effect>& effects);
+  bool adopt(const Earlier& earlier, WorkerId worker, Mono now, std::vector<Effect>& effects);
+  Duration backoff(TaskNumber task) const;
+
+  // Who gets what: assign.cc.
+  bool starting() const { return !stopping_ && !halted_; }
   bool room() const;
-  Duration backoff(const Entry& entry) const;
+  void assign(std::vector<Effect>& effects);
+  Workers::iterator choose(TaskNumber task);
+  bool held_by_some(TaskNumber task) const;
+  void occupy(TaskNumber task, Token token, WorkerId worker);
+  void overtake(TaskNumber head, const WorkerBooks& books);
+  void keep(TaskNumber task);
+  void dismiss(std::vector<Effect>& effects);
+  void after_event(std::vector<Effect>& effects);
 
-  std::vector<Entry> tasks_;  // [number - 1]
+  void check_tasks() const;  // check.cc
+  void check_queues() const;
+  void check_workers() const;
+
+  std::vector<Entry> tasks_;
+  std::vector<Edge> edges_;
+  std::vector<Shape> shapes_;
+  std::unordered_map<Resources, std::int32_t, HashResources> shape_numbers_;
   Options options_;
-  std::set<ReadyKey> ready_;
+  std::set<ReadyKey> heads_;  // the first of each shape that has any ready
   std::set<std::pair<Mono, TaskNumber>> delayed_;
   std::map<Token, Attempt> attempts_;
-  std::map<WorkerId, WorkerBooks> workers_;
+  Workers workers_;
+  std::optional<Kept> kept_;
   std::int64_t issued_ = 0;
   std::int64_t open_ = 0;
+  std::int64_t stale_ = 0;
   bool stopping_ = false;  // asked to stop
   bool halted_ = false;    // a failure ended it
 };

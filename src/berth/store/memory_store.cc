@@ -97,12 +97,14 @@ struct Batch {
     record.ended = std::nullopt;
     record.resources = change.resources;
     record.host = change.host;
+    record.devices = change.devices;
     AttemptRecord attempt;
     attempt.number = record.attempts;
     attempt.token = change.token;
     attempt.started = change.at;
     attempt.resources = change.resources;
     attempt.host = change.host;
+    attempt.devices = change.devices;
     task->attempts.push_back(attempt);
     return {};
   }
@@ -138,6 +140,37 @@ struct Batch {
     if (task == nullptr) return no_task(run.record.id, change.task);
     TaskState& state = task->record.state;
     if (state == TaskState::waiting || state == TaskState::stopped) state = change.to;
+    return {};
+  }
+
+  Status add(const TaskReopened& change) {
+    Task* task = run.find(change.task);
+    if (task == nullptr) return no_task(run.record.id, change.task);
+    if (task->record.state != TaskState::failed) return {};
+    task->record.state = TaskState::waiting;
+    task->record.forgiven = task->record.token;
+    return {};
+  }
+
+  Status add(const TasksAdded& change) {
+    BERTH_TRY(validate(change, static_cast<std::int64_t>(run.tasks.size())));
+    for (const NewTask& task : change.tasks) {
+      for (const Task& other : run.tasks)
+        if (other.record.label == task.label)
+          return fail(ErrorKind::exists, "the run has a task '{}' already", clip(task.label));
+      Task& made = run.tasks.emplace_back();
+      made.record.number = TaskNumber{static_cast<std::int64_t>(run.tasks.size())};
+      made.record.label = task.label;
+      made.record.params = task.params;
+    }
+    return {};
+  }
+
+  Status add(const TaskKeyed& change) {
+    Task* task = run.find(change.task);
+    if (task == nullptr) return no_task(run.record.id, change.task);
+    task->record.digest = change.digest;
+    task->record.depends = change.depends;
     return {};
   }
 

@@ -89,20 +89,33 @@ bool final(TaskState state) {
   return state == TaskState::done || state == TaskState::cached || state == TaskState::failed;
 }
 
-Status validate(const NewRun& run) {
-  if (run.name.empty()) return fail(ErrorKind::invalid, "a run needs a name");
-  if (run.tasks.size() > kMostTasks)
-    return fail(ErrorKind::invalid, "run '{}' has {} tasks; the most is {}", clip(run.name),
-                run.tasks.size(), kMostTasks);
+namespace {
+
+/// `before`: how many tasks there are already.
+Status validate_tasks(const std::vector<NewTask>& tasks, std::size_t before) {
+  if (tasks.size() + before > kMostTasks)
+    return fail(ErrorKind::invalid, "{} tasks; the most is {}", tasks.size() + before, kMostTasks);
   std::unordered_set<std::string_view> labels;
-  labels.reserve(run.tasks.size());
-  for (const NewTask& task : run.tasks) {
+  labels.reserve(tasks.size());
+  for (const NewTask& task : tasks) {
     if (!labels.insert(task.label).second)
-      return fail(ErrorKind::exists, "run '{}' has two tasks labelled '{}'", clip(run.name),
-                  clip(task.label));
+      return fail(ErrorKind::exists, "two tasks labelled '{}'", clip(task.label));
     BERTH_TRY(validate_params(task));
   }
   return {};
+}
+
+}  // namespace
+
+Status validate(const NewRun& run) {
+  if (run.name.empty()) return fail(ErrorKind::invalid, "a run needs a name");
+  if (auto status = validate_tasks(run.tasks, 0); !status)
+    return std::unexpected(within(fmt::format("run '{}'", clip(run.name)), status.error()));
+  return {};
+}
+
+Status validate(const TasksAdded& change, std::int64_t tasks) {
+  return validate_tasks(change.tasks, static_cast<std::size_t>(tasks));
 }
 
 Status validate(const AttemptEnded& change) {

@@ -15,6 +15,8 @@ Status validate(const NewRun& run);
 /// invalid: a state to which the change cannot lead.
 Status validate(const AttemptEnded& change);
 Status validate(const TaskMoved& change);
+/// invalid: as of a submission, with the tasks that there are; exists: a label twice.
+Status validate(const TasksAdded& change, std::int64_t tasks);
 
 /// {"lr":"0.1"}; `values` as validate() wants them.
 std::string to_json(const Values& values);

@@ -58,6 +58,9 @@ CREATE TABLE task (
               CHECK (state IN ('waiting', 'running', 'done', 'cached', 'failed', 'stopped')),
   token       INTEGER NOT NULL DEFAULT 0,  -- of the latest attempt; 0: none yet
   params_json TEXT    NOT NULL,            -- {"lr":"0.1",…}, in the order of the file
+  forgiven    INTEGER NOT NULL DEFAULT 0,  -- attempts up to this token take none of the retries
+  digest      TEXT    NOT NULL DEFAULT '', -- of what its outputs depend on; '': not known, not cached
+  depends     TEXT    NOT NULL DEFAULT '', -- the parts of the digest, as JSON
   PRIMARY KEY (run_id, number),
   UNIQUE (run_id, label)
 ) STRICT, WITHOUT ROWID;
@@ -79,6 +82,7 @@ CREATE TABLE attempt (
   peak_mem   INTEGER NOT NULL DEFAULT 0,  -- bytes
   log_begin  INTEGER NOT NULL DEFAULT 0,  -- offsets into the run's log file
   log_end    INTEGER NOT NULL DEFAULT 0,
+  devices    TEXT    NOT NULL DEFAULT '',  -- JSON: the UUIDs; '': none
   PRIMARY KEY (run_id, task, token)
 ) STRICT, WITHOUT ROWID;
 

@@ -24,7 +24,13 @@ namespace berth::store {
 /// SQL that brings a file of version i + 1 to version i + 2; schema.sql is what all of them lead
 /// to.
 using Migrations = std::span<const char* const>;
-inline constexpr Migrations kMigrations;
+inline constexpr std::array kSteps = {
+    "ALTER TABLE attempt ADD COLUMN devices TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE task ADD COLUMN forgiven INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE task ADD COLUMN digest TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE task ADD COLUMN depends TEXT NOT NULL DEFAULT ''",
+};
+inline constexpr Migrations kMigrations = kSteps;
 
 /// The file as sqlite_store() promises it. Errors as there.
 Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,

@@ -73,8 +73,8 @@ struct Statements : Transaction::Statements {
       db, "UPDATE task SET state = 'running', token = ?3 WHERE run_id = ?1 AND number = ?2"};
   SQLite::Statement start_attempt{
       db,
-      "INSERT INTO attempt (run_id, task, token, started_ns, resources, host)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)"};
+      "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"};
   SQLite::Statement end_task{
       db,
       "UPDATE task SET state = ?4"
@@ -85,6 +85,12 @@ struct Statements : Transaction::Statements {
       " peak_mem = ?9, log_begin = ?10, log_end = ?11"
       " WHERE run_id = ?1 AND task = ?2 AND token = ?3"};
   SQLite::Statement move_task{db, "UPDATE task SET state = ?3 WHERE run_id = ?1 AND number = ?2"};
+  SQLite::Statement last_number{db, "SELECT coalesce(max(number), 0) FROM task WHERE run_id = ?1"};
+  SQLite::Statement key_task{
+      db, "UPDATE task SET digest = ?3, depends = ?4 WHERE run_id = ?1 AND number = ?2"};
+  SQLite::Statement reopen_task{db,
+                                "UPDATE task SET state = 'waiting', forgiven = token"
+                                " WHERE run_id = ?1 AND number = ?2 AND state = 'failed'"};
   SQLite::Statement add_metric{
       db,
       "INSERT INTO metric (run_id, task, token, sequence, name, value, at_ns)"
@@ -102,12 +108,14 @@ struct Statements : Transaction::Statements {
   SQLite::Statement run_by_name{db, select_run(", spec_json FROM run JOIN run_spec ON run_id = id"
                                                " WHERE name = ?1")};
   SQLite::Statement list_tasks{db,
-                               "SELECT number, label, state, token, params_json FROM task"
+                               "SELECT number, label, state, token, params_json, forgiven, digest,"
+                               " depends FROM task"
                                " WHERE run_id = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number"};
   SQLite::Statement task_by_label{db, "SELECT number FROM task WHERE run_id = ?1 AND label = ?2"};
   SQLite::Statement fold_attempts{
       db,
-      "SELECT task, started_ns, ended_ns, exit_code, cause, resources, host FROM attempt"
+      "SELECT task, started_ns, ended_ns, exit_code, cause, resources, host, devices FROM"
+      " attempt"
       " WHERE run_id = ?1 AND task BETWEEN ?2 AND ?3 ORDER BY task, token"};
   SQLite::Statement last_metrics{
       db,
@@ -116,7 +124,8 @@ struct Statements : Transaction::Statements {
   SQLite::Statement list_attempts{
       db,
       "SELECT token, started_ns, ended_ns, exit_code, cause, detail, resources, host, cpu_ms,"
-      " peak_mem, log_begin, log_end FROM attempt WHERE run_id = ?1 AND task = ?2 ORDER BY token"};
+      " peak_mem, log_begin, log_end, devices FROM attempt WHERE run_id = ?1 AND task = ?2 ORDER "
+      "BY token"};
   SQLite::Statement list_metrics{db,
                                  "SELECT token, name, value, at_ns, sequence FROM metric"
                                  " WHERE run_id = ?1 AND task = ?2 ORDER BY sequence"};

@@ -45,7 +45,7 @@ class Batch {
     BERTH_ASSIGN(const TaskState from, state_to_start(change));
     Query(sql_.start_task, run_, change.task, change.token).run();
     Query(sql_.start_attempt, run_, change.task, change.token, change.at, change.resources,
-          change.host)
+          change.host, change.devices)
         .run();
     last_token_ = change.token;
     count(from, TaskState::running);
@@ -104,6 +104,37 @@ class Batch {
     return {};
   }
 
+  Status add(const TaskReopened& change) {
+    BERTH_TRY(find(change.task));
+    if (Query(sql_.reopen_task, run_, change.task).run() > 0)
+      count(TaskState::failed, TaskState::waiting);
+    return {};
+  }
+
+  Status add(const TasksAdded& change) {
+    TaskNumber number;
+    {
+      Query query(sql_.last_number, run_);
+      query.next();
+      query.read(number);
+    }
+    BERTH_TRY(validate(change, number.value));
+    for (const NewTask& task : change.tasks) {
+      if (Query(sql_.task_by_label, run_, task.label).next())
+        return fail(ErrorKind::exists, "the run has a task '{}' already", clip(task.label));
+      ++number.value;
+      Query(sql_.add_task, run_, number, task.label, task.params).run();
+      ++grown_[static_cast<std::size_t>(TaskState::waiting)];
+    }
+    return {};
+  }
+
+  Status add(const TaskKeyed& change) {
+    BERTH_TRY(find(change.task));
+    Query(sql_.key_task, run_, change.task, change.digest, change.depends).run();
+    return {};
+  }
+
   Status add(const RunMoved& change) {
     Query(sql_.move_run, run_, change.to, change.error, change.at).run();
     return {};
@@ -154,7 +185,8 @@ Result<std::vector<TaskRecord>> read_tasks(Statements& sql, RunId run, TaskNumbe
   std::vector<TaskRecord> tasks;
   for (Query query(sql.list_tasks, run, first, last); query.next();) {
     TaskRecord& task = tasks.emplace_back();
-    query.read(task.number, task.label, task.state, task.token, task.params);
+    query.read(task.number, task.label, task.state, task.token, task.params, task.forgiven,
+               task.digest, task.depends);
   }
   // Numbers have no gaps, so that a number is a place.
   const auto at = [&](TaskNumber number) -> TaskRecord& {
@@ -166,13 +198,14 @@ Result<std::vector<TaskRecord>> read_tasks(Statements& sql, RunId run, TaskNumbe
   for (Query query(sql.fold_attempts, run, first, last); query.next();) {
     AttemptRecord attempt;
     query.read(number, attempt.started, attempt.ended, attempt.exit_code, attempt.cause,
-               attempt.resources, attempt.host);
+               attempt.resources, attempt.host, attempt.devices);
     TaskRecord& task = at(number);
     ++task.attempts;
     task.started = attempt.started;
     task.ended = attempt.ended;
     task.resources = std::move(attempt.resources);
     task.host = std::move(attempt.host);
+    task.devices = std::move(attempt.devices);
     if (!attempt.ended) continue;
     task.exit_code = attempt.exit_code;
     task.cause = std::move(attempt.cause);
@@ -262,7 +295,8 @@ class SqliteStore final : public Store {
         AttemptRecord& one = attempts.emplace_back();
         one.number = static_cast<std::int64_t>(attempts.size());
         query.read(one.token, one.started, one.ended, one.exit_code, one.cause, one.detail,
-                   one.resources, one.host, one.cpu_ms, one.peak_mem, one.log_begin, one.log_end);
+                   one.resources, one.host, one.cpu_ms, one.peak_mem, one.log_begin, one.log_end,
+                   one.devices);
       }
       return attempts;
     });

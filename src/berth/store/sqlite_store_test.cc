@@ -231,17 +231,47 @@ TEST_F(SqliteStoreTest, RefusesANewerVersionAndLeavesIt) {
 
 TEST_F(SqliteStoreTest, MigratesStepByStepAllOrNothing) {
   open()->submit(new_run("a"));
-  const char* const steps[] = {"ALTER TABLE run ADD COLUMN note TEXT",
-                               "UPDATE run SET note = 'moved'"};
-  const char* const broken[] = {steps[0], "UPDATE nothing SET note = 1"};
+  const auto now = static_cast<int>(1 + kMigrations.size());
+  std::vector<const char*> steps(kMigrations.begin(), kMigrations.end());
+  steps.push_back("ALTER TABLE run ADD COLUMN note TEXT");
+  std::vector<const char*> broken = steps;
+  broken.push_back("UPDATE nothing SET note = 1");
   EXPECT_FALSE(open_database(file_, broken));
-  EXPECT_EQ(query("PRAGMA user_version"), 1);
-  EXPECT_TRUE(open_database(file_, Migrations(steps).first(1)));
-  EXPECT_EQ(query("PRAGMA user_version"), 2);
+  EXPECT_EQ(query("PRAGMA user_version"), now);
+  EXPECT_TRUE(open_database(file_, steps));
+  EXPECT_EQ(query("PRAGMA user_version"), now + 1);
+  steps.push_back("UPDATE run SET note = 'moved'");
   EXPECT_TRUE(open_database(file_, steps)) << "only the step that is missing";
   EXPECT_EQ(query("SELECT count(*) FROM run WHERE note = 'moved'"), 1);
-  EXPECT_EQ(query("PRAGMA user_version"), 3);
+  EXPECT_EQ(query("PRAGMA user_version"), now + 2);
   EXPECT_EQ(open_error().kind, ErrorKind::corrupt) << "newer than this program";
+}
+
+TEST_F(SqliteStoreTest, AFileOfAnyOlderVersionBecomesTheSameAsANewOne) {
+  open();
+  const auto shape = [&] {
+    SQLite::Database db(file_, SQLite::OPEN_READONLY);
+    SQLite::Statement columns(db,
+                              "SELECT m.name, c.name, c.type, c.dflt_value FROM sqlite_schema m, "
+                              "pragma_table_info(m.name)"
+                              " c WHERE m.type = 'table' ORDER BY m.name, c.name");
+    std::string text;
+    while (columns.executeStep())
+      for (int i = 0; i < 4; ++i) text += columns.getColumn(i).getString() + ",";
+    return text;
+  };
+  const std::string wanted = shape();
+  fs::remove(file_);
+  {
+    std::ifstream old(BERTH_SOURCE_DIR "/src/berth/store/testdata/schema_1.sql");
+    std::stringstream sql;
+    sql << old.rdbuf();
+    SQLite::Database db(file_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    db.exec(sql.str());
+    db.exec("PRAGMA user_version = 1");
+  }
+  open();
+  EXPECT_EQ(shape(), wanted);
 }
 
 TEST_F(SqliteStoreTest, MissingDirectoryIsAnError) {

@@ -30,7 +30,7 @@ std::string_view name(RunState state);
 std::string_view name(TaskState state);
 std::optional<RunState> run_state(std::string_view name);
 std::optional<TaskState> task_state(std::string_view name);
-/// No further attempt will be made: done, cached, failed.
+/// No further attempt will be made, unless a failed one is reopened: done, cached, failed.
 bool final(TaskState state);
 
 using Values = std::vector<std::pair<std::string, std::string>>;  // name, value as text
@@ -79,6 +79,7 @@ struct TaskRecord {
   TaskState state = TaskState::waiting;
   std::int64_t attempts = 0;     // started so far
   Token token;                   // of the latest attempt; 0 before the first
+  Token forgiven;                // attempts up to it take none of the task's retries
   std::optional<int> exit_code;  // of the last ended attempt, as is the cause
   std::string cause;             // "exit 1", "time limit", …; "" when none
   Values params;
@@ -86,6 +87,8 @@ struct TaskRecord {
   std::optional<Wall> started, ended;  // of the latest attempt
   std::string resources;               // what the latest attempt held, as JSON; "" when none
   std::string host;
+  std::string devices;          // UUIDs of those that it held, as a JSON list; "" when none
+  std::string digest, depends;  // of TaskKeyed; "" before
 };
 
 struct AttemptRecord {
@@ -96,7 +99,7 @@ struct AttemptRecord {
   std::optional<int> exit_code;
   std::string cause;
   std::string detail;  // a sentence for `why`; "" when there is nothing to add
-  std::string resources, host;
+  std::string resources, host, devices;
   std::int64_t cpu_ms = 0, peak_mem = 0;
   std::int64_t log_begin = 0, log_end = 0;  // where in the run's log file its frames lie
 };
@@ -116,7 +119,7 @@ struct AttemptStarted {  // the task must not be final; it becomes running. An a
   TaskNumber task;
   Token token;  // greater than every earlier token of the run, else the batch is refused (stale)
   Wall at;
-  std::string resources, host;
+  std::string resources, host, devices = {};
 };
 struct MetricSeen {  // ignored when the token is not the task's current running attempt
   TaskNumber task;
@@ -141,13 +144,28 @@ struct TaskMoved {  // without an attempt, when the task is waiting or stopped; 
   TaskNumber task;
   TaskState to = TaskState::waiting;  // waiting, stopped, failed, cached; else refused (invalid)
 };
+struct TaskReopened {  // a failed task becomes waiting, and its attempts so far are forgiven; one
+                       // in another state is left as it is
+  TaskNumber task;
+};
+struct TasksAdded {  // numbered on, waiting. exists: a label that the run has, or twice; invalid:
+                     // as submit()
+  std::vector<NewTask> tasks;
+};
+struct TaskKeyed {  // what the task's outputs depend on: told before it runs or is taken from the
+                    // cache, and kept for `why`
+  TaskNumber task;
+  std::string digest;
+  std::string depends;  // the parts of the digest, as JSON
+};
 struct RunMoved {
   RunState to = RunState::running;
   Wall at;  // becomes started (first time running) or ended (done, failed, stopped); a run that
             // waits or runs has no end
   std::string error;  // replaces the earlier one
 };
-using Change = std::variant<AttemptStarted, MetricSeen, AttemptEnded, TaskMoved, RunMoved>;
+using Change = std::variant<AttemptStarted, MetricSeen, AttemptEnded, TaskMoved, TaskReopened,
+                            TasksAdded, TaskKeyed, RunMoved>;
 
 struct Applied {
   std::int64_t refused = 0;  // completions whose token was stale

@@ -83,8 +83,15 @@ class Player {
                                     TaskState::stopped, TaskState::failed,  TaskState::cached};
     constexpr const char* kMetrics[] = {"loss", "accuracy", "zeta"};
     switch (pick(0, 9)) {
-      case 0: return TaskMoved{task.number, kMoves[pick(0, 5)]};
-      case 1: return RunMoved{static_cast<RunState>(pick(0, 4)), time(), text(task.exit_code)};
+      case 0:
+        if (pick(0, 2) == 0) return TaskReopened{task.number};
+        return TaskMoved{task.number, kMoves[pick(0, 5)]};
+      case 1:
+        if (pick(0, 3) == 0)
+          return TasksAdded{{{std::to_string(pick(1, count + 2)), {{"lr", "1"}}},
+                             {std::to_string(count + 3), {}}}};
+        if (pick(0, 3) == 0) return TaskKeyed{task.number, std::to_string(pick(0, 9)), "{}"};
+        return RunMoved{static_cast<RunState>(pick(0, 4)), time(), text(task.exit_code)};
       case 2:
       case 3:
       case 4: {

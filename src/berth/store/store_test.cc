@@ -6,61 +6,14 @@
 #include <cmath>
 #include <limits>
 
-#include "berth/store/store_testing.h"
+#include "berth/store/store_contract.h"
 
 namespace berth::store {
 namespace {
 
 using enum TaskState;
 
-struct Backend {
-  const char* name;
-  bool durable;
-};
-void PrintTo(const Backend& backend, std::ostream* out) {
-  *out << backend.name;
-}
-
-class StoreTest : public testing::TestWithParam<Backend> {
- protected:
-  void SetUp() override { open(); }
-
-  void open() {
-    store_.reset();
-    if (!GetParam().durable) {
-      store_ = memory_store();
-      return;
-    }
-    auto opened = sqlite_store(directory_ / "berth.db");
-    ASSERT_TRUE(opened) << opened.error().message;
-    store_ = *std::move(opened);
-  }
-  /// What a later process sees; a memory store has no later.
-  void reopen() {
-    if (GetParam().durable) open();
-  }
-
-  RunId submit(const std::string& name, int tasks = 3) {
-    return store_->submit(new_run(name, tasks)).value().id;
-  }
-  Result<Applied> apply(RunId run, std::vector<Change> changes) {
-    return store_->apply(run, changes);
-  }
-  std::int64_t refused(RunId run, std::vector<Change> changes) {
-    return apply(run, std::move(changes)).value().refused;
-  }
-  TaskRecord task(RunId run, std::int64_t number) {
-    return store_->tasks(run).value().at(static_cast<std::size_t>(number - 1));
-  }
-  std::string counts() { return text(store_->runs().value().at(0).counts); }
-
-  TemporaryDirectory directory_;
-  std::unique_ptr<Store> store_;
-};
-
-INSTANTIATE_TEST_SUITE_P(Contract, StoreTest,
-                         testing::Values(Backend{"memory", false}, Backend{"sqlite", true}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Contract, StoreTest, backends(), backend_name);
 
 TEST_P(StoreTest, NamesCountUpwardsAndAreNeverIssuedAgain) {
   EXPECT_EQ(store_->submit(new_run("a"))->name, "a-1");
@@ -198,10 +151,12 @@ TEST_P(StoreTest, AttemptLeavesItsWholeStory) {
   EXPECT_EQ(after.ended, at_s(30));
   EXPECT_EQ(after.resources, R"({"cpu":1000})");
   EXPECT_EQ(after.host, "ada-desk");
+  EXPECT_EQ(after.devices, R"(["GPU-a"])");
   const AttemptRecord attempt = store_->attempts(run, TaskNumber{2}).value().at(0);
-  EXPECT_EQ(text(attempt),
-            "attempt 1 token 7 10000000000..30000000000 exit 137 'out of memory' "
-            "'used 4 GiB of 2 GiB' '{\"cpu\":1000}' 'ada-desk' 1234 4294967296 10 99");
+  EXPECT_EQ(
+      text(attempt),
+      "attempt 1 token 7 10000000000..30000000000 exit 137 'out of memory' "
+      "'used 4 GiB of 2 GiB' '{\"cpu\":1000}' 'ada-desk' '[\"GPU-a\"]' 1234 4294967296 10 99");
 }
 
 TEST_P(StoreTest, AttemptsAreNumberedAndTheTaskShowsTheLatest) {
@@ -352,85 +307,6 @@ TEST_P(StoreTest, TextsAreKeptByteForByte) {
   EXPECT_EQ(task(run, 1).cause, bytes);
   EXPECT_EQ(task(run, 1).metrics.at(0).first, bytes);
   EXPECT_EQ(store_->runs().value().at(0).error, bytes);
-}
-
-TEST_P(StoreTest, TakeOverFreesWhatTheLostRunnerHeld) {
-  const RunId run = submit("a", 6);
-  apply(run, {started(1, 1), started(2, 2), ended(2, 2, done), moved(3, stopped), moved(4, failed),
-              moved(5, cached)});
-  const auto taken = store_->take_over(run, 4711, 99, at_s(50));
-  ASSERT_TRUE(taken) << taken.error().message;
-  EXPECT_EQ(taken->epoch, 1);
-  EXPECT_EQ(taken->runner_pid, 4711);
-  EXPECT_EQ(taken->runner_started_at, 99);
-  EXPECT_EQ(taken->counts, (Counts{.waiting = 3, .done = 1, .cached = 1, .failed = 1}));
-  EXPECT_EQ(text(*taken), text(store_->find_run("a-1")));
-  EXPECT_EQ(task(run, 1).state, waiting);
-  EXPECT_EQ(task(run, 1).cause, "runner lost");
-  EXPECT_EQ(task(run, 1).ended, at_s(50));
-  EXPECT_EQ(task(run, 2).state, done);
-  EXPECT_EQ(task(run, 2).ended, at_s(20));
-  EXPECT_EQ(task(run, 3).state, waiting);
-  EXPECT_EQ(task(run, 4).state, failed);
-  EXPECT_EQ(task(run, 5).state, cached);
-  const auto attempt = store_->attempts(run, TaskNumber{1}).value().at(0);
-  EXPECT_EQ(attempt.cause, "runner lost");
-  EXPECT_EQ(attempt.ended, at_s(50));
-}
-
-TEST_P(StoreTest, TakeOverLeavesOtherRunsAlone) {
-  const RunId first = submit("a");
-  const RunId second = submit("a");
-  apply(second, {started(1, 1), moved(2, stopped)});
-  const std::string before = text(store_->tasks(second));
-  ASSERT_TRUE(store_->take_over(first, 1, 1, at_s(50)));
-  EXPECT_EQ(text(store_->tasks(second)), before);
-}
-
-TEST_P(StoreTest, TokensOfAnEarlierEpochAreStale) {
-  const RunId run = submit("a");
-  store_->take_over(run, 1, 1, at_s(1));
-  const std::int64_t epoch = 1LL << 32;
-  EXPECT_TRUE(apply(run, {started(1, epoch + 1)}));
-  EXPECT_EQ(store_->take_over(run, 2, 2, at_s(2))->epoch, 2);
-  EXPECT_EQ(refused(run, {ended(1, epoch + 1)}), 1) << "a completion after take_over";
-  EXPECT_EQ(apply(run, {started(2, epoch + 2)}).error().kind, ErrorKind::stale);
-  EXPECT_EQ(apply(run, {started(2, 2 * epoch)}).error().kind, ErrorKind::stale);
-  EXPECT_TRUE(apply(run, {started(1, 2 * epoch + 1)}));
-  EXPECT_EQ(refused(run, {ended(1, epoch + 1)}), 1);
-  EXPECT_EQ(refused(run, {ended(1, 2 * epoch + 1)}), 0);
-}
-
-TEST_P(StoreTest, TasksMoveWithoutAnAttempt) {
-  const RunId run = submit("a", 4);
-  apply(run, {started(1, 1), started(2, 2), ended(2, 2, done)});
-  apply(run, {moved(1, stopped), moved(2, waiting), moved(3, stopped), moved(4, failed)});
-  EXPECT_EQ(counts(), "0w 1r 1d 0c 1f 1s") << "a running or final task is left as it is";
-  apply(run, {moved(3, waiting), moved(3, waiting), moved(4, waiting)});
-  EXPECT_EQ(counts(), "1w 1r 1d 0c 1f 0s");
-  EXPECT_EQ(refused(run, {ended(1, 1, done)}), 0);
-}
-
-TEST_P(StoreTest, RunMovesThroughItsLife) {
-  const RunId run = submit("a");
-  const auto move = [&](RunState to, int at, const char* error = "") {
-    EXPECT_TRUE(apply(run, {RunMoved{to, at_s(at), error}}));
-    return store_->find_run("a-1").value();
-  };
-  RunRecord record = move(RunState::running, 5);
-  EXPECT_EQ(record.started, at_s(5));
-  EXPECT_FALSE(record.ended);
-  record = move(RunState::failed, 6, "no such command");
-  EXPECT_EQ(record.state, RunState::failed);
-  EXPECT_EQ(record.ended, at_s(6));
-  EXPECT_EQ(record.error, "no such command");
-  record = move(RunState::running, 7);
-  EXPECT_EQ(record.started, at_s(5)) << "the first time";
-  EXPECT_FALSE(record.ended);
-  EXPECT_EQ(record.error, "");
-  EXPECT_EQ(move(RunState::stopped, 8).ended, at_s(8));
-  EXPECT_FALSE(move(RunState::waiting, 9).ended);
-  EXPECT_EQ(move(RunState::done, 10).ended, at_s(10));
 }
 
 TEST_P(StoreTest, BatchIsAllOrNothing) {

@@ -53,7 +53,7 @@ inline NewRun new_run(const std::string& name, int tasks = 3) {
 }
 
 inline AttemptStarted started(std::int64_t task, std::int64_t token, Wall at = at_s(10)) {
-  return {TaskNumber{task}, Token{token}, at, R"({"cpu":1000})", "ada-desk"};
+  return {TaskNumber{task}, Token{token}, at, R"({"cpu":1000})", "ada-desk", R"(["GPU-a"])"};
 }
 
 inline AttemptEnded ended(std::int64_t task, std::int64_t token, TaskState next = TaskState::done,
@@ -94,20 +94,22 @@ inline std::string text(const RunRecord& run) {
 }
 inline std::string text(const TaskRecord& task) {
   std::string line = fmt::format(
-      "task {} '{}' {} attempts {} token {} exit {} '{}' started {} ended {} '{}' '{}' params",
+      "task {} '{}' {} attempts {} token {} forgiven {} exit {} '{}' started {} ended {} '{}' '{}' "
+      "'{}' params",
       task.number.value, task.label, name(task.state), task.attempts, task.token.value,
-      text(task.exit_code), task.cause, text(task.started), text(task.ended), task.resources,
-      task.host);
+      task.forgiven.value, text(task.exit_code), task.cause, text(task.started), text(task.ended),
+      task.resources, task.host, task.devices);
+  line += fmt::format(" digest '{}' '{}'", task.digest, task.depends);
   for (const auto& [name, value] : task.params) line += fmt::format(" {}={}", name, value);
   line += " metrics";
   for (const auto& [name, value] : task.metrics) line += fmt::format(" {}={}", name, value);
   return line;
 }
 inline std::string text(const AttemptRecord& one) {
-  return fmt::format("attempt {} token {} {}..{} exit {} '{}' '{}' '{}' '{}' {} {} {} {}",
+  return fmt::format("attempt {} token {} {}..{} exit {} '{}' '{}' '{}' '{}' '{}' {} {} {} {}",
                      one.number, one.token.value, text(one.started), text(one.ended),
                      text(one.exit_code), one.cause, one.detail, one.resources, one.host,
-                     one.cpu_ms, one.peak_mem, one.log_begin, one.log_end);
+                     one.devices, one.cpu_ms, one.peak_mem, one.log_begin, one.log_end);
 }
 inline std::string text(const MetricRecord& one) {
   return fmt::format("metric {} token {} {}={} at {}", one.sequence, one.token.value, one.name,

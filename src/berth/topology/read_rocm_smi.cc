@@ -127,6 +127,7 @@ Result<Topology> read_rocm_smi(std::string_view raw, const std::string& name) {
     return refuse(name, 1, fmt::format("{} GPUs, at most {}", indices.size(), kMostDevices));
 
   Topology topology = bare(name, text.source, indices);
+  for (Device& device : topology.devices) device.vendor = Vendor::amd;
   for (std::size_t a = 0; a < indices.size(); ++a) {
     const auto numa = printed.numa.find(indices[a]);
     if (numa != printed.numa.end()) topology.devices[a].numa = numa->second;

@@ -297,7 +297,7 @@ TEST(Json, TakesAllFieldsAndTheLeast) {
           "nics": [{"name": "n", "devices": ["PIX", "?"]}], "partial": true, "notes": ["a"]})",
       "t");
   ASSERT_TRUE(full) << full.error().message;
-  const Device& device = full->devices[0];
+  const Device& device = full->devices[1];  // in the order of their indices
   EXPECT_EQ(std::tuple(device.index, device.uuid, device.pci, device.model, device.memory),
             std::tuple(3, "GPU-a", "0000:3b:00.0", "M", 80'000'000'000));
   EXPECT_EQ(std::tuple(device.numa, device.cores, device.mig_parent, device.health),
@@ -312,6 +312,9 @@ TEST(Json, TakesAllFieldsAndTheLeast) {
   EXPECT_TRUE(least.partial) << "no links told";
   EXPECT_TRUE(read(R"({"devices": [], "notes": ["between two GPUs"]})", "t"));
   EXPECT_TRUE(read_json(R"({"devices": []})", "t")) << "a machine without GPUs";
+  const auto printed =
+      fmt::format(R"({{"version": 1, "topology": {}, "islands": []}})", write_json(least));
+  EXPECT_EQ(read(printed, "t").value(), least) << "as berth topo --json prints it";
 }
 
 TEST(Json, ErrorsNameThePath) {
@@ -328,7 +331,9 @@ TEST(Json, ErrorsNameThePath) {
       {R"({"devices": [{"index": 0}], "nics": [{"devices": ["NV2"]}]})", "wanted SYS, NODE"},
       {R"({"devices": [{"index": 0}, {"index": 1}], "links": [["X", "SYS"], ["PIX", "X"]]})",
        "GPU0-GPU1: SYS from one side, PIX from the other"},
-      {R"({"devices": [], "linx": []})", "did you mean 'links'?"}};
+      {R"({"devices": [], "linx": []})", "did you mean 'links'?"},
+      {R"({"topology": {"devices": []}, "islnds": []})", "did you mean 'islands'?"},
+      {R"({"topology": {}})", "topology: 'devices' is missing"}};
   for (const auto& [text, message] : cases) {
     const auto topology = read_json(text, "t");
     ASSERT_FALSE(topology) << text;
@@ -346,6 +351,33 @@ TEST(Json, IsJsonAndNoYaml) {
     ASSERT_FALSE(topology) << text;
     EXPECT_TRUE(topology.error().message.starts_with("t: not JSON: ")) << topology.error().message;
   }
+}
+
+/// The columns, the rows or the list turned about: ties in placement go by the order of devices.
+TEST(Readers, DevicesStandInTheOrderOfTheirIndices) {
+  const auto in_order = read(
+      "\tGPU0 GPU1 GPU2 NIC0\nGPU0 X PIX SYS PHB\nGPU1 PIX X NV4 SYS\n"
+      "GPU2 SYS NV4 X NODE\n",
+      "t");
+  const auto columns = read(
+      "\tGPU2 GPU0 GPU1 NIC0\nGPU2 X SYS NV4 NODE\nGPU0 SYS X PIX PHB\n"
+      "GPU1 NV4 PIX X SYS\n",
+      "t");
+  const auto rows = read(
+      "\tGPU0 GPU1 GPU2 NIC0\nGPU2 SYS NV4 X NODE\nGPU0 X PIX SYS PHB\n"
+      "GPU1 PIX X NV4 SYS\n",
+      "t");
+  const auto list = read(R"({"devices": [{"index": 2}, {"index": 0}, {"index": 1}],
+      "links": [["X", "SYS", "NV4"], ["SYS", "X", "PIX"], ["NV4", "PIX", "X"]],
+      "nics": [{"name": "NIC0", "devices": ["NODE", "PHB", "SYS"]}]})",
+                         "t");
+  ASSERT_TRUE(in_order && columns && rows && list);
+  EXPECT_EQ(*in_order, *columns);
+  EXPECT_EQ(*in_order, *rows);
+  EXPECT_EQ(in_order->devices, list->devices);
+  EXPECT_EQ(in_order->links, list->links);
+  EXPECT_EQ(in_order->nics, list->nics);
+  EXPECT_EQ(list->devices[2].index, 2);
 }
 
 TEST(Readers, RefuseWhatIsNoTopologyAndTooMuchOfIt) {

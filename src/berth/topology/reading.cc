@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "berth/base/text.h"
 
 namespace berth::topology {
@@ -71,6 +74,22 @@ Topology bare(const std::string& name, const std::string& source, std::span<cons
   return topology;
 }
 
+Topology in_order(Topology listed) {
+  std::vector<std::size_t> order(listed.devices.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t at) { return listed.devices[at].index; });
+  if (std::ranges::is_sorted(order)) return listed;
+  Topology sorted = listed;
+  for (std::size_t a = 0; a < order.size(); ++a) {
+    sorted.devices[a] = listed.devices[order[a]];
+    for (std::size_t b = 0; b < order.size(); ++b)
+      sorted.link(a, b) = listed.link(order[a], order[b]);
+    for (std::size_t nic = 0; nic < listed.nics.size(); ++nic)
+      sorted.nics[nic].devices[a] = listed.nics[nic].devices[order[a]];
+  }
+  return sorted;
+}
+
 Result<Topology> finished(Topology topology) {
   const std::size_t count = topology.devices.size();
   std::size_t pairs = 0, distances = 0;
@@ -93,7 +112,7 @@ Result<Topology> finished(Topology topology) {
   topology.partial = topology.partial || pairs > 0 || distances > 0;
   if (const auto checked = check(topology); !checked)
     return std::unexpected(within(topology.name, checked.error()));
-  return topology;
+  return in_order(std::move(topology));
 }
 
 }  // namespace berth::topology

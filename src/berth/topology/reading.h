@@ -31,7 +31,10 @@ std::unexpected<Error> refuse(const std::string& name, int line, std::string_vie
 /// A topology of these devices, of which nothing else is known.
 Topology bare(const std::string& name, const std::string& source, std::span<const int> indices);
 
-/// A pair told from one side is told; what is not told is counted and noted; check().
+/// Devices in the order of their indices, whatever the order in which a file lists them.
+Topology in_order(Topology topology);
+
+/// A pair told from one side is told; what is not told is counted and noted; check(); in_order().
 Result<Topology> finished(Topology topology);
 
 }  // namespace berth::topology

@@ -4,7 +4,7 @@
 //
 // Pure: text in, values out; any thread. Failure: invalid, with the line of the text and what was
 // wanted. A file that lacks rows is read and marked `partial`; an unknown link counts as the worst.
-// What a reader gives passes check().
+// What a reader gives passes check(), its devices in the order of their indices.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +42,14 @@ struct Link {
 };
 
 enum class Health : std::uint8_t { well, unwell, gone };
+enum class Vendor : std::uint8_t { nvidia, amd };
 
 struct Device {
-  int index = 0;            // as the machine counts it
-  std::string uuid;         // "GPU-…"; in files without one "gpu-INDEX"
-  std::string pci;          // "0000:3b:00.0"; may be empty
-  std::string model;        // "NVIDIA H100 80GB HBM3"; may be empty
+  int index = 0;      // as the machine counts it
+  std::string uuid;   // "GPU-…"; in files without one "gpu-INDEX"
+  std::string pci;    // "0000:3b:00.0"; may be empty
+  std::string model;  // "NVIDIA H100 80GB HBM3"; may be empty
+  Vendor vendor = Vendor::nvidia;
   std::int64_t memory = 0;  // bytes; 0: not told
   int numa = -1;            // -1: not told
   std::vector<int> cores;   // near ones, ascending; empty: not told
@@ -104,14 +106,15 @@ Result<Topology> read_nvidia_smi(std::string_view text, const std::string& name)
 Result<Topology> read_rocm_smi(std::string_view text, const std::string& name);
 /// Berth's own; unknown keys are errors. write_json() gives what it reads:
 ///   {"name", "source",
-///    "devices": [{"index", "uuid", "pci", "model", "memory": bytes or "80GB", "numa",
-///                 "cores": "0-19,40-59", "mig_parent", "health": well|unwell|gone,
-///                 "unwell_because"}],
+///    "devices": [{"index", "uuid", "pci", "model", "vendor": nvidia|amd,
+///                 "memory": bytes or "80GB", "numa", "cores": "0-19,40-59", "mig_parent",
+///                 "health": well|unwell|gone, "unwell_because"}],
 ///    "links": [["X", "PIX+NV2@2"], ["PIX+NV2@2", "X"]],
 ///    "nics": [{"name", "devices": ["PIX", "SYS"]}], "partial": true, "notes": []}
 /// where only "devices" with their "index" must be. A link is its PCIe level (SYS, NODE, PHB, PXB,
 /// PIX, BOARD, ? for unknown), its fabric (NV# or XGMI#, @ its generation where that is told), or
-/// both with a plus between them.
+/// both with a plus between them. What `berth topo --json` prints, which has this within, is read
+/// too.
 Result<Topology> read_json(std::string_view text, const std::string& name);
 std::string write_json(const Topology& topology);
 

@@ -8,12 +8,13 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/topology/notation.h"
-#include "berth/topology/topology.h"
+#include "berth/topology/reading.h"
 
 namespace berth::topology {
 namespace {
 
 constexpr std::array<std::string_view, 3> kHealths{"well", "unwell", "gone"};  // in order of Health
+constexpr std::array<std::string_view, 2> kVendors{"nvidia", "amd"};           // of Vendor
 
 Status take_text(const Field& map, std::string_view key, std::string& to) {
   const auto field = map.find(key);
@@ -54,7 +55,7 @@ Status take_memory(const Field& map, std::int64_t& to) {
 
 Result<Device> device_of(const Field& map) {
   Device device;
-  BERTH_TRY(map.expect_keys({"index", "uuid", "pci", "model", "memory", "numa", "cores",
+  BERTH_TRY(map.expect_keys({"index", "uuid", "pci", "model", "vendor", "memory", "numa", "cores",
                              "mig_parent", "health", "unwell_because"}));
   BERTH_TRY(map.get("index"));
   BERTH_TRY(take_number(map, "index", 0, device.index));
@@ -62,6 +63,10 @@ Result<Device> device_of(const Field& map) {
   BERTH_TRY(take_text(map, "uuid", device.uuid));
   BERTH_TRY(take_text(map, "pci", device.pci));
   BERTH_TRY(take_text(map, "model", device.model));
+  if (const auto field = map.find("vendor")) {
+    BERTH_ASSIGN(const std::size_t vendor, field->choice(kVendors));
+    device.vendor = static_cast<Vendor>(vendor);
+  }
   BERTH_TRY(take_memory(map, device.memory));
   BERTH_TRY(take_number(map, "numa", -1, device.numa));
   BERTH_TRY(take_text(map, "mig_parent", device.mig_parent));
@@ -133,6 +138,8 @@ std::string device_json(const Device& device) {
   };
   add("pci", device.pci);
   add("model", device.model);
+  if (device.vendor != Vendor::nvidia)
+    add("vendor", std::string(kVendors[static_cast<std::size_t>(device.vendor)]));
   if (device.memory > 0) text += fmt::format(", \"memory\": {}", device.memory);
   if (device.numa >= 0) text += fmt::format(", \"numa\": {}", device.numa);
   add("cores", cores_text(device.cores));
@@ -173,7 +180,10 @@ Result<Topology> read_json(std::string_view text, const std::string& name) {
   if (const auto json = parse_json(text); !json)
     return std::unexpected(within(clip(name), json.error()));
   Topology topology;
-  BERTH_ASSIGN(const Field root, Field::parse(text, clip(name)));
+  BERTH_ASSIGN(const Field document, Field::parse(text, clip(name)));
+  const auto inside = document.find("topology");
+  if (inside) BERTH_TRY(document.expect_keys({"version", "topology", "islands"}));
+  const Field root = inside.value_or(document);
   BERTH_TRY(root.expect_keys({"name", "source", "devices", "links", "nics", "partial", "notes"}));
   topology.name = clip(name);
   BERTH_TRY(take_text(root, "name", topology.name));
@@ -205,7 +215,7 @@ Result<Topology> read_json(std::string_view text, const std::string& name) {
   BERTH_TRY(take_flag(root, "partial", topology.partial));
   topology.partial = topology.partial || !all_told(topology);
   if (const auto checked = check(topology); !checked) return root.error(checked.error());
-  return topology;
+  return in_order(std::move(topology));
 }
 
 std::string write_json(const Topology& topology) {

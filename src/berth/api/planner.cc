@@ -1,0 +1,361 @@
+#include "berth/api/planner.h"
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+
+namespace berth::api {
+
+using fleet::System;
+using Words = std::vector<std::string>;  // of the path behind the call's name
+
+/// What the paths stand for. Each call gives the JSON of its reply.
+struct Calls {
+  // ---- Documents. A body is a part of a fleet document; it is read as one, so that its errors
+  // name the same paths.
+
+  static Result<System> read(const Json& json) {
+    const fleet::Document document{"body", dump(json)};
+    BERTH_ASSIGN(auto reading, fleet::read_documents(std::span(&document, 1)));
+    return std::move(reading.system);
+  }
+  static Result<System> read_body(const std::string& body) {
+    BERTH_ASSIGN(const Json json, parse_json(body));
+    return read(json);
+  }
+  /// The body is one entry of the list `key`.
+  static Result<System> read_entry(const std::string& body, const char* key) {
+    BERTH_ASSIGN(const Json json, parse_json(body));
+    return read(Json{{key, Json::array({json})}});
+  }
+
+  /// What a fleet document would say under data.list, or the only entry of that list.
+  static Json written(const System& part, const char* data, const char* list) {
+    return Json{{list, parse_json(fleet::write_document(part))->at(data).at(list)}};
+  }
+  static Json only(const System& part, const char* data, const char* list) {
+    return written(part, data, list).at(list).at(0);
+  }
+
+  template <class T>
+  static System with(std::map<std::string, T> System::* entries, std::map<std::string, T> part) {
+    System system;
+    system.*entries = std::move(part);
+    return system;
+  }
+
+  // ---- Calls on any kind of entries.
+
+  // Where a kind of entries stands: here, and in a document.
+  struct Accelerators {
+    static constexpr auto kEntries = &System::accelerators;
+    static constexpr auto kData = "acceleratorData", kList = "accelerators";
+  };
+  struct Capacities {
+    static constexpr auto kEntries = &System::capacities;
+    static constexpr auto kData = "capacityData", kList = "count";
+  };
+  struct Models {
+    static constexpr auto kEntries = &System::models;
+    static constexpr auto kData = "modelData", kList = "models";
+  };
+  struct Classes {
+    static constexpr auto kEntries = &System::classes;
+    static constexpr auto kData = "serviceClassData", kList = "serviceClasses";
+  };
+  struct Servers {
+    static constexpr auto kEntries = &System::servers;
+    static constexpr auto kData = "serverData", kList = "servers";
+  };
+
+  template <class Kind>
+  static Result<Json> get_all(Planner& planner, const Words&, const std::string&) {
+    const std::shared_lock lock(planner.mutex_);
+    return written(with(Kind::kEntries, planner.system_.*Kind::kEntries), Kind::kData, Kind::kList);
+  }
+  template <class Kind>
+  static Result<Json> get_one(Planner& planner, const Words& words, const std::string&) {
+    const std::shared_lock lock(planner.mutex_);
+    BERTH_ASSIGN(auto entry, fleet::get(planner.system_.*Kind::kEntries, words.at(0)));
+    return only(with(Kind::kEntries, {{words.at(0), std::move(entry)}}), Kind::kData, Kind::kList);
+  }
+  template <class Kind>
+  static Result<Json> remove(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_TRY(fleet::remove(planner.system_.*Kind::kEntries, words.at(0)));
+    return Json{{"removed", words.at(0)}};
+  }
+  template <class Kind>
+  static Result<Json> set_all(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(System part, read_body(body));
+    const auto count = (part.*Kind::kEntries).size();
+    const std::unique_lock lock(planner.mutex_);
+    planner.system_.*Kind::kEntries = std::move(part.*Kind::kEntries);
+    return Json{{"set", count}};
+  }
+  /// Puts the one entry of the body; `replace`: also in place of one of its name.
+  template <class Kind, bool replace>
+  static Result<Json> put_one(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(System part, read_entry(body, Kind::kList));
+    auto& [name, entry] = *(part.*Kind::kEntries).begin();
+    const std::unique_lock lock(planner.mutex_);
+    auto& entries = planner.system_.*Kind::kEntries;
+    BERTH_TRY(replace ? fleet::put(entries, name, std::move(entry))
+                      : fleet::add(entries, name, std::move(entry)));
+    return Json{{"set", name}};
+  }
+
+  // ---- Calls on what lies within an entry.
+
+  static Result<Json> add_model(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_TRY(fleet::add(planner.system_.models, words.at(0), fleet::Model{}));
+    return Json{{"set", words.at(0)}};
+  }
+  static Result<Json> add_class(Planner& planner, const Words& words, const std::string&) {
+    BERTH_ASSIGN(const Json priority, parse_json(words.at(1)));
+    BERTH_ASSIGN(System part,
+                 read(Json{{"serviceClasses",
+                            Json::array({Json{{"name", words.at(0)}, {"priority", priority}}})}}));
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_TRY(
+        fleet::add(planner.system_.classes, words.at(0), std::move(part.classes.at(words.at(0)))));
+    return Json{{"set", words.at(0)}};
+  }
+  static Result<Json> add_targets(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(System part, read_entry(body, "serviceClasses"));
+    const auto& [name, given] = *part.classes.begin();
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_ASSIGN(auto known, fleet::get(planner.system_.classes, name));
+    for (const auto& [model, target] : given.targets) known.targets.insert_or_assign(model, target);
+    BERTH_TRY(fleet::put(planner.system_.classes, name, std::move(known)));
+    return Json{{"set", given.targets.size()}};
+  }
+  static Result<Json> get_target(Planner& planner, const Words& words, const std::string&) {
+    const std::shared_lock lock(planner.mutex_);
+    BERTH_ASSIGN(auto known, fleet::get(planner.system_.classes, words.at(0)));
+    BERTH_ASSIGN(auto target, fleet::get(known.targets, words.at(1)));
+    known.targets = {{words.at(1), target}};
+    const System part = with(&System::classes, {{words.at(0), std::move(known)}});
+    return only(part, Classes::kData, Classes::kList).at("modelTargets").at(0);
+  }
+  static Result<Json> remove_target(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    const auto known = planner.system_.classes.find(words.at(0));
+    if (known == planner.system_.classes.end())
+      return fail(ErrorKind::not_found, "no '{}' is known", words.at(0));
+    BERTH_TRY(fleet::remove(known->second.targets, words.at(1)));
+    return Json{{"removed", words.at(1)}};
+  }
+  static Result<Json> add_performance(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(System part, read_entry(body, "models"));
+    const auto& [name, given] = *part.models.begin();
+    const std::unique_lock lock(planner.mutex_);
+    fleet::Model& model = planner.system_.models[name];
+    for (const auto& [accelerator, performance] : given.accelerators)
+      model.accelerators.insert_or_assign(accelerator, performance);
+    return Json{{"set", name}};
+  }
+  static Result<Json> get_performance(Planner& planner, const Words& words, const std::string&) {
+    const std::shared_lock lock(planner.mutex_);
+    BERTH_ASSIGN(auto model, fleet::get(planner.system_.models, words.at(0)));
+    BERTH_ASSIGN(auto performance, fleet::get(model.accelerators, words.at(1)));
+    model.accelerators = {{words.at(1), performance}};
+    return only(with(&System::models, {{words.at(0), std::move(model)}}), Models::kData,
+                Models::kList);
+  }
+  static Result<Json> get_model(Planner& planner, const Words& words, const std::string&) {
+    const std::shared_lock lock(planner.mutex_);
+    BERTH_ASSIGN(auto model, fleet::get(planner.system_.models, words.at(0)));
+    // Its performance data are a list of their own in a document: one entry for each accelerator.
+    return written(with(&System::models, {{words.at(0), std::move(model)}}), Models::kData,
+                   Models::kList);
+  }
+  static Result<Json> remove_performance(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    const auto model = planner.system_.models.find(words.at(0));
+    if (model == planner.system_.models.end())
+      return fail(ErrorKind::not_found, "no '{}' is known", words.at(0));
+    BERTH_TRY(fleet::remove(model->second.accelerators, words.at(1)));
+    return Json{{"removed", words.at(1)}};
+  }
+
+  // ---- Planning: on a copy, so that nobody waits for it.
+
+  static Json solved(const System& system, const fleet::Means& means, fleet::Plan& plan) {
+    const auto candidates = fleet::candidates(system, system.options.model, means);
+    plan = fleet::solve(system, candidates, system.options, means);
+    return *parse_json(fleet::plan_json(plan, nullptr));
+  }
+  /// The body: the optimizer's options, or a document that holds them; none: those that are known.
+  static Result<Json> optimize(Planner& planner, const Words&, const std::string& body) {
+    System system = planner.system();
+    if (!trim(body).empty()) {
+      BERTH_ASSIGN(const Json json, parse_json(body));
+      const bool whole =
+          json.is_object() && (json.contains("optimizer") || json.contains("optimizerData"));
+      BERTH_ASSIGN(const System part, read(whole ? json : Json{{"optimizer", json}}));
+      system.options = part.options;
+    }
+    fleet::Plan plan;
+    Json json = solved(system, planner.means_, plan);
+    const std::unique_lock lock(planner.mutex_);
+    planner.system_.options = system.options;
+    for (auto& [name, assignment] : plan.servers)  // of a server that changed meanwhile it is the
+      if (const auto server = planner.system_.servers.find(name);  // wish that was asked for
+          server != planner.system_.servers.end())
+        server->second.desired = std::move(assignment.allocation);
+    return json;
+  }
+  static Result<Json> plan_body(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(const System system, read_body(body));
+    fleet::Plan plan;
+    return solved(system, planner.means_, plan);
+  }
+  static Result<Json> apply_allocation(Planner& planner, const Words&, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    for (auto& [_, server] : planner.system_.servers) {
+      const fleet::Load load = server.current.load;  // what arrives is no plan's to decide
+      server.current = server.desired;
+      server.current.load = load;
+    }
+    return Json{{"applied", planner.system_.servers.size()}};
+  }
+  static Result<Json> get_system(Planner& planner, const Words&, const std::string&) {
+    return *parse_json(fleet::write_document(planner.system()));
+  }
+  static Result<Json> health(Planner&, const Words&, const std::string&) {
+    return Json{{"ok", true}};
+  }
+};
+
+namespace {
+
+using Call = Result<Json> (*)(Planner&, const Words&, const std::string&);
+
+struct Route {
+  std::string_view method, path;
+  std::size_t words;  // behind the path
+  Call call;
+};
+
+constexpr Route kRoutes[] = {
+    {"POST", "setAccelerators", 0, Calls::set_all<Calls::Accelerators>},
+    {"POST", "addAccelerator", 0, Calls::put_one<Calls::Accelerators, false>},
+    {"GET", "getAccelerators", 0, Calls::get_all<Calls::Accelerators>},
+    {"GET", "getAccelerator", 1, Calls::get_one<Calls::Accelerators>},
+    {"GET", "removeAccelerator", 1, Calls::remove<Calls::Accelerators>},
+    {"POST", "setCapacities", 0, Calls::set_all<Calls::Capacities>},
+    {"POST", "setCapacity", 0, Calls::put_one<Calls::Capacities, true>},
+    {"GET", "getCapacities", 0, Calls::get_all<Calls::Capacities>},
+    {"GET", "getCapacity", 1, Calls::get_one<Calls::Capacities>},
+    {"GET", "removeCapacity", 1, Calls::remove<Calls::Capacities>},
+    {"POST", "setModels", 0, Calls::set_all<Calls::Models>},
+    {"GET", "getModels", 0, Calls::get_all<Calls::Models>},
+    {"GET", "getModel", 1, Calls::get_model},
+    {"GET", "addModel", 1, Calls::add_model},
+    {"GET", "removeModel", 1, Calls::remove<Calls::Models>},
+    {"POST", "setServiceClasses", 0, Calls::set_all<Calls::Classes>},
+    {"POST", "addServiceClassModelTargets", 0, Calls::add_targets},
+    {"GET", "getServiceClasses", 0, Calls::get_all<Calls::Classes>},
+    {"GET", "getServiceClass", 1, Calls::get_one<Calls::Classes>},
+    {"GET", "addServiceClass", 2, Calls::add_class},
+    {"GET", "removeServiceClass", 1, Calls::remove<Calls::Classes>},
+    {"GET", "getServiceClassModelTarget", 2, Calls::get_target},
+    {"GET", "removeServiceClassModelTarget", 2, Calls::remove_target},
+    {"POST", "setServers", 0, Calls::set_all<Calls::Servers>},
+    {"POST", "addServer", 0, Calls::put_one<Calls::Servers, false>},
+    {"GET", "getServers", 0, Calls::get_all<Calls::Servers>},
+    {"GET", "getServer", 1, Calls::get_one<Calls::Servers>},
+    {"GET", "removeServer", 1, Calls::remove<Calls::Servers>},
+    {"POST", "addModelAcceleratorPerf", 0, Calls::add_performance},
+    {"GET", "getModelAcceleratorPerf", 2, Calls::get_performance},
+    {"GET", "removeModelAcceleratorPerf", 2, Calls::remove_performance},
+    {"POST", "optimize", 0, Calls::optimize},
+    {"POST", "optimizeOne", 0, Calls::plan_body},
+    {"GET", "applyAllocation", 0, Calls::apply_allocation},
+    {"POST", "v1/plan", 0, Calls::plan_body},
+    {"GET", "v1/system", 0, Calls::get_system},
+    {"GET", "v1/health", 0, Calls::health},
+};
+
+std::string decoded(std::string_view text) {
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape =
+        text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
+    result += escape ? static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2])) : text[i];
+    if (escape) i += 2;
+  }
+  return result;
+}
+
+/// The words of the path behind the route's own; nullopt: it is not of this route.
+std::optional<Words> match(const Route& route, std::string_view path) {
+  if (!path.starts_with('/')) return std::nullopt;
+  path.remove_prefix(1);
+  if (path.ends_with('/')) path.remove_suffix(1);
+  if (!path.starts_with(route.path)) return std::nullopt;
+  path.remove_prefix(route.path.size());
+  Words words;
+  if (path.empty()) return route.words == 0 ? std::optional(words) : std::nullopt;
+  if (!path.starts_with('/')) return std::nullopt;
+  for (const auto word : split(path.substr(1), '/')) words.push_back(decoded(word));
+  return words.size() == route.words ? std::optional(std::move(words)) : std::nullopt;
+}
+
+Reply reply_of(const Error& error, int status) {
+  return {status, dump(Json{{"error", error.message}, {"kind", name(error.kind)}})};
+}
+
+}  // namespace
+
+int http_status(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+    case ErrorKind::invalid: return 400;
+    case ErrorKind::denied: return 403;
+    case ErrorKind::not_found: return 404;
+    case ErrorKind::exists:
+    case ErrorKind::stale: return 409;
+    case ErrorKind::impossible: return 422;
+    case ErrorKind::busy: return 503;
+    case ErrorKind::full: return 507;
+    default: return 500;
+  }
+}
+
+Reply Planner::answer(const Request& request) {
+  const Route* other_method = nullptr;
+  for (const Route& route : kRoutes) {
+    const auto words = match(route, request.path);
+    if (!words) continue;
+    if (route.method != request.method) {
+      other_method = &route;
+      continue;
+    }
+    const auto json = route.call(*this, *words, request.body);
+    return json ? Reply{200, dump(*json)} : reply_of(json.error(), http_status(json.error().kind));
+  }
+  if (other_method != nullptr)
+    return reply_of({ErrorKind::usage, fmt::format("{} wants {}, found {}", request.path,
+                                                   other_method->method, request.method)},
+                    405);
+  return reply_of({ErrorKind::not_found, fmt::format("no call '{}'", clip(request.path))}, 404);
+}
+
+System Planner::system() const {
+  const std::shared_lock lock(mutex_);
+  return system_;
+}
+
+}  // namespace berth::api

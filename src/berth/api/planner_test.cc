@@ -1,0 +1,175 @@
+#include "berth/api/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "berth/base/json.h"
+
+namespace berth::api {
+namespace {
+
+constexpr auto kFleet = R"({
+  "acceleratorData": {"accelerators": [
+    {"name": "H100", "type": "H100", "multiplicity": 1, "cost": 100},
+    {"name": "2xA100", "type": "A100", "multiplicity": 2, "cost": 120}]},
+  "capacityData": {"count": [{"type": "H100", "count": 8}, {"type": "A100", "count": 8}]},
+  "modelData": {"models": [
+    {"name": "llama", "acc": "H100", "maxBatchSize": 64, "atTokens": 512,
+     "perfParms": {"alpha": 10, "beta": 0.05, "gamma": 0.0005}},
+    {"name": "llama", "acc": "2xA100", "maxBatchSize": 64, "atTokens": 512,
+     "perfParms": {"alpha": 20, "beta": 0.08, "gamma": 0.0008}}]},
+  "serviceClassData": {"serviceClasses": [
+    {"name": "gold", "priority": 1,
+     "modelTargets": [{"model": "llama", "slo-itl": 60, "slo-ttft": 900}]}]},
+  "serverData": {"servers": [
+    {"name": "chat/eu", "class": "gold", "model": "llama", "maxQueueSize": 64, "minNumReplicas": 1,
+     "currentAlloc": {"load": {"arrivalRate": 60, "avgInTokens": 200, "avgOutTokens": 100}}}]},
+  "optimizerData": {"optimizer": {"unlimited": false}}})";
+
+class PlannerTest : public ::testing::Test {
+ protected:
+  PlannerTest() : planner_(system()) {}
+  static fleet::System system() {
+    const fleet::Document document{"fleet.json", kFleet};
+    auto reading = fleet::read_documents(std::span(&document, 1));
+    EXPECT_TRUE(reading) << reading.error().message;
+    return std::move(reading->system);
+  }
+  Json get(const std::string& path, int status = 200) { return ask("GET", path, "", status); }
+  Json post(const std::string& path, const std::string& body, int status = 200) {
+    return ask("POST", path, body, status);
+  }
+  Json ask(const std::string& method, const std::string& path, const std::string& body,
+           int status) {
+    const Reply reply = planner_.answer({method, path, body});
+    EXPECT_EQ(reply.status, status) << method << " " << path << ": " << reply.body;
+    const auto json = parse_json(reply.body);
+    EXPECT_TRUE(json) << reply.body;
+    return json.value_or(Json());
+  }
+  Planner planner_;
+};
+
+TEST_F(PlannerTest, EntriesAreAddedReplacedReadAndRemoved) {
+  post("/addAccelerator", R"({"name": "L40S", "type": "L40S", "cost": 40})");
+  EXPECT_EQ(get("/getAccelerator/L40S")["cost"], 40);
+  EXPECT_EQ(get("/getAccelerators")["accelerators"].size(), 3);
+  post("/addAccelerator", R"({"name": "L40S", "type": "L40S", "cost": 41})", 409);
+  get("/removeAccelerator/L40S");
+  get("/getAccelerator/L40S", 404);
+  get("/removeAccelerator/L40S", 404);
+  post("/setCapacity", R"({"type": "H100", "count": 3})");
+  EXPECT_EQ(get("/getCapacity/H100")["count"], 3);
+  post("/setCapacities", R"({"count": [{"type": "H100", "count": 5}]})");
+  EXPECT_EQ(get("/getCapacities")["count"].size(), 1);
+  get("/removeCapacity/H100");
+  EXPECT_EQ(get("/getCapacities")["count"].size(), 0);
+}
+
+TEST_F(PlannerTest, ANameMayHoldASlash) {
+  EXPECT_EQ(get("/getServer/chat%2Feu")["model"], "llama");
+  get("/getServer/chat/eu", 404);
+  get("/removeServer/chat%2feu");
+  EXPECT_EQ(get("/getServers")["servers"].size(), 0);
+}
+
+TEST_F(PlannerTest, WhatLiesWithinAnEntry) {
+  get("/addModel/tiny");
+  post("/addModelAcceleratorPerf",
+       R"({"name": "tiny", "acc": "H100", "maxBatchSize": 8, "atTokens": 64,
+           "perfParms": {"alpha": 1, "beta": 0.01, "gamma": 0.001}})");
+  EXPECT_EQ(get("/getModelAcceleratorPerf/tiny/H100")["perfParms"]["alpha"], 1);
+  EXPECT_EQ(get("/getModel/tiny")["models"].size(), 1);
+  get("/removeModelAcceleratorPerf/tiny/H100");
+  get("/getModelAcceleratorPerf/tiny/H100", 404);
+  get("/addServiceClass/silver/5");
+  EXPECT_EQ(get("/getServiceClass/silver")["priority"], 5);
+  get("/addServiceClass/bronze/five", 400);
+  get("/addServiceClass/bronze/500", 400);
+  post("/addServiceClassModelTargets",
+       R"({"name": "silver", "modelTargets": [{"model": "tiny", "slo-itl": 20}]})");
+  EXPECT_EQ(get("/getServiceClass/silver")["priority"], 5) << "targets are added, the rest stays";
+  EXPECT_EQ(get("/getServiceClassModelTarget/silver/tiny")["slo-itl"], 20);
+  get("/removeServiceClassModelTarget/silver/tiny");
+  get("/getServiceClassModelTarget/silver/tiny", 404);
+}
+
+TEST_F(PlannerTest, BadBodiesAre400WithThePathOfTheFaultAndChangeNothing) {
+  const auto before = planner_.system();
+  const auto error = [&](const std::string& path, const std::string& body) {
+    return post(path, body, 400)["error"].get<std::string>();
+  };
+  EXPECT_NE(error("/setServers", R"({"servers": [{"name": "a", "minNumReplicas": "x"}]})")
+                .find("servers[0].minNumReplicas"),
+            std::string::npos);
+  EXPECT_NE(error("/addServer", R"({"class": "gold"})").find("servers[0]"), std::string::npos);
+  EXPECT_NE(error("/optimize", "{").find("JSON"), std::string::npos);
+  error("/addServer", "[]");
+  error("/addServer", "7");
+  error("/setModels", "");
+  error("/v1/plan", "{}");
+  EXPECT_EQ(planner_.system(), before);
+  get("/nothing", 404);
+  get("/", 404);
+  get("", 404);
+  get("/getServer", 404);
+  ask("POST", "/getServers", "", 405);
+  ask("PUT", "/v1/plan", "", 405);
+}
+
+TEST_F(PlannerTest, PlansAndAppliesWhatItPlanned) {
+  const Json plan = post("/optimize", "");
+  EXPECT_EQ(plan["allocations"]["chat/eu"]["accelerator"], "H100");
+  EXPECT_EQ(get("/getServer/chat%2Feu")["desiredAlloc"]["accelerator"], "H100");
+  EXPECT_EQ(get("/getServer/chat%2Feu")["currentAlloc"]["accelerator"], "");
+  get("/applyAllocation");
+  const Json server = get("/getServer/chat%2Feu");
+  EXPECT_EQ(server["currentAlloc"]["accelerator"], "H100");
+  EXPECT_EQ(server["currentAlloc"]["load"]["arrivalRate"], 60) << "the load is not planned";
+  post("/optimize", R"({"unlimited": true})");
+  EXPECT_EQ(get("/v1/system")["optimizerData"]["optimizer"]["unlimited"], true);
+}
+
+TEST_F(PlannerTest, AFleetThatCannotAllBeServedIs200WithTheReasons) {
+  post("/setCapacities", R"({"count": []})");
+  const Json plan = post("/optimize", R"({"optimizer": {"unlimited": false}})");
+  EXPECT_EQ(plan["proof"]["unserved_by_priority"]["1"], 1);
+  EXPECT_FALSE(plan["reasons"]["chat/eu"]["text"].get<std::string>().empty());
+}
+
+TEST_F(PlannerTest, OneDocumentIsPlannedWithoutTouchingTheFleet) {
+  const auto before = planner_.system();
+  const std::string one = fmt::format("{{\"system\": {}}}", kFleet);
+  EXPECT_EQ(post("/optimizeOne", one)["allocations"], post("/v1/plan", kFleet)["allocations"]);
+  EXPECT_EQ(planner_.system(), before);
+}
+
+TEST_F(PlannerTest, ReadersWritersAndPlannersTogether) {
+  std::atomic<int> failed = 0;
+  const auto times = [&](int count, auto make) {
+    return std::jthread([&, count, make] {
+      for (int i = 0; i < count; ++i) {
+        const Reply reply = planner_.answer(make(i));
+        if (reply.status != 200 || !parse_json(reply.body)) ++failed;
+      }
+    });
+  };
+  {
+    std::vector<std::jthread> threads;
+    threads.push_back(times(200, [](int) { return Request{"GET", "/getServers", ""}; }));
+    threads.push_back(times(200, [](int) { return Request{"GET", "/v1/system", ""}; }));
+    threads.push_back(times(20, [](int) { return Request{"POST", "/optimize", ""}; }));
+    threads.push_back(times(200, [](int i) {
+      return Request{"POST", "/setCapacity",
+                     fmt::format(R"({{"type": "H100", "count": {}}})", i % 9)};
+    }));
+    threads.push_back(times(100, [](int) { return Request{"GET", "/applyAllocation", ""}; }));
+  }
+  EXPECT_EQ(failed, 0);
+}
+
+}  // namespace
+}  // namespace berth::api

@@ -1,0 +1,167 @@
+#include "berth/api/server.h"
+
+#include <httplib.h>
+
+#include <algorithm>
+#include <csignal>
+#include <future>
+
+#include "berth/base/text.h"
+
+namespace berth::api {
+namespace {
+
+constexpr std::size_t kLargestBody = 64U << 20;
+constexpr int kPatience_s = 10;
+constexpr const char* kJson = "application/json";
+
+std::string error_json(std::string_view message) {
+  return fmt::format(R"({{"error":{}}})", json_quote(message));
+}
+
+bool loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
+/// "[::1]:8321" and "localhost:8321" without their port.
+std::string_view without_port(std::string_view authority) {
+  const auto colon = authority.rfind(':');
+  const bool port = colon != authority.npos && authority.find(']', colon) == authority.npos;
+  return port ? authority.substr(0, colon) : authority;
+}
+
+/// Takes as long for any two texts of the same length.
+bool same(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    difference |= static_cast<unsigned>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+/// Why the request is sent away; 0: it is not.
+std::pair<int, std::string> refusal(const httplib::Request& request, const ServerOptions& options) {
+  const std::string host = request.get_header_value("Host");
+  const std::string origin = request.get_header_value("Origin");
+  const std::string site = request.get_header_value("Sec-Fetch-Site");
+  if (!options.token.empty()) {
+    if (!same(request.get_header_value("Authorization"), "Bearer " + options.token))
+      return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
+  } else if (!loopback(without_port(host)) && without_port(host) != options.host) {
+    return {403, fmt::format("Host '{}' is not this server", clip(host))};
+  }
+  const auto scheme = origin.find("://");
+  const bool ours = scheme != origin.npos && origin.substr(scheme + 3) == host;
+  if (!origin.empty() && !ours)
+    return {403, fmt::format("Origin '{}' is not this server", clip(origin))};
+  if (!site.empty() && site != "same-origin" && site != "none")
+    return {403, "a page of another site may not ask here"};
+  return {0, ""};
+}
+
+/// A port must be ours alone: by default the library shares it with whoever has it already.
+void own_port(int socket) {
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+}
+
+/// The threads made while it lives leave signals to the one that waits for them.
+class SignalsAside {
+ public:
+  SignalsAside() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsAside() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsAside(const SignalsAside&) = delete;
+  SignalsAside& operator=(const SignalsAside&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+void set_up(httplib::Server& server, Planner& planner, const ServerOptions& options) {
+  server.set_tcp_nodelay(true);
+  server.set_socket_options(own_port);
+  server.set_payload_max_length(kLargestBody);
+  server.set_read_timeout(kPatience_s);
+  server.set_write_timeout(kPatience_s);
+  const auto answer = [&planner](const httplib::Request& request, httplib::Response& response) {
+    // `path` is decoded as a whole already: a name could not hold a slash.
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    const Reply reply = planner.answer({request.method, path, request.body});
+    response.status = reply.status;
+    response.set_content(reply.body + "\n", kJson);
+  };
+  server.set_pre_routing_handler([options, answer](const auto& request, auto& response) {
+    const auto [status, why] = refusal(request, options);
+    // Of a POST without a body the library would wait for the end of the connection.
+    const bool empty_post = request.method == "POST" && !request.has_header("Content-Length") &&
+                            !request.has_header("Transfer-Encoding");
+    if (status == 0 && !empty_post) return httplib::Server::HandlerResponse::Unhandled;
+    if (status == 0) {
+      answer(request, response);
+    } else {
+      response.status = status;
+      response.set_content(error_json(why), kJson);
+    }
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  server.Get(".*", answer);
+  server.Post(".*", answer);
+  server.Put(".*", answer);
+  server.Delete(".*", answer);
+  server.set_exception_handler([](const auto&, auto& response, const std::exception_ptr&) {
+    response.status = 500;
+    response.set_content(error_json("out of memory, or a fault of the server"), kJson);
+  });
+  server.set_error_handler([](const auto&, auto& response) {
+    if (response.body.empty())
+      response.set_content(
+          error_json(response.status == 413
+                         ? fmt::format("larger than {} bytes", kLargestBody)
+                         : fmt::format("the request was not understood ({})", response.status)),
+          kJson);
+  });
+}
+
+}  // namespace
+
+Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
+             const std::function<void(int port)>& listening) {
+  const bool tls = !options.certificate.empty();
+  if (!loopback(options.host) && (!tls || options.token.empty()))
+    return fail(ErrorKind::usage,
+                "to listen at {} it wants a token and TLS: --token-file, --tls-cert, --tls-key",
+                options.host);
+  std::unique_ptr<httplib::Server> server;
+  if (tls)
+    server = std::make_unique<httplib::SSLServer>(options.certificate.c_str(), options.key.c_str());
+  else
+    server = std::make_unique<httplib::Server>();
+  if (!server->is_valid())
+    return fail(ErrorKind::invalid, "{} and {}: wanted a certificate and its key, as PEM",
+                options.certificate, options.key);
+  set_up(*server, planner, options);
+  const int port = options.port == 0 ? server->bind_to_any_port(options.host)
+                   : server->bind_to_port(options.host, options.port) ? options.port
+                                                                      : -1;
+  if (port < 0)
+    return fail(ErrorKind::io,
+                "cannot listen at {}:{}: another may listen there, or the address "
+                "is not this machine's",
+                options.host, options.port);
+  std::future<bool> done;
+  {
+    const SignalsAside aside;
+    done = std::async(std::launch::async, [&] { return server->listen_after_bind(); });
+  }
+  listening(port);
+  Status waited;
+  while (waited && env.stop_signals() == 0) waited = env.wait({}, std::nullopt);
+  server->stop();
+  done.wait();
+  return waited;
+}
+
+}  // namespace berth::api

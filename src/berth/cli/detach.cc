@@ -1,0 +1,49 @@
+// berth run --detach: a runner in the background, in a session of its own, so that neither Ctrl-C
+// nor a logout reaches it.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "berth/cli/commands.h"
+#include "berth/cli/detach.h"
+
+namespace berth::cli {
+namespace {
+
+/// In the child: does not come back.
+[[noreturn]] void become_runner(const char* run_name, const char* log) {
+  constexpr int kCannot = 127;
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (null < 0 || out < 0 || ::dup2(null, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0)
+    ::_exit(kCannot);
+  ::execl("/proc/self/exe", "berth", "resume", run_name, static_cast<char*>(nullptr));
+  ::_exit(kCannot);
+}
+
+}  // namespace
+
+Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record) {
+  constexpr Duration kPatience = std::chrono::seconds(10);
+  constexpr std::size_t kMostWords = 4096;
+  const std::string directory = run::run_directory(site, record.name);
+  BERTH_TRY(env.make_directory(directory, 0700));
+  const std::string log = directory + "/runner.log";
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));
+  if (pid == 0) become_runner(record.name.c_str(), log.c_str());
+  for (const Mono until = env.now() + kPatience;;) {
+    BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
+    if (now.epoch > record.epoch) return {};
+    if (::waitpid(pid, nullptr, WNOHANG) == pid || env.now() >= until)
+      return fail(ErrorKind::io, "the runner of {} did not start: {}", record.name,
+                  env.read_file(log, kMostWords).value_or("see " + log));
+    BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(5)));
+  }
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "berth/base/result.h"
+#include "berth/run/site.h"
+
+namespace berth::cli {
+
+/// Starts a runner of the run that outlives this process, and returns once it has taken the run
+/// over. What it says goes to runner.log in the run's directory.
+Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record);
+
+}  // namespace berth::cli

@@ -1,0 +1,45 @@
+#include "berth/cli/fleet_input.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kMostBytes = 256U << 20;  // of one document
+constexpr unsigned kMostThreads = 16;
+
+}  // namespace
+
+Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const auto status, env.status(path));
+  std::vector<std::string> files{path};
+  if (status.kind == os::FileStatus::Kind::directory) {
+    BERTH_ASSIGN(const auto names, env.list(path));
+    files.clear();
+    for (const auto& name : names)
+      if (name.ends_with(".json")) files.push_back(path + "/" + name);
+    if (files.empty()) return fail(ErrorKind::not_found, "{}: no .json file in it", path);
+  }
+  std::vector<fleet::Document> documents;
+  for (const auto& file : files) {
+    BERTH_ASSIGN(auto text, env.read_file(file, kMostBytes));
+    documents.push_back({file, std::move(text)});
+  }
+  return documents;
+}
+
+void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) body(i);
+  };
+  std::vector<std::jthread> others;
+  const auto threads = std::min<std::size_t>(
+      count, std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads));
+  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
+}
+
+}  // namespace berth::cli

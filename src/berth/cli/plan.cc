@@ -1,0 +1,248 @@
+// berth plan: how many of which accelerator a fleet of inference servers needs, and why.
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/cli/commands.h"
+#include "berth/cli/fleet_input.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/table.h"
+#include "berth/fleet/fleet.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr int kMostSteps = 10'000;  // of a sweep
+
+template <class Choice>
+Status choose(std::string_view option, const std::string& written,
+              std::optional<Choice> (*choice)(std::string_view), std::string_view known,
+              Choice& to) {
+  if (written.empty()) return {};
+  const auto found = choice(written);
+  if (!found)
+    return fail(ErrorKind::usage, "{}: wanted {}; found '{}'", option, known, clip(written));
+  to = *found;
+  return {};
+}
+
+/// What the document says, with what the command line says in its place.
+Result<fleet::Options> options_of(const PlanArguments& arguments, fleet::Options options) {
+  BERTH_TRY(choose("--model", arguments.model, fleet::queue_model, "calibrated or reference",
+                   options.model));
+  BERTH_TRY(choose("--solver", arguments.solver, fleet::solver, "optimal, greedy or unlimited",
+                   options.solver));
+  BERTH_TRY(choose("--saturation", arguments.saturation, fleet::saturation,
+                   "None, PriorityExhaustive, PriorityRoundRobin or RoundRobin",
+                   options.saturation));
+  options.delayed_best_effort |= arguments.delayed_best_effort;
+  return options;
+}
+
+struct Setting {
+  std::string path;
+  std::string value;
+};
+
+Result<Setting> setting_of(std::string_view option, const std::string& text) {
+  const auto equals = text.rfind('=');
+  if (equals == std::string::npos)
+    return fail(ErrorKind::usage, "{}: wanted PATH=VALUE, found '{}'", option, clip(text));
+  return Setting{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Result<double> number_of(std::string_view option, const std::string& text) {
+  const auto number = parse_number(text);
+  if (!number) return fail(ErrorKind::usage, "{}: {}", option, number.error().message);
+  return *number;
+}
+
+Status set(std::string_view option, fleet::System& system, const std::string& path, double value) {
+  auto status = fleet::set_value(system, path, value);
+  if (!status) return fail(ErrorKind::usage, "{}: {}", option, status.error().message);
+  return {};
+}
+
+/// Threads for the candidates, and the time limit.
+Result<fleet::Means> means_of(os::Env& env, const PlanArguments& arguments) {
+  fleet::Means means;
+  means.parallel_for = on_all_cores;
+  if (arguments.time_limit.empty()) return means;
+  const auto limit = parse_duration(arguments.time_limit);
+  if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
+  means.stop = [&env, until = env.now() + *limit] { return env.now() >= until; };
+  means.looks = INT64_MAX / 2;
+  return means;
+}
+
+std::string figure(double value, int digits = 2) {
+  return fmt::format("{:.{}f}", value, digits);
+}
+
+std::string against(double value, double target) {
+  return target > 0 ? fmt::format("{} / {}", figure(value, 1), figure(target, 1))
+                    : figure(value, 1);
+}
+
+std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to) {
+  const auto difference = fleet::difference(from, to);
+  if (difference.from == difference.to && difference.replicas == 0) return "";
+  const std::string before = from.accelerator.empty()
+                                 ? "new"
+                                 : fmt::format("was {} × {}", from.replicas, from.accelerator);
+  return fmt::format("{}, {:+.2f}", before, difference.cost);
+}
+
+fleet::Target target_of(const fleet::System& system, const fleet::Server& server) {
+  const auto found =
+      system.classes.find(server.service_class.empty() ? "Free" : server.service_class);
+  if (found == system.classes.end()) return {};
+  const auto target = found->second.targets.find(server.model);
+  return target == found->second.targets.end() ? fleet::Target{} : target->second;
+}
+
+std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
+  Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
+               "TTFT / SLO ms", "use", "change", "why"});
+  for (const auto& [name, a] : plan.servers) {
+    const fleet::Server& server = system.servers.at(name);
+    const fleet::Target target = target_of(system, server);
+    const auto& allocation = a.allocation;
+    const bool is_given = !allocation.accelerator.empty();
+    table.add({name, server.service_class.empty() ? "Free" : server.service_class,
+               is_given ? allocation.accelerator : "-", fmt::format("{}", allocation.replicas),
+               is_given ? fmt::format("{}", allocation.batch) : "-", figure(allocation.cost),
+               is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
+               is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
+               is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
+               change_of(server.current, allocation), a.reason});
+  }
+  return table.text();
+}
+
+std::string summary_text(const fleet::Plan& plan) {
+  std::string text;
+  Table table({"type", "used", "of", "cost", "one more is worth"});
+  for (const auto& total : plan.totals)
+    table.add({total.type, fmt::format("{}", total.used),
+               total.limit ? fmt::format("{}", *total.limit) : "-", figure(total.cost),
+               total.shadow_price > 0 ? figure(total.shadow_price) : "-"});
+  if (!table.empty()) text += "\n" + table.text();
+  const fleet::Proof& proof = plan.proof;
+  text += fmt::format("\ncost {} cents an hour; value {}, at least {} (gap {:.4f} %){}\n",
+                      figure(plan.cost), figure(proof.value), figure(proof.bound), 100 * proof.gap,
+                      proof.stopped ? "; stopped by the time limit" : "");
+  for (const auto& [priority, count] : proof.unserved)
+    if (count > 0)
+      text += fmt::format("priority {}: {} not served, at least {} in any plan\n", priority, count,
+                          proof.unserved_bound.at(priority));
+  return text;
+}
+
+std::string candidates_text(const fleet::Candidates& all) {
+  Table table(
+      {"server", "accelerator", "replicas", "batch", "cost", "ITL ms", "TTFT ms", "value", "why"});
+  for (std::size_t s = 0; s < all.servers.size(); ++s) {
+    const auto of = all.of(s);
+    for (std::size_t a = 0; a < all.accelerators.size(); ++a) {
+      const auto c = std::ranges::find(of, a, &fleet::Candidate::accelerator);
+      const auto refusal = all.refusals[s * all.accelerators.size() + a];
+      if (c == of.end())
+        table.add({all.servers[s], all.accelerators[a], "-", "-", "-", "-", "-", "-",
+                   std::string(fleet::name(refusal))});
+      else
+        table.add({all.servers[s], all.accelerators[a], fmt::format("{}", c->replicas),
+                   fmt::format("{}", c->batch), figure(c->cost), figure(c->itl_ms),
+                   figure(c->ttft_ms), figure(c->value),
+                   fmt::format("in; {} binds", fleet::name(c->binding))});
+    }
+  }
+  return table.text();
+}
+
+struct Range {
+  Setting setting;
+  double first = 0, last = 0, step = 0;
+};
+
+Result<Range> range_of(const std::string& text) {
+  Range range;
+  BERTH_ASSIGN(range.setting, setting_of("--sweep", text));
+  std::vector<double> numbers;
+  std::string_view rest = range.setting.value;
+  for (std::size_t dots = 0; dots != std::string_view::npos && numbers.size() < 4;) {
+    dots = rest.find("..");
+    BERTH_ASSIGN(const double number, number_of("--sweep", std::string(rest.substr(0, dots))));
+    numbers.push_back(number);
+    if (dots != std::string_view::npos) rest.remove_prefix(dots + 2);
+  }
+  if (numbers.size() == 2) numbers.push_back(1);
+  if (numbers.size() != 3 || numbers[2] <= 0 || numbers[1] < numbers[0] ||
+      (numbers[1] - numbers[0]) / numbers[2] > kMostSteps)
+    return fail(ErrorKind::usage,
+                "--sweep: wanted PATH=FIRST..LAST..STEP, at most {} steps, found '{}'", kMostSteps,
+                clip(text));
+  range.first = numbers[0], range.last = numbers[1], range.step = numbers[2];
+  return range;
+}
+
+Result<int> sweep(fleet::System system, const fleet::Options& options, const fleet::Means& means,
+                  const Arguments& arguments) {
+  BERTH_ASSIGN(const Range range, range_of(arguments.plan.sweep));
+  const bool only_capacity = lower(range.setting.path).starts_with("capacity.");
+  auto made = fleet::candidates(system, options.model, means);
+  std::vector<SweepStep> steps;
+  for (int i = 0; range.first + i * range.step <= range.last + 1e-9 * range.step; ++i) {
+    const double value = range.first + i * range.step;
+    BERTH_TRY(set("--sweep", system, range.setting.path, value));
+    if (!only_capacity) made = fleet::candidates(system, options.model, means);
+    const auto plan = fleet::solve(system, made, options, means);
+    steps.push_back({value, plan.cost, plan.proof.value, plan.proof.gap, plan.proof.unserved});
+  }
+  if (arguments.json) {
+    print(sweep_json(range.setting.path, steps));
+    return 0;
+  }
+  Table table({range.setting.path, "cost", "value", "gap", "unserved"});
+  for (const auto& step : steps) {
+    std::vector<std::string> unserved;
+    for (const auto& [priority, count] : step.unserved)
+      if (count > 0) unserved.push_back(fmt::format("{} of priority {}", count, priority));
+    table.add({format_number(step.at), figure(step.cost), figure(step.value),
+               fmt::format("{:.4f} %", 100 * step.gap),
+               unserved.empty() ? "none" : join(unserved, ", ")});
+  }
+  print(table.text());
+  return 0;
+}
+
+}  // namespace
+
+Result<int> plan_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(const auto documents, fleet_documents(env, arguments.target));
+  BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
+  for (const auto& note : reading.notes) print_error(fmt::format("note: {}\n", note));
+  fleet::System& system = reading.system;
+  BERTH_ASSIGN(const auto options, options_of(arguments.plan, system.options));
+  for (const auto& text : arguments.plan.sets) {
+    BERTH_ASSIGN(const auto setting, setting_of("--set", text));
+    BERTH_ASSIGN(const double value, number_of("--set", setting.value));
+    BERTH_TRY(set("--set", system, setting.path, value));
+  }
+  BERTH_ASSIGN(const auto means, means_of(env, arguments.plan));
+  if (!arguments.plan.sweep.empty()) return sweep(std::move(system), options, means, arguments);
+  const auto made = fleet::candidates(system, options.model, means);
+  if (arguments.plan.candidates && !arguments.json) {
+    print(candidates_text(made));
+    return 0;
+  }
+  const auto plan = fleet::solve(system, made, options, means);
+  if (arguments.json)
+    print(fleet::plan_json(plan, arguments.plan.candidates ? &made : nullptr) + "\n");
+  else
+    print(servers_text(system, plan) + summary_text(plan));
+  return 0;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,51 @@
+// berth top: who holds what of this machine, again every second on a terminal, once elsewhere.
+#include <unistd.h>
+
+#include "berth/base/units.h"
+#include "berth/cli/commands.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/machine_report.h"
+#include "berth/cli/table.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kBarWidth = 30;
+
+std::string bar(std::int64_t held, std::int64_t total) {
+  const double part = total > 0 ? static_cast<double>(held) / static_cast<double>(total) : 0;
+  const auto full = static_cast<std::size_t>(std::min(1.0, part) * kBarWidth + 0.5);
+  return std::string(full, '#') + std::string(kBarWidth - full, '.');
+}
+
+std::string page(const MachineReport& report, Wall now) {
+  Table amounts({"resource", "", "held", "of"});
+  report.capacity.total.each([&](std::string_view name, std::int64_t total) {
+    const std::int64_t held = total - report.free.get(name);
+    amounts.add({std::string(name), bar(held, total), format_amount(name, held),
+                 format_amount(name, total)});
+  });
+  return amounts.text() + "\n" + holders_text(report, now, "nobody holds anything\n");
+}
+
+}  // namespace
+
+Result<int> top_command(os::Env& env, const Arguments& arguments) {
+  constexpr std::string_view kHomeAndClear = "\x1b[H\x1b[2J";
+  const bool live = !arguments.json && !arguments.once && ::isatty(STDOUT_FILENO) == 1;
+  if (live) os::install_stop_signals();
+  BERTH_ASSIGN(MachineReport report, machine_report(env, arguments));
+  for (;;) {
+    if (arguments.json) {
+      print(machine_json(report));
+      return 0;
+    }
+    print((live ? std::string(kHomeAndClear) : "") + page(report, env.wall()));
+    if (!live) return 0;
+    BERTH_TRY(env.wait({}, env.now() + std::chrono::seconds(1)));
+    if (env.stop_signals() > 0) return 0;
+    BERTH_TRY(refresh(env, arguments, report));
+  }
+}
+
+}  // namespace berth::cli

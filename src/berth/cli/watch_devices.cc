@@ -1,0 +1,30 @@
+// berth watch-devices FILE: what `berth run` starts beside itself to ask the drivers how the
+// devices are; FILE is the topology that it read first. Not for people: berth machine shows the
+// same.
+#include <unistd.h>
+
+#include "berth/base/units.h"
+#include "berth/cli/commands.h"
+#include "berth/machine/health_watch.h"
+#include "berth/machine/ledger.h"
+
+namespace berth::cli {
+
+Result<int> watch_devices_command(os::Env& env, const Arguments& arguments) {
+  Duration every = std::chrono::seconds(15);
+  if (const auto text = env.variable("BERTH_HEALTH_EVERY")) {
+    auto wanted = parse_duration(*text);
+    if (!wanted || *wanted <= Duration(0))
+      return fail(ErrorKind::usage, "BERTH_HEALTH_EVERY={}: wanted a duration such as 15s", *text);
+    every = *wanted;
+  }
+  os::install_stop_signals();
+  BERTH_ASSIGN(const std::string text, env.read_file(arguments.target, topology::kMostText));
+  BERTH_ASSIGN(const auto first, topology::read_json(text, arguments.target));
+  const os::Fd out(env, STDOUT_FILENO);
+  // Its end is that of the run, which reads no more.
+  (void)machine::watch_health(env, {}, first, machine::Ledger::default_directory(env), every, out);
+  return 0;
+}
+
+}  // namespace berth::cli

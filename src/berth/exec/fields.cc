@@ -1,0 +1,90 @@
+#include "berth/exec/fields.h"
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::exec {
+namespace {
+
+constexpr std::string_view kSlotSizes = "gpu_slot_sizes";  // beside the resources
+
+Status read_slot_sizes(const Field& list, std::vector<int>& sizes) {
+  constexpr std::int64_t kMost = 10'000;
+  BERTH_ASSIGN(const auto items, list.items());
+  for (const Field& item : items) {
+    BERTH_ASSIGN(const std::int64_t size, item.integer());
+    if (size < 1 || size > kMost)
+      return item.error(fmt::format("wanted 1 to {} slots, found {}", kMost, size));
+    sizes.push_back(static_cast<int>(size));
+  }
+  return {};
+}
+
+}  // namespace
+
+/// Text for a process, which ends it at a NUL byte.
+Result<std::string> process_text(const Field& field) {
+  BERTH_ASSIGN(std::string text, field.text());
+  if (text.find('\0') != std::string::npos) return field.error("cannot hold a NUL byte");
+  return text;
+}
+
+Result<Duration> duration_of(const Field& field) {
+  constexpr auto kLongest = std::chrono::days(36'500);  // added to any clock it still fits
+  BERTH_ASSIGN(const Duration duration, field.duration());
+  if (duration > kLongest) return field.error("wanted at most 36500d");
+  return duration;
+}
+
+Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most) {
+  BERTH_ASSIGN(const std::int64_t value, field.integer());
+  if (value < least || value > most)
+    return field.error(fmt::format("wanted {} to {}, found {}", least, most, value));
+  return value;
+}
+
+Status read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes) {
+  BERTH_ASSIGN(const auto entries, field.entries());
+  for (const auto& [name, value] : entries) {
+    if (!valid_resource_name(name))
+      return value.error("a resource's name is made of a-z, 0-9 and _, and begins with a letter");
+    if (name == kSlotSizes) {
+      BERTH_TRY(read_slot_sizes(value, slot_sizes));
+      continue;
+    }
+    BERTH_ASSIGN(const std::string text, value.text());
+    const auto amount = parse_amount(name, text);
+    if (!amount) return value.error(amount.error());
+    resources.set(name, *amount);
+  }
+  return {};
+}
+
+Result<exec::Command> read_command(const Field& field) {
+  exec::Command command;
+  if (field.is_list()) {
+    BERTH_ASSIGN(const auto items, field.items());
+    for (const auto& item : items) {
+      BERTH_ASSIGN(std::string text, process_text(item));
+      command.words.push_back(std::move(text));
+    }
+    if (command.words.empty()) return field.error("the command is empty");
+  } else {
+    BERTH_ASSIGN(command.text, process_text(field));
+    if (trim(command.text).empty()) return field.error("the command is empty");
+  }
+  return command;
+}
+
+Status read_environment(const Field& field, Environment& environment) {
+  BERTH_ASSIGN(const auto entries, field.entries());
+  for (const auto& [name, value] : entries) {
+    if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
+      return value.error("not a name of an environment variable");
+    BERTH_ASSIGN(std::string text, process_text(value));
+    environment.emplace_back(name, std::move(text));
+  }
+  return {};
+}
+
+}  // namespace berth::exec

@@ -1,0 +1,29 @@
+// What files of every kind say of a process in the same words: its command, environment, resources
+// and limits. Failure: invalid, with file, line and key.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "berth/base/document.h"
+#include "berth/exec/command.h"
+#include "berth/resource/resources.h"
+
+namespace berth::exec {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// Text for a process, which ends it at a NUL byte: refused where it holds one.
+Result<std::string> process_text(const Field& field);
+/// At most 100 years: added to any clock it still fits.
+Result<Duration> duration_of(const Field& field);
+Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most);
+
+/// A text, or a list of words.
+Result<Command> read_command(const Field& field);
+Status read_environment(const Field& field, Environment& environment);
+/// A map of amounts; beside them gpu_slot_sizes: [31, 99].
+Status read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes);
+
+}  // namespace berth::exec

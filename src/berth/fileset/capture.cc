@@ -1,0 +1,165 @@
+// Files into the store.
+#include <algorithm>
+#include <set>
+
+#include "berth/fileset/objects.h"
+#include "berth/fileset/paths.h"
+
+namespace berth::fileset {
+namespace {
+
+/// Above so many new objects, one sync of the volume costs less than one for each.
+constexpr std::size_t kSyncsOneByOne = 16;
+
+std::string under(const std::string& root, const std::string& path) {
+  return path == "." ? root : root + "/" + path;
+}
+
+Result<Entry> entry_of(const std::string& root, os::TreeEntry found) {
+  using From = os::TreeEntry::Kind;
+  Entry entry{.path = std::move(found.path),
+              .kind = {},
+              .digest = {},
+              .size = found.size,
+              .target = std::move(found.target)};
+  const auto refuse = [&](std::string_view because) {
+    return fail(ErrorKind::invalid, "{}: {}", under(root, entry.path), because);
+  };
+  if (found.kind == From::other) return refuse("neither a file, a directory nor a link");
+  if (entry.path != "." && !safe_path(entry.path)) return refuse("its path is too long");
+  if (found.kind == From::link && !safe_target(entry.path, entry.target))
+    return refuse(fmt::format("a link to {}, which may lead out of the directory", entry.target));
+  if (found.kind == From::file)
+    entry.kind = found.executable ? Entry::Kind::executable : Entry::Kind::file;
+  if (found.kind == From::directory) entry.kind = Entry::Kind::directory;
+  if (found.kind == From::link) entry.kind = Entry::Kind::link;
+  return entry;
+}
+
+/// The fileset of what stands at `root`, without digests.
+Result<Fileset> list_files(os::Env& env, const std::string& root) {
+  Fileset fileset;
+  BERTH_ASSIGN(const auto status, env.status(root));
+  os::TreeEntry self{
+      .path = ".", .size = status.size, .executable = status.executable, .target = {}};
+  if (status.kind == os::FileStatus::Kind::file) self.kind = os::TreeEntry::Kind::file;
+  if (status.kind != os::FileStatus::Kind::directory) {
+    BERTH_ASSIGN(Entry entry, entry_of(root, std::move(self)));
+    fileset.entries.push_back(std::move(entry));
+    return fileset;
+  }
+  BERTH_ASSIGN(auto found, env.tree(root, kMostEntries));
+  std::set<std::string, std::less<>> filled;  // directories that hold something
+  for (const auto& entry : found)
+    if (const auto slash = entry.path.rfind('/'); slash != std::string::npos)
+      filled.insert(entry.path.substr(0, slash));
+  for (auto& each : found) {
+    if (each.kind == os::TreeEntry::Kind::directory && filled.contains(each.path)) continue;
+    BERTH_ASSIGN(Entry entry, entry_of(root, std::move(each)));
+    fileset.entries.push_back(std::move(entry));
+  }
+  if (fileset.entries.empty())
+    fileset.entries.push_back(
+        {.path = ".", .kind = Entry::Kind::directory, .digest = {}, .target = {}});
+  std::ranges::sort(fileset.entries, {}, &Entry::path);
+  return fileset;
+}
+
+/// A copy of a file in the making: its digest is that of the copy, whatever happens to the file.
+struct Copy {
+  Entry entry;
+  std::string path;
+};
+
+class Capture {
+ public:
+  Capture(os::Env& env, const std::string& store, const std::string& root, Hold& work)
+      : env_(env), store_(store), root_(root), work_(work) {}
+
+  Status copy(Entry& entry) {
+    Copy made{{}, fmt::format("{}/{}", work_.directory(), copies_.size())};
+    BERTH_TRY(env_.copy_file(under(root_, entry.path), made.path, 0600));
+    BERTH_TRY(read(entry, made.path));
+    made.entry = entry;
+    copies_.push_back(std::move(made));
+    return {};
+  }
+
+  Status read(Entry& entry) { return read(entry, under(root_, entry.path)); }
+
+  /// Copies what is missing and was not copied yet, and makes objects of the missing.
+  Status store(const std::vector<Entry>& missing) {
+    std::set<std::pair<Digest, Entry::Kind>> wanted;
+    for (const auto& entry : missing) wanted.emplace(entry.digest, entry.kind);
+    if (copies_.empty()) {
+      for (const auto& entry : missing) {
+        Entry now = entry;
+        BERTH_TRY(copy(now));
+        if (now != entry)
+          return fail(ErrorKind::stale, "{}: changed while it was read", under(root_, entry.path));
+      }
+    }
+    std::erase_if(copies_, [&](const Copy& copy) {
+      if (wanted.erase({copy.entry.digest, copy.entry.kind}) > 0) return false;
+      (void)env_.remove_file(copy.path);  // else with the work
+      return true;
+    });
+    return make_objects();
+  }
+
+ private:
+  Status read(Entry& entry, const std::string& path) {
+    BERTH_ASSIGN(const Content content, read_content(env_, path));
+    entry.digest = content.digest;
+    entry.size = content.size;
+    return {};
+  }
+
+  std::string object(const Copy& copy) const {
+    return object_path(store_, copy.entry.digest, copy.entry.kind == Entry::Kind::executable);
+  }
+
+  /// All on the disk, then all by their names, then the names on the disk.
+  Status make_objects() {
+    std::set<std::string> folders;
+    for (const auto& copy : copies_) {
+      const std::string path = object(copy);
+      const std::string folder = path.substr(0, path.rfind('/'));
+      if (folders.insert(folder).second) BERTH_TRY(env_.make_directory(folder, 0700));
+      BERTH_TRY(seal(env_, copy.path, copy.entry.kind == Entry::Kind::executable));
+    }
+    const bool whole_volume = copies_.size() > kSyncsOneByOne;
+    if (whole_volume) BERTH_TRY(env_.sync_volume(store_));
+    for (const auto& copy : copies_) {
+      if (!whole_volume) BERTH_TRY(env_.sync(copy.path));
+      BERTH_TRY(env_.rename(copy.path, object(copy)));
+    }
+    if (whole_volume) return env_.sync_volume(store_);
+    for (const auto& folder : folders) BERTH_TRY(env_.sync(folder));
+    if (!folders.empty()) BERTH_TRY(env_.sync(store_ + "/objects"));
+    return {};
+  }
+
+  os::Env& env_;
+  const std::string& store_;
+  const std::string& root_;
+  Hold& work_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace
+
+Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
+  BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
+  BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
+  Capture capture(*env_, directory_, path, work);
+  for (auto& entry : fileset.entries)
+    if (has_object(entry))
+      BERTH_TRY(expect == Expect::fresh ? capture.copy(entry) : capture.read(entry));
+  std::vector<Entry> missing;
+  BERTH_TRY(declare_needs(*env_, directory_, work, fileset, missing));
+  BERTH_TRY(capture.store(missing));
+  return Captured{std::move(fileset), std::move(work)};
+}
+
+}  // namespace berth::fileset

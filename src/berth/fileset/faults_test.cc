@@ -1,0 +1,165 @@
+// Every call of an operation fails once, by a full disk and by a broken one: the store stays whole,
+// what was published stays as it was, and the same operation goes through afterwards.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "berth/fileset/fileset.h"
+#include "berth/fileset/objects.h"
+#include "berth/os/fake_env.h"
+
+namespace berth::fileset {
+namespace {
+
+class Faults : public ::testing::TestWithParam<ErrorKind> {
+ protected:
+  Faults() {
+    env_.put("/in/a", "one");
+    env_.put("/in/d/b", "two");
+    for (int i = 0; i < 20; ++i) env_.put(fmt::format("/many/{:02}", i), fmt::format("m{}", i));
+    for (const auto* path : {"/in", "/in/d", "/many", "/out"})
+      EXPECT_TRUE(env_.make_directory(path, 0700));
+    store_ = *ObjectStore::open(env_, "/store");
+  }
+
+  /// Fails the n-th call of `work`, n = 1, 2, …, until a pass without a fault. After each,
+  /// `consistent` must hold.
+  void fail_each_call(const std::function<Status()>& work,
+                      const std::function<void()>& consistent) {
+    for (int nth = 1;; ++nth) {
+      ASSERT_LT(nth, 2000);
+      SCOPED_TRACE(testing::Message() << "call " << nth);
+      int calls = 0;
+      std::string failed;
+      env_.fault = [&](std::string_view call) -> std::optional<Error> {
+        if (++calls != nth) return std::nullopt;
+        failed = call;
+        return Error{GetParam(), "a fault"};
+      };
+      const auto status = work();
+      env_.fault = nullptr;
+      SCOPED_TRACE(failed);
+      const bool could_clean = failed == "copy_file" || failed == "make_directory";
+      EXPECT_FALSE(could_clean && any_left_over());
+      consistent();
+      if (calls < nth) {
+        EXPECT_TRUE(status) << status.error().message;
+        return;
+      }
+    }
+  }
+
+  /// Left of a publish that failed half-way.
+  bool any_left_over() {
+    const auto names = env_.list("/out").value();
+    return std::ranges::any_of(names, [](const auto& each) { return each.ends_with(".berth"); });
+  }
+
+  /// Each object holds what it is named after.
+  void expect_whole() {
+    const auto damage = store_.verify();
+    ASSERT_TRUE(damage);
+    EXPECT_TRUE(damage->empty()) << damage->front().what;
+  }
+
+  os::FakeEnv env_;
+  ObjectStore store_ = *ObjectStore::open(env_, "/store");
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Faults, testing::Values(ErrorKind::full, ErrorKind::io),
+                         [](const auto& kind) { return std::string(name(kind.param)); });
+
+TEST_P(Faults, Capture) {
+  for (const std::string path : {"/in", "/many"})
+    for (const auto expect : {Expect::fresh, Expect::stored}) {
+      ASSERT_TRUE(store_.collect({}));
+      fail_each_call(
+          [&]() -> Status {
+            BERTH_ASSIGN(const auto captured, store_.capture(path, expect));
+            return store_.hold(captured.fileset) ? Status() : fail(ErrorKind::io, "not held");
+          },
+          [&] { expect_whole(); });
+      EXPECT_TRUE(store_.capture(path, expect));
+      ASSERT_TRUE(store_.collect({}));
+      EXPECT_TRUE(env_.list("/store/work")->empty()) << "what faults left is swept";
+    }
+}
+
+TEST_P(Faults, PublishLeavesTheOldOrTheNew) {
+  const auto before = store_.capture("/many", Expect::fresh);
+  const auto after = store_.capture("/in", Expect::fresh);
+  for (const auto how : {Publish::copies, Publish::links}) {
+    ASSERT_TRUE(store_.publish(before->fileset, "/out/x", how));
+    fail_each_call([&] { return store_.publish(after->fileset, "/out/x", how); },
+                   [&] {
+                     expect_whole();
+                     const auto found = store_.capture("/out/x", Expect::fresh);
+                     ASSERT_TRUE(found) << found.error().message;
+                     const auto texts = [](const Fileset& fileset) { return paths(fileset); };
+                     EXPECT_TRUE(texts(found->fileset) == texts(before->fileset) ||
+                                 texts(found->fileset) == texts(after->fileset));
+                   });
+  }
+}
+
+TEST_P(Faults, Collect) {
+  auto kept = store_.capture("/in", Expect::fresh);
+  std::unordered_set<Digest> live;
+  add_live(live, kept->fileset);
+  kept->hold = {};
+  const auto held = store_.capture("/many", Expect::fresh);
+  env_.put("/in/c", "three");
+  ASSERT_TRUE(store_.capture("/in/c", Expect::fresh));  // and no longer needed
+  fail_each_call(
+      [&]() -> Status {
+        const auto freed = store_.collect(live);
+        return freed ? Status() : Status(std::unexpected(freed.error()));
+      },
+      [&] {
+        expect_whole();
+        EXPECT_TRUE(store_.hold(kept->fileset));
+        EXPECT_TRUE(store_.hold(held->fileset));
+      });
+  EXPECT_EQ(store_.usage()->objects, 22);
+}
+
+TEST_P(Faults, VerifyKeepsWhatItCouldNotJudge) {
+  const auto captured = store_.capture("/in", Expect::fresh);
+  fail_each_call(
+      [&]() -> Status {
+        const auto damage = store_.verify();
+        return damage ? Status() : Status(std::unexpected(damage.error()));
+      },
+      [&] { (void)store_.capture("/in", Expect::fresh); });
+  EXPECT_TRUE(store_.hold(captured->fileset));
+}
+
+/// Whoever says what it needs, and whoever removes, has the lock while it looks and does: what one
+/// found to be there, another has not removed a moment later.
+TEST(StoreLock, IsHeldFromTheLookToTheDeed) {
+  os::FakeEnv env;
+  auto store = *ObjectStore::open(env, "/store");
+  env.put("/f", "text");
+  bool looking = false;
+  std::map<std::string, int> locked, open;  // by call: how often the lock was taken, and was not
+  env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (std::exchange(looking, true)) return std::nullopt;
+    const bool busy = !env.lock("/store/lock", false);
+    ++(busy ? locked : open)[std::string(call)];
+    looking = false;
+    return std::nullopt;
+  };
+  auto captured = store.capture("/f", Expect::fresh);
+  EXPECT_EQ(locked["replace_file"], 1) << "what is needed is written down";
+  EXPECT_EQ(open["replace_file"], 0);
+  captured->hold = {};
+  locked.clear();
+  open.clear();
+  EXPECT_EQ(store.collect({})->objects, 1);
+  EXPECT_EQ(locked["remove_file"], 1);
+  EXPECT_EQ(open["remove_file"], 0);
+}
+
+}  // namespace
+}  // namespace berth::fileset

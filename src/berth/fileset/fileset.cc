@@ -1,0 +1,211 @@
+#include "berth/fileset/fileset.h"
+
+#include <algorithm>
+
+#include "berth/base/checked.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/fileset/paths.h"
+
+namespace berth::fileset {
+namespace {
+
+constexpr std::string_view kHeader = "berth fileset 1\n";
+
+void append_escaped(std::string& text, std::string_view path) {
+  for (const char c : path) {
+    if (c == '\\')
+      text += "\\\\";
+    else if (c == '\n')
+      text += "\\n";
+    else if (c == '\t')
+      text += "\\t";
+    else
+      text += c;
+  }
+}
+
+std::optional<std::string> unescaped(std::string_view text) {
+  std::string path;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\t') return std::nullopt;
+    if (text[i] != '\\') {
+      path += text[i];
+      continue;
+    }
+    if (++i == text.size()) return std::nullopt;
+    const auto at = std::string_view("\\nt").find(text[i]);
+    if (at == std::string_view::npos) return std::nullopt;
+    path += "\\\n\t"[at];
+  }
+  return path;
+}
+
+bool is_file(const Entry& entry) {
+  return entry.kind == Entry::Kind::file || entry.kind == Entry::Kind::executable;
+}
+
+/// The next part of a line, up to a blank, which is dropped too.
+std::string_view take_word(std::string_view& line) {
+  const auto blank = std::min(line.find(' '), line.size());
+  const auto word = line.substr(0, blank);
+  line.remove_prefix(std::min(blank + 1, line.size()));
+  return word;
+}
+
+std::optional<Entry> parse_entry(std::string_view line) {
+  const auto kind = std::string_view("fxdl").find(line.substr(0, 1));
+  if (line.size() < 3 || line[1] != ' ' || kind == std::string_view::npos) return std::nullopt;
+  line.remove_prefix(2);
+  Entry entry{.path = {}, .kind = static_cast<Entry::Kind>(kind), .digest = {}, .target = {}};
+  if (is_file(entry)) {
+    const auto digest = parse_digest(take_word(line));
+    const auto size_text = take_word(line);
+    const auto size = parse_integer(size_text);
+    if (!digest || !size || *size < 0 || fmt::format("{}", *size) != size_text) return std::nullopt;
+    entry.digest = *digest;
+    entry.size = *size;
+  }
+  const auto tab = entry.kind == Entry::Kind::link ? line.find('\t') : line.size();
+  if (tab == std::string_view::npos) return std::nullopt;
+  auto path = unescaped(line.substr(0, tab));
+  if (!path || (*path != "." && !safe_path(*path))) return std::nullopt;
+  entry.path = *std::move(path);
+  if (entry.kind == Entry::Kind::link) {
+    auto target = unescaped(line.substr(tab + 1));
+    if (!target || entry.path == "." || !safe_target(entry.path, *target)) return std::nullopt;
+    entry.target = *std::move(target);
+  }
+  return entry;
+}
+
+/// Whether `path` is the entry's own or lies below it.
+bool at_or_below(std::string_view path, std::string_view root) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
+/// Whether an entry stands where another has a directory: below the entry's own path. All such
+/// paths follow it in bytewise order, though "a.b" may stand between "a" and "a/c".
+bool any_below(const std::vector<Entry>& entries, std::string_view path) {
+  const std::string first = std::string(path) + "/";
+  const auto at = std::ranges::lower_bound(entries, first, {}, &Entry::path);
+  return at != entries.end() && at->path.starts_with(first);
+}
+
+}  // namespace
+
+std::string to_text(const Fileset& fileset) {
+  std::string text(kHeader);
+  for (const auto& entry : fileset.entries) {
+    text += "fxdl"[static_cast<std::size_t>(entry.kind)];
+    text += ' ';
+    if (is_file(entry)) text += fmt::format("{} {} ", to_hex(entry.digest), entry.size);
+    append_escaped(text, entry.path);
+    if (entry.kind == Entry::Kind::link) {
+      text += '\t';
+      append_escaped(text, entry.target);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Result<Fileset> parse_fileset(std::string_view text) {
+  const auto wrong = [](std::size_t line, std::string_view what) {
+    return fail(ErrorKind::invalid, "fileset, line {}: {}", line, what);
+  };
+  if (text.size() > kMostText) return wrong(1, "too long");
+  if (!text.starts_with(kHeader) || !text.ends_with('\n')) return wrong(1, "not a whole fileset");
+  text.remove_prefix(kHeader.size());
+  Fileset fileset;
+  std::int64_t total = 0;
+  std::size_t line = 1;
+  for (; !text.empty(); text.remove_prefix(text.find('\n') + 1)) {
+    ++line;
+    auto entry = parse_entry(text.substr(0, text.find('\n')));
+    if (!entry) return wrong(line, "not an entry");
+    if (fileset.entries.size() == kMostEntries) return wrong(line, "too many entries");
+    if (!fileset.entries.empty() && fileset.entries.back().path >= entry->path)
+      return wrong(line, "out of order");
+    const auto sum = checked_add(total, entry->size);
+    if (!sum) return wrong(line, "too large");
+    total = *sum;
+    fileset.entries.push_back(*std::move(entry));
+  }
+  const auto& entries = fileset.entries;
+  if (entries.empty()) return wrong(1, "no entries");
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if ((entries[i].path == "." && entries.size() > 1) || any_below(entries, entries[i].path))
+      return wrong(i + 2, "another entry lies within it");
+  return fileset;
+}
+
+Digest digest(const Fileset& fileset) {
+  return sha256(to_text(fileset));
+}
+
+std::int64_t total_bytes(const Fileset& fileset) {
+  std::int64_t total = 0;
+  for (const auto& entry : fileset.entries) total += entry.size;
+  return total;
+}
+
+Result<Fileset> part(const Fileset& fileset, std::string_view path) {
+  if (path == ".") return fileset;
+  Fileset result;
+  const auto& entries = fileset.entries;
+  for (auto at = std::ranges::lower_bound(entries, path, {}, &Entry::path);
+       at != entries.end() && at->path.starts_with(path); ++at) {
+    if (!at_or_below(at->path, path)) continue;
+    Entry entry = *at;
+    entry.path = entry.path.size() == path.size() ? "." : entry.path.substr(path.size() + 1);
+    // Its own tree is smaller: what was within the whole may lie outside of it.
+    if (entry.kind == Entry::Kind::link && !safe_target(entry.path, entry.target))
+      return fail(ErrorKind::invalid, "{}: a link that leads out of {}", at->path, path);
+    result.entries.push_back(std::move(entry));
+  }
+  if (result.entries.empty()) return fail(ErrorKind::not_found, "no {} in the fileset", path);
+  if (result.entries[0].path == "." && result.entries[0].kind == Entry::Kind::link)
+    return fail(ErrorKind::invalid, "{}: a link by itself is no fileset", path);
+  return result;
+}
+
+std::vector<std::string> paths(const Fileset& fileset) {
+  std::vector<std::string> result;
+  std::string_view before;  // the path of the last entry
+  for (const auto& entry : fileset.entries) {
+    if (entry.path == ".") continue;
+    for (auto slash = entry.path.find('/'); slash != std::string::npos;
+         slash = entry.path.find('/', slash + 1))
+      if (!before.starts_with(std::string_view(entry.path).substr(0, slash + 1)))
+        result.push_back(entry.path.substr(0, slash));
+    result.push_back(entry.path);
+    before = entry.path;
+  }
+  std::ranges::sort(result);
+  return result;
+}
+
+void add_live(std::unordered_set<Digest>& live, const Fileset& fileset) {
+  for (const auto& entry : fileset.entries)
+    if (is_file(entry)) live.insert(entry.digest);
+}
+
+Status remove_all(os::Env& env, const std::string& path) {
+  const auto removed = env.remove_file(path);
+  if (removed || removed.error().kind == ErrorKind::not_found) return {};
+  const auto status = env.status(path);
+  if (!status)
+    return status.error().kind == ErrorKind::not_found ? Status()
+                                                       : Status(std::unexpected(status.error()));
+  if (status->kind != os::FileStatus::Kind::directory) return removed;
+  BERTH_ASSIGN(const auto entries, env.tree(path, SIZE_MAX));
+  for (auto at = entries.rbegin(); at != entries.rend(); ++at) {
+    const std::string full = path + "/" + at->path;
+    BERTH_TRY(at->kind == os::TreeEntry::Kind::directory ? env.remove_directory(full)
+                                                         : env.remove_file(full));
+  }
+  return env.remove_directory(path);
+}
+
+}  // namespace berth::fileset

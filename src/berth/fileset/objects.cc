@@ -1,0 +1,101 @@
+#include "berth/fileset/objects.h"
+
+#include <set>
+
+namespace berth::fileset {
+namespace {
+
+constexpr Wall kSealedAt(std::chrono::seconds(1));
+constexpr std::size_t kBlock = 1U << 20;
+constexpr std::string_view kExecutable = ".x";
+
+Status set_aside(os::Env& env, const std::string& store, const Digest& digest, bool executable,
+                 std::string_view because) {
+  const std::string aside =
+      fmt::format("{}/damaged/{}{}.{:016x}", store, to_hex(digest),
+                  executable ? kExecutable : std::string_view(), env.random());
+  BERTH_TRY(env.rename(object_path(store, digest, executable), aside));
+  return fail(ErrorKind::corrupt, "object {} {}; it is now {}", to_hex(digest), because, aside);
+}
+
+}  // namespace
+
+std::string object_path(const std::string& store, const Digest& digest, bool executable) {
+  const std::string hex = to_hex(digest);
+  return fmt::format("{}/objects/{}/{}{}", store, hex.substr(0, 2), hex.substr(2),
+                     executable ? kExecutable : std::string_view());
+}
+
+std::optional<Digest> object_digest(std::string_view fan, std::string_view name) {
+  if (name.ends_with(kExecutable)) name.remove_suffix(kExecutable.size());
+  const auto digest = parse_digest(fmt::format("{}{}", fan, name));
+  return digest ? std::optional(*digest) : std::nullopt;
+}
+
+Result<Content> read_content(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const os::Fd fd, env.open_read(path));
+  // Asked for little first: most files are small, and a block must be made ready to be read into.
+  std::size_t most = 16U << 10;
+  Sha256 hash;
+  for (std::int64_t size = 0;;) {
+    BERTH_ASSIGN(const std::string block, env.read_at(fd, size, most));
+    hash.add(block);
+    size += static_cast<std::int64_t>(block.size());
+    if (block.size() < most) return Content{hash.finish(), size};
+    most = kBlock;
+  }
+}
+
+Status seal(os::Env& env, const std::string& path, bool executable) {
+  return env.stamp(path, executable ? 0500 : 0400, kSealedAt);
+}
+
+Status check_object(os::Env& env, const std::string& store, const Entry& entry) {
+  const bool executable = entry.kind == Entry::Kind::executable;
+  BERTH_ASSIGN(const auto status, env.status(object_path(store, entry.digest, executable)));
+  if (status.size == entry.size && status.modified == kSealedAt) return {};
+  return verify_object(env, store, entry.digest, executable);
+}
+
+Status verify_object(os::Env& env, const std::string& store, const Digest& digest,
+                     bool executable) {
+  const std::string path = object_path(store, digest, executable);
+  const auto found = read_content(env, path);
+  if (found && found->digest == digest) return seal(env, path, executable);
+  if (found) return set_aside(env, store, digest, executable, "holds other bytes than it did");
+  if (found.error().kind != ErrorKind::io) return std::unexpected(found.error());
+  return set_aside(env, store, digest, executable, "cannot be read");
+}
+
+Result<Hold> begin_work(os::Env& env, const std::string& store) {
+  // Under the lock, so that collect() finds no directory that is not locked yet.
+  BERTH_ASSIGN(const os::Fd shared, env.lock_shared(store + "/lock"));
+  const std::string directory = fmt::format("{}/work/{:016x}", store, env.random());
+  BERTH_TRY(env.make_directory(directory, 0700));
+  auto lock = env.lock(directory, false);
+  if (!lock) {
+    (void)env.remove_directory(directory);
+    return std::unexpected(std::move(lock).error());
+  }
+  return Hold(env, directory, *std::move(lock));
+}
+
+Status declare_needs(os::Env& env, const std::string& store, const Hold& work,
+                     const Fileset& fileset, std::vector<Entry>& missing) {
+  const std::string text = to_text(fileset);
+  if (text.size() > kMostText) return fail(ErrorKind::full, "the names of its files are too long");
+  BERTH_ASSIGN(const os::Fd shared, env.lock_shared(store + "/lock"));
+  BERTH_TRY(env.replace_file(work.directory() + std::string(kNeeds), text, 0600));
+  std::set<std::pair<Digest, Entry::Kind>> seen;
+  for (const auto& entry : fileset.entries) {
+    if (!has_object(entry) || !seen.emplace(entry.digest, entry.kind).second) continue;
+    const auto there = check_object(env, store, entry);
+    if (there) continue;
+    if (there.error().kind != ErrorKind::not_found && there.error().kind != ErrorKind::corrupt)
+      return there;
+    missing.push_back(entry);
+  }
+  return {};
+}
+
+}  // namespace berth::fileset

@@ -1,0 +1,86 @@
+// Files out of the store.
+#include <set>
+
+#include "berth/fileset/objects.h"
+
+namespace berth::fileset {
+namespace {
+
+class Tree {
+ public:
+  Tree(os::Env& env, const std::string& store, std::string root, Publish how)
+      : env_(env), store_(store), root_(std::move(root)), how_(how), mask_(env.mask()) {}
+
+  Status make(const Fileset& fileset) {
+    if (fileset.entries.size() != 1 || fileset.entries[0].path != ".")
+      BERTH_TRY(make_directory(""));
+    for (const auto& entry : fileset.entries) BERTH_TRY(make(entry));
+    return {};
+  }
+
+ private:
+  Status make_directory(const std::string& path) {
+    const mode_t mode = how_ == Publish::links ? 0700 : 0777U & ~mask_;
+    return env_.make_directory(path.empty() ? root_ : root_ + "/" + path, mode);
+  }
+
+  Status make_parents(const std::string& path) {
+    for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+      if (made_.insert(path.substr(0, slash)).second)
+        BERTH_TRY(make_directory(path.substr(0, slash)));
+    return {};
+  }
+
+  Status make(const Entry& entry) {
+    BERTH_TRY(make_parents(entry.path));
+    if (entry.kind == Entry::Kind::directory)
+      return make_directory(entry.path == "." ? "" : entry.path);
+    const std::string to = entry.path == "." ? root_ : root_ + "/" + entry.path;
+    if (entry.kind == Entry::Kind::link) return env_.symbolic_link(entry.target, to);
+    const bool executable = entry.kind == Entry::Kind::executable;
+    const std::string object = object_path(store_, entry.digest, executable);
+    if (how_ == Publish::copies)
+      return env_.copy_file(object, to, (executable ? 0777U : 0666U) & ~mask_);
+    // Another volume, or more links to one content than the volume counts: a copy does as well.
+    if (env_.hard_link(object, to)) return {};
+    return env_.copy_file(object, to, executable ? 0500 : 0400);
+  }
+
+  os::Env& env_;
+  const std::string& store_;
+  std::string root_;
+  Publish how_;
+  mode_t mask_;
+  std::set<std::string> made_;  // directories
+};
+
+/// Puts `ready` in the place of whatever stands at `to`; that is then removed.
+Status put_in_place(os::Env& env, const std::string& ready, const std::string& to) {
+  const auto renamed = env.rename(ready, to);
+  if (renamed) return renamed;
+  if (env.exchange(ready, to)) return remove_all(env, ready);
+  // No exchange on this volume: the old one steps aside first, and back if the new one cannot come.
+  const std::string old = ready + ".old";
+  if (!env.rename(to, old)) return renamed;
+  if (const auto status = env.rename(ready, to); !status) {
+    (void)env.rename(old, to);
+    return status;
+  }
+  return remove_all(env, old);
+}
+
+}  // namespace
+
+Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publish how) {
+  BERTH_ASSIGN(const Hold held, hold(fileset));
+  // Beside its place, for a rename does not leave the volume; hidden from most globs.
+  const auto slash = to.rfind('/') + 1;  // 0 where there is none
+  const std::string ready =
+      fmt::format("{}.{}.{:016x}.berth", to.substr(0, slash), to.substr(slash), env_->random());
+  auto status = Tree(*env_, directory_, ready, how).make(fileset);
+  if (status) status = put_in_place(*env_, ready, to);
+  if (!status) (void)remove_all(*env_, ready);
+  return status;
+}
+
+}  // namespace berth::fileset

@@ -1,0 +1,127 @@
+// Operations on the allocation of one server.
+#include <algorithm>
+#include <cmath>
+
+#include "berth/fleet/sizing.h"
+#include "berth/fleet/system_view.h"
+#include "berth/fleet/value.h"
+
+namespace berth::fleet {
+namespace {
+
+/// A server, and what its names stand for. Points into the system.
+struct Known {
+  const Server* server = nullptr;
+  const Accelerator* accelerator = nullptr;
+  const Performance* performance = nullptr;
+  const Target* target = nullptr;
+};
+
+template <class T>
+Result<const T*> find(const std::map<std::string, T>& entries, const std::string& name,
+                      std::string_view what) {
+  const auto found = entries.find(name);
+  if (found == entries.end()) return fail(ErrorKind::not_found, "no {} '{}' is known", what, name);
+  return &found->second;
+}
+
+Result<Known> look_up(const System& system, const std::string& server,
+                      const std::string& accelerator) {
+  Known known;
+  BERTH_ASSIGN(known.server, find(system.servers, server, "server"));
+  BERTH_ASSIGN(known.accelerator, find(system.accelerators, accelerator, "accelerator"));
+  BERTH_ASSIGN(const Model* model, find(system.models, known.server->model, "model"));
+  BERTH_ASSIGN(known.performance,
+               find(model->accelerators, accelerator, "performance data on accelerator"));
+  BERTH_ASSIGN(const ServiceClass* service_class,
+               find(system.classes, class_of(*known.server), "service class"));
+  BERTH_ASSIGN(known.target, find(service_class->targets, known.server->model, "target for model"));
+  return known;
+}
+
+/// The one server as a fleet of its own, under a load and on some of the accelerators.
+System alone(const System& system, const std::string& server, const Load& load,
+             const std::string& accelerator) {
+  System one = system;
+  one.servers = {{server, system.servers.at(server)}};
+  one.servers.at(server).current.load = load;
+  if (accelerator.empty()) return one;
+  one.servers.at(server).keep_accelerator = false;
+  one.accelerators = {{accelerator, system.accelerators.at(accelerator)}};
+  return one;
+}
+
+Result<Allocation> best_alone(const System& one) {
+  const Candidates made = candidates(one, one.options.model);
+  const auto& [name, server] = *one.servers.begin();
+  const auto least = std::ranges::min_element(made.all, {}, &Candidate::value);
+  if (least != made.all.end()) return allocation_of(one, made, server, *least, least->replicas);
+  const Refusal refusal = made.refusals.empty() ? Refusal::no_performance : made.refusals.front();
+  return fail(ErrorKind::impossible, "{}: {}", name, fleet::name(refusal));
+}
+
+}  // namespace
+
+Allocation allocation_of(const System& system, const Candidates& candidates, const Server& server,
+                         const Candidate& candidate, int replicas) {
+  Allocation a;
+  a.load = server.current.load;
+  if (candidate.accelerator == Candidate::kNothing) return a;
+  a.accelerator = candidates.accelerators[candidate.accelerator];
+  a.replicas = replicas;
+  a.batch = candidate.batch;
+  a.cost = candidate.cost;
+  a.itl_ms = candidate.itl_ms;
+  a.ttft_ms = candidate.ttft_ms;
+  a.utilisation = candidate.utilisation;
+  if (replicas == candidate.replicas) return a;
+  // Best effort: fewer replicas, each under more than it can take.
+  a.cost = candidate.cost / candidate.replicas * replicas;
+  const Performance& performance = system.models.at(server.model).accelerators.at(a.accelerator);
+  const Target& target = system.classes.at(class_of(server)).targets.at(server.model);
+  const double rate = rate_per_ms(a.load, target, candidates.model);
+  if (rate == 0) return a;
+  const Demand demand{a.load.in_tokens, a.load.out_tokens, server.max_batch, server.max_queue,
+                      target};
+  const Operation o = queue_of(demand, performance, a.batch).at(rate / replicas);
+  a.itl_ms = o.itl_ms;
+  a.ttft_ms = o.ttft_ms;
+  a.utilisation = o.utilisation;
+  return a;
+}
+
+Result<Allocation> create(const System& system, const std::string& server,
+                          const std::string& accelerator) {
+  BERTH_ASSIGN(const Known known, look_up(system, server, accelerator));
+  return best_alone(alone(system, server, known.server->current.load, accelerator));
+}
+
+Result<Allocation> scale(const System& system, const std::string& server,
+                         const Allocation& allocation, const Load& load) {
+  BERTH_TRY(check(load));
+  BERTH_TRY(look_up(system, server, allocation.accelerator));
+  return best_alone(alone(system, server, load, allocation.accelerator));
+}
+
+Result<Allocation> reallocate(const System& system, const std::string& server) {
+  BERTH_ASSIGN(const Server* known, find(system.servers, server, "server"));
+  return best_alone(alone(system, server, known->current.load, ""));
+}
+
+Result<bool> saturated(const System& system, const std::string& server,
+                       const Allocation& allocation, double arrivals_per_min) {
+  Load load = allocation.load;
+  load.arrivals_per_min = arrivals_per_min;
+  BERTH_ASSIGN(const Allocation needed, scale(system, server, allocation, load));
+  return needed.replicas > allocation.replicas;
+}
+
+double transition_value(const Allocation& from, const Allocation& to, QueueModel model) {
+  return value_of(from, from.accelerator == to.accelerator, to.replicas, to.cost, model);
+}
+
+Difference difference(const Allocation& from, const Allocation& to) {
+  return {from.accelerator, to.accelerator, to.replicas - from.replicas, to.cost - from.cost};
+}
+
+}  // namespace berth::fleet

@@ -1,0 +1,166 @@
+// What the calibrated model mends, each with the input that shows it (docs/fleet.md).
+#include "berth/fleet/fleet_testing.h"
+#include "berth/fleet/sizing.h"
+
+namespace berth::fleet {
+namespace {
+
+/// One server on one accelerator.
+System one_server(const Load& load, const Target& target, int max_batch = 0, int max_queue = 64) {
+  System system;
+  system.accelerators["A"] = {.type = "T", .power = {}, .cost = 100};
+  system.capacities["T"] = {1000};
+  system.models["M"].accelerators["A"] = {
+      .max_batch = 512, .at_tokens = 1024, .alpha_ms = 8, .beta_ms = 0.02, .gamma_ms = 0.0001};
+  system.classes["C"] = {.priority = 1, .targets = {{"M", target}}};
+  Server& server = system.servers["S"];
+  server.service_class = "C";
+  server.model = "M";
+  server.max_batch = max_batch;
+  server.max_queue = max_queue;
+  server.current.load = load;
+  return system;
+}
+
+Load load_of(double arrivals_per_min, double in_tokens, double out_tokens) {
+  return {.arrivals_per_min = arrivals_per_min, .in_tokens = in_tokens, .out_tokens = out_tokens};
+}
+
+Candidate only(const Candidates& made) {
+  EXPECT_EQ(made.all.size(), 1U);
+  return made.all.empty() ? Candidate{} : made.all[0];
+}
+
+TEST(Calibrated, LargerBatchCeilingNeverNeedsMoreReplicas) {
+  const Load load = load_of(60, 30'000, 16);
+  int reference = 0, least = INT_MAX;
+  for (int ceiling = 1; ceiling <= 256; ++ceiling) {
+    const System system = one_server(load, {.itl_ms = 600, .ttft_ms = 8000}, ceiling);
+    const int replicas = only(candidates(system, QueueModel::calibrated)).replicas;
+    EXPECT_LE(replicas, least) << "ceiling " << ceiling;
+    least = std::min(least, replicas);
+    const Candidates as_before = candidates(system, QueueModel::reference);
+    if (!as_before.all.empty()) reference = std::max(reference, as_before.all[0].replicas);
+  }
+  EXPECT_LE(least, 3);
+  EXPECT_GT(reference, 2 * least);  // the fault is there to be mended
+}
+
+TEST(Calibrated, PromptsAloneAreTraffic) {
+  const System system = one_server(load_of(600, 2000, 0), {.ttft_ms = 2000});
+  EXPECT_EQ(only(candidates(system, QueueModel::calibrated)).itl_ms, 0);
+  EXPECT_GE(only(candidates(system, QueueModel::calibrated)).replicas, 1);
+  EXPECT_GT(only(candidates(system, QueueModel::calibrated)).ttft_ms, 0);
+  EXPECT_EQ(only(candidates(system, QueueModel::reference)).replicas, 0);
+}
+
+TEST(Calibrated, ThroughputTargetNeverPlansBelowTheLoad) {
+  const Load load = load_of(3000, 512, 128);
+  const auto replicas = [&](double tps, QueueModel model) {
+    return only(candidates(one_server(load, {.itl_ms = 50, .ttft_ms = 2000, .tps = tps}), model))
+        .replicas;
+  };
+  EXPECT_LT(replicas(1, QueueModel::reference), replicas(0, QueueModel::reference));
+  EXPECT_GE(replicas(1, QueueModel::calibrated), replicas(0, QueueModel::calibrated));
+  EXPECT_GT(replicas(60'000, QueueModel::calibrated), replicas(0, QueueModel::calibrated));
+}
+
+TEST(Calibrated, LossIsBoundedWhateverTheQueue) {
+  for (const int queue : {0, 1, 8, 64})
+    for (const double arrivals : {10.0, 500.0, 20'000.0})
+      for (const double out : {0.0, 16.0, 512.0}) {
+        const System system =
+            one_server(load_of(arrivals, 1000, out), {.itl_ms = 60, .ttft_ms = 3000}, 0, queue);
+        const Candidate c = only(candidates(system, QueueModel::calibrated));
+        const Demand demand{1000, out, 0, queue, {}};
+        const Operation o = queue_of(demand, system.models.at("M").accelerators.at("A"), c.batch)
+                                .at(arrivals / 60'000 / c.replicas);
+        EXPECT_LE(o.loss, 0.01) << queue << " " << arrivals << " " << out;
+        EXPECT_LE(o.itl_ms, 60);
+        EXPECT_LE(o.ttft_ms, 3000);
+      }
+}
+
+TEST(Calibrated, ReferenceMeetsTargetsByTurningRequestsAway) {
+  const System system =
+      one_server(load_of(20'000, 1000, 16), {.itl_ms = 60, .ttft_ms = 3000}, 8, 0);
+  const Candidate c = only(candidates(system, QueueModel::reference));
+  const Operation o = queue_of({1000, 16, 8, 0, {}}, system.models.at("M").accelerators.at("A"), 8)
+                          .at(20'000.0 / 60'000 / c.replicas);
+  EXPECT_GT(o.loss, 0.05);
+}
+
+TEST(Calibrated, BatchIsNoLargerThanItHasToBe) {
+  const System system = one_server(load_of(600, 128, 128), {.itl_ms = 12, .ttft_ms = 1000});
+  const Candidate calibrated = only(candidates(system, QueueModel::calibrated));
+  const Candidate reference = only(candidates(system, QueueModel::reference));
+  EXPECT_LT(calibrated.batch, reference.batch / 4);
+  EXPECT_LE(calibrated.replicas, reference.replicas);
+}
+
+TEST(Calibrated, RequestsMustFitTheMemory) {
+  System system = one_server(load_of(60, 30'000, 16), {.ttft_ms = 20'000});
+  system.models["M"].accelerators["A"].max_batch = 8;  // × 1024 tokens
+  const Candidates made = candidates(system, QueueModel::calibrated);
+  EXPECT_TRUE(made.all.empty());
+  EXPECT_EQ(made.refusals[0], Refusal::memory);
+  EXPECT_EQ(plan(system).servers.at("S").reason, "A: not one request fits its memory");
+}
+
+TEST(Calibrated, PriceChangeAloneCanMoveAServer) {
+  System system = one_server(load_of(60, 128, 128), {.itl_ms = 100, .ttft_ms = 2000});
+  system.accelerators["B"] = {.type = "U", .power = {}, .cost = 100};
+  system.capacities["U"] = {1000};
+  system.models["M"].accelerators["B"] = system.models["M"].accelerators["A"];
+  Allocation& current = system.servers["S"].current;
+  current.accelerator = "A", current.replicas = 1, current.cost = 100;
+  EXPECT_EQ(plan(system).servers.at("S").allocation.accelerator, "A");
+  system.accelerators["A"].cost = 200;
+  EXPECT_EQ(plan(system).servers.at("S").allocation.accelerator, "B");
+  system.options.model = QueueModel::reference;  // for which no change of replicas is no change
+  EXPECT_EQ(plan(system).servers.at("S").allocation.accelerator, "A");
+}
+
+TEST(Calibrated, OneServerNeverFailsTheRest) {
+  System system = one_server(load_of(60, 128, 128), {.itl_ms = 100, .ttft_ms = 2000});
+  const Server good = system.servers.at("S");
+  Server idle = good, hopeless = good, strange = good, lost = good, wide = good;
+  idle.current.load.arrivals_per_min = 0;
+  system.classes["Strict"] = {.priority = 1, .targets = {{"M", {.itl_ms = 0.001}}}};
+  hopeless.service_class = "Strict";
+  strange.model = "unheard-of";
+  lost.service_class = "unheard-of";
+  system.accelerators["X"] = {.type = "", .power = {}, .cost = 1};
+  system.models["W"].accelerators["X"] = system.models["M"].accelerators["A"];
+  system.classes["C"].targets["W"] = {.itl_ms = 100};
+  wide.model = "W";  // on an accelerator of a type of which there is none
+  system.servers = {{"good", good}, {"hopeless", hopeless}, {"idle", idle},
+                    {"lost", lost}, {"strange", strange},   {"wide", wide}};
+  for (const Solver solver : {Solver::optimal, Solver::greedy, Solver::unlimited}) {
+    system.options.solver = solver;
+    const Plan made = plan(system);
+    EXPECT_EQ(made.servers.at("good").why, Why::served);
+    EXPECT_EQ(made.servers.at("good").allocation.replicas, 1);
+    EXPECT_EQ(made.servers.at("idle").why, Why::served);
+    EXPECT_EQ(made.servers.at("idle").allocation.replicas, 0);
+    EXPECT_EQ(made.servers.at("hopeless").reason, "A: ITL not met even when idle");
+    EXPECT_EQ(made.servers.at("strange").reason, "the model 'unheard-of' is not known");
+    EXPECT_EQ(made.servers.at("lost").reason, "the service class 'unheard-of' is not known");
+    EXPECT_EQ(made.servers.at("wide").why,
+              solver == Solver::unlimited ? Why::served : Why::capacity);
+  }
+}
+
+TEST(Calibrated, AllZeroPerformanceUnderLoadIsNamed) {
+  System system = one_server(load_of(60, 128, 128), {.itl_ms = 100});
+  Performance& p = system.models["M"].accelerators["A"];
+  p.alpha_ms = p.beta_ms = p.gamma_ms = 0;
+  for (const QueueModel model : {QueueModel::calibrated, QueueModel::reference}) {
+    const Candidates made = candidates(system, model);
+    EXPECT_TRUE(made.all.empty());
+    EXPECT_EQ(made.refusals[0], Refusal::zero_performance);
+  }
+}
+
+}  // namespace
+}  // namespace berth::fleet

@@ -1,0 +1,242 @@
+// Every accelerator for every server. Servers with the same demand share the sizing, which is where
+// the time goes; then each gets its replicas and the figures of one of them under its part of the
+// load.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "berth/fleet/sizing.h"
+#include "berth/fleet/system_view.h"
+#include "berth/fleet/value.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr double kMsPerMin = 60'000;
+constexpr std::size_t kServersAtOnce = 64;  // per call of a thread
+
+/// A server, with what its names stand for.
+struct Row {
+  const Server* server = nullptr;
+  const Model* model = nullptr;
+  const Target* target = nullptr;
+  Refusal refusal = Refusal::none;  // of all accelerators
+  Demand demand;
+  double rate = 0;  // requests a ms; 0: idle
+};
+
+Row row_of(const System& system, const Server& server, QueueModel model) {
+  Row row;
+  row.server = &server;
+  const Load& load = server.current.load;
+  const auto known_model = system.models.find(server.model);
+  if (known_model != system.models.end()) row.model = &known_model->second;
+  const auto known_class = system.classes.find(class_of(server));
+  const bool has_class = known_class != system.classes.end();
+  if (has_class) {
+    const auto target = known_class->second.targets.find(server.model);
+    if (target != known_class->second.targets.end()) row.target = &target->second;
+  }
+  row.refusal = row.model == nullptr    ? Refusal::no_model
+                : !has_class            ? Refusal::no_class
+                : row.target == nullptr ? Refusal::no_target
+                                        : Refusal::none;
+  if (row.refusal != Refusal::none) return row;
+  row.demand = {load.in_tokens, load.out_tokens, server.max_batch, server.max_queue, *row.target};
+  row.rate = rate_per_ms(load, *row.target, model);
+  return row;
+}
+
+/// Under no load: as many as the least, at a batch that is full.
+Candidate idle_candidate(const Server& server, const Performance& performance) {
+  Candidate c;
+  c.replicas = server.min_replicas;
+  c.batch = std::max(1, server.max_batch > 0 ? server.max_batch : performance.max_batch);
+  const double decode_ms = performance.alpha_ms + performance.beta_ms;
+  c.itl_ms = decode_ms;
+  c.ttft_ms = decode_ms + performance.gamma_ms * c.batch;
+  const double both_ms = c.ttft_ms + performance.alpha_ms + performance.beta_ms * c.batch;
+  c.rate_per_s = both_ms > 0 ? 1000 * c.batch / both_ms : 0;
+  c.binding = Binding::min_replicas;
+  return c;
+}
+
+class Maker {
+ public:
+  Maker(const System& system, QueueModel model, Candidates& made)
+      : system_(system), model_(model), made_(made) {
+    for (const auto& [name, server] : system.servers)
+      rows_.push_back(row_of(system, server, model));
+    for (const auto& [name, accelerator] : system.accelerators)
+      accelerators_.push_back(&accelerator);
+    by_server_.resize(rows_.size());
+    made_.refusals.assign(rows_.size() * accelerators_.size(), Refusal::none);
+    group();
+  }
+
+  void make(const Means& means) {
+    for_each(means, groups_.size() - 1, [&](std::size_t g) { make_group(g); });
+    for (std::size_t s = 0; s < rows_.size(); ++s) {
+      made_.begin.push_back(made_.all.size());
+      made_.all.insert(made_.all.end(), by_server_[s].begin(), by_server_[s].end());
+      by_server_[s] = {};
+    }
+    made_.begin.push_back(made_.all.size());
+  }
+
+ private:
+  /// Servers of one model and demand stand together in order_, from groups_[g] to groups_[g + 1].
+  void group() {
+    for (std::size_t s = 0; s < rows_.size(); ++s) order_.push_back(s);
+    const auto key = [&](std::size_t s) {
+      const Row& row = rows_[s];
+      return std::tuple(std::string_view(row.server->model), row.rate == 0, row.demand);
+    };
+    std::ranges::stable_sort(order_, std::less{}, key);
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      if (i == 0 || key(order_[i]) != key(order_[i - 1])) groups_.push_back(i);
+    groups_.push_back(order_.size());
+  }
+
+  void make_group(std::size_t g) {
+    for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i)
+      if (const Row& row = rows_[order_[i]]; row.refusal == Refusal::none && needs_nothing(row))
+        by_server_[order_[i]] = {nothing(*row.server)};
+    std::size_t a = 0;
+    for (const auto& [name, accelerator] : system_.accelerators) make_column(g, a++, name);
+  }
+
+  void make_column(std::size_t g, std::size_t a, const std::string& name) {
+    std::optional<Sizing> sizing;
+    for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
+      const std::size_t s = order_[i];
+      const Row& row = rows_[s];
+      const Server& server = *row.server;
+      Refusal& refusal = made_.refusals[s * accelerators_.size() + a];
+      refusal = row.refusal == Refusal::none && needs_nothing(row) ? Refusal::idle : row.refusal;
+      if (refusal != Refusal::none) continue;
+      const auto performance = row.model->accelerators.find(name);
+      if (performance == row.model->accelerators.end()) {
+        refusal = Refusal::no_performance;
+      } else if (keeps_another(server, name)) {
+        refusal = Refusal::kept;
+      } else if (row.rate == 0) {
+        add(s, a, name, performance->second, idle_candidate(server, performance->second));
+      } else {
+        if (!sizing) sizing = size_replica(row.demand, performance->second, model_);
+        refusal = add_loaded(s, a, name, performance->second, *sizing);
+      }
+    }
+  }
+
+  Refusal add_loaded(std::size_t s, std::size_t a, const std::string& name,
+                     const Performance& performance, const Sizing& sizing) {
+    if (sizing.refusal != Refusal::none) return sizing.refusal;
+    const Row& row = rows_[s];
+    const Sized sized =
+        replicas_for(sizing, row.demand, performance, model_, row.rate, row.server->min_replicas);
+    if (!(sized.replicas <= kMostReplicas)) return Refusal::overloaded;
+    Candidate c;
+    c.replicas = static_cast<int>(sized.replicas);
+    c.batch = sized.batch;
+    c.rate_per_s = sizing.rate * 1000;
+    c.binding = sizing.binding;
+    if (c.replicas > std::ceil(row.rate / sizing.rate)) c.binding = Binding::min_replicas;
+    const Operation operation =
+        queue_of(row.demand, performance, sized.batch).at(row.rate / c.replicas);
+    c.itl_ms = operation.itl_ms;
+    c.ttft_ms = operation.ttft_ms;
+    c.utilisation = operation.utilisation;
+    add(s, a, name, performance, c);
+    return Refusal::none;
+  }
+
+  void add(std::size_t s, std::size_t a, const std::string& name, const Performance& performance,
+           Candidate c) {
+    const Server& server = *rows_[s].server;
+    const Accelerator& accelerator = *accelerators_[a];
+    const int each = std::max(1, performance.accelerators);
+    c.accelerator = static_cast<std::uint32_t>(a);
+    c.units_per_replica = each * accelerator.multiplicity;
+    c.cost = accelerator.cost * each * c.replicas;
+    c.value =
+        value_of(server.current, server.current.accelerator == name, c.replicas, c.cost, model_);
+    by_server_[s].push_back(c);
+  }
+
+  static bool needs_nothing(const Row& row) {
+    return row.rate == 0 && row.server->min_replicas == 0;
+  }
+  Candidate nothing(const Server& server) const {
+    Candidate c;
+    c.accelerator = Candidate::kNothing;
+    c.value = value_of(server.current, server.current.accelerator.empty(), 0, 0, model_);
+    return c;
+  }
+
+  const System& system_;
+  const QueueModel model_;
+  Candidates& made_;
+  std::vector<Row> rows_;
+  std::vector<const Accelerator*> accelerators_;
+  std::vector<std::vector<Candidate>> by_server_;
+  std::vector<std::size_t> order_, groups_;
+};
+
+}  // namespace
+
+std::string class_of(const Server& server) {
+  return server.service_class.empty() ? "Free" : server.service_class;
+}
+
+double rate_per_ms(const Load& load, const Target& target, QueueModel model) {
+  const double rate = load.arrivals_per_min / kMsPerMin;
+  const bool prompts_count = model == QueueModel::calibrated;
+  if (rate == 0 || load.in_tokens + load.out_tokens == 0) return 0;
+  if (load.out_tokens == 0) return prompts_count ? rate : 0;
+  if (target.tps == 0) return rate;
+  const double wanted = target.tps / load.out_tokens / 1000;
+  return model == QueueModel::reference ? wanted : std::max(rate, wanted);
+}
+
+bool keeps_another(const Server& server, std::string_view accelerator) {
+  return server.keep_accelerator && !server.current.accelerator.empty() &&
+         server.current.accelerator != accelerator;
+}
+
+void for_each(const Means& means, std::size_t count, const std::function<void(std::size_t)>& body) {
+  if (!means.parallel_for) {
+    for (std::size_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  // Neighbours together, so that a call is worth its thread.
+  const std::size_t blocks = (count + kServersAtOnce - 1) / kServersAtOnce;
+  means.parallel_for(blocks, [&](std::size_t block) {
+    const std::size_t end = std::min(count, (block + 1) * kServersAtOnce);
+    for (std::size_t i = block * kServersAtOnce; i < end; ++i) body(i);
+  });
+}
+
+Candidates candidates(const System& system, QueueModel model, const Means& means) {
+  Candidates made;
+  made.model = model;
+  for (const auto& [name, server] : system.servers) {
+    made.servers.push_back(name);
+    made.priority.push_back(priority_of(system, server));
+  }
+  std::map<std::string, std::uint32_t> types;
+  for (const auto& [name, accelerator] : system.accelerators) types[accelerator.type];
+  for (auto& [type, place] : types) {
+    place = static_cast<std::uint32_t>(made.types.size());
+    made.types.push_back(type);
+  }
+  for (const auto& [name, accelerator] : system.accelerators) {
+    made.accelerators.push_back(name);
+    made.type_of.push_back(types[accelerator.type]);
+  }
+  Maker(system, model, made).make(means);
+  return made;
+}
+
+}  // namespace berth::fleet

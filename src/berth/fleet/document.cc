@@ -1,0 +1,358 @@
+// A fleet document, which is JSON whose keys are matched in any case.
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/fleet/names.h"
+#include "berth/fleet/system_view.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr std::size_t kMostNotes = 20;
+
+/// A value and where it stands, as a chain to the document's root: spelt out only for an error.
+struct Place {
+  const Json* value = nullptr;
+  const Place* parent = nullptr;
+  std::string key;
+  std::size_t index = 0;  // where `key` is empty
+
+  std::string path() const {
+    if (parent == nullptr) return {};
+    if (key.empty()) return fmt::format("{}[{}]", parent->path(), index);
+    const std::string before = parent->path();
+    return before.empty() ? key : before + "." + key;
+  }
+  std::unexpected<Error> error(std::string_view message) const {
+    const std::string where = path();
+    return fail(ErrorKind::invalid, "{}{}{}", where, where.empty() ? "" : ": ", message);
+  }
+  std::unexpected<Error> wanted(std::string_view what) const {
+    return error(fmt::format("wanted {}, found {}", what, clip(dump(*value), 60)));
+  }
+};
+
+template <class Number>
+Status read_number(const Place& at, Number& to) {
+  if (!at.value->is_number()) return at.wanted("a number");
+  const auto number = at.value->get<double>();
+  if constexpr (std::is_integral_v<Number>) {
+    if (number != std::floor(number)) return at.wanted("a whole number");
+    if (std::abs(number) > 2e9) return at.wanted("a smaller number");
+  }
+  to = static_cast<Number>(number);
+  return {};
+}
+
+Status read_into(const Place& at, double* to) {
+  return read_number(at, *to);
+}
+Status read_into(const Place& at, int* to) {
+  return read_number(at, *to);
+}
+Status read_into(const Place& at, std::int64_t* to) {
+  return read_number(at, *to);
+}
+Status read_into(const Place& at, bool* to) {
+  if (!at.value->is_boolean()) return at.wanted("true or false");
+  *to = at.value->get<bool>();
+  return {};
+}
+Status read_into(const Place& at, std::string* to) {
+  if (!at.value->is_string()) return at.wanted("text");
+  *to = at.value->get<std::string>();
+  if (to->size() > 1000) return at.error("longer than 1000 bytes");
+  return {};
+}
+using Reader = std::function<Status(const Place&)>;
+Status read_into(const Place& at, const Reader& reader) {
+  return reader(at);
+}
+
+struct Field {
+  std::string_view key;  // as the format spells it
+  std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
+};
+
+class DocumentReader {
+ public:
+  DocumentReader(Reading& reading) : reading_(reading) {}
+
+  /// Whether the document held anything of a fleet.
+  Result<bool> read(const std::string& file, const Json& document) {
+    file_ = file;
+    known_ = false;
+    const Place root{&document, nullptr, {}, 0};
+    if (!document.is_object()) return root.wanted("an object");
+    BERTH_TRY(read_top(root));
+    return known_;
+  }
+
+ private:
+  Status read_object(const Place& at, std::span<const Field> fields) {
+    if (!at.value->is_object()) return at.wanted("an object");
+    std::uint32_t seen = 0;
+    for (const auto& [key, value] : at.value->items()) {
+      const std::string plain = lower(key);
+      std::size_t i = 0;
+      while (i < fields.size() && lower(fields[i].key) != plain) ++i;
+      const Place place{&value, &at, key, 0};
+      if (i == fields.size()) {
+        note(place);
+        continue;
+      }
+      if ((seen >> i & 1U) != 0) return place.error("given twice");
+      seen |= 1U << i;
+      if (value.is_null()) continue;
+      BERTH_TRY(std::visit([&](const auto& to) { return read_into(place, to); }, fields[i].to));
+    }
+    return {};
+  }
+
+  Status read_list(const Place& at, const Reader& item) {
+    if (!at.value->is_array()) return at.wanted("a list");
+    known_ = true;
+    std::size_t index = 0;
+    for (const auto& value : *at.value) BERTH_TRY(item(Place{&value, &at, {}, index++}));
+    return {};
+  }
+
+  /// Puts what was read under its name; the name must be new.
+  template <class T>
+  Status keep(const Place& at, std::map<std::string, T>& entries, const std::string& name,
+              T value) {
+    if (name.empty()) return at.error("has no name");
+    if (auto status = check(value); !status)
+      return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);
+    if (!entries.emplace(name, std::move(value)).second)
+      return at.error(fmt::format("'{}' is given twice", clip(name)));
+    return {};
+  }
+
+  void note(const Place& at) {
+    if (at.parent->parent == nullptr && !known_top_) return;  // told as a whole, or not at all
+    if (reading_.notes.size() == kMostNotes) reading_.notes.emplace_back("and so on");
+    if (reading_.notes.size() > kMostNotes) return;
+    reading_.notes.push_back(fmt::format("{}: {}: unknown key", file_, at.path()));
+  }
+
+  Status read_top(const Place& at);
+  Status read_accelerator(const Place& at);
+  Status read_capacity(const Place& at);
+  Status read_model(const Place& at);
+  Status read_class(const Place& at);
+  Status read_server(const Place& at);
+  Status read_allocation(const Place& at, Allocation& to);
+  Status read_optimizer(const Place& at);
+
+  Reading& reading_;
+  std::string file_;
+  bool known_ = false, known_top_ = true;
+};
+
+Status DocumentReader::read_top(const Place& at) {
+  struct Section {
+    std::string_view wrapper, list;
+    Status (DocumentReader::*read)(const Place&);
+  };
+  static constexpr Section kSections[] = {
+      {"acceleratorData", "accelerators", &DocumentReader::read_accelerator},
+      {"capacityData", "count", &DocumentReader::read_capacity},
+      {"modelData", "models", &DocumentReader::read_model},
+      {"serviceClassData", "serviceClasses", &DocumentReader::read_class},
+      {"serverData", "servers", &DocumentReader::read_server},
+  };
+  std::vector<Field> fields;
+  for (const Section& section : kSections) {
+    const Reader list = [this, section](const Place& place) {
+      return read_list(place, [&](const Place& item) { return (this->*section.read)(item); });
+    };
+    fields.push_back({section.list, list});
+    fields.push_back({section.wrapper, [this, section, list](const Place& place) {
+                        return read_object(place, std::array{Field{section.list, list}});
+                      }});
+  }
+  const Reader optimizer = [this](const Place& place) { return read_optimizer(place); };
+  fields.push_back({"optimizer", optimizer});
+  fields.push_back({"optimizerData", [this, optimizer](const Place& place) {
+                      return read_object(place, std::array{Field{"optimizer", optimizer}});
+                    }});
+  if (at.parent == nullptr)
+    fields.push_back({"system", [this](const Place& place) { return read_top(place); }});
+  const auto bears = [&](const Field& field) {
+    for (const auto& [key, value] : at.value->items())
+      if (lower(key) == lower(field.key)) return true;
+    return false;
+  };
+  known_top_ =
+      at.parent != nullptr || (at.value->is_object() && std::ranges::any_of(fields, bears));
+  return read_object(at, fields);
+}
+
+Status DocumentReader::read_accelerator(const Place& at) {
+  std::string name;
+  Accelerator a;
+  const Reader power = [&](const Place& place) {
+    return read_object(place, std::array<Field, 4>{{{"idle", &a.power.idle_w},
+                                                    {"full", &a.power.full_w},
+                                                    {"midPower", &a.power.mid_w},
+                                                    {"midUtil", &a.power.mid_utilisation}}});
+  };
+  BERTH_TRY(read_object(at, std::array<Field, 7>{{{"name", &name},
+                                                  {"type", &a.type},
+                                                  {"multiplicity", &a.multiplicity},
+                                                  {"memSize", &a.memory_gb},
+                                                  {"memBW", &a.bandwidth_gb_s},
+                                                  {"power", power},
+                                                  {"cost", &a.cost}}}));
+  if (a.type.empty()) a.type = name;
+  return keep(at, reading_.system.accelerators, name, std::move(a));
+}
+
+Status DocumentReader::read_capacity(const Place& at) {
+  std::string type;
+  Capacity capacity;
+  BERTH_TRY(read_object(at, std::array<Field, 2>{{{"type", &type}, {"count", &capacity.count}}}));
+  return keep(at, reading_.system.capacities, type, capacity);
+}
+
+Status DocumentReader::read_model(const Place& at) {
+  std::string name, accelerator;
+  Performance p;
+  const Reader parameters = [&](const Place& place) {
+    return read_object(place,
+                       std::array<Field, 3>{
+                           {{"alpha", &p.alpha_ms}, {"beta", &p.beta_ms}, {"gamma", &p.gamma_ms}}});
+  };
+  BERTH_TRY(read_object(at, std::array<Field, 6>{{{"name", &name},
+                                                  {"acc", &accelerator},
+                                                  {"accCount", &p.accelerators},
+                                                  {"maxBatchSize", &p.max_batch},
+                                                  {"atTokens", &p.at_tokens},
+                                                  {"perfParms", parameters}}}));
+  if (name.empty()) return at.error("has no name");
+  Model& model = reading_.system.models[name];
+  if (accelerator.empty()) return {};  // a model of which only the name is known
+  return keep(at, model.accelerators, accelerator, p);
+}
+
+Status DocumentReader::read_class(const Place& at) {
+  std::string name;
+  ServiceClass service_class;
+  const Reader target = [&](const Place& place) -> Status {
+    std::string model;
+    Target t;
+    BERTH_TRY(read_object(place, std::array<Field, 4>{{{"model", &model},
+                                                       {"slo-itl", &t.itl_ms},
+                                                       {"slo-ttft", &t.ttft_ms},
+                                                       {"slo-tps", &t.tps}}}));
+    return keep(place, service_class.targets, model, t);
+  };
+  const Reader targets = [&](const Place& place) { return read_list(place, target); };
+  BERTH_TRY(read_object(at, std::array<Field, 3>{{{"name", &name},
+                                                  {"priority", &service_class.priority},
+                                                  {"modelTargets", targets}}}));
+  return keep(at, reading_.system.classes, name, std::move(service_class));
+}
+
+Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
+  const Reader load = [&](const Place& place) {
+    return read_object(place, std::array<Field, 4>{{{"arrivalRate", &to.load.arrivals_per_min},
+                                                    {"throughput", &to.load.throughput},
+                                                    {"avgInTokens", &to.load.in_tokens},
+                                                    {"avgOutTokens", &to.load.out_tokens}}});
+  };
+  return read_object(at, std::array<Field, 7>{{{"accelerator", &to.accelerator},
+                                               {"numReplicas", &to.replicas},
+                                               {"maxBatch", &to.batch},
+                                               {"cost", &to.cost},
+                                               {"itlAverage", &to.itl_ms},
+                                               {"ttftAverage", &to.ttft_ms},
+                                               {"load", load}}});
+}
+
+Status DocumentReader::read_server(const Place& at) {
+  std::string name;
+  Server s;
+  const Reader current = [&](const Place& place) { return read_allocation(place, s.current); };
+  const Reader desired = [&](const Place& place) { return read_allocation(place, s.desired); };
+  BERTH_TRY(read_object(at, std::array<Field, 9>{{{"name", &name},
+                                                  {"class", &s.service_class},
+                                                  {"model", &s.model},
+                                                  {"keepAccelerator", &s.keep_accelerator},
+                                                  {"minNumReplicas", &s.min_replicas},
+                                                  {"maxBatchSize", &s.max_batch},
+                                                  {"maxQueueSize", &s.max_queue},
+                                                  {"currentAlloc", current},
+                                                  {"desiredAlloc", desired}}}));
+  return keep(at, reading_.system.servers, name, std::move(s));
+}
+
+/// One of the names; "" is the first.
+template <class Choice, std::size_t kCount>
+Reader choice_reader(const std::array<std::string_view, kCount>& names,
+                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
+  return [&names, choice, &to](const Place& at) -> Status {
+    std::string text;
+    BERTH_TRY(read_into(at, &text));
+    const auto found = choice(text.empty() ? names[0] : text);
+    if (!found)
+      return at.wanted("one of " +
+                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
+    to = *found;
+    return {};
+  };
+}
+
+Status DocumentReader::read_optimizer(const Place& at) {
+  known_ = true;
+  Options& o = reading_.system.options;
+  bool unlimited = false, ignored = false;
+  const Reader saturation = choice_reader(kSaturations, fleet::saturation, o.saturation);
+  const Reader solver = choice_reader(kSolvers, fleet::solver, o.solver);
+  const Reader model = choice_reader(kModels, fleet::queue_model, o.model);
+  BERTH_TRY(read_object(at, std::array<Field, 8>{{{"unlimited", &unlimited},
+                                                  {"heterogeneous", &o.heterogeneous},
+                                                  {"milpSolver", &ignored},
+                                                  {"useCplex", &ignored},
+                                                  {"delayedBestEffort", &o.delayed_best_effort},
+                                                  {"saturationPolicy", saturation},
+                                                  {"solver", solver},
+                                                  {"model", model}}}));
+  if (unlimited) o.solver = Solver::unlimited;
+  if (o.heterogeneous)
+    reading_.notes.push_back(
+        fmt::format("{}: heterogeneous: not yet; each server gets one accelerator", file_));
+  return {};
+}
+
+}  // namespace
+
+Result<Reading> read_documents(std::span<const Document> documents) {
+  Reading reading;
+  DocumentReader reader(reading);
+  bool any = false;
+  std::vector<std::string> empty;
+  for (const Document& document : documents) {
+    const auto json = parse_json(document.text);
+    if (!json) return std::unexpected(within(document.name, json.error()));
+    const auto known = reader.read(document.name, *json);
+    if (!known) return std::unexpected(within(document.name, known.error()));
+    if (!*known) empty.push_back(document.name);
+    any = any || *known;
+  }
+  if (!any)
+    return fail(ErrorKind::invalid,
+                "{}: nothing of a fleet: wanted acceleratorData, capacityData, modelData, "
+                "serviceClassData, serverData or optimizerData",
+                empty.empty() ? "no document" : join(empty, ", "));
+  for (const auto& name : empty)
+    reading.notes.push_back(fmt::format("{}: nothing of a fleet, left out", name));
+  return reading;
+}
+
+}  // namespace berth::fleet

@@ -1,0 +1,149 @@
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "berth/fleet/fleet_testing.h"
+
+namespace berth::fleet {
+
+bool testing::is_there(const std::string& path) {
+  return std::ifstream(path).good();
+}
+
+std::string testing::text_of(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+namespace {
+
+std::string error_of(const std::string& text) {
+  const auto reading = read_documents(std::array{Document{"fleet.json", text}});
+  return reading ? "" : reading.error().message;
+}
+
+TEST(FleetDocument, IsWrittenAsItIsRead) {
+  BERTH_NEEDS_FLEETS();
+  for (const char* name : {"f1", "f2", "f3", "f9"}) {
+    const System system = testing::fleet(name);
+    EXPECT_GT(system.servers.size(), 4U);
+    EXPECT_EQ(testing::read({{"w", write_document(system)}}), system);
+  }
+}
+
+TEST(FleetDocument, KeysInAnyCaseWithOrWithoutWrapper) {
+  const System wrapped = testing::read(
+      {{"a",
+        R"({"acceleratorData": {"accelerators": [{"name": "A", "cost": 2.5, "memBW": 7}]}})"}});
+  EXPECT_EQ(wrapped.accelerators.at("A").cost, 2.5);
+  EXPECT_EQ(wrapped.accelerators.at("A").type, "A");
+  for (
+      const char* text :
+      {R"({"ACCELERATORS": [{"NAME": "A", "Cost": 2.5, "membw": 7}]})",
+       R"({"system": {"acceleratordata": {"Accelerators": [{"name": "A", "cost": 2.5, "memBW": 7.0}]}}})"})
+    EXPECT_EQ(testing::read({{"a", text}}), wrapped) << text;
+}
+
+TEST(FleetDocument, FaultsAreNamedByTheirPath) {
+  EXPECT_EQ(
+      error_of(
+          R"({"serverData": {"servers": [{"name": "S"}, {"name": "T", "maxQueueSize": -1}]}})"),
+      "fleet.json: serverData.servers[1].maxQueueSize: -1, at least 0 can be");
+  EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"alpha": "x"}}]})"),
+            "fleet.json: models[0].perfParms.alpha: wanted a number, found \"x\"");
+  EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"gamma": -0.5}}]})"),
+            "fleet.json: models[0].perfParms.gamma: -0.5, at least 0 can be");
+  EXPECT_EQ(error_of(R"({"count": [{"type": "T", "count": 1.5}]})"),
+            "fleet.json: count[0].count: wanted a whole number, found 1.5");
+  EXPECT_EQ(error_of(R"({"serviceClasses": [{"name": "C", "priority": 0}]})"),
+            "fleet.json: serviceClasses[0].priority: 0, at least 1 can be");
+  EXPECT_EQ(error_of(R"({"servers": [{"name": "S"}, {"name": "S"}]})"),
+            "fleet.json: servers[1]: 'S' is given twice");
+  EXPECT_EQ(error_of(R"({"servers": [{"name": "S", "NAME": "T"}]})"),
+            "fleet.json: servers[0].NAME: given twice");
+  EXPECT_TRUE(error_of("{").starts_with("fleet.json: not JSON"));
+  EXPECT_TRUE(error_of("[]").starts_with("fleet.json: wanted an object"));
+  EXPECT_TRUE(error_of(R"({"x": 1})").starts_with("fleet.json: nothing of a fleet"));
+  EXPECT_TRUE(error_of(R"({"count": [{"type": "T", "count": 1e999}]})")
+                  .starts_with("fleet.json: not JSON"));
+}
+
+TEST(FleetDocument, UnknownKeysAreNoted) {
+  const auto reading = read_documents(
+      std::array{Document{"a.json", R"({"servers": [{"name": "S", "colour": 1}], "extra": 2})"},
+                 Document{"b.json", R"({"something": "else"})"}});
+  ASSERT_TRUE(reading);
+  EXPECT_EQ(reading->notes, (std::vector<std::string>{"a.json: servers[0].colour: unknown key",
+                                                      "a.json: extra: unknown key",
+                                                      "b.json: nothing of a fleet, left out"}));
+}
+
+TEST(System, EditsAreCheckedAndTyped) {
+  System system;
+  EXPECT_TRUE(add(system.accelerators, "A", {.type = "T", .power = {}, .cost = 3}));
+  EXPECT_EQ(add(system.accelerators, "A", {}).error().kind, ErrorKind::exists);
+  EXPECT_EQ(put(system.accelerators, "B", {.type = "T", .power = {}, .cost = -1}).error().message,
+            "B: cost: -1, at least 0 can be");
+  EXPECT_EQ(put(system.models["M"].accelerators, "A", {.alpha_ms = NAN}).error().message,
+            "A: perfParms.alpha: not a number");
+  EXPECT_EQ(get(system.accelerators, "B").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(get(system.accelerators, "A")->cost, 3);
+  EXPECT_TRUE(set_value(system, "accelerator.A.cost", 4));
+  EXPECT_EQ(get(system.accelerators, "A")->cost, 4);
+  EXPECT_EQ(set_value(system, "accelerator.A.cost", -4).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(set_value(system, "accelerator.A.colour", 4).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(set_value(system, "server.S.arrivalRate", 4).error().kind, ErrorKind::not_found);
+  EXPECT_TRUE(set_value(system, "capacity.T", 8));
+  EXPECT_EQ(system.capacities.at("T").count, 8);
+  EXPECT_TRUE(remove(system.accelerators, "A"));
+  EXPECT_EQ(remove(system.accelerators, "A").error().kind, ErrorKind::not_found);
+}
+
+TEST(System, PowerIsLinearInTwoPieces) {
+  const Accelerator a{
+      .type = "T", .power = {.idle_w = 100, .full_w = 700, .mid_w = 400, .mid_utilisation = 0.6}};
+  for (const auto& [utilisation, watts] : {std::pair{0.0, 100.0},
+                                           {0.3, 250.0},
+                                           {0.6, 400.0},
+                                           {0.8, 550.0},
+                                           {1.0, 700.0},
+                                           {2.0, 700.0}})
+    EXPECT_NEAR(power_w(a, utilisation), watts, 1e-9);
+}
+
+TEST(Allocations, OneAtATime) {
+  BERTH_NEEDS_FLEETS();
+  const System system = [] {
+    System f1 = testing::fleet("f1");
+    f1.options.model = QueueModel::reference;
+    return f1;
+  }();
+  const auto on_a0 = create(system, "S0", "A0");
+  ASSERT_TRUE(on_a0);
+  EXPECT_EQ(on_a0->replicas, 1);
+  EXPECT_NEAR(on_a0->ttft_ms, 109.916, 0.2);
+  EXPECT_EQ(create(system, "S0", "nowhere").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(create(system, "S1", "A0").error().kind, ErrorKind::not_found);  // no performance data
+  const auto best = reallocate(system, "S0");
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->accelerator, "A2");
+  Load ten_times = on_a0->load;
+  ten_times.arrivals_per_min *= 100;
+  const auto scaled = scale(system, "S0", *on_a0, ten_times);
+  ASSERT_TRUE(scaled);
+  EXPECT_GT(scaled->replicas, 1);
+  EXPECT_FALSE(*saturated(system, "S0", *on_a0, on_a0->load.arrivals_per_min));
+  EXPECT_TRUE(*saturated(system, "S0", *on_a0, ten_times.arrivals_per_min));
+  const Allocation none;
+  EXPECT_NEAR(transition_value(none, *on_a0, QueueModel::reference), 1.1 * on_a0->cost, 1e-9);
+  EXPECT_EQ(transition_value(*on_a0, *on_a0, QueueModel::reference), 0);
+  const Difference difference = fleet::difference(*on_a0, *scaled);
+  EXPECT_EQ(difference.replicas, scaled->replicas - 1);
+}
+
+}  // namespace
+}  // namespace berth::fleet

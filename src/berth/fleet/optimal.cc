@@ -1,0 +1,265 @@
+// The optimum in stages: for each priority, from the highest, the fewest of its servers that must
+// stay unserved while no higher priority is left with more than it has to be; then the least value
+// with these counts. Every stage is a problem of choices.h.
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+#include "berth/base/result.h"
+#include "berth/fleet/choices.h"
+#include "berth/fleet/solution.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr double kCloseEnough = 3e-4;            // of the cost: where a search among many ends
+constexpr std::uint32_t kUnserved = UINT32_MAX;  // the tag of the option of not being served
+
+class Stages {
+ public:
+  Stages(const Candidates& candidates, const std::vector<std::int64_t>& limits, const Means& means)
+      : candidates_(candidates), limits_(limits), chosen_(candidates.servers.size(), kUnserved) {
+    budget_.options = means.looks;
+    budget_.stop = &means.stop;
+    for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
+      const int priority = candidates.priority[s];
+      options_.push_back(worth_considering(s));
+      unserved_[priority];
+      ++(options_[s].empty() ? hopeless_ : servers_)[priority];
+    }
+  }
+
+  Optimum solve() {
+    Optimum optimum;
+    if (!serve_all())
+      for (auto& [priority, unserved] : unserved_) {
+        const Problem problem = stage(priority, priority);
+        const Answer answer = run(problem, budget_.options / 3);
+        keep(problem, answer);
+        unserved = static_cast<int>(std::lround(answer.cost));
+        optimum.unserved_bound[priority] = static_cast<int>(std::lround(answer.bound));
+      }
+    Problem last = value_stage();
+    last.choices.close_enough = kCloseEnough * least_cost();
+    const Answer answer = run(last, budget_.options);
+    keep(last, answer);
+    optimum.bound = answer.bound;
+    optimum.prices.assign(candidates_.types.size(), 0);
+    for (std::size_t type = 0; type < last.row_of_type.size(); ++type)
+      if (const auto row = last.row_of_type[type]; row >= 0)
+        optimum.prices[type] = answer.prices[static_cast<std::size_t>(row)];
+    for (const auto& [priority, unserved] : unserved_)
+      optimum.unserved_bound[priority] += hopeless_[priority];
+    optimum.solution.resize(chosen_.size());
+    for (std::size_t s = 0; s < chosen_.size(); ++s)
+      if (chosen_[s] != kUnserved) {
+        const Candidate& c = candidates_.all[chosen_[s]];
+        optimum.solution[s] = {&c, c.replicas};
+      }
+    optimum.stopped = budget_.stopped;
+    return optimum;
+  }
+
+ private:
+  struct Problem {
+    Choices choices;
+    Chosen start;
+    std::vector<std::size_t> servers;       // by group
+    std::vector<std::int32_t> row_of_type;  // -1: there is more than can be used
+  };
+
+  /// A server's candidates but those that fit nowhere, and those to which another of the same type
+  /// is to be preferred in every way. Places in Candidates::all.
+  std::vector<std::uint32_t> worth_considering(std::size_t s) const {
+    std::vector<std::uint32_t> kept;
+    const auto type_of = [&](const Candidate& c) {
+      return c.accelerator == Candidate::kNothing
+                 ? -1
+                 : static_cast<std::int64_t>(candidates_.type_of[c.accelerator]);
+    };
+    for (std::size_t i = candidates_.begin[s]; i < candidates_.begin[s + 1]; ++i) {
+      const Candidate& c = candidates_.all[i];
+      if (type_of(c) >= 0 && c.units() > limits_[static_cast<std::size_t>(type_of(c))]) continue;
+      const auto beats = [&](std::size_t j) {
+        const Candidate& d = candidates_.all[j];
+        if (i == j || type_of(c) != type_of(d) || d.units() > c.units() || d.value > c.value)
+          return false;
+        return d.units() < c.units() || d.value < c.value || j < i;
+      };
+      bool beaten = false;
+      for (std::size_t j = candidates_.begin[s]; j < candidates_.begin[s + 1] && !beaten; ++j)
+        beaten = beats(j);
+      if (!beaten) kept.push_back(static_cast<std::uint32_t>(i));
+    }
+    return kept;
+  }
+
+  /// Adds a row for each type of which there may be too little.
+  void add_type_rows(Problem& problem, const std::vector<std::size_t>& servers) const {
+    std::vector<double> most(limits_.size(), 0);
+    for (const std::size_t s : servers) {
+      std::map<std::uint32_t, std::int64_t> most_of;
+      for (const std::uint32_t i : options_[s])
+        if (const Candidate& c = candidates_.all[i]; c.accelerator != Candidate::kNothing) {
+          auto& m = most_of[candidates_.type_of[c.accelerator]];
+          m = std::max(m, c.units());
+        }
+      for (const auto& [type, units] : most_of) most[type] += static_cast<double>(units);
+    }
+    for (std::size_t type = 0; type < limits_.size(); ++type) {
+      const bool scarce = most[type] > static_cast<double>(limits_[type]);
+      problem.row_of_type.push_back(
+          scarce ? static_cast<std::int32_t>(problem.choices.limits.size()) : -1);
+      if (scarce) problem.choices.limits.push_back(static_cast<double>(limits_[type]));
+    }
+  }
+
+  void add_option(Problem& problem, std::uint32_t place, double cost) const {
+    const Candidate& c = candidates_.all[place];
+    Option option{.cost = cost, .tag = place};
+    if (c.accelerator != Candidate::kNothing)
+      option.row = problem.row_of_type[candidates_.type_of[c.accelerator]];
+    if (option.row >= 0) option.amount = static_cast<double>(c.units());
+    if (place == chosen_[problem.servers.back()])
+      problem.start.back() = static_cast<std::uint32_t>(problem.choices.options.size());
+    problem.choices.options.push_back(option);
+  }
+
+  /// Not for a server that can be served from what is not scarce: so it always is.
+  void add_unserved(Problem& problem, std::int32_t row, double cost) const {
+    const auto& choices = problem.choices;
+    for (std::size_t o = choices.begin.back(); o < choices.options.size(); ++o) {
+      if (choices.options[o].row >= 0) continue;
+      if (problem.start.back() == UINT32_MAX) problem.start.back() = static_cast<std::uint32_t>(o);
+      return;
+    }
+    if (chosen_[problem.servers.back()] == kUnserved)
+      problem.start.back() = static_cast<std::uint32_t>(problem.choices.options.size());
+    problem.choices.options.push_back(
+        {.cost = cost, .amount = row >= 0 ? 1.0 : 0.0, .row = row, .tag = kUnserved});
+  }
+
+  static void begin_group(Problem& problem, std::size_t server) {
+    problem.servers.push_back(server);
+    problem.start.push_back(UINT32_MAX);
+  }
+
+  /// By priority: the row that counts its unserved, -1 where all may be; none where none may be.
+  std::map<int, std::int32_t> add_count_rows(Problem& problem, int below) const {
+    std::map<int, std::int32_t> rows;
+    for (const auto& [priority, unserved] : unserved_) {
+      if (priority >= below || unserved == 0) continue;
+      const auto all = servers_.find(priority);
+      rows[priority] = -1;
+      if (all == servers_.end() || unserved >= all->second) continue;
+      rows[priority] = static_cast<std::int32_t>(problem.choices.limits.size());
+      problem.choices.limits.push_back(unserved);
+    }
+    return rows;
+  }
+
+  /// Roughly what the plan will cost: its servers each on the cheapest candidate.
+  double least_cost() const {
+    double sum = 0;
+    for (std::size_t s = 0; s < chosen_.size(); ++s) {
+      if (chosen_[s] == kUnserved) continue;
+      sum += std::ranges::min(candidates_.of(s), {}, &Candidate::cost).cost;
+    }
+    return sum;
+  }
+
+  /// The fewest unserved of the priorities from `first` to `last`, each counting as much, while
+  /// those above are left with no more than they have been.
+  Problem stage(int first, int last) const {
+    Problem problem;
+    problem.choices.whole_costs = true;
+    std::vector<std::size_t> servers;
+    for (std::size_t s = 0; s < options_.size(); ++s)
+      if (candidates_.priority[s] <= last && !options_[s].empty()) servers.push_back(s);
+    add_type_rows(problem, servers);
+    const auto count_rows = add_count_rows(problem, first);
+    for (const std::size_t s : servers) {
+      begin_group(problem, s);
+      for (const std::uint32_t i : options_[s])
+        if (is_least_of_type(s, i)) add_option(problem, i, 0);
+      if (candidates_.priority[s] >= first)
+        add_unserved(problem, -1, 1);
+      else if (const auto row = count_rows.find(candidates_.priority[s]); row != count_rows.end())
+        add_unserved(problem, row->second, 0);
+      problem.choices.end_group();
+    }
+    return problem;
+  }
+
+  /// Where only the count matters, a type's least units do; what stands chosen stays.
+  bool is_least_of_type(std::size_t s, std::uint32_t i) const {
+    const Candidate& c = candidates_.all[i];
+    if (i == chosen_[s] || c.accelerator == Candidate::kNothing) return true;
+    return std::ranges::none_of(options_[s], [&](std::uint32_t j) {
+      const Candidate& d = candidates_.all[j];
+      return d.accelerator != Candidate::kNothing &&
+             candidates_.type_of[d.accelerator] == candidates_.type_of[c.accelerator] &&
+             (d.units() < c.units() || (d.units() == c.units() && j < i));
+    });
+  }
+
+  Problem value_stage() const {
+    Problem problem;
+    std::vector<std::size_t> servers;
+    for (std::size_t s = 0; s < options_.size(); ++s)
+      if (!options_[s].empty()) servers.push_back(s);
+    add_type_rows(problem, servers);
+    const auto count_rows = add_count_rows(problem, INT_MAX);
+    for (const std::size_t s : servers) {
+      begin_group(problem, s);
+      for (const std::uint32_t i : options_[s]) add_option(problem, i, candidates_.all[i].value);
+      if (const auto row = count_rows.find(candidates_.priority[s]); row != count_rows.end())
+        add_unserved(problem, row->second, 0);
+      problem.choices.end_group();
+    }
+    return problem;
+  }
+
+  /// Whether all can be served, all priorities at once; then they are.
+  bool serve_all() {
+    if (unserved_.empty()) return true;
+    const Problem problem = stage(unserved_.begin()->first, unserved_.rbegin()->first);
+    const auto passes = 200 * static_cast<std::int64_t>(problem.choices.options.size());
+    const Answer answer = run(problem, std::min(passes, budget_.options / 3));
+    if (answer.cost > 0) return false;
+    keep(problem, answer);
+    return true;
+  }
+
+  Answer run(const Problem& problem, std::int64_t most_options) {
+    for (const std::uint32_t option : problem.start) BERTH_ASSERT(option != UINT32_MAX);
+    Budget part = budget_;
+    part.options = most_options;
+    Answer answer = fleet::solve(problem.choices, problem.start, part);
+    budget_.options -= most_options - part.options;
+    budget_.stopped = part.stopped;
+    return answer;
+  }
+
+  void keep(const Problem& problem, const Answer& answer) {
+    for (std::size_t g = 0; g < problem.servers.size(); ++g)
+      chosen_[problem.servers[g]] = problem.choices.options[answer.chosen[g]].tag;
+  }
+
+  const Candidates& candidates_;
+  const std::vector<std::int64_t>& limits_;
+  Budget budget_;
+  std::vector<std::vector<std::uint32_t>> options_;  // by server
+  std::map<int, int> servers_, hopeless_,
+      unserved_;                       // by priority: with options, without, as found
+  std::vector<std::uint32_t> chosen_;  // by server: place in Candidates::all
+};
+
+}  // namespace
+
+Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
+                      const Means& means) {
+  return Stages(candidates, limits, means).solve();
+}
+
+}  // namespace berth::fleet

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/text.h"
+#include "berth/fleet/solution.h"
+#include "berth/fleet/system_view.h"
+#include "berth/fleet/value.h"
+
+namespace berth::fleet {
+namespace {
+
+class Planner {
+ public:
+  Planner(const System& system, const Candidates& candidates, const Options& options,
+          const Means& means)
+      : system_(system), candidates_(candidates), options_(options) {
+    limits_ = limits_of(system, candidates);
+    prices_.assign(limits_.size(), 0);
+    used_.assign(limits_.size(), 0);
+    choose(means);
+  }
+
+  Plan plan() {
+    for (std::size_t s = 0; s < solution_.size(); ++s)
+      if (const Pick& pick = solution_[s];
+          pick.candidate != nullptr && has_accelerator(*pick.candidate))
+        used_[type_of(*pick.candidate)] +=
+            std::int64_t{pick.replicas} * pick.candidate->units_per_replica;
+    std::size_t s = 0;
+    for (const auto& [name, server] : system_.servers) {
+      Assignment assignment = assignment_of(s, server);
+      plan_.cost += assignment.allocation.cost;
+      plan_.proof.value += assignment.value;
+      plan_.proof.unserved[candidates_.priority[s]] += assignment.why == Why::served ? 0 : 1;
+      plan_.servers.emplace(name, std::move(assignment));
+      ++s;
+    }
+    add_totals();
+    Proof& proof = plan_.proof;
+    proof.bound = std::min(proof.bound, proof.value);
+    proof.gap = (proof.value - proof.bound) / std::max(1.0, plan_.cost);
+    return std::move(plan_);
+  }
+
+ private:
+  static bool has_accelerator(const Candidate& c) { return c.accelerator != Candidate::kNothing; }
+  std::size_t type_of(const Candidate& c) const { return candidates_.type_of[c.accelerator]; }
+
+  void choose(const Means& means) {
+    if (options_.solver == Solver::optimal) {
+      Optimum optimum = solve_optimal(candidates_, limits_, means);
+      solution_ = std::move(optimum.solution);
+      prices_ = std::move(optimum.prices);
+      plan_.proof.unserved_bound = std::move(optimum.unserved_bound);
+      plan_.proof.bound = optimum.bound;
+      plan_.proof.stopped = optimum.stopped;
+      return;
+    }
+    const bool unlimited = options_.solver == Solver::unlimited;
+    solution_ =
+        unlimited ? solve_unlimited(candidates_) : solve_greedy(candidates_, limits_, options_);
+    // What holds of any plan: nobody without a candidate is served, nobody below its least value.
+    for (std::size_t s = 0; s < solution_.size(); ++s) {
+      const auto of = candidates_.of(s);
+      plan_.proof.unserved_bound[candidates_.priority[s]] += of.empty() ? 1 : 0;
+      if (of.empty()) continue;
+      const double least = std::ranges::min_element(of, {}, &Candidate::value)->value;
+      plan_.proof.bound += unlimited ? least : std::min(0.0, least);
+    }
+  }
+
+  Assignment assignment_of(std::size_t s, const Server& server) const {
+    const Pick& pick = solution_[s];
+    Assignment result;
+    result.allocation.load = server.current.load;
+    if (pick.candidate == nullptr) {
+      result.why = candidates_.of(s).empty() ? Why::no_candidate : Why::capacity;
+      result.reason =
+          result.why == Why::capacity ? for_want_of_capacity(s) : for_want_of_candidates(s, server);
+      return result;
+    }
+    const Candidate& c = *pick.candidate;
+    result.binding = c.binding;
+    result.allocation = allocation_of(system_, candidates_, server, c, pick.replicas);
+    if (pick.serves()) {
+      result.value = c.value;
+      result.reason = served_because(s, c);
+      return result;
+    }
+    const Allocation& current = server.current;
+    result.why = Why::partly;
+    result.value = value_of(current, current.accelerator == result.allocation.accelerator,
+                            pick.replicas, result.allocation.cost, options_.model);
+    result.reason = fmt::format("{} of {} replicas: no more of {}", pick.replicas, c.replicas,
+                                candidates_.types[type_of(c)]);
+    return result;
+  }
+
+  std::string served_because(std::size_t s, const Candidate& c) const {
+    if (!has_accelerator(c)) return "idle, and none has to be kept";
+    std::string text = c.binding == Binding::min_replicas
+                           ? "minNumReplicas binds"
+                           : fmt::format("{} binds", fleet::name(c.binding));
+    const auto of = candidates_.of(s);
+    const Candidate& least = *std::ranges::min_element(of, {}, &Candidate::value);
+    if (options_.solver != Solver::optimal || least.value >= c.value - 1e-9 ||
+        !has_accelerator(least))
+      return text;
+    return text + fmt::format("; {} × {} would save {:.2f}, but {}", least.replicas,
+                              candidates_.accelerators[least.accelerator], c.value - least.value,
+                              scarcity(type_of(least)));
+  }
+
+  std::string scarcity(std::size_t type) const {
+    return fmt::format(
+        "of {} there are {}{}", candidates_.types[type], limits_[type],
+        prices_[type] > 0 ? fmt::format(", one more is worth {:.2f}", prices_[type]) : "");
+  }
+
+  std::string for_want_of_capacity(std::size_t s) const {
+    const auto of = candidates_.of(s);
+    const Candidate& least = *std::ranges::min_element(of, {}, &Candidate::value);
+    return fmt::format("no capacity: {} × {} would take {} of {}; {}", least.replicas,
+                       candidates_.accelerators[least.accelerator], least.units(),
+                       candidates_.types[type_of(least)], scarcity(type_of(least)));
+  }
+
+  std::string for_want_of_candidates(std::size_t s, const Server& server) const {
+    const std::size_t count = candidates_.accelerators.size();
+    if (count == 0) return "no accelerators are known";
+    const auto row = std::span(candidates_.refusals).subspan(s * count, count);
+    switch (row[0]) {  // of the whole server
+      case Refusal::no_model: return fmt::format("the model '{}' is not known", clip(server.model));
+      case Refusal::no_class:
+        return fmt::format("the service class '{}' is not known", clip(class_of(server)));
+      case Refusal::no_target:
+        return fmt::format("the service class '{}' has no target for '{}'", clip(class_of(server)),
+                           clip(server.model));
+      default: break;
+    }
+    // The least common reason says the most: few accelerators were near to being candidates.
+    std::map<Refusal, std::string> named;
+    for (std::size_t a = 0; a < count; ++a)
+      if (std::string& names = named[row[a]]; names.size() < 60)
+        names += (names.empty() ? "" : ", ") + clip(candidates_.accelerators[a]);
+    std::vector<std::string> parts;
+    for (const auto& [refusal, names] : named)
+      if (named.size() == 1 || refusal != Refusal::no_performance)
+        parts.push_back(fmt::format("{}: {}", names, fleet::name(refusal)));
+    return join(parts, "; ");
+  }
+
+  void add_totals() {
+    std::vector<double> costs(limits_.size(), 0);
+    for (const Pick& pick : solution_)
+      if (pick.candidate != nullptr && has_accelerator(*pick.candidate))
+        costs[type_of(*pick.candidate)] +=
+            pick.candidate->cost / std::max(1, pick.candidate->replicas) * pick.replicas;
+    for (std::size_t type = 0; type < limits_.size(); ++type) {
+      TypeTotal total{.type = candidates_.types[type],
+                      .used = used_[type],
+                      .cost = costs[type],
+                      .shadow_price = prices_[type]};
+      if (options_.solver != Solver::unlimited) total.limit = limits_[type];
+      plan_.totals.push_back(std::move(total));
+    }
+  }
+
+  const System& system_;
+  const Candidates& candidates_;
+  const Options& options_;
+  std::vector<std::int64_t> limits_, used_;  // by type
+  std::vector<double> prices_;               // by type
+  Solution solution_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan solve(const System& system, const Candidates& candidates, const Options& options,
+           const Means& means) {
+  return Planner(system, candidates, options, means).plan();
+}
+
+Plan plan(const System& system, const Means& means) {
+  return solve(system, candidates(system, system.options.model, means), system.options, means);
+}
+
+}  // namespace berth::fleet

@@ -1,0 +1,35 @@
+// What the solvers give: for each server one of its candidates and how many replicas of it.
+#pragma once
+
+#include "berth/fleet/fleet.h"
+
+namespace berth::fleet {
+
+struct Pick {
+  const Candidate* candidate = nullptr;  // into Candidates::all; none: not served
+  int replicas = 0;                      // fewer than the candidate's: best effort
+  bool serves() const { return candidate != nullptr && replicas == candidate->replicas; }
+};
+using Solution = std::vector<Pick>;  // by server
+
+/// By type: how many there are.
+std::vector<std::int64_t> limits_of(const System& system, const Candidates& candidates);
+
+/// Of each server the candidate of the least value.
+Solution solve_unlimited(const Candidates& candidates);
+/// By priority, then by what the next best would cost more.
+Solution solve_greedy(const Candidates& candidates, std::vector<std::int64_t> limits,
+                      const Options& options);
+
+struct Optimum {
+  Solution solution;
+  std::map<int, int> unserved_bound;
+  double bound = 0;
+  std::vector<double> prices;  // by type: what one more would save
+  bool stopped = false;
+};
+/// Fewest unserved of the highest priority, then of the next, …, then the least value.
+Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
+                      const Means& means);
+
+}  // namespace berth::fleet

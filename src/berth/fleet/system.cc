@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/text.h"
+#include "berth/fleet/queue.h"
+#include "berth/fleet/system_view.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr double kMostAmount = 1e12;  // of anything that has no narrower bound
+constexpr int kMostCount = 1'000'000;
+
+struct Bound {
+  std::string_view field;
+  double value;
+  double most = kMostAmount;
+  double least = 0;
+};
+
+/// Every value a number within its bounds.
+Status check_bounds(std::initializer_list<Bound> bounds) {
+  for (const auto& [field, value, most, least] : bounds) {
+    if (std::isnan(value)) return fail(ErrorKind::invalid, "{}: not a number", field);
+    if (value < least)
+      return fail(ErrorKind::invalid, "{}: {}, at least {} can be", field, value, least);
+    if (value > most)
+      return fail(ErrorKind::invalid, "{}: {}, at most {} can be", field, value, most);
+  }
+  return {};
+}
+
+template <class T>
+Status check_all(const std::map<std::string, T>& entries, std::string_view what) {
+  for (const auto& [name, entry] : entries)
+    if (auto status = check(entry); !status)
+      return std::unexpected(
+          within(fmt::format("{} '{}'", what, clip(name)), std::move(status).error()));
+  return {};
+}
+
+}  // namespace
+
+Status check(const Accelerator& a) {
+  return check_bounds({{"multiplicity", static_cast<double>(a.multiplicity), kMostCount, 1},
+                       {"memSize", a.memory_gb},
+                       {"memBW", a.bandwidth_gb_s},
+                       {"power.idle", a.power.idle_w},
+                       {"power.full", a.power.full_w},
+                       {"power.midPower", a.power.mid_w},
+                       {"power.midUtil", a.power.mid_utilisation, 1},
+                       {"cost", a.cost, 1e9}});
+}
+
+Status check(const Capacity& capacity) {
+  return check_bounds({{"count", static_cast<double>(capacity.count), 1e9}});
+}
+
+// All zero is found where it matters: under a load.
+Status check(const Performance& p) {
+  return check_bounds({{"accCount", static_cast<double>(p.accelerators), 1000},
+                       {"maxBatchSize", static_cast<double>(p.max_batch), kMostBatch},
+                       {"atTokens", static_cast<double>(p.at_tokens), kMostTokens},
+                       {"perfParms.alpha", p.alpha_ms, 1e9},
+                       {"perfParms.beta", p.beta_ms, 1e9},
+                       {"perfParms.gamma", p.gamma_ms, 1e9}});
+}
+
+Status check(const Model& model) {
+  return check_all(model.accelerators, "accelerator");
+}
+
+Status check(const Target& target) {
+  return check_bounds(
+      {{"slo-itl", target.itl_ms}, {"slo-ttft", target.ttft_ms}, {"slo-tps", target.tps}});
+}
+
+Status check(const ServiceClass& service_class) {
+  BERTH_TRY(check_bounds(
+      {{"priority", static_cast<double>(service_class.priority), kLowestPriority, 1}}));
+  return check_all(service_class.targets, "model");
+}
+
+Status check(const Load& load) {
+  return check_bounds({{"arrivalRate", load.arrivals_per_min},
+                       {"avgInTokens", load.in_tokens, kMostTokens},
+                       {"avgOutTokens", load.out_tokens, kMostTokens}});
+}
+
+Status check(const Allocation& allocation) {
+  BERTH_TRY(check_bounds({{"numReplicas", static_cast<double>(allocation.replicas), kMostReplicas},
+                          {"maxBatch", static_cast<double>(allocation.batch), kMostBatch},
+                          {"cost", allocation.cost}}));
+  return check(allocation.load);
+}
+
+Status check(const Server& server) {
+  BERTH_TRY(
+      check_bounds({{"minNumReplicas", static_cast<double>(server.min_replicas), kMostReplicas},
+                    {"maxBatchSize", static_cast<double>(server.max_batch), kMostBatch},
+                    {"maxQueueSize", static_cast<double>(server.max_queue), kMostBatch}}));
+  if (auto status = check(server.current); !status)
+    return std::unexpected(within("currentAlloc", std::move(status).error()));
+  if (auto status = check(server.desired); !status)
+    return std::unexpected(within("desiredAlloc", std::move(status).error()));
+  return {};
+}
+
+Status check(const System& system) {
+  BERTH_TRY(check_all(system.accelerators, "accelerator"));
+  BERTH_TRY(check_all(system.capacities, "capacity"));
+  BERTH_TRY(check_all(system.models, "model"));
+  BERTH_TRY(check_all(system.classes, "service class"));
+  return check_all(system.servers, "server");
+}
+
+namespace {
+
+/// Changes a copy of an entry, and puts it back where it may stand so.
+template <class T, class Change>
+Status changed(std::map<std::string, T>& entries, const std::string& name, const Change& change) {
+  BERTH_ASSIGN(T entry, get(entries, name));
+  if (!change(entry)) return fail(ErrorKind::not_found, "no such field");
+  return put(entries, name, std::move(entry));
+}
+
+/// A whole number, or one that check() refuses.
+int to_int(double value) {
+  return value == std::floor(value) && std::abs(value) < 2e9 ? static_cast<int>(value) : -1;
+}
+
+bool set_field(Server& server, std::string_view field, double value) {
+  Load& load = server.current.load;
+  if (field == "arrivalrate")
+    load.arrivals_per_min = value;
+  else if (field == "avgintokens")
+    load.in_tokens = value;
+  else if (field == "avgouttokens")
+    load.out_tokens = value;
+  else if (field == "minnumreplicas")
+    server.min_replicas = to_int(value);
+  else if (field == "maxbatchsize")
+    server.max_batch = to_int(value);
+  else if (field == "maxqueuesize")
+    server.max_queue = to_int(value);
+  else
+    return false;
+  return true;
+}
+
+Status set_at(System& system, std::string_view path, double value) {
+  const auto dot = path.find('.');
+  const std::string kind = lower(path.substr(0, dot));
+  if (dot == std::string_view::npos) return fail(ErrorKind::not_found, "no such value");
+  const std::string rest(path.substr(dot + 1));
+  if (kind == "capacity") return put(system.capacities, rest, Capacity{to_int(value)});
+  const auto last = rest.rfind('.');  // names may have dots
+  if (last == std::string::npos) return fail(ErrorKind::not_found, "no such value");
+  const std::string name = rest.substr(0, last), field = lower(rest.substr(last + 1));
+  if (kind == "accelerator")
+    return changed(system.accelerators, name,
+                   [&](Accelerator& a) { return field == "cost" && (a.cost = value, true); });
+  if (kind == "class")
+    return changed(system.classes, name, [&](ServiceClass& c) {
+      return field == "priority" && (c.priority = to_int(value), true);
+    });
+  if (kind == "server")
+    return changed(system.servers, name, [&](Server& s) { return set_field(s, field, value); });
+  return fail(ErrorKind::not_found, "no such value");
+}
+
+}  // namespace
+
+Status set_value(System& system, std::string_view path, double value) {
+  auto status = set_at(system, path, value);
+  if (!status) return std::unexpected(within(clip(path), std::move(status).error()));
+  return {};
+}
+
+double power_w(const Accelerator& accelerator, double utilisation) {
+  const Power& p = accelerator.power;
+  const double u = std::clamp(utilisation, 0.0, 1.0);
+  const auto between = [](double x, double x0, double y0, double x1, double y1) {
+    return x1 > x0 ? y0 + (y1 - y0) * (x - x0) / (x1 - x0) : y1;
+  };
+  return u <= p.mid_utilisation ? between(u, 0, p.idle_w, p.mid_utilisation, p.mid_w)
+                                : between(u, p.mid_utilisation, p.mid_w, 1, p.full_w);
+}
+
+int priority_of(const System& system, const Server& server) {
+  const auto found = system.classes.find(class_of(server));
+  return found == system.classes.end() ? kLowestPriority : found->second.priority;
+}
+
+}  // namespace berth::fleet

@@ -1,0 +1,159 @@
+// Fleet documents and plans as JSON.
+#include <nlohmann/json.hpp>
+
+#include "berth/base/json.h"
+#include "berth/fleet/names.h"
+
+namespace berth::fleet {
+namespace {
+
+Json allocation_json(const Allocation& a) {
+  return {{"accelerator", a.accelerator},
+          {"numReplicas", a.replicas},
+          {"maxBatch", a.batch},
+          {"cost", a.cost},
+          {"itlAverage", a.itl_ms},
+          {"ttftAverage", a.ttft_ms},
+          {"load",
+           {{"arrivalRate", a.load.arrivals_per_min},
+            {"throughput", a.load.throughput},
+            {"avgInTokens", a.load.in_tokens},
+            {"avgOutTokens", a.load.out_tokens}}}};
+}
+
+Json accelerators_json(const System& system) {
+  Json list = Json::array();
+  for (const auto& [name, a] : system.accelerators)
+    list.push_back({{"name", name},
+                    {"type", a.type},
+                    {"multiplicity", a.multiplicity},
+                    {"memSize", a.memory_gb},
+                    {"memBW", a.bandwidth_gb_s},
+                    {"power",
+                     {{"idle", a.power.idle_w},
+                      {"full", a.power.full_w},
+                      {"midPower", a.power.mid_w},
+                      {"midUtil", a.power.mid_utilisation}}},
+                    {"cost", a.cost}});
+  return list;
+}
+
+Json models_json(const System& system) {
+  Json list = Json::array();
+  for (const auto& [name, model] : system.models) {
+    if (model.accelerators.empty()) list.push_back({{"name", name}});
+    for (const auto& [accelerator, p] : model.accelerators)
+      list.push_back(
+          {{"name", name},
+           {"acc", accelerator},
+           {"accCount", p.accelerators},
+           {"maxBatchSize", p.max_batch},
+           {"atTokens", p.at_tokens},
+           {"perfParms", {{"alpha", p.alpha_ms}, {"beta", p.beta_ms}, {"gamma", p.gamma_ms}}}});
+  }
+  return list;
+}
+
+Json classes_json(const System& system) {
+  Json list = Json::array();
+  for (const auto& [name, service_class] : system.classes) {
+    Json targets = Json::array();
+    for (const auto& [model, t] : service_class.targets)
+      targets.push_back(
+          {{"model", model}, {"slo-itl", t.itl_ms}, {"slo-ttft", t.ttft_ms}, {"slo-tps", t.tps}});
+    list.push_back(
+        {{"name", name}, {"priority", service_class.priority}, {"modelTargets", targets}});
+  }
+  return list;
+}
+
+Json servers_json(const System& system) {
+  Json list = Json::array();
+  for (const auto& [name, s] : system.servers) {
+    Json server = {{"name", name},
+                   {"class", s.service_class},
+                   {"model", s.model},
+                   {"keepAccelerator", s.keep_accelerator},
+                   {"minNumReplicas", s.min_replicas},
+                   {"maxBatchSize", s.max_batch},
+                   {"maxQueueSize", s.max_queue},
+                   {"currentAlloc", allocation_json(s.current)}};
+    if (s.desired != Allocation{}) server["desiredAlloc"] = allocation_json(s.desired);
+    list.push_back(std::move(server));
+  }
+  return list;
+}
+
+Json options_json(const Options& o) {
+  return {{"unlimited", o.solver == Solver::unlimited},
+          {"heterogeneous", o.heterogeneous},
+          {"delayedBestEffort", o.delayed_best_effort},
+          {"saturationPolicy", kSaturations[static_cast<std::size_t>(o.saturation)]},
+          {"solver", kSolvers[static_cast<std::size_t>(o.solver)]},
+          {"model", kModels[static_cast<std::size_t>(o.model)]}};
+}
+
+Json candidates_json(const Candidates& candidates) {
+  Json all = Json::object();
+  for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
+    Json& of = all[candidates.servers[s]] = Json::object();
+    for (const Candidate& c : candidates.of(s))
+      of[c.accelerator == Candidate::kNothing ? "" : candidates.accelerators[c.accelerator]] = {
+          {"numReplicas", c.replicas}, {"maxBatch", c.batch},      {"cost", c.cost},
+          {"itlAverage", c.itl_ms},    {"ttftAverage", c.ttft_ms}, {"value", c.value}};
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string write_document(const System& system) {
+  Json capacities = Json::array();
+  for (const auto& [type, capacity] : system.capacities)
+    capacities.push_back({{"type", type}, {"count", capacity.count}});
+  return dump({{"acceleratorData", {{"accelerators", accelerators_json(system)}}},
+               {"capacityData", {{"count", capacities}}},
+               {"modelData", {{"models", models_json(system)}}},
+               {"serviceClassData", {{"serviceClasses", classes_json(system)}}},
+               {"serverData", {{"servers", servers_json(system)}}},
+               {"optimizerData", {{"optimizer", options_json(system.options)}}}});
+}
+
+std::string plan_json(const Plan& plan, const Candidates* candidates) {
+  static constexpr std::string_view kWhys[] = {"served", "partly", "no_candidate", "capacity"};
+  Json allocations = Json::object(), reasons = Json::object(), totals = Json::array();
+  for (const auto& [name, server] : plan.servers) {
+    const bool has_some = server.why == Why::served || server.why == Why::partly;
+    if (has_some) allocations[name] = allocation_json(server.allocation);
+    reasons[name] = {{"status", kWhys[static_cast<std::size_t>(server.why)]},
+                     {"binds", fleet::name(server.binding)},
+                     {"text", server.reason}};
+  }
+  for (const TypeTotal& t : plan.totals)
+    totals.push_back({{"type", t.type},
+                      {"count", t.used},
+                      {"limit", t.limit ? Json(*t.limit) : Json()},
+                      {"cost", t.cost},
+                      {"shadowPrice", t.shadow_price}});
+  const auto by_priority = [](const std::map<int, int>& counts) {
+    Json object = Json::object();
+    for (const auto& [priority, count] : counts) object[fmt::format("{}", priority)] = count;
+    return object;
+  };
+  Json json = {{"version", 1},
+               {"allocations", allocations},
+               {"reasons", reasons},
+               {"proof",
+                {{"unserved_by_priority", by_priority(plan.proof.unserved)},
+                 {"unserved_bound_by_priority", by_priority(plan.proof.unserved_bound)},
+                 {"value", plan.proof.value},
+                 {"bound", plan.proof.bound},
+                 {"gap", plan.proof.gap},
+                 {"stopped", plan.proof.stopped}}},
+               {"cost", plan.cost},
+               {"totals", totals}};
+  if (candidates != nullptr) json["candidates"] = candidates_json(*candidates);
+  return dump(json);
+}
+
+}  // namespace berth::fleet

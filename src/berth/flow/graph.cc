@@ -1,0 +1,190 @@
+#include "berth/flow/graph.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/flow/notation.h"
+
+namespace berth::flow {
+
+Graph::Graph(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+Graph::Graph(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
+Result<Graph> Graph::build(Flow flow, World world) {
+  auto inside = std::make_unique<Inside>(std::move(flow), std::move(world));
+  BERTH_TRY(inside->begin());
+  return Graph(std::move(inside));
+}
+
+const Flow& Graph::flow() const {
+  return inside_->flow();
+}
+std::int64_t Graph::known() const {
+  return inside_->known();
+}
+std::optional<Graph::Range> Graph::tasks(StepIndex step) const {
+  return inside_->tasks(static_cast<std::size_t>(step.value));
+}
+StepIndex Graph::step_of(TaskIndex task) const {
+  return {static_cast<std::int64_t>(inside_->step_at(task))};
+}
+std::string Graph::name(TaskIndex task) const {
+  return inside_->name(task);
+}
+std::optional<TaskIndex> Graph::find(std::string_view name) const {
+  return inside_->find(name);
+}
+Result<Graph::Ready> Graph::take_ready() {
+  return inside_->take_ready();
+}
+Result<TaskSpec> Graph::spec(TaskIndex task) const {
+  return inside_->spec(task);
+}
+Status Graph::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
+  return inside_->finish(task, std::move(outputs));
+}
+bool Graph::done() const {
+  return inside_->done();
+}
+
+std::unexpected<Error> Graph::Inside::wrong(const Step& step, int line,
+                                            std::string_view what) const {
+  return fail(ErrorKind::invalid, "{}:{}: steps.{}: {}", flow_.file, line, step.name, what);
+}
+
+Status Graph::Inside::begin() {
+  states_.resize(flow_.steps.size());
+  open_steps_ = static_cast<std::int64_t>(flow_.steps.size());
+  by_name_.reserve(flow_.steps.size());
+  for (std::size_t i = 0; i < flow_.steps.size(); ++i) by_name_.emplace(flow_.steps[i].name, i);
+  connect();
+  for (std::size_t i = flow_.steps.size(); i-- > 0;)
+    if (states_[i].unfold_waits == 0) pending_.push_back(static_cast<std::uint32_t>(i));
+  return unfold_pending();
+}
+
+std::optional<Graph::Range> Graph::Inside::tasks(std::size_t step) const {
+  const StepState& state = states_[step];
+  if (state.first < 0) return std::nullopt;
+  return Range{{state.first}, state.count};
+}
+
+std::string Graph::Inside::name(TaskIndex task) const {
+  const Step& of = step(task);
+  if (of.foreach.empty()) return of.name;
+  return fmt::format("{}/{}", of.name, task.value - states_[step_at(task)].first);
+}
+
+std::optional<TaskIndex> Graph::Inside::find(std::string_view name) const {
+  const auto slash = name.find('/');
+  const auto found = by_name_.find(name.substr(0, slash));
+  if (found == by_name_.end()) return std::nullopt;
+  const bool many = !flow_.steps[found->second].foreach.empty();
+  const StepState& state = states_[found->second];
+  if (state.first < 0 || many != (slash != std::string_view::npos)) return std::nullopt;
+  if (!many) return TaskIndex{state.first};
+  const auto digits = name.substr(slash + 1);
+  const auto instance = parse_integer(digits);
+  if (!instance || *instance < 0 || *instance >= state.count ||
+      fmt::format("{}", *instance) != digits)
+    return std::nullopt;
+  return TaskIndex{state.first + *instance};
+}
+
+Result<Graph::Ready> Graph::Inside::take_ready() {
+  Ready ready;
+  while (!offered_.empty()) {
+    const auto offered = std::exchange(offered_, {});
+    for (const TaskIndex task : offered) {
+      if (tasks_[at(task)].state != State::ready) continue;  // finished before it was asked for
+      if (skips(task)) {
+        ready.skipped.push_back(task);
+        settle(task, State::skipped);
+      } else {
+        ready.run.push_back(task);
+      }
+    }
+    BERTH_TRY(unfold_pending());
+  }
+  return ready;
+}
+
+Status Graph::Inside::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
+  BERTH_ASSERT(task.value >= 0 && task.value < known());
+  BERTH_ASSERT(tasks_[at(task)].state == State::ready);
+  BERTH_ASSERT(outputs.size() == step(task).out.size());
+  if (!outputs.empty()) written_.emplace(task.value, std::move(outputs));
+  settle(task, State::finished);
+  return unfold_pending();
+}
+
+void Graph::Inside::settle(TaskIndex task, State state) {
+  tasks_[at(task)].state = state;
+  const std::size_t from = step_at(task);
+  const std::int64_t instance = task.value - states_[from].first;
+  for (const Edge& edge : states_[from].edges)
+    if (edge.wait == Wait::pairwise && states_[edge.to].first >= 0) offer(edge.to, instance);
+  if (--states_[from].open == 0) close(from);
+}
+
+void Graph::Inside::close(std::size_t from) {
+  --open_steps_;
+  for (const Edge& edge : states_[from].edges) {
+    StepState& to = states_[edge.to];
+    if (edge.wait == Wait::start && --to.start_waits == 0 && to.first >= 0) offer_all(edge.to);
+    if (edge.wait == Wait::unfold && --to.unfold_waits == 0) pending_.push_back(edge.to);
+  }
+}
+
+void Graph::Inside::offer_all(std::size_t step) {
+  for (std::int64_t i = 0; i < states_[step].count; ++i) offer(step, i);
+}
+
+/// Once all that the task waits for is settled, and only then, is it ready.
+void Graph::Inside::offer(std::size_t step, std::int64_t instance) {
+  const TaskIndex task = task_of(step, instance);
+  if (states_[step].start_waits > 0 || tasks_[at(task)].state != State::waiting) return;
+  if (is_pairwise(flow_.steps[step])) {
+    const State producer = tasks_[static_cast<std::size_t>(item(task, 0).producer)].state;
+    if (producer != State::finished && producer != State::skipped) return;
+  }
+  tasks_[at(task)].state = State::ready;
+  offered_.push_back(task);
+}
+
+/// Whether a task of the source's step wrote anything.
+bool Graph::Inside::has_any(const Source& source) const {
+  const StepState& state = states_[static_cast<std::size_t>(source.step->value)];
+  for (std::int64_t i = 0; i < state.count; ++i)
+    if (tasks_[static_cast<std::size_t>(state.first + i)].state == State::finished) return true;
+  return false;
+}
+
+bool Graph::Inside::skips(TaskIndex task) const {
+  const Step& of = step(task);
+  for (std::size_t i = 0; i < of.foreach.size(); ++i) {
+    const std::int64_t producer = item(task, i).producer;
+    if (producer >= 0 && tasks_[static_cast<std::size_t>(producer)].state == State::skipped)
+      return true;
+  }
+  for (const auto& input : of.in) {
+    const auto gone = [&](const Source& source) { return source.step && !has_any(source); };
+    if (std::ranges::all_of(input.sources, gone)) return true;
+  }
+  if (of.when.empty()) return false;
+  const auto values = values_of(task);
+  return !std::ranges::all_of(of.when, [&](const auto& term) { return holds(term, values); });
+}
+
+bool Graph::Inside::holds(const Condition& condition, const Lookup& values) const {
+  const auto value = [&](std::string_view name) { return value_of(values, name); };
+  if (condition.kind == Condition::Kind::exists)
+    return world_.exists(expand(condition.right, value)) != condition.negated;
+  std::optional<std::string> left = value(condition.left);
+  if (!left) left = world_.variable(condition.left.substr(std::string_view("env.").size()));
+  return (left.value_or("") == condition.right) != condition.negated;
+}
+
+}  // namespace berth::flow

@@ -1,0 +1,273 @@
+#include <gtest/gtest.h>
+
+#include "berth/base/rng.h"
+#include "berth/flow/flow_testing.h"
+
+namespace berth::flow {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+TEST(Graph, UnfoldsAsItsTasksFinish) {
+  Graph graph = build(kCountFlow, {{"data/corpus.txt"}, {}});
+  EXPECT_EQ(graph.known(), 2) << "split and sum";
+  EXPECT_FALSE(graph.find("count/0"));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"split"});
+  EXPECT_TRUE(graph.take_ready()->run.empty()) << "each once";
+  const auto split = spec(graph, "split");
+  EXPECT_EQ(split.command, (Words{"split", "-n", "l/8", "data/corpus.txt", "parts/"}));
+  EXPECT_EQ(split.inputs[0].world, "data/corpus.txt");
+  ASSERT_TRUE(finish(graph, "split", {"b", "a b", "sub/c", ".d"}));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"count/0", "count/1", "count/2"}))
+      << "in bytewise order; sub is a directory that matches";
+  const auto count = spec(graph, "count/0");
+  EXPECT_EQ(count.command[2], "wc -w < 'parts/a b' > counts/0.txt");
+  EXPECT_EQ(count.params, (Pairs{{"part", "parts/a b"}}));
+  ASSERT_EQ(count.inputs.size(), 1U);
+  EXPECT_EQ(count.inputs[0].place, "parts/a b");
+  EXPECT_EQ(count.inputs[0].content.entries[0].digest, sha256("splita b"));
+  EXPECT_EQ(spec(graph, "count/2").inputs[0].content.entries[0].path, "c");
+  for (const int i : {2, 0, 1}) {
+    EXPECT_TRUE(graph.take_ready()->run.empty());
+    EXPECT_FALSE(graph.done());
+    ASSERT_TRUE(finish(graph, fmt::format("count/{}", i)));
+  }
+  EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"sum"});
+  EXPECT_EQ(
+      spec(graph, "sum").command[2],
+      "cat counts/0.txt counts/1.txt counts/2.txt | awk '{s += $1} END {print s}' > total.txt");
+  ASSERT_TRUE(finish(graph, "sum"));
+  EXPECT_TRUE(graph.done());
+}
+
+TEST(Graph, PairsRunAsSoonAsTheirPartnerIsDone) {
+  Graph graph = build(R"(
+steps:
+  train: {run: 't {lr}', foreach: {lr: [1, 2, 3]}, out: {model: 'm/{lr}'}}
+  test: {run: 'v {m}', foreach: {m: train.model}, out: {score: 's/{index}'}}
+  best: {run: 'b {in.s}', in: {s: test.score}}
+)");
+  EXPECT_EQ(graph.known(), 7) << "all of it, before anything ran";
+  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"train/0", "train/1", "train/2"}));
+  ASSERT_TRUE(finish(graph, "train/1"));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"test/1"});
+  EXPECT_EQ(spec(graph, "test/1").command, (Words{"v", "m/2"}));
+  for (const auto* task : {"test/1", "train/0", "train/2"}) ASSERT_TRUE(finish(graph, task));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"test/0", "test/2"}));
+  for (const auto* task : {"test/0", "test/2"}) ASSERT_TRUE(finish(graph, task));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"best"});
+  EXPECT_EQ(spec(graph, "best").command, (Words{"b", "s/0", "s/1", "s/2"}));
+}
+
+TEST(Graph, CombinesVariablesTheLastFastest) {
+  Graph graph = build(R"(
+steps:
+  a: {run: ['x', '{n}', '{f}', '{index}', '{list}'], params: {list: [p, q r]},
+      foreach: {n: [1, 2], f: '*.txt'}}
+)",
+                      {{"b.txt", "a.txt", "B.txt"}, {}});
+  const auto ready = graph.take_ready()->run;
+  ASSERT_EQ(ready.size(), 6U);
+  EXPECT_EQ(spec(graph, "a/0").command, (Words{"x", "1", "B.txt", "0", "p", "q r"}));
+  EXPECT_EQ(spec(graph, "a/1").command[2], "a.txt");
+  EXPECT_EQ(spec(graph, "a/5").command, (Words{"x", "2", "b.txt", "5", "p", "q r"}));
+  EXPECT_EQ(spec(graph, "a/5").params, (Pairs{{"n", "2"}, {"f", "b.txt"}, {"list", "p q r"}}));
+}
+
+TEST(Graph, ListsAndPlacesInCommands) {
+  Graph graph = build(R"(
+steps:
+  a:
+    run: 'cat {in.x} "all: {in.x}" --files={in.x} {params_file} > {out.o}'
+    in: {x: [/etc/hosts, ../up, data], y: data/deep/file}
+    out: {o: d/o}
+)",
+                      {{"/etc/hosts", "../up", "data/deep/file", "data/it's"}, {}});
+  (void)graph.take_ready();
+  const auto a = spec(graph, "a");
+  const std::string list = "_root/etc/hosts _up/up data";
+  EXPECT_EQ(a.command[2],
+            fmt::format("cat {0} \"all: {0}\" --files={0} .berth-params.json > d/o", list));
+  EXPECT_TRUE(a.params_file);
+  ASSERT_EQ(a.inputs.size(), 3U) << "data/deep/file lies within data";
+  EXPECT_EQ(a.inputs[0].world, "/etc/hosts");
+  EXPECT_EQ(a.inputs[2].place, "data");
+}
+
+TEST(Graph, WhenSkipsATaskAndWhoeverTakesItsOutput) {
+  const std::string_view text = R"(
+params: {mode: fast}
+steps:
+  slow: {run: x, when: mode == slow, out: {o: slow.txt}}
+  after: {run: x, in: {i: slow.o}}
+  alone: {run: x, needs: slow}
+  each: {run: x, foreach: {v: [1, 2, 3]}, when: v != 2, out: {o: 'e/{v}'}}
+  next: {run: x, foreach: {e: each.o}}
+  all: {run: 'cat {in.e}', in: {e: each.o}}
+  ci: {run: x, when: env.CI == yes and exists(here) and not exists(gone)}
+  own: {run: x, env: {CI: no}, when: env.CI == yes}
+)";
+  Graph graph = build(text, {{"here"}, {{"CI", "yes"}}});
+  auto ready = *graph.take_ready();
+  EXPECT_EQ(names(graph, ready.run), (Words{"each/0", "each/2", "ci", "alone"}));
+  EXPECT_EQ(names(graph, ready.skipped), (Words{"slow", "each/1", "own", "after", "next/1"}));
+  for (const auto* task : {"each/0", "each/2", "ci", "alone"}) ASSERT_TRUE(finish(graph, task));
+  ready = *graph.take_ready();
+  EXPECT_EQ(names(graph, ready.run), (Words{"next/0", "next/2", "all"}));
+  EXPECT_EQ(spec(graph, "all").command, (Words{"cat", "e/1", "e/3"}));
+  for (const auto* task : {"next/0", "next/2", "all"}) ASSERT_TRUE(finish(graph, task));
+  EXPECT_TRUE(graph.done());
+}
+
+TEST(Graph, AForeachOverNothingIsDoneAtOnce) {
+  Graph graph = build(R"(
+steps:
+  a: {run: x, out: {d: d/}}
+  b: {run: x, foreach: {f: a.d/*.err}, out: {o: 'b/{index}'}}
+  c: {run: x, foreach: {f: b.o}, out: {o: 'c/{index}'}}
+  d: {run: x, in: {i: c.o}}
+  e: {run: x, needs: c}
+)");
+  (void)graph.take_ready();
+  ASSERT_TRUE(finish(graph, "a", {"x.txt"}));
+  const auto ready = *graph.take_ready();
+  EXPECT_EQ(names(graph, ready.run), Words{"e"});
+  EXPECT_EQ(names(graph, ready.skipped), Words{"d"});
+  ASSERT_TRUE(finish(graph, "e"));
+  EXPECT_TRUE(graph.done());
+}
+
+TEST(Graph, WhatOnlyShowsLate) {
+  const std::string text = R"(
+steps:
+  a: {run: x, out: {d: d/}}
+  b: {run: 'x', foreach: {f: a.d/*}, out: {o: '{f}.out'}}
+  c: {run: x, in: {i: a.d/*.txt}}
+)";
+  Graph graph = build(text);
+  (void)graph.take_ready();
+  EXPECT_EQ(finish(graph, "a", {"x"}).error().message,
+            "f.yaml:4: steps.b: out.o: b/0 writes d/x.out, where a writes too");
+  Graph other = build("steps:\n  a: {run: x, out: {d: d/}}\n  c: {run: x, in: {i: a.d/*.txt}}");
+  (void)other.take_ready();
+  ASSERT_TRUE(finish(other, "a", {"x"}));
+  (void)other.take_ready();
+  EXPECT_EQ(other.spec(*other.find("c")).error().message,
+            "f.yaml:3: steps.c: in.i: a.d/*.txt matches nothing that was written");
+}
+
+TEST(Graph, FindsNoTaskThatIsNone) {
+  const Graph graph = build("steps:\n  a: {run: x, foreach: {v: [1]}}\n  b: {run: x}");
+  EXPECT_TRUE(graph.find("a/0"));
+  EXPECT_TRUE(graph.find("b"));
+  for (const auto* name : {"a", "a/1", "a/-1", "a/00", "a/", "b/0", "", "/", "c"})
+    EXPECT_FALSE(graph.find(name)) << name;
+}
+
+/// A flow at random: steps of every kind, each waiting for earlier ones.
+std::string random_flow(Rng& rng) {
+  std::string text = "steps:\n";
+  const std::uint64_t steps = rng.below(8) + 1;
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    const auto earlier = [&] { return fmt::format("s{}", rng.below(i)); };
+    text += fmt::format("  s{}:\n    run: 'x'\n", i);
+    const auto kind = i == 0 ? 0 : rng.below(4);
+    const bool each = kind != 0 || rng.below(2) == 0;
+    if (kind == 0 && each) text += "    foreach: {v: [1, 2, 3]}\n";
+    if (kind == 1) text += fmt::format("    foreach: {{v: {}.o}}\n", earlier());
+    if (kind >= 2) text += fmt::format("    foreach: {{v: {}.o/*, w: [1, 2]}}\n", earlier());
+    if (i > 0 && rng.below(2) == 0) text += fmt::format("    in: {{i: {}.o}}\n", earlier());
+    if (i > 0 && rng.below(3) == 0) text += fmt::format("    needs: [{}]\n", earlier());
+    if (each && rng.below(4) == 0) text += "    when: index != 1\n";
+    text += fmt::format("    out: {{o: 'o{}{}'}}\n", i, each ? "/{index}/" : "/");
+  }
+  return text;
+}
+
+TEST(Graph, EveryTaskRunsOnceAfterAllItWaitsFor) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Rng rng(seed);
+    const std::string text = random_flow(rng);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    Graph graph = build(text);
+    std::vector<TaskIndex> running;
+    std::set<std::int64_t> seen, settled;
+    const auto step_settled = [&](StepIndex step) {
+      const auto tasks = graph.tasks(step);
+      if (!tasks) return false;
+      for (std::int64_t i = 0; i < tasks->count; ++i)
+        if (!settled.contains(tasks->first.value + i)) return false;
+      return true;
+    };
+    for (;;) {
+      const auto ready = *graph.take_ready();
+      for (const auto task : ready.skipped) {
+        ASSERT_TRUE(seen.insert(task.value).second);
+        settled.insert(task.value);
+      }
+      for (const auto task : ready.run) {
+        ASSERT_TRUE(seen.insert(task.value).second);
+        const auto& step = graph.flow().steps[static_cast<std::size_t>(graph.step_of(task).value)];
+        for (const auto need : step.needs) EXPECT_TRUE(step_settled(need));
+        for (const auto& input : step.in) EXPECT_TRUE(step_settled(*input.sources[0].step));
+        const auto whole = graph.spec(task);
+        ASSERT_TRUE(whole) << whole.error().message;
+        for (const auto& input : whole->inputs) EXPECT_FALSE(input.content.entries.empty());
+        EXPECT_EQ(graph.find(whole->name), task);
+        running.push_back(task);
+      }
+      if (running.empty()) break;
+      std::swap(running[rng.below(running.size())], running.back());
+      const auto done = running.back();
+      running.pop_back();
+      Words parts;
+      for (std::uint64_t left = rng.below(3); left > 0; --left)
+        parts.push_back(fmt::format("p{}", left));
+      if (parts.empty()) parts.push_back(".hidden");
+      settled.insert(done.value);
+      ASSERT_TRUE(graph.finish(done, {files(parts)}));
+    }
+    EXPECT_TRUE(graph.done());
+    EXPECT_EQ(static_cast<std::int64_t>(settled.size()), graph.known());
+  }
+}
+
+TEST(Record, NamesWhatChanged) {
+  TaskSpec before{.name = "a/0",
+                  .command = {"x", "a b\n"},
+                  .params = {{"lr", "1"}, {"gone", "="}},
+                  .environment = {{"A", "x=y"}},
+                  .inputs = {{.place = "data/a b.txt"}, {.place = "c\nd"}},
+                  .outputs = {{"o", "d", true}}};
+  const std::vector<Digest> digests{sha256("1"), sha256("2")};
+  const std::string text = record(before, digests);
+  EXPECT_EQ(text,
+            "berth task 1\nrun x\nrun a b\\n\nenvironment A=x=y\nparameter gone==\nparameter "
+            "lr=1\ninput " +
+                to_hex(sha256("1")) + " data/a b.txt\ninput " + to_hex(sha256("2")) +
+                " c\\nd\noutput o=d/\n");
+  EXPECT_TRUE(changes(text, text)->empty());
+  TaskSpec after = before;
+  after.name = "renamed/7";
+  std::swap(after.params[0], after.params[1]);
+  EXPECT_EQ(record(after, digests), text) << "neither the name nor the order of parameters counts";
+  after.command = {"x", "c"};
+  after.params = {{"lr", "2"}, {"new", "3"}};
+  after.outputs[0].directory = false;
+  Words told;
+  const auto differences = *changes(text, record(after, std::vector{sha256("1"), sha256("3")}));
+  for (const auto& change : differences) told.push_back(to_string(change));
+  EXPECT_EQ(told,
+            (Words{"command: x 'a b\\x0a' -> x c", "input c\\x0ad changed", "output o: d/ -> d",
+                   "parameter gone is gone", "parameter lr: 1 -> 2", "parameter new is new"}));
+}
+
+TEST(Record, RefusesWhatIsNone) {
+  for (const std::string_view text :
+       {"", "berth task 2\n", "berth task 1\nrun", "berth task 1\nx\n", "berth task 1\ninput ab\n",
+        "berth task 1\nparameter x\n", "berth task 1\n\n"})
+    EXPECT_EQ(changes(text, "berth task 1\n").error().kind, ErrorKind::corrupt) << text;
+}
+
+}  // namespace
+}  // namespace berth::flow

@@ -1,0 +1,421 @@
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "berth/base/text.h"
+#include "berth/exec/fields.h"
+#include "berth/flow/notation.h"
+
+namespace berth::flow {
+namespace {
+
+using exec::process_text;
+
+constexpr std::string_view kStepName =
+    "a name is made of letters, digits, '_' and '-', at most 64, and begins with a letter or '_'";
+constexpr std::string_view kValueName =
+    "a name is made of letters, digits and '_', at most 64, begins with none of the digits, and is "
+    "neither params_file nor index";
+
+Result<Words> read_words(const Field& field) {
+  Words words;
+  if (!field.is_list()) {
+    BERTH_ASSIGN(std::string text, process_text(field));
+    words.push_back(std::move(text));
+    return words;
+  }
+  BERTH_ASSIGN(const auto items, field.items());
+  for (const auto& item : items) {
+    BERTH_ASSIGN(std::string text, process_text(item));
+    words.push_back(std::move(text));
+  }
+  if (words.empty()) return field.error("the list is empty");
+  return words;
+}
+
+using Params = std::vector<std::pair<std::string, Words>>;
+
+Result<Params> read_params(const Field& field) {
+  Params params;
+  BERTH_ASSIGN(const auto entries, field.entries());
+  for (const auto& [name, value] : entries) {
+    if (!valid_value_name(name)) return value.error(kValueName);
+    BERTH_ASSIGN(Words words, read_words(value));
+    params.emplace_back(name, std::move(words));
+  }
+  return params;
+}
+
+/// What a step is read against: the steps and outputs of the whole file, known before any is read.
+struct Known {
+  std::unordered_map<std::string, std::size_t> steps;
+  std::vector<Step>* of = nullptr;
+  Params params;                  // of the flow
+  exec::Environment environment;  // of the flow
+};
+
+class StepReader {
+ public:
+  StepReader(const Field& field, const Known& known, Step& step)
+      : field_(field), known_(known), step_(step) {}
+
+  Status read() {
+    step_.line = field_.node().line;
+    BERTH_TRY(field_.expect_keys({"run", "in", "out", "resources", "needs", "foreach", "params",
+                                  "env", "timeout", "retries", "priority", "when"}));
+    if (const auto field = field_.find("params")) {
+      BERTH_ASSIGN(step_.params, read_params(*field));
+    }
+    add_flow_params();
+    for (const auto& [name, value] : step_.params) values_.push_back(name);
+    if (const auto field = field_.find("foreach")) BERTH_TRY(read_foreach(*field));
+    if (const auto field = field_.find("in")) BERTH_TRY(read_inputs(*field));
+    BERTH_TRY(check_outputs());
+    BERTH_TRY(read_command());
+    if (const auto field = field_.find("needs")) BERTH_TRY(read_needs(*field));
+    if (const auto field = field_.find("when")) {
+      BERTH_ASSIGN(step_.when, read_when(*field, values_));
+      step_.when_line = field->node().line;
+    }
+    BERTH_TRY(read_limits());
+    keep_named_params();
+    gather_after();
+    return {};
+  }
+
+ private:
+  void add_flow_params() {
+    for (const auto& param : known_.params)
+      if (std::ranges::find(step_.params, param.first, &Params::value_type::first) ==
+          step_.params.end()) {
+        step_.params.push_back(param);
+        inherited_.insert(param.first);
+      }
+  }
+
+  /// A parameter of the flow that the step does not name is none of its own: a change of it would
+  /// run the step again for nothing.
+  void keep_named_params() {
+    if (used_.contains("params_file")) return;
+    for (const auto& term : step_.when) {
+      used_.insert(term.left);
+      note_names(term.right);
+    }
+    std::erase_if(step_.params, [&](const auto& param) {
+      return inherited_.contains(param.first) && !used_.contains(param.first);
+    });
+  }
+
+  void note_names(std::string_view text) {
+    for (auto& name : names_in(text)) used_.insert(std::move(name));
+  }
+
+  Result<Source> read_source(const Field& field) {
+    BERTH_ASSIGN(Source source, source_of(field));
+    note_names(source.text);
+    BERTH_TRY(check_names(source.text, values_, field));
+    return source;
+  }
+
+  Result<Source> source_of(const Field& field) const {
+    Source source;
+    BERTH_ASSIGN(source.text, process_text(field));
+    source.line = field.node().line;
+    const std::string_view text = source.text;
+    const auto slash = std::min(text.find('/'), text.size());
+    const auto dot = text.substr(0, slash).find('.');
+    const auto producer = dot == std::string_view::npos
+                              ? known_.steps.end()
+                              : known_.steps.find(std::string(text.substr(0, dot)));
+    if (producer == known_.steps.end()) {
+      const auto plain = plain_path(text);
+      if (!plain) return field.error(plain.error());
+      source.pattern = *plain;
+      return source;
+    }
+    source.step = StepIndex{static_cast<std::int64_t>(producer->second)};
+    const auto& outputs = (*known_.of)[producer->second].out;
+    const auto name = text.substr(dot + 1, slash - dot - 1);
+    const auto found = std::ranges::find(outputs, name, &Output::name);
+    if (found == outputs.end()) return field.error(no_output(producer->first, name, outputs));
+    source.output = static_cast<std::size_t>(found - outputs.begin());
+    const auto below = text.substr(std::min(slash + 1, text.size()));
+    if (below.empty()) return source;
+    if (!found->directory)
+      return field.error(
+          fmt::format("{}.{} is a file: nothing lies in it (a directory's path ends "
+                      "in '/')",
+                      producer->first, name));
+    const auto plain = plain_path(below);
+    if (!plain) return field.error(plain.error());
+    if (!stays_inside(*plain)) return field.error("leads out of the output");
+    source.pattern = *plain;
+    return source;
+  }
+
+  static std::string no_output(std::string_view step, std::string_view name,
+                               const std::vector<Output>& outputs) {
+    std::vector<std::string_view> names;
+    for (const auto& output : outputs) names.push_back(output.name);
+    const auto meant = nearest(name, names);
+    return fmt::format("step '{}' has no output '{}'{} (a file of that name: ./{}.{})", step,
+                       clip(name), meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant),
+                       step, clip(name));
+  }
+
+  Status read_foreach(const Field& field) {
+    BERTH_ASSIGN(const auto entries, field.entries());
+    if (entries.empty()) return field.error("names no variable");
+    if (entries.size() > kMostVariables)
+      return field.error(fmt::format("more than {} variables", kMostVariables));
+    std::vector<std::string> names;
+    for (const auto& [name, value] : entries) {
+      if (!valid_value_name(name)) return value.error(kValueName);
+      if (std::ranges::find(values_, name) != values_.end())
+        return value.error(fmt::format("'{}' is a parameter too", name));
+      Variable variable{.name = name, .values = {}, .files = {}, .line = value.node().line};
+      if (value.is_list()) {
+        BERTH_ASSIGN(variable.values, read_words(value));
+      } else {
+        BERTH_ASSIGN(variable.files, read_source(value));
+      }
+      step_.foreach.push_back(std::move(variable));
+      names.push_back(name);
+    }
+    std::ranges::move(names, std::back_inserter(values_));
+    values_.emplace_back("index");
+    return {};
+  }
+
+  Status read_inputs(const Field& field) {
+    BERTH_ASSIGN(const auto entries, field.entries());
+    for (const auto& [name, value] : entries) {
+      if (!valid_step_name(name)) return value.error(kStepName);
+      Input input{.name = name, .sources = {}, .line = value.node().line};
+      std::vector<Field> items{value};
+      if (value.is_list()) {
+        BERTH_ASSIGN(items, value.items());
+        if (items.empty()) return value.error("the list is empty");
+      }
+      for (const auto& item : items) {
+        BERTH_ASSIGN(Source source, read_source(item));
+        input.sources.push_back(std::move(source));
+      }
+      step_.in.push_back(std::move(input));
+    }
+    return {};
+  }
+
+  Status check_outputs() {
+    if (step_.out.empty()) return {};
+    const auto entries = *field_.find("out")->entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const Output& output = step_.out[i];
+      BERTH_TRY(check_names(output.path, values_, entries[i].second));
+      note_names(output.path);
+      const auto names = names_in(output.path);
+      const bool varies = std::ranges::any_of(names, [&](const auto& name) {
+        return name == "index" ||
+               std::ranges::find(step_.foreach, name, &Variable::name) != step_.foreach.end();
+      });
+      if (!step_.foreach.empty() && !varies)
+        return entries[i].second.error(fmt::format(
+            "all tasks of the foreach would write '{}'; put {{index}} into it", output.path));
+    }
+    return {};
+  }
+
+  Status read_command() {
+    BERTH_ASSIGN(const Field run, field_.get("run"));
+    BERTH_ASSIGN(step_.run, exec::read_command(run));
+    step_.run_line = run.node().line;
+    std::vector<std::string> known = values_;
+    known.emplace_back("params_file");
+    for (const auto& input : step_.in) known.push_back("in." + input.name);
+    for (const auto& output : step_.out) known.push_back("out." + output.name);
+    for (const auto& name : exec::placeholders(step_.run)) {
+      used_.insert(name);
+      // Other braces may be the command's own: awk's {print}, say.
+      if (name.starts_with("in.") || name.starts_with("out."))
+        BERTH_TRY(check_names(fmt::format("{{{}}}", name), known, run));
+    }
+    const auto lookup = [&](std::string_view name) -> std::optional<std::string> {
+      if (std::ranges::find(known, name) != known.end()) return "";
+      return std::nullopt;
+    };
+    if (const auto name = exec::misplaced_name(step_.run, lookup); !name.empty())
+      return run.error(
+          fmt::format("{{{}}} stands where the shell could take its value apart (in `…`, after a "
+                      "here-document, within ${{…'}}); use $(…), or a variable set before",
+                      name));
+    return {};
+  }
+
+  Status read_needs(const Field& field) {
+    std::vector<Field> items{field};
+    if (field.is_list()) {
+      BERTH_ASSIGN(items, field.items());
+    }
+    for (const auto& item : items) {
+      BERTH_ASSIGN(const std::string name, item.text());
+      const auto found = known_.steps.find(name);
+      if (found == known_.steps.end()) {
+        std::vector<std::string_view> names;
+        for (const auto& [step, at] : known_.steps) names.push_back(step);
+        std::ranges::sort(names);
+        const auto meant = nearest(name, names);
+        return item.error(
+            fmt::format("no step is called '{}'{}", clip(name),
+                        meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+      }
+      step_.needs.push_back({static_cast<std::int64_t>(found->second)});
+    }
+    return {};
+  }
+
+  Status read_limits() {
+    step_.environment = known_.environment;
+    if (const auto field = field_.find("env")) {
+      exec::Environment own;
+      BERTH_TRY(exec::read_environment(*field, own));
+      for (auto& [name, value] : own) {
+        std::erase_if(step_.environment, [&](const auto& each) { return each.first == name; });
+        step_.environment.emplace_back(name, std::move(value));
+      }
+    }
+    if (const auto field = field_.find("resources")) {
+      BERTH_TRY(exec::read_resources(*field, step_.resources, step_.slot_sizes));
+      step_.resources_line = field->node().line;
+    }
+    if (step_.resources.empty()) step_.resources.set(berth::Known::cpu, 1000);
+    if (const auto field = field_.find("timeout")) {
+      BERTH_ASSIGN(step_.timeout, exec::duration_of(*field));
+    }
+    if (const auto field = field_.find("retries")) {
+      BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
+      step_.retries = static_cast<int>(retries);
+    }
+    if (const auto field = field_.find("priority")) {
+      BERTH_ASSIGN(step_.priority, exec::integer_within(*field, -1000, 1000));
+    }
+    return {};
+  }
+
+  void gather_after() {
+    auto& after = step_.after;
+    after = step_.needs;
+    for (const auto& variable : step_.foreach)
+      if (variable.files && variable.files->step) after.push_back(*variable.files->step);
+    for (const auto& input : step_.in)
+      for (const auto& source : input.sources)
+        if (source.step) after.push_back(*source.step);
+    std::ranges::sort(after);
+    after.erase(std::ranges::unique(after).begin(), after.end());
+  }
+
+  const Field& field_;
+  const Known& known_;
+  Step& step_;
+  std::vector<std::string> values_;  // names of parameters and variables, and index
+  std::set<std::string, std::less<>> used_, inherited_;
+};
+
+Status read_outputs(const Field& field, Step& step) {
+  BERTH_ASSIGN(const auto entries, field.entries());
+  for (const auto& [name, value] : entries) {
+    if (!valid_step_name(name)) return value.error(kStepName);
+    BERTH_ASSIGN(const std::string text, process_text(value));
+    const auto plain = plain_path(text);
+    if (!plain) return value.error(plain.error());
+    if (!stays_inside(*plain))
+      return value.error("an output stays in the folder of the flow's file");
+    step.out.push_back({name, *plain, text.ends_with('/'), value.node().line});
+  }
+  return {};
+}
+
+/// A step that waits for itself, through others or not: all of them by name.
+Status check_cycles(const Flow& flow) {
+  enum class Mark : std::uint8_t { fresh, open, done };
+  std::vector<Mark> marks(flow.steps.size(), Mark::fresh);
+  struct Frame {
+    std::size_t step, next;
+  };
+  std::vector<Frame> path;  // not the call stack: a chain may be a million steps long
+  for (std::size_t root = 0; root < flow.steps.size(); ++root) {
+    if (marks[root] == Mark::fresh) path.push_back({root, 0});
+    while (!path.empty()) {
+      auto& [step, next] = path.back();
+      marks[step] = Mark::open;
+      const auto& after = flow.steps[step].after;
+      if (next == after.size()) {
+        marks[step] = Mark::done;
+        path.pop_back();
+        continue;
+      }
+      const auto other = static_cast<std::size_t>(after[next++].value);
+      if (marks[other] == Mark::fresh) path.push_back({other, 0});
+      if (marks[other] != Mark::open) continue;
+      const auto from = std::ranges::find(path, other, &Frame::step);
+      std::string names;
+      for (auto at = from; at != path.end() && names.size() < 500; ++at)
+        names += flow.steps[at->step].name + " -> ";
+      return fail(ErrorKind::invalid, "{}:{}: steps.{}: waits for itself: {}{}", flow.file,
+                  flow.steps[other].line, flow.steps[other].name, names, flow.steps[other].name);
+    }
+  }
+  return {};
+}
+
+std::string stem(std::string_view file) {
+  file.remove_prefix(file.rfind('/') + 1);  // of npos, too
+  return std::string(file.substr(0, file.find('.')));
+}
+
+}  // namespace
+
+Result<Flow> read_flow(std::string_view text, const std::string& file) {
+  BERTH_ASSIGN(const Field root, Field::parse(text, file));
+  if (root.is_null()) return root.error("the file is empty");
+  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env"}));
+  Flow flow{.name = stem(file), .file = file, .steps = {}};
+  if (const auto name = root.find("name")) {
+    BERTH_ASSIGN(flow.name, name->text());
+    if (!valid_step_name(flow.name)) return name->error(kStepName);
+  } else if (!valid_step_name(flow.name)) {
+    flow.name = "flow";
+  }
+  Known known{.steps = {}, .of = &flow.steps, .params = {}, .environment = {}};
+  if (const auto params = root.find("params")) {
+    BERTH_ASSIGN(known.params, read_params(*params));
+  }
+  if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
+  BERTH_ASSIGN(const Field steps, root.get("steps"));
+  BERTH_ASSIGN(const auto entries, steps.entries());
+  if (entries.empty()) return steps.error("there is no step");
+  for (const auto& [name, field] : entries) {
+    if (!valid_step_name(name)) return field.error(kStepName);
+    known.steps.emplace(name, flow.steps.size());
+    Step& step = flow.steps.emplace_back();
+    step.name = name;
+    if (const auto out = field.find("out")) BERTH_TRY(read_outputs(*out, step));
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    BERTH_TRY(StepReader(entries[i].second, known, flow.steps[i]).read());
+  BERTH_TRY(check_cycles(flow));
+  return flow;
+}
+
+Status check_fits(const Flow& flow, const Resources& total) {
+  for (const auto& step : flow.steps) {
+    const auto name = total.first_short(step.resources);
+    if (name.empty()) continue;
+    return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {} {}, where all there is is {}",
+                flow.file, step.resources_line > 0 ? step.resources_line : step.line, step.name,
+                name, format_amount(name, step.resources.get(name)),
+                format_amount(name, total.get(name)));
+  }
+  return {};
+}
+
+}  // namespace berth::flow

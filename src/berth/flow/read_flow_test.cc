@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "berth/base/text.h"
+#include "berth/flow/flow_testing.h"
+#include "berth/flow/notation.h"
+
+namespace berth::flow {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ReadFlow, TheFileOfTheDesign) {
+  const Flow flow = read(kCountFlow, "dir/x.yaml");
+  EXPECT_EQ(flow.name, "count");
+  ASSERT_EQ(flow.steps.size(), 3U);
+  const Step &split = flow.steps[0], &count = flow.steps[1], &sum = flow.steps[2];
+  EXPECT_EQ(split.out[0].path, "parts");
+  EXPECT_TRUE(split.out[0].directory);
+  EXPECT_FALSE(split.in[0].sources[0].step);
+  EXPECT_EQ(count.foreach[0].files->step, StepIndex{0});
+  EXPECT_EQ(count.foreach[0].files->pattern, "*");
+  EXPECT_EQ(to_string(count.resources), "cpu 1, mem 95.4 MiB");
+  EXPECT_EQ(to_string(sum.resources), "cpu 1");
+  EXPECT_EQ(sum.in[0].sources[0].step, StepIndex{1});
+  EXPECT_EQ(sum.after, std::vector{StepIndex{1}});
+  EXPECT_EQ(sum.line, 12);
+  EXPECT_EQ(sum.run_line, 14);
+}
+
+TEST(ReadFlow, TheRarerKeys) {
+  const Flow flow = read(R"(
+params: {lr: 0.1, unused: 1, names: [a, b c]}
+env: {A: flow, B: flow}
+steps:
+  one: {run: 'true', needs: two, params: {own: 7, lr: 0.2}, env: {A: step}, timeout: 90s,
+        retries: 3, priority: -5, when: lr == 0.2 and not exists(done.txt)}
+  two: {run: [echo, "{names}"]}
+)");
+  EXPECT_EQ(flow.name, "f");
+  const Step& one = flow.steps[0];
+  EXPECT_EQ(one.needs, std::vector{StepIndex{1}});
+  EXPECT_EQ(one.params,
+            (std::vector<std::pair<std::string, Words>>{{"own", {"7"}}, {"lr", {"0.2"}}}))
+      << "of the flow's parameters those that it names";
+  EXPECT_EQ(one.environment,
+            (std::vector<std::pair<std::string, std::string>>{{"B", "flow"}, {"A", "step"}}));
+  EXPECT_EQ(one.timeout, 90s);
+  EXPECT_EQ(one.retries, 3);
+  EXPECT_EQ(one.priority, -5);
+  ASSERT_EQ(one.when.size(), 2U);
+  EXPECT_EQ(one.when[0].left, "lr");
+  EXPECT_TRUE(one.when[1].negated);
+  EXPECT_EQ(one.when[1].right, "done.txt");
+  EXPECT_EQ(flow.steps[1].params[0].second, (Words{"a", "b c"}));
+}
+
+struct Wrong {
+  std::string_view text, message;
+};
+
+void expect_complaints(std::span<const Wrong> cases, const FakeWorld& world = {}) {
+  for (const auto& [text, message] : cases) EXPECT_EQ(complaint(text, world), message) << text;
+}
+
+TEST(ReadFlow, WrongKeysAndNames) {
+  constexpr Wrong kCases[] = {
+      {"", "f.yaml:1: the file is empty"},
+      {"name: a", "f.yaml:1: 'steps' is missing"},
+      {"steps: {}", "f.yaml:1: steps: there is no step"},
+      {"step: {a: {run: x}}", "f.yaml:1: unknown key 'step'; did you mean 'steps'?"},
+      {"steps:\n  a:\n    run: x\n    forech: {}",
+       "f.yaml:4: steps.a: unknown key 'forech'; did you mean 'foreach'?"},
+      {"steps:\n  a: {}", "f.yaml:2: steps.a: 'run' is missing"},
+      {"steps:\n  a: {run: ' '}", "f.yaml:2: steps.a.run: the command is empty"},
+      {"steps:\n  1a: {run: x}",
+       "f.yaml:2: steps.1a: a name is made of letters, digits, '_' and '-', at most 64, and begins "
+       "with a letter or '_'"},
+      {"steps:\n  a: {run: x, params: {index: 1}}",
+       "f.yaml:2: steps.a.params.index: a name is made of letters, digits and '_', at most 64, "
+       "begins with none of the digits, and is neither params_file nor index"},
+      {"steps:\n  a: {run: x, params: {p: 1}, foreach: {p: [1]}}",
+       "f.yaml:2: steps.a.foreach.p: 'p' is a parameter too"},
+      {"steps:\n  a: {run: x, foreach: {}}", "f.yaml:2: steps.a.foreach: names no variable"},
+      {"steps:\n  a: {run: x, foreach: {p: []}}", "f.yaml:2: steps.a.foreach.p: the list is empty"},
+      {"steps:\n  split: {run: x}\n  b: {run: x, needs: [splt]}",
+       "f.yaml:3: steps.b.needs[0]: no step is called 'splt'; did you mean 'split'?"},
+      {"steps:\n  a: {run: x, retries: -1}",
+       "f.yaml:2: steps.a.retries: wanted 0 to 1000, found -1"},
+      {"steps:\n  a: {run: x, out: {o: /tmp/x}}",
+       "f.yaml:2: steps.a.out.o: an output stays in the folder of the flow's file"},
+      {"steps:\n  a: {run: x, out: {o: ../x}}",
+       "f.yaml:2: steps.a.out.o: an output stays in the folder of the flow's file"},
+      {"steps:\n  a: {run: x, out: {o: a/../x}}",
+       "f.yaml:2: steps.a.out.o: '..' may only stand in front of a path"},
+      {"steps:\n  a: {run: x, out: {o: ./}}", "f.yaml:2: steps.a.out.o: the path names no file"}};
+  expect_complaints(kCases);
+}
+
+TEST(ReadFlow, WrongReferencesAndPlaceholders) {
+  constexpr Wrong kCases[] = {
+      {"steps:\n  a: {run: x, out: {parts: p/}}\n  b: {run: x, in: {i: a.part/*}}",
+       "f.yaml:3: steps.b.in.i: step 'a' has no output 'part'; did you mean 'parts'? (a file of "
+       "that name: ./a.part)"},
+      {"steps:\n  a: {run: x, out: {o: p}}\n  b: {run: x, in: {i: a.o/*}}",
+       "f.yaml:3: steps.b.in.i: a.o is a file: nothing lies in it (a directory's path ends in "
+       "'/')"},
+      {"steps:\n  a: {run: x, out: {o: p/}}\n  b: {run: x, in: {i: a.o/../x}}",
+       "f.yaml:3: steps.b.in.i: leads out of the output"},
+      {"steps:\n  a:\n    run: cat {in.txt}\n    in: {text: x}",
+       "f.yaml:3: steps.a.run: nothing is called {in.txt}; did you mean {in.text}?"},
+      {"steps:\n  a: {run: 'cat {out.o}'}",
+       "f.yaml:2: steps.a.run: nothing is called {out.o}; known are: params_file"},
+      {"steps:\n  a: {run: x, in: {i: 'd/{nam}'}, params: {name: 1}}",
+       "f.yaml:2: steps.a.in.i: nothing is called {nam}; did you mean {name}?"},
+      {"steps:\n  a: {run: x, out: {o: 'd/{index}'}}",
+       "f.yaml:2: steps.a.out.o: nothing is called {index} here"},
+      {"steps:\n  a: {run: x, foreach: {v: [1]}, out: {o: same}}",
+       "f.yaml:2: steps.a.out.o: all tasks of the foreach would write 'same'; put {index} into it"},
+      {"steps:\n  a: {run: 'echo `cat {in.i}`', in: {i: x}}",
+       "f.yaml:2: steps.a.run: {in.i} stands where the shell could take its value apart (in `…`, "
+       "after a here-document, within ${…'}); use $(…), or a variable set before"}};
+  expect_complaints(kCases);
+  EXPECT_EQ(complaint("steps:\n  a: {run: \"awk '{print}'\", params: {prin: 1}}"), "nothing")
+      << "braces may be the command's own";
+}
+
+TEST(ReadFlow, CyclesAreNamed) {
+  constexpr Wrong kCases[] = {
+      {"steps:\n  a: {run: x, needs: a}", "f.yaml:2: steps.a: waits for itself: a -> a"},
+      {"steps:\n  a: {run: x, needs: b}\n  b: {run: x, in: {i: c.o}}\n"
+       "  c: {run: x, foreach: {v: d.o}, out: {o: '{index}'}}\n"
+       "  d: {run: x, needs: [b], out: {o: o}}",
+       "f.yaml:3: steps.b: waits for itself: b -> c -> d -> b"}};
+  expect_complaints(kCases);
+}
+
+TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
+  const FakeWorld world{{"data/a.txt", "data/b.txt", "x.txt"}, {}};
+  constexpr Wrong kCases[] = {
+      {"steps:\n  a:\n    run: x\n    in:\n      i: data/c.txt",
+       "f.yaml:5: steps.a: in.i: there is no file data/c.txt"},
+      {"steps:\n  a: {run: x, in: {i: data/*.csv}}",
+       "f.yaml:2: steps.a: in.i: there is no file data/*.csv"},
+      {"steps:\n  a:\n    foreach: {v: '*.csv'}\n    run: x",
+       "f.yaml:3: steps.a: foreach.v: there is no file *.csv"},
+      {"steps:\n  a: {run: x, foreach: {v: [a, z]}, in: {i: 'data/{v}.txt'}}",
+       "f.yaml:2: steps.a: in.i: there is no file data/z.txt"},
+      {"steps:\n  a: {run: x, out: {o: p}}\n  b:\n    run: x\n    out: {o: ./p}",
+       "f.yaml:5: steps.b: out.o: b writes p, where a writes too"},
+      {"steps:\n  a: {run: x, out: {o: p/}}\n  b: {run: x, out: {o: p/q/r}}",
+       "f.yaml:3: steps.b: out.o: b writes p/q/r, where a writes too"},
+      {"steps:\n  a: {run: x, out: {o: p/q/r}}\n  b: {run: x, out: {o: p/}}",
+       "f.yaml:3: steps.b: out.o: b writes p, where a writes too"},
+      {"steps:\n  a: {run: x, out: {o: p, q: p}}",
+       "f.yaml:2: steps.a: out.q: a writes p, where a writes too"},
+      {"steps:\n  a: {run: x, foreach: {v: [1, 2, 1]}, out: {o: 'p{v}'}}",
+       "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too"},
+      {"steps:\n  a: {run: x, foreach: {v: [/etc]}, out: {o: '{v}'}}",
+       "f.yaml:2: steps.a: out.o: '/etc' of a/0 is no path in the folder of the flow's file"},
+      {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b: {run: x, in: {i: '*.txt'}}",
+       "f.yaml:3: steps.b: x.txt is what a writes; say a.o"},
+      {"steps:\n  a: {run: x, out: {o: data/c, p: q}}\n  b: {run: x, in: {i: data}}",
+       "f.yaml:3: steps.b: data is what a writes; say a.o or a.p"},
+      {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b:\n    run: x\n    when: exists(x.txt)",
+       "f.yaml:5: steps.b: x.txt is what a writes; say a.o"}};
+  expect_complaints(kCases, world);
+}
+
+TEST(ReadFlow, WhatNeverFits) {
+  const Flow flow = read("steps:\n  a: {run: x}\n  b:\n    run: x\n    resources:\n      gpu: 4\n");
+  Resources total;
+  total.set(Known::cpu, 8000);
+  total.set(Known::gpu, 1);
+  EXPECT_EQ(
+      check_fits(flow, total).error(),
+      (Error{ErrorKind::invalid, "f.yaml:5: steps.b.resources: gpu 4, where all there is is 1"}));
+  total.set(Known::gpu, 4);
+  EXPECT_TRUE(check_fits(flow, total));
+}
+
+TEST(ReadFlow, WrongConditions) {
+  const auto with = [](std::string_view when) {
+    return complaint(
+        fmt::format("steps:\n  a: {{run: x, params: {{mode: fast}}, when: {}}}", json_quote(when)));
+  };
+  for (const std::string_view good :
+       {"mode == fast", "mode != 'a b'", "env.CI == \"\"", "exists( a/b )",
+        "not exists(x) and mode==x", "exists({mode}/x)", "mode == 'and'"})
+    EXPECT_EQ(with(good), "nothing") << good;
+  const std::pair<std::string_view, std::string_view> kCases[] = {
+      {"mode", "wanted == or !=, found 'the end'"},
+      {"", "wanted the name of a value, found 'the end'"},
+      {"mod == 1", "no value is called 'mod'; did you mean 'mode'?"},
+      {"1 == 1", "no value is called '1'; say env.NAME for the environment"},
+      {"mode == 1 or mode == 2", "wanted 'and' or the end, found 'or'"},
+      {"mode == 1 and", "wanted the name of a value, found 'the end'"},
+      {"not mode == 1", "'not' stands before exists(…) only; else say !="},
+      {"mode == ", "wanted what to compare with, found 'the end'"},
+      {"mode = 1", "'=' means nothing here"},
+      {"mode == 'x", "a quote is not closed"},
+      {"exists(x", "wanted ')', found 'the end'"},
+      {"exists(a/../b)", "'..' may only stand in front of a path"},
+      {"exists({x})", "nothing is called {x}; known are: mode"}};
+  for (const auto& [when, message] : kCases) {
+    const auto found = with(when);
+    EXPECT_EQ(found, fmt::format("f.yaml:2: steps.a.when: {}", message));
+  }
+}
+
+TEST(Notation, Paths) {
+  EXPECT_EQ(*plain_path("./a//b/"), "a/b");
+  EXPECT_EQ(*plain_path("../../a"), "../../a");
+  EXPECT_EQ(*plain_path("/usr//share/./x"), "/usr/share/x");
+  for (const std::string_view wrong : {"", ".", "/", "..", "../..", "a/..", "/..", "/../a"})
+    EXPECT_FALSE(plain_path(wrong)) << wrong;
+  EXPECT_EQ(place_of("a/b"), "a/b");
+  EXPECT_EQ(place_of("/usr/x"), "_root/usr/x");
+  EXPECT_EQ(place_of("../../x"), "_up/_up/x");
+}
+
+}  // namespace
+}  // namespace berth::flow

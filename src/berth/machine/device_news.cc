@@ -1,0 +1,161 @@
+#include "berth/machine/device_news.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/machine/ledger.h"
+
+namespace berth::machine {
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 16;
+
+/// Tells processes of allocs from others by their ancestors. Those that a container hides from us
+/// are taken for ours while any alloc has devices: counted twice they would keep devices idle.
+class Ancestry {
+ public:
+  Ancestry(os::Env& env, const std::string& ledger_directory) : env_(env) {
+    auto ledger = Ledger::open(env, ledger_directory);
+    if (!ledger) return;
+    for (const auto& entry : ledger->entries().value_or(std::vector<LedgerEntry>())) {
+      if (entry.waiting) continue;
+      holders_.insert(entry.holder.pid);
+      any_devices_ = any_devices_ || !entry.block.devices.empty();
+    }
+  }
+
+  bool ours(pid_t pid) {
+    constexpr int kDeepest = 64;
+    if (!env_.status(fmt::format("/proc/{}", pid))) return any_devices_;
+    for (int depth = 0; depth < kDeepest && pid > 1; ++depth, pid = parent(pid))
+      if (holders_.contains(pid)) return true;
+    return false;
+  }
+
+ private:
+  /// Field 4 of stat, behind the name in its parentheses; 0: not known.
+  pid_t parent(pid_t pid) {
+    const auto text = env_.read_file(fmt::format("/proc/{}/stat", pid), kMostBytes);
+    if (!text) return 0;
+    const auto fields = words(std::string_view(*text).substr(text->rfind(')') + 1));
+    return fields.size() > 1 ? static_cast<pid_t>(parse_integer(fields[1]).value_or(0)) : 0;
+  }
+
+  os::Env& env_;
+  std::set<pid_t> holders_;
+  bool any_devices_ = false;
+};
+
+std::string program_of(os::Env& env, pid_t pid) {
+  const auto name = env.read_file(fmt::format("/proc/{}/comm", pid), kMostBytes);
+  return name ? valid_utf8(trim(*name)) : "";
+}
+
+std::vector<CoreShare> cores_of(const Capacity& capacity) {
+  std::vector<CoreShare> cores;
+  for (const auto& node : capacity.nodes)
+    for (const int core : node.cores) cores.push_back({core, node.node, 1000});
+  std::ranges::sort(cores, {}, &CoreShare::core);
+  return cores;
+}
+
+}  // namespace
+
+Result<DeviceNews> read_news(os::Env& env, const DeviceOptions& options,
+                             const topology::Topology& first, const std::string& ledger_directory) {
+  Ancestry ancestry(env, ledger_directory);
+  BERTH_ASSIGN(const auto seen,
+               refresh_health(env, options, first, [&](pid_t pid) { return ancestry.ours(pid); }));
+  DeviceNews news;
+  for (std::size_t i = 0; i < seen.health.size(); ++i)
+    if (seen.health[i].health != topology::Health::well)
+      news.out_of_service.emplace_back(first.devices[i].uuid, seen.health[i].because);
+  for (const DeviceUse& use : seen.uses)
+    news.foreign.push_back(
+        {first.devices[use.device].uuid, use.pid, program_of(env, use.pid), use.memory});
+  return news;
+}
+
+Result<Devices> read_devices(os::Env& env, const DeviceOptions& options,
+                             const std::string& ledger_directory) {
+  Devices devices;
+  BERTH_ASSIGN(devices.topology, discover_devices(env, options));
+  if (devices.topology.devices.empty()) return devices;
+  devices.shares = shares_of(devices.topology);
+  if (!env.variable("BERTH_TOPOLOGY"))
+    devices.shares = visible_ones(std::move(devices.shares), env.variable("CUDA_VISIBLE_DEVICES"),
+                                  env.variable("ROCR_VISIBLE_DEVICES"));
+  BERTH_ASSIGN(devices.links, DeviceLinks::make(devices.topology));
+  BERTH_ASSIGN(devices.news, read_news(env, options, devices.topology, ledger_directory));
+  return devices;
+}
+
+Host host_of(const Capacity& capacity, const Devices* devices) {
+  Host host{.total = {capacity.total, cores_of(capacity)}};
+  if (devices == nullptr) return host;
+  const DeviceNews& news = devices->news;
+  host.links = devices->links;
+  for (DeviceShare share : devices->shares) {
+    const bool out = std::ranges::any_of(
+        news.out_of_service, [&](const auto& device) { return device.first == share.uuid; });
+    if (out) continue;
+    const auto& known = devices->topology.devices;
+    const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
+    share.size = topology::slots_of(device->model, capacity.gpu_slots);
+    share.slots = share.size;
+    host.total.devices.push_back(std::move(share));
+  }
+  set_device_amounts(host.total.devices, host.total.resources);
+  for (const ForeignUse& use : news.foreign) {
+    Block block;
+    block.devices = {{.uuid = use.uuid, .memory = use.memory, .whole = false}};
+    host.foreign.emplace_back(
+        fmt::format("process {}{}", use.pid, use.program.empty() ? "" : " (" + use.program + ")"),
+        std::move(block));
+  }
+  return host;
+}
+
+std::string name_of(const Devices& devices, std::string_view uuid) {
+  const auto& all = devices.topology.devices;
+  const auto found = std::ranges::find(all, uuid, &topology::Device::uuid);
+  return found != all.end() ? fmt::format("GPU{}", found->index) : std::string(uuid);
+}
+
+std::string out_of_service_text(const Devices& devices) {
+  std::vector<std::string> texts;
+  for (const auto& [uuid, because] : devices.news.out_of_service)
+    texts.push_back(fmt::format("{} ({})", name_of(devices, uuid), because));
+  return texts.empty() ? "" : "; out of service: " + join(texts, ", ");
+}
+
+std::string to_json(const DeviceNews& news) {
+  Json out = Json::array();
+  for (const auto& [uuid, why] : news.out_of_service)
+    out.push_back(Json{{"uuid", uuid}, {"because", why}});
+  Json foreign = Json::array();
+  for (const ForeignUse& use : news.foreign)
+    foreign.push_back(Json{
+        {"uuid", use.uuid}, {"pid", use.pid}, {"program", use.program}, {"memory", use.memory}});
+  return Json{{"out_of_service", out}, {"foreign", foreign}}.dump();
+}
+
+Result<DeviceNews> news_of_json(std::string_view line) {
+  BERTH_ASSIGN(const Json json, parse_json(line));
+  try {
+    DeviceNews news;
+    for (const Json& device : json.at("out_of_service"))
+      news.out_of_service.emplace_back(device.at("uuid"), device.at("because"));
+    for (const Json& use : json.at("foreign"))
+      news.foreign.push_back({use.at("uuid"), use.at("pid"), use.at("program"), use.at("memory")});
+    return news;
+  } catch (const Json::exception& error) {
+    return fail(ErrorKind::corrupt, "no news of devices: {}", error.what());
+  }
+}
+
+}  // namespace berth::machine

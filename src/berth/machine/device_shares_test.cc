@@ -1,0 +1,196 @@
+#include "berth/machine/device_shares.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/base/rng.h"
+
+namespace berth::machine {
+namespace {
+
+constexpr std::int64_t kGi = 1 << 30;
+
+DeviceShare device(int index, std::int64_t memory, int slots = 13, bool whole = true) {
+  return {fmt::format("GPU-{}", index), index, index / 4, memory, slots, 13, whole};
+}
+
+DeviceNeed need(std::int64_t gpu, std::int64_t memory = 0, std::int64_t slots = 0,
+                std::vector<int> sizes = {}) {
+  Resources wanted;
+  wanted.set(Known::gpu, gpu);
+  wanted.set(Known::gpu_mem, memory);
+  wanted.set(Known::gpu_slots, slots);
+  return device_need(wanted, std::move(sizes));
+}
+
+std::vector<int> indices(const std::vector<DeviceShare>& shares) {
+  std::vector<int> result;
+  for (const auto& share : shares) result.push_back(share.index);
+  return result;
+}
+
+using Indices = std::vector<int>;
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+TEST(DeviceShares, WithGpuAloneTheyAreWhole) {
+  const std::vector free{device(0, 10 * kGi, 13, false), device(1, 32 * kGi), device(2, 32 * kGi)};
+  const auto got = choose_devices(free, need(2), nullptr);
+  EXPECT_EQ(got, (std::vector{free[1], free[2]})) << "all of their memory and slots";
+  EXPECT_TRUE(choose_devices(free, need(3), nullptr).empty()) << "a shared one is never whole";
+  EXPECT_TRUE(choose_devices(free, need(0), nullptr).empty());
+}
+
+TEST(DeviceShares, APartComesOfTheDeviceThatItFillsBest) {
+  const std::vector free{device(0, 32 * kGi), device(1, 12 * kGi, 13, false),
+                         device(2, 9 * kGi, 13, false), device(3, 16 * kGi)};
+  const auto got = choose_devices(free, need(1, 10 * kGi), nullptr);
+  ASSERT_EQ(indices(got), Indices{1});
+  EXPECT_EQ(got[0].memory, 10 * kGi);
+  EXPECT_EQ(got[0].slots, 0);
+  EXPECT_FALSE(got[0].whole);
+  EXPECT_EQ(indices(choose_devices(free, need(0, 13 * kGi), nullptr)), Indices{3})
+      << "gpu: 1 need not be said";
+  EXPECT_TRUE(choose_devices(free, need(1, 33 * kGi), nullptr).empty());
+}
+
+TEST(DeviceShares, AmongEqualsADeviceThatIsSharedAlreadyComesFirst) {
+  const std::vector free{device(0, 16 * kGi), device(1, 16 * kGi, 13, false)};
+  EXPECT_EQ(indices(choose_devices(free, need(1, kGi), nullptr)), Indices{1});
+}
+
+TEST(DeviceShares, MemoryAndSlotsMustBeOnTheSameDevice) {
+  const std::vector free{device(0, 32 * kGi, 2, false), device(1, 4 * kGi, 13, false),
+                         device(2, 20 * kGi, 8, false)};
+  EXPECT_EQ(indices(choose_devices(free, need(1, 10 * kGi, 5), nullptr)), Indices{2});
+  EXPECT_TRUE(choose_devices(free, need(1, 30 * kGi, 5), nullptr).empty());
+}
+
+TEST(DeviceShares, SeveralGiveTheirPartEach) {
+  const std::vector free{device(0, 32 * kGi), device(1, 4 * kGi, 13, false), device(2, 32 * kGi)};
+  const auto got = choose_devices(free, need(2, 8 * kGi), nullptr);
+  EXPECT_EQ(indices(got), (Indices{0, 2}));
+  EXPECT_EQ(got[1].memory, 8 * kGi);
+}
+
+TEST(DeviceShares, OnlyOfAcceptableSizes) {
+  std::vector free{device(0, 32 * kGi), device(1, 80 * kGi), device(2, 32 * kGi)};
+  free[1].size = free[1].slots = 99;
+  EXPECT_EQ(indices(choose_devices(free, need(1, 0, 0, {99, 31}), nullptr)), Indices{1});
+  EXPECT_EQ(indices(choose_devices(free, need(1, kGi, 0, {99}), nullptr)), Indices{1});
+  EXPECT_TRUE(choose_devices(free, need(1, 0, 0, {31}), nullptr).empty());
+}
+
+TEST(DeviceShares, WholeOnesBelongTogetherAndLeaveTheBestRest) {
+  const auto topology = *topology::known_machine("dgx1-v100");
+  const auto links = *DeviceLinks::make(topology);
+  auto free = shares_of(topology);
+  ASSERT_EQ(free.size(), 8U);
+  EXPECT_EQ(free[0].slots, 13);
+  EXPECT_EQ(indices(choose_devices(free, need(4), links.get())), (Indices{0, 1, 2, 3}));
+  free.erase(free.begin() + 5);  // the second quad is broken: the first stays whole
+  EXPECT_EQ(indices(choose_devices(free, need(1), links.get())), Indices{4});
+  EXPECT_EQ(indices(choose_devices(free, need(1, kGi), links.get())), Indices{4})
+      << "a part of a fresh one too";
+}
+
+TEST(DeviceShares, ADeviceTheLinksDoNotKnowMakesAllAlike) {
+  const auto links = *DeviceLinks::make(*topology::known_machine("dgx1-v100"));
+  const std::vector free{device(5, kGi), device(6, kGi)};
+  EXPECT_EQ(indices(choose_devices(free, need(1), links.get())), Indices{5});
+}
+
+TEST(DeviceShares, ChargedIsWhatAMachineLoses) {
+  Resources wanted;
+  wanted.set(Known::gpu, 2);
+  wanted.set(Known::cpu, 500);
+  EXPECT_EQ(charged(wanted), wanted);
+  wanted.set(Known::gpu_mem, 10 * kGi);
+  const Resources lost = charged(wanted);
+  EXPECT_EQ(lost.get(Known::gpu), 0);
+  EXPECT_EQ(lost.get(Known::gpu_mem), 20 * kGi);
+  EXPECT_EQ(lost.get(Known::cpu), 500);
+  wanted.set(Known::gpu_mem, INT64_MAX / 2 + 1);
+  EXPECT_EQ(charged(wanted).get(Known::gpu_mem), INT64_MAX) << "never a wrapped number";
+}
+
+TEST(DeviceShares, AShortageIsNamed) {
+  const std::vector devices{device(0, 32 * kGi), device(1, 16 * kGi, 4, false)};
+  using Said = std::pair<Known, std::string>;
+  EXPECT_EQ(shortage(devices, need(3), true), (Said{Known::gpu, "wanted 3, the total is 1"}));
+  EXPECT_EQ(shortage(devices, need(1, 40 * kGi), true),
+            (Said{Known::gpu_mem, "wanted 40 GiB of one device, the largest has 32 GiB"}));
+  EXPECT_EQ(shortage(devices, need(2, 20 * kGi), false),
+            (Said{Known::gpu_mem, "wanted 20 GiB of each of 2 devices, the freest has 32 GiB"}));
+  EXPECT_EQ(shortage(devices, need(1, 0, 14), false),
+            (Said{Known::gpu_slots, "wanted 14 of one device, the freest has 13"}));
+  EXPECT_EQ(shortage(devices, need(1, 0, 0, {31, 99}), true),
+            (Said{Known::gpu, "wanted 1 with 31 or 99 slots, the total is 0"}));
+  EXPECT_EQ(shortage(std::vector{device(0, 0)}, need(1, kGi), true),
+            (Said{Known::gpu_mem,
+                  "wanted 1 GiB of one device, the largest has 0 B (what the "
+                  "devices have is not told)"}));
+  EXPECT_EQ(shortage({}, need(1, kGi), true), (Said{Known::gpu, "wanted 1, the total is 0"}));
+}
+
+TEST(DeviceShares, ATaskSeesItsDevicesByUuidAndNoOthers) {
+  EXPECT_EQ(visibility(std::vector{device(3, kGi), device(5, kGi)}),
+            (Variables{{"CUDA_VISIBLE_DEVICES", "GPU-3,GPU-5"},
+                       {"NVIDIA_VISIBLE_DEVICES", "GPU-3,GPU-5"},
+                       {"ROCR_VISIBLE_DEVICES", ""}}));
+  EXPECT_EQ(visibility({}), (Variables{{"CUDA_VISIBLE_DEVICES", ""},
+                                       {"NVIDIA_VISIBLE_DEVICES", "void"},
+                                       {"ROCR_VISIBLE_DEVICES", ""}}));
+  DeviceShare amd = device(1, kGi);
+  amd.vendor = topology::Vendor::amd;
+  EXPECT_EQ(visibility(std::vector{amd}), (Variables{{"ROCR_VISIBLE_DEVICES", "GPU-1"}}))
+      << "HIP reads CUDA's variable too";
+  amd.uuid = "gpu-1";
+  EXPECT_EQ(visibility(std::vector{amd}), (Variables{{"ROCR_VISIBLE_DEVICES", "1"}}));
+}
+
+TEST(DeviceShares, OnlyThoseThatTheProcessItselfMayUse) {
+  std::vector<DeviceShare> shares;
+  for (int i = 0; i < 4; ++i) shares.push_back(device(i, kGi));
+  shares[1].uuid = "GPU-abcdef";
+  DeviceShare amd = device(4, kGi);
+  amd.vendor = topology::Vendor::amd;
+  shares.push_back(amd);
+  const auto seen = [&](std::optional<std::string> nvidia, std::optional<std::string> other = {}) {
+    return indices(visible_ones(shares, nvidia, other));
+  };
+  EXPECT_EQ(seen({}), (Indices{0, 1, 2, 3, 4}));
+  EXPECT_EQ(seen("2,0"), (Indices{0, 2, 4}));
+  EXPECT_EQ(seen("GPU-ab, GPU-3"), (Indices{1, 3, 4}));
+  EXPECT_EQ(seen("2,nonsense,0"), (Indices{2, 4})) << "up to the first that is none";
+  EXPECT_EQ(seen(""), Indices{4});
+  EXPECT_EQ(seen("-1"), Indices{4});
+  EXPECT_EQ(seen("NoDevFiles"), Indices{4}) << "what a batch system says to a job without";
+  EXPECT_EQ(seen({}, "0"), (Indices{0, 1, 2, 3, 4})) << "each vendor counts its own";
+  EXPECT_EQ(seen({}, ""), (Indices{0, 1, 2, 3}));
+}
+
+/// Best fit by trying them all, against what is chosen.
+TEST(DeviceShares, NoOtherDeviceWouldBeFilledBetter) {
+  Rng rng(11);
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<DeviceShare> free;
+    for (int i = 0; i < 8; ++i)
+      free.push_back(device(i, static_cast<std::int64_t>(rng.below(20)) * kGi,
+                            static_cast<int>(rng.below(14)), rng.below(3) == 0));
+    const auto want = need(1, static_cast<std::int64_t>(1 + rng.below(16)) * kGi,
+                           static_cast<std::int64_t>(rng.below(6)));
+    const DeviceShare* best = nullptr;
+    for (const auto& share : free)
+      if (share.memory >= want.memory && share.slots >= want.slots &&
+          (best == nullptr ||
+           std::pair(share.memory, share.slots) < std::pair(best->memory, best->slots)))
+        best = &share;
+    const auto got = choose_devices(free, want, nullptr);
+    ASSERT_EQ(got.empty(), best == nullptr);
+    if (best == nullptr) continue;
+    const auto& chosen = free[static_cast<std::size_t>(got[0].index)];
+    ASSERT_EQ(std::pair(chosen.memory, chosen.slots), std::pair(best->memory, best->slots));
+  }
+}
+
+}  // namespace
+}  // namespace berth::machine

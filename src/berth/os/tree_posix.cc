@@ -1,0 +1,104 @@
+#include "berth/os/tree_posix.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include "berth/os/spawn_posix.h"
+
+namespace berth::os {
+namespace {
+
+using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+Result<TreeEntry> entry_at(int directory, const char* name, std::string path) {
+  struct stat st{};
+  if (::fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return errno_error(errno, path);
+  TreeEntry entry{.path = std::move(path), .target = {}};
+  if (S_ISREG(st.st_mode)) {
+    entry.kind = TreeEntry::Kind::file;
+    entry.size = st.st_size;
+    entry.executable = (st.st_mode & S_IXUSR) != 0;
+  } else if (S_ISDIR(st.st_mode)) {
+    entry.kind = TreeEntry::Kind::directory;
+  } else if (S_ISLNK(st.st_mode)) {
+    entry.kind = TreeEntry::Kind::link;
+    std::array<char, PATH_MAX> target;
+    const auto size = ::readlinkat(directory, name, target.data(), target.size());
+    if (size < 0) return errno_error(errno, entry.path);
+    entry.target.assign(target.data(), static_cast<std::size_t>(size));
+  }
+  return entry;
+}
+
+/// Reads and writes, where the kernel would not copy by itself.
+Status copy_through_memory(int from, int to) {
+  std::string buffer(1U << 20, '\0');
+  for (;;) {
+    const auto got = ::read(from, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error(errno, "read");
+    if (got == 0) return {};
+    std::string_view left(buffer.data(), static_cast<std::size_t>(got));
+    while (!left.empty()) {
+      const auto put = ::write(to, left.data(), left.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return errno_error(errno, "write");
+      left.remove_prefix(static_cast<std::size_t>(put));
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::size_t most) {
+  std::vector<TreeEntry> entries;
+  std::vector<std::string> open{""};  // directories yet to be read
+  while (!open.empty()) {
+    const std::string below = std::move(open.back());
+    open.pop_back();
+    const std::string path = below.empty() ? directory : directory + "/" + below;
+    const Directory dir(opendir(path.c_str()), closedir);
+    if (!dir) return errno_error(errno, path);
+    errno = 0;
+    while (const dirent* found = readdir(dir.get())) {
+      const std::string_view name = found->d_name;
+      if (name == "." || name == "..") continue;
+      if (entries.size() == most)
+        return fail(ErrorKind::full, "{}: holds more than {} files", directory, most);
+      BERTH_ASSIGN(TreeEntry entry,
+                   entry_at(dirfd(dir.get()), found->d_name,
+                            below.empty() ? std::string(name) : fmt::format("{}/{}", below, name)));
+      if (entry.kind == TreeEntry::Kind::directory) open.push_back(entry.path);
+      entries.push_back(std::move(entry));
+      errno = 0;
+    }
+    if (errno != 0) return errno_error(errno, path);
+  }
+  return entries;
+}
+
+Status copy_posix(int from, int to) {
+  if (::ioctl(to, FICLONE, from) == 0) return {};
+  constexpr std::size_t kMost = 1U << 30;
+  for (bool any = false;;) {
+    const auto copied = ::copy_file_range(from, nullptr, to, nullptr, kMost, 0);
+    if (copied < 0 && errno == EINTR) continue;
+    // Not between these volumes, or a file of /proc, which says 0 at once.
+    const bool refused = copied < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS ||
+                                        errno == EOPNOTSUPP || errno == EPERM);
+    if (!any && (refused || copied == 0)) return copy_through_memory(from, to);
+    if (copied < 0) return errno_error(errno, "copy");
+    if (copied == 0) return {};
+    any = true;
+  }
+}
+
+}  // namespace berth::os

@@ -1,0 +1,71 @@
+// What is done to a run that does not run.
+#include <algorithm>
+
+#include "berth/run/runner.h"
+
+namespace berth::run {
+namespace {
+
+/// With all that is in it; what is not there is gone already.
+Status remove_tree(os::Env& env, const std::string& path, int depth = 0) {
+  constexpr int kDeepest = 16;  // a run's directory is ours, and flat
+  const auto status = env.status(path);
+  if (!status)
+    return status.error().kind == ErrorKind::not_found ? Status{} : std::unexpected(status.error());
+  if (status->kind != os::FileStatus::Kind::directory || depth == kDeepest)
+    return env.remove_file(path);
+  BERTH_ASSIGN(const auto names, env.list(path));
+  for (const auto& name : names) BERTH_TRY(remove_tree(env, path + "/" + name, depth + 1));
+  return env.remove_directory(path);
+}
+
+/// As long as the lock is held no runner takes the run over.
+Result<os::Fd> keep_runners_out(Site& site, const std::string& run_name) {
+  const std::string directory = run_directory(site, run_name);
+  BERTH_TRY(site.env->make_directory(directory, 0700));
+  auto lock = site.env->lock(directory + "/lock", false);
+  if (!lock && lock.error().kind == ErrorKind::busy)
+    return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", run_name, run_name);
+  return lock;
+}
+
+}  // namespace
+
+Result<int> reopen_failed(Site& site, const std::string& run_name) {
+  BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
+  BERTH_ASSIGN(const os::Fd lock, keep_runners_out(site, run_name));
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  std::vector<store::Change> changes;
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::failed)
+      changes.emplace_back(store::TaskReopened{task.number});
+  if (!changes.empty()) BERTH_TRY(site.store->apply(record.id, changes));
+  return static_cast<int>(changes.size());
+}
+
+Status remove(Site& site, const std::string& run_name) {
+  BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
+  BERTH_ASSIGN(const os::Fd lock, keep_runners_out(site, run_name));
+  const std::string directory = run_directory(site, run_name);
+  BERTH_TRY(end_orphans(*site.env, directory));
+  // The record first: files without a record are found by remove_strays(), a record without its
+  // files would show a run that has lost its output.
+  BERTH_TRY(site.store->remove(record.id));
+  return remove_tree(*site.env, directory);
+}
+
+Result<int> remove_strays(Site& site) {
+  const std::string all = site.state_directory + "/runs";
+  const auto names = site.env->list(all);
+  if (!names) return 0;
+  BERTH_ASSIGN(const auto records, site.store->runs());
+  int removed = 0;
+  for (const auto& name : *names) {
+    if (std::ranges::find(records, name, &store::RunRecord::name) != records.end()) continue;
+    BERTH_TRY(remove_tree(*site.env, all + "/" + name));
+    ++removed;
+  }
+  return removed;
+}
+
+}  // namespace berth::run

@@ -1,0 +1,129 @@
+// Who gets what: the queue, the workers, and the one that is kept for a task too large to fit now.
+#include <algorithm>
+
+#include "berth/schedule/schedule.h"
+
+namespace berth::schedule {
+
+bool Scheduler::room() const {
+  return options_.parallel <= 0 || static_cast<std::int64_t>(attempts_.size()) < options_.parallel;
+}
+
+/// Down the queue, shape by shape: what fits starts. A start takes and never gives, so a shape that
+/// was passed over stays passed over.
+void Scheduler::assign(std::vector<Effect>& effects) {
+  std::optional<TaskNumber> head;  // the first that fits nowhere now but could
+  for (auto at = heads_.begin(); at != heads_.end() && room();) {
+    const ReadyKey first = *at;
+    const TaskNumber task{first.second};
+    const auto worker = choose(task);
+    if (worker == workers_.end()) {
+      if (!head && held_by_some(task)) {
+        head = task;
+        if (entry(task).overtaken >= options_.overtakings) keep(task);
+      }
+      ++at;
+      continue;
+    }
+    const Token token{(options_.epoch << 32) + ++issued_};
+    occupy(task, token, worker->first);
+    effects.emplace_back(StartAttempt{task, token, worker->first});
+    if (head) overtake(*head, worker->second);
+    at = heads_.upper_bound(first);
+  }
+}
+
+/// Where the task fits: a primary worker before a stealer, which is to become idle; then the one
+/// with the fewest cards free, so that what needs no card leaves them to what does.
+Scheduler::Workers::iterator Scheduler::choose(TaskNumber task) {
+  const Resources& wanted = resources(task);
+  const bool behind = kept_ && key(task) > key(kept_->task);
+  const auto rank = [](const WorkerBooks& books) {
+    return std::pair(books.kind, books.free.get(Known::gpu));
+  };
+  auto best = workers_.end();
+  for (auto at = workers_.begin(); at != workers_.end(); ++at) {
+    if (at->second.closed || !at->second.free.covers(wanted)) continue;
+    if (behind && at->first == kept_->worker && !kept_->spare.covers(wanted)) continue;
+    if (best == workers_.end() || rank(at->second) < rank(best->second)) best = at;
+  }
+  return best;
+}
+
+/// Whether a worker that we have could hold the task once it is empty.
+bool Scheduler::held_by_some(TaskNumber task) const {
+  return std::ranges::any_of(workers_, [&](const auto& worker) {
+    return !worker.second.closed && worker.second.total.covers(resources(task));
+  });
+}
+
+void Scheduler::occupy(TaskNumber task, Token token, WorkerId worker) {
+  const Resources& taken = resources(task);
+  const bool beside = kept_ && kept_->worker == worker && key(task) > key(kept_->task) &&
+                      kept_->spare.covers(taken);
+  if (beside) BERTH_ASSERT(kept_->spare.subtract(taken).has_value());
+  WorkerBooks& books = workers_.at(worker);
+  BERTH_ASSERT(books.free.subtract(taken).has_value());
+  ++books.running;
+  move(task, Place::running);
+  attempts_.emplace(token, Attempt{.task = task, .worker = worker, .beside = beside});
+}
+
+/// Something started past `head`: it counts where it took from what could have held the head.
+void Scheduler::overtake(TaskNumber head, const WorkerBooks& books) {
+  if ((kept_ && kept_->task == head) || !books.total.covers(resources(head))) return;
+  if (++entry(head).overtaken >= options_.overtakings) keep(head);
+}
+
+/// Keeps the worker that has the fewest attempts to wait for.
+void Scheduler::keep(TaskNumber task) {
+  if (kept_ && kept_->task == task) return;
+  auto best = workers_.end();
+  for (auto at = workers_.begin(); at != workers_.end(); ++at) {
+    if (at->second.closed || !at->second.total.covers(resources(task))) continue;
+    if (best == workers_.end() || at->second.running < best->second.running) best = at;
+  }
+  kept_ = {.task = task, .worker = best->first, .spare = best->second.total};
+  BERTH_ASSERT(kept_->spare.subtract(resources(task)).has_value());
+  for (auto& [_, attempt] : attempts_) attempt.beside = false;
+}
+
+/// Frees idle stealers: all that fits them has just been started, so only what is about to be ready
+/// is worth waiting for.
+void Scheduler::dismiss(std::vector<Effect>& effects) {
+  for (auto& [worker, books] : workers_) {
+    if (books.kind == Kind::primary || books.closed || books.running > 0) continue;
+    const bool wanted = starting() && std::ranges::any_of(shapes_, [&](const Shape& shape) {
+                          return shape.pending > 0 && books.total.covers(shape.resources);
+                        });
+    if (wanted) continue;
+    close(worker);
+    effects.emplace_back(FreeWorker{worker});
+  }
+}
+
+void Scheduler::after_event(std::vector<Effect>& effects) {
+  if (starting()) assign(effects);
+  dismiss(effects);
+#ifdef BERTH_CHECKED
+  if (issued_ % (1 + static_cast<std::int64_t>(tasks_.size()) / 256) == 0) check();
+#endif
+}
+
+std::vector<Requirements> Scheduler::needs(std::size_t most) const {
+  std::vector<Requirements> needs;
+  if (!starting()) return needs;
+  auto room = options_.parallel > 0
+                  ? options_.parallel - static_cast<std::int64_t>(attempts_.size())
+                  : static_cast<std::int64_t>(tasks_.size());
+  for (const auto& [_, number] : heads_) {
+    if (room <= 0 || needs.size() == most) break;
+    const Shape& shape = shapes_[static_cast<std::size_t>(entry({number}).shape)];
+    const auto width = std::min(room, static_cast<std::int64_t>(shape.ready.size()));
+    needs.push_back({shape.resources, width});
+    room -= width;
+  }
+  return needs;
+}
+
+}  // namespace berth::schedule

@@ -1,0 +1,318 @@
+// The runner of the simulation: it carries out effects, records what happens, crashes, recovers.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "berth/schedule/simulation_world.h"
+
+namespace berth::schedule::testing {
+namespace {
+
+constexpr Duration kLease = std::chrono::seconds(10);
+
+}  // namespace
+
+/// The only start-up path: from the rows. What ran when they were written is asked about, so that
+/// it is not started anew before its worker had time to come back.
+void Simulation::recover() {
+  options_.epoch = ++epoch_;
+  scheduler_.emplace(options_);
+  last_token_ = {epoch_ << 32};
+  view_.clear();
+  add_tasks(0);
+  absorb();
+}
+
+void Simulation::add_tasks(std::size_t first) {
+  std::vector<Task> tasks;
+  for (std::size_t i = first; i < rows_.size(); ++i) {
+    Task task = rows_[i].task;
+    task.retries = std::max(0, task.retries - rows_[i].failures);
+    task.state = rows_[i].state;
+    task.asks = task.asks || rows_[i].running;
+    task.fence = {rows_[i].token.value + (rows_[i].running ? 0 : 1)};
+    view_.push_back(task.state);
+    tasks.push_back(std::move(task));
+  }
+  scheduler_->add(tasks, effects_);
+}
+
+void Simulation::crash() {
+  ++figures_.crashes;
+  stopping_ = false;  // whoever stopped it resumes it
+  figures_.stale += scheduler_->stale();
+  scheduler_.reset();
+  effects_.clear();
+  live_.clear();
+  kept_.reset();
+  used_.clear();
+  more_.clear();
+  asked_.clear();
+  batch_.clear();
+  for (auto& process : processes_) {
+    process->known_as.reset();
+    if (!chance(50)) continue;  // else what was sent still comes
+    process->inbox.clear();
+    process->cancels.clear();
+  }
+}
+
+void Simulation::absorb() {
+  for (std::size_t i = 0; i < effects_.size() && broken_.empty(); ++i) {
+    const Effect effect = effects_[i];
+    if (const auto* start = std::get_if<StartAttempt>(&effect)) {
+      if (start->token <= last_token_) broke("a token was issued twice");
+      last_token_ = start->token;
+      on_start(*start);
+      if (plant_ == Plant::double_start && chance(2))
+        on_start({start->task, {start->token.value + (1 << 20)}, start->worker});
+    } else if (const auto* settled = std::get_if<TaskSettled>(&effect)) {
+      on_settled(*settled);
+    } else if (const auto* cancel = std::get_if<CancelAttempt>(&effect)) {
+      for (auto& process : processes_)
+        if (process->known_as == cancel->worker) process->cancels.push_back(cancel->token);
+    } else if (const auto* unblocked = std::get_if<Unblocked>(&effect)) {
+      asked_.push_back(unblocked->task);
+    } else if (const auto* free = std::get_if<FreeWorker>(&effect)) {
+      on_free(free->worker);
+    }
+  }
+  effects_.clear();
+  check_kept();
+}
+
+void Simulation::on_start(const StartAttempt& start) {
+  ++figures_.starts;
+  const std::string name = fmt::format("task {}", start.task.value);
+  if (stopping_) broke(name + " started after the stop");
+  if (view(start.task) != State::open) broke(name + " started after it was settled");
+  for (const auto& [_, live] : live_)
+    if (live.task == start.task) broke(name + " started while it runs");
+  for (const auto& list : {row(start.task).task.after, more_[start.task]})
+    for (const auto before : list)
+      if (view(before) != State::done) broke(name + " started before what it waits for");
+  if (options_.parallel > 0 && static_cast<std::int64_t>(live_.size()) >= options_.parallel)
+    broke("more side by side than allowed");
+  const auto process = std::ranges::find_if(
+      processes_, [&](const auto& one) { return one->known_as == start.worker; });
+  if (process == processes_.end()) return broke(name + " started on an unknown worker");
+  if ((*process)->closed) broke(name + " started on a closed worker");
+  if (kept_ && kept_->worker == start.worker && behind_kept(start.task))
+    beside_.push_back(start.token);
+  Resources& used = used_[start.worker];
+  if (!used.add(row(start.task).task.resources) || !(*process)->total.covers(used))
+    broke("more is used than the worker has");
+  live_.emplace(start.token, Live{start.task, start.worker});
+  batch_.push_back({Change::Kind::started, start.task, start.token});
+  if (!chance(4)) (*process)->inbox.push_back({start.task, start.token});
+}
+
+bool Simulation::behind_kept(TaskNumber task) const {
+  const auto rank = [&](TaskNumber number) {
+    return std::pair(-rows_[static_cast<std::size_t>(number.value - 1)].task.priority, number);
+  };
+  return rank(task) > rank(kept_->task);
+}
+
+void Simulation::on_settled(const TaskSettled& settled) {
+  using To = TaskSettled::To;
+  if (settled.to == To::skipped) {
+    ++figures_.skipped;
+    if (view(settled.task) != State::open) broke("skipped after it was settled");
+    if (view(settled.because) != State::failed) broke("skipped without a cause");
+    view(settled.task) = State::failed;
+    return batch_.push_back({Change::Kind::failed, settled.task, {}});
+  }
+  const auto live = live_.find(settled.token);
+  if (live == live_.end() || live->second.task != settled.task)
+    return broke("an attempt was settled that does not run");
+  if (!used_[live->second.worker].subtract(row(settled.task).task.resources))
+    broke("more was given back than taken");
+  live_.erase(live);
+  if (settled.to == To::again) {
+    // A lost worker's attempt may have failed unheard: that takes no retry.
+    const bool own_fault =
+        settled.retry_in > Duration{} && witness_[settled.token] == Verdict::failed;
+    return batch_.push_back({Change::Kind::again, settled.task, settled.token, own_fault});
+  }
+  view(settled.task) = settled.to == To::done ? State::done : State::failed;
+  stopping_ = stopping_ || (settled.to == To::failed && options_.stop_on_failure);
+  if (settled.to == To::done && plant_ == Plant::lost_completion && chance(2)) return;
+  batch_.push_back({settled.to == To::done ? Change::Kind::done : Change::Kind::failed,
+                    settled.task, settled.token});
+}
+
+void Simulation::on_free(WorkerId worker) {
+  ++figures_.freed;
+  for (auto& process : processes_) {
+    if (process->known_as != worker) continue;
+    if (process->kind != Kind::stealer) broke("a primary worker was to be freed");
+    process->known_as.reset();
+    process->dead = true;
+  }
+  if (!scheduler_->idle(worker)) return broke("a worker that runs something was to be freed");
+  scheduler_->left(worker);
+}
+
+/// The runner hears that an attempt ended, from whom ever and however late.
+void Simulation::end(TaskNumber task, Token token, Verdict verdict) {
+  if (plant_ == Plant::stale_token && !live_.contains(token)) {
+    for (const auto& [other, live] : live_)
+      if (live.task == task) token = other;
+  }
+  const bool stale = !live_.contains(token);
+  if (!stale && plant_ == Plant::leaked_resources && chance(2)) {
+    (void)used_[live_.at(token).worker].subtract(row(task).task.resources);
+    live_.erase(token);
+    return;
+  }
+  const auto before = scheduler_->stale();
+  scheduler_->ended(token, verdict, now_, effects_);
+  if (stale && !effects_.empty()) broke("a stale token had effects");
+  if (scheduler_->stale() - before != (stale ? 1 : 0)) broke("stale ends are miscounted");
+  absorb();
+}
+
+/// Answers what the scheduler asked about: goes on, found in the cache, failed, or unfolds.
+void Simulation::answer(bool proceed) {
+  if (asked_.empty()) return;
+  const TaskNumber task = asked_.back();
+  asked_.pop_back();
+  if (view(task) != State::open) return;
+  const auto what = proceed ? 0 : rng_.below(20);
+  if (what < 12) return scheduler_->proceed(task, effects_);
+  if (what < 16) {
+    const bool good = what < 15;
+    ++figures_.cached;
+    view(task) = good ? State::done : State::failed;
+    batch_.push_back({good ? Change::Kind::done : Change::Kind::failed, task, {}});
+    return scheduler_->settle(task, good ? State::done : State::failed, effects_);
+  }
+  const std::size_t first = rows_.size();
+  for (std::uint64_t i = rng_.below(4); i > 0; --i) new_row(row(task).task.after);
+  add_tasks(first);
+  std::vector<TaskNumber> more;
+  for (std::size_t i = first; i < rows_.size(); ++i) more.push_back(rows_[i].task.number);
+  scheduler_->wait_for(task, more, effects_);
+  std::ranges::copy(more, std::back_inserter(more_[task]));
+}
+
+/// A worker comes (back) with what it still runs and what nobody has acknowledged.
+void Simulation::attach(Process& process) {
+  const WorkerId worker{++workers_made_};
+  process.known_as = worker;
+  process.closed = false;
+  process.lease_ends = now_ + kLease;
+  process.inbox.clear();
+  process.cancels.clear();
+  std::map<Token, Earlier> earlier;
+  for (const auto& [token, task] : process.running) earlier[token] = {task, token};
+  for (const auto& [token, end] : process.unacknowledged)
+    earlier[token] = {end.first, token, end.second};
+  std::vector<Earlier> all;
+  for (const auto& [_, one] : earlier) all.push_back(one);
+  used_[worker] = {};
+  scheduler_->joined(
+      {.id = worker, .resources = process.total, .kind = process.kind, .earlier = all}, now_,
+      effects_);
+  note_adopted(all, worker);
+  absorb();
+}
+
+/// One by one, in the order of their tokens: a task may have had two.
+void Simulation::note_adopted(const std::vector<Earlier>& earlier, WorkerId worker) {
+  for (const auto& one : earlier) {
+    const auto answer = std::ranges::find_if(effects_, [&](const Effect& effect) {
+      const auto* settled = std::get_if<TaskSettled>(&effect);
+      const auto* cancel = std::get_if<CancelAttempt>(&effect);
+      return (settled != nullptr && settled->token == one.token) ||
+             (cancel != nullptr && cancel->token == one.token);
+    });
+    const bool adopted = (answer != effects_.end()) == one.ended.has_value();
+    if (!adopted) continue;
+    ++figures_.adopted;
+    (void)used_[worker].add(row(one.task).task.resources);
+    live_.emplace(one.token, Live{one.task, worker});
+    batch_.push_back({Change::Kind::started, one.task, one.token});
+    std::erase(asked_, one.task);
+    if (!one.ended) continue;
+    const auto settled = std::get<TaskSettled>(*answer);
+    effects_.erase(answer);
+    on_settled(settled);
+  }
+}
+
+void Simulation::lose_expired() {
+  for (auto& process : processes_) {
+    if (!process->known_as || now_ <= process->lease_ends) continue;
+    ++figures_.losses;
+    scheduler_->lost(*std::exchange(process->known_as, std::nullopt), now_, effects_);
+    absorb();
+  }
+}
+
+/// Renews the lease, and finds out which launches never arrived.
+void Simulation::keepalive(Process& process) {
+  if (process.frozen || process.dead) return;
+  if (!process.known_as) return attach(process);
+  process.lease_ends = now_ + kLease;
+  std::vector<std::pair<TaskNumber, Token>> never;
+  for (const auto& [token, live] : live_) {
+    const bool sent =
+        std::ranges::find(process.inbox, token, &Launch::token) != process.inbox.end();
+    if (live.worker == process.known_as && !sent && !process.seen.contains(token))
+      never.emplace_back(live.task, token);
+  }
+  for (const auto& [task, token] : never) {
+    witness_[token] = Verdict::not_its_fault;
+    end(task, token, Verdict::not_its_fault);
+  }
+}
+
+void Simulation::commit(bool may_fail) {
+  if (may_fail && chance(6)) {  // the store fails: for a moment, or for this runner
+    if (chance(50)) crash();
+    return;
+  }
+  for (const auto& change : batch_) record(change);
+  batch_.clear();
+  acknowledge();
+}
+
+/// The store's fence: a completion has to come from the last attempt, and be the only one.
+void Simulation::record(const Change& change) {
+  Row& of = row(change.task);
+  if (of.state != State::open) return broke(fmt::format("task {} ended twice", change.task.value));
+  const bool fenced = change.token.value != 0;
+  if (change.kind == Change::Kind::started) {
+    if (change.token < of.token) broke("an older attempt follows a newer");
+    of.token = change.token;
+    of.running = true;
+    return;
+  }
+  if (fenced && change.token != of.token) broke("the store refuses what the scheduler accepted");
+  of.running = false;
+  if (change.kind == Change::Kind::again) {
+    of.failures += change.own_fault ? 1 : 0;
+    if (of.failures > of.task.retries) broke("more retries than the task had");
+    return;
+  }
+  of.state = change.kind == Change::Kind::done ? State::done : State::failed;
+  if (of.state == State::failed) return;
+  ++figures_.done;
+  if (fenced && (!witness_.contains(change.token) || witness_[change.token] != Verdict::done))
+    broke("a completion was recorded of an attempt that has not come to its end");
+}
+
+/// Workers may forget what is recorded; some of the acknowledgements are lost.
+void Simulation::acknowledge() {
+  for (auto& process : processes_)
+    std::erase_if(process->unacknowledged, [&](const auto& one) {
+      const Row& of = row(one.second.first);
+      const bool recorded =
+          of.state != State::open || of.token > one.first || (of.token == one.first && !of.running);
+      return recorded && chance(80);
+    });
+}
+
+}  // namespace berth::schedule::testing

@@ -1,0 +1,127 @@
+// The contract of store.h: what moves a run and its tasks without an attempt, and who may.
+#include "berth/store/store_contract.h"
+
+namespace berth::store {
+namespace {
+
+using enum TaskState;
+
+class StoreMoveTest : public StoreTest {};
+INSTANTIATE_TEST_SUITE_P(Contract, StoreMoveTest, backends(), backend_name);
+
+TEST_P(StoreMoveTest, TasksAreAddedAndKeyedWhileItRuns) {
+  const RunId run = submit("flow", 2);
+  apply(run, {started(1, 5), ended(1, 5), TasksAdded{{{"count/0", {{"part", "a"}}}, {"sum", {}}}},
+              TaskKeyed{{3}, "d1ge57", R"({"in":1})"}, TaskMoved{{3}, TaskState::cached}});
+  reopen();
+  ASSERT_EQ(store_->tasks(run)->size(), 4U);
+  EXPECT_EQ(task(run, 3).label, "count/0");
+  EXPECT_EQ(task(run, 3).params, (Values{{"part", "a"}}));
+  EXPECT_EQ(task(run, 3).state, TaskState::cached);
+  EXPECT_EQ(task(run, 3).digest, "d1ge57");
+  EXPECT_EQ(task(run, 3).depends, R"({"in":1})");
+  EXPECT_EQ(counts(), "2w 0r 1d 1c 0f 0s");
+  EXPECT_EQ(apply(run, {TasksAdded{{{"sum", {}}}}}).error().kind, ErrorKind::exists);
+  EXPECT_EQ(apply(run, {TasksAdded{{{"x", {}}, {"x", {}}}}}).error().kind, ErrorKind::exists);
+  EXPECT_EQ(apply(run, {TasksAdded{{{"y", {{"a", "1"}, {"a", "2"}}}}}}).error().kind,
+            ErrorKind::invalid);
+  EXPECT_EQ(apply(run, {TaskKeyed{{9}, "", ""}}).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store_->tasks(run)->size(), 4U) << "a refused batch adds none";
+}
+
+TEST_P(StoreMoveTest, AFailedTaskIsReopenedAndItsAttemptsForgiven) {
+  const RunId run = submit("a", 3);
+  apply(run, {started(1, 5), ended(1, 5, failed), started(2, 6), ended(2, 6)});
+  apply(run, {TaskReopened{{1}}, TaskReopened{{2}}, TaskReopened{{3}}});
+  reopen();
+  EXPECT_EQ(task(run, 1).state, waiting);
+  EXPECT_EQ(task(run, 1).forgiven, Token{5});
+  EXPECT_EQ(task(run, 1).attempts, 1) << "what was is not forgotten";
+  EXPECT_EQ(task(run, 2).state, done);
+  EXPECT_EQ(task(run, 2).forgiven, Token{0});
+  EXPECT_EQ(counts(), "2w 0r 1d 0c 0f 0s");
+  EXPECT_EQ(refused(run, {started(1, 7), ended(1, 7)}), 0);
+  EXPECT_EQ(apply(run, {TaskReopened{{9}}}).error().kind, ErrorKind::not_found);
+}
+
+TEST_P(StoreMoveTest, TakeOverFreesWhatTheLostRunnerHeld) {
+  const RunId run = submit("a", 6);
+  apply(run, {started(1, 1), started(2, 2), ended(2, 2, done), moved(3, stopped), moved(4, failed),
+              moved(5, cached)});
+  const auto taken = store_->take_over(run, 4711, 99, at_s(50));
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(taken->epoch, 1);
+  EXPECT_EQ(taken->runner_pid, 4711);
+  EXPECT_EQ(taken->runner_started_at, 99);
+  EXPECT_EQ(taken->counts, (Counts{.waiting = 3, .done = 1, .cached = 1, .failed = 1}));
+  EXPECT_EQ(text(*taken), text(store_->find_run("a-1")));
+  EXPECT_EQ(task(run, 1).state, waiting);
+  EXPECT_EQ(task(run, 1).cause, "runner lost");
+  EXPECT_EQ(task(run, 1).ended, at_s(50));
+  EXPECT_EQ(task(run, 2).state, done);
+  EXPECT_EQ(task(run, 2).ended, at_s(20));
+  EXPECT_EQ(task(run, 3).state, waiting);
+  EXPECT_EQ(task(run, 4).state, failed);
+  EXPECT_EQ(task(run, 5).state, cached);
+  const auto attempt = store_->attempts(run, TaskNumber{1}).value().at(0);
+  EXPECT_EQ(attempt.cause, "runner lost");
+  EXPECT_EQ(attempt.ended, at_s(50));
+}
+
+TEST_P(StoreMoveTest, TakeOverLeavesOtherRunsAlone) {
+  const RunId first = submit("a");
+  const RunId second = submit("a");
+  apply(second, {started(1, 1), moved(2, stopped)});
+  const std::string before = text(store_->tasks(second));
+  ASSERT_TRUE(store_->take_over(first, 1, 1, at_s(50)));
+  EXPECT_EQ(text(store_->tasks(second)), before);
+}
+
+TEST_P(StoreMoveTest, TokensOfAnEarlierEpochAreStale) {
+  const RunId run = submit("a");
+  store_->take_over(run, 1, 1, at_s(1));
+  const std::int64_t epoch = 1LL << 32;
+  EXPECT_TRUE(apply(run, {started(1, epoch + 1)}));
+  EXPECT_EQ(store_->take_over(run, 2, 2, at_s(2))->epoch, 2);
+  EXPECT_EQ(refused(run, {ended(1, epoch + 1)}), 1) << "a completion after take_over";
+  EXPECT_EQ(apply(run, {started(2, epoch + 2)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(apply(run, {started(2, 2 * epoch)}).error().kind, ErrorKind::stale);
+  EXPECT_TRUE(apply(run, {started(1, 2 * epoch + 1)}));
+  EXPECT_EQ(refused(run, {ended(1, epoch + 1)}), 1);
+  EXPECT_EQ(refused(run, {ended(1, 2 * epoch + 1)}), 0);
+}
+
+TEST_P(StoreMoveTest, TasksMoveWithoutAnAttempt) {
+  const RunId run = submit("a", 4);
+  apply(run, {started(1, 1), started(2, 2), ended(2, 2, done)});
+  apply(run, {moved(1, stopped), moved(2, waiting), moved(3, stopped), moved(4, failed)});
+  EXPECT_EQ(counts(), "0w 1r 1d 0c 1f 1s") << "a running or final task is left as it is";
+  apply(run, {moved(3, waiting), moved(3, waiting), moved(4, waiting)});
+  EXPECT_EQ(counts(), "1w 1r 1d 0c 1f 0s");
+  EXPECT_EQ(refused(run, {ended(1, 1, done)}), 0);
+}
+
+TEST_P(StoreMoveTest, RunMovesThroughItsLife) {
+  const RunId run = submit("a");
+  const auto move = [&](RunState to, int at, const char* error = "") {
+    EXPECT_TRUE(apply(run, {RunMoved{to, at_s(at), error}}));
+    return store_->find_run("a-1").value();
+  };
+  RunRecord record = move(RunState::running, 5);
+  EXPECT_EQ(record.started, at_s(5));
+  EXPECT_FALSE(record.ended);
+  record = move(RunState::failed, 6, "no such command");
+  EXPECT_EQ(record.state, RunState::failed);
+  EXPECT_EQ(record.ended, at_s(6));
+  EXPECT_EQ(record.error, "no such command");
+  record = move(RunState::running, 7);
+  EXPECT_EQ(record.started, at_s(5)) << "the first time";
+  EXPECT_FALSE(record.ended);
+  EXPECT_EQ(record.error, "");
+  EXPECT_EQ(move(RunState::stopped, 8).ended, at_s(8));
+  EXPECT_FALSE(move(RunState::waiting, 9).ended);
+  EXPECT_EQ(move(RunState::done, 10).ended, at_s(10));
+}
+
+}  // namespace
+}  // namespace berth::store

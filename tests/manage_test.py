@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""Runs in the background, waited for, planned, forgotten."""
+
+import json
+import os
+import signal
+import unittest
+
+from berth_case import Case, alive, until
+
+
+class Manage(Case):
+    def hold(self):
+        """A command that runs until the file go is there."""
+        return self.script("hold", "#!/bin/sh\necho $$ > held\nwhile [ ! -e go ]; do sleep 0.02; done\n")
+
+    def detached(self, *command, code=0):
+        finished = self.berth("run", "--detach", "--", *command, code=code)
+        return finished.out.decode().strip()
+
+    def runner_of(self, run):
+        held = [h for h in self.house.json("machine")["holders"] if h["label"] == run]
+        return held[0]["pid"]
+
+    def test_a_detached_run_outlives_whoever_started_it(self):
+        self.hold()
+        run = self.detached("./hold")
+        self.assertEqual(run, "hold-1")
+        until((self.dir / "held").exists, "it runs")
+        runner = self.runner_of(run)
+        self.assertEqual(os.getsid(runner), runner, "a session of its own: no hang-up reaches it")
+        self.berth("wait", run, "--timeout", "50ms", code=3)
+        self.write("go", "")
+        self.assertIn(b"hold-1  done", self.berth("wait", run).out)
+        until(lambda: not alive(runner), "its runner is gone")
+        self.assert_tidy()
+
+    def test_wait_tells_how_it_ended(self):
+        self.berth("wait", self.detached("false"), code=1)
+        self.hold()
+        run = self.detached("./hold")
+        until((self.dir / "held").exists, "it runs")
+        self.berth("stop", run)
+        self.berth("wait", run, code=130)
+        self.berth("wait", "nothing-1", code=2)
+        self.berth("wait", run, "--timeout", "soon", code=2)
+
+    def test_wait_tells_that_the_runner_died(self):
+        self.hold()
+        run = self.detached("./hold")
+        until((self.dir / "held").exists, "it runs")
+        os.kill(self.runner_of(run), signal.SIGKILL)
+        self.assertIn("its runner died", self.one_line(self.berth("wait", run, code=3)))
+        self.berth("rm", run)
+        self.assert_tidy()
+
+    def test_what_cannot_run_is_refused_before_it_is_detached(self):
+        self.berth("run", "--detach", "--cpu", "10000", "--", "true", code=3)
+        self.berth("run", "--detach", "--", "./nothing", code=2)
+        self.assertEqual(self.house.json("runs")["runs"], [])
+
+    def test_a_plan_runs_nothing(self):
+        self.write("s.yaml", "name: s\nrun: echo {i}\nparams: {i: {min: 1, max: 50, type: int}}\n"
+                   "resources: {cpu: 0.5, gpu: 2}\n")
+        self.house.environment["BERTH_TOPOLOGY"] = "dgx1-v100"
+        plan = json.loads(self.berth("run", "--plan", "--json", "s.yaml").out)
+        places = min(4, int(self.house.json("machine")["total"]["cpu"] * 2))
+        self.assertEqual(plan["tasks"], 50)
+        self.assertEqual(plan["side_by_side"], {"now": places, "empty_machine": places})
+        self.assertEqual(len({d["uuid"] for p in plan["places"] for d in p["devices"]}), 2 * places)
+        self.assertIn("wanted", plan["why_no_more"])
+        self.assertIn(b"50 tasks", self.berth("run", "--plan", "s.yaml").out)
+        self.berth("run", "--plan", "--gpu", 9, "s.yaml", code=3)
+        self.berth("run", "--plan", "--detach", "s.yaml", code=2)
+        self.assertEqual(self.house.json("runs")["runs"], [])
+
+    def test_a_plan_counts_what_others_hold(self):
+        self.hold()
+        total = self.house.json("machine")["total"]["cpu"]
+        self.house.start("run", "--cpu", total, "--", "./hold")
+        until((self.dir / "held").exists, "it runs")
+        plan = json.loads(self.berth("run", "--plan", "--json", "--", "true").out)
+        self.assertEqual(plan["side_by_side"], {"now": 0, "empty_machine": 1})
+        self.assertIn("held by hold-1", plan["why_no_more"])
+        self.write("go", "")
+
+    def test_runs_are_forgotten(self):
+        for _ in range(3):
+            self.berth("run", "--", "true")
+        self.berth("rm", "true-1", "true-9", code=2)
+        self.assertEqual(len(self.house.json("runs")["runs"]), 3, "all of them or none")
+        self.assertEqual(json.loads(self.berth("rm", "true-1", "--json").out)["removed"], ["true-1"])
+        self.assertEqual(sorted(os.listdir(self.house.state / "runs")), ["true-2", "true-3"])
+        self.berth("show", "true-1", code=2)
+        self.berth("run", "--", "true")
+        self.assertEqual(self.house.json("runs")["runs"][-1]["id"], "true-4", "names are not issued again")
+
+    def test_a_run_that_runs_is_not_forgotten(self):
+        self.hold()
+        run = self.detached("./hold")
+        until((self.dir / "held").exists, "it runs")
+        self.assertIn("is running", self.one_line(self.berth("rm", run, code=3)))
+        self.berth("prune", "--older-than", "0s")
+        self.assertEqual([r["id"] for r in self.house.json("runs")["runs"]], [run])
+        self.write("go", "")
+        self.berth("wait", run)
+
+    def test_prune_takes_the_old_and_what_a_cut_off_removal_left(self):
+        for _ in range(4):
+            self.berth("run", "--", "true")
+        stray = self.house.state / "runs" / "true-77" / "params"
+        stray.mkdir(parents=True)
+        (stray / "1.json").write_text("{}")
+        self.assertIn(b"no run ended longer ago", self.berth("prune").out)
+        self.assertFalse(stray.exists())
+        dry = json.loads(self.berth("prune", "--older-than", "0s", "--keep", 1, "--dry-run", "--json").out)
+        self.assertEqual(dry["would_remove"], ["true-1", "true-2", "true-3"])
+        self.assertEqual(len(self.house.json("runs")["runs"]), 4)
+        self.berth("prune", "--older-than", "0s", "--keep", 1)
+        self.assertEqual([r["id"] for r in self.house.json("runs")["runs"]], ["true-4"])
+        self.berth("prune", "--older-than", "long", code=2)
+
+    def test_the_failed_are_tried_again_with_all_their_retries(self):
+        self.script("moody", "#!/bin/sh\necho $1 >> tried\n[ $1 = 1 ] || [ -e fixed ]\n")
+        self.write("m.yaml", "name: m\nrun: ./moody {i}\nretries: 1\nparams: {i: [1, 2, 3]}\n")
+        self.berth("run", "m.yaml")
+        self.assertEqual(self.house.counts("m-1")["failed"], 2)
+        self.berth("retry", "m-1")
+        tried = (self.dir / "tried").read_text().split()
+        self.assertEqual((tried.count("1"), tried.count("2"), tried.count("3")), (1, 4, 4))
+        self.write("fixed", "")
+        self.berth("retry", "m-1")
+        self.assertEqual(self.house.counts("m-1")["done"], 3)
+        self.assertIn(b"nothing of m-1 has failed", self.berth("retry", "m-1").err)
+        self.hold()
+        run = self.detached("./hold")
+        until((self.dir / "held").exists, "it runs")
+        self.assertIn("is running", self.one_line(self.berth("retry", run, code=3)))
+        self.write("go", "")
+        self.berth("wait", run)
+
+    def test_top_shows_who_holds_what(self):
+        self.assertIn(b"nobody holds anything", self.berth("top").out)
+        self.hold()
+        self.house.start("run", "--", "./hold")
+        until((self.dir / "held").exists, "it runs")
+        self.assertRegex(self.berth("top").out.decode(), r"hold-1 +cpu 1")
+        self.assertEqual(len(json.loads(self.berth("top", "--json").out)["holders"]), 1)
+        self.write("go", "")
+
+
+if __name__ == "__main__":
+    unittest.main()

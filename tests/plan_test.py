@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""berth plan, end to end: documents and directories, what-if, sweeps, wrong input."""
+
+import json
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from berth_case import Case
+
+ROOT = Path(__file__).resolve().parent.parent
+FLEETS = ROOT.parent / "shared/data/fleets"  # with the figures that are expected
+EXAMPLE = str(ROOT / "examples/fleet")
+
+
+def near(a, b):
+    return abs(a - b) <= 2e-3 * max(abs(a), abs(b), 1e-9)
+
+
+class Plan(Case):
+    def plan(self, *arguments):
+        return json.loads(self.berth("plan", *arguments, "--json").out)
+
+    @unittest.skipUnless(FLEETS.exists(), f"{FLEETS} is absent")
+    def test_reference_figures_of_a_directory(self):
+        for fleet in ("f1", "f2", "f3", "f9"):
+            expected = json.loads((FLEETS / fleet / "expected.json").read_text())
+            made = self.plan(str(FLEETS / fleet), "--model", "reference", "--candidates")
+            self.assertEqual(made["version"], 1)
+            for priority, count in expected["optimal"]["unserved_by_priority"].items():
+                self.assertEqual(made["proof"]["unserved_by_priority"][priority], count)
+                self.assertEqual(made["proof"]["unserved_bound_by_priority"][priority], count)
+            self.assertTrue(near(made["proof"]["value"], expected["optimal"]["value"]))
+            self.assertLess(made["proof"]["gap"], 1e-6)
+            for server, accelerators in expected["candidates"].items():
+                for accelerator, figures in accelerators.items():
+                    found = made["candidates"][server]["" if accelerator == "-" else accelerator]
+                    for key, figure in figures.items():
+                        self.assertTrue(near(found[key], figure), f"{fleet} {server} {accelerator} {key}")
+            self.assertEqual(set(made["reasons"]), set(made["candidates"]))
+
+    @unittest.skipUnless(FLEETS.exists(), f"{FLEETS} is absent")
+    def test_flags_beat_the_document(self):
+        unlimited = self.plan(str(FLEETS / "f1"), "--model", "reference", "--solver", "unlimited")
+        expected = json.loads((FLEETS / "f1/expected.json").read_text())["unlimited"]
+        for server, (accelerator, replicas, cost, *_) in expected.items():
+            found = unlimited["allocations"][server]
+            self.assertEqual((found["accelerator"], found["numReplicas"]), (accelerator, replicas))
+            self.assertTrue(near(found["cost"], cost))
+        greedy = self.plan(str(FLEETS / "f2"), "--model", "reference", "--solver", "greedy",
+                           "--saturation", "priorityexhaustive", "--delayed-best-effort")
+        expected = json.loads((FLEETS / "f2/expected.json").read_text())["greedy_delayed"]
+        for server, (accelerator, replicas, *_) in expected["PriorityExhaustive"].items():
+            found = greedy["allocations"][server]
+            self.assertEqual((found["accelerator"], found["numReplicas"]), (accelerator, replicas))
+
+    def test_readable(self):
+        text = self.berth("plan", EXAMPLE).out.decode()
+        self.assertRegex(text, r"assistant +Interactive +A100 +3 ")
+        self.assertRegex(text, r"cost \d+\.\d\d cents an hour; value .* \(gap 0\.0000 %\)")
+        text = self.berth("plan", EXAMPLE, "--candidates").out.decode()
+        self.assertRegex(text, r"assistant +L4 .*ITL not met even when idle")
+        self.assertRegex(text, r"retired +H100 .*idle, needs none")
+
+    def test_what_if(self):
+        made = self.plan(EXAMPLE, "--set", "capacity.H100=4", "--set", "server.retired.arrivalRate=1")
+        limits = {total["type"]: (total["count"], total["limit"]) for total in made["totals"]}
+        self.assertEqual(limits["H100"][1], 4)
+        self.assertLessEqual(limits["H100"][0], 4)
+        self.assertIn("no capacity", json.dumps(made["reasons"]))
+        steps = self.plan(EXAMPLE, "--sweep", "capacity.H100=0..8..4")["sweep"]
+        self.assertEqual([step["at"] for step in steps], [0, 4, 8])
+        unserved = [sum(step["unserved_by_priority"].values()) for step in steps]
+        self.assertEqual(unserved, sorted(unserved, reverse=True))
+        self.assertEqual(len(self.berth("plan", EXAMPLE, "--sweep", "capacity.H100=0..8..4").out.splitlines()), 4)
+
+    def test_wrong_input(self):
+        self.write("bad.json", '{"servers": [{"name": "S", "maxBatchSize": -3}]}')
+        done = self.berth("plan", "bad.json", code=2)
+        self.assertIn(b"servers[0].maxBatchSize: -3", done.err)
+        for arguments in (["nowhere.json"], [EXAMPLE, "--model", "best"], [EXAMPLE, "--set", "capacity"],
+                          [EXAMPLE, "--set", "capacity.H100=x"], [EXAMPLE, "--set", "server.none.arrivalRate=3"],
+                          [EXAMPLE, "--sweep", "capacity.H100=8..2..1"], [EXAMPLE, "--time-limit", "soon"], []):
+            done = self.berth("plan", *arguments, code=2)
+            self.assertEqual(done.out, b"", arguments)
+            self.assertEqual(done.err.count(b"\n"), 1, done.err)
+
+    def test_generated_fleet_under_a_time_limit(self):
+        fleet = subprocess.run([sys.executable, ROOT / "tools/generate_fleet.py", "--seed", "3", "--servers",
+                                "300", "--capacity", "60"], check=True, capture_output=True).stdout
+        self.write("fleet.json", fleet.decode())
+        made = self.plan("fleet.json", "--time-limit", "1s")
+        self.assertTrue(all(total["count"] <= 60 for total in made["totals"]))
+        self.assertEqual(len(made["reasons"]), 300)
+
+
+if __name__ == "__main__":
+    unittest.main()

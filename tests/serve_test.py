@@ -1,0 +1,203 @@
+#!/usr/bin/python3
+"""berth serve as a client meets it: every call by a real HTTP client, and who is sent away."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import unittest
+from urllib.parse import quote, urlsplit
+
+from berth_case import Case, until
+
+FLEET = {
+    "acceleratorData": {"accelerators": [
+        {"name": "H100", "type": "H100", "multiplicity": 1, "cost": 100},
+        {"name": "A100", "type": "A100", "multiplicity": 1, "cost": 60}]},
+    "capacityData": {"count": [{"type": "H100", "count": 8}, {"type": "A100", "count": 8}]},
+    "modelData": {"models": [
+        {"name": "llama", "acc": "H100", "maxBatchSize": 64, "atTokens": 512,
+         "perfParms": {"alpha": 10, "beta": 0.05, "gamma": 0.0005}}]},
+    "serviceClassData": {"serviceClasses": [
+        {"name": "gold", "priority": 1, "modelTargets": [{"model": "llama", "slo-itl": 60, "slo-ttft": 900}]}]},
+    "serverData": {"servers": [
+        {"name": "chat", "class": "gold", "model": "llama", "maxQueueSize": 64, "minNumReplicas": 1,
+         "currentAlloc": {"load": {"arrivalRate": 60, "avgInTokens": 200, "avgOutTokens": 100}}}]},
+}
+A100_PERF = {"name": "llama", "acc": "A100", "maxBatchSize": 32, "atTokens": 512,
+             "perfParms": {"alpha": 20, "beta": 0.1, "gamma": 0.001}}
+
+
+class Serve(Case):
+    def serve(self, *arguments):
+        self.server = self.house.start("serve", "--listen", "127.0.0.1:0", *arguments)
+        self.url = urlsplit(self.server.stdout.readline().decode().strip())
+        self.assertTrue(self.url.port, "it says where it listens")
+
+    def fleet(self):
+        return self.write("fleet.json", json.dumps(FLEET))
+
+    def ask(self, method, path, body=None, status=200, **headers):
+        client = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=20)
+        try:
+            client.request(method, path, None if body is None else json.dumps(body),
+                           {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = client.getresponse()
+            text = answer.read()
+        finally:
+            client.close()
+        self.assertEqual(answer.status, status, (method, path, text))
+        self.assertEqual(answer.getheader("Content-Type"), "application/json")
+        return json.loads(text)
+
+    def get(self, path, **more):
+        return self.ask("GET", path, **more)
+
+    def post(self, path, body=None, **more):
+        return self.ask("POST", path, body, **more)
+
+    def test_a_fleet_built_call_by_call_is_planned(self):
+        self.serve()
+        inner = {key[:-4]: value for key, value in FLEET.items()}
+        self.post("/setAccelerators", {"accelerators": inner["accelerator"]["accelerators"][:1]})
+        self.post("/addAccelerator", inner["accelerator"]["accelerators"][1])
+        self.assertEqual(len(self.get("/getAccelerators")["accelerators"]), 2)
+        self.assertEqual(self.get("/getAccelerator/A100")["cost"], 60)
+        self.post("/setCapacities", inner["capacity"])
+        self.post("/setCapacity", {"type": "L4", "count": 3})
+        self.assertEqual(self.get("/getCapacity/L4"), {"type": "L4", "count": 3})
+        self.assertEqual(len(self.get("/getCapacities")["count"]), 3)
+        self.get("/removeCapacity/L4")
+        self.post("/setModels", inner["model"])
+        self.get("/addModel/tiny")
+        self.assertEqual({m["name"] for m in self.get("/getModels")["models"]}, {"llama", "tiny"})
+        self.get("/removeModel/tiny")
+        self.post("/addModelAcceleratorPerf", A100_PERF)
+        self.assertEqual(self.get("/getModelAcceleratorPerf/llama/A100")["perfParms"]["alpha"], 20)
+        self.assertEqual(len(self.get("/getModel/llama")["models"]), 2)
+        self.post("/setServiceClasses", inner["serviceClass"])
+        self.get("/addServiceClass/silver/5")
+        self.post("/addServiceClassModelTargets",
+                  {"name": "silver", "modelTargets": [{"model": "llama", "slo-itl": 100}]})
+        self.assertEqual(self.get("/getServiceClassModelTarget/silver/llama")["slo-itl"], 100)
+        self.get("/removeServiceClassModelTarget/silver/llama")
+        self.assertEqual(self.get("/getServiceClass/silver")["priority"], 5)
+        self.get("/removeServiceClass/silver")
+        self.assertEqual([c["name"] for c in self.get("/getServiceClasses")["serviceClasses"]], ["gold"])
+        self.post("/setServers", inner["server"])
+        self.post("/addServer", {"name": "a b/c", "class": "gold", "model": "llama"})
+        self.assertEqual(self.get("/getServer/" + quote("a b/c", safe=""))["class"], "gold")
+        self.get("/removeServer/" + quote("a b/c", safe=""))
+        self.assertEqual(len(self.get("/getServers")["servers"]), 1)
+
+        plan = self.post("/optimize", {"unlimited": False})
+        self.assertEqual(plan["proof"]["unserved_by_priority"], {"1": 0})
+        chosen = plan["allocations"]["chat"]
+        self.get("/applyAllocation")
+        self.assertEqual(self.get("/getServer/chat")["currentAlloc"]["accelerator"], chosen["accelerator"])
+        whole = self.post("/optimizeOne", {"system": FLEET})
+        self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], whole["allocations"])
+        self.get("/removeModelAcceleratorPerf/llama/A100")
+        self.get("/removeAccelerator/A100")
+        self.get("/removeAccelerator/A100", status=404)
+
+    def test_it_answers_as_berth_plan_does(self):
+        self.serve(self.fleet())
+        printed = json.loads(self.berth("plan", "fleet.json", "--json").out)
+        self.assertEqual(self.post("/optimize")["allocations"], printed["allocations"])
+        self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], printed["allocations"])
+
+    def test_bad_requests(self):
+        self.serve(self.fleet())
+        self.assertIn("servers[0].minNumReplicas",
+                      self.post("/addServer", {"name": "x", "minNumReplicas": "two"}, status=400)["error"])
+        self.get("/nothing", status=404)
+        self.ask("DELETE", "/getServers", status=405)
+        self.assertEqual(len(self.get("/getServers")["servers"]), 1)
+        with socket.create_connection((self.url.hostname, self.url.port)) as raw:
+            raw.sendall(b"POST /optimize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n")
+            self.assertIn(b" 413 ", raw.recv(4096))
+        with socket.create_connection((self.url.hostname, self.url.port)) as raw:
+            raw.sendall(b"\0\1\2 nonsense\r\n\r\n")
+            raw.recv(4096)
+        self.get("/v1/health")
+
+    def test_pages_of_other_sites_are_sent_away(self):
+        self.serve(self.fleet())
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"},
+                        {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}):
+            self.get("/removeServer/chat", status=403, **headers)
+            self.post("/optimize", status=403, **headers)
+        self.assertEqual(len(self.get("/getServers")["servers"]), 1)
+        here = f"127.0.0.1:{self.url.port}"
+        self.get("/getServers", Host=here, Origin=f"http://{here}", Sec_Fetch_Site="same-origin")
+        self.get("/getServers", Host=f"localhost:{self.url.port}")
+
+    def test_a_token_is_wanted_when_there_is_one(self):
+        self.write("token", "a-very-secret-token-1\n")
+        self.serve("--token-file", self.dir / "token", self.fleet())
+        self.get("/getServers", status=401)
+        self.get("/getServers", status=401, Authorization="Bearer a-very-secret-token-2")
+        self.get("/getServers", Authorization="Bearer a-very-secret-token-1")
+
+    def test_beyond_this_machine_it_wants_token_and_tls(self):
+        self.write("token", "a-very-secret-token-1\n")
+        self.assertIn("token and TLS", self.one_line(self.berth("serve", "--listen", "0.0.0.0:0", code=2)))
+        self.berth("serve", "--listen", "0.0.0.0:0", "--token-file", "token", code=2)
+        self.berth("serve", "--listen", "nowhere", code=2)
+        self.berth("serve", "--tls-cert", "only.pem", code=2)
+        self.write("short", "abc")
+        self.berth("serve", "--token-file", "short", code=2)
+        self.berth("serve", "none.json", code=2)
+
+    def test_tls(self):
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
+                               "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"],
+                              cwd=self.dir, capture_output=True)
+        if made.returncode != 0:
+            self.skipTest("no openssl to make a certificate with")
+        self.write("token", "a-very-secret-token-1\n")
+        self.serve("--tls-cert", "cert.pem", "--tls-key", "key.pem", "--token-file", "token", self.fleet())
+        import ssl
+        context = ssl.create_default_context(cafile=self.dir / "cert.pem")
+        context.check_hostname = False
+        client = http.client.HTTPSConnection(self.url.hostname, self.url.port, timeout=20, context=context)
+        client.request("GET", "/getServers", headers={"Authorization": "Bearer a-very-secret-token-1"})
+        self.assertEqual(client.getresponse().status, 200)
+        client.close()
+
+    def test_an_address_is_listened_at_once(self):
+        self.serve(self.fleet())
+        self.assertIn("cannot listen", self.one_line(
+            self.berth("serve", "--listen", f"127.0.0.1:{self.url.port}", code=3)))
+
+    def test_many_at_once_and_a_clean_end(self):
+        self.serve(self.fleet())
+        faults = []
+
+        def client(i):
+            try:
+                for _ in range(20):
+                    self.post("/setCapacity", {"type": "H100", "count": 4 + i})
+                    self.get("/getServers")
+                    self.post("/optimize")
+            except Exception as fault:  # told by the main thread
+                faults.append(fault)
+
+        threads = [threading.Thread(target=client, args=(i,)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(faults, [])
+        for sign in (signal.SIGTERM,):
+            os.kill(self.server.pid, sign)
+        self.assertEqual(self.server.wait(20), 0)
+        until(lambda: not self.house.leftovers(), "it is gone")
+
+
+if __name__ == "__main__":
+    unittest.main()
