@@ -26,7 +26,7 @@ constexpr std::array<ResourceOption, 6> kResourceOptions{{
 
 void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& custom) {
   auto* run = app.add_subcommand("run", "start a run and follow it: of a file, or of one command");
-  run->add_option("FILE", arguments.target, "an experiment (YAML)");
+  run->add_option("FILE", arguments.target, "an experiment or a flow (YAML)");
   run->add_option("--name", arguments.name, "the run's name; its number is added");
   for (const auto& option : kResourceOptions)
     run->add_option_function<std::string>(
@@ -50,6 +50,9 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       ->check(CLI::Range(-1000, 1000));
   run->add_option("--parallel", arguments.parallel, "tasks side by side at most")
       ->check(CLI::Range(1, 1'000'000));
+  run->add_option("--cache", arguments.cache,
+                  "of a flow: on (default), off, read (keep nothing new) or write (take nothing)")
+      ->check(CLI::IsMember({"off", "read", "write", "on"}));
   run->add_flag("--detach", arguments.detach, "run in the background, and print the run's name");
   run->add_flag("--plan", arguments.plan_only,
                 "show how many tasks would run side by side, where, and why no more; run nothing")
@@ -57,6 +60,7 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
   run->footer(
       "Examples:\n"
       "  berth run sweep.yaml\n"
+      "  berth run examples/flow/licences.yaml\n"
       "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
       "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.");
 }
@@ -71,7 +75,18 @@ void add_others(CLI::App& app, Arguments& arguments) {
     return command;
   };
   add("runs", "list the runs, oldest first", nullptr, "berth runs --json");
-  add("show", "one run and its tasks", "RUN", "berth show digits-3");
+  auto* show = add("show", "one run and its tasks", "RUN", "berth show digits-3");
+  show->add_option("--graph", arguments.graph,
+                   "of a flow: its steps and what they wait for, as text or (dot) for Graphviz")
+      ->expected(0, 1)
+      ->check(CLI::IsMember({"text", "dot"}))
+      ->type_name("[text|dot]");
+  auto* cache = add("cache", "what flows keep for later runs: its size; check it, clean it up",
+                    nullptr, "berth cache --collect --unused-for 7d");
+  cache->add_flag("--verify", arguments.verify, "read everything, and set aside what is damaged");
+  cache->add_flag("--collect", arguments.collect, "remove what no recent run needs");
+  cache->add_option("--unused-for", arguments.unused_for,
+                    "with --collect: results that no run has used for so long (default 30d)");
   auto* logs = add("logs", "what the tasks printed", "RUN[/TASK]", "berth logs -f digits-3/17");
   logs->add_flag("-f,--follow", arguments.follow, "go on until the run, or the task, ends");
   add("best", "the best trial", "RUN", "berth best digits-3 --json");

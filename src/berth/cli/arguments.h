@@ -38,6 +38,10 @@ struct Arguments {
   int parallel = 0;
   bool follow = false;
   bool detach = false, plan_only = false, dry_run = false, once = false;
+  std::string cache;                     // of run: off, read, write or on; "": on
+  bool verify = false, collect = false;  // of cache
+  std::string unused_for;
+  std::optional<std::string> graph;  // of show: text or dot
   std::vector<std::string> targets;  // of rm
   std::string older_than;
   int keep = 0;

@@ -153,10 +153,12 @@ std::string task_json(const store::RunRecord& run, const store::TaskRecord& task
 }
 
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
-                     const std::vector<store::AttemptRecord>& attempts, const std::string& why) {
+                     const std::vector<store::AttemptRecord>& attempts, const std::string& why,
+                     const std::vector<std::string>& because) {
   Json object = task_object(run, task);
   object["version"] = 1;
   object["why"] = why;
+  object["because"] = because;
   object["attempts_made"] = Json::array();
   for (const auto& attempt : attempts) object["attempts_made"].push_back(attempt_object(attempt));
   return dump(object) + "\n";
@@ -224,6 +226,39 @@ std::string run_plan_json(const RunPlan& plan) {
                    {"waiting_before", plan.waiting_before},
                    {"why_no_more", plan.why_no_more}}) +
          "\n";
+}
+
+std::string flow_plan_json(const std::string& name, const std::vector<run::StepPlan>& steps,
+                           const std::vector<std::size_t>& side_by_side) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    list.push_back(Json{{"step", steps[i].name},
+                        {"cached", steps[i].cached},
+                        {"run", steps[i].runs},
+                        {"skipped", steps[i].skipped},
+                        {"later", steps[i].unfolded ? Json(steps[i].later) : Json(nullptr)},
+                        {"resources", amounts(steps[i].resources)},
+                        {"side_by_side", side_by_side[i]}});
+  return dump(Json{{"version", 1}, {"name", name}, {"steps", list}}) + "\n";
+}
+
+std::string cache_json(const CacheReport& report) {
+  Json object{{"version", 1},
+              {"results", report.results},
+              {"objects", report.usage.objects},
+              {"bytes", report.usage.bytes},
+              {"set_aside", report.usage.damaged}};
+  if (report.damage) {
+    Json list = Json::array();
+    for (const auto& each : *report.damage)
+      list.push_back(Json{{"object", each.object}, {"what", each.what}});
+    object["damaged"] = list;
+  }
+  if (report.collected)
+    object["collected"] = Json{{"results", report.collected->results},
+                               {"objects", report.collected->objects.objects},
+                               {"bytes", report.collected->objects.bytes}};
+  return dump(object) + "\n";
 }
 
 std::string placement_json(const PlacementReport& report) {

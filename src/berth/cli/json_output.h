@@ -10,6 +10,7 @@
 #include "berth/machine/capacity.h"
 #include "berth/machine/device_news.h"
 #include "berth/machine/ledger.h"
+#include "berth/run/flow_plan.h"
 #include "berth/store/store.h"
 #include "berth/topology/topology.h"
 
@@ -26,9 +27,10 @@ std::string runs_json(const std::vector<ShownRun>& runs);
 std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks);
 /// One task, as in show.
 std::string task_json(const store::RunRecord& run, const store::TaskRecord& task);
-/// One task with "attempts_made": [{…}] and "why": text.
+/// One task with "attempts_made": [{…}], "why": text and "because": [texts].
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
-                     const std::vector<store::AttemptRecord>& attempts, const std::string& why);
+                     const std::vector<store::AttemptRecord>& attempts, const std::string& why,
+                     const std::vector<std::string>& because);
 
 struct PlacementReport {
   struct Alternative {
@@ -63,6 +65,17 @@ struct RunPlan {
   std::string why_no_more;
 };
 std::string run_plan_json(const RunPlan& plan);
+
+std::string flow_plan_json(const std::string& name, const std::vector<run::StepPlan>& steps,
+                           const std::vector<std::size_t>& side_by_side);
+
+struct CacheReport {
+  fileset::Usage usage;
+  std::size_t results = 0;
+  std::optional<std::vector<fileset::Damage>> damage;  // when it was verified
+  std::optional<run::Collected> collected;
+};
+std::string cache_json(const CacheReport& report);
 
 struct MachineReport {
   machine::Capacity capacity;

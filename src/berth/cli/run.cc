@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <csignal>
+#include <variant>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/detach.h"
+#include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/run_plan.h"
 #include "berth/cli/screen.h"
@@ -63,32 +65,108 @@ experiment::Program program_of_command(const Arguments& arguments) {
 }
 
 struct Prepared {
-  experiment::Program program;
+  std::variant<experiment::Program, run::FlowProgram> program;
   std::string directory;
   std::string file;
 };
 
-Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
-  Prepared prepared;
-  if (arguments.words.empty()) {
-    prepared.file = arguments.target;
-    BERTH_ASSIGN(const std::string text, env.read_file(prepared.file, kLargestFile));
-    BERTH_ASSIGN(prepared.program, experiment::read_program(text, prepared.file));
-    // What comes through a pipe has no folder: the one we are in stands for it.
-    const auto path = env.real_path(prepared.file);
-    const std::string folder = path ? path->substr(0, path->find_last_of('/') + 1) : ".";
-    BERTH_ASSIGN(prepared.directory, env.real_path(folder));
+/// A flow's steps say for themselves what they take.
+Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string text,
+                                      const std::string& file) {
+  run::FlowProgram program;
+  program.text = std::move(text);
+  program.file = file;
+  if (!arguments.resources.empty() || !arguments.slot_sizes.empty())
+    return fail(ErrorKind::usage,
+                "{}: what a task of a flow takes stands with its step, as resources", file);
+  experiment::Program options;
+  BERTH_TRY(apply_options(arguments, options));
+  BERTH_ASSIGN(const auto flow, run::read_flow(program));
+  program.name = options.name.empty() ? flow.name : options.name;
+  program.parallel = options.parallel;
+  program.priority = options.priority;
+  if (!arguments.timeout.empty()) program.timeout = options.timeout;
+  if (arguments.retries > 0) program.retries = arguments.retries;
+  if (!arguments.cache.empty()) program.cache = *run::cache_mode(arguments.cache);
+  return program;
+}
+
+Result<experiment::Program> trials_program(const Arguments& arguments, std::string_view text,
+                                           const std::string& file) {
+  if (!arguments.cache.empty())
+    return fail(ErrorKind::usage, "--cache: only the tasks of a flow are cached, and {} is none",
+                file.empty() ? "a command" : file);
+  experiment::Program program;
+  if (file.empty()) {
+    program = program_of_command(arguments);
   } else {
-    prepared.program = program_of_command(arguments);
-    BERTH_ASSIGN(prepared.directory, env.real_path("."));
+    BERTH_ASSIGN(program, experiment::read_program(text, file));
   }
-  BERTH_TRY(apply_options(arguments, prepared.program));
+  BERTH_TRY(apply_options(arguments, program));
+  return program;
+}
+
+Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
+  Prepared prepared{.program = {}, .directory = {}, .file = arguments.target};
+  std::string text, folder = ".";
+  if (arguments.words.empty()) {
+    BERTH_ASSIGN(text, env.read_file(prepared.file, kLargestFile));
+    // What comes through a pipe has no folder: the one we are in stands for it.
+    if (const auto path = env.real_path(prepared.file))
+      folder = path->substr(0, path->find_last_of('/') + 1);
+  }
+  BERTH_ASSIGN(prepared.directory, env.real_path(folder));
+  if (!prepared.file.empty() && run::is_flow(text)) {
+    BERTH_ASSIGN(prepared.program, flow_program(arguments, std::move(text), prepared.file));
+  } else {
+    BERTH_ASSIGN(prepared.program, trials_program(arguments, text, prepared.file));
+  }
   return prepared;
+}
+
+Status check(run::Site& site, Prepared& prepared) {
+  if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
+    return run::check_flow(site, *flow, prepared.directory);
+  return run::check_program(site, std::get<experiment::Program>(prepared.program),
+                            prepared.directory, prepared.file);
+}
+
+Result<int> show_plan_of(run::Site& site, const Prepared& prepared, bool json) {
+  if (const auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
+    return show_flow_plan(site, *flow, prepared.directory, json);
+  return show_plan(site, std::get<experiment::Program>(prepared.program), json);
+}
+
+Result<store::RunRecord> submit(run::Site& site, const Prepared& prepared) {
+  if (const auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
+    return run::submit(site, *flow, prepared.directory);
+  return run::submit(site, std::get<experiment::Program>(prepared.program), prepared.directory);
+}
+
+/// The steps, and what failed of them.
+Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
+  BERTH_ASSIGN(const auto flow, flow_of(record));
+  print(steps_table(step_counts(flow, tasks)));
+  std::size_t rows = 0;
+  for (const auto& task : tasks) {
+    if (task.state != store::TaskState::failed || ++rows > kMostRows) continue;
+    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label, task.cause,
+                      record.name, task.label));
+  }
+  if (rows > kMostRows) print(fmt::format("… all {}: berth show {}\n", rows, record.name));
+  return {};
+}
+
+Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
+  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  print(trials_table(tasks, program, kMostRows));
+  if (tasks.size() > kMostRows)
+    print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
+  return {};
 }
 
 /// What a finished run leaves on stdout, and its exit code.
 Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
-  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
   const bool through = record.kind == "command";
   const bool stopped = record.state == store::RunState::stopped;
   if (json || !through) {
@@ -96,11 +174,10 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
     if (json) {
       print(show_json({record, state_now(env, record)}, tasks));
     } else {
-      print(trials_table(tasks, program, kMostRows));
-      if (tasks.size() > kMostRows)
-        print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
+      BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
       print(fmt::format("{}  {}: {}\n", record.name, store::name(record.state),
                         counts_text(record.counts)));
+      BERTH_ASSIGN(const auto program, program_of(record));
       if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
     }
   } else if (record.state == store::RunState::failed) {
@@ -138,11 +215,11 @@ Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& 
 Result<int> run_command(os::Env& env, const Arguments& arguments) {
   if (arguments.target.empty() == arguments.words.empty())
     return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
-  BERTH_ASSIGN(const Prepared prepared, prepare(env, arguments));
+  BERTH_ASSIGN(Prepared prepared, prepare(env, arguments));
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_TRY(run::check_program(site, prepared.program, prepared.directory, prepared.file));
-  if (arguments.plan_only) return show_plan(site, prepared.program, arguments.json);
-  BERTH_ASSIGN(const auto record, run::submit(site, prepared.program, prepared.directory));
+  BERTH_TRY(check(site, prepared));
+  if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
+  BERTH_ASSIGN(const auto record, submit(site, prepared));
   if (!arguments.detach) return drive_to_end(env, site, record, arguments.json);
   BERTH_TRY(start_detached(env, site, record));
   if (arguments.json) {

@@ -1,6 +1,7 @@
 // berth, berth runs, berth show, berth best: what there is.
 #include "berth/base/units.h"
 #include "berth/cli/commands.h"
+#include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
 
@@ -64,11 +65,19 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   const ShownRun shown{record, state_now(env, record)};
+  if (arguments.graph) {
+    if (record.kind != "flow")
+      return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
+    BERTH_ASSIGN(const auto flow, flow_of(record));
+    const auto steps = step_counts(flow, tasks);
+    print(*arguments.graph == "dot" ? graph_dot(flow, steps) : graph_text(flow, steps));
+    return 0;
+  }
   if (arguments.json) {
     print(show_json(shown, tasks));
     return 0;
   }
-  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  BERTH_ASSIGN(const auto program, program_of(record));
   print(trials_table(tasks, program, 0));
   print(fmt::format("{}  {}: {}{}\n", record.name, shown.state, counts_text(record.counts),
                     record.error.empty() ? "" : "; " + record.error));
@@ -81,7 +90,7 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
 Result<int> best_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
-  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal)
     return fail(ErrorKind::invalid, "{} has no goal: give its file goal: {{metric: NAME}}",
                 record.name);

@@ -28,10 +28,14 @@ bool writable(int fd) {
   return ::poll(&poll, 1, 0) > 0 && (poll.revents & (POLLOUT | POLLERR)) != 0;
 }
 
-std::size_t terminal_columns() {
+struct Size {
+  std::size_t rows = 24, columns = 80;
+};
+Size terminal_size() {
   winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {};
+  return {size.ws_row, size.ws_col};
 }
 
 std::string bar(std::int64_t part, std::int64_t whole) {
@@ -57,8 +61,38 @@ Screen::~Screen() {
 }
 
 void Screen::wipe() {
-  if (drawn_) print_error("\r\x1b[K");
-  drawn_ = false;
+  if (drawn_ > 0) print_error(to_the_top() + "\x1b[J");
+  drawn_ = 0;
+}
+
+/// From the last of the live lines to the first.
+std::string Screen::to_the_top() const {
+  return drawn_ > 1 ? fmt::format("\r\x1b[{}A", drawn_ - 1) : "\r";
+}
+
+/// A line for each step that has begun and is not over, as many as there is room for, and one for
+/// all of them.
+void Screen::draw(const run::Progress& progress, Mono now) {
+  const auto [rows, columns] = terminal_size();
+  std::vector<std::string> lines;
+  for (const auto& step : progress.steps) {
+    const store::Counts& counts = step.counts;
+    const std::int64_t finished = counts.done + counts.cached + counts.failed;
+    const std::int64_t total = finished + counts.waiting + counts.running + counts.stopped;
+    if (total == 0 || lines.size() + 2 >= rows) continue;
+    std::string text =
+        fmt::format("  {:<16} {} {}/{}", step.name, bar(finished, total), finished, total);
+    if (counts.cached > 0) text += fmt::format("  {} cached", counts.cached);
+    if (counts.running > 0) text += fmt::format("  {} running", counts.running);
+    if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
+    lines.push_back(std::move(text));
+  }
+  lines.push_back(line(progress, now));
+  std::string text = to_the_top();
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    text += (i == 0 ? "" : "\n") + clip(lines[i], columns - 1) + "\x1b[K";
+  print_error(text + "\x1b[J");
+  drawn_ = lines.size();
 }
 
 void Screen::say(const std::string& text) {
@@ -74,6 +108,7 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
   const Duration elapsed = now - progress.began;
   std::string text =
       fmt::format("{} {} {}/{}", run_, bar(finished, progress.total), finished, progress.total);
+  if (counts.cached > 0) text += fmt::format("  {} cached", counts.cached);
   if (counts.running > 0) text += fmt::format("  {} running", counts.running);
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
   if (progress.best)
@@ -104,8 +139,7 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
   if (!writable(STDERR_FILENO)) return;
   if (drawn_at_ && now - *drawn_at_ < (live_ ? kLiveEvery : kPlainEvery) && !over) return;
   if (live_) {
-    print_error("\r" + clip(line(progress, now), terminal_columns() - 1) + "\x1b[K");
-    drawn_ = true;
+    draw(progress, now);
   } else {
     const std::string text = line(progress, now);
     if (text == last_ || !drawn_at_) {

@@ -1,4 +1,5 @@
-// What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere; a
+// What a person sees while a run goes on: a live line on a terminal, of a flow one for each step,
+// and plain lines elsewhere; a
 // single command's output goes straight through. All on stderr but that output.
 #pragma once
 
@@ -38,13 +39,15 @@ class Screen final : public run::Observer {
 
   std::string line(const run::Progress& progress, Mono now) const;
   void say(const std::string& text);  // a line that stays
+  void draw(const run::Progress& progress, Mono now);
+  std::string to_the_top() const;
   void wipe();
 
   os::Env& env_;
   std::string run_;
   Sink out_, err_;
   bool through_, quiet_, live_;
-  bool drawn_ = false;
+  std::size_t drawn_ = 0;  // live lines that stand there
   std::optional<Mono> drawn_at_;
   std::optional<Mono> began_;
   std::string last_;

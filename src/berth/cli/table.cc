@@ -149,6 +149,11 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
   return line + "\n";
 }
 
+Result<experiment::Program> program_of(const store::RunRecord& run) {
+  if (run.kind == "flow") return experiment::Program{};
+  return experiment::from_json_text(run.spec_json);
+}
+
 std::string counts_text(const store::Counts& counts) {
   const std::pair<std::int64_t, std::string_view> parts[] = {
       {counts.done, "done"},       {counts.cached, "cached"},   {counts.failed, "failed"},

@@ -47,6 +47,8 @@ const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
 /// "best digits-3/17  accuracy 0.983  lr 0.19  width 64".
 std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
                       const experiment::Program& program);
+/// What a run of trials was submitted as; of a flow's nothing is said here.
+Result<experiment::Program> program_of(const store::RunRecord& run);
 /// "38 done, 1 failed, 1 waiting".
 std::string counts_text(const store::Counts& counts);
 

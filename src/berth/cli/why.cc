@@ -1,16 +1,45 @@
 // berth why: what became of a task, attempt by attempt, and what it waits for.
+#include <algorithm>
+
 #include "berth/base/units.h"
 #include "berth/cli/commands.h"
+#include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {
 
+/// What the task asks of the machine, and how many of its run may do so at once; or what it waits
+/// for before that.
+struct Asks {
+  machine::Request request;
+  std::int64_t parallel = 0;
+  std::string waits;
+};
+
+Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::TaskRecord& task) {
+  if (run.kind != "flow") {
+    BERTH_ASSIGN(const auto program, experiment::from_json_text(run.spec_json));
+    return Asks{{program.resources, run.name, program.slot_sizes}, program.parallel, {}};
+  }
+  BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
+  BERTH_ASSIGN(const auto flow, run::read_flow(program));
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(run.id));
+  const auto step = std::ranges::find(flow.steps, step_name(task.label), &flow::Step::name);
+  if (step == flow.steps.end())
+    return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
+  return Asks{{step->resources, run.name, step->slot_sizes},
+              program.parallel,
+              waits_for(flow, step_counts(flow, tasks), task.label)};
+}
+
 /// Why nothing runs it now, by asking the machine the way the runner does.
 Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunRecord& run,
-                                const experiment::Program& program) {
+                                const store::TaskRecord& task) {
   const std::string state = state_now(env, run);
+  BERTH_ASSIGN(const Asks asks, asks_of(site, run, task));
+  if (!asks.waits.empty()) return asks.waits;
   if (state == "interrupted")
     return fmt::format("its runner died; go on with: berth resume {}", run.name);
   if (state != "running")
@@ -18,16 +47,61 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
   BERTH_ASSIGN(const auto capacity, machine::discover(env, site.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
-  BERTH_TRY(run::find_devices(site, program.resources));
+  BERTH_TRY(run::find_devices(site, asks.request.resources));
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
   machine::Machine machine(host.total, host.links);
   const auto held = machine::occupy_all(machine, host, entries);
-  const auto fits = machine.dry_run({program.resources, run.name, program.slot_sizes});
+  const auto fits = machine.dry_run(asks.request);
   if (!fits)
     return fits.error().message + (site.devices ? machine::out_of_service_text(*site.devices) : "");
-  if (program.parallel > 0 && run.counts.running >= program.parallel)
-    return fmt::format("the run has its {} tasks side by side already", program.parallel);
+  if (asks.parallel > 0 && run.counts.running >= asks.parallel)
+    return fmt::format("the run has its {} tasks side by side already", asks.parallel);
   return std::string("it is next; another try may be due after a pause");
+}
+
+/// The task of this name in the latest earlier run of the same flow, as far as it had come.
+Result<std::optional<std::pair<std::string, store::TaskRecord>>> earlier_one(
+    run::Site& site, const store::RunRecord& run, const std::string& label) {
+  using Found = std::optional<std::pair<std::string, store::TaskRecord>>;
+  const auto base = [](const std::string& name) { return name.substr(0, name.rfind('-')); };
+  BERTH_ASSIGN(const auto runs, site.store->runs());
+  for (auto other = runs.rbegin(); other != runs.rend(); ++other) {
+    if (other->id >= run.id || other->kind != run.kind || base(other->name) != base(run.name))
+      continue;
+    auto task = site.store->find_task(other->id, label);
+    if (task && !task->depends.empty()) return Found({other->name, *std::move(task)});
+  }
+  return Found{};
+}
+
+/// Of a flow's task, why it ran or did not have to.
+Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRecord& run,
+                                            const store::TaskRecord& task) {
+  std::vector<std::string> lines;
+  if (run.kind != "flow") return lines;
+  if (task.state == store::TaskState::cached) {
+    const auto result = site.store->result(task.digest);
+    if (result) lines.push_back(fmt::format("as {} wrote it", result->origin));
+    return lines;
+  }
+  if (task.state == store::TaskState::done && task.attempts == 0) {
+    lines.push_back("nothing to do: its `when` does not hold, or what it takes in was skipped");
+    return lines;
+  }
+  if (task.depends.empty()) return lines;
+  if (task.digest.empty()) lines.push_back("a step without outputs runs each time");
+  BERTH_ASSIGN(const auto earlier, earlier_one(site, run, task.label));
+  if (!earlier) {
+    lines.push_back("no earlier run of the flow has it");
+    return lines;
+  }
+  BERTH_ASSIGN(const auto changes, flow::changes(earlier->second.depends, task.depends));
+  for (const auto& change : changes)
+    lines.push_back(fmt::format("since {}: {}", earlier->first, flow::to_string(change)));
+  if (changes.empty() && !task.digest.empty())
+    lines.push_back(fmt::format("nothing has changed since {}, but its result was not in the cache",
+                                earlier->first));
+  return lines;
 }
 
 std::string attempt_text(const store::AttemptRecord& attempt) {
@@ -70,20 +144,21 @@ Result<int> why_command(os::Env& env, const Arguments& arguments) {
                 arguments.target);
   BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
   BERTH_ASSIGN(const auto attempts, site.store->attempts(record.id, task.number));
-  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  BERTH_ASSIGN(const auto because, why_it_ran(site, record, task));
   std::string why = summary(task);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
     if (task.state == store::TaskState::waiting || state_now(env, record) != "running") {
-      BERTH_ASSIGN(const std::string reason, why_waiting(env, site, record, program));
+      BERTH_ASSIGN(const std::string reason, why_waiting(env, site, record, task));
       why += ": " + reason;
     }
   }
   if (arguments.json) {
-    print(why_json(record, task, attempts, why));
+    print(why_json(record, task, attempts, why, because));
     return 0;
   }
   print(fmt::format("{}/{}: {}\n", record.name, task.label, why));
   for (const auto& [name, value] : task.params) print(fmt::format("  {} = {}\n", name, value));
+  for (const auto& line : because) print(fmt::format("  {}\n", line));
   for (const auto& attempt : attempts) print(attempt_text(attempt));
   return 0;
 }

@@ -50,6 +50,7 @@ enum class Cause : std::uint8_t {
   stopped,         // by Cancel or Abandon
   cannot_start,    // no such program, not executable, …
   short_of_means,  // no descriptor, process or memory was left to start it: may pass
+  no_output,       // it ended well, but did not write what it was to: found by the runner
 };
 
 enum class Stream : std::uint8_t { out = 1, err = 2 };

@@ -12,6 +12,13 @@
 namespace berth::fileset {
 namespace {
 
+ObjectStore::AddLive keep(std::unordered_set<Digest> live) {
+  return [live = std::move(live)](std::unordered_set<Digest>& all) -> Status {
+    all.insert(live.begin(), live.end());
+    return {};
+  };
+}
+
 class Faults : public ::testing::TestWithParam<ErrorKind> {
  protected:
   Faults() {
@@ -73,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Faults, testing::Values(ErrorKind::full, ErrorKi
 TEST_P(Faults, Capture) {
   for (const std::string path : {"/in", "/many"})
     for (const auto expect : {Expect::fresh, Expect::stored}) {
-      ASSERT_TRUE(store_.collect({}));
+      ASSERT_TRUE(store_.collect(keep({})));
       fail_each_call(
           [&]() -> Status {
             BERTH_ASSIGN(const auto captured, store_.capture(path, expect));
@@ -81,7 +88,7 @@ TEST_P(Faults, Capture) {
           },
           [&] { expect_whole(); });
       EXPECT_TRUE(store_.capture(path, expect));
-      ASSERT_TRUE(store_.collect({}));
+      ASSERT_TRUE(store_.collect(keep({})));
       EXPECT_TRUE(env_.list("/store/work")->empty()) << "what faults left is swept";
     }
 }
@@ -113,7 +120,7 @@ TEST_P(Faults, Collect) {
   ASSERT_TRUE(store_.capture("/in/c", Expect::fresh));  // and no longer needed
   fail_each_call(
       [&]() -> Status {
-        const auto freed = store_.collect(live);
+        const auto freed = store_.collect(keep(live));
         return freed ? Status() : Status(std::unexpected(freed.error()));
       },
       [&] {
@@ -156,7 +163,7 @@ TEST(StoreLock, IsHeldFromTheLookToTheDeed) {
   captured->hold = {};
   locked.clear();
   open.clear();
-  EXPECT_EQ(store.collect({})->objects, 1);
+  EXPECT_EQ(store.collect(keep({}))->objects, 1);
   EXPECT_EQ(locked["remove_file"], 1);
   EXPECT_EQ(open["remove_file"], 0);
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,7 +89,7 @@ class Hold {
 
 struct Captured {
   Fileset fileset;
-  Hold hold;  // keep it until a later collect() is told of the fileset
+  Hold hold;  // keep it until the fileset is recorded where a collect() learns of it
 };
 
 /// What is captured is mostly stored already (inputs: read, and copied only if new), or mostly new
@@ -132,9 +133,12 @@ class ObjectStore {
   Result<Usage> usage();
   /// Reads every object; a damaged one is set aside and named.
   Result<std::vector<Damage>> verify();
-  /// Removes the objects that neither `live` nor a Hold names, and what dead processes left. What
-  /// is captured or published meanwhile is safe. Returns what it freed.
-  Result<Usage> collect(const std::unordered_set<Digest>& live);
+  /// Removes the objects that neither `add_live` nor a Hold names, and what dead processes left.
+  /// `add_live` is asked again and again, after the Holds were read: it adds what is recorded by
+  /// then, so that what a Hold let go of in between is seen by one or the other. What is captured
+  /// or published meanwhile is safe. Returns what it freed. Fails as add_live does.
+  using AddLive = std::function<Status(std::unordered_set<Digest>& live)>;
+  Result<Usage> collect(const AddLive& add_live);
 
  private:
   ObjectStore(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}

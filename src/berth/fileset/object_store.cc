@@ -100,14 +100,16 @@ Result<std::vector<Damage>> ObjectStore::verify() {
   return damage;
 }
 
-Result<Usage> ObjectStore::collect(const std::unordered_set<Digest>& live) {
+Result<Usage> ObjectStore::collect(const AddLive& add_live) {
   Usage freed;
   Needs needs;
+  std::unordered_set<Digest> live;
   BERTH_ASSIGN(const auto fans, env_->list(directory_ + "/objects"));
   for (const auto& fan : fans) {
     // A 256th at a time: whoever waits for the lock waits for that long.
     BERTH_ASSIGN(const os::Fd alone, env_->lock(directory_ + "/lock", true));
     BERTH_TRY(look_at_work(*env_, directory_, needs));
+    BERTH_TRY(add_live(live));
     const std::string folder = fmt::format("{}/objects/{}", directory_, fan);
     BERTH_ASSIGN(const auto names, env_->list(folder));
     for (const auto& name : names) {

@@ -16,6 +16,13 @@
 namespace berth::fileset {
 namespace {
 
+ObjectStore::AddLive keep(std::unordered_set<Digest> live) {
+  return [live = std::move(live)](std::unordered_set<Digest>& all) -> Status {
+    all.insert(live.begin(), live.end());
+    return {};
+  };
+}
+
 namespace fs = std::filesystem;
 
 class ObjectStoreTest : public os::PosixTest {
@@ -212,12 +219,12 @@ TEST_F(ObjectStoreTest, CollectsWhatNobodyNeeds) {
   add_live(live, a->fileset);
   b->hold = {};
   a->hold = {};
-  auto freed = *store_.collect(live);
+  auto freed = *store_.collect(keep(live));
   EXPECT_EQ(freed.objects, 1) << "b: a is live, c is held";
   EXPECT_EQ(freed.bytes, 2);
   EXPECT_FALSE(store_.hold(b->fileset));
   c.reset();
-  freed = *store_.collect(live);
+  freed = *store_.collect(keep(live));
   EXPECT_EQ(freed.bytes, 3);
   EXPECT_EQ(store_.usage()->objects, 1);
   EXPECT_TRUE(store_.hold(a->fileset));
@@ -235,7 +242,7 @@ TEST_F(ObjectStoreTest, TheDeadHoldNothing) {
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_EQ(env_->list(path("store/work"))->size(), 1U);
   EXPECT_EQ(store_.usage()->objects, 1);
-  EXPECT_EQ(store_.collect({})->objects, 1);
+  EXPECT_EQ(store_.collect(keep({}))->objects, 1);
   expect_tidy();
 }
 
@@ -256,7 +263,7 @@ TEST_F(ObjectStoreTest, ManyProcessesAndACollectorAtOnce) {
     Rng rng(static_cast<std::uint64_t>(child));
     for (int round = 0; round < 150 && well; ++round) {
       if (child == 0) {
-        well = store.collect({}).has_value();
+        well = store.collect(keep({})).has_value();
         continue;
       }
       const auto input = path(fmt::format("in{}", rng.below(3)));
@@ -274,7 +281,7 @@ TEST_F(ObjectStoreTest, ManyProcessesAndACollectorAtOnce) {
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_TRUE(store_.collect({}));
+  EXPECT_TRUE(store_.collect(keep({})));
   EXPECT_TRUE(objects().empty());
   expect_tidy();
 }
@@ -314,6 +321,23 @@ TEST_F(ObjectStoreTest, GlobFindsWhatTheShellFinds) {
   EXPECT_EQ(found("d/**"), (Texts{"d/e.txt", "d/f", "d/f/g.txt"}));
   EXPECT_EQ(found("none/*"), Texts{});
   EXPECT_EQ(found(path("in/?.txt")), (Texts{path("in/a.txt"), path("in/b.txt")}));
+}
+
+TEST_F(ObjectStoreTest, WhatIsRecordedWhileItCollectsStays) {
+  put("a", "held until it is recorded");
+  auto captured = store_.capture(path("a"), Expect::fresh).value();
+  bool recorded = false;
+  std::unordered_set<Digest> live;
+  add_live(live, captured.fileset);
+  // The hold goes as soon as the collector has begun, with the record made just before.
+  const auto freed = store_.collect([&](std::unordered_set<Digest>& all) -> Status {
+    if (recorded) all.insert(live.begin(), live.end());
+    recorded = true;
+    captured.hold = Hold();
+    return {};
+  });
+  EXPECT_EQ(freed->objects, 0);
+  EXPECT_TRUE(store_.hold(captured.fileset));
 }
 
 }  // namespace

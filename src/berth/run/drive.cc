@@ -48,10 +48,8 @@ std::int64_t& counter(store::Counts& counts, store::TaskState state) {
   return counts.waiting;
 }
 
-/// What the drivers take for the devices that a process may see.
-constexpr std::array<std::string_view, 5> kVisibility{
-    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-    "GPU_DEVICE_ORDINAL"};
+/// Rounds of what is ready, started and ready again, before the processes are looked at.
+constexpr int kRounds = 8;
 
 /// Causes of attempts that took none of the task's retries: it did not fail by itself.
 constexpr std::array<std::string_view, 3> kBlameless{"runner lost", "stopped", "cannot start now"};
@@ -67,51 +65,42 @@ Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord
 
 }  // namespace
 
-Drive::Drive(Site& site, store::RunRecord record, experiment::Program program, Observer& observer,
-             machine::Ledger ledger, LogWriter log)
+Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> workload,
+             Observer& observer, machine::Ledger ledger, LogWriter log)
     : site_(site),
       env_(*site.env),
       record_(std::move(record)),
-      program_(std::move(program)),
+      workload_(std::move(workload)),
+      manner_(workload_->manner()),
       observer_(observer),
       ledger_(std::move(ledger)),
       log_(std::move(log)),
       groups_(env_),
       directory_(run_directory(site_, record_.name)),
-      host_name_(env_.host_name()),
-      inherited_(env_.environment()) {
-  // They told us which devices are ours; each task is told which are its own.
-  std::erase_if(inherited_, [](const auto& variable) {
-    return std::ranges::find(kVisibility, variable.first) != kVisibility.end();
-  });
-}
+      host_name_(env_.host_name()) {}
 
 Status Drive::take_over() {
   const auto self = env_.self();
   BERTH_ASSIGN(record_, site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall()));
   BERTH_ASSIGN(tasks_, site_.store->tasks(record_.id));
+  BERTH_TRY(workload_->take_over(tasks_));
+  for (const auto& step : manner_.steps) progress_.steps.push_back({.name = step, .counts = {}});
   std::vector<schedule::Task> tasks;
   tasks.reserve(tasks_.size());
   for (const auto& task : tasks_) {
-    schedule::Task wanted{.number = task.number,
-                          .resources = machine::charged(program_.resources),
-                          .priority = program_.priority,
-                          .retries = program_.retries};
-    if (store::final(task.state)) {
-      wanted.state =
-          task.state == store::TaskState::failed ? schedule::State::failed : schedule::State::done;
-    } else {
-      BERTH_ASSIGN(const int used, retries_used(*site_.store, record_.id, task));
-      wanted.retries = std::max(0, program_.retries - used);
-    }
+    BERTH_ASSIGN(const int used, store::final(task.state)
+                                     ? Result<int>(0)
+                                     : retries_used(*site_.store, record_.id, task));
+    tasks.push_back(schedule_task(task, workload_->wants(task).retries - used));
     ++counter(progress_.counts, task.state);
+    if (!progress_.steps.empty())
+      ++counter(progress_.steps.at(workload_->step_of(task)).counts, task.state);
     if (task.state == store::TaskState::done) consider_best(task);
-    tasks.push_back(std::move(wanted));
   }
   scheduler_.emplace(schedule::Options{.epoch = record_.epoch,
-                                       .seed = program_.search.seed,
-                                       .parallel = program_.parallel,
-                                       .stop_on_failure = program_.stop_on_failure});
+                                       .seed = manner_.seed,
+                                       .parallel = manner_.parallel,
+                                       .stop_on_failure = manner_.stop_on_failure});
   scheduler_->add(tasks, effects_);
   progress_.run = record_.name;
   progress_.total = static_cast<std::int64_t>(tasks_.size());
@@ -122,13 +111,86 @@ Status Drive::take_over() {
   return commit();
 }
 
+schedule::Task Drive::schedule_task(const store::TaskRecord& of, int retries) const {
+  const Wants wants = workload_->wants(of);
+  schedule::Task task{.number = of.number,
+                      .resources = machine::charged(wants.resources),
+                      .priority = wants.priority,
+                      .retries = std::max(0, retries),
+                      .asks = manner_.in_turn};
+  if (of.state == store::TaskState::failed) task.state = schedule::State::failed;
+  // What is done is settled in its turn, where there is one.
+  else if (store::final(of.state) && !manner_.in_turn)
+    task.state = schedule::State::done;
+  return task;
+}
+
 Result<store::RunRecord> Drive::go() {
   BERTH_TRY(take_over());
-  BERTH_TRY(find_devices(site_, program_.resources));
+  BERTH_TRY(find_devices(site_, manner_.most));
   watch_devices();
-  while (!scheduler_->over()) BERTH_TRY(turn());
+  advance();
+  while (!over()) BERTH_TRY(turn());
   BERTH_TRY(settle());
   return site_.store->find_run(record_.name);
+}
+
+bool Drive::over() const {
+  if (more_ && stops_heeded_ == 0 && !error_) return false;
+  return scheduler_->over() || scheduler_->quiet();
+}
+
+/// Whatever has become possible is looked up, and started where there is room.
+void Drive::advance() {
+  more_ = false;
+  for (int round = 0; manner_.in_turn && stops_heeded_ == 0 && !error_; ++round) {
+    auto next = workload_->next();
+    if (!next) return give_up(next.error());
+    more_ = next->more || !next->start.empty();
+    apply(*next);
+    if (!more_ || round == kRounds) return;
+  }
+}
+
+void Drive::apply(Next& next) {
+  add(std::move(next.added));
+  for (const auto number : next.reopened) {
+    batch_.emplace_back(store::TaskReopened{number});
+    count(number, store::TaskState::waiting);
+  }
+  for (auto& change : next.changes) batch_.push_back(std::move(change));
+  for (const auto& [number, to] : next.settled) {
+    batch_.emplace_back(store::TaskMoved{number, to});
+    count(number, to);
+    scheduler_->settle(number, schedule::State::done, effects_);
+  }
+  for (const auto number : next.start) scheduler_->proceed(number, effects_);
+  carry_out();
+}
+
+void Drive::add(std::vector<store::NewTask> added) {
+  if (added.empty()) return;
+  std::vector<schedule::Task> tasks;
+  for (const auto& each : added) {
+    store::TaskRecord& of = tasks_.emplace_back();
+    of.number = {static_cast<std::int64_t>(tasks_.size())};
+    of.label = each.label;
+    of.params = each.params;
+    ++progress_.counts.waiting;
+    if (!progress_.steps.empty()) ++progress_.steps.at(workload_->step_of(of)).counts.waiting;
+    tasks.push_back(schedule_task(of, workload_->wants(of).retries));
+  }
+  progress_.total = static_cast<std::int64_t>(tasks_.size());
+  batch_.emplace_back(store::TasksAdded{std::move(added)});
+  scheduler_->add(tasks, effects_);
+}
+
+/// What runs goes on to its end, and nothing more starts.
+void Drive::give_up(Error error) {
+  if (error_) return;
+  observer_.on_note(error.message);
+  error_ = std::move(error);
+  scheduler_->halt();
 }
 
 Status Drive::turn() {
@@ -156,11 +218,13 @@ Status Drive::turn() {
   }
   look_for_others();
   for (auto& message : messages_) handle(message);
+  for (auto& ended : std::exchange(unstarted_, {})) on_ended(std::move(ended));
   scheduler_->tick(env_.now(), effects_);
+  advance();
   carry_out();  // the next tasks first: they run while the last ones are made durable
   give_back();
   const bool due = commit_at_ && env_.now() >= *commit_at_;
-  if (due || batch_.size() >= kLargestBatch || scheduler_->over()) BERTH_TRY(commit());
+  if (due || batch_.size() >= kLargestBatch || over()) BERTH_TRY(commit());
   show();
   return {};
 }
@@ -172,12 +236,14 @@ Status Drive::settle() {
   const bool stopped = env_.stop_signals() > 0;
   // Under on_failure: continue one success is enough; a run of nothing but one command has to
   // succeed.
-  const bool failed = counts.failed > 0 && (good == 0 || program_.stop_on_failure);
+  const bool failed =
+      error_ || (counts.failed > 0 && (good == 0 || !manner_.one_success_is_enough));
   store::RunState state = failed ? store::RunState::failed : store::RunState::done;
   if (stopped && good + counts.failed < progress_.total) state = store::RunState::stopped;
   std::string error;
   if (state == store::RunState::failed)
-    error = fmt::format("{} of {} failed", counts.failed, progress_.total);
+    error =
+        error_ ? error_->message : fmt::format("{} of {} failed", counts.failed, progress_.total);
   if (state == store::RunState::stopped)
     for (const auto& task : tasks_)
       if (task.state == store::TaskState::waiting)
@@ -210,6 +276,7 @@ std::optional<Mono> Drive::next_moment() const {
   consider(scheduler_->next_tick());
   consider(look_at_);
   if (health_) consider(health_->deadline());
+  if (more_ || !unstarted_.empty()) consider(env_.now());
   consider(env_.now() + std::chrono::seconds(1));  // the screen's clock
   return first;
 }
@@ -222,8 +289,8 @@ void Drive::handle(exec::FromWorker& message) {
     observer_.on_output(*output);
   } else if (const auto* metric = std::get_if<exec::Metric>(&message)) {
     on_metric(*metric);
-  } else if (const auto* ended = std::get_if<exec::Ended>(&message)) {
-    on_ended(*ended);
+  } else if (auto* ended = std::get_if<exec::Ended>(&message)) {
+    on_ended(std::move(*ended));
   }
 }
 
@@ -248,9 +315,18 @@ void Drive::on_metric(const exec::Metric& metric) {
       store::MetricSeen{metric.task, metric.token, metric.name, metric.value, env_.wall()});
 }
 
-void Drive::on_ended(const exec::Ended& ended) {
+void Drive::on_ended(exec::Ended ended) {
   const auto live = live_.find(ended.token.value);
   if (live == live_.end()) return;
+  store::TaskRecord& of = task(ended.task);
+  if (ended.cause == exec::Cause::ok) {
+    if (auto changes = workload_->finish(of, ended.token)) {
+      for (auto& change : *changes) batch_.push_back(std::move(change));
+    } else {
+      ended.cause = exec::Cause::no_output;
+      ended.detail = changes.error().message;
+    }
+  }
   os::log_event(env_, "ended",
                 {{"token", fmt::format("{}", ended.token.value)},
                  {"cause", json_quote(exec::describe(ended))},
@@ -259,40 +335,48 @@ void Drive::on_ended(const exec::Ended& ended) {
   if (std::exchange(others_wait_, false)) scheduler_->close(live->second.worker);
   std::vector<schedule::Effect> effects;
   scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
-  store::TaskRecord& of = task(ended.task);
-  TaskEnd end{
-      .label = of.label, .cause = exec::describe(ended), .detail = ended.detail, .score = {}};
-  if (program_.goal && ended.cause == exec::Cause::ok) {
-    const auto score = std::ranges::find(of.metrics, program_.goal->metric,
-                                         &std::pair<std::string, double>::first);
-    if (score != of.metrics.end())
-      end.score = score->second;
-    else if (end.detail.empty())
-      end.detail = fmt::format("it reported no {}", program_.goal->metric);
-  }
   for (const auto& effect : effects) {
-    if (const auto* settled = std::get_if<schedule::TaskSettled>(&effect)) {
-      end.state = state_of(settled->to);
-      end.again = settled->to == schedule::TaskSettled::To::again;
-      batch_.emplace_back(store::AttemptEnded{.task = ended.task,
-                                              .token = ended.token,
-                                              .at = env_.wall(),
-                                              .next = end.state,
-                                              .exit_code = ended.exit_code,
-                                              .cause = end.cause,
-                                              .detail = end.detail,
-                                              .cpu_ms = to_ms(ended.cpu),
-                                              .peak_mem = ended.peak_mem,
-                                              .log_begin = live->second.log_begin,
-                                              .log_end = log_.end()});
-      count(ended.task, end.state);
-      ends_.push_back(std::move(end));
-    } else {
+    const auto* settled = std::get_if<schedule::TaskSettled>(&effect);
+    if (settled != nullptr && settled->token == ended.token)
+      conclude(ended, live->second, state_of(settled->to));
+    else
       effects_.push_back(effect);
-    }
   }
   log_.close(ended.token);
   live_.erase(live);
+}
+
+/// Records the end of an attempt, and what it means for its task.
+void Drive::conclude(const exec::Ended& ended, const Live& live, store::TaskState to) {
+  store::TaskRecord& of = task(ended.task);
+  TaskEnd end{.label = of.label,
+              .state = to,
+              .cause = exec::describe(ended),
+              .detail = ended.detail,
+              .score = {},
+              .again = to == store::TaskState::waiting};
+  if (manner_.goal && ended.cause == exec::Cause::ok) {
+    const auto score =
+        std::ranges::find(of.metrics, manner_.goal->metric, &std::pair<std::string, double>::first);
+    if (score != of.metrics.end())
+      end.score = score->second;
+    else if (end.detail.empty())
+      end.detail = fmt::format("it reported no {}", manner_.goal->metric);
+  }
+  batch_.emplace_back(store::AttemptEnded{.task = ended.task,
+                                          .token = ended.token,
+                                          .at = env_.wall(),
+                                          .next = to,
+                                          .exit_code = ended.exit_code,
+                                          .cause = end.cause,
+                                          .detail = end.detail,
+                                          .cpu_ms = to_ms(ended.cpu),
+                                          .peak_mem = ended.peak_mem,
+                                          .log_begin = live.log_begin,
+                                          .log_end = log_.end()});
+  count(ended.task, to);
+  ends_.push_back(std::move(end));
+  if (const auto status = workload_->ended(of, ended.token, to); !status) give_up(status.error());
 }
 
 void Drive::carry_out() {
@@ -311,18 +395,21 @@ void Drive::carry_out() {
 
 void Drive::count(TaskNumber number, store::TaskState to) {
   store::TaskRecord& of = task(number);
-  --counter(progress_.counts, of.state);
-  ++counter(progress_.counts, to);
+  const auto move = [&](store::Counts& counts) {
+    --counter(counts, of.state);
+    ++counter(counts, to);
+  };
+  move(progress_.counts);
+  if (!progress_.steps.empty()) move(progress_.steps.at(workload_->step_of(of)).counts);
   of.state = to;
 }
 
 void Drive::consider_best(const store::TaskRecord& of) {
-  if (!program_.goal) return;
+  if (!manner_.goal) return;
   for (const auto& [name, value] : of.metrics) {
-    if (name != program_.goal->metric) continue;
-    const bool better =
-        !progress_.best ||
-        (program_.goal->maximize ? value > progress_.best->value : value < progress_.best->value);
+    if (name != manner_.goal->metric) continue;
+    const bool better = !progress_.best || (manner_.goal->maximize ? value > progress_.best->value
+                                                                   : value < progress_.best->value);
     if (better) progress_.best = Best{of.label, value};
   }
 }
@@ -336,6 +423,7 @@ Status Drive::commit() {
     if (const auto* ended = std::get_if<store::AttemptEnded>(&change))
       if (ended->next == store::TaskState::done) consider_best(task(ended->task));
   batch_.clear();
+  workload_->committed();
   for (const auto& end : ends_) observer_.on_task_end(end);
   ends_.clear();
   return {};
@@ -345,6 +433,16 @@ void Drive::show() {
   progress_.workers = static_cast<std::int64_t>(berthed_.size());
   observer_.on_progress(progress_, env_.now());
 }
+
+namespace {
+
+Result<std::unique_ptr<Workload>> workload_of(Site& site, const store::RunRecord& record) {
+  if (record.kind == "flow") return flow_tasks(site, record);
+  BERTH_ASSIGN(auto program, experiment::from_json_text(record.spec_json));
+  return trials(site, record, std::move(program));
+}
+
+}  // namespace
 
 Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer& observer) {
   BERTH_ASSIGN(store::RunRecord record, site.store->find_run(run_name));
@@ -361,10 +459,10 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
   if (orphans > 0)
     observer.on_note(
         fmt::format("ended {} process{} of an earlier runner", orphans, orphans == 1 ? "" : "es"));
-  BERTH_ASSIGN(auto program, experiment::from_json_text(record.spec_json));
+  BERTH_ASSIGN(auto workload, workload_of(site, record));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(*site.env, site.ledger_directory));
   BERTH_ASSIGN(auto log, LogWriter::open(*site.env, directory));
-  Drive loop(site, std::move(record), std::move(program), observer, std::move(ledger),
+  Drive loop(site, std::move(record), std::move(workload), observer, std::move(ledger),
              std::move(log));
   return loop.go();
 }

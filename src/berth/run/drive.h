@@ -13,6 +13,7 @@
 #include "berth/machine/health_watch.h"
 #include "berth/run/log_file.h"
 #include "berth/run/runner.h"
+#include "berth/run/workload.h"
 #include "berth/schedule/schedule.h"
 
 namespace berth::run {
@@ -28,7 +29,7 @@ struct Berthed {
 
 class Drive {
  public:
-  Drive(Site& site, store::RunRecord record, experiment::Program program, Observer& observer,
+  Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> workload, Observer& observer,
         machine::Ledger ledger, LogWriter log);
 
   /// Runs the whole loop.
@@ -42,24 +43,30 @@ class Drive {
   };
 
   Status take_over();
+  schedule::Task schedule_task(const store::TaskRecord& of, int retries) const;
+  void advance();
+  void apply(Next& next);
+  void add(std::vector<store::NewTask> tasks);
+  void give_up(Error error);
+  bool over() const;
   Status turn();
   Status settle();
 
   void handle(exec::FromWorker& message);
   void on_started(const exec::Started& started);
   void on_metric(const exec::Metric& metric);
-  void on_ended(const exec::Ended& ended);
+  void on_ended(exec::Ended ended);
+  void conclude(const exec::Ended& ended, const Live& live, store::TaskState to);
   void carry_out();
   void launch(const schedule::StartAttempt& start);
-  std::optional<std::string> value_of(const store::TaskRecord& task, std::string_view name);
-  std::string parameter_file(const store::TaskRecord& task);
-  exec::Environment environment_of(const store::TaskRecord& task, Token token);
 
   Status read_host();
   void watch_devices();
   void hear_of_devices(machine::DeviceNews news);
   std::string holders_of(const std::string& uuid);
   Status seek_allocs();
+  Result<bool> seek_alloc();
+  void wait_for_room(const Error& refusal, bool first);
   void berth(machine::Alloc alloc);
   void give_back();
   void look_for_others();
@@ -78,19 +85,22 @@ class Drive {
   Site& site_;
   os::Env& env_;
   store::RunRecord record_;
-  experiment::Program program_;
+  std::unique_ptr<Workload> workload_;
+  const Manner& manner_;
   Observer& observer_;
   machine::Ledger ledger_;
   LogWriter log_;
   machine::Groups groups_;
   std::string directory_;  // the run's own
   std::string host_name_;
-  exec::Environment inherited_;
   std::vector<store::TaskRecord> tasks_;
   std::optional<schedule::Scheduler> scheduler_;
   std::vector<schedule::Effect> effects_;
   std::vector<std::unique_ptr<Berthed>> berthed_;
   std::unordered_map<std::int64_t, Live> live_;  // by token
+  std::vector<exec::Ended> unstarted_;           // attempts that did not come to a process
+  bool more_ = false;                            // the workload has not looked at everything
+  std::optional<Error> error_;                   // why the run cannot go on to its end
   std::int64_t workers_made_ = 0;
 
   std::vector<os::Watch> watches_;
@@ -104,6 +114,8 @@ class Drive {
   std::optional<Mono> seek_at_;
   std::optional<Mono> stands_since_;  // at `position_` of the queue
   std::size_t position_ = 0;
+  TaskNumber passed_task_;  // the first that found no room, while others got some
+  int passed_ = 0;          // how many did
   std::optional<Mono> look_at_;
   bool others_wait_ = false;
   std::optional<machine::Host> host_;  // as read last

@@ -11,6 +11,7 @@ namespace {
 constexpr Duration kCapacityAge = std::chrono::seconds(1);
 constexpr Duration kLookForOthers = std::chrono::milliseconds(200);
 constexpr Duration kLookForMore = std::chrono::milliseconds(100);
+constexpr int kPassings = 16;
 
 }  // namespace
 
@@ -32,51 +33,70 @@ Status Drive::read_host() {
 Status Drive::seek_allocs() {
   if (seek_at_ && env_.now() < *seek_at_) return {};
   seek_at_.reset();
-  for (;;) {
-    if (scheduler_->needs(1).empty()) {
-      progress_.waiting_for.clear();
-      if (ticket_) (void)ledger_.release(*std::exchange(ticket_, std::nullopt));
-      return {};
-    }
+  while (!scheduler_->wanting(1).empty()) {
     BERTH_TRY(read_host());
-    const bool first = berthed_.empty();
-    if (first && !ticket_) ticket_ = ledger_.new_ticket();
-    auto alloc = ledger_.acquire(
-        *host_, {program_.resources, record_.name, program_.priority, program_.slot_sizes},
-        first ? ticket_ : std::nullopt);
+    BERTH_ASSIGN(const bool got, seek_alloc());
+    if (!got) return {};
+  }
+  progress_.waiting_for.clear();
+  if (ticket_) (void)ledger_.release(*std::exchange(ticket_, std::nullopt));
+  return {};
+}
+
+/// For the first task that finds room: mostly the first in the queue; others may pass it so often,
+/// and then what comes free is left for it.
+Result<bool> Drive::seek_alloc() {
+  const bool first = berthed_.empty();
+  if (first && !ticket_) ticket_ = ledger_.new_ticket();
+  const auto wanting = scheduler_->wanting();
+  if (passed_task_ != wanting.front()) passed_ = 0;
+  passed_task_ = wanting.front();
+  for (const auto number : wanting) {
+    const bool passes = number != wanting.front();
+    if (passes && (first || passed_ == kPassings)) break;
+    const Wants wants = workload_->wants(task(number));
+    auto alloc =
+        ledger_.acquire(*host_, {wants.resources, record_.name, record_.priority, wants.slot_sizes},
+                        first ? ticket_ : std::nullopt);
     if (alloc) {
       os::log_event(
           env_, "alloc",
           {{"id", fmt::format("{}", alloc->id.value)}, {"block", machine::to_json(alloc->block)}});
+      if (passes) ++passed_;
       ticket_.reset();
       stands_since_.reset();
       progress_.waiting_for.clear();
       berth(*std::move(alloc));
-      continue;
+      return true;
     }
-    const auto kind = alloc.error().kind;
     // A machine that shrank under us may grow again; anything else is not mended by waiting.
+    const auto kind = alloc.error().kind;
     if (kind != ErrorKind::busy && kind != ErrorKind::impossible)
       return std::unexpected(alloc.error());
-    std::string why = alloc.error().message;
-    if (site_.devices) why += machine::out_of_service_text(*site_.devices);
-    if (first && progress_.waiting_for != why) {
-      progress_.waiting_for = std::move(why);
-      os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
-    }
-    // The longer the queue has not moved, the less a moment more matters, and the less often it
-    // looks.
-    if (!stands_since_ || ledger_.position() != position_) stands_since_ = env_.now();
-    position_ = ledger_.position();
-    const Duration patience =
-        first ? std::min<Duration>((env_.now() - *stands_since_) / 32, kLookForMore) : kLookForMore;
-    const Duration wait = kind == ErrorKind::busy
-                              ? std::max(machine::Ledger::retry_delay(ledger_.position()), patience)
-                              : kLookForMore;
-    const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
-    seek_at_ = env_.now() + wait * (768 + jitter) / 1024;
-    return {};
+    if (!passes) wait_for_room(alloc.error(), first);
   }
+  return false;
+}
+
+/// Tells why, and when to look again.
+void Drive::wait_for_room(const Error& refusal, bool first) {
+  std::string why = refusal.message;
+  if (site_.devices) why += machine::out_of_service_text(*site_.devices);
+  if (first && progress_.waiting_for != why) {
+    progress_.waiting_for = std::move(why);
+    os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
+  }
+  // The longer the queue has not moved, the less a moment more matters, and the less often it
+  // looks.
+  if (!stands_since_ || ledger_.position() != position_) stands_since_ = env_.now();
+  position_ = ledger_.position();
+  const Duration patience =
+      first ? std::min<Duration>((env_.now() - *stands_since_) / 32, kLookForMore) : kLookForMore;
+  const Duration wait = refusal.kind == ErrorKind::busy
+                            ? std::max(machine::Ledger::retry_delay(ledger_.position()), patience)
+                            : kLookForMore;
+  const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
+  seek_at_ = env_.now() + wait * (768 + jitter) / 1024;
 }
 
 void Drive::berth(machine::Alloc alloc) {
@@ -112,7 +132,7 @@ void Drive::give_back() {
 void Drive::look_for_others() {
   if (!look_at_ || env_.now() < *look_at_) return;
   look_at_ = env_.now() + kLookForOthers;
-  others_wait_ = ledger_.others_wait(program_.priority).value_or(false);
+  others_wait_ = ledger_.others_wait(record_.priority).value_or(false);
 }
 
 }  // namespace berth::run

@@ -1,12 +1,12 @@
+#include "berth/run/prepare.h"
+
 #include <csignal>
 
 #include "berth/base/text.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
-namespace {
 
-/// The program that the command starts, where that can be told without a shell.
 std::optional<std::string> first_program(const exec::Command& command) {
   const auto argv = command.words.empty() ? words(command.text) : std::vector<std::string_view>();
   const std::string first(command.words.empty() ? argv.front() : command.words.front());
@@ -37,8 +37,6 @@ Status check_executable(os::Env& env, const std::string& program, const std::str
     if (look(fmt::format("{}/{}", place.empty() ? "." : place, program))) return {};
   return fail(ErrorKind::not_found, "{}: no such program in PATH", program);
 }
-
-}  // namespace
 
 Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
                      const std::string& file) {

@@ -28,6 +28,11 @@ struct Progress {
   store::Counts counts;
   std::int64_t total = 0;
   std::int64_t finished_before = 0;  // by earlier runners
+  struct Step {
+    std::string name;
+    store::Counts counts;
+  };
+  std::vector<Step> steps;  // of a flow
   std::optional<Best> best;
   std::int64_t workers = 0;
   std::string waiting_for;  // why nothing runs; "" when something does

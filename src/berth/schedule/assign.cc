@@ -126,4 +126,11 @@ std::vector<Requirements> Scheduler::needs(std::size_t most) const {
   return needs;
 }
 
+std::vector<TaskNumber> Scheduler::wanting(std::size_t most) const {
+  std::vector<TaskNumber> tasks;
+  const std::size_t count = needs(most).size();
+  for (auto at = heads_.begin(); tasks.size() < count; ++at) tasks.push_back({at->second});
+  return tasks;
+}
+
 }  // namespace berth::schedule

@@ -156,16 +156,23 @@ class Scheduler {
   void tick(Mono now, std::vector<Effect>& effects);
   /// Cancels what runs and starts nothing more.
   void stop(std::vector<Effect>& effects);
+  /// Starts nothing more; what runs may end.
+  void halt() { halted_ = true; }
 
   /// What is ready and fits nowhere now, in the order of the queue: of each shape how many such
   /// could be used; at most `most` shapes. Empty when no further worker would help.
   std::vector<Requirements> needs(std::size_t most = 16) const;
+  /// The first task of each of these.
+  std::vector<TaskNumber> wanting(std::size_t most = 16) const;
   const std::optional<Kept>& kept() const { return kept_; }
   /// Whether the worker runs nothing, and what it has free.
   bool idle(WorkerId worker) const { return workers_.at(worker).running == 0; }
   const Resources& free(WorkerId worker) const { return workers_.at(worker).free; }
   /// Nothing runs, and nothing ever will again unless tasks are added.
   bool over() const { return attempts_.empty() && (stopping_ || open_ == 0 || halted_); }
+  /// Nothing runs, is ready or will be tried again: only an answer (see Task::asks) can change
+  /// that.
+  bool quiet() const { return attempts_.empty() && heads_.empty() && delayed_.empty(); }
   /// When tick() has something to do.
   std::optional<Mono> next_tick() const;
   std::size_t running() const { return attempts_.size(); }

@@ -41,5 +41,14 @@ Result<std::vector<MetricRecord>> FailingStore::metrics(RunId run, TaskNumber ta
 Status FailingStore::remove(RunId run) {
   return pass([&] { return inner_.remove(run); });
 }
+Result<ResultRecord> FailingStore::result(const std::string& digest) {
+  return pass([&] { return inner_.result(digest); });
+}
+Result<std::vector<ResultRecord>> FailingStore::results(std::int64_t after) {
+  return pass([&] { return inner_.results(after); });
+}
+Result<std::int64_t> FailingStore::forget_results(Wall unused_since) {
+  return pass([&] { return inner_.forget_results(unused_since); });
+}
 
 }  // namespace berth::store

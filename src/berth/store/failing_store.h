@@ -36,6 +36,9 @@ class FailingStore final : public Store {
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override;
   Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) override;
   Status remove(RunId run) override;
+  Result<ResultRecord> result(const std::string& digest) override;
+  Result<std::vector<ResultRecord>> results(std::int64_t after) override;
+  Result<std::int64_t> forget_results(Wall unused_since) override;
 
  private:
   template <class Call>

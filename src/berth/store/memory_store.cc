@@ -1,6 +1,7 @@
 // The store that a reader can check by eye; the other implementations are tested against it.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/store/records.h"
@@ -73,9 +74,15 @@ void lose(Task& task, Wall at, const char* cause) {
   end(task, change);
 }
 
-/// Adds changes to a copy of a run.
+struct Results {
+  std::map<std::string, ResultRecord> by_digest;
+  std::int64_t last = 0;
+};
+
+/// Adds changes to a copy of a run, and of the results.
 struct Batch {
   Run& run;
+  Results& results;
   Applied applied;
 
   Status add(const AttemptStarted& change) {
@@ -146,7 +153,7 @@ struct Batch {
   Status add(const TaskReopened& change) {
     Task* task = run.find(change.task);
     if (task == nullptr) return no_task(run.record.id, change.task);
-    if (task->record.state != TaskState::failed) return {};
+    if (!final(task->record.state)) return {};
     task->record.state = TaskState::waiting;
     task->record.forgiven = task->record.token;
     return {};
@@ -171,6 +178,12 @@ struct Batch {
     if (task == nullptr) return no_task(run.record.id, change.task);
     task->record.digest = change.digest;
     task->record.depends = change.depends;
+    return {};
+  }
+
+  Status add(const ResultKept& change) {
+    results.by_digest[change.digest] = {change.digest, change.outputs, change.origin, change.at,
+                                        ++results.last};
     return {};
   }
 
@@ -227,10 +240,12 @@ class MemoryStore final : public Store {
     Run* run = find(id);
     if (run == nullptr) return no_run(id);
     Run copy = *run;
-    Batch batch{copy, {}};
+    Results results = results_;
+    Batch batch{copy, results, {}};
     for (const Change& change : changes)
       BERTH_TRY(std::visit([&](const auto& one) { return batch.add(one); }, change));
     *run = std::move(copy);
+    results_ = std::move(results);
     return batch.applied;
   }
 
@@ -280,6 +295,31 @@ class MemoryStore final : public Store {
     return {};
   }
 
+  Result<ResultRecord> result(const std::string& digest) override {
+    const auto found = results_.by_digest.find(digest);
+    if (found == results_.by_digest.end())
+      return fail(ErrorKind::not_found, "no result with the digest {}", clip(digest));
+    return found->second;
+  }
+
+  Result<std::vector<ResultRecord>> results(std::int64_t after) override {
+    std::vector<ResultRecord> records;
+    for (const auto& [digest, record] : results_.by_digest)
+      if (record.sequence > after) records.push_back(record);
+    std::ranges::sort(records, {}, &ResultRecord::sequence);
+    return records;
+  }
+
+  Result<std::int64_t> forget_results(Wall unused_since) override {
+    std::set<std::string> needed;
+    for (const auto& [id, run] : runs_)
+      if (run.record.state != RunState::done)
+        for (const Task& task : run.tasks) needed.insert(task.record.digest);
+    return static_cast<std::int64_t>(std::erase_if(results_.by_digest, [&](const auto& each) {
+      return each.second.used < unused_since && !needed.contains(each.first);
+    }));
+  }
+
  private:
   Run* find(RunId id) {
     const auto found = runs_.find(id);
@@ -287,6 +327,7 @@ class MemoryStore final : public Store {
   }
 
   std::map<RunId, Run> runs_;
+  Results results_;
   std::map<std::string, std::int64_t> issued_;
   std::int64_t last_id_ = 0;
 };

@@ -125,7 +125,7 @@ Status validate(const AttemptEnded& change) {
 }
 
 Status validate(const TaskMoved& change) {
-  if (change.to == TaskState::running || change.to == TaskState::done)
+  if (change.to == TaskState::running)
     return fail(ErrorKind::invalid, "a task is not {} without an attempt", name(change.to));
   return {};
 }

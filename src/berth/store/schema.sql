@@ -60,7 +60,7 @@ CREATE TABLE task (
   params_json TEXT    NOT NULL,            -- {"lr":"0.1",…}, in the order of the file
   forgiven    INTEGER NOT NULL DEFAULT 0,  -- attempts up to this token take none of the retries
   digest      TEXT    NOT NULL DEFAULT '', -- of what its outputs depend on; '': not known, not cached
-  depends     TEXT    NOT NULL DEFAULT '', -- the parts of the digest, as JSON
+  depends     TEXT    NOT NULL DEFAULT '', -- the text that it is the digest of
   PRIMARY KEY (run_id, number),
   UNIQUE (run_id, label)
 ) STRICT, WITHOUT ROWID;
@@ -107,3 +107,12 @@ CREATE TABLE metric_last (
   first_sequence INTEGER NOT NULL,  -- when the name came first: the order of display
   PRIMARY KEY (run_id, task, name)
 ) STRICT, WITHOUT ROWID;
+
+-- What tasks wrote, by the digest of all that went into them: the cache of all runs. Outlives them.
+CREATE TABLE result (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,  -- grows each time that one is kept
+  digest   TEXT    NOT NULL UNIQUE,
+  outputs  TEXT    NOT NULL,  -- what they are is the caller's to say
+  origin   TEXT    NOT NULL,  -- the task that wrote it: count-2/split
+  used_ns  INTEGER NOT NULL   -- when it was kept last
+) STRICT;

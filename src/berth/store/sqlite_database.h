@@ -29,6 +29,8 @@ inline constexpr std::array kSteps = {
     "ALTER TABLE task ADD COLUMN forgiven INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE task ADD COLUMN digest TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE task ADD COLUMN depends TEXT NOT NULL DEFAULT ''",
+    "CREATE TABLE result (sequence INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE,"
+    " outputs TEXT NOT NULL, origin TEXT NOT NULL, used_ns INTEGER NOT NULL) STRICT",
 };
 inline constexpr Migrations kMigrations = kSteps;
 

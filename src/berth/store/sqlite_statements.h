@@ -90,7 +90,19 @@ struct Statements : Transaction::Statements {
       db, "UPDATE task SET digest = ?3, depends = ?4 WHERE run_id = ?1 AND number = ?2"};
   SQLite::Statement reopen_task{db,
                                 "UPDATE task SET state = 'waiting', forgiven = token"
-                                " WHERE run_id = ?1 AND number = ?2 AND state = 'failed'"};
+                                " WHERE run_id = ?1 AND number = ?2"};
+  SQLite::Statement keep_result{
+      db,
+      "INSERT OR REPLACE INTO result (digest, outputs, origin, used_ns) VALUES (?1, ?2, ?3, ?4)"};
+  SQLite::Statement result_by_digest{
+      db, "SELECT digest, outputs, origin, used_ns, sequence FROM result WHERE digest = ?1"};
+  SQLite::Statement list_results{db,
+                                 "SELECT digest, outputs, origin, used_ns, sequence FROM result"
+                                 " WHERE sequence > ?1 ORDER BY sequence"};
+  SQLite::Statement forget_results{
+      db,
+      "DELETE FROM result WHERE used_ns < ?1 AND digest NOT IN"
+      " (SELECT task.digest FROM task JOIN run ON run.id = task.run_id WHERE run.state <> 'done')"};
   SQLite::Statement add_metric{
       db,
       "INSERT INTO metric (run_id, task, token, sequence, name, value, at_ns)"

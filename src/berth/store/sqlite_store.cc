@@ -105,9 +105,10 @@ class Batch {
   }
 
   Status add(const TaskReopened& change) {
-    BERTH_TRY(find(change.task));
-    if (Query(sql_.reopen_task, run_, change.task).run() > 0)
-      count(TaskState::failed, TaskState::waiting);
+    BERTH_ASSIGN(const TaskMarks marks, find(change.task));
+    if (!final(marks.state)) return {};
+    Query(sql_.reopen_task, run_, change.task).run();
+    count(marks.state, TaskState::waiting);
     return {};
   }
 
@@ -132,6 +133,11 @@ class Batch {
   Status add(const TaskKeyed& change) {
     BERTH_TRY(find(change.task));
     Query(sql_.key_task, run_, change.task, change.digest, change.depends).run();
+    return {};
+  }
+
+  Status add(const ResultKept& change) {
+    Query(sql_.keep_result, change.digest, change.outputs, change.origin, change.at).run();
     return {};
   }
 
@@ -172,6 +178,12 @@ class Batch {
   std::array<std::int64_t, 6> grown_{};  // by TaskState
   Applied applied_;
 };
+
+ResultRecord read_result(Query& query) {
+  ResultRecord record;
+  query.read(record.digest, record.outputs, record.origin, record.used, record.sequence);
+  return record;
+}
 
 RunRecord read_whole_run(Query& query) {
   RunRecord run;
@@ -248,6 +260,29 @@ class SqliteStore final : public Store {
       if (Query(sql_.remove_run, run).run() == 0) return no_run(run);
       return {};
     });
+  }
+
+  Result<ResultRecord> result(const std::string& digest) override {
+    return reading([&]() -> Result<ResultRecord> {
+      Query query(sql_.result_by_digest, digest);
+      if (!query.next())
+        return fail(ErrorKind::not_found, "no result with the digest {}", clip(digest));
+      return read_result(query);
+    });
+  }
+
+  Result<std::vector<ResultRecord>> results(std::int64_t after) override {
+    return reading([&]() -> Result<std::vector<ResultRecord>> {
+      std::vector<ResultRecord> records;
+      for (Query query(sql_.list_results, after); query.next();)
+        records.push_back(read_result(query));
+      return records;
+    });
+  }
+
+  Result<std::int64_t> forget_results(Wall unused_since) override {
+    return writing(
+        [&]() -> Result<std::int64_t> { return Query(sql_.forget_results, unused_since).run(); });
   }
 
   Result<std::vector<RunRecord>> runs() override {

@@ -112,6 +112,15 @@ struct MetricRecord {
   std::int64_t sequence = 0;  // order within the run
 };
 
+/// What a task wrote, by the digest of all that went into it: the cache of all runs.
+struct ResultRecord {
+  std::string digest;
+  std::string outputs;        // what they are is the caller's to say
+  std::string origin;         // the task that wrote it: "count-2/split"
+  Wall used;                  // when it was kept last
+  std::int64_t sequence = 0;  // grows each time that one is kept
+};
+
 // Changes, applied in order, all of a batch or none.
 
 struct AttemptStarted {  // the task must not be final; it becomes running. An attempt of it that
@@ -142,9 +151,9 @@ struct AttemptEnded {  // ignored (and counted as refused) when the token is not
 struct TaskMoved {  // without an attempt, when the task is waiting or stopped; else it is left as
                     // is
   TaskNumber task;
-  TaskState to = TaskState::waiting;  // waiting, stopped, failed, cached; else refused (invalid)
+  TaskState to = TaskState::waiting;  // any but running, which is refused (invalid)
 };
-struct TaskReopened {  // a failed task becomes waiting, and its attempts so far are forgiven; one
+struct TaskReopened {  // a final task becomes waiting, and its attempts so far are forgiven; one
                        // in another state is left as it is
   TaskNumber task;
 };
@@ -156,7 +165,11 @@ struct TaskKeyed {  // what the task's outputs depend on: told before it runs or
                     // cache, and kept for `why`
   TaskNumber task;
   std::string digest;
-  std::string depends;  // the parts of the digest, as JSON
+  std::string depends;  // the text that it is the digest of
+};
+struct ResultKept {  // made, or used again: replaces an earlier one of this digest
+  std::string digest, outputs, origin;
+  Wall at;
 };
 struct RunMoved {
   RunState to = RunState::running;
@@ -165,7 +178,7 @@ struct RunMoved {
   std::string error;  // replaces the earlier one
 };
 using Change = std::variant<AttemptStarted, MetricSeen, AttemptEnded, TaskMoved, TaskReopened,
-                            TasksAdded, TaskKeyed, RunMoved>;
+                            TasksAdded, TaskKeyed, ResultKept, RunMoved>;
 
 struct Applied {
   std::int64_t refused = 0;  // completions whose token was stale
@@ -199,6 +212,13 @@ class Store {
   virtual Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) = 0;  // in order
   /// not_found, or removed with all its tasks; its name is never issued again.
   virtual Status remove(RunId run) = 0;
+
+  virtual Result<ResultRecord> result(const std::string& digest) = 0;
+  /// Those kept after this sequence number (0: all), in the order of theirs.
+  virtual Result<std::vector<ResultRecord>> results(std::int64_t after) = 0;
+  /// Forgets those that were not used since, but for what a run that is not done has as the digest
+  /// of one of its tasks. Returns how many.
+  virtual Result<std::int64_t> forget_results(Wall unused_since) = 0;
 };
 
 std::unique_ptr<Store> memory_store();

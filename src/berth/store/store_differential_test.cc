@@ -30,6 +30,14 @@ class Player {
         if (taken) epoch_ = std::max(epoch_, taken->epoch);
         return same(taken, store.take_over(run, pid, 7, now));
       }
+      case 4: {
+        const auto digest = std::to_string(pick(0, 9));
+        return same(oracle_.result(digest), store.result(digest));
+      }
+      case 5: {
+        const Wall since = time();
+        return same(oracle_.forget_results(since), store.forget_results(since));
+      }
       case 3:
         if (pick(0, 3) == 0) return same(oracle_.remove(run), store.remove(run));
         [[fallthrough]];
@@ -90,6 +98,8 @@ class Player {
         if (pick(0, 3) == 0)
           return TasksAdded{{{std::to_string(pick(1, count + 2)), {{"lr", "1"}}},
                              {std::to_string(count + 3), {}}}};
+        if (pick(0, 3) == 0)
+          return ResultKept{std::to_string(pick(0, 9)), text(task.exit_code), "a-1/2", time()};
         if (pick(0, 3) == 0) return TaskKeyed{task.number, std::to_string(pick(0, 9)), "{}"};
         return RunMoved{static_cast<RunState>(pick(0, 4)), time(), text(task.exit_code)};
       case 2:

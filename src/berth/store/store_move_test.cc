@@ -29,18 +29,22 @@ TEST_P(StoreMoveTest, TasksAreAddedAndKeyedWhileItRuns) {
   EXPECT_EQ(store_->tasks(run)->size(), 4U) << "a refused batch adds none";
 }
 
-TEST_P(StoreMoveTest, AFailedTaskIsReopenedAndItsAttemptsForgiven) {
-  const RunId run = submit("a", 3);
-  apply(run, {started(1, 5), ended(1, 5, failed), started(2, 6), ended(2, 6)});
-  apply(run, {TaskReopened{{1}}, TaskReopened{{2}}, TaskReopened{{3}}});
+TEST_P(StoreMoveTest, AFinalTaskIsReopenedAndItsAttemptsForgiven) {
+  const RunId run = submit("a", 5);
+  apply(run, {started(1, 5), ended(1, 5, failed), started(2, 6), ended(2, 6), moved(4, cached),
+              started(5, 7)});
+  apply(run, {TaskReopened{{1}}, TaskReopened{{2}}, TaskReopened{{3}}, TaskReopened{{4}},
+              TaskReopened{{5}}});
   reopen();
   EXPECT_EQ(task(run, 1).state, waiting);
   EXPECT_EQ(task(run, 1).forgiven, Token{5});
   EXPECT_EQ(task(run, 1).attempts, 1) << "what was is not forgotten";
-  EXPECT_EQ(task(run, 2).state, done);
-  EXPECT_EQ(task(run, 2).forgiven, Token{0});
-  EXPECT_EQ(counts(), "2w 0r 1d 0c 0f 0s");
-  EXPECT_EQ(refused(run, {started(1, 7), ended(1, 7)}), 0);
+  EXPECT_EQ(task(run, 2).state, waiting) << "its outputs are lost, say";
+  EXPECT_EQ(task(run, 2).forgiven, Token{6});
+  EXPECT_EQ(task(run, 4).state, waiting);
+  EXPECT_EQ(task(run, 5).state, running);
+  EXPECT_EQ(counts(), "4w 1r 0d 0c 0f 0s");
+  EXPECT_EQ(refused(run, {started(1, 8), ended(1, 8)}), 0);
   EXPECT_EQ(apply(run, {TaskReopened{{9}}}).error().kind, ErrorKind::not_found);
 }
 
@@ -99,6 +103,44 @@ TEST_P(StoreMoveTest, TasksMoveWithoutAnAttempt) {
   apply(run, {moved(3, waiting), moved(3, waiting), moved(4, waiting)});
   EXPECT_EQ(counts(), "1w 1r 1d 0c 1f 0s");
   EXPECT_EQ(refused(run, {ended(1, 1, done)}), 0);
+}
+
+TEST_P(StoreMoveTest, ATaskIsDoneWithoutAnAttemptWhenNothingAsksForIt) {
+  const RunId run = submit("a", 1);
+  apply(run, {moved(1, done)});
+  reopen();
+  EXPECT_EQ(task(run, 1).state, done);
+  EXPECT_EQ(task(run, 1).attempts, 0);
+  EXPECT_EQ(apply(run, {moved(1, running)}).error().kind, ErrorKind::invalid);
+}
+
+TEST_P(StoreMoveTest, ResultsAreKeptUsedAndForgotten) {
+  const RunId run = submit("flow", 2);
+  apply(run, {ResultKept{"d1", "out", "flow-1/1", at_s(10)}, ResultKept{"d2", "", "x", at_s(11)}});
+  apply(run,
+        {ResultKept{"d1", "other", "flow-1/2", at_s(12)}, ResultKept{"d2", "", "x", at_s(20)}});
+  reopen();
+  EXPECT_EQ(text(store_->result("d1")), "result 3 d1 'other' 'flow-1/2' used 12000000000");
+  EXPECT_EQ(store_->result("d3").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store_->results(0)->size(), 2U);
+  ASSERT_EQ(store_->results(3)->size(), 1U);
+  EXPECT_EQ(store_->results(3)->front().digest, "d2");
+  apply(run, {ResultKept{"d4", "", "", at_s(1)}, TaskKeyed{{1}, "d4", "text"}});
+  EXPECT_EQ(store_->forget_results(at_s(20)), 1) << "d2 was used since, d4 is an open run's";
+  EXPECT_EQ(store_->result("d1").error().kind, ErrorKind::not_found);
+  apply(run, {RunMoved{RunState::done, at_s(30), ""}});
+  EXPECT_EQ(store_->forget_results(at_s(20)), 1);
+  EXPECT_EQ(store_->result("d4").error().kind, ErrorKind::not_found);
+  ASSERT_TRUE(store_->remove(run));
+  EXPECT_TRUE(store_->result("d2")) << "results outlive their run";
+}
+
+TEST_P(StoreMoveTest, ARefusedBatchKeepsNoResult) {
+  const RunId run = submit("flow", 1);
+  EXPECT_FALSE(apply(run, {ResultKept{"d1", "", "", at_s(1)}, TaskKeyed{{9}, "", ""}}));
+  EXPECT_FALSE(store_->result("d1"));
+  apply(run, {ResultKept{"d2", "", "", at_s(1)}});
+  EXPECT_EQ(store_->result("d2")->sequence, 1);
 }
 
 TEST_P(StoreMoveTest, RunMovesThroughItsLife) {

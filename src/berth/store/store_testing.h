@@ -115,6 +115,13 @@ inline std::string text(const MetricRecord& one) {
   return fmt::format("metric {} token {} {}={} at {}", one.sequence, one.token.value, one.name,
                      one.value, text(one.at));
 }
+inline std::string text(const ResultRecord& one) {
+  return fmt::format("result {} {} '{}' '{}' used {}", one.sequence, one.digest, one.outputs,
+                     one.origin, text(std::optional(one.used)));
+}
+inline std::string text(std::int64_t number) {
+  return std::to_string(number);
+}
 template <class Record>
 std::string text(const std::vector<Record>& records) {
   std::string lines;
@@ -136,7 +143,7 @@ std::string text(const Result<Value>& result) {
 /// Everything that can be read back from a store.
 inline std::string everything(Store& store) {
   const auto runs = store.runs();
-  std::string all = text(runs);
+  std::string all = text(runs) + text(store.results(0));
   if (!runs) return all;
   for (const RunRecord& run : *runs) {
     all += text(store.find_run(run.name)) + "\n";

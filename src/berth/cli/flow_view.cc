@@ -1,0 +1,169 @@
+#include "berth/cli/flow_view.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/table.h"
+#include "berth/run/flow_plan.h"
+
+namespace berth::cli {
+namespace {
+
+std::int64_t total(const store::Counts& counts) {
+  return counts.waiting + counts.running + counts.done + counts.cached + counts.failed +
+         counts.stopped;
+}
+
+std::string number(std::int64_t count) {
+  return count == 0 ? "-" : fmt::format("{}", count);
+}
+
+/// A name within a quoted string of Graphviz.
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
+
+std::string standing(const StepCounts& step) {
+  return step.known || total(step.counts) > 0 ? counts_text(step.counts) : "not known yet";
+}
+
+const char* colour(const store::Counts& counts) {
+  if (counts.failed > 0) return "salmon";
+  if (counts.running > 0) return "lightblue";
+  if (counts.waiting + counts.stopped > 0) return "white";
+  return "palegreen";
+}
+
+/// How many of what wants `resources` fit side by side.
+std::size_t side_by_side(const machine::Host& host, const run::StepPlan& step) {
+  constexpr std::size_t kMost = 10'000;  // a task of no resources fits without end
+  machine::Machine machine(host.total, host.links);
+  std::vector<machine::Reservation> held;
+  while (held.size() < kMost) {
+    auto place = machine.reserve({step.resources, step.name, step.slot_sizes});
+    if (!place) break;
+    held.push_back(*std::move(place));
+  }
+  return held.size();
+}
+
+}  // namespace
+
+std::string_view step_name(std::string_view label) {
+  return label.substr(0, label.find('/'));
+}
+
+std::vector<StepCounts> step_counts(const flow::Flow& flow,
+                                    const std::vector<store::TaskRecord>& tasks) {
+  std::vector<StepCounts> steps;
+  for (const auto& step : flow.steps)
+    steps.push_back({.name = step.name, .counts = {}, .known = step.foreach.empty()});
+  for (const auto& task : tasks) {
+    const auto step = std::ranges::find(steps, step_name(task.label), &StepCounts::name);
+    if (step == steps.end()) continue;
+    step->known = true;
+    store::Counts& counts = step->counts;
+    switch (task.state) {
+      case store::TaskState::waiting: ++counts.waiting; break;
+      case store::TaskState::running: ++counts.running; break;
+      case store::TaskState::done: ++counts.done; break;
+      case store::TaskState::cached: ++counts.cached; break;
+      case store::TaskState::failed: ++counts.failed; break;
+      case store::TaskState::stopped: ++counts.stopped; break;
+    }
+  }
+  return steps;
+}
+
+std::string steps_table(const std::vector<StepCounts>& steps) {
+  Table table({"step", "tasks", "done", "cached", "running", "failed", "waiting", "stopped"});
+  for (const auto& [name, counts, known] : steps)
+    table.add({name, known ? fmt::format("{}", total(counts)) : "?", number(counts.done),
+               number(counts.cached), number(counts.running), number(counts.failed),
+               number(counts.waiting), number(counts.stopped)});
+  return table.text();
+}
+
+std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& steps) {
+  std::string text;
+  for (std::size_t i = 0; i < flow.steps.size(); ++i) {
+    const flow::Step& step = flow.steps[i];
+    text += fmt::format("{}: {}\n", step.name, standing(steps[i]));
+    for (const auto before : step.after)
+      text += fmt::format("  <- {}\n", flow.steps[static_cast<std::size_t>(before.value)].name);
+    for (const auto& input : step.in)
+      for (const auto& source : input.sources)
+        if (!source.step) text += fmt::format("  <- file {}\n", source.text);
+    for (const auto& output : step.out) text += fmt::format("  -> {}\n", output.path);
+  }
+  return text;
+}
+
+std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& steps) {
+  std::string text = fmt::format("digraph {} {{\n  rankdir=LR;\n", quoted(flow.name));
+  text += "  node [shape=box, style=filled];\n";
+  for (std::size_t i = 0; i < flow.steps.size(); ++i)
+    text += fmt::format("  {} [label={}, fillcolor={}];\n", quoted(steps[i].name),
+                        quoted(steps[i].name + ": " + standing(steps[i])),
+                        steps[i].known ? colour(steps[i].counts) : "white");
+  for (const auto& step : flow.steps)
+    for (const auto before : step.after)
+      text += fmt::format("  {} -> {};\n",
+                          quoted(flow.steps[static_cast<std::size_t>(before.value)].name),
+                          quoted(step.name));
+  return text + "}\n";
+}
+
+std::string waits_for(const flow::Flow& flow, const std::vector<StepCounts>& steps,
+                      std::string_view label) {
+  const auto step = std::ranges::find(flow.steps, step_name(label), &flow::Step::name);
+  if (step == flow.steps.end()) return {};
+  for (const auto before : step->after) {
+    const StepCounts& other = steps[static_cast<std::size_t>(before.value)];
+    if (other.counts.failed > 0)
+      return fmt::format("{} of the {} tasks of {}, which it waits for, failed",
+                         other.counts.failed, total(other.counts), other.name);
+    const std::int64_t open = other.counts.waiting + other.counts.running + other.counts.stopped;
+    if (open > 0)
+      return fmt::format("{} of the {} tasks of {}, which it waits for, are not done yet", open,
+                         total(other.counts), other.name);
+    if (!other.known) return fmt::format("{}, which it waits for, has no tasks yet", other.name);
+  }
+  return {};
+}
+
+Result<flow::Flow> flow_of(const store::RunRecord& run) {
+  BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
+  return run::read_flow(program);
+}
+
+Result<int> show_flow_plan(run::Site& site, run::FlowProgram program, const std::string& directory,
+                           bool json) {
+  BERTH_ASSIGN(const auto plan, run::plan(site, program, directory));
+  BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
+  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  std::vector<std::size_t> widths;
+  for (const auto& step : plan) widths.push_back(side_by_side(host, step));
+  if (json) {
+    print(flow_plan_json(program.name, plan, widths));
+    return 0;
+  }
+  Table table({"step", "cached", "run", "later", "skipped", "each", "side by side"});
+  for (std::size_t i = 0; i < plan.size(); ++i)
+    table.add({plan[i].name, number(plan[i].cached), number(plan[i].runs),
+               plan[i].unfolded ? number(plan[i].later) : "?", number(plan[i].skipped),
+               to_string(plan[i].resources), fmt::format("{}", widths[i])});
+  print(table.text());
+  print(
+      "cached: found in the cache; run: would start at once; later: after these (?: how many "
+      "shows then)\n");
+  return 0;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,42 @@
+// What people see of a flow: its steps and how they stand, its graph, what a run of it would do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "berth/cli/arguments.h"
+#include "berth/flow/flow.h"
+#include "berth/run/flow_run.h"
+#include "berth/store/store.h"
+
+namespace berth::cli {
+
+struct StepCounts {
+  std::string name;
+  store::Counts counts;
+  bool known = true;  // false: how many tasks it has shows later
+};
+/// In the order of the flow's steps.
+std::vector<StepCounts> step_counts(const flow::Flow& flow,
+                                    const std::vector<store::TaskRecord>& tasks);
+std::string steps_table(const std::vector<StepCounts>& steps);
+
+/// Each step with what it waits for, as text; for Graphviz.
+std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& steps);
+std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& steps);
+
+/// A task by the name of its step.
+std::string_view step_name(std::string_view label);
+
+/// Why a task of the flow waits for another; empty when it does not.
+std::string waits_for(const flow::Flow& flow, const std::vector<StepCounts>& steps,
+                      std::string_view label);
+
+/// The flow of a run, as it was submitted.
+Result<flow::Flow> flow_of(const store::RunRecord& run);
+
+/// berth run --plan of a flow.
+Result<int> show_flow_plan(run::Site& site, run::FlowProgram program, const std::string& directory,
+                           bool json);
+
+}  // namespace berth::cli

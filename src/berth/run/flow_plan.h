@@ -1,0 +1,22 @@
+// What a run of a flow would do, as far as that can be told without running it.
+#pragma once
+
+#include "berth/run/flow_run.h"
+
+namespace berth::run {
+
+struct StepPlan {
+  std::string name;
+  Resources resources;  // of each task
+  std::vector<int> slot_sizes;
+  std::int64_t cached = 0;   // tasks found in the cache
+  std::int64_t runs = 0;     // whose inputs are there: they would start
+  std::int64_t skipped = 0;  // whose `when` does not hold
+  std::int64_t later = 0;    // that wait for these
+  bool unfolded = true;      // false: how many tasks it has shows later
+};
+
+/// By step, in the order of the file. Reads what the tasks take in, to know whether it has changed.
+Result<std::vector<StepPlan>> plan(Site& site, FlowProgram& program, const std::string& directory);
+
+}  // namespace berth::run

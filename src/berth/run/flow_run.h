@@ -1,0 +1,86 @@
+// Runs of flows: how one is submitted and kept, and the cache that all of them share.
+//
+// A flow is kept as it was written, with what the world answered when it was submitted (which
+// files a pattern named, which variables were set), so that a resume finds the same tasks. What a
+// task wrote is kept in the object store STATE/cache, and which objects that are in the store of
+// runs, under the digest of all that went into the task. Failure: as each function says; a cache
+// that is damaged or gone costs time, never a result.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/fileset/fileset.h"
+#include "berth/flow/flow.h"
+#include "berth/run/site.h"
+
+namespace berth::run {
+
+enum class CacheMode : std::uint8_t { off, read, write, on };
+std::optional<CacheMode> cache_mode(std::string_view name);
+constexpr bool reads(CacheMode mode) {
+  return mode == CacheMode::read || mode == CacheMode::on;
+}
+constexpr bool writes(CacheMode mode) {
+  return mode == CacheMode::write || mode == CacheMode::on;
+}
+
+/// What the world answered to each question.
+struct Answers {
+  std::map<std::string, bool> exists;
+  std::map<std::string, flow::Words> glob;
+  std::map<std::string, std::optional<std::string>> variable;
+};
+
+struct FlowProgram {
+  std::string text, file;  // as it was read
+  std::string name;        // of the run
+  CacheMode cache = CacheMode::on;
+  std::int64_t parallel = 0;        // tasks side by side at most; 0: as many as fit
+  std::int64_t priority = 0;        // of the run, among those that wait for the machine
+  std::optional<Duration> timeout;  // of each task, instead of its step's
+  std::optional<int> retries;
+  Answers answers;
+};
+
+std::string to_json_text(const FlowProgram& program);
+/// corrupt: not what to_json_text() writes.
+Result<FlowProgram> flow_program(std::string_view text);
+
+/// Whether a file is a flow: an experiment has no steps.
+bool is_flow(std::string_view text);
+
+/// Of the files beside the flow's; answers that were given once are given again, and new ones kept
+/// in `answers`, which outlives it.
+flow::World world_of(os::Env& env, std::string directory, Answers& answers);
+
+/// With the program's own options in it.
+Result<flow::Flow> read_flow(const FlowProgram& program);
+
+/// Checks what needs no record yet: inputs, places that steps fit, programs that are not there.
+/// Fills the answers. not_found, invalid, impossible.
+Status check_flow(Site& site, FlowProgram& program, const std::string& directory);
+/// Submits it with the tasks that are known, durably.
+Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::string& directory);
+
+// The cache.
+
+Result<fileset::ObjectStore> open_cache(Site& site);
+
+/// A task's outputs, in the order of its step's, as the store keeps them.
+std::string to_text(const std::vector<fileset::Fileset>& outputs);
+/// corrupt: not what to_text() gives.
+Result<std::vector<fileset::Fileset>> parse_outputs(std::string_view text);
+
+/// Forgets the results that no run has used for so long and none that can go on refers to, and
+/// removes the objects that nobody needs any more. What it freed.
+struct Collected {
+  std::int64_t results = 0;
+  fileset::Usage objects;
+};
+Result<Collected> collect(Site& site, Duration unused_for);
+
+}  // namespace berth::run

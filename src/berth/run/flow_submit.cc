@@ -1,0 +1,73 @@
+// From a flow's file to a run that waits to be driven.
+#include "berth/base/text.h"
+#include "berth/run/flow_run.h"
+#include "berth/run/prepare.h"
+
+namespace berth::run {
+namespace {
+
+std::unexpected<Error> at(const FlowProgram& program, int line, const flow::Step& step,
+                          std::string_view key, Error error) {
+  return std::unexpected(within(
+      fmt::format("{}:{}: steps.{}.{}", program.file, line, step.name, key), std::move(error)));
+}
+
+/// Whether each step fits the empty machine by itself.
+Status check_places(Site& site, const FlowProgram& program, const flow::Flow& flow) {
+  Resources all;
+  for (const auto& step : flow.steps)
+    step.resources.each([&](std::string_view resource, std::int64_t amount) {
+      all.set(resource, std::max(amount, all.get(resource)));
+    });
+  BERTH_TRY(find_devices(site, all));
+  BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
+  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  const machine::Machine machine(host.total, host.links);
+  for (const auto& step : flow.steps) {
+    const auto fits = machine.dry_run({step.resources, program.name, step.slot_sizes});
+    if (fits) continue;
+    Error error = fits.error();
+    if (site.devices) error.message += machine::out_of_service_text(*site.devices);
+    return at(program, step.resources_line > 0 ? step.resources_line : step.line, step, "resources",
+              std::move(error));
+  }
+  return {};
+}
+
+/// A step's directory holds only what it takes in, so a program must be in PATH or an input.
+Status check_programs(Site& site, const FlowProgram& program, const flow::Flow& flow) {
+  for (const auto& step : flow.steps) {
+    const auto first = first_program(step.run);
+    if (!first || (first->find('/') != std::string::npos && !first->starts_with('/'))) continue;
+    if (const auto status = check_executable(*site.env, *first, "/"); !status)
+      return at(program, step.run_line, step, "run", status.error());
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_flow(Site& site, FlowProgram& program, const std::string& directory) {
+  BERTH_ASSIGN(auto flow, read_flow(program));
+  BERTH_TRY(check_places(site, program, flow));
+  BERTH_TRY(check_programs(site, program, flow));
+  BERTH_TRY(flow::Graph::build(std::move(flow), world_of(*site.env, directory, program.answers)));
+  return {};
+}
+
+Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::string& directory) {
+  BERTH_ASSIGN(auto flow, read_flow(program));
+  BERTH_ASSIGN(const auto graph, flow::Graph::build(std::move(flow), world_of(*site.env, directory,
+                                                                              program.answers)));
+  store::NewRun run;
+  run.name = program.name;
+  run.kind = "flow";
+  run.spec_json = to_json_text(program);
+  run.directory = directory;
+  run.priority = program.priority;
+  run.created = site.env->wall();
+  for (std::int64_t i = 0; i < graph.known(); ++i) run.tasks.push_back({graph.name({i}), {}});
+  return site.store->submit(run);
+}
+
+}  // namespace berth::run

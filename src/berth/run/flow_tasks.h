@@ -1,0 +1,92 @@
+// The tasks of a flow, to the loop that drives them: what has become ready is looked up in the
+// cache, and brought from there or started in a directory of its own.
+#pragma once
+
+#include <list>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "berth/run/flow_run.h"
+#include "berth/run/workload.h"
+
+namespace berth::run {
+
+/// The files of the world that tasks take in, each read once: a run sees one state of them. Keeps
+/// the latest.
+class Inputs {
+ public:
+  explicit Inputs(fileset::ObjectStore& cache) : cache_(cache) {}
+  Result<fileset::Fileset> get(const std::string& path);
+
+ private:
+  struct Known {
+    std::string path;
+    fileset::Captured captured;
+  };
+  fileset::ObjectStore& cache_;
+  std::list<Known> latest_;  // the one used last in front
+};
+
+class FlowTasks final : public Workload {
+ public:
+  FlowTasks(Site& site, store::RunRecord record, FlowProgram program, fileset::ObjectStore cache);
+
+  const Manner& manner() const override { return manner_; }
+  Wants wants(const store::TaskRecord& task) const override;
+  std::size_t step_of(const store::TaskRecord& task) const override;
+  Status take_over(std::span<const store::TaskRecord> tasks) override;
+  Result<Next> next() override;
+  Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
+  Result<std::vector<store::Change>> finish(const store::TaskRecord& task, Token token) override;
+  Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
+  void committed() override { closing_.clear(); }
+
+ private:
+  /// A task that was not in the cache: all it takes to run it.
+  struct Prepared {
+    flow::TaskIndex index;
+    flow::TaskSpec spec{};
+    std::vector<fileset::Fileset> inputs{};  // as spec.inputs
+    fileset::Hold hold{};                    // of these
+    std::string key{};                       // of its result; "": it has none
+    std::optional<Error> error{};            // why it cannot be started
+    Token token{};                           // of the last attempt; 0 before the first
+    std::vector<fileset::Fileset> outputs{};
+  };
+
+  const flow::Step& step(flow::TaskIndex task) const;
+  TaskNumber number_of(const std::string& name, Next& next);
+  Status take_ready(Next& next);
+  Status consider(flow::TaskIndex index, Next& next);
+  Result<bool> recall(flow::TaskIndex index, const store::TaskRecord& recorded);
+  Status prepare(Prepared& prepared);
+  Result<bool> bring(TaskNumber number, Prepared& prepared, const std::string& depends, Next& next);
+  Result<std::optional<std::vector<fileset::Fileset>>> find_result(const std::string& key,
+                                                                   std::string* origin);
+  Status publish(const flow::TaskSpec& spec, const std::vector<fileset::Fileset>& outputs);
+  std::string key_of(const std::string& depends, bool shared) const;
+  std::string place(const std::string& path) const;
+  std::string task_directory(TaskNumber number, Token token) const;
+
+  Site& site_;
+  os::Env& env_;
+  const std::string directory_;  // the run's own
+  const store::RunRecord record_;
+  FlowProgram program_;
+  fileset::ObjectStore cache_;
+  Inputs inputs_;
+  Manner manner_;
+  std::optional<flow::Graph> graph_;
+  std::unordered_map<std::string, TaskNumber> numbers_;          // by name
+  std::unordered_map<std::string, store::TaskRecord> recorded_;  // final ones of earlier runners
+  std::int64_t last_ = 0;                                        // number
+  std::int64_t seen_ = 0;                                        // tasks of the graph
+  std::set<std::pair<std::int64_t, std::int64_t>> queue_;        // -priority, index: not looked at
+  std::unordered_map<std::int64_t, Prepared> prepared_;          // by number
+  std::int64_t unstarted_ = 0;                                   // of prepared_
+  std::vector<fileset::Hold> closing_;  // of what is recorded with the next commit
+};
+
+}  // namespace berth::run

@@ -1,0 +1,18 @@
+// What is checked of a command before anything is recorded.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "berth/exec/command.h"
+#include "berth/os/env.h"
+
+namespace berth::run {
+
+/// The program that the command starts, where that can be told without a shell.
+std::optional<std::string> first_program(const exec::Command& command);
+
+/// That it is there (in PATH, or from `directory`) and can be executed. not_found, invalid.
+Status check_executable(os::Env& env, const std::string& program, const std::string& directory);
+
+}  // namespace berth::run

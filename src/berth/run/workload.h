@@ -1,0 +1,96 @@
+// What a run is made of, to the loop that drives it: an experiment's trials or a flow's tasks. The
+// loop has the store, the scheduler and the workers; a workload knows what can run next, what a
+// task needs, how it is started, and what is left to do when its process has ended.
+//
+// Ownership: refers to the Site, which outlives it; kept by the loop. Threads: one. Failure: an
+// Error of next() ends the run as failed, with what was done kept; one of launch() or finish() is
+// the attempt's own.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "berth/exec/messages.h"
+#include "berth/experiment/program.h"
+#include "berth/run/site.h"
+#include "berth/store/store.h"
+
+namespace berth::run {
+
+/// How the tasks of a run go together.
+struct Manner {
+  std::int64_t parallel = 0;     // side by side at most; 0: as many as fit
+  std::uint64_t seed = 0;        // of the pauses before another try
+  bool stop_on_failure = false;  // nothing new starts after a task that failed
+  bool one_success_is_enough = false;
+  bool in_turn = false;  // a task starts only when next() names it
+  Resources most;        // that a task of it asks for, of each resource
+  std::optional<experiment::Goal> goal;
+  std::vector<std::string> steps;  // whose progress is shown one by one; Workload::step_of()
+};
+
+/// What a task asks for.
+struct Wants {
+  Resources resources;
+  std::vector<int> slot_sizes;
+  std::int64_t priority = 0;
+  int retries = 0;
+};
+
+/// What became possible since it was asked last.
+struct Next {
+  struct Settled {  // without an attempt
+    TaskNumber task;
+    store::TaskState to = store::TaskState::done;
+  };
+  std::vector<store::NewTask> added;  // numbered on from the last
+  std::vector<TaskNumber> reopened;   // final ones that have to run again
+  std::vector<TaskNumber> start;      // what they waited for is there
+  std::vector<Settled> settled;
+  std::vector<store::Change> changes;  // after all of these
+  bool more = false;                   // ask again before long: it has not looked at everything
+};
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+
+  virtual const Manner& manner() const = 0;
+  virtual Wants wants(const store::TaskRecord& task) const = 0;
+  virtual std::size_t step_of(const store::TaskRecord&) const { return 0; }
+
+  /// First of all, with the tasks as recorded.
+  virtual Status take_over(std::span<const store::TaskRecord>) { return {}; }
+  virtual Result<Next> next() { return Next{}; }
+  /// What the worker is told; what it needs in files is there then. full, busy, io: may pass.
+  virtual Result<exec::Launch> launch(const store::TaskRecord& task, Token token) = 0;
+  /// When its process has ended well: what follows from it, or why it is no success all the same.
+  virtual Result<std::vector<store::Change>> finish(const store::TaskRecord&, Token) {
+    return std::vector<store::Change>{};
+  }
+  /// The attempt has ended, and its task is now this; waiting: it will be tried again.
+  virtual Status ended(const store::TaskRecord&, Token, store::TaskState) { return {}; }
+  /// All changes that it has given are durable.
+  virtual void committed() {}
+};
+
+std::unique_ptr<Workload> trials(Site& site, const store::RunRecord& record,
+                                 experiment::Program program);
+/// corrupt: the record is none of a flow; invalid: the flow can be built no longer.
+Result<std::unique_ptr<Workload>> flow_tasks(Site& site, const store::RunRecord& record);
+
+/// Of the process that starts tasks, without what tells it which devices are its own: each task is
+/// told that for itself.
+exec::Environment inherited_environment(os::Env& env);
+/// By what a task knows what it is, and we whose it is.
+void name_task(exec::Environment& environment, const std::string& run_directory,
+               const store::RunRecord& run, const store::TaskRecord& task, Token token);
+/// Replaces or adds.
+void set(exec::Environment& environment, std::string name, std::string value);
+/// "BERTH_PARAM_LR".
+std::string parameter_variable(std::string_view name);
+
+}  // namespace berth::run
