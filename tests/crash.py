@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Kills berth with SIGKILL at random moments of random runs, and then looks for what went wrong.
 
-    crash.py --berth PATH --kills N [--seed S] [--trials T]
+    crash.py --berth PATH --kills N [--seed S] [--tasks T]
 
-Every trial appends "trial token pid" to a witness file. Whatever was killed when, in the end every
-trial of every run is done exactly once, by an attempt that the witness knows; no token was given
-twice; nothing of ours is alive, held or left in the control groups; the database is sound.
+Runs are sweeps and flows in turn. Every task appends "number token pid" to a witness file. Whatever
+was killed when, in the end every task of every run is done exactly once, by an attempt that the
+witness knows, and a flow's result is what it is to be; no token was given twice; nothing of ours is
+alive, held or left in the control groups; the database and the cache are sound.
 """
 
 import argparse
@@ -29,6 +30,20 @@ echo "::berth value=$1"
 """
 
 
+FLOW = """params: {{seed: {seed}}}
+steps:
+  one:
+    foreach: {{i: [{numbers}]}}
+    run: echo "{{i}} $BERTH_TOKEN $$" >> $WITNESS/$BERTH_RUN.witness; sleep 0.00$(({{i}} % 10)); echo {{i}} {{seed}} > {{out.x}}
+    out: {{x: "out/{{index}}.txt"}}
+    resources: {{cpu: 0.5}}
+  all:
+    in: {{x: one.x}}
+    run: echo "0 $BERTH_TOKEN $$" >> $WITNESS/$BERTH_RUN.witness; cat {{in.x}} > {{out.y}}
+    out: {{y: all.txt}}
+"""
+
+
 class Violation(Exception):
     pass
 
@@ -39,28 +54,42 @@ def demand(condition, message):
 
 
 class Killer:
-    def __init__(self, house, rng, trials):
-        self.house, self.rng, self.trials = house, rng, trials
+    def __init__(self, house, rng, tasks):
+        self.house, self.rng, self.tasks = house, rng, tasks
         self.kills = self.resumes = 0
         self.run = None  # the one to go on with
+        self.results = {}  # of flows: what all.txt has to hold
         script = house.path / "trial"
         script.write_text(TRIAL)
         script.chmod(0o755)
 
     def write_sweep(self):
-        trials = self.trials
         (self.house.path / "crash.yaml").write_text(
             f"run: ./trial {{i}} {{s}}\n"
             f"params: {{i: {{min: 1, max: {10 ** 6}, type: int}}, s: {{min: 0, max: 0.02}}}}\n"
-            f"search: {{method: random, samples: {trials}, seed: {self.rng.randrange(1 << 30)}}}\n"
+            f"search: {{method: random, samples: {self.tasks}, seed: {self.rng.randrange(1 << 30)}}}\n"
             "resources: {cpu: 0.5}\nparallel: 2\n")
+        return "crash.yaml"
+
+    def write_flow(self):
+        """In a folder of its own, so that its results can be looked at in the end."""
+        name = f"flow{len(self.results) + 1}"
+        folder = self.house.path / name
+        folder.mkdir()
+        seed = self.rng.randrange(1 << 30)
+        count = self.tasks - 1
+        self.results[name] = "".join(f"{i} {seed}\n" for i in range(1, count + 1))
+        (folder / f"{name}.yaml").write_text(
+            FLOW.format(seed=seed, numbers=", ".join(map(str, range(1, count + 1)))))
+        return f"{name}/{name}.yaml"
 
     def start(self):
+        environment = {"WITNESS": str(self.house.path)}
         if self.run:
             self.resumes += 1
-            return self.house.start("resume", self.run)
-        self.write_sweep()
-        return self.house.start("run", "crash.yaml")
+            return self.house.start("resume", self.run, env=environment)
+        file = self.rng.choice([self.write_sweep, self.write_flow])()
+        return self.house.start("run", file, env=environment)
 
     def one_round(self):
         """A start, a while, a kill; or, when it ended before, the next run's turn."""
@@ -84,12 +113,12 @@ class Killer:
 
     def finish(self):
         if self.run:
-            done = self.house.run("resume", self.run)
+            done = self.house.run("resume", self.run, env={"WITNESS": str(self.house.path)})
             demand(done.code == 0, f"the last resume: {done}")
 
 
 def read_witness(path):
-    """token -> (trial, pid), of which none may come twice."""
+    """token -> (number, pid), of which none may come twice."""
     seen = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         trial, token, pid = map(int, line.split())
@@ -98,25 +127,38 @@ def read_witness(path):
     return seen
 
 
-def check_run(house, run, trials):
+def check_run(house, run, tasks, results):
     shown = house.json("show", run)
     demand(shown["run"]["state"] == "done", f"{run} is {shown['run']['state']}")
-    demand(len(shown["tasks"]) == trials, f"{run} has {len(shown['tasks'])} trials of {trials}")
-    demand(shown["run"]["counts"]["done"] == trials, f"{run}: {shown['run']['counts']}")
+    demand(len(shown["tasks"]) == tasks, f"{run} has {len(shown['tasks'])} tasks of {tasks}")
+    demand(shown["run"]["counts"]["done"] == tasks, f"{run}: {shown['run']['counts']}")
     witness = read_witness(house.path / f"{run}.witness")
     for task in shown["tasks"]:
-        name, trial = task["id"], task["params"]["i"]
+        name, number = task["id"], number_of(task)
         demand(task["state"] == "done", f"{name} is {task['state']}")
-        demand(task["metrics"] == {"value": trial}, f"{name}: metrics {task['metrics']}")
+        if shown["run"]["kind"] != "flow":
+            demand(task["metrics"] == {"value": number}, f"{name}: metrics {task['metrics']}")
         attempts = house.json("why", name)["attempts_made"]
         good = [attempt for attempt in attempts if attempt["cause"] == "ok"]
         demand(len(good) == 1, f"{name} was completed {len(good)} times: {attempts}")
         demand(good[0] is attempts[-1], f"{name} was tried after it was done: {attempts}")
-        demand(witness.get(good[0]["token"], (None,))[0] == trial,
+        demand(witness.get(good[0]["token"], (None,))[0] == number,
                f"{name}: its completion {good[0]['token']} is unknown to the witness")
         for attempt in attempts:
             demand(attempt["ended"], f"{name}: attempt {attempt['number']} never ended")
+    flow = shown["run"]["name"]
+    if flow in results:
+        demand((house.path / flow / "all.txt").read_text() == results[flow], f"{run}: a wrong result")
+        demand(not os.listdir(house.state / "runs" / run / "tasks"), f"{run}: directories of tasks are left")
     return witness
+
+
+def number_of(task):
+    """By which the witness knows it: of a sweep its parameter, of a flow its place; 0 brings all together."""
+    if "i" in task["params"]:
+        return task["params"]["i"]
+    step, _, index = task["id"].partition("/")[2].partition("/")
+    return int(index) + 1 if step == "one" else 0
 
 
 def left_groups(pids):
@@ -134,8 +176,8 @@ def check(killer):
     demand(len(set(runs)) == len(runs), f"an id was given twice: {runs}")
     executions = collections.Counter()
     for run in runs:
-        witness = check_run(house, run, killer.trials)
-        executions.update(trial for trial, _ in witness.values())
+        witness = check_run(house, run, killer.tasks, killer.results)
+        executions.update(number for number, _ in witness.values())
         for _, pid in witness.values():  # by now no number but a reused one, which is not of ours
             if alive(pid):
                 demand(pid not in house.leftovers(), f"{run}: process {pid} is still alive")
@@ -145,6 +187,10 @@ def check(killer):
     store = sqlite3.connect(house.state / "berth.db")
     demand(store.execute("PRAGMA integrity_check").fetchall() == [("ok",)], "the database is hurt")
     store.close()
+    if killer.results:
+        sound = house.run("cache", "--verify", "--collect")
+        demand(sound.code == 0, f"the cache is hurt: {sound}")
+        demand(not os.listdir(house.state / "cache/work"), "work is left in the cache")
     groups = left_groups({process.pid for process in house.started})
     demand(not groups, f"control groups left: {groups}")
     return len(runs), sum(executions.values())
@@ -155,12 +201,12 @@ def main():
     parser.add_argument("--berth", default=BERTH)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--tasks", type=int, default=200)
     arguments = parser.parse_args()
     print(f"crash.py --kills {arguments.kills} --seed {arguments.seed}", flush=True)
     directory = tempfile.mkdtemp(prefix="berth-crash-")
     house = House(directory, os.path.abspath(arguments.berth))
-    killer = Killer(house, random.Random(arguments.seed), arguments.trials)
+    killer = Killer(house, random.Random(arguments.seed), arguments.tasks)
     began = time.monotonic()
     try:
         while killer.kills < arguments.kills:
@@ -173,7 +219,7 @@ def main():
         return 1
     house.close()
     shutil.rmtree(directory, ignore_errors=True)
-    print(f"{killer.kills} kills, {killer.resumes} resumes, {runs} runs, {runs * arguments.trials} trials "
+    print(f"{killer.kills} kills, {killer.resumes} resumes, {runs} runs, {runs * arguments.tasks} tasks "
           f"done once each in {executions} executions, {time.monotonic() - began:.1f} s: all well")
     return 0
 

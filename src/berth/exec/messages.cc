@@ -17,7 +17,7 @@ std::string describe(const Ended& ended) {
     case Cause::stopped: return "stopped";
     case Cause::cannot_start: return "cannot start";
     case Cause::short_of_means: return "cannot start now";
-    case Cause::no_output: return "no output";
+    case Cause::not_as_declared: return "not as declared";
   }
   return {};
 }

@@ -47,10 +47,10 @@ enum class Cause : std::uint8_t {
   signal,         // killed by one that nobody here sent
   out_of_memory,  // the kernel killed it at its memory limit
   time_limit,
-  stopped,         // by Cancel or Abandon
-  cannot_start,    // no such program, not executable, …
-  short_of_means,  // no descriptor, process or memory was left to start it: may pass
-  no_output,       // it ended well, but did not write what it was to: found by the runner
+  stopped,          // by Cancel or Abandon
+  cannot_start,     // no such program, not executable, …
+  short_of_means,   // no descriptor, process or memory was left to start it: may pass
+  not_as_declared,  // it ended well, but did not write what it was to: found by the runner
 };
 
 enum class Stream : std::uint8_t { out = 1, err = 2 };

@@ -323,7 +323,7 @@ void Drive::on_ended(exec::Ended ended) {
     if (auto changes = workload_->finish(of, ended.token)) {
       for (auto& change : *changes) batch_.push_back(std::move(change));
     } else {
-      ended.cause = exec::Cause::no_output;
+      ended.cause = exec::Cause::not_as_declared;
       ended.detail = changes.error().message;
     }
   }

@@ -84,7 +84,7 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
     if (store::final(task.state)) recorded_.emplace(task.label, task);
   }
   last_ = static_cast<std::int64_t>(tasks.size());
-  return {};
+  return fileset::remove_all(env_, directory_ + "/tasks");  // of attempts that were lost or failed
 }
 
 /// Tasks are numbered as they become known; after a resume most are already.
@@ -310,8 +310,21 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
                       .grace = kGrace};
 }
 
+/// Nothing is read-only to root: what it wrote into would be wrong for all that share it.
+Status FlowTasks::check_inputs(const Prepared& prepared) {
+  if (env_.user() != 0) return {};
+  for (std::size_t i = 0; i < prepared.inputs.size(); ++i) {
+    const auto hold = cache_.hold(prepared.inputs[i]);
+    if (!hold && hold.error().kind == ErrorKind::not_found)
+      return fail(ErrorKind::invalid, "it changed its input {}: {}; it has to change a copy",
+                  prepared.spec.inputs[i].name, prepared.spec.inputs[i].place);
+  }
+  return {};
+}
+
 Result<std::vector<store::Change>> FlowTasks::finish(const store::TaskRecord& task, Token token) {
   Prepared& prepared = prepared_.at(task.number.value);
+  BERTH_TRY(check_inputs(prepared));
   prepared.outputs.clear();
   for (const auto& output : prepared.spec.outputs) {
     const std::string path = task_directory(task.number, token) + "/" + output.path;

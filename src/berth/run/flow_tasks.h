@@ -62,6 +62,7 @@ class FlowTasks final : public Workload {
   Status consider(flow::TaskIndex index, Next& next);
   Result<bool> recall(flow::TaskIndex index, const store::TaskRecord& recorded);
   Status prepare(Prepared& prepared);
+  Status check_inputs(const Prepared& prepared);
   Result<bool> bring(TaskNumber number, Prepared& prepared, const std::string& depends, Next& next);
   Result<std::optional<std::vector<fileset::Fileset>>> find_result(const std::string& key,
                                                                    std::string* origin);

@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+"""Flows as a person runs them: once, again, with something changed, with something broken."""
+
+import json
+import os
+import signal
+import time
+import unittest
+from pathlib import Path
+
+from berth_case import Case, until
+
+COUNT = """name: count
+params: {least: 1}
+steps:
+  split:
+    run: split -n l/4 {in.text} {out.parts}/
+    in: {text: data/corpus.txt}
+    out: {parts: parts/}
+  count:
+    foreach: {part: split.parts/*}
+    run: awk 'length($1) >= {least}' {part} | wc -l > {out.n}
+    out: {n: counts/{index}.txt}
+  sum:
+    in: {counts: count.n}
+    run: cat {in.counts} | awk '{s += $1} END {print s}' > {out.total}
+    out: {total: total.txt}
+"""
+
+
+class Flow(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("data/corpus.txt", "".join(f"{word}\n" for word in range(1000)))
+        self.write("count.yaml", COUNT)
+
+    def write(self, name, text):
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def read(self, name):
+        return (self.dir / name).read_text()
+
+    def run_flow(self, *options, name="count.yaml", code=0):
+        finished = self.berth("--json", "run", name, *options, code=code)
+        return json.loads(finished.out)
+
+    def states(self, shown):
+        return {task["id"].partition("/")[2]: task["state"] for task in shown["tasks"]}
+
+    def ran(self, shown):
+        return sorted(name for name, state in self.states(shown).items() if state == "done")
+
+    def because(self, task):
+        return self.house.json("why", task)["because"]
+
+    def assert_tidy(self):
+        until(lambda: not self.house.leftovers(), "no process is left")
+        machine = self.house.json("machine")
+        self.assertEqual(machine["holders"] + machine["waiting"], [])
+        self.assertEqual(list((self.dir / "state/cache/work").iterdir()), [])
+
+    def test_the_second_time_all_is_cached(self):
+        first = self.run_flow()
+        self.assertEqual(first["run"]["counts"]["done"], 6)
+        self.assertEqual(self.read("total.txt"), "1000\n")
+        self.assertEqual(len(list((self.dir / "counts").iterdir())), 4)
+        before = (self.dir / "total.txt").stat()
+        second = self.run_flow()
+        self.assertEqual(second["run"]["counts"]["cached"], 6)
+        self.assertEqual(second["run"]["counts"]["done"], 0)
+        self.assertEqual((self.dir / "total.txt").stat().st_mtime_ns, before.st_mtime_ns,
+                         "what stands there already is not touched")
+        self.assertEqual(self.because("count-2/split"), ["as count-1/split wrote it"])
+        self.assertEqual(list((self.dir / "state/runs/count-1/tasks").iterdir()), [])
+        self.assert_tidy()
+
+    def test_a_changed_input_runs_what_depends_on_it(self):
+        self.run_flow()
+        text = self.read("data/corpus.txt")
+        self.write("data/corpus.txt", text[:-4] + "xyz\n")
+        shown = self.run_flow()
+        self.assertEqual(self.ran(shown), ["count/3", "split"], "the sum's inputs are the same")
+        self.assertEqual(self.because("count-2/split"), ["since count-1: input data/corpus.txt changed"])
+        self.write("count.yaml", COUNT.replace("least: 1", "least: 3"))
+        shown = self.run_flow()
+        self.assertEqual(self.ran(shown), ["count/0", "count/1", "count/2", "count/3", "sum"])
+        self.assertIn("since count-2: parameter least: 1 -> 3", self.because("count-3/count/0"))
+        self.assertEqual(self.read("total.txt"), "900\n")
+        self.write("count.yaml", COUNT)
+        self.write("data/corpus.txt", text)
+        self.assertEqual(self.ran(self.run_flow()), [], "all of it was there before")
+        self.assertEqual(self.read("total.txt"), "1000\n")
+
+    def test_resources_names_and_places_change_nothing(self):
+        self.run_flow()
+        self.write("count.yaml", COUNT.replace("    out: {total", "    resources: {cpu: 0.5}\n    out: {total"))
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.ran(self.run_flow("--name", "other", "--parallel", "1")), [])
+        os.rename(self.dir / "data", self.dir / "moved")
+        os.symlink("moved", self.dir / "data")
+        (self.dir / "total.txt").unlink()
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.read("total.txt"), "1000\n", "brought back")
+
+    def test_outputs_that_people_edit_are_never_the_stored_ones(self):
+        self.run_flow()
+        with open(self.dir / "total.txt", "r+") as file:
+            file.write("9")
+        with open(self.dir / "counts/0.txt", "a") as file:
+            file.write("edited\n")
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.read("total.txt"), "1000\n")
+        self.assertIn(b"every object is whole", self.berth("cache", "--verify").out)
+
+    def test_cache_modes(self):
+        self.assertEqual(len(self.ran(self.run_flow("--cache", "off"))), 6)
+        self.assertEqual(len(self.ran(self.run_flow("--cache", "read"))), 6, "off kept nothing")
+        self.assertEqual(len(self.ran(self.run_flow("--cache", "write"))), 6, "nor did read")
+        self.assertEqual(len(self.ran(self.run_flow("--cache", "write"))), 6, "write takes nothing")
+        self.assertEqual(len(self.ran(self.run_flow("--cache", "read"))), 0)
+        self.assertEqual(self.read("total.txt"), "1000\n")
+
+    def test_the_cache_is_collected_and_its_damage_found(self):
+        self.run_flow()
+        size = self.house.json("cache")
+        self.assertEqual(size["results"], 6)
+        kept = self.house.json("cache", "--collect")
+        self.assertEqual(kept["results"], 6, "all of it is of today")
+        objects = [path for path in (self.dir / "state/cache/objects").glob("*/*")
+                   if path.read_text() == "1000\n"]
+        self.assertEqual(len(objects), 1)
+        os.chmod(objects[0], 0o600)
+        objects[0].write_text("9999\n")
+        damaged = self.berth("cache", "--verify", code=1)
+        self.assertIn(b"holds other bytes", damaged.out)
+        self.assertEqual(self.ran(self.run_flow()), ["sum"], "what was damaged is made again")
+        self.assertEqual(self.read("total.txt"), "1000\n")
+        gone = self.house.json("cache", "--collect", "--unused-for", "0s")
+        self.assertEqual((gone["results"], gone["objects"]), (0, 0))
+        self.assertEqual(len(self.ran(self.run_flow())), 6)
+        self.berth("cache", "--unused-for", "1d", code=2)
+
+    def test_what_fails_is_told_and_tried_again(self):
+        self.write("f.yaml", "steps:\n"
+                   "  a: {run: test -e go, out: {x: a.txt}}\n"
+                   "  b: {run: 'cat {in.x} > {out.y}', in: {x: a.x}, out: {y: b.txt}}\n"
+                   "  c: {run: 'echo c > {out.z}', out: {z: c.txt}}\n")
+        shown = self.run_flow(name="f.yaml", code=1)
+        self.assertEqual(self.states(shown), {"a": "failed", "b": "waiting", "c": "done"})
+        self.assertIn("tasks of a, which it waits for, failed", self.house.json("why", "f-1/b")["why"])
+        self.assertIn(b"failed (exit 1)", self.berth("show", "f-1").out)
+        self.berth("resume", "f-1", code=1)
+        self.write("f.yaml", "not: read again")
+        finished = self.berth("retry", "f-1", code=1)
+        self.assertIn(b"f-1/a failed: exit 1", finished.out)
+
+    def test_an_output_that_is_not_there_is_a_failure(self):
+        self.write("f.yaml", "steps: {a: {run: 'true', out: {x: some/x.txt}}}")
+        shown = self.run_flow(name="f.yaml", code=1)
+        self.assertEqual(shown["tasks"][0]["cause"], "not as declared")
+        self.assertIn(b"it did not write out.x: some/x.txt", self.berth("why", "f-1/a").out)
+        self.assertFalse((self.dir / "some/x.txt").exists())
+
+    def test_when_and_steps_without_outputs(self):
+        self.write("f.yaml", "params: {mode: fast}\nsteps:\n"
+                   "  slow: {run: 'echo slow > {out.x}', out: {x: slow.txt}, when: mode == slow}\n"
+                   "  after: {run: 'cat {in.x}', in: {x: slow.x}}\n"
+                   "  say: {run: echo hello}\n")
+        for _ in range(2):
+            shown = self.run_flow(name="f.yaml")
+            self.assertEqual(self.states(shown), {"slow": "done", "after": "done", "say": "done"})
+            self.assertEqual([task["attempts"] for task in shown["tasks"]], [0, 0, 1])
+        self.assertIn("`when` does not hold", self.because("f-2/slow")[0])
+        self.assertIn("a step without outputs runs each time", self.because("f-2/say"))
+        self.assertEqual(self.berth("logs", "f-2/say").out, b"hello\n")
+        self.assertEqual(list(self.dir.glob("slow.txt")), [])
+
+    def test_a_task_sees_only_what_it_declares(self):
+        self.write("f.yaml", "steps:\n  a:\n    run: 'ls -R > {out.x}; echo x >> data/corpus.txt; true'\n"
+                   "    in: {text: data/corpus.txt}\n    out: {x: list.txt}\n")
+        self.write("secret.txt", "not declared")
+        if os.getuid() == 0:  # whom no mode keeps from writing
+            shown = self.run_flow(name="f.yaml", code=1)
+            self.assertEqual(shown["tasks"][0]["cause"], "not as declared")
+            self.assertIn(b"it changed its input text: data/corpus.txt", self.berth("why", "f-1/a").out)
+            self.berth("cache", "--collect", "--unused-for", "0s")
+        else:
+            self.run_flow(name="f.yaml")
+            self.assertNotIn("secret", self.read("list.txt"))
+            self.assertIn("corpus.txt", self.read("list.txt"))
+        self.assertEqual(self.read("data/corpus.txt").count("x"), 0, "the person's own is not touched")
+        self.assertIn(b"every object is whole", self.berth("cache", "--verify").out)
+
+    def test_plan_tells_what_would_run_and_runs_nothing(self):
+        plan = self.house.json("run", "--plan", "count.yaml")
+        self.assertEqual([step["run"] for step in plan["steps"]], [1, 0, 0])
+        self.assertEqual([step["later"] for step in plan["steps"]], [0, None, 1])
+        self.assertEqual(self.house.json("runs")["runs"], [])
+        self.run_flow()
+        plan = self.house.json("run", "--plan", "count.yaml")
+        self.assertEqual([step["cached"] for step in plan["steps"]], [1, 4, 1])
+        self.write("count.yaml", COUNT.replace("least: 1", "least: 2"))
+        plan = self.house.json("run", "--plan", "count.yaml")
+        self.assertEqual([(step["cached"], step["run"], step["later"]) for step in plan["steps"]],
+                         [(1, 0, 0), (0, 4, 0), (0, 0, 1)])
+        self.assertIn(b"split", self.berth("run", "--plan", "count.yaml").out)
+
+    def test_the_graph_is_shown(self):
+        self.run_flow()
+        text = self.berth("show", "count-1", "--graph").out.decode()
+        self.assertIn("sum: 1 done\n  <- count\n  -> total.txt\n", text)
+        dot = self.berth("show", "count-1", "--graph", "dot").out.decode()
+        self.assertIn('"split" -> "count";', dot)
+        self.berth("run", "--", "true")
+        self.berth("show", "true-1", "--graph", code=2)
+
+    def test_wrong_flows_are_refused_by_file_line_and_key(self):
+        def refusal(text, code=2):
+            self.write("f.yaml", text)
+            return self.one_line(self.berth("run", "f.yaml", code=code))
+        self.assertIn("f.yaml:3: steps.a.in.x: there is no file none",
+                      refusal("steps:\n  a:\n    in: {x: none}\n    run: cat {in.x}\n").replace(": in.x", ".in.x"))
+        self.assertIn("f.yaml:2:", refusal("steps:\n  a: {run: ls, need: b}\n"))
+        self.assertIn("no such program", refusal("steps:\n  a: {run: no-such-program-here}\n"))
+        self.assertIn("f.yaml:2: steps.a.resources", refusal(
+            "steps:\n  a: {run: ls, resources: {cpu: 10000}}\n", code=3))
+        self.berth("run", "--cpu", "2", "count.yaml", code=2)
+        self.berth("run", "--cache", "on", "--", "true", code=2)
+        self.assertEqual(self.house.json("runs")["runs"], [])
+
+    def test_stop_and_resume(self):
+        self.write("f.yaml", "steps:\n"
+                   "  a: {run: 'echo a > {out.x}', out: {x: a.txt}}\n"
+                   "  b: {run: 'touch $TURN/b; while [ ! -e $TURN/go ]; do sleep 0.02; done; cat {in.x} > {out.y}',"
+                   " in: {x: a.x}, out: {y: b.txt}}\n")
+        process = self.house.start("run", "f.yaml", env={"TURN": str(self.dir)})
+        until((self.dir / "b").exists, "b runs")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 130)
+        self.assertEqual(self.house.counts("f-1"), {"waiting": 0, "running": 0, "done": 1, "cached": 0,
+                                                    "failed": 0, "stopped": 1})
+        self.write("go", "")
+        (self.dir / "a.txt").unlink()
+        self.berth("resume", "f-1", env={"TURN": str(self.dir)})
+        self.assertEqual(self.read("a.txt") + self.read("b.txt"), "a\na\n", "outputs are brought back")
+        self.assertEqual(self.house.counts("f-1")["done"], 2)
+        self.assert_tidy()
+
+    def test_a_killed_runner_goes_on_where_it_stood(self):
+        self.write("f.yaml", "steps:\n  w:\n    foreach: {i: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]}\n"
+                   "    run: 'echo {i} >> $WITNESS; sleep 0.05; echo {i} > {out.x}'\n"
+                   "    out: {x: 'x{i}.txt'}\n    resources: {cpu: 0.5}\n"
+                   "  all: {run: 'cat {in.x} > {out.y}', in: {x: w.x}, out: {y: y.txt}}\n")
+        environment = {"WITNESS": str(self.dir / "witness")}
+        process = self.house.start("run", "f.yaml", env=environment)
+        until(lambda: self.house.counts("f-1")["done"] >= 3 if self.house.json("runs")["runs"] else False, "some")
+        process.kill()
+        process.wait()
+        done = self.house.counts("f-1")["done"]
+        self.berth("resume", "f-1", env=environment)
+        self.assertEqual(self.read("y.txt"), "".join(f"{i}\n" for i in range(10)))
+        executions = self.read("witness").split()
+        self.assertLessEqual(len(executions), 10 + 10 - done, "what was recorded as done does not run again")
+        self.berth("cache", "--collect")  # the dead hold nothing
+        self.assert_tidy()
+
+    def test_an_input_that_vanishes_fails_its_task_only(self):
+        self.write("f.yaml", "steps:\n"
+                   "  a: {run: 'touch $TURN/a; while [ ! -e $TURN/go ]; do sleep 0.02; done; echo a > {out.x}',"
+                   " out: {x: a.txt}}\n"
+                   "  b: {run: 'cat {in.x} {in.text} > {out.y}', in: {x: a.x, text: data/corpus.txt},"
+                   " out: {y: b.txt}}\n")
+        process = self.house.start("run", "f.yaml", env={"TURN": str(self.dir)})
+        until((self.dir / "a").exists, "a runs")
+        (self.dir / "data/corpus.txt").unlink()
+        self.write("go", "")
+        self.assertEqual(process.wait(20), 1)
+        why = self.house.json("why", "f-1/b")
+        self.assertEqual(why["state"], "failed")
+        self.assertIn("corpus.txt", why["attempts_made"][0]["detail"])
+
+
+if __name__ == "__main__":
+    unittest.main()
