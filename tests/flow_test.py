@@ -217,6 +217,21 @@ class Flow(Case):
         self.berth("run", "--", "true")
         self.berth("show", "true-1", "--graph", code=2)
 
+    def test_the_trace_is_a_timeline(self):
+        self.run_flow()
+        events = json.loads(self.berth("trace", "count-1").out)
+        bars = [event for event in events if event["ph"] == "X" and event["pid"] >= 10]
+        self.assertEqual(sorted(bar["name"] for bar in bars),
+                         ["count/0", "count/1", "count/2", "count/3", "split", "sum"])
+        self.assertTrue(all(bar["args"]["outcome"] == "ok" for bar in bars))
+        rows = {}
+        for bar in sorted(bars, key=lambda bar: bar["ts"]):
+            self.assertLessEqual(rows.get(bar["tid"], 0), bar["ts"], "no two of a row overlap")
+            rows[bar["tid"]] = bar["ts"] + bar["dur"]
+        allocs = [event for event in events if event["ph"] == "X" and event["pid"] == 2]
+        self.assertTrue(allocs)
+        self.assertEqual(allocs[0]["args"]["labels"]["run"], "count-1")
+
     def test_wrong_flows_are_refused_by_file_line_and_key(self):
         def refusal(text, code=2):
             self.write("f.yaml", text)

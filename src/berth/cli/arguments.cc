@@ -89,6 +89,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
                     "with --collect: results that no run has used for so long (default 30d)");
   auto* logs = add("logs", "what the tasks printed", "RUN[/TASK]", "berth logs -f digits-3/17");
   logs->add_flag("-f,--follow", arguments.follow, "go on until the run, or the task, ends");
+  add("trace", "a run as a timeline, as ui.perfetto.dev opens it", "RUN",
+      "berth trace digits-3 > digits-3.json");
   add("best", "the best trial", "RUN", "berth best digits-3 --json");
   add("why", "why a task waits, ran again, failed or was stopped", "RUN/TASK",
       "berth why digits-3/17");

@@ -25,6 +25,7 @@ Result<int> prune_command(os::Env& env, const Arguments& arguments);
 Result<int> wait_command(os::Env& env, const Arguments& arguments);
 Result<int> top_command(os::Env& env, const Arguments& arguments);
 Result<int> plan_command(os::Env& env, const Arguments& arguments);
+Result<int> trace_command(os::Env& env, const Arguments& arguments);
 Result<int> cache_command(os::Env& env, const Arguments& arguments);
 Result<int> serve_command(os::Env& env, const Arguments& arguments);
 /// `berth` alone: what is running.

@@ -22,8 +22,8 @@ constexpr std::pair<const char*, Result<int> (*)(berth::os::Env&, const Argument
     {"retry", berth::cli::retry_command},   {"rm", berth::cli::rm_command},
     {"prune", berth::cli::prune_command},   {"wait", berth::cli::wait_command},
     {"top", berth::cli::top_command},       {"watch-devices", berth::cli::watch_devices_command},
-    {"cache", berth::cli::cache_command},   {"plan", berth::cli::plan_command},
-    {"serve", berth::cli::serve_command},
+    {"trace", berth::cli::trace_command},   {"cache", berth::cli::cache_command},
+    {"plan", berth::cli::plan_command},     {"serve", berth::cli::serve_command},
 };
 
 Result<int> dispatch(int count, char** values) {

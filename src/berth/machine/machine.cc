@@ -112,6 +112,11 @@ Resources Machine::free() const {
   return free;
 }
 
+Block Machine::free_block() const {
+  const auto devices = devices_.free();
+  return {free(), free_cores_, {devices.begin(), devices.end()}};
+}
+
 bool Machine::overdrawn() const {
   if (!total_.resources.covers(held_) || devices_.overdrawn()) return true;
   for (std::size_t i = 0; i < lent_.size(); ++i)

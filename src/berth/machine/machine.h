@@ -107,6 +107,8 @@ class Machine {
   const Resources& held() const { return held_; }
   /// Never negative: 0 where a shrunken total is under what is held, see overdrawn().
   Resources free() const;
+  /// That with the cores and devices it lies on.
+  Block free_block() const;
   /// Of each device what may still be lent, in the order of total().devices.
   std::span<const DeviceShare> free_devices() const { return devices_.free(); }
   /// Whether more is held of something than there is now.

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "berth/base/text.h"
+#include "berth/cluster/local.h"
+#include "berth/cluster/tracing.h"
 #include "berth/os/log.h"
 
 namespace berth::run {
@@ -73,11 +75,16 @@ Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> work
       workload_(std::move(workload)),
       manner_(workload_->manner()),
       observer_(observer),
-      ledger_(std::move(ledger)),
+      labels_{{"run", record_.name}, {"program", record_.kind}},
       log_(std::move(log)),
       groups_(env_),
       directory_(run_directory(site_, record_.name)),
-      host_name_(env_.host_name()) {}
+      host_name_(env_.host_name()) {
+  cluster_ = cluster::tracing(env_,
+                              std::make_unique<cluster::LocalCluster>(
+                                  env_, std::move(ledger), [this] { return read_host(); }),
+                              directory_ + "/trace.json");
+}
 
 Status Drive::take_over() {
   const auto self = env_.self();

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "berth/cluster/cluster.h"
 #include "berth/exec/worker.h"
 #include "berth/machine/groups.h"
 #include "berth/machine/health_watch.h"
@@ -60,14 +61,13 @@ class Drive {
   void carry_out();
   void launch(const schedule::StartAttempt& start);
 
-  Status read_host();
+  Result<machine::Host> read_host();
   void watch_devices();
   void hear_of_devices(machine::DeviceNews news);
   std::string holders_of(const std::string& uuid);
   Status seek_allocs();
   Result<bool> seek_alloc();
-  void wait_for_room(const Error& refusal, bool first);
-  void berth(machine::Alloc alloc);
+  void berth(cluster::Alloc alloc);
   void give_back();
   void look_for_others();
 
@@ -88,7 +88,8 @@ class Drive {
   std::unique_ptr<Workload> workload_;
   const Manner& manner_;
   Observer& observer_;
-  machine::Ledger ledger_;
+  std::unique_ptr<cluster::Cluster> cluster_;
+  cluster::Labels labels_;  // of its allocs
   LogWriter log_;
   machine::Groups groups_;
   std::string directory_;  // the run's own
@@ -110,10 +111,7 @@ class Drive {
   std::vector<TaskEnd> ends_;         // shown once the batch is
   std::optional<Mono> commit_at_;
 
-  std::optional<machine::AllocId> ticket_;
   std::optional<Mono> seek_at_;
-  std::optional<Mono> stands_since_;  // at `position_` of the queue
-  std::size_t position_ = 0;
   TaskNumber passed_task_;  // the first that found no room, while others got some
   int passed_ = 0;          // how many did
   std::optional<Mono> look_at_;

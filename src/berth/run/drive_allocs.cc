@@ -1,4 +1,4 @@
-// Leasing: how a running run gets allocs from the machine's ledger, and gives them back.
+// Leasing: how a running run gets allocs from its cluster, and gives them back.
 #include <algorithm>
 
 #include "berth/base/text.h"
@@ -10,22 +10,21 @@ namespace {
 
 constexpr Duration kCapacityAge = std::chrono::seconds(1);
 constexpr Duration kLookForOthers = std::chrono::milliseconds(200);
-constexpr Duration kLookForMore = std::chrono::milliseconds(100);
 constexpr int kPassings = 16;
 
 }  // namespace
 
 /// The machine as it was at most a second ago. A limit that fell below the machine file's is an
 /// error at the start; later the last good reading stands.
-Status Drive::read_host() {
-  if (host_ && host_read_ && env_.now() - *host_read_ < kCapacityAge) return {};
+Result<machine::Host> Drive::read_host() {
+  if (host_ && host_read_ && env_.now() - *host_read_ < kCapacityAge) return *host_;
   const auto capacity = machine::discover(env_, site_.capacity);
   if (capacity)
     host_ = machine::host_of(*capacity, site_.devices ? &*site_.devices : nullptr);
   else if (!host_)
     return std::unexpected(capacity.error());
   host_read_ = env_.now();
-  return {};
+  return *host_;
 }
 
 /// With nothing in hand the run queues for its first alloc; with one, it takes more only when they
@@ -34,12 +33,11 @@ Status Drive::seek_allocs() {
   if (seek_at_ && env_.now() < *seek_at_) return {};
   seek_at_.reset();
   while (!scheduler_->wanting(1).empty()) {
-    BERTH_TRY(read_host());
     BERTH_ASSIGN(const bool got, seek_alloc());
     if (!got) return {};
   }
   progress_.waiting_for.clear();
-  if (ticket_) (void)ledger_.release(*std::exchange(ticket_, std::nullopt));
+  cluster_->stop_waiting();
   return {};
 }
 
@@ -47,7 +45,6 @@ Status Drive::seek_allocs() {
 /// and then what comes free is left for it.
 Result<bool> Drive::seek_alloc() {
   const bool first = berthed_.empty();
-  if (first && !ticket_) ticket_ = ledger_.new_ticket();
   const auto wanting = scheduler_->wanting();
   if (passed_task_ != wanting.front()) passed_ = 0;
   passed_task_ = wanting.front();
@@ -55,16 +52,13 @@ Result<bool> Drive::seek_alloc() {
     const bool passes = number != wanting.front();
     if (passes && (first || passed_ == kPassings)) break;
     const Wants wants = workload_->wants(task(number));
-    auto alloc =
-        ledger_.acquire(*host_, {wants.resources, record_.name, record_.priority, wants.slot_sizes},
-                        first ? ticket_ : std::nullopt);
+    auto alloc = cluster_->allocate({.requirements = {wants.resources, 1},
+                                     .slot_sizes = wants.slot_sizes,
+                                     .priority = record_.priority,
+                                     .waits = first,
+                                     .labels = labels_});
     if (alloc) {
-      os::log_event(
-          env_, "alloc",
-          {{"id", fmt::format("{}", alloc->id.value)}, {"block", machine::to_json(alloc->block)}});
       if (passes) ++passed_;
-      ticket_.reset();
-      stands_since_.reset();
       progress_.waiting_for.clear();
       berth(*std::move(alloc));
       return true;
@@ -73,33 +67,16 @@ Result<bool> Drive::seek_alloc() {
     const auto kind = alloc.error().kind;
     if (kind != ErrorKind::busy && kind != ErrorKind::impossible)
       return std::unexpected(alloc.error());
-    if (!passes) wait_for_room(alloc.error(), first);
+    if (passes) continue;
+    seek_at_ = cluster_->retry_at();
+    if (!first) continue;
+    progress_.waiting_for = alloc.error().message;
+    if (site_.devices) progress_.waiting_for += machine::out_of_service_text(*site_.devices);
   }
   return false;
 }
 
-/// Tells why, and when to look again.
-void Drive::wait_for_room(const Error& refusal, bool first) {
-  std::string why = refusal.message;
-  if (site_.devices) why += machine::out_of_service_text(*site_.devices);
-  if (first && progress_.waiting_for != why) {
-    progress_.waiting_for = std::move(why);
-    os::log_event(env_, "waits", {{"for", json_quote(progress_.waiting_for)}});
-  }
-  // The longer the queue has not moved, the less a moment more matters, and the less often it
-  // looks.
-  if (!stands_since_ || ledger_.position() != position_) stands_since_ = env_.now();
-  position_ = ledger_.position();
-  const Duration patience =
-      first ? std::min<Duration>((env_.now() - *stands_since_) / 32, kLookForMore) : kLookForMore;
-  const Duration wait = refusal.kind == ErrorKind::busy
-                            ? std::max(machine::Ledger::retry_delay(ledger_.position()), patience)
-                            : kLookForMore;
-  const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
-  seek_at_ = env_.now() + wait * (768 + jitter) / 1024;
-}
-
-void Drive::berth(machine::Alloc alloc) {
+void Drive::berth(cluster::Alloc alloc) {
   auto added = std::make_unique<Berthed>();
   added->id = {++workers_made_};
   added->alloc = alloc.id;
@@ -120,8 +97,7 @@ void Drive::give_back() {
     const bool idle = scheduler_->idle(berthed->id) && berthed->worker->idle();
     if (!idle || (wanted && !scheduler_->closed(berthed->id))) return false;
     scheduler_->left(berthed->id);
-    (void)ledger_.release(berthed->alloc);
-    os::log_event(env_, "free", {{"id", fmt::format("{}", berthed->alloc.value)}});
+    (void)cluster_->free(berthed->alloc);
     return true;
   });
   if (berthed_.empty()) look_at_.reset();
@@ -132,7 +108,7 @@ void Drive::give_back() {
 void Drive::look_for_others() {
   if (!look_at_ || env_.now() < *look_at_) return;
   look_at_ = env_.now() + kLookForOthers;
-  others_wait_ = ledger_.others_wait(record_.priority).value_or(false);
+  others_wait_ = cluster_->others_wait(record_.priority).value_or(false);
 }
 
 }  // namespace berth::run

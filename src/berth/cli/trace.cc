@@ -1,0 +1,80 @@
+// berth trace: a run as a timeline, for Perfetto or Chrome's tracing page: each attempt in a row of
+// its machine, and what was asked of the cluster.
+#include "berth/cluster/tracing.h"
+
+#include <algorithm>
+#include <map>
+
+#include "berth/base/text.h"
+#include "berth/cli/commands.h"
+#include "berth/cli/table.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::int64_t kFirstMachine = 10;  // groups before it are those of the cluster's calls
+constexpr std::size_t kLargestTrace = 1U << 30;
+
+struct Bar {
+  std::string label;
+  store::AttemptRecord attempt;
+};
+
+/// What the runner wrote while it ran, without the array's beginning.
+std::string of_the_cluster(os::Env& env, run::Site& site, const std::string& run) {
+  const auto text = env.read_file(run_directory(site, run) + "/trace.json", kLargestTrace);
+  if (!text) return {};
+  const auto end = text->rfind('\n');  // the last line may be torn
+  if (end == std::string::npos || !text->starts_with("[\n")) return {};
+  return text->substr(2, end - 1);
+}
+
+/// Rows in which no two overlap: of each machine the first that is free.
+std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
+  std::ranges::sort(bars, {}, [](const Bar& bar) { return bar.attempt.started; });
+  std::map<std::string, std::pair<std::int64_t, std::vector<Wall>>> machines;  // group, rows' ends
+  std::string text;
+  for (const auto& [label, attempt] : bars) {
+    const auto [found, is_new] = machines.try_emplace(attempt.host);
+    auto& [group, ends] = found->second;
+    if (is_new) {
+      group = kFirstMachine + static_cast<std::int64_t>(machines.size()) - 1;
+      text += cluster::trace_name("tasks on " + attempt.host, group, {});
+    }
+    const auto free = std::ranges::find_if(ends, [&](Wall end) { return end <= attempt.started; });
+    const auto lane = free - ends.begin();
+    const Wall end = attempt.ended.value_or(now);
+    if (free == ends.end())
+      ends.push_back(end);
+    else
+      *free = end;
+    text += cluster::trace_event(
+        label, group, lane, attempt.started, end,
+        fmt::format(R"({{"attempt":{},"outcome":{},"resources":{},"cpu_ms":{},"peak_mem":{}}})",
+                    attempt.number, json_quote(attempt.ended ? attempt.cause : "running"),
+                    attempt.resources.empty() ? "{}" : attempt.resources, attempt.cpu_ms,
+                    attempt.peak_mem));
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<int> trace_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  std::vector<Bar> bars;
+  for (const auto& task : tasks) {
+    if (task.attempts == 0) continue;
+    BERTH_ASSIGN(const auto attempts, site.store->attempts(record.id, task.number));
+    for (const auto& attempt : attempts) bars.push_back({task.label, attempt});
+  }
+  std::string text = "[\n" + of_the_cluster(env, site, record.name);
+  text += of_the_attempts(std::move(bars), env.wall());
+  if (text.ends_with(",\n")) text.erase(text.size() - 2);
+  print(text + "\n]\n");
+  return 0;
+}
+
+}  // namespace berth::cli

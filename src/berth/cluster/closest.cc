@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <tuple>
+
+#include "berth/base/text.h"
+#include "berth/cluster/cluster.h"
+#include "berth/machine/machine.h"
+
+namespace berth::cluster {
+namespace {
+
+constexpr std::int64_t kLeastUsableCpu = 1000;        // a core
+constexpr std::int64_t kLeastUsableMem = 64LL << 20;  // bytes
+constexpr int kTries = 4;
+
+/// The wish `count` times over; nullopt when that overflows, or has parts of devices in it, of
+/// which two are not one twice as large.
+std::optional<machine::Request> times(const Wish& wish, std::int64_t count) {
+  const Resources& min = wish.requirements.min;
+  if (count > 1 && (min.get(Known::gpu_mem) > 0 || min.get(Known::gpu_slots) > 0))
+    return std::nullopt;
+  Resources all;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (!all.add(min)) return std::nullopt;
+  return machine::Request{all, name_of(wish.labels), wish.slot_sizes};
+}
+
+/// How often the wish fits, up to its width.
+std::int64_t how_often(const machine::Machine& machine, const Wish& wish) {
+  const auto one = times(wish, 1);
+  if (!one || !machine.dry_run(*one)) return 0;
+  std::int64_t fits = 1, width = std::max<std::int64_t>(wish.requirements.width, 1);
+  while (fits < width) {  // the greatest, by halving
+    const std::int64_t tried = fits + (width - fits + 1) / 2;
+    const auto request = times(wish, tried);
+    if (request && machine.dry_run(*request))
+      fits = tried;
+    else
+      width = tried - 1;
+  }
+  return fits;
+}
+
+bool usable(const Resources& rest, const Resources& total) {
+  if (rest.get(Known::cpu) < kLeastUsableCpu) return false;
+  return total.get(Known::mem) == 0 || rest.get(Known::mem) >= kLeastUsableMem;
+}
+
+/// What is left, as fractions of the machine: the less, the closer the fit.
+double leftover(const Resources& rest, const Resources& total) {
+  double sum = 0;
+  total.each([&](std::string_view resource, std::int64_t amount) {
+    if (amount > 0) sum += static_cast<double>(rest.get(resource)) / static_cast<double>(amount);
+  });
+  return sum;
+}
+
+}  // namespace
+
+std::string name_of(const Labels& labels) {
+  const auto run = std::ranges::find(labels, "run", &Labels::value_type::first);
+  return run == labels.end() ? "" : run->second;
+}
+
+Result<Choice> closest(std::span<const Offer> offers, const Wish& wish) {
+  std::optional<Choice> best;
+  std::tuple<std::int64_t, double> best_rank;
+  std::optional<Error> refusal;
+  bool possible = false;
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    const Offer& offer = offers[i];
+    const machine::Machine machine(offer.free, offer.links);
+    const std::int64_t often = how_often(machine, wish);
+    if (often == 0) {
+      const machine::Machine empty(offer.total, offer.links);
+      const auto ever = empty.dry_run(*times(wish, 1));
+      possible = possible || ever.has_value();
+      refusal = ever ? machine.dry_run(*times(wish, 1)).error() : ever.error();
+      continue;
+    }
+    auto part = times(wish, often);
+    Resources rest = offer.free.resources;
+    const bool whole =
+        !rest.subtract(machine::charged(part->resources)) || !usable(rest, offer.total.resources);
+    // Room for more of the wish first, then the least left over; among equals the first.
+    const std::tuple rank(-often, leftover(rest, offer.total.resources));
+    if (best && best_rank <= rank) continue;
+    best_rank = rank;
+    best = Choice{i, whole ? std::nullopt : std::move(part)};
+  }
+  if (best) return *std::move(best);
+  if (!offers.empty() && !possible && refusal)
+    return fail(ErrorKind::impossible, "{}", refusal->message);
+  return fail(ErrorKind::busy, "{}", refusal ? refusal->message : "nothing is on offer");
+}
+
+Result<Alloc> take_closest(Pool& pool, const Wish& wish) {
+  Result<Alloc> taken = fail(ErrorKind::busy, "nothing is on offer");
+  for (int i = 0; i < kTries; ++i) {
+    BERTH_ASSIGN(const auto offers, pool.offers());
+    BERTH_ASSIGN(const auto choice, closest(offers, wish));
+    taken = pool.accept(offers[choice.offer], choice.part, wish.labels);
+    if (taken || taken.error().kind != ErrorKind::busy) return taken;
+  }
+  return taken;
+}
+
+namespace {
+
+class StaticCluster final : public Cluster {
+ public:
+  StaticCluster(os::Env& env, Pool& pool) : env_(env), pool_(pool) {}
+  Result<std::vector<Offer>> offers() override { return pool_.offers(); }
+  Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,
+                       const Labels& labels) override {
+    return pool_.accept(offer, part, labels);
+  }
+  Result<std::optional<Mono>> keepalive(AllocId id) override { return pool_.keepalive(id); }
+  Result<Alloc> inspect(AllocId id) override { return pool_.inspect(id); }
+  Status free(AllocId id) override { return pool_.free(id); }
+  Result<bool> others_wait(std::int64_t priority) override { return pool_.others_wait(priority); }
+
+  Result<Alloc> allocate(const Wish& wish) override {
+    auto alloc = take_closest(pool_, wish);
+    refusals_ = alloc ? 0 : std::min(refusals_ + 1, 8);
+    return alloc;
+  }
+  Mono retry_at() override {
+    const Duration pause = std::chrono::milliseconds(10) * (1 << refusals_);
+    return env_.now() + pause * (768 + static_cast<std::int64_t>(env_.random() % 512)) / 1024;
+  }
+
+ private:
+  os::Env& env_;
+  Pool& pool_;
+  int refusals_ = 0;  // in a row
+};
+
+}  // namespace
+
+std::unique_ptr<Cluster> static_cluster(os::Env& env, Pool& pool) {
+  return std::make_unique<StaticCluster>(env, pool);
+}
+
+}  // namespace berth::cluster

@@ -1,0 +1,44 @@
+// This machine as a cluster: its ledger, which all users and runs share without a daemon. It does
+// not grow; whoever waits is served in turn. Its allocs live with the process.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "berth/cluster/cluster.h"
+
+namespace berth::cluster {
+
+class LocalCluster final : public Cluster {
+ public:
+  /// `host` tells what the machine is, each time that it is asked.
+  using ReadHost = std::function<Result<machine::Host>()>;
+  LocalCluster(os::Env& env, machine::Ledger ledger, ReadHost host);
+
+  Result<std::vector<Offer>> offers() override;
+  Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,
+                       const Labels& labels) override;
+  Result<std::optional<Mono>> keepalive(AllocId id) override;
+  Result<Alloc> inspect(AllocId id) override;
+  Status free(AllocId id) override;
+  Result<bool> others_wait(std::int64_t priority) override;
+
+  /// One `min`, whatever the width: a machine that many share is taken in small parts.
+  Result<Alloc> allocate(const Wish& wish) override;
+  Mono retry_at() override;
+  void stop_waiting() override;
+
+ private:
+  Result<Alloc> acquire(const machine::Ask& ask, const Labels& labels, bool waits);
+
+  os::Env& env_;
+  machine::Ledger ledger_;
+  ReadHost host_;
+  std::map<AllocId, Alloc> held_;
+  std::optional<AllocId> ticket_;     // of the wish that waits
+  std::optional<Mono> stands_since_;  // at `position_` of the queue
+  std::size_t position_ = 0;
+  bool shrunk_ = false;  // the last refusal was that the machine is too small now
+};
+
+}  // namespace berth::cluster

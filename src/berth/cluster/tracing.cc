@@ -1,0 +1,145 @@
+#include "berth/cluster/tracing.h"
+
+#include <algorithm>
+#include <map>
+
+#include "berth/base/text.h"
+#include "berth/os/log.h"
+
+namespace berth::cluster {
+namespace {
+
+constexpr std::int64_t kCalls = 1;  // groups of the trace
+constexpr std::int64_t kAllocs = 2;
+
+std::int64_t to_us(Wall time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
+}
+
+std::string labels_json(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json_quote(name), json_quote(value));
+  return "{" + text + "}";
+}
+
+class TracingCluster final : public Cluster {
+ public:
+  TracingCluster(os::Env& env, std::unique_ptr<Cluster> inner, const std::string& file)
+      : env_(env), inner_(std::move(inner)) {
+    const bool is_new = !env_.status(file);
+    if (auto opened = env_.open_append(file, 0600)) file_ = *std::move(opened);
+    if (is_new) put("[\n" + trace_name("calls", kCalls, {}) + trace_name("allocs", kAllocs, {}));
+  }
+  ~TracingCluster() override {
+    for (const auto& [id, life] : lives_) end(id, life);
+  }
+
+  Result<std::vector<Offer>> offers() override {
+    return told("offers", "{}", [&] { return inner_->offers(); });
+  }
+  Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,
+                       const Labels& labels) override {
+    const std::string what =
+        fmt::format(R"({{"machine":{},"part":{},"labels":{}}})", json_quote(offer.machine),
+                    part ? machine::to_json(*part) : "null", labels_json(labels));
+    return begun(told("accept", what, [&] { return inner_->accept(offer, part, labels); }));
+  }
+  Result<Alloc> allocate(const Wish& wish) override {
+    const std::string what =
+        fmt::format(R"({{"min":{},"width":{},"labels":{}}})", to_json(wish.requirements.min),
+                    wish.requirements.width, labels_json(wish.labels));
+    return begun(told("allocate", what, [&] { return inner_->allocate(wish); }));
+  }
+  Result<std::optional<Mono>> keepalive(AllocId id) override {
+    return told("keepalive", of(id), [&] { return inner_->keepalive(id); });
+  }
+  Result<Alloc> inspect(AllocId id) override {
+    return told("inspect", of(id), [&] { return inner_->inspect(id); });
+  }
+  Status free(AllocId id) override {
+    auto status = told("free", of(id), [&] { return inner_->free(id); });
+    if (const auto life = lives_.find(id); status && life != lives_.end()) {
+      end(id, life->second);
+      lives_.erase(life);
+    }
+    return status;
+  }
+  Result<bool> others_wait(std::int64_t priority) override { return inner_->others_wait(priority); }
+  Mono retry_at() override { return inner_->retry_at(); }
+  void stop_waiting() override { inner_->stop_waiting(); }
+
+ private:
+  struct Life {
+    Wall since;
+    std::int64_t lane = 0;
+    std::string name, arguments;
+  };
+
+  static std::string of(AllocId id) { return fmt::format(R"({{"alloc":"{:x}"}})", id.value); }
+
+  template <class Call>
+  auto told(const char* name, const std::string& what, Call call) -> decltype(call()) {
+    const Wall begin = env_.wall();
+    auto answer = call();
+    const std::string outcome = json_quote(answer ? "ok" : answer.error().message);
+    // A wish that is refused again for the same reason is no news.
+    if (!answer && outcome == last_refusal_) return answer;
+    last_refusal_ = answer ? "" : outcome;
+    os::log_event(env_, std::string("cluster.") + name, {{"of", what}, {"outcome", outcome}});
+    put(trace_event(name, kCalls, 0, begin, env_.wall(),
+                    fmt::format(R"({{"of":{},"outcome":{}}})", what, outcome)));
+    return answer;
+  }
+
+  Result<Alloc> begun(Result<Alloc> alloc) {
+    if (!alloc) return alloc;
+    std::int64_t lane = 0;  // the first row that is not in use
+    const auto taken = [&](const auto& life) { return life.second.lane == lane; };
+    while (std::ranges::any_of(lives_, taken)) ++lane;
+    lives_[alloc->id] = {
+        env_.wall(), lane, alloc->machine + ": " + to_string(alloc->block.resources),
+        fmt::format(R"({{"alloc":"{:x}","block":{},"labels":{}}})", alloc->id.value,
+                    machine::to_json(alloc->block), labels_json(alloc->labels))};
+    return alloc;
+  }
+
+  void end(AllocId, const Life& life) {
+    put(trace_event(life.name, kAllocs, life.lane, life.since, env_.wall(), life.arguments));
+  }
+
+  void put(const std::string& text) {
+    if (file_) (void)env_.write_all(file_, text);
+  }
+
+  os::Env& env_;
+  std::unique_ptr<Cluster> inner_;
+  os::Fd file_;
+  std::map<AllocId, Life> lives_;
+  std::string last_refusal_;
+};
+
+}  // namespace
+
+std::string trace_event(std::string_view name, std::int64_t group, std::int64_t lane, Wall begin,
+                        Wall end, std::string_view arguments) {
+  return fmt::format(R"({{"name":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"args":{}}},)"
+                     "\n",
+                     json_quote(name), group, lane, to_us(begin),
+                     std::max<std::int64_t>(to_us(end) - to_us(begin), 0), arguments);
+}
+
+std::string trace_name(std::string_view name, std::int64_t group,
+                       std::optional<std::int64_t> lane) {
+  return fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}},)"
+                     "\n",
+                     lane ? "thread_name" : "process_name", group, lane.value_or(0),
+                     json_quote(name));
+}
+
+std::unique_ptr<Cluster> tracing(os::Env& env, std::unique_ptr<Cluster> inner,
+                                 const std::string& file) {
+  return std::make_unique<TracingCluster>(env, std::move(inner), file);
+}
+
+}  // namespace berth::cluster
