@@ -1,313 +1,404 @@
+// Depth first over what may be better than a cutoff, with the linear relaxation as the bound. The
+// cutoff begins a little above the relaxation's bound and moves away from it: what is found below
+// it is nearly the best, and that nothing is below it is a bound. A near cutoff leaves few options
+// to look at, as all that are dearer at the relaxation's prices by more than it leaves cannot be
+// part of what is below it.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <optional>
+#include <tuple>
 
 #include "berth/base/result.h"
-#include "berth/base/rng.h"
 #include "berth/fleet/choices.h"
+#include "berth/fleet/relaxation.h"
 
 namespace berth::fleet {
 namespace {
 
-constexpr double kSlack = 1e-9;
-constexpr double kFine = 1e-7;           // smoothing of the root's prices
-constexpr double kNodeFine = 1e-5;       // and of those below it
-constexpr std::size_t kMostExact = 150;  // groups that are searched as a whole
+constexpr double kSlack = 1e-9;              // limits and amounts are whole numbers
+constexpr double kWhole = 1e-6;              // a bound so much above a whole number is no better
+constexpr std::size_t kWorthShrinking = 64;  // options
+constexpr std::size_t kTogether = 4;         // options that a hasty search takes at once
+constexpr std::size_t kMostExact = 200;      // groups
+constexpr int kTurns = 100;
+constexpr double kFirstReach = 1e-4;  // of the cost: how far the first cutoff is from the bound
 
 double tolerance_of(double cost) {
   return 1e-9 * std::max(1.0, std::abs(cost));
 }
 
-double priced(const Option& o, const std::vector<double>& by_row) {
-  return o.row < 0 ? o.cost : o.cost + by_row[static_cast<std::size_t>(o.row)] * o.amount;
+double whole(const Choices& choices, double bound) {
+  return choices.whole_costs ? std::ceil(bound - kWhole) : bound;
 }
 
-double least_priced(std::span<const Option> options, const std::vector<double>& by_row) {
-  double least = HUGE_VAL;
-  for (const Option& o : options) least = std::min(least, priced(o, by_row));
-  return least;
-}
-
-/// A part of the problem: the options taken so far, by tag, and what is left to choose.
+/// What remains of a problem, and what is taken already, by tag.
 struct Node {
   Choices open;
   std::vector<std::uint32_t> taken;
   double cost = 0;  // of what is taken
-
-  bool take(const Option& o) {
-    taken.push_back(o.tag);
-    cost += o.cost;
-    if (o.row < 0) return true;
-    double& limit = open.limits[static_cast<std::size_t>(o.row)];
-    limit -= o.amount;
-    return limit >= -kSlack;
-  }
 };
 
-/// Depth first over what may beat the best, which is cut off by bounds and by reduced costs.
-class Search {
- public:
-  Search(Budget& budget, double best) : budget_(budget), best_(best) {}
-
-  void run(Node node, const Prices& prices, double known_bound, double precise) {
-    if (budget_.spent()) {
-      unfinished_ = std::min(unfinished_, known_bound);
-      return;
+/// The options of a problem that `keeps` says; groups with one left are taken. The places of the
+/// kept ones in the old problem go to `kept`. False: of a group nothing is left.
+template <class Keeps>
+bool narrow(const Node& from, const Keeps& keeps, Node& to, std::vector<std::uint32_t>& kept) {
+  to = {};
+  to.open.limits = from.open.limits;
+  to.open.whole_costs = from.open.whole_costs;
+  to.taken = from.taken;
+  to.cost = from.cost;
+  for (std::size_t g = 0; g < from.open.groups(); ++g) {
+    const std::size_t before = kept.size();
+    for (std::size_t o = from.open.begin[g]; o < from.open.begin[g + 1]; ++o)
+      if (keeps(o)) kept.push_back(static_cast<std::uint32_t>(o));
+    if (kept.size() == before) return false;
+    if (kept.size() == before + 1) {
+      const Option& only = from.open.options[kept.back()];
+      kept.pop_back();
+      to.taken.push_back(only.tag);
+      to.cost += only.cost;
+      if (only.row >= 0) to.open.limits[static_cast<std::size_t>(only.row)] -= only.amount;
+      continue;
     }
-    if (!drop_what_never_fits(node)) return;
-    if (node.open.groups() == 0) return offer(node, {});
-    const double enough = best_ - node.cost;  // any bound beyond the best will do
-    const Prices at = best_prices(node.open, prices, enough, precise, budget_);
-    const double base = node.cost + at.bound;  // to which reduced costs add
-    const double bound = whole(node.open, base);
-    if (bound >= best_ - tolerance_of(best_)) return;
-    Chosen rounded;
-    if (round_at(node.open, at, rounded, budget_)) offer(node, rounded);
-    if (bound >= best_ - tolerance_of(best_)) return;
-    if (!drop_what_is_too_dear(node, at, base)) return;
-    if (node.open.groups() == 0) return offer(node, {});
-    branch(node, at, base);
+    for (std::size_t i = before; i < kept.size(); ++i)
+      to.open.options.push_back(from.open.options[kept[i]]);
+    to.open.end_group();
   }
-
-  double best() const { return best_; }
-  double unfinished() const { return unfinished_; }
-  const std::vector<std::uint32_t>& taken() const { return taken_; }
-
- private:
-  static double whole(const Choices& choices, double bound) {
-    return choices.whole_costs ? std::ceil(bound - 1e-6) : bound;
-  }
-
-  void offer(const Node& node, const Chosen& chosen) {
-    const double cost = node.cost + cost_of(node.open, chosen);
-    if (cost >= best_ - tolerance_of(best_)) return;
-    best_ = cost;
-    taken_ = node.taken;
-    for (const std::uint32_t o : chosen) taken_.push_back(node.open.options[o].tag);
-  }
-
-  /// Keeps what `keeps` says; groups with one option left are taken. False: nothing is left of one.
-  template <class Keeps>
-  static bool filter(Node& node, const Keeps& keeps) {
-    Choices kept;
-    kept.limits = node.open.limits;
-    kept.whole_costs = node.open.whole_costs;
-    std::vector<Option> single;
-    for (std::size_t g = 0; g < node.open.groups(); ++g) {
-      for (const Option& o : node.open.of(g))
-        if (keeps(g, o)) kept.options.push_back(o);
-      const std::size_t count = kept.options.size() - kept.begin.back();
-      if (count == 0) return false;
-      if (count > 1) {
-        kept.end_group();
-        continue;
-      }
-      single.push_back(kept.options.back());
-      kept.options.pop_back();
-    }
-    node.open = std::move(kept);
-    return std::ranges::all_of(single, [&](const Option& o) { return node.take(o); });
-  }
-
-  static bool drop_what_never_fits(Node& node) {
-    return filter(node, [&](std::size_t, const Option& o) {
-      return o.row < 0 || o.amount <= node.open.limits[static_cast<std::size_t>(o.row)] + kSlack;
-    });
-  }
-
-  bool drop_what_is_too_dear(Node& node, const Prices& prices, double base) const {
-    std::vector<double> least(node.open.groups());
-    for (std::size_t g = 0; g < least.size(); ++g)
-      least[g] = least_priced(node.open.of(g), prices.by_row);
-    return filter(node, [&](std::size_t g, const Option& o) {
-      return whole(node.open, base + priced(o, prices.by_row) - least[g]) <
-             best_ - tolerance_of(best_);
-    });
-  }
-
-  void branch(const Node& node, const Prices& prices, double base) {
-    const std::size_t group = group_to_part(node.open, prices);
-    const auto options = node.open.of(group);
-    std::vector<std::size_t> order(options.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {},
-                             [&](std::size_t i) { return priced(options[i], prices.by_row); });
-    const double least = priced(options[order[0]], prices.by_row);
-    for (const std::size_t i : order) {
-      const double child_bound = whole(node.open, base + priced(options[i], prices.by_row) - least);
-      if (child_bound >= best_ - tolerance_of(best_)) break;
-      Node child;
-      child.taken = node.taken;
-      child.cost = node.cost;
-      child.open.limits = node.open.limits;
-      child.open.whole_costs = node.open.whole_costs;
-      for (std::size_t g = 0; g < node.open.groups(); ++g) {
-        if (g == group) continue;
-        child.open.options.insert(child.open.options.end(), node.open.of(g).begin(),
-                                  node.open.of(g).end());
-        child.open.end_group();
-      }
-      if (child.take(options[i])) run(std::move(child), prices, child_bound, kNodeFine);
-    }
-  }
-
-  /// The one of whose option the most hangs: to decide the large first leaves small gaps to fill.
-  static std::size_t group_to_part(const Choices& open, const Prices& prices) {
-    std::size_t best = 0;
-    double most = -HUGE_VAL;
-    for (std::size_t g = 0; g < open.groups(); ++g) {
-      double worth = 0;  // at the prices, of what it may take
-      for (const Option& o : open.of(g)) worth = std::max(worth, priced(o, prices.by_row) - o.cost);
-      if (worth > most) most = worth, best = g;
-    }
-    return best;
-  }
-
-  Budget& budget_;
-  double best_;
-  double unfinished_ = HUGE_VAL;  // the least bound of what was not looked at
-  std::vector<std::uint32_t> taken_;
-};
-
-Choices tagged(const Choices& choices) {
-  Choices result = choices;
-  for (std::uint32_t o = 0; o < result.options.size(); ++o) result.options[o].tag = o;
-  return result;
+  return std::ranges::all_of(to.open.limits, [](double limit) { return limit >= -kSlack; });
 }
 
-void take_over(const Choices& choices, const std::vector<std::uint32_t>& taken, Answer& answer) {
+/// How a search chooses the option to decide on: that which is worth the most, several such at once
+/// and not for long, or that which proves to make most of a difference. None is always the best.
+enum class Way : std::uint8_t { by_worth, hasty, by_trial };
+
+/// What searches share that are parts of one.
+struct Hunt {
+  Budget& budget;
+  Way way = Way::by_worth;
+  double cutoff = 0;                   // only what costs less is of use,
+  double less = 0;                     // and by so much
+  int turns_left = kTurns;             // hasty: how many dead ends it may still meet
+  double unfinished = HUGE_VAL;        // the least bound of what was not looked at
+  std::vector<std::uint32_t> found{};  // tags; empty: nothing yet
+
+  bool is_too_dear(const Choices& choices, double bound) const {
+    return whole(choices, bound) >= cutoff - (choices.whole_costs ? kWhole : less);
+  }
+};
+
+class Search {
+ public:
+  Search(Node node, Hunt& hunt) : node_(std::move(node)), hunt_(hunt), lp_(node_.open) {}
+  Search(Node node, Hunt& hunt, const Relaxation::Place& place) : Search(std::move(node), hunt) {
+    lp_.go_to(place);
+  }
+  void forbid(std::uint32_t option) {
+    lp_.forbid(option);
+    forbidden_.push_back(option);
+  }
+
+  void descend() {
+    const std::size_t before = forbidden_.size();
+    while (!is_closed()) {
+      std::vector<Relaxation::Part> parts = lp_.parts();
+      if (parts.empty()) {
+        offer(lp_.mostly());
+        // The relaxation's costs are a little off, so that another choice may be less yet.
+        if (!hunt_.is_too_dear(node_.open, base_)) leave_open();
+        break;
+      }
+      if (worth_shrinking()) {
+        shrink();
+        break;
+      }
+      const Relaxation::Place place = lp_.place();
+      std::vector<Relaxation::Part> chosen;
+      if (hunt_.way != Way::by_trial)
+        chosen = weightiest(std::move(parts));
+      else if (const auto part = most_telling(parts, place))
+        chosen = {*part};
+      if (chosen.empty()) continue;
+      take_all(chosen, 0, place);
+      forbid(chosen[0].option);
+    }
+    --hunt_.turns_left;
+    allow_since(before);
+  }
+
+ private:
+  /// Whether nothing more is to be found here; else the relaxation is at its optimum, and only
+  /// options are allowed that may be part of what is below the cutoff.
+  bool is_closed() {
+    if (hunt_.way == Way::hasty && hunt_.turns_left < 0) return true;
+    auto outcome =
+        lp_.solve(hunt_.cutoff - node_.cost + 1e-6 * std::abs(hunt_.cutoff) + 1e-3, hunt_.budget);
+    if (outcome == Relaxation::Outcome::infeasible) return true;
+    base_ = node_.cost + lp_.bound(hunt_.budget);
+    if (hunt_.is_too_dear(node_.open, base_)) return true;
+    if (outcome == Relaxation::Outcome::enough) {
+      outcome = lp_.solve(HUGE_VAL, hunt_.budget);
+      if (outcome == Relaxation::Outcome::infeasible) return true;
+      base_ = node_.cost + lp_.bound(hunt_.budget);
+    }
+    if (outcome != Relaxation::Outcome::optimal) {
+      leave_open();
+      return true;
+    }
+    for (std::uint32_t o = 0; o < node_.open.options.size(); ++o)
+      if (lp_.allowed(o) && hunt_.is_too_dear(node_.open, base_ + lp_.reduced_cost(o))) forbid(o);
+    return false;
+  }
+
+  void take(const Relaxation::Part& part) {
+    for (std::size_t o = node_.open.begin[part.group]; o < node_.open.begin[part.group + 1]; ++o)
+      if (o != part.option && lp_.allowed(static_cast<std::uint32_t>(o)))
+        forbid(static_cast<std::uint32_t>(o));
+  }
+
+  /// By how much the relaxation is dearer without what was forbidden since it stood at the place.
+  double dearer_since(std::size_t count, const Relaxation::Place& place) {
+    const auto outcome = lp_.solve(HUGE_VAL, hunt_.budget);
+    double dearer = HUGE_VAL;
+    if (outcome != Relaxation::Outcome::infeasible)
+      dearer = std::max(0.0, node_.cost + lp_.bound(hunt_.budget) - base_);
+    allow_since(count);
+    lp_.go_to(place);
+    return dearer;
+  }
+
+  /// The option to take or to forbid which makes the relaxation dearer either way. None: one was
+  /// taken or forbidden for good, as the other way there is nothing below the cutoff.
+  std::optional<Relaxation::Part> most_telling(const std::vector<Relaxation::Part>& parts,
+                                               const Relaxation::Place& place) {
+    std::optional<Relaxation::Part> best;
+    double most = -1;
+    const std::size_t here = forbidden_.size();
+    for (const Relaxation::Part& part : parts) {
+      if (hunt_.budget.spent()) break;
+      take(part);
+      const double taken = dearer_since(here, place);
+      if (hunt_.is_too_dear(node_.open, base_ + taken)) {
+        forbid(part.option);
+        return std::nullopt;
+      }
+      forbid(part.option);
+      const double forbidden = dearer_since(here, place);
+      if (hunt_.is_too_dear(node_.open, base_ + forbidden)) {
+        take(part);
+        return std::nullopt;
+      }
+      const double telling = std::max(taken, 1e-6) * std::max(forbidden, 1e-6);
+      if (telling > most) most = telling, best = part;
+    }
+    return best ? best : parts.front();
+  }
+
+  void leave_open() { hunt_.unfinished = std::min(hunt_.unfinished, whole(node_.open, base_)); }
+
+  void offer(const Chosen& chosen) {
+    const double cost = node_.cost + cost_of(node_.open, chosen);
+    for (const double left : left_of(node_.open, chosen))
+      if (left < -kSlack) return leave_open();
+    if (hunt_.is_too_dear(node_.open, cost)) return;
+    hunt_.cutoff = cost;
+    hunt_.found = node_.taken;
+    for (const std::uint32_t o : chosen) hunt_.found.push_back(node_.open.options[o].tag);
+  }
+
+  /// With all of the parts from `first` on taken; then, of those behind it, without the last, …
+  void take_all(const std::vector<Relaxation::Part>& parts, std::size_t first,
+                const Relaxation::Place& place) {
+    const std::size_t here = forbidden_.size();
+    take(parts[first]);
+    if (first + 1 == parts.size()) {
+      descend();
+    } else {
+      take_all(parts, first + 1, place);
+      forbid(parts[first + 1].option);
+      descend();
+    }
+    allow_since(here);
+    lp_.go_to(place);
+  }
+
+  /// To decide what is worth much first leaves small gaps to fill.
+  std::vector<Relaxation::Part> weightiest(std::vector<Relaxation::Part> parts) const {
+    const auto weight = [&](const Relaxation::Part& part) {
+      const Option& o = node_.open.options[part.option];
+      const double worth = o.row < 0 ? 0 : lp_.prices()[static_cast<std::size_t>(o.row)] * o.amount;
+      return std::tuple(-worth, -part.part, part.option);
+    };
+    std::ranges::sort(parts, {}, weight);
+    std::vector<Relaxation::Part> chosen;
+    for (const Relaxation::Part& part : parts) {
+      if (chosen.size() >= (hunt_.way == Way::hasty ? kTogether : 1)) break;
+      if (std::ranges::find(chosen, part.group, &Relaxation::Part::group) == chosen.end())
+        chosen.push_back(part);
+    }
+    return chosen;
+  }
+
+  bool worth_shrinking() const {
+    const std::size_t options = node_.open.options.size();
+    return options > kWorthShrinking && 3 * forbidden_.size() > options;
+  }
+
+  /// Goes on in a problem of what is still allowed, from where the relaxation stands.
+  void shrink() {
+    const Relaxation::Place place = lp_.place();
+    std::vector<bool> stays(node_.open.options.size());
+    for (std::uint32_t o = 0; o < stays.size(); ++o) stays[o] = lp_.allowed(o);
+    for (const std::uint32_t o : place.keys) stays[o] = true;
+    for (const std::uint32_t o : place.basis)
+      if (!Relaxation::is_row(o)) stays[o] = true;
+    Node node;
+    std::vector<std::uint32_t> kept, new_place(stays.size(), UINT32_MAX);
+    if (!narrow(node_, [&](std::size_t o) { return stays[o]; }, node, kept)) return;
+    for (std::uint32_t i = 0; i < kept.size(); ++i) new_place[kept[i]] = i;
+    Relaxation::Place there;
+    for (const std::uint32_t o : place.keys)
+      if (new_place[o] != UINT32_MAX) there.keys.push_back(new_place[o]);
+    for (const std::uint32_t o : place.basis)
+      there.basis.push_back(Relaxation::is_row(o) ? o : new_place[o]);
+    Search search(std::move(node), hunt_, there);
+    for (std::uint32_t i = 0; i < kept.size(); ++i)
+      if (!lp_.allowed(kept[i])) search.forbid(i);
+    search.descend();
+  }
+
+  void allow_since(std::size_t count) {
+    for (; forbidden_.size() > count; forbidden_.pop_back()) lp_.allow(forbidden_.back());
+  }
+
+  const Node node_;
+  Hunt& hunt_;
+  Relaxation lp_;
+  double base_ = 0;  // bound of what is allowed, to which reduced costs add
+  std::vector<std::uint32_t> forbidden_;
+};
+
+void take_over(const Choices& choices, std::vector<std::uint32_t> taken, Answer& answer) {
   BERTH_ASSERT(taken.size() == choices.groups());
-  answer.chosen = taken;
-  std::ranges::sort(answer.chosen);  // options stand by group
+  std::ranges::sort(taken);  // options stand by group
+  answer.chosen = std::move(taken);
   answer.cost = cost_of(choices, answer.chosen);
 }
 
-/// Frees some groups at a time, holds the others, and searches among the free ones: mostly such as
-/// are undecided at the prices, as the others stand where they should.
-class Neighbourhoods {
+/// The problem as a whole: its relaxation, and what is known of it so far.
+class Inquiry {
  public:
-  Neighbourhoods(const Choices& choices, const Prices& prices, Budget& budget)
-      : choices_(choices), prices_(prices), budget_(budget) {
-    for (std::size_t g = 0; g < choices.groups(); ++g) {
-      double first = HUGE_VAL, second = HUGE_VAL;
-      std::size_t cheapest = choices.begin[g];
-      for (std::size_t o = choices.begin[g]; o < choices.begin[g + 1]; ++o) {
-        const double cost = priced(choices.options[o], prices.by_row);
-        if (cost < first)
-          cheapest = o, second = std::exchange(first, cost);
-        else
-          second = std::min(second, cost);
-      }
-      cheapest_.push_back(static_cast<std::uint32_t>(cheapest));
-      undecided_.emplace_back(second - first, g);
-    }
-    std::ranges::sort(undecided_);
+  Inquiry(const Choices& choices, Budget& budget, Answer& answer)
+      : choices_(choices),
+        budget_(budget),
+        answer_(answer),
+        root_(choices),
+        enough_(choices.groups() > kMostExact ? choices.close_enough : 0) {
+    root_.solve(HUGE_VAL, budget);
+    answer.relaxed = root_.bound(budget);
+    answer.bound = whole(choices, answer.relaxed);
+    answer.prices = root_.prices();
+    answer.prices.resize(choices.limits.size());
   }
 
-  template <class IsDone>
-  void search(Answer& answer, const IsDone& is_done) {
-    Rng rng(1);
-    int in_vain = 0;
-    while (in_vain < kInVain && !budget_.spent() && !is_done()) {
-      const double before = answer.cost;
-      free_some(rng, kFree, answer);
-      in_vain = answer.cost < before ? 0 : in_vain + 1;
+  Chosen mostly() const { return root_.mostly(); }
+
+  bool is_done() const { return gap() <= std::max(enough_, tolerance_of(answer_.cost)); }
+
+  /// Cutoffs further and further from the bound, until something is found; then between the two.
+  void close_in(double useful) {
+    double reach =
+        choices_.whole_costs ? 1 : std::max(enough_, kFirstReach * std::abs(answer_.cost));
+    std::int64_t passes = kFirstPasses;
+    double part = 1;
+    while (!is_done() && answer_.bound <= useful && !budget_.spent()) {
+      double step = part * gap();
+      const bool is_far = reach < step;
+      if (is_far) step = reach;
+      if (choices_.whole_costs) step = std::max(1.0, std::floor(step));
+      if (step > gap() - enough_) step = gap();
+      reach *= 2;
+      const double before = gap();
+      const double used = look_below(answer_.bound + step, is_far ? 0 : passes);
+      if (is_far) continue;
+      const bool was_easy = gap() < before && 4 * used < static_cast<double>(passes);
+      if (!was_easy && part < 1) passes *= 4;
+      part = was_easy || part == 1 ? 0.5 : 1;
     }
   }
 
  private:
-  static constexpr int kInVain = 1000;
-  static constexpr std::size_t kFree = 20;               // groups at a time
-  static constexpr std::int64_t kLooksAtOnce = 100'000;  // options
+  static constexpr std::int64_t kGlance = 1500;
+  static constexpr std::int64_t kFirstPasses = 8000;  // over the options of a search
 
-  void free_some(Rng& rng, std::size_t size, Answer& answer) {
-    // Of a few rows: those who are there, and those who would rather be. Only among such can one
-    // make room for another.
-    std::vector<bool> is_free(choices_.groups()), is_open(choices_.limits.size() + 1);
-    for (int i = 0; i < 3; ++i) is_open[rng.below(is_open.size())] = true;
-    const auto open = [&](std::uint32_t o) {
-      const auto row = choices_.options[o].row;
-      return is_open[row < 0 ? choices_.limits.size() : static_cast<std::size_t>(row)];
-    };
-    std::vector<std::size_t> pool;  // the undecided first
-    for (const auto& [by, g] : undecided_)
-      if (open(answer.chosen[g]) || (answer.chosen[g] != cheapest_[g] && open(cheapest_[g])))
-        pool.push_back(g);
-    if (pool.empty()) return;
-    for (std::size_t i = 0; i < size; ++i) {
-      const double skewed =
-          i % 2 == 0 ? rng.uniform() : rng.uniform() * rng.uniform() * rng.uniform();
-      is_free[pool[static_cast<std::size_t>(skewed * static_cast<double>(pool.size()))]] = true;
+  double gap() const { return answer_.cost - answer_.bound; }
+
+  /// Looks for what costs less than `cutoff`, in one way after another. How many passes the one
+  /// that got somewhere took.
+  double look_below(double cutoff, std::int64_t passes) {
+    const double before = gap();
+    double used = look_below(cutoff, way_, kGlance);
+    if (gap() == before) used = look_below(cutoff, Way::hasty, kGlance);
+    for (int i = 0; i < 2 && gap() == before && passes > kGlance; ++i) {
+      used = look_below(cutoff, way_, passes);
+      if (gap() == before) way_ = way_ == Way::by_worth ? Way::by_trial : Way::by_worth;
     }
-    Node node;
-    node.open.limits = choices_.limits;
-    node.open.whole_costs = choices_.whole_costs;
-    for (std::size_t g = 0; g < choices_.groups(); ++g) {
-      for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o) {
-        Option option = choices_.options[o];
-        option.tag = static_cast<std::uint32_t>(o);
-        if (is_free[g])
-          node.open.options.push_back(option);
-        else if (o == answer.chosen[g])
-          node.take(option);
-      }
-      if (is_free[g]) node.open.end_group();
-    }
+    return used;
+  }
+
+  double look_below(double cutoff, Way way, std::int64_t passes) {
     Budget part = budget_;
-    part.options = std::min(budget_.options, kLooksAtOnce);
+    Hunt hunt{.budget = part,
+              .way = way,
+              .cutoff = cutoff,
+              .less = std::max(enough_ / 2, tolerance_of(cutoff))};
+    Node all, node;
+    all.open = choices_;
+    for (std::uint32_t o = 0; o < choices_.options.size(); ++o) all.open.options[o].tag = o;
+    std::vector<std::uint32_t> kept;
+    const auto keeps = [&](std::size_t o) {
+      return !hunt.is_too_dear(choices_,
+                               answer_.relaxed + root_.reduced_cost(static_cast<std::uint32_t>(o)));
+    };
+    const bool is_left = narrow(all, keeps, node, kept);
+    part.options = std::min(budget_.options, passes * static_cast<std::int64_t>(kept.size()));
     const std::int64_t given = part.options;
-    Search search(part, answer.cost);
-    search.run(std::move(node), prices_, -HUGE_VAL, kNodeFine);
-    budget_.options -= given - part.options + static_cast<std::int64_t>(choices_.groups());
+    if (is_left) Search(std::move(node), hunt).descend();
+    if (!hunt.found.empty()) take_over(choices_, hunt.found, answer_);
+    const double closed =
+        choices_.whole_costs || enough_ == 0 ? hunt.cutoff : hunt.cutoff - hunt.less;
+    if (way != Way::hasty)
+      answer_.bound = std::max(answer_.bound, std::min(hunt.unfinished, closed));
+    budget_.options -= given - part.options;
     budget_.stopped = part.stopped;
-    if (!search.taken().empty()) take_over(choices_, search.taken(), answer);
+    return static_cast<double>(given - part.options) /
+           static_cast<double>(std::max<std::size_t>(1, kept.size()));
   }
 
   const Choices& choices_;
-  const Prices& prices_;
   Budget& budget_;
-  std::vector<std::uint32_t> cheapest_;  // option, by group
-  std::vector<std::pair<double, std::size_t>> undecided_;
+  Answer& answer_;
+  Relaxation root_;
+  Way way_ = Way::by_worth;
+  const double enough_;
 };
-
-/// Of many groups: roundings at the prices, then neighbourhood after neighbourhood, until the cost
-/// is near enough to the bound.
-void search_many(const Choices& choices, const Prices& root, Budget& budget, Answer& answer) {
-  const double enough = std::max(choices.close_enough, tolerance_of(answer.cost));
-  const auto is_done = [&](double cost) { return cost - answer.bound <= enough; };
-  if (Chosen rounded; round_at(choices, root, rounded, budget)) {
-    if (cost_of(choices, rounded) < answer.cost) {
-      answer.chosen = std::move(rounded);
-      answer.cost = cost_of(choices, answer.chosen);
-    }
-  }
-  if (!is_done(answer.cost))
-    Neighbourhoods(choices, root, budget).search(answer, [&] { return is_done(answer.cost); });
-}
 
 }  // namespace
 
-Answer solve(const Choices& choices, const Chosen& start, Budget& budget) {
+Answer solve(const Choices& choices, const Chosen& start, Budget& budget, double useful) {
   Answer answer;
   answer.chosen = start;
   answer.cost = cost_of(choices, start);
   if (choices.groups() == 0) return answer;
-  const Prices root = best_prices(choices, {}, HUGE_VAL, kFine, budget);
-  answer.prices = root.by_row;
-  improve(choices, answer.chosen, budget);
+  Inquiry inquiry(choices, budget, answer);
+  if (answer.bound > useful) return answer;
+  if (Chosen rounded = inquiry.mostly(); repair(choices, answer.prices, rounded, budget))
+    if (cost_of(choices, rounded) < answer.cost) answer.chosen = std::move(rounded);
   answer.cost = cost_of(choices, answer.chosen);
-  answer.bound = choices.whole_costs ? std::ceil(root.bound - 1e-6) : root.bound;
-  if (choices.groups() > kMostExact) {
-    search_many(choices, root, budget, answer);
-  } else if (answer.cost - answer.bound > tolerance_of(answer.cost)) {
-    Node node;
-    node.open = tagged(choices);
-    Search search(budget, answer.cost);
-    search.run(std::move(node), root, answer.bound, kFine);
-    if (!search.taken().empty()) take_over(choices, search.taken(), answer);
-    answer.bound = std::max(answer.bound, std::min(search.unfinished(), answer.cost));
+  inquiry.close_in(useful);
+  if (!inquiry.is_done()) {
+    improve(choices, answer.chosen, budget);
+    answer.cost = cost_of(choices, answer.chosen);
   }
-
   answer.bound = std::min(answer.bound, answer.cost);
   return answer;
 }

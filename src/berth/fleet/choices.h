@@ -3,15 +3,16 @@
 // options are its candidates, a row is the capacity of a type or how many servers of a priority may
 // stay unserved.)
 //
-// Solved by Lagrangian prices for the rows: for any prices >= 0 the sum over the groups of their
-// cheapest option at these prices, less what the limits are worth, is a bound. Whoever holds prices
-// that make the bound greatest knows by how much each option is too dear (its reduced cost), and a
-// plan's distance from the bound is the sum of its reduced costs and of the worth of what it
-// leaves.
+// For any prices >= 0 of the rows the sum over the groups of their cheapest option at these prices,
+// less what the limits are worth, is a bound. Whoever holds prices that make it greatest (the
+// duals of the linear relaxation, relaxation.h) knows by how much each option is too dear (its
+// reduced cost), and a choice's distance from the bound is the sum of its reduced costs and of the
+// worth of what it leaves.
 //
 // Pure; one thread each; the same problem gives the same answer.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -46,8 +47,6 @@ using Chosen = std::vector<std::uint32_t>;
 double cost_of(const Choices& choices, const Chosen& chosen);
 std::vector<double> left_of(const Choices& choices, const Chosen& chosen);  // of the limits
 
-// prices.cc
-
 /// Counts what is looked at; a search ends when it is used up or stop() says so.
 struct Budget {
   std::int64_t options = 0;  // that may still be looked at
@@ -56,22 +55,11 @@ struct Budget {
   bool spent();
 };
 
-struct Prices {
-  std::vector<double> by_row;
-  double bound = 0;           // no choice costs less
-  std::vector<double> inner;  // nearly the same, all above 0; with them every option of a group has
-  double smoothing = 1;       // a part in it: exp(-cost at the prices / smoothing)
-};
-/// From `prices` (empty: from afar) to nearly the greatest bound, or one of at least `enough`.
-/// `precise` in 0..1: with how small a smoothing it ends, of the costs' spread.
-Prices best_prices(const Choices& choices, const Prices& from, double enough, double precise,
-                   Budget& budget);
-
 // repair.cc
 
-/// A choice within the limits: each group takes an option so that the rows are used as its options'
-/// parts use them; then moves of one group and of two make it better. False: none was found.
-bool round_at(const Choices& choices, const Prices& prices, Chosen& chosen, Budget& budget);
+/// Makes a choice one within the limits, by moves that are cheap at the prices. False: it is not.
+bool repair(const Choices& choices, const std::vector<double>& prices, Chosen& chosen,
+            Budget& budget);
 /// Better by moves of one group and of two; it is within the limits, and stays so.
 void improve(const Choices& choices, Chosen& chosen, Budget& budget);
 
@@ -81,9 +69,10 @@ struct Answer {
   Chosen chosen;
   double cost = 0, bound = 0;
   std::vector<double> prices;  // by row
+  double relaxed = 0;          // the bound that these prices give
 };
 /// `start` is within the limits. The answer is proven where cost and bound are equal to within
-/// rounding, which costs of 10^-9 parts are.
-Answer solve(const Choices& choices, const Chosen& start, Budget& budget);
+/// rounding, which costs of 10^-9 parts are. It may end as soon as the bound is beyond `useful`.
+Answer solve(const Choices& choices, const Chosen& start, Budget& budget, double useful = HUGE_VAL);
 
 }  // namespace berth::fleet

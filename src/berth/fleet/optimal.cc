@@ -12,7 +12,8 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kCloseEnough = 3e-4;            // of the cost: where a search among many ends
+constexpr double kCloseEnough = 5e-4;            // of the cost: where a search among many ends
+constexpr double kRounding = 1e-6;               // of whole numbers
 constexpr std::uint32_t kUnserved = UINT32_MAX;  // the tag of the option of not being served
 
 class Stages {
@@ -25,6 +26,8 @@ class Stages {
       const int priority = candidates.priority[s];
       options_.push_back(worth_considering(s));
       unserved_[priority];
+      may_wait_.push_back(true);
+      is_hopeless_.push_back(options_[s].empty());
       ++(options_[s].empty() ? hopeless_ : servers_)[priority];
     }
   }
@@ -36,6 +39,7 @@ class Stages {
         const Problem problem = stage(priority, priority);
         const Answer answer = run(problem, budget_.options / 3);
         keep(problem, answer);
+        rule_out(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
         optimum.unserved_bound[priority] = static_cast<int>(std::lround(answer.bound));
       }
@@ -66,6 +70,8 @@ class Stages {
     Chosen start;
     std::vector<std::size_t> servers;       // by group
     std::vector<std::int32_t> row_of_type;  // -1: there is more than can be used
+    // That counts its unserved; -1 where all may be; none where none may be, or in the objective.
+    std::map<int, std::int32_t> row_of_priority;
   };
 
   /// A server's candidates but those that fit nowhere, and those to which another of the same type
@@ -127,6 +133,7 @@ class Stages {
 
   /// Not for a server that can be served from what is not scarce: so it always is.
   void add_unserved(Problem& problem, std::int32_t row, double cost) const {
+    if (!may_wait_[problem.servers.back()]) return;
     const auto& choices = problem.choices;
     for (std::size_t o = choices.begin.back(); o < choices.options.size(); ++o) {
       if (choices.options[o].row >= 0) continue;
@@ -139,23 +146,25 @@ class Stages {
         {.cost = cost, .amount = row >= 0 ? 1.0 : 0.0, .row = row, .tag = kUnserved});
   }
 
+  void add_counted_unserved(Problem& problem, std::size_t s) const {
+    const auto row = problem.row_of_priority.find(candidates_.priority[s]);
+    if (row != problem.row_of_priority.end()) add_unserved(problem, row->second, 0);
+  }
+
   static void begin_group(Problem& problem, std::size_t server) {
     problem.servers.push_back(server);
     problem.start.push_back(UINT32_MAX);
   }
 
-  /// By priority: the row that counts its unserved, -1 where all may be; none where none may be.
-  std::map<int, std::int32_t> add_count_rows(Problem& problem, int below) const {
-    std::map<int, std::int32_t> rows;
+  void add_count_rows(Problem& problem, int below) const {
     for (const auto& [priority, unserved] : unserved_) {
       if (priority >= below || unserved == 0) continue;
       const auto all = servers_.find(priority);
-      rows[priority] = -1;
+      problem.row_of_priority[priority] = -1;
       if (all == servers_.end() || unserved >= all->second) continue;
-      rows[priority] = static_cast<std::int32_t>(problem.choices.limits.size());
+      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.choices.limits.size());
       problem.choices.limits.push_back(unserved);
     }
-    return rows;
   }
 
   /// Roughly what the plan will cost: its servers each on the cheapest candidate.
@@ -175,17 +184,17 @@ class Stages {
     problem.choices.whole_costs = true;
     std::vector<std::size_t> servers;
     for (std::size_t s = 0; s < options_.size(); ++s)
-      if (candidates_.priority[s] <= last && !options_[s].empty()) servers.push_back(s);
+      if (candidates_.priority[s] <= last && !hopeless(s)) servers.push_back(s);
     add_type_rows(problem, servers);
-    const auto count_rows = add_count_rows(problem, first);
+    add_count_rows(problem, first);
     for (const std::size_t s : servers) {
       begin_group(problem, s);
       for (const std::uint32_t i : options_[s])
         if (is_least_of_type(s, i)) add_option(problem, i, 0);
       if (candidates_.priority[s] >= first)
         add_unserved(problem, -1, 1);
-      else if (const auto row = count_rows.find(candidates_.priority[s]); row != count_rows.end())
-        add_unserved(problem, row->second, 0);
+      else
+        add_counted_unserved(problem, s);
       problem.choices.end_group();
     }
     return problem;
@@ -207,14 +216,13 @@ class Stages {
     Problem problem;
     std::vector<std::size_t> servers;
     for (std::size_t s = 0; s < options_.size(); ++s)
-      if (!options_[s].empty()) servers.push_back(s);
+      if (!hopeless(s)) servers.push_back(s);
     add_type_rows(problem, servers);
-    const auto count_rows = add_count_rows(problem, INT_MAX);
+    add_count_rows(problem, INT_MAX);
     for (const std::size_t s : servers) {
       begin_group(problem, s);
       for (const std::uint32_t i : options_[s]) add_option(problem, i, candidates_.all[i].value);
-      if (const auto row = count_rows.find(candidates_.priority[s]); row != count_rows.end())
-        add_unserved(problem, row->second, 0);
+      add_counted_unserved(problem, s);
       problem.choices.end_group();
     }
     return problem;
@@ -224,21 +232,51 @@ class Stages {
   bool serve_all() {
     if (unserved_.empty()) return true;
     const Problem problem = stage(unserved_.begin()->first, unserved_.rbegin()->first);
-    const auto passes = 200 * static_cast<std::int64_t>(problem.choices.options.size());
-    const Answer answer = run(problem, std::min(passes, budget_.options / 3));
+    const Answer answer = run(problem, budget_.options / 3, 0);
     if (answer.cost > 0) return false;
     keep(problem, answer);
     return true;
   }
 
-  Answer run(const Problem& problem, std::int64_t most_options) {
+  Answer run(const Problem& problem, std::int64_t most_options, double useful = HUGE_VAL) {
     for (const std::uint32_t option : problem.start) BERTH_ASSERT(option != UINT32_MAX);
     Budget part = budget_;
     part.options = most_options;
-    Answer answer = fleet::solve(problem.choices, problem.start, part);
+    Answer answer = fleet::solve(problem.choices, problem.start, part, useful);
     budget_.options -= most_options - part.options;
     budget_.stopped = part.stopped;
     return answer;
+  }
+
+  /// What cannot be part of a plan with so few unserved, by the prices, is not looked at again.
+  void rule_out(const Problem& problem, const Answer& answer, int priority) {
+    const auto price = [&](std::int32_t row) {
+      return row < 0 ? 0 : answer.prices[static_cast<std::size_t>(row)];
+    };
+    for (std::size_t s = 0; s < options_.size(); ++s) {
+      const auto priced = [&](std::uint32_t i) {
+        const Candidate& c = candidates_.all[i];
+        if (c.accelerator == Candidate::kNothing) return 0.0;
+        return price(problem.row_of_type[candidates_.type_of[c.accelerator]]) *
+               static_cast<double>(c.units());
+      };
+      const auto row = problem.row_of_priority.find(candidates_.priority[s]);
+      double waiting = HUGE_VAL;
+      if (candidates_.priority[s] > priority)
+        waiting = 0;
+      else if (candidates_.priority[s] == priority)
+        waiting = 1;
+      else if (row != problem.row_of_priority.end())
+        waiting = price(row->second);
+      if (!may_wait_[s]) waiting = HUGE_VAL;
+      double least = waiting;
+      for (const std::uint32_t i : options_[s]) least = std::min(least, priced(i));
+      const auto is_out = [&](double cost) {
+        return answer.relaxed + (cost - least) > answer.cost + kRounding;
+      };
+      std::erase_if(options_[s], [&](std::uint32_t i) { return is_out(priced(i)); });
+      if (is_out(waiting)) may_wait_[s] = false;
+    }
   }
 
   void keep(const Problem& problem, const Answer& answer) {
@@ -246,10 +284,13 @@ class Stages {
       chosen_[problem.servers[g]] = problem.choices.options[answer.chosen[g]].tag;
   }
 
+  bool hopeless(std::size_t s) const { return is_hopeless_[s]; }
+
   const Candidates& candidates_;
   const std::vector<std::int64_t>& limits_;
   Budget budget_;
   std::vector<std::vector<std::uint32_t>> options_;  // by server
+  std::vector<bool> is_hopeless_, may_wait_;         // by server: it has none; it may stay unserved
   std::map<int, int> servers_, hopeless_,
       unserved_;                       // by priority: with options, without, as found
   std::vector<std::uint32_t> chosen_;  // by server: place in Candidates::all

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "berth/base/result.h"
 #include "berth/fleet/choices.h"
@@ -9,7 +8,6 @@ namespace berth::fleet {
 namespace {
 
 constexpr double kSlack = 1e-9;  // limits and amounts are whole numbers
-constexpr std::uint32_t kNoOption = UINT32_MAX;
 constexpr int kPasses = 30;
 constexpr std::size_t kPartners = 300;  // looked at for one move of two groups
 
@@ -28,71 +26,8 @@ class Mover {
   Mover(const Choices& choices, Chosen& chosen, Budget& budget)
       : choices_(choices), chosen_(chosen), budget_(budget), left_(left_of(choices, chosen)) {}
 
-  /// Every group to one of its options, large groups first: rows are owed what the options' parts
-  /// take of them, and the option is chosen whose row is owed the most.
-  void spread(const Prices& prices) {
-    std::vector<std::pair<double, std::uint32_t>> order;  // by falling amount
-    for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
-      double most = 0;
-      for (const Option& o : choices_.of(g)) most = std::max(most, o.amount);
-      order.emplace_back(-most, g);
-    }
-    std::ranges::sort(order);
-    std::vector<double> owed(left_.size() + 1, 0);  // the last: of options that use no row
-    std::vector<double> parts;
-    for (const auto& [most, g] : order) {
-      const auto options = choices_.of(g);
-      parts_of(options, prices, parts);
-      const auto owed_to = [&](const Option& o) -> double& {
-        return owed[o.row < 0 ? left_.size() : static_cast<std::size_t>(o.row)];
-      };
-      const auto size_of = [](const Option& o) {
-        return o.row < 0 ? 1.0 : std::max(o.amount, 1e-9);
-      };
-      for (std::size_t i = 0; i < options.size(); ++i)
-        owed_to(options[i]) += parts[i] * size_of(options[i]);
-      std::size_t best = 0;
-      double most_owed = -HUGE_VAL;
-      for (std::size_t i = 0; i < options.size(); ++i) {
-        if (parts[i] < 1e-3) continue;
-        const double is_owed = owed_to(options[i]) / size_of(options[i]);
-        if (is_owed > most_owed) most_owed = is_owed, best = i;
-      }
-      owed_to(options[best]) -= size_of(options[best]);
-      put(g, static_cast<std::uint32_t>(choices_.begin[g] + best));
-    }
-  }
-
-  /// Every group, those that must use a row and the most decided first, to the option that is
-  /// cheapest at the prices among those that fit, or for which another group makes room.
-  bool insert(const Prices& prices) {
-    std::vector<std::tuple<bool, double, std::uint32_t>> order;
-    std::vector<std::vector<Move>> ways(choices_.groups());
-    for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
-      bool may_wait = false;
-      for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o) {
-        const Option& option = choices_.options[o];
-        ways[g].push_back({priced(option, prices), g, static_cast<std::uint32_t>(o)});
-        may_wait = may_wait || option.row < 0;
-      }
-      std::ranges::sort(ways[g], cheaper);
-      const double second = ways[g].size() > 1 ? ways[g][1].cost : HUGE_VAL;
-      order.emplace_back(may_wait, ways[g][0].cost - second, g);
-    }
-    std::ranges::sort(order);
-    std::vector<std::uint32_t> left_out;
-    for (const auto& [may_wait, undecided, g] : order) {
-      const auto way = std::ranges::find_if(ways[g], [&](const Move& w) { return has_room(w.to); });
-      if (way == ways[g].end())
-        left_out.push_back(g);
-      else
-        put(g, way->to);
-    }
-    return std::ranges::all_of(left_out, [&](std::uint32_t g) { return make_room(ways[g]); });
-  }
-
   /// Out of rows that are used beyond their limits, by what it costs at the prices for each unit.
-  bool repair(const Prices& prices) {
+  bool repair(const std::vector<double>& prices) {
     const auto is_over = [](double left) { return left < -kSlack; };
     for (int pass = 0; pass < kPasses && !budget_.spent(); ++pass) {
       bool any = false;
@@ -136,54 +71,11 @@ class Mover {
                    static_cast<std::uint32_t>(o)});
   }
 
-  bool has_room(std::uint32_t option) const {
-    return at(option).amount <= left(at(option).row) + kSlack;
-  }
-  void put(std::uint32_t group, std::uint32_t option) {
-    use(at(option), 1);
-    chosen_[group] = option;
+  static double priced(const Option& o, const std::vector<double>& prices) {
+    return o.row < 0 ? o.cost : o.cost + prices[static_cast<std::size_t>(o.row)] * o.amount;
   }
 
-  /// Puts the group in by the cheapest move of another one that lets it.
-  bool make_room(const std::vector<Move>& ways) {
-    Move best_way, best_move{.cost = HUGE_VAL};
-    for (const Move& way : ways) {
-      const Option& in = at(way.to);
-      for (std::uint32_t h = 0; h < choices_.groups(); ++h) {
-        if (chosen_[h] == kNoOption || at(chosen_[h]).row != in.row) continue;
-        const Option& from = at(chosen_[h]);
-        each_move(h, [&](const Move& move) {
-          const Option& to = at(move.to);
-          const double room = left(in.row) + from.amount - (to.row == in.row ? to.amount : 0);
-          if (in.amount > room + kSlack || (to.row != in.row && !has_room(move.to))) return;
-          if (in.cost + move.cost >= best_move.cost) return;
-          best_way = way;
-          best_move = {in.cost + move.cost, move.group, move.to};
-        });
-      }
-    }
-    budget_.options -= static_cast<std::int64_t>(choices_.options.size());
-    if (best_move.cost == HUGE_VAL) return false;
-    apply(best_move);
-    put(best_way.group, best_way.to);
-    return true;
-  }
-
-  static double priced(const Option& o, const Prices& prices) {
-    return o.row < 0 ? o.cost : o.cost + prices.inner[static_cast<std::size_t>(o.row)] * o.amount;
-  }
-
-  static void parts_of(std::span<const Option> options, const Prices& prices,
-                       std::vector<double>& parts) {
-    parts.resize(options.size());
-    double least = HUGE_VAL, sum = 0;
-    for (const Option& o : options) least = std::min(least, priced(o, prices));
-    for (std::size_t i = 0; i < options.size(); ++i)
-      sum += parts[i] = std::exp((least - priced(options[i], prices)) / prices.smoothing);
-    for (double& part : parts) part /= sum;
-  }
-
-  bool relieve(std::int32_t row, const Prices& prices) {
+  bool relieve(std::int32_t row, const std::vector<double>& prices) {
     std::vector<Move> moves;
     for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
       const Option& from = at(chosen_[g]);
@@ -288,19 +180,28 @@ class Mover {
 
 }  // namespace
 
-bool round_at(const Choices& choices, const Prices& prices, Chosen& chosen, Budget& budget) {
-  budget.options -= static_cast<std::int64_t>(6 * choices.options.size());
-  Chosen spread(choices.groups(), kNoOption), inserted = spread;
-  Mover spreading(choices, spread, budget), inserting(choices, inserted, budget);
-  spreading.spread(prices);
-  const bool is_spread = spreading.repair(prices);
-  if (is_spread) spreading.improve();
-  const bool is_inserted = inserting.insert(prices);
-  if (is_inserted) inserting.improve();
-  const bool prefer_inserted =
-      is_inserted && (!is_spread || cost_of(choices, inserted) < cost_of(choices, spread));
-  chosen = prefer_inserted ? inserted : spread;
-  return is_spread || is_inserted;
+bool Budget::spent() {
+  if (!stopped && stop != nullptr && *stop && (*stop)()) stopped = true;
+  return stopped || options <= 0;
+}
+
+double cost_of(const Choices& choices, const Chosen& chosen) {
+  double cost = 0;
+  for (const std::uint32_t o : chosen) cost += choices.options[o].cost;
+  return cost;
+}
+
+std::vector<double> left_of(const Choices& choices, const Chosen& chosen) {
+  std::vector<double> left = choices.limits;
+  for (const std::uint32_t o : chosen)
+    if (const Option& option = choices.options[o]; option.row >= 0)
+      left[static_cast<std::size_t>(option.row)] -= option.amount;
+  return left;
+}
+
+bool repair(const Choices& choices, const std::vector<double>& prices, Chosen& chosen,
+            Budget& budget) {
+  return Mover(choices, chosen, budget).repair(prices);
 }
 
 void improve(const Choices& choices, Chosen& chosen, Budget& budget) {

@@ -1,0 +1,450 @@
+#include "berth/fleet/relaxation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/result.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr double kInfeasible = 1e-8;  // how far beyond its limits a value may be
+constexpr double kTiny = 1e-9;        // what of a step's slopes is none
+constexpr double kHinders = 1e-6;     // the least by which a limit is missed for certain
+constexpr double kApart = 1e-10;      // of the costs' spread: by how much equal costs are set apart
+constexpr double kWholeApart = 1e-7;  // what of equal whole costs all of a row is dearer than none
+constexpr std::size_t kToShorten = 32;  // breakpoints
+constexpr int kPivotsOfAnInverse = 30;
+
+/// In 0..1, the same for the same place.
+double scattered(std::uint64_t place) {
+  std::uint64_t x = place * 0x9e3779b97f4a7c15u + 0x7f4a7c15u;
+  x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
+  return static_cast<double>(x >> 11) * 0x1p-53;
+}
+
+}  // namespace
+
+Relaxation::Relaxation(const Choices& choices) : choices_(choices), rows_(choices.limits.size()) {
+  basics_.resize(choices.groups());
+  least_.resize(choices.groups());
+  inverse_.resize(rows_ * rows_);
+  values_.resize(rows_);
+  for (auto* by_row : {&prices_, &along_, &ahead_}) by_row->resize(rows_ + 1);
+  add_columns();
+  for (std::uint32_t r = 0; r < rows_; ++r) basis_.push_back(kSlack + r);
+  go_to(place());
+}
+
+/// The options as columns; of each group the cheapest is its key.
+void Relaxation::add_columns() {
+  double least = HUGE_VAL, most = -HUGE_VAL;
+  for (const Option& o : choices_.options)
+    least = std::min(least, o.cost), most = std::max(most, o.cost);
+  const double apart = choices_.whole_costs ? kWholeApart : kApart * (most - least);
+  // Of equal whole costs that is cheaper which takes a smaller part of its row.
+  const auto share = [&](const Option& o) {
+    return !choices_.whole_costs || o.row < 0
+               ? 0
+               : o.amount / std::max(1.0, choices_.limits[static_cast<std::size_t>(o.row)]);
+  };
+  for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
+    std::size_t cheapest = choices_.begin[g];
+    for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o) {
+      const Option& option = choices_.options[o];
+      const std::size_t row = option.row < 0 ? rows_ : static_cast<std::size_t>(option.row);
+      columns_.push_back({.cost = option.cost + apart * (share(option) + 1e-3 * scattered(o)),
+                          .amount = option.row < 0 ? 0 : option.amount,
+                          .row = static_cast<std::uint32_t>(row),
+                          .is_allowed = true});
+      group_of_.push_back(g);
+      if (columns_[o].cost < columns_[cheapest].cost) cheapest = o;
+    }
+    keys_.push_back(static_cast<std::uint32_t>(cheapest));
+  }
+}
+
+void Relaxation::go_to(const Place& place) {
+  keys_ = place.keys;
+  basis_ = place.basis;
+  is_empty_ = false;
+  forbidden_keys_.clear();
+  std::ranges::fill(basics_, 0);
+  for (std::size_t i = 0; i < rows_; ++i)
+    if (!is_slack(i)) ++basics_[group_of_[basis_[i]]];
+  left_ = choices_.limits;
+  left_.push_back(0);
+  key_costs_ = 0;
+  for (const std::uint32_t key : keys_) {
+    left_[columns_[key].row] -= columns_[key].amount;
+    key_costs_ += columns_[key].cost;
+  }
+  const bool is_basis = factor();
+  BERTH_ASSERT(is_basis);
+  figure();
+}
+
+/// Inverts the basis by Gauss and Jordan. False: it is singular.
+bool Relaxation::factor() {
+  const std::size_t n = rows_;
+  std::vector<double> matrix(n * n, 0);
+  std::ranges::fill(inverse_, 0);
+  for (std::size_t i = 0; i < n; ++i) {
+    inverse_[i * n + i] = 1;
+    if (is_slack(i)) {
+      matrix[(basis_[i] & ~kSlack) * n + i] = 1;
+      continue;
+    }
+    const std::uint32_t option = basis_[i], key = keys_[group_of_[option]];
+    if (columns_[option].row < n) matrix[columns_[option].row * n + i] += columns_[option].amount;
+    if (columns_[key].row < n) matrix[columns_[key].row * n + i] -= columns_[key].amount;
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    std::size_t best = c;
+    for (std::size_t r = c + 1; r < n; ++r)
+      if (std::abs(matrix[r * n + c]) > std::abs(matrix[best * n + c])) best = r;
+    const double by = matrix[best * n + c];
+    if (std::abs(by) < kTiny) return false;
+    for (std::size_t k = 0; k < n; ++k) {
+      std::swap(matrix[best * n + k], matrix[c * n + k]);
+      std::swap(inverse_[best * n + k], inverse_[c * n + k]);
+      matrix[c * n + k] /= by;
+      inverse_[c * n + k] /= by;
+    }
+    for (std::size_t r = 0; r < n; ++r) {
+      const double times = matrix[r * n + c];
+      if (r == c || times == 0) continue;
+      for (std::size_t k = 0; k < n; ++k) {
+        matrix[r * n + k] -= times * matrix[c * n + k];
+        inverse_[r * n + k] -= times * inverse_[c * n + k];
+      }
+    }
+  }
+  pivots_ = 0;
+  return true;
+}
+
+/// Values and prices of the basis.
+void Relaxation::figure() {
+  std::ranges::fill(prices_, 0);
+  for (std::size_t i = 0; i < rows_; ++i) {
+    const double* row = inverse_row(i);
+    values_[i] = 0;
+    for (std::size_t r = 0; r < rows_; ++r) values_[i] += row[r] * left_[r];
+    if (is_slack(i)) continue;
+    const double dearer = columns_[basis_[i]].cost - columns_[keys_[group_of_[basis_[i]]]].cost;
+    for (std::size_t r = 0; r < rows_; ++r) prices_[r] -= dearer * row[r];
+  }
+  for (double& price : prices_) price = std::max(price, 0.0);
+}
+
+double Relaxation::objective() const {
+  double sum = key_costs_;
+  for (std::size_t i = 0; i < rows_; ++i)
+    if (!is_slack(i))
+      sum += values_[i] * (columns_[basis_[i]].cost - columns_[keys_[group_of_[basis_[i]]]].cost);
+  return sum;
+}
+
+double Relaxation::bound(Budget& budget) {
+  budget.options -= static_cast<std::int64_t>(choices_.options.size() + rows_ * rows_ * rows_);
+  double sum = 0, terms = 0;
+  for (std::size_t g = 0; g < choices_.groups(); ++g) {
+    double least = HUGE_VAL;
+    for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o)
+      if (columns_[o].is_allowed)
+        least = std::min(least, choices_.options[o].cost + priced_amount(o));
+    least_[g] = least;
+    sum += least;
+    terms += std::abs(least);
+  }
+  for (std::size_t r = 0; r < rows_; ++r) {
+    sum -= prices_[r] * choices_.limits[r];
+    terms += prices_[r] * std::abs(choices_.limits[r]);
+  }
+  // What rounding may have added: each addition at most 2^-53 of what there was.
+  return sum - terms * static_cast<double>(choices_.groups() + rows_ + 4) * 0x1p-52;
+}
+
+void Relaxation::set_key(std::uint32_t group, std::uint32_t option) {
+  const std::uint32_t old = keys_[group];
+  left_[columns_[old].row] += columns_[old].amount;
+  left_[columns_[option].row] -= columns_[option].amount;
+  key_costs_ += columns_[option].cost - columns_[old].cost;
+  keys_[group] = option;
+}
+
+/// The group's key and its option at the position change roles.
+void Relaxation::swap_key(std::uint32_t group, std::size_t position) {
+  const std::uint32_t key = keys_[group];
+  double* row = inverse_row(position);
+  for (std::size_t i = 0; i < rows_; ++i) {
+    if (i == position || is_slack(i) || group_of_[basis_[i]] != group) continue;
+    const double* other = inverse_row(i);
+    for (std::size_t r = 0; r < rows_; ++r) row[r] += other[r];
+  }
+  for (std::size_t r = 0; r < rows_; ++r) row[r] = -row[r];
+  set_key(group, basis_[position]);
+  basis_[position] = key;
+}
+
+void Relaxation::forbid(std::uint32_t option) {
+  columns_[option].is_allowed = false;
+  if (keys_[group_of_[option]] == option) forbidden_keys_.push_back(group_of_[option]);
+}
+
+/// Where the key takes all of its group another one does so at once. False: that may not.
+bool Relaxation::flip_forbidden_key(std::uint32_t group) {
+  std::uint32_t best = UINT32_MAX;
+  double least = HUGE_VAL;
+  for (std::size_t o = choices_.begin[group]; o < choices_.begin[group + 1]; ++o)
+    if (columns_[o].is_allowed && priced(o) < least)
+      least = priced(o), best = static_cast<std::uint32_t>(o);
+  if (best == UINT32_MAX) {
+    is_empty_ = true;
+    return false;
+  }
+  set_key(group, best);
+  return true;
+}
+
+void Relaxation::consider(std::size_t position, double value, bool is_forbidden, double norm,
+                          double& best, Leaving& leaving) const {
+  const double beyond = value < 0 ? -value : is_forbidden ? value : 0;
+  if (beyond <= kInfeasible) return;
+  const double merit = beyond * beyond / norm;
+  if (merit <= best) return;
+  best = merit;
+  leaving = {position, value < 0 ? 1.0 : -1.0, beyond};
+}
+
+/// Of the values beyond their limits the one that promises the steepest way; where that is a key it
+/// is put into the basis.
+Relaxation::Leaving Relaxation::choose_leaving() {
+  Leaving leaving, of_key;
+  double best = 0;
+  std::vector<double> sum(rows_);
+  for (std::size_t i = 0; i < rows_; ++i) {
+    const double* row = inverse_row(i);
+    double norm = 1e-9;
+    for (std::size_t r = 0; r < rows_; ++r) norm += row[r] * row[r];
+    if (is_slack(i)) {
+      consider(i, values_[i], false, norm, best, leaving);
+      continue;
+    }
+    consider(i, values_[i], !columns_[basis_[i]].is_allowed, norm, best, leaving);
+  }
+  for (std::size_t i = 0; i < rows_; ++i) {
+    if (is_slack(i)) continue;
+    const std::uint32_t group = group_of_[basis_[i]];
+    double value = 1;
+    bool is_first = true;
+    std::ranges::fill(sum, 0);
+    for (std::size_t k = 0; k < rows_; ++k) {
+      if (is_slack(k) || group_of_[basis_[k]] != group) continue;
+      is_first = is_first && k >= i;
+      value -= values_[k];
+      for (std::size_t r = 0; r < rows_; ++r) sum[r] += inverse_row(k)[r];
+    }
+    if (!is_first) continue;
+    double norm = 1e-9;
+    for (std::size_t r = 0; r < rows_; ++r) norm += sum[r] * sum[r];
+    const double before = best;
+    consider(i, value, !columns_[keys_[group]].is_allowed, norm, best, leaving);
+    if (best > before) of_key = leaving;
+  }
+  if (of_key.sign != 0 && of_key.position == leaving.position && of_key.slope == leaving.slope) {
+    const std::size_t at = leaving.position;
+    swap_key(group_of_[basis_[at]], at);
+  }
+  return leaving;
+}
+
+bool Relaxation::next_breakpoint(std::uint32_t group, Breakpoint& next) const {
+  const Column& key = columns_[keys_[group]];
+  const double key_cost = key.cost + prices_[key.row] * key.amount;
+  const double key_slope = along_[key.row] * key.amount;
+  double dearer = 1, slope = 0;  // of the first; it is at dearer / -slope
+  std::size_t first = 0;
+  for (std::size_t o = choices_.begin[group]; o < choices_.begin[group + 1]; ++o) {
+    const Column& c = columns_[o];
+    const double by = along_[c.row] * c.amount - key_slope;
+    if (by >= -kTiny || !c.is_allowed) continue;
+    const double cost = std::max(0.0, c.cost + prices_[c.row] * c.amount - key_cost);
+    const double sooner = cost * slope - dearer * by;  // > 0: than the first
+    if (sooner > 0 || (sooner == 0 && by < slope)) dearer = cost, slope = by, first = o;
+  }
+  if (slope == 0) return false;
+  next = {dearer / -slope, slope, group, static_cast<std::uint32_t>(first)};
+  return true;
+}
+
+/// What is behind the point where the bound no longer rises, by the breakpoints found so far, is of
+/// no use: drops it. That point.
+double Relaxation::shorten(double slope, double end) {
+  slope +=
+      kHinders * (1 + slope);  // the sum may be a little more than here when it is gone through
+  std::ranges::sort(breakpoints_, {}, &Breakpoint::at);
+  for (std::size_t i = 0; i < breakpoints_.size(); ++i) {
+    const Breakpoint& point = breakpoints_[i];
+    slope += point.slope;
+    if (point.at >= end || slope > kInfeasible) continue;
+    end = point.at;
+    while (i + 1 < breakpoints_.size() && breakpoints_[i + 1].at <= end) ++i;
+    breakpoints_.resize(i + 1);
+  }
+  return end;
+}
+
+/// Prices at the end of the way, where that is known.
+void Relaxation::look_ahead(double end) {
+  if (end == HUGE_VAL) return;
+  for (std::size_t r = 0; r < rows_; ++r) ahead_[r] = prices_[r] + end * along_[r];
+}
+
+/// The first breakpoint of each group, as far as the bound rises.
+void Relaxation::find_breakpoints(double slope) {
+  breakpoints_.clear();
+  const auto none = static_cast<std::uint32_t>(choices_.groups());
+  double end = HUGE_VAL;  // of the way
+  for (std::uint32_t r = 0; r < rows_; ++r)
+    if (along_[r] < -kTiny && std::ranges::find(basis_, kSlack + r) == basis_.end()) {
+      breakpoints_.push_back({prices_[r] / -along_[r], along_[r], none, kSlack + r});
+      end = std::min(end, breakpoints_.back().at);
+    }
+  look_ahead(end = shorten(slope, end));
+  std::size_t enough = kToShorten;
+  Breakpoint next;
+  for (std::uint32_t g = 0; g < none; ++g) {
+    if (end < HUGE_VAL) {
+      // Only who is cheaper at the end of the way than the key is there overtakes it before.
+      const Column& key = columns_[keys_[g]];
+      const double at_end = key.cost + ahead_[key.row] * key.amount;
+      bool is_overtaken = false;
+      for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o)
+        is_overtaken |= columns_[o].cost + ahead_[columns_[o].row] * columns_[o].amount <= at_end &&
+                        o != keys_[g];
+      if (!is_overtaken) continue;
+    }
+    if (!next_breakpoint(g, next) || next.at > end) continue;
+    breakpoints_.push_back(next);
+    if (basics_[g] > 0) look_ahead(end = next.at);
+    if (breakpoints_.size() < enough) continue;
+    look_ahead(end = shorten(slope, end));
+    enough = 2 * breakpoints_.size() + kToShorten;
+  }
+  std::make_heap(breakpoints_.begin(), breakpoints_.end());
+}
+
+/// From the leaving value's row as far as the bound rises. False: rounding is in the way.
+bool Relaxation::step(const Leaving& leaving, Budget& budget, bool& is_infeasible) {
+  // What the basis costs is counted too: that is most of the work where there are few options.
+  budget.options -= static_cast<std::int64_t>(choices_.options.size() + 6 * rows_ * rows_);
+  for (std::size_t r = 0; r < rows_; ++r)
+    along_[r] = leaving.sign * inverse_row(leaving.position)[r];
+  find_breakpoints(leaving.slope);
+  double slope = leaving.slope;
+  while (!breakpoints_.empty()) {
+    std::pop_heap(breakpoints_.begin(), breakpoints_.end());
+    const Breakpoint point = breakpoints_.back();
+    breakpoints_.pop_back();
+    const bool may_switch = point.group < choices_.groups() && basics_[point.group] == 0;
+    if (!may_switch || slope + point.slope <= kInfeasible)
+      return pivot(leaving.position, point.entering);
+    slope += point.slope;
+    set_key(point.group, point.entering);
+    if (Breakpoint next; next_breakpoint(point.group, next)) {
+      next.at = std::max(next.at, point.at);
+      breakpoints_.push_back(next);
+      std::push_heap(breakpoints_.begin(), breakpoints_.end());
+    }
+  }
+  is_infeasible = slope > kHinders;
+  return is_infeasible;
+}
+
+bool Relaxation::pivot(std::size_t position, std::uint32_t entering) {
+  std::vector<double> column(rows_, 0);
+  for (std::size_t i = 0; i < rows_; ++i) {
+    const double* row = inverse_row(i);
+    if ((entering & kSlack) != 0) {
+      column[i] = row[entering & ~kSlack];
+      continue;
+    }
+    const std::uint32_t key = keys_[group_of_[entering]];
+    if (columns_[entering].row < rows_)
+      column[i] += row[columns_[entering].row] * columns_[entering].amount;
+    if (columns_[key].row < rows_) column[i] -= row[columns_[key].row] * columns_[key].amount;
+  }
+  if (std::abs(column[position]) < kTiny) return false;
+  double* row = inverse_row(position);
+  for (std::size_t r = 0; r < rows_; ++r) row[r] /= column[position];
+  for (std::size_t i = 0; i < rows_; ++i) {
+    if (i == position || column[i] == 0) continue;
+    for (std::size_t r = 0; r < rows_; ++r) inverse_row(i)[r] -= column[i] * row[r];
+  }
+  if (!is_slack(position)) {
+    const std::uint32_t group = group_of_[basis_[position]];
+    if (--basics_[group] == 0 && !columns_[keys_[group]].is_allowed)
+      forbidden_keys_.push_back(group);
+  }
+  basis_[position] = entering;
+  if (!is_slack(position)) ++basics_[group_of_[entering]];
+  ++pivots_;
+  return true;
+}
+
+Relaxation::Outcome Relaxation::solve(double enough, Budget& budget) {
+  const std::size_t most = 200 + 20 * rows_ * rows_;
+  for (std::size_t steps = 0; steps < most && !budget.spent(); ++steps) {
+    if (pivots_ > kPivotsOfAnInverse && !factor()) return Outcome::given_up;
+    figure();
+    for (const std::uint32_t group : forbidden_keys_)
+      if (basics_[group] == 0 && !columns_[keys_[group]].is_allowed && !flip_forbidden_key(group))
+        return Outcome::infeasible;
+    if (!forbidden_keys_.empty()) {
+      forbidden_keys_.clear();
+      figure();
+    }
+    if (objective() >= enough) return Outcome::enough;
+    const Leaving leaving = choose_leaving();
+    if (leaving.sign == 0) return Outcome::optimal;
+    bool is_infeasible = false;
+    if (!step(leaving, budget, is_infeasible)) return Outcome::given_up;
+    if (is_infeasible) return Outcome::infeasible;
+  }
+  return Outcome::given_up;
+}
+
+std::vector<Relaxation::Part> Relaxation::parts() const {
+  std::vector<Part> parts;
+  for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
+    if (basics_[g] == 0) continue;
+    double key = 1;
+    const std::size_t first = parts.size();
+    for (std::size_t i = 0; i < rows_; ++i) {
+      if (is_slack(i) || group_of_[basis_[i]] != g) continue;
+      key -= values_[i];
+      if (values_[i] > kInfeasible) parts.push_back({g, basis_[i], values_[i]});
+    }
+    if (key > kInfeasible) parts.push_back({g, keys_[g], key});
+    if (parts.size() - first == 1) parts.pop_back();
+  }
+  return parts;
+}
+
+Chosen Relaxation::mostly() const {
+  Chosen chosen = keys_;
+  std::vector<double> most(choices_.groups(), 1);
+  for (std::size_t i = 0; i < rows_; ++i)
+    if (!is_slack(i)) most[group_of_[basis_[i]]] -= values_[i];
+  for (std::size_t i = 0; i < rows_; ++i) {
+    if (is_slack(i)) continue;
+    const std::uint32_t group = group_of_[basis_[i]];
+    if (values_[i] > most[group]) most[group] = values_[i], chosen[group] = basis_[i];
+  }
+  return chosen;
+}
+
+}  // namespace berth::fleet

@@ -1,0 +1,109 @@
+#include "berth/fleet/relaxation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "berth/base/rng.h"
+
+namespace berth::fleet {
+namespace {
+
+Choices random_choices(Rng& rng, std::size_t groups, std::size_t rows) {
+  Choices choices;
+  for (std::size_t g = 0; g < groups; ++g) {
+    for (std::size_t o = 0; o <= rng.below(8); ++o)
+      choices.options.push_back({.cost = std::round(1000 * rng.uniform()),
+                                 .amount = static_cast<double>(1 + rng.below(20)),
+                                 .row = static_cast<std::int32_t>(rng.below(rows))});
+    choices.options.push_back({.cost = 2000});
+    choices.end_group();
+  }
+  for (std::size_t r = 0; r < rows; ++r)
+    choices.limits.push_back(static_cast<double>(rng.below(4 * groups)));
+  return choices;
+}
+
+/// What the relaxation's own parts cost, and that they are within the limits.
+double cost_of_parts(const Choices& choices, const Relaxation& lp) {
+  std::vector<double> used(choices.limits.size(), 0), whole(choices.groups(), 1);
+  double cost = 0;
+  const auto add = [&](std::uint32_t option, double part) {
+    const Option& o = choices.options[option];
+    cost += part * o.cost;
+    if (o.row >= 0) used[static_cast<std::size_t>(o.row)] += part * o.amount;
+    EXPECT_TRUE(lp.allowed(option));
+  };
+  for (const Relaxation::Part& part : lp.parts()) {
+    EXPECT_GT(part.part, 0);
+    add(part.option, part.part);
+    whole[part.group] -= part.part;
+  }
+  const Chosen mostly = lp.mostly();
+  for (std::size_t g = 0; g < choices.groups(); ++g) {
+    EXPECT_TRUE(std::abs(whole[g]) < 1e-6 || whole[g] == 1);
+    if (whole[g] == 1) add(mostly[g], 1);
+  }
+  for (std::size_t r = 0; r < used.size(); ++r) EXPECT_LE(used[r], choices.limits[r] + 1e-6);
+  return cost;
+}
+
+TEST(Relaxation, BoundIsWhatItsPartsCost) {
+  Rng rng(1);
+  for (int round = 0; round < 300; ++round) {
+    const Choices choices = random_choices(rng, 1 + rng.below(200), 1 + rng.below(12));
+    Relaxation lp(choices);
+    Budget budget{.options = 1'000'000'000};
+    ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal) << "round " << round;
+    const double bound = lp.bound(budget);
+    EXPECT_NEAR(cost_of_parts(choices, lp), bound, 1e-6 * (1 + bound)) << "round " << round;
+    EXPECT_LE(lp.parts().size(), 2 * choices.limits.size());
+    for (const double price : lp.prices()) EXPECT_GE(price, 0);
+  }
+}
+
+TEST(Relaxation, ComesBackFromWhatWasForbidden) {
+  Rng rng(2);
+  for (int round = 0; round < 100; ++round) {
+    const Choices choices = random_choices(rng, 20 + rng.below(50), 1 + rng.below(8));
+    Relaxation lp(choices);
+    Budget budget{.options = 1'000'000'000};
+    ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
+    const double before = lp.bound(budget);
+    const Relaxation::Place place = lp.place();
+    std::vector<std::uint32_t> forbidden;
+    for (int i = 0; i < 10; ++i) {
+      const auto option = static_cast<std::uint32_t>(rng.below(choices.options.size()));
+      if (choices.options[option].row < 0 || !lp.allowed(option)) continue;
+      lp.forbid(option);
+      forbidden.push_back(option);
+      ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
+      const double bound = lp.bound(budget);
+      EXPECT_GE(bound, before - 1e-6);
+      EXPECT_NEAR(cost_of_parts(choices, lp), bound, 1e-6 * (1 + bound)) << "round " << round;
+    }
+    for (const std::uint32_t option : forbidden) lp.allow(option);
+    lp.go_to(place);
+    ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
+    EXPECT_NEAR(lp.bound(budget), before, 1e-9 * (1 + before));
+  }
+}
+
+TEST(Relaxation, SaysThatNoneIsWithinTheLimits) {
+  Choices choices;
+  for (int g = 0; g < 3; ++g) {
+    choices.options.push_back({.cost = 1, .amount = 2, .row = 0});
+    choices.options.push_back({.cost = 1, .amount = 3, .row = 1});
+    choices.end_group();
+  }
+  choices.limits = {2, 5};
+  Relaxation lp(choices);
+  Budget budget{.options = 1'000'000};
+  EXPECT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::infeasible);
+  choices.limits = {2, 6};
+  Relaxation wider(choices);
+  EXPECT_EQ(wider.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
+}
+
+}  // namespace
+}  // namespace berth::fleet
