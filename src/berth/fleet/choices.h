@@ -63,7 +63,7 @@ bool repair(const Choices& choices, const std::vector<double>& prices, Chosen& c
 /// Better by moves of one group and of two; it is within the limits, and stays so.
 void improve(const Choices& choices, Chosen& chosen, Budget& budget);
 
-// branch.cc
+// choices.cc
 
 struct Answer {
   Chosen chosen;

@@ -180,25 +180,6 @@ class Mover {
 
 }  // namespace
 
-bool Budget::spent() {
-  if (!stopped && stop != nullptr && *stop && (*stop)()) stopped = true;
-  return stopped || options <= 0;
-}
-
-double cost_of(const Choices& choices, const Chosen& chosen) {
-  double cost = 0;
-  for (const std::uint32_t o : chosen) cost += choices.options[o].cost;
-  return cost;
-}
-
-std::vector<double> left_of(const Choices& choices, const Chosen& chosen) {
-  std::vector<double> left = choices.limits;
-  for (const std::uint32_t o : chosen)
-    if (const Option& option = choices.options[o]; option.row >= 0)
-      left[static_cast<std::size_t>(option.row)] -= option.amount;
-  return left;
-}
-
 bool repair(const Choices& choices, const std::vector<double>& prices, Chosen& chosen,
             Budget& budget) {
   return Mover(choices, chosen, budget).repair(prices);
