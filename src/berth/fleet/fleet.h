@@ -259,7 +259,7 @@ struct Means {
   /// Asked now and then by a search, on the caller's thread: true ends it with the best so far.
   std::function<bool()> stop;
   /// How often the search for the optimum may look at a candidate (a second is about 2·10⁸).
-  std::int64_t looks = 400'000'000;
+  std::int64_t looks = 350'000'000;
 };
 
 Candidates candidates(const System& system, QueueModel model, const Means& means = {});

@@ -13,6 +13,7 @@ namespace berth::fleet {
 namespace {
 
 constexpr double kCloseEnough = 5e-4;            // of the cost: where a search among many ends
+constexpr std::int64_t kLeastShare = 3;          // of what is left for a stage: a third at most
 constexpr double kRounding = 1e-6;               // of whole numbers
 constexpr std::uint32_t kUnserved = UINT32_MAX;  // the tag of the option of not being served
 
@@ -34,15 +35,18 @@ class Stages {
 
   Optimum solve() {
     Optimum optimum;
-    if (!serve_all())
+    if (!serve_all()) {
+      auto stages = static_cast<std::int64_t>(unserved_.size()) + 1;  // that are still to come
       for (auto& [priority, unserved] : unserved_) {
         const Problem problem = stage(priority, priority);
-        const Answer answer = run(problem, budget_.options / 3);
+        const Answer answer =
+            run(problem, budget_.options / std::max<std::int64_t>(kLeastShare, stages--));
         keep(problem, answer);
         rule_out(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
         optimum.unserved_bound[priority] = static_cast<int>(std::lround(answer.bound));
       }
+    }
     Problem last = value_stage();
     last.choices.close_enough = kCloseEnough * least_cost();
     const Answer answer = run(last, budget_.options);
@@ -232,7 +236,7 @@ class Stages {
   bool serve_all() {
     if (unserved_.empty()) return true;
     const Problem problem = stage(unserved_.begin()->first, unserved_.rbegin()->first);
-    const Answer answer = run(problem, budget_.options / 3, 0);
+    const Answer answer = run(problem, budget_.options / kLeastShare, 0);
     if (answer.cost > 0) return false;
     keep(problem, answer);
     return true;

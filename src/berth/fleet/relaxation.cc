@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "berth/base/result.h"
-
 namespace berth::fleet {
 namespace {
 
@@ -68,8 +66,31 @@ void Relaxation::add_columns() {
 void Relaxation::go_to(const Place& place) {
   keys_ = place.keys;
   basis_ = place.basis;
-  is_empty_ = false;
   forbidden_keys_.clear();
+  count();
+  if (factor())
+    figure();
+  else
+    restart();
+}
+
+/// From prices of 0, where each group's key is its cheapest option.
+void Relaxation::restart() {
+  for (std::uint32_t r = 0; r < rows_; ++r) basis_[r] = kSlack + r;
+  for (std::size_t g = 0; g < choices_.groups(); ++g) {
+    double least = HUGE_VAL;
+    for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o)
+      if (columns_[o].is_allowed && columns_[o].cost < least)
+        least = columns_[o].cost, keys_[g] = static_cast<std::uint32_t>(o);
+    if (least == HUGE_VAL) forbidden_keys_.push_back(static_cast<std::uint32_t>(g));
+  }
+  count();
+  factor();
+  figure();
+}
+
+/// What follows from the keys and the basis.
+void Relaxation::count() {
   std::ranges::fill(basics_, 0);
   for (std::size_t i = 0; i < rows_; ++i)
     if (!is_slack(i)) ++basics_[group_of_[basis_[i]]];
@@ -80,9 +101,6 @@ void Relaxation::go_to(const Place& place) {
     left_[columns_[key].row] -= columns_[key].amount;
     key_costs_ += columns_[key].cost;
   }
-  const bool is_basis = factor();
-  BERTH_ASSERT(is_basis);
-  figure();
 }
 
 /// Inverts the basis by Gauss and Jordan. False: it is singular.
@@ -201,10 +219,7 @@ bool Relaxation::flip_forbidden_key(std::uint32_t group) {
   for (std::size_t o = choices_.begin[group]; o < choices_.begin[group + 1]; ++o)
     if (columns_[o].is_allowed && priced(o) < least)
       least = priced(o), best = static_cast<std::uint32_t>(o);
-  if (best == UINT32_MAX) {
-    is_empty_ = true;
-    return false;
-  }
+  if (best == UINT32_MAX) return false;
   set_key(group, best);
   return true;
 }
@@ -398,7 +413,7 @@ bool Relaxation::pivot(std::size_t position, std::uint32_t entering) {
 Relaxation::Outcome Relaxation::solve(double enough, Budget& budget) {
   const std::size_t most = 200 + 20 * rows_ * rows_;
   for (std::size_t steps = 0; steps < most && !budget.spent(); ++steps) {
-    if (pivots_ > kPivotsOfAnInverse && !factor()) return Outcome::given_up;
+    if (pivots_ > kPivotsOfAnInverse && !factor()) restart();
     figure();
     for (const std::uint32_t group : forbidden_keys_)
       if (basics_[group] == 0 && !columns_[keys_[group]].is_allowed && !flip_forbidden_key(group))

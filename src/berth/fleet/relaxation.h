@@ -93,6 +93,8 @@ class Relaxation {
   double priced(std::size_t option) const { return columns_[option].cost + priced_amount(option); }
   void add_columns();
   bool factor();
+  void restart();
+  void count();
   void figure();
   double objective() const;
 
@@ -124,8 +126,7 @@ class Relaxation {
   std::vector<double> least_;                   // by group, as of the last bound()
   std::vector<Breakpoint> breakpoints_;
   double key_costs_ = 0;
-  int pivots_ = 0;         // since the basis was inverted afresh
-  bool is_empty_ = false;  // of some group nothing is allowed
+  int pivots_ = 0;  // since the basis was inverted afresh
 };
 
 }  // namespace berth::fleet
