@@ -61,7 +61,7 @@ class Inquiry {
  private:
   static constexpr std::int64_t kGlance = 1500;       // passes over the options of a search
   static constexpr std::int64_t kFirstPasses = 8000;  // and when it is in earnest
-  static constexpr std::int64_t kMostLooks = 100'000'000;
+  static constexpr std::int64_t kMostOptions = 2500;  // of which so many passes are made
   static constexpr double kLeastFree = 0.05, kMostFree = 0.2;  // of the groups
 
   double gap() const { return answer_.cost - answer_.bound; }
@@ -168,7 +168,8 @@ class Inquiry {
     if (!narrow(all_, stays, node, kept)) return 0;
     const auto options = static_cast<std::int64_t>(std::max<std::size_t>(1, kept.size()));
     const std::int64_t before = budget_.options;
-    const std::int64_t looks = std::min(passes * options, std::max(kMostLooks, kGlance * options));
+    const std::int64_t looks =
+        std::max(passes * std::min(options, kMostOptions), std::min(passes, kGlance) * options);
     const std::int64_t spared = std::max<std::int64_t>(0, before - looks);
     budget_.options -= spared;
     search(std::move(node), hunt);
