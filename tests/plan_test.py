@@ -75,6 +75,38 @@ class Plan(Case):
         self.assertEqual(unserved, sorted(unserved, reverse=True))
         self.assertEqual(len(self.berth("plan", EXAMPLE, "--sweep", "capacity.H100=0..8..4").out.splitlines()), 4)
 
+    def test_mixes(self):
+        few = [EXAMPLE, "--set", "capacity.A100=1", "--set", "capacity.H100=5"]
+        alone = self.plan(*few)
+        made = self.plan(*few, "--heterogeneous")
+        self.assertEqual(sum(alone["proof"]["unserved_by_priority"].values()), 2)
+        self.assertEqual(sum(made["proof"]["unserved_by_priority"].values()), 1)
+        mixes = {name: a for name, a in made["allocations"].items() if "parts" in a}
+        self.assertEqual(list(mixes), ["assistant"])
+        mix = mixes["assistant"]
+        for key in ("numReplicas", "cost"):
+            self.assertAlmostEqual(mix[key], sum(part[key] for part in mix["parts"]))
+        self.assertAlmostEqual(900, sum(part["load"]["arrivalRate"] for part in mix["parts"]))
+        text = self.berth("plan", *few, "--heterogeneous").out.decode()
+        self.assertRegex(text, r"assistant +Interactive +A100 \+ H100 +1 \+ 1 ")
+        # The document says it too; what was planned may stand there, and is then no change.
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        fleet["capacityData"] = {"count": [{"type": t["type"], "count": t["limit"]} for t in made["totals"]]}
+        fleet["optimizerData"] = {"optimizer": {"heterogeneous": True}}
+        self.write("fleet.json", json.dumps(fleet))
+        self.assertEqual(self.plan("fleet.json")["allocations"], made["allocations"])
+        for server in fleet["serverData"]["servers"]:
+            server["currentAlloc"].update(made["allocations"].get(server["name"], {}))
+        self.write("fleet.json", json.dumps(fleet))
+        again = self.plan("fleet.json")
+        self.assertEqual(again["allocations"]["assistant"], mix)
+        fleet["serverData"]["servers"][0]["currentAlloc"]["parts"][0]["numReplicas"] += 1
+        self.write("fleet.json", json.dumps(fleet))
+        done = self.berth("plan", "fleet.json", code=2)
+        self.assertIn(b"currentAlloc: numReplicas: 2, the parts have 3", done.err)
+        done = self.berth("plan", *few, "--heterogeneous", "--solver", "greedy")
+        self.assertIn(b"greedy solver gives each server one accelerator", done.err)
+
     def test_wrong_input(self):
         self.write("bad.json", '{"servers": [{"name": "S", "maxBatchSize": -3}]}')
         done = self.berth("plan", "bad.json", code=2)

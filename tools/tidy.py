@@ -66,9 +66,10 @@ def faults_of_functions(name, lines):
         stripped = line.lstrip()
         if start is None and re.search(r"\)[^;=]*\{$", line) and not re.match(
                 r"(if|for|while|switch|else|do|struct|class|namespace|enum)\b|\}", stripped):
-            start, indent = number, len(line) - len(stripped)
-            while start > 1 and re.match(r"\s{%d,}\S" % (indent + 4), lines[start - 1]) and indent == 0:
-                start -= 1
+            start = number
+            while start > 1 and re.search(r"[^;{}:\s]$", lines[start - 2]) and not re.match(
+                    r"\s*(//|#)", lines[start - 2]):
+                start -= 1  # its head takes several lines
             indent = len(lines[start - 1]) - len(lines[start - 1].lstrip())
         elif start is not None and re.match(r"\s{%d}\}" % indent, line):
             if number - start + 1 > MOST_FUNCTION_LINES:

@@ -133,6 +133,28 @@ TEST_F(PlannerTest, PlansAndAppliesWhatItPlanned) {
   EXPECT_EQ(get("/v1/system")["optimizerData"]["optimizer"]["unlimited"], true);
 }
 
+TEST_F(PlannerTest, AMixIsPlannedAppliedAndStays) {
+  Json server = get("/getServer/chat%2Feu");
+  post("/setCapacities",
+       R"({"count": [{"type": "H100", "count": 1}, {"type": "A100", "count": 2}]})");
+  get("/removeServer/chat%2Feu");
+  double both_per_s = 0;
+  for (const auto& c : fleet::candidates(system(), {}).all) both_per_s += c.rate_per_s;
+  server["currentAlloc"]["load"]["arrivalRate"] = 0.99 * 60 * both_per_s;
+  post("/addServer", dump(server));
+  EXPECT_EQ(post("/optimize", R"({"heterogeneous": false})")["allocations"].size(), 0);
+  const Json mix = post("/optimize", R"({"heterogeneous": true})")["allocations"]["chat/eu"];
+  EXPECT_EQ(mix["parts"].size(), 2);
+  EXPECT_EQ(mix["numReplicas"], 2);
+  EXPECT_EQ(mix["cost"], 220);
+  EXPECT_EQ(get("/getServer/chat%2Feu")["desiredAlloc"]["parts"], mix["parts"]);
+  get("/applyAllocation");
+  EXPECT_EQ(get("/getServer/chat%2Feu")["currentAlloc"]["parts"], mix["parts"]);
+  const Json again = post("/optimize", "");
+  EXPECT_EQ(again["allocations"]["chat/eu"], mix);
+  EXPECT_EQ(again["proof"]["value"], 0);
+}
+
 TEST_F(PlannerTest, AFleetThatCannotAllBeServedIs200WithTheReasons) {
   post("/setCapacities", R"({"count": []})");
   const Json plan = post("/optimize", R"({"optimizer": {"unlimited": false}})");

@@ -153,6 +153,8 @@ void add_plan(CLI::App& app, Arguments& arguments) {
                       "greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin");
   command->add_flag("--delayed-best-effort", plan.delayed_best_effort,
                     "greedy: best effort after all priorities");
+  command->add_flag("--heterogeneous", plan.heterogeneous,
+                    "optimal, unlimited: mixes of two accelerators for one server too");
   command->add_flag("--candidates", plan.candidates, "every server on every accelerator");
   command
       ->add_option("--set", plan.sets,

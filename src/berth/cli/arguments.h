@@ -15,7 +15,7 @@ namespace berth::cli {
 struct PlanArguments {
   std::string model, solver, saturation, time_limit, sweep;  // as written; "": the document's
   std::vector<std::string> sets;                             // "capacity.H100=16"
-  bool delayed_best_effort = false, candidates = false;
+  bool delayed_best_effort = false, heterogeneous = false, candidates = false;
 };
 
 /// Of berth serve.

@@ -37,6 +37,7 @@ Result<fleet::Options> options_of(const PlanArguments& arguments, fleet::Options
                    "None, PriorityExhaustive, PriorityRoundRobin or RoundRobin",
                    options.saturation));
   options.delayed_best_effort |= arguments.delayed_best_effort;
+  options.heterogeneous |= arguments.heterogeneous;
   return options;
 }
 
@@ -86,12 +87,18 @@ std::string against(double value, double target) {
 }
 
 std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to) {
-  const auto difference = fleet::difference(from, to);
-  if (difference.from == difference.to && difference.replicas == 0) return "";
-  const std::string before = from.accelerator.empty()
-                                 ? "new"
-                                 : fmt::format("was {} × {}", from.replicas, from.accelerator);
-  return fmt::format("{}, {:+.2f}", before, difference.cost);
+  const auto before = fleet::in_words(from);
+  if (before == fleet::in_words(to)) return "";
+  return fmt::format("{}, {:+.2f}", before.empty() ? "new" : "was " + before, to.cost - from.cost);
+}
+
+/// Of each part of a mix, or of the allocation: "8 + 4".
+template <class Field>
+std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation::* field) {
+  if (allocation.parts.empty()) return fmt::format("{}", allocation.*field);
+  std::vector<std::string> parts;
+  for (const auto& part : allocation.parts) parts.push_back(fmt::format("{}", part.*field));
+  return join(parts, " + ");
 }
 
 fleet::Target target_of(const fleet::System& system, const fleet::Server& server) {
@@ -111,9 +118,10 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
     const auto& allocation = a.allocation;
     const bool is_given = !allocation.accelerator.empty();
     table.add({name, server.service_class.empty() ? "Free" : server.service_class,
-               is_given ? allocation.accelerator : "-", fmt::format("{}", allocation.replicas),
-               is_given ? fmt::format("{}", allocation.batch) : "-", figure(allocation.cost),
-               is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
+               is_given ? each_of(allocation, &fleet::Allocation::accelerator) : "-",
+               each_of(allocation, &fleet::Allocation::replicas),
+               is_given ? each_of(allocation, &fleet::Allocation::batch) : "-",
+               figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
                is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
                is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
                change_of(server.current, allocation), a.reason});
@@ -230,6 +238,8 @@ Result<int> plan_command(os::Env& env, const Arguments& arguments) {
     BERTH_ASSIGN(const double value, number_of("--set", setting.value));
     BERTH_TRY(set("--set", system, setting.path, value));
   }
+  if (options.heterogeneous && options.solver == fleet::Solver::greedy)
+    print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, arguments.plan));
   if (!arguments.plan.sweep.empty()) return sweep(std::move(system), options, means, arguments);
   const auto made = fleet::candidates(system, options.model, means);

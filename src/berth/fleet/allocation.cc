@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "berth/base/text.h"
 #include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
 #include "berth/fleet/value.h"
 
 namespace berth::fleet {
 namespace {
+
+constexpr double kRounding = 1e-9;  // of a rate
 
 /// A server, and what its names stand for. Points into the system.
 struct Known {
@@ -60,7 +63,39 @@ Result<Allocation> best_alone(const System& one) {
   return fail(ErrorKind::impossible, "{}: {}", name, fleet::name(refusal));
 }
 
+/// Those of a mix; else the allocation itself, where it is one.
+std::span<const Allocation> parts_of(const Allocation& allocation) {
+  if (!allocation.parts.empty()) return allocation.parts;
+  return {&allocation, allocation.accelerator.empty() ? std::size_t{0} : 1};
+}
+
+Result<bool> mix_saturated(const System& system, const std::string& server, const Allocation& mix,
+                           const Load& load) {
+  BERTH_TRY(check(load));
+  double left_per_ms = 0;
+  for (const Allocation& part : mix.parts) {
+    BERTH_ASSIGN(const Known known, look_up(system, server, part.accelerator));
+    const double rate = rate_per_ms(load, *known.target, system.options.model);
+    if (rate == 0) return false;
+    if (&part == mix.parts.data()) left_per_ms = rate * (1 - kRounding);
+    const Demand demand{load.in_tokens, load.out_tokens, known.server->max_batch,
+                        known.server->max_queue, *known.target};
+    const Sizing sizing = size_replica(demand, *known.performance, system.options.model);
+    if (sizing.refusal != Refusal::none)
+      return fail(ErrorKind::impossible, "{}: {}: {}", server, part.accelerator,
+                  fleet::name(sizing.refusal));
+    left_per_ms -= sizing.rate * part.replicas;
+  }
+  return left_per_ms > 0;
+}
+
 }  // namespace
+
+Part part_of(const Allocation& current, std::string_view accelerator) {
+  for (const Allocation& one : parts_of(current))
+    if (one.accelerator == accelerator) return {true, one.replicas, 0, one.cost, 0};
+  return {};
+}
 
 Allocation allocation_of(const System& system, const Candidates& candidates, const Server& server,
                          const Candidate& candidate, int replicas) {
@@ -99,6 +134,9 @@ Result<Allocation> create(const System& system, const std::string& server,
 Result<Allocation> scale(const System& system, const std::string& server,
                          const Allocation& allocation, const Load& load) {
   BERTH_TRY(check(load));
+  if (!allocation.parts.empty())
+    return fail(ErrorKind::impossible, "{}: {} is a mix, which is planned anew, not scaled", server,
+                in_words(allocation));
   BERTH_TRY(look_up(system, server, allocation.accelerator));
   return best_alone(alone(system, server, load, allocation.accelerator));
 }
@@ -112,16 +150,36 @@ Result<bool> saturated(const System& system, const std::string& server,
                        const Allocation& allocation, double arrivals_per_min) {
   Load load = allocation.load;
   load.arrivals_per_min = arrivals_per_min;
+  if (!allocation.parts.empty()) return mix_saturated(system, server, allocation, load);
   BERTH_ASSIGN(const Allocation needed, scale(system, server, allocation, load));
   return needed.replicas > allocation.replicas;
 }
 
 double transition_value(const Allocation& from, const Allocation& to, QueueModel model) {
-  return value_of(from, from.accelerator == to.accelerator, to.replicas, to.cost, model);
+  std::vector<Part> parts;
+  for (const Allocation& one : parts_of(to)) {
+    parts.push_back(part_of(from, one.accelerator));
+    parts.back().replicas = one.replicas;
+    parts.back().cost = one.cost;
+  }
+  return value_of(from, parts, model);
+}
+
+std::string in_words(const Allocation& allocation) {
+  std::vector<std::string> parts;
+  for (const Allocation& one : parts_of(allocation))
+    parts.push_back(fmt::format("{} × {}", one.replicas, one.accelerator));
+  return join(parts, " + ");
 }
 
 Difference difference(const Allocation& from, const Allocation& to) {
-  return {from.accelerator, to.accelerator, to.replicas - from.replicas, to.cost - from.cost};
+  const auto accelerators_of = [](const Allocation& allocation) {
+    std::vector<std::string> names;
+    for (const Allocation& one : parts_of(allocation)) names.push_back(one.accelerator);
+    return join(names, " + ");
+  };
+  return {accelerators_of(from), accelerators_of(to), to.replicas - from.replicas,
+          to.cost - from.cost};
 }
 
 }  // namespace berth::fleet

@@ -160,8 +160,7 @@ class Maker {
     c.accelerator = static_cast<std::uint32_t>(a);
     c.units_per_replica = each * accelerator.multiplicity;
     c.cost = accelerator.cost * each * c.replicas;
-    c.value =
-        value_of(server.current, server.current.accelerator == name, c.replicas, c.cost, model_);
+    c.value = value_of(server.current, name, c.replicas, c.cost, model_);
     by_server_[s].push_back(c);
   }
 
@@ -171,7 +170,7 @@ class Maker {
   Candidate nothing(const Server& server) const {
     Candidate c;
     c.accelerator = Candidate::kNothing;
-    c.value = value_of(server.current, server.current.accelerator.empty(), 0, 0, model_);
+    c.value = value_of(server.current, "", 0, 0, model_);
     return c;
   }
 
@@ -202,7 +201,7 @@ double rate_per_ms(const Load& load, const Target& target, QueueModel model) {
 
 bool keeps_another(const Server& server, std::string_view accelerator) {
   return server.keep_accelerator && !server.current.accelerator.empty() &&
-         server.current.accelerator != accelerator;
+         !part_of(server.current, accelerator).held;
 }
 
 void for_each(const Means& means, std::size_t count, const std::function<void(std::size_t)>& body) {

@@ -260,19 +260,24 @@ Status DocumentReader::read_class(const Place& at) {
 }
 
 Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
+  const Reader part = [&](const Place& place) {
+    return read_allocation(place, to.parts.emplace_back());
+  };
+  const Reader parts = [&](const Place& place) { return read_list(place, part); };
   const Reader load = [&](const Place& place) {
     return read_object(place, std::array<Field, 4>{{{"arrivalRate", &to.load.arrivals_per_min},
                                                     {"throughput", &to.load.throughput},
                                                     {"avgInTokens", &to.load.in_tokens},
                                                     {"avgOutTokens", &to.load.out_tokens}}});
   };
-  return read_object(at, std::array<Field, 7>{{{"accelerator", &to.accelerator},
+  return read_object(at, std::array<Field, 8>{{{"accelerator", &to.accelerator},
                                                {"numReplicas", &to.replicas},
                                                {"maxBatch", &to.batch},
                                                {"cost", &to.cost},
                                                {"itlAverage", &to.itl_ms},
                                                {"ttftAverage", &to.ttft_ms},
-                                               {"load", load}}});
+                                               {"load", load},
+                                               {"parts", parts}}});
 }
 
 Status DocumentReader::read_server(const Place& at) {
@@ -324,9 +329,6 @@ Status DocumentReader::read_optimizer(const Place& at) {
                                                   {"solver", solver},
                                                   {"model", model}}}));
   if (unlimited) o.solver = Solver::unlimited;
-  if (o.heterogeneous)
-    reading_.notes.push_back(
-        fmt::format("{}: heterogeneous: not yet; each server gets one accelerator", file_));
   return {};
 }
 

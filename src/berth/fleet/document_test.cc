@@ -1,9 +1,13 @@
+#include <unistd.h>
+
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "berth/fleet/fleet_testing.h"
+#include "berth/fleet/generated_fleet.h"
 
 namespace berth::fleet {
 
@@ -70,6 +74,49 @@ TEST(FleetDocument, FaultsAreNamedByTheirPath) {
   EXPECT_TRUE(error_of(R"({"x": 1})").starts_with("fleet.json: nothing of a fleet"));
   EXPECT_TRUE(error_of(R"({"count": [{"type": "T", "count": 1e999}]})")
                   .starts_with("fleet.json: not JSON"));
+}
+
+TEST(FleetDocument, PartsOfAMixAddUp) {
+  const auto error_in = [](const std::string& allocation) {
+    return error_of(R"({"servers": [{"name": "S", "currentAlloc": )" + allocation + "}]}");
+  };
+  const std::string mix =
+      R"({"accelerator": "A", "numReplicas": 3, "cost": 7, "parts": [
+          {"accelerator": "A", "numReplicas": 2, "cost": 5},
+          {"accelerator": "B", "numReplicas": 1, "cost": 2}]})";
+  EXPECT_EQ(error_in(mix), "");
+  const auto error_with = [&](const std::string& from, const std::string& to) {
+    std::string changed = mix;
+    changed.replace(changed.find(from), from.size(), to);
+    return error_in(changed);
+  };
+  const std::string at = "fleet.json: servers[0].currentAlloc";
+  EXPECT_EQ(error_in(R"({"parts": 3})"), at + ".parts: wanted a list, found 3");
+  EXPECT_EQ(error_in(R"({"parts": [3]})"), at + ".parts[0]: wanted an object, found 3");
+  EXPECT_EQ(error_with(R"("cost": 2)", R"("cost": -2)"),
+            at + ": parts[1].cost: -2, at least 0 can be");
+  EXPECT_EQ(error_with("\"B\"", "\"A\""), at + ": parts[1]: 'A' is given twice");
+  EXPECT_EQ(error_with("\"B\"", "\"\""), at + ": parts[1]: has no accelerator");
+  EXPECT_EQ(error_with("\"A\"", "\"C\""), at + ": accelerator: 'C' is of none of the parts");
+  EXPECT_EQ(error_with("3", "4"), at + ": numReplicas: 4, the parts have 3");
+  EXPECT_EQ(error_with("7", "8"), at + ": cost: 8, the parts cost 7");
+  EXPECT_EQ(error_with(R"("cost": 2)", R"("parts": [{"accelerator": "B"}])"),
+            at + ": parts[1]: has parts of its own");
+}
+
+TEST(FleetDocument, GeneratorsMakeTheSameFleet) {
+  const std::string path = fmt::format("{}berth-fleet-{}.json", ::testing::TempDir(), getpid());
+  for (const auto& [seed, accelerators] : {std::pair{1U, 21}, {2U, 7}, {3U, 40}}) {
+    const std::string command = fmt::format(
+        "/usr/bin/python3 {}/tools/generate_fleet.py --seed {} --servers 50 "
+        "--accelerators {} > {}",
+        BERTH_SOURCE_DIR, seed, accelerators, path);
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    EXPECT_EQ(testing::read({{"generated", testing::text_of(path)}}),
+              testing::generated_fleet(seed, 50, accelerators))
+        << seed;
+  }
+  std::remove(path.c_str());
 }
 
 TEST(FleetDocument, UnknownKeysAreNoted) {

@@ -82,13 +82,16 @@ struct Load {
   bool operator==(const Load&) const = default;
 };
 
-/// What one server has, or is to get. No accelerator: nothing.
+/// What one server has, or is to get. No accelerator: nothing. A mix of several accelerators has
+/// parts: then `accelerator` and `batch` are those of the part that takes the most load, replicas
+/// and cost are sums, times and utilisation are means by load.
 struct Allocation {
   std::string accelerator;
   int replicas = 0, batch = 0;
   double cost = 0;
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;
   Load load;
+  std::vector<Allocation> parts;  // of a mix: one of each accelerator, without parts of its own
   bool operator==(const Allocation&) const = default;
 };
 
@@ -117,7 +120,7 @@ struct Options {
   Solver solver = Solver::optimal;
   Saturation saturation = Saturation::none;  // greedy: what the unserved get
   bool delayed_best_effort = false;          // greedy: after all priorities, not after each
-  bool heterogeneous = false;                // kept as read; no solver heeds it yet
+  bool heterogeneous = false;                // optimal, unlimited: mixes of two accelerators too
   bool operator==(const Options&) const = default;
 };
 
@@ -312,20 +315,24 @@ std::string plan_json(const Plan& plan, const Candidates* candidates);
 /// The server on the accelerator, sized for its load. impossible: says why it is no candidate.
 Result<Allocation> create(const System& system, const std::string& server,
                           const std::string& accelerator);
-/// The same accelerator under a new load.
+/// The same accelerator under a new load. impossible: of a mix, which is to be planned anew.
 Result<Allocation> scale(const System& system, const std::string& server,
                          const Allocation& allocation, const Load& load);
 /// The accelerator of the least value against what the server has.
 Result<Allocation> reallocate(const System& system, const std::string& server);
-/// Whether the allocation's replicas are asked for more than they take within the SLO.
+/// Whether the allocation's replicas are asked for more than they take within the SLO; those of a
+/// mix together, its load split in proportion to what each takes at most.
 Result<bool> saturated(const System& system, const std::string& server,
                        const Allocation& allocation, double arrivals_per_min);
-/// What it costs to go from one to the other: 0.1·(both) and the difference where the accelerator
-/// changes, else the difference.
+/// What it costs to go from one to the other: the difference, and where the accelerators are not
+/// the same ones 0.1·(what each loses or gains in cost): for one accelerator in place of another,
+/// 0.1·(both).
 double transition_value(const Allocation& from, const Allocation& to, QueueModel model);
+/// "3 × H100", "2 × H100 + 1 × L4", "".
+std::string in_words(const Allocation& allocation);
 
 struct Difference {
-  std::string from, to;  // accelerators
+  std::string from, to;  // accelerators; of a mix "H100 + L4"
   int replicas = 0;      // more, or fewer
   double cost = 0;
 };

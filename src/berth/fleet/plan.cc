@@ -16,16 +16,10 @@ class Planner {
       : system_(system), candidates_(candidates), options_(options) {
     limits_ = limits_of(system, candidates);
     prices_.assign(limits_.size(), 0);
-    used_.assign(limits_.size(), 0);
     choose(means);
   }
 
   Plan plan() {
-    for (std::size_t s = 0; s < solution_.size(); ++s)
-      if (const Pick& pick = solution_[s];
-          pick.candidate != nullptr && has_accelerator(*pick.candidate))
-        used_[type_of(*pick.candidate)] +=
-            std::int64_t{pick.replicas} * pick.candidate->units_per_replica;
     std::size_t s = 0;
     for (const auto& [name, server] : system_.servers) {
       Assignment assignment = assignment_of(s, server);
@@ -44,11 +38,27 @@ class Planner {
 
  private:
   static bool has_accelerator(const Candidate& c) { return c.accelerator != Candidate::kNothing; }
+  /// visit(candidate, replicas of it) for each accelerator that the server gets.
+  template <class Visit>
+  void each_part(const Pick& pick, const Visit& visit) const {
+    if (pick.candidate != nullptr && has_accelerator(*pick.candidate))
+      visit(*pick.candidate, pick.replicas);
+    for (std::size_t i = 0; pick.mix && i < 2; ++i)
+      visit(candidates_.all[pick.mix->places[i]], pick.mix->replicas[i]);
+  }
   std::size_t type_of(const Candidate& c) const { return candidates_.type_of[c.accelerator]; }
 
   void choose(const Means& means) {
-    if (options_.solver == Solver::optimal) {
-      Optimum optimum = solve_optimal(candidates_, limits_, means);
+    const bool unlimited = options_.solver == Solver::unlimited;
+    if (options_.solver == Solver::optimal || (unlimited && options_.heterogeneous)) {
+      Optimum optimum;
+      if (unlimited)
+        optimum.solution = solve_unlimited(candidates_);
+      else
+        optimum = solve_optimal(candidates_, limits_, means);
+      if (options_.heterogeneous)
+        optimum =
+            solve_mixed(system_, candidates_, unlimited ? boundless() : limits_, means, optimum);
       solution_ = std::move(optimum.solution);
       prices_ = std::move(optimum.prices);
       plan_.proof.unserved_bound = std::move(optimum.unserved_bound);
@@ -56,7 +66,6 @@ class Planner {
       plan_.proof.stopped = optimum.stopped;
       return;
     }
-    const bool unlimited = options_.solver == Solver::unlimited;
     solution_ =
         unlimited ? solve_unlimited(candidates_) : solve_greedy(candidates_, limits_, options_);
     // What holds of any plan: nobody without a candidate is served, nobody below its least value.
@@ -69,10 +78,25 @@ class Planner {
     }
   }
 
+  std::vector<std::int64_t> boundless() const {
+    return std::vector<std::int64_t>(limits_.size(), INT64_MAX);
+  }
+
   Assignment assignment_of(std::size_t s, const Server& server) const {
     const Pick& pick = solution_[s];
     Assignment result;
     result.allocation.load = server.current.load;
+    if (pick.mix) {
+      result.allocation = allocation_of(system_, candidates_, s, *pick.mix);
+      result.value = pick.mix->value;
+      each_part(pick, [&](const Candidate& c, int) {
+        if (candidates_.accelerators[c.accelerator] == result.allocation.accelerator)
+          result.binding = c.binding;
+      });
+      result.reason =
+          fmt::format("{} binds{}", fleet::name(result.binding), beside(s, result.value));
+      return result;
+    }
     if (pick.candidate == nullptr) {
       result.why = candidates_.of(s).empty() ? Why::no_candidate : Why::capacity;
       result.reason =
@@ -89,8 +113,8 @@ class Planner {
     }
     const Allocation& current = server.current;
     result.why = Why::partly;
-    result.value = value_of(current, current.accelerator == result.allocation.accelerator,
-                            pick.replicas, result.allocation.cost, options_.model);
+    result.value = value_of(current, result.allocation.accelerator, pick.replicas,
+                            result.allocation.cost, options_.model);
     result.reason = fmt::format("{} of {} replicas: no more of {}", pick.replicas, c.replicas,
                                 candidates_.types[type_of(c)]);
     return result;
@@ -101,14 +125,20 @@ class Planner {
     std::string text = c.binding == Binding::min_replicas
                            ? "minNumReplicas binds"
                            : fmt::format("{} binds", fleet::name(c.binding));
-    const auto of = candidates_.of(s);
-    const Candidate& least = *std::ranges::min_element(of, {}, &Candidate::value);
-    if (options_.solver != Solver::optimal || least.value >= c.value - 1e-9 ||
-        !has_accelerator(least))
-      return text;
-    return text + fmt::format("; {} × {} would save {:.2f}, but {}", least.replicas,
-                              candidates_.accelerators[least.accelerator], c.value - least.value,
-                              scarcity(type_of(least)));
+    return text + (options_.solver == Solver::optimal ? beside(s, c.value) : "");
+  }
+
+  /// The least dear candidate beside what the server gets.
+  std::string beside(std::size_t s, double value) const {
+    const Candidate& least = *std::ranges::min_element(candidates_.of(s), {}, &Candidate::value);
+    if (!has_accelerator(least)) return "";
+    const auto alone =
+        fmt::format("; {} × {}", least.replicas, candidates_.accelerators[least.accelerator]);
+    if (value < least.value - 1e-9)
+      return fmt::format("{} alone would cost {:.2f} more", alone, least.value - value);
+    if (value <= least.value + 1e-9) return "";
+    return fmt::format("{} would save {:.2f}, but {}", alone, value - least.value,
+                       scarcity(type_of(least)));
   }
 
   std::string scarcity(std::size_t type) const {
@@ -152,13 +182,15 @@ class Planner {
 
   void add_totals() {
     std::vector<double> costs(limits_.size(), 0);
+    std::vector<std::int64_t> used(limits_.size(), 0);
     for (const Pick& pick : solution_)
-      if (pick.candidate != nullptr && has_accelerator(*pick.candidate))
-        costs[type_of(*pick.candidate)] +=
-            pick.candidate->cost / std::max(1, pick.candidate->replicas) * pick.replicas;
+      each_part(pick, [&](const Candidate& c, int replicas) {
+        costs[type_of(c)] += c.cost / std::max(1, c.replicas) * replicas;
+        used[type_of(c)] += std::int64_t{replicas} * c.units_per_replica;
+      });
     for (std::size_t type = 0; type < limits_.size(); ++type) {
       TypeTotal total{.type = candidates_.types[type],
-                      .used = used_[type],
+                      .used = used[type],
                       .cost = costs[type],
                       .shadow_price = prices_[type]};
       if (options_.solver != Solver::unlimited) total.limit = limits_[type];
@@ -169,8 +201,8 @@ class Planner {
   const System& system_;
   const Candidates& candidates_;
   const Options& options_;
-  std::vector<std::int64_t> limits_, used_;  // by type
-  std::vector<double> prices_;               // by type
+  std::vector<std::int64_t> limits_;  // by type
+  std::vector<double> prices_;        // by type
   Solution solution_;
   Plan plan_;
 };

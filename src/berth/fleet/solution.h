@@ -1,14 +1,17 @@
-// What the solvers give: for each server one of its candidates and how many replicas of it.
+// What the solvers give: for each server one of its candidates and how many replicas of it, or a
+// mix of two.
 #pragma once
 
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/mixes.h"
 
 namespace berth::fleet {
 
 struct Pick {
   const Candidate* candidate = nullptr;  // into Candidates::all; none: not served
   int replicas = 0;                      // fewer than the candidate's: best effort
-  bool serves() const { return candidate != nullptr && replicas == candidate->replicas; }
+  std::optional<Mix> mix{};              // instead of a candidate
+  bool serves() const { return mix || (candidate != nullptr && replicas == candidate->replicas); }
 };
 using Solution = std::vector<Pick>;  // by server
 
@@ -31,5 +34,9 @@ struct Optimum {
 /// Fewest unserved of the highest priority, then of the next, …, then the least value.
 Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
                       const Means& means);
+/// The same with mixes, by the way of `start`, an optimum without; as a packing's its proof.
+Optimum solve_mixed(const System& system, const Candidates& candidates,
+                    const std::vector<std::int64_t>& limits, const Means& means,
+                    const Optimum& start);
 
 }  // namespace berth::fleet

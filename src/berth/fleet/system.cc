@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/fleet/queue.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr double kMostAmount = 1e12;  // of anything that has no narrower bound
 constexpr int kMostCount = 1'000'000;
+constexpr double kRounding = 1e-6;  // of a sum
 
 struct Bound {
   std::string_view field;
@@ -87,10 +89,42 @@ Status check(const Load& load) {
                        {"avgOutTokens", load.out_tokens, kMostTokens}});
 }
 
+namespace {
+
+/// The parts of a mix are of several accelerators, each once, and add up to the whole.
+Status check_parts(const Allocation& mix) {
+  if (mix.parts.empty()) return {};
+  std::set<std::string_view> names;
+  std::int64_t replicas = 0;
+  double cost = 0;
+  for (const Allocation& part : mix.parts) {
+    const auto where = fmt::format("parts[{}]", &part - mix.parts.data());
+    if (!part.parts.empty()) return fail(ErrorKind::invalid, "{}: has parts of its own", where);
+    if (auto status = check(part); !status)
+      return fail(ErrorKind::invalid, "{}.{}", where, status.error().message);
+    if (part.accelerator.empty()) return fail(ErrorKind::invalid, "{}: has no accelerator", where);
+    if (!names.insert(part.accelerator).second)
+      return fail(ErrorKind::invalid, "{}: '{}' is given twice", where, clip(part.accelerator));
+    replicas += part.replicas;
+    cost += part.cost;
+  }
+  if (!names.contains(mix.accelerator))
+    return fail(ErrorKind::invalid, "accelerator: '{}' is of none of the parts",
+                clip(mix.accelerator));
+  if (replicas != mix.replicas)
+    return fail(ErrorKind::invalid, "numReplicas: {}, the parts have {}", mix.replicas, replicas);
+  if (std::abs(cost - mix.cost) > kRounding * std::max(1.0, mix.cost))
+    return fail(ErrorKind::invalid, "cost: {}, the parts cost {}", mix.cost, cost);
+  return {};
+}
+
+}  // namespace
+
 Status check(const Allocation& allocation) {
   BERTH_TRY(check_bounds({{"numReplicas", static_cast<double>(allocation.replicas), kMostReplicas},
                           {"maxBatch", static_cast<double>(allocation.batch), kMostBatch},
                           {"cost", allocation.cost}}));
+  BERTH_TRY(check_parts(allocation));
   return check(allocation.load);
 }
 

@@ -8,17 +8,19 @@ namespace berth::fleet {
 namespace {
 
 Json allocation_json(const Allocation& a) {
-  return {{"accelerator", a.accelerator},
-          {"numReplicas", a.replicas},
-          {"maxBatch", a.batch},
-          {"cost", a.cost},
-          {"itlAverage", a.itl_ms},
-          {"ttftAverage", a.ttft_ms},
-          {"load",
-           {{"arrivalRate", a.load.arrivals_per_min},
-            {"throughput", a.load.throughput},
-            {"avgInTokens", a.load.in_tokens},
-            {"avgOutTokens", a.load.out_tokens}}}};
+  Json json = {{"accelerator", a.accelerator},
+               {"numReplicas", a.replicas},
+               {"maxBatch", a.batch},
+               {"cost", a.cost},
+               {"itlAverage", a.itl_ms},
+               {"ttftAverage", a.ttft_ms},
+               {"load",
+                {{"arrivalRate", a.load.arrivals_per_min},
+                 {"throughput", a.load.throughput},
+                 {"avgInTokens", a.load.in_tokens},
+                 {"avgOutTokens", a.load.out_tokens}}}};
+  for (const Allocation& part : a.parts) json["parts"].push_back(allocation_json(part));
+  return json;
 }
 
 Json accelerators_json(const System& system) {
