@@ -40,5 +40,34 @@ BENCHMARK(BM_FleetOptimum)
     ->ArgsProduct({{60, 1'000, 10'000}, {30, 60, 90, 150}})
     ->Unit(benchmark::kMillisecond);
 
+/// With mixes, and what they save: servers that would go unserved, and of the cost.
+void BM_FleetMixes(benchmark::State& state) {
+  System system = testing::generated_fleet(2, static_cast<int>(state.range(0)), 20);
+  const Candidates made = candidates(system, QueueModel::reference);
+  testing::limit_to(system, static_cast<double>(state.range(1)) / 100, made);
+  Options options{.model = QueueModel::reference};
+  const Plan alone = solve(system, made, options);
+  options.heterogeneous = true;
+  Plan plan;
+  for (auto _ : state) plan = solve(system, made, options);
+  state.counters["gap_permille"] = 1000 * plan.proof.gap;
+  std::string unserved;  // by priority
+  int mixes = 0;
+  for (const auto& [priority, count] : plan.proof.unserved)
+    unserved +=
+        fmt::format(" {} (in any plan {}, without mixes {})", count,
+                    plan.proof.unserved_bound.at(priority), alone.proof.unserved.at(priority));
+  state.SetLabel("unserved by priority:" + unserved);
+  for (const auto& [_, server] : plan.servers) mixes += server.allocation.parts.empty() ? 0 : 1;
+  state.counters["mixes"] = mixes;
+  state.counters["cost"] = plan.cost;
+  state.counters["cost_alone"] = alone.cost;
+  state.counters["value"] = plan.proof.value;
+  state.counters["value_alone"] = alone.proof.value;
+}
+BENCHMARK(BM_FleetMixes)
+    ->ArgsProduct({{60, 1'000}, {30, 60, 90, 150}})
+    ->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace berth::fleet

@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kSlack = 1e-9;  // limits and amounts are whole numbers
 constexpr int kRoundings = 20;
-constexpr std::size_t kMostExact = 150;        // groups that are searched as a whole
-constexpr std::int64_t kLooksToAsk = 1 << 16;  // between two questions whether to stop
-constexpr int kInVain = 500;                   // neighbourhoods
-constexpr std::size_t kFree = 10;              // groups of one
-constexpr std::int64_t kNearLooks = 5000;      // ways looked at in one
+constexpr std::size_t kMostExact = 150;         // groups that are searched as a whole
+constexpr std::int64_t kLooksToAsk = 1 << 16;   // between two questions whether to stop
+constexpr int kInVain = 2000;                   // neighbourhoods
+constexpr std::size_t kFewest = 4, kMost = 14;  // groups of one
+constexpr std::int64_t kNearLooks = 30000;      // ways looked at in one
 
 double tolerance_of(double cost) {
   return 1e-9 * std::max(1.0, std::abs(cost));
@@ -154,27 +154,29 @@ class Packer {
   struct Tree {
     std::vector<std::size_t> groups;
     std::vector<double> left;
-    double base = 0;  // the bound, to which what is above the cheapest adds
-    double best = 0;  // cost of the groups
+    double base = 0;    // the bound, to which what is above the cheapest adds
+    double best = 0;    // cost of the groups
+    double thrift = 0;  // part of what is used, at the prices, that counts as cost
     std::vector<std::uint32_t> taken{}, best_taken{};
     std::int64_t looks = 0;  // that may still be taken
   };
 
   /// Whether all was looked at; the groups then stand where it is best.
-  bool search(std::vector<std::size_t> groups, std::int64_t looks) {
+  bool search(std::vector<std::size_t> groups, std::int64_t looks, double thrift) {
     Tree tree{.groups = std::move(groups), .left = left_};
+    tree.thrift = thrift;
     tree.looks = std::min(looks, budget_.options);
     const std::int64_t given = tree.looks;
     std::vector<std::pair<double, std::size_t>> order;
     for (const std::size_t g : tree.groups) {
       order.emplace_back(-taken_of(g), g);
       use(p_.ways[chosen_[g]], -1, tree.left);
-      tree.best += p_.ways[chosen_[g]].cost;
+      tree.best += cost_of(p_.ways[chosen_[g]], thrift);
       tree.base += least_[g];
     }
     std::ranges::sort(order);
     for (std::size_t i = 0; i < order.size(); ++i) tree.groups[i] = order[i].second;
-    tree.base -= worth(peak_.prices, tree.left);
+    tree.base -= (1 - thrift) * worth(peak_.prices, tree.left);
     tree.taken.resize(order.size());
     descend(tree, 0, tree.base, 0);
     budget_.options -= given - tree.looks;
@@ -183,21 +185,29 @@ class Packer {
     return tree.looks > 0;
   }
 
+  double cost_of(const Way& way, double thrift) const {
+    return thrift == 0 ? way.cost : thrift * priced(way, peak_.prices) + (1 - thrift) * way.cost;
+  }
+  /// Beyond this the groups are no better than they are.
+  double most_of(const Tree& tree) const {
+    return tree.thrift == 0 ? most_below(tree.best) : tree.best - kSlack;
+  }
+
   void descend(Tree& tree, std::size_t depth, double bound, double cost) {
     if (depth == tree.groups.size()) {
-      if (cost > most_below(tree.best)) return;
+      if (cost > most_of(tree)) return;
       tree.best = cost;
       tree.best_taken = tree.taken;
       return;
     }
     for (const Cheap& c : cheap_[tree.groups[depth]]) {
       if (tree.looks % kLooksToAsk == 0 && budget_.spent()) tree.looks = 0;
-      if (--tree.looks <= 0 || bound + c.above > most_below(tree.best)) return;
+      if (--tree.looks <= 0 || bound + c.above > most_of(tree)) return;
       const Way& way = p_.ways[c.way];
       if (!fits(way, tree.left)) continue;
       tree.taken[depth] = c.way;
       use(way, 1, tree.left);
-      descend(tree, depth + 1, bound + c.above, cost + way.cost);
+      descend(tree, depth + 1, bound + c.above, cost + cost_of(way, tree.thrift));
       use(way, -1, tree.left);
     }
   }
@@ -205,12 +215,15 @@ class Packer {
   void search_all() {
     std::vector<std::size_t> all(p_.groups());
     std::iota(all.begin(), all.end(), 0);
-    if (search(std::move(all), budget_.options / 4)) bound_ = cost_;
+    if (search(std::move(all), budget_.options / 16, 0)) bound_ = cost_;
   }
 
   /// Of a few rows: those who are there, and those who would rather be; mostly such as are
   /// undecided at the prices. Only among such can one make room for another.
   void search_near() {
+    // Where costs are whole most moves change none: those that use less make room for one that
+    // does.
+    const double thrift = p_.whole_costs ? 0.5 / (1 + worth(peak_.prices, p_.limits)) : 0;
     std::vector<std::pair<double, std::size_t>> undecided;
     for (std::size_t g = 0; g < p_.groups(); ++g)
       if (cheap_[g].size() > 1) undecided.emplace_back(cheap_[g][1].above, g);
@@ -229,7 +242,8 @@ class Packer {
       budget_.options -= static_cast<std::int64_t>(p_.groups());
       if (pool.empty()) continue;
       std::vector<std::size_t> free;
-      for (std::size_t i = 0; i < kFree; ++i) {
+      const std::size_t size = kFewest + rng_.below(kMost - kFewest + 1);
+      for (std::size_t i = 0; i < size; ++i) {
         const double u = rng_.uniform();
         const double skewed = i % 2 == 0 ? u : u * u * u;
         free.push_back(pool[static_cast<std::size_t>(skewed * static_cast<double>(pool.size()))]);
@@ -237,8 +251,8 @@ class Packer {
       std::ranges::sort(free);
       free.erase(std::ranges::unique(free).begin(), free.end());
       const double before = cost_;
-      search(std::move(free), kNearLooks);
-      if (cost_ < before) in_vain = 0;
+      search(std::move(free), kNearLooks, thrift);
+      if (cost_ < before - kSlack) in_vain = 0;
     }
   }
 
