@@ -243,6 +243,18 @@ TEST(Mixed, ServesWhatNeitherAloneCan) {
   EXPECT_EQ(plan(system).proof.unserved, (std::map<int, int>{{1, 1}}));
 }
 
+TEST(Mixed, AnEmptyFleetAndAnIdleOne) {
+  System system;
+  system.options = kMixed;
+  EXPECT_EQ(plan(system).proof.value, 0);
+  system = small_fleet({{"large", 100, 8, 1}, {"small", 25, 40, 2}}, {0});
+  EXPECT_EQ(in_words(plan(system).servers.at("s0").allocation), "");
+  system.servers["s0"].min_replicas = 3;  // of all
+  const Allocation a = plan(system).servers.at("s0").allocation;
+  EXPECT_EQ(in_words(a), "1 × large + 2 × small");
+  EXPECT_NEAR(a.cost, 150, 1e-9);
+}
+
 TEST(Mixed, WithoutLimitsEachServerItsLeast) {
   System system = small_fleet({{"large", 100, 8, 0}, {"small", 25, 40, 0}}, {200, 500, 900});
   system.options.solver = Solver::unlimited;

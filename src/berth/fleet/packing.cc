@@ -12,8 +12,9 @@ namespace {
 
 constexpr double kSlack = 1e-9;  // limits and amounts are whole numbers
 constexpr int kRoundings = 20;
+constexpr double kNoise = 0.3;                  // of the prices in the last of them
 constexpr std::size_t kMostExact = 150;         // groups that are searched as a whole
-constexpr std::int64_t kLooksToAsk = 1 << 16;   // between two questions whether to stop
+constexpr std::int64_t kAllLooks = 25'000'000;  // ways looked at then
 constexpr int kInVain = 2000;                   // neighbourhoods
 constexpr std::size_t kFewest = 4, kMost = 14;  // groups of one
 constexpr std::int64_t kNearLooks = 30000;      // ways looked at in one
@@ -51,7 +52,8 @@ class Packer {
     peak_ = best_prices(p_, from, cost_, budget_);
     bound_ = p_.whole_costs ? std::ceil(peak_.bound - 1e-6) : peak_.bound;
     keep_the_cheap();
-    for (int i = 0; i < kRoundings && !is_done() && !budget_.spent(); ++i) round();
+    for (int i = 0; i < kRoundings && !is_done() && !budget_.spent(); ++i)
+      round(kNoise * i * i / (kRoundings * kRoundings));
     move_alone();
     if (p_.groups() <= kMostExact && cost_ - bound_ > tolerance_of(cost_)) search_all();
     if (!is_done()) search_near();
@@ -74,7 +76,7 @@ class Packer {
 
   /// Of each group, by rising cost at the prices, what may be in a better choice.
   void keep_the_cheap() {
-    const double gap = cost_ - peak_.bound + tolerance_of(cost_);
+    const double gap = std::max(0.0, cost_ - peak_.bound) + tolerance_of(cost_);
     for (std::size_t g = 0; g < p_.groups(); ++g) {
       double least = HUGE_VAL;
       for (std::size_t w = p_.begin[g]; w < p_.begin[g + 1]; ++w)
@@ -88,14 +90,17 @@ class Packer {
     }
   }
 
-  /// Each group, the most wanting first, to what is cheapest of what fits at prices a little off.
-  void round() {
+  /// Each group, the most decided first, to what is cheapest of what fits at prices a little off:
+  /// whoever is undecided takes what is left at little cost.
+  void round(double noise) {
+    const auto about_one = [&] { return 1 + noise * (2 * rng_.uniform() - 1); };
     std::vector<double> prices = peak_.prices;
-    for (double& price : prices) price *= 0.8 + 0.4 * rng_.uniform();
+    for (double& price : prices) price *= about_one();
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t g = 0; g < p_.groups(); ++g)
-      order.emplace_back(-taken_of(g) * (0.5 + rng_.uniform()), g);
+      order.emplace_back(cheap_[g].size() > 1 ? -cheap_[g][1].above * about_one() : -HUGE_VAL, g);
     std::ranges::sort(order);
+    budget_.options -= static_cast<std::int64_t>(p_.ways.size());
     Chosen chosen(p_.groups());
     std::vector<double> left = p_.limits;
     double cost = 0;
@@ -201,7 +206,6 @@ class Packer {
       return;
     }
     for (const Cheap& c : cheap_[tree.groups[depth]]) {
-      if (tree.looks % kLooksToAsk == 0 && budget_.spent()) tree.looks = 0;
       if (--tree.looks <= 0 || bound + c.above > most_of(tree)) return;
       const Way& way = p_.ways[c.way];
       if (!fits(way, tree.left)) continue;
@@ -215,7 +219,7 @@ class Packer {
   void search_all() {
     std::vector<std::size_t> all(p_.groups());
     std::iota(all.begin(), all.end(), 0);
-    if (search(std::move(all), budget_.options / 16, 0)) bound_ = cost_;
+    if (search(std::move(all), kAllLooks, 0)) bound_ = cost_;
   }
 
   /// Of a few rows: those who are there, and those who would rather be; mostly such as are

@@ -27,7 +27,7 @@ class Climb {
     for (const Way& way : p_.ways)
       for (const Use& use : way.uses)
         if (use.row >= 0) amounts += use.amount, ++uses;
-    spread_ = std::max(spread / static_cast<double>(p_.groups()), 1e-9);
+    spread_ = std::max(spread / static_cast<double>(std::max<std::size_t>(1, p_.groups())), 1e-9);
     amount_ = uses > 0 ? amounts / uses : 1;
   }
 
