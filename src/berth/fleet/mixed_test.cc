@@ -324,6 +324,28 @@ TEST(Mixed, StopsWhenTold) {
   EXPECT_TRUE(std::isfinite(plan.proof.bound));
 }
 
+TEST(Mixed, EveryPartMeetsTheTargets) {
+  for (const auto model : {QueueModel::reference, QueueModel::calibrated}) {
+    System system = testing::generated_fleet(24, 300, 20);
+    const Candidates made = candidates(system, model);
+    testing::limit_to(system, 0.9, made);
+    const Plan plan = solve(system, made, {.model = model, .heterogeneous = true});
+    int parts = 0;
+    for (const auto& [name, assignment] : plan.servers) {
+      const Server& server = system.servers.at(name);
+      const Target& target = system.classes.at(server.service_class).targets.at(server.model);
+      for (const Allocation& part : assignment.allocation.parts) {
+        if (part.load.arrivals_per_min == 0) continue;
+        ++parts;
+        EXPECT_LE(part.itl_ms, target.itl_ms * (1 + 1e-6)) << name << " " << part.accelerator;
+        EXPECT_LE(part.ttft_ms, target.ttft_ms * (1 + 1e-6)) << name << " " << part.accelerator;
+        EXPECT_LE(part.utilisation, 1) << name;
+      }
+    }
+    EXPECT_GT(parts, 20);
+  }
+}
+
 TEST(Mixed, NeverWorseThanWithout) {
   for (const auto& [seed, part] : {std::pair{21U, 0.3}, {22U, 0.6}, {23U, 1.5}}) {
     System system = testing::generated_fleet(seed, 200, 20);
