@@ -4,7 +4,7 @@
 import json
 import os
 import signal
-import time
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -185,7 +185,7 @@ class Flow(Case):
         if os.getuid() == 0:  # whom no mode keeps from writing
             shown = self.run_flow(name="f.yaml", code=1)
             self.assertEqual(shown["tasks"][0]["cause"], "not as declared")
-            self.assertIn(b"it changed its input text: data/corpus.txt", self.berth("why", "f-1/a").out)
+            self.assertIn(b"its input text is not what it was: data/corpus.txt", self.berth("why", "f-1/a").out)
             self.berth("cache", "--collect", "--unused-for", "0s")
         else:
             self.run_flow(name="f.yaml")
@@ -281,6 +281,100 @@ class Flow(Case):
         self.assertLessEqual(len(executions), 10 + 10 - done, "what was recorded as done does not run again")
         self.berth("cache", "--collect")  # the dead hold nothing
         self.assert_tidy()
+
+    def test_a_stop_before_all_tasks_are_known_can_be_resumed(self):
+        self.write("f.yaml", "steps:\n"
+                   "  split: {run: \"trap '' INT TERM; touch $TURN/s; sleep 0.5; echo 1 > {out.p}/1\", out: {p: p/}}\n"
+                   "  each: {foreach: {f: split.p/*}, run: 'cat {f} > {out.x}', out: {x: 'x{index}.txt'}}\n")
+        process = self.house.start("run", "f.yaml", env={"TURN": str(self.dir)})
+        until((self.dir / "s").exists, "split runs")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 130)
+        self.assertEqual(self.house.json("show", "f-1")["run"]["state"], "stopped")
+        self.berth("resume", "f-1", env={"TURN": str(self.dir)})
+        self.assertEqual(self.read("x0.txt"), "1\n")
+
+    def test_a_condition_is_asked_once(self):
+        self.write("f.yaml", "steps:\n"
+                   "  a: {run: 'echo a > {out.x}', out: {x: a.txt}, when: env.MODE == full and not exists(skip)}\n"
+                   "  late: {run: 'touch $TURN/late; while [ ! -e $TURN/go ]; do sleep 0.02; done'}\n"
+                   "  b: {run: 'cat {in.x} > {out.y}', in: {x: a.x}, needs: [late], out: {y: b.txt},"
+                   " when: env.MODE == full}\n")
+        environment = {"MODE": "full", "TURN": str(self.dir)}
+        process = self.house.start("run", "f.yaml", env=environment)
+        until(lambda: (self.dir / "late").exists() and self.house.counts("f-1")["done"] == 1, "a is done")
+        process.kill()
+        process.wait()
+        self.write("skip", "")
+        self.write("go", "")
+        self.berth("resume", "f-1", env={"TURN": str(self.dir)})
+        self.assertEqual(self.read("b.txt"), "a\n")
+
+    def test_nothing_to_count_is_a_count_of_nothing(self):
+        self.write("f.yaml", "steps:\n"
+                   "  find: {run: 'cp {in.d}/*.txt {out.p}/ || true', in: {d: data}, out: {p: p/}}\n"
+                   "  each: {foreach: {f: find.p/*}, run: 'cat {f} > {out.x}', out: {x: 'x{index}.txt'}}\n"
+                   "  sum: {run: 'cat /dev/null {in.x} | wc -l > {out.n}', in: {x: each.x}, out: {n: n.txt}}\n")
+        self.run_flow(name="f.yaml")
+        self.assertEqual(self.read("n.txt"), "1000\n")
+        (self.dir / "data/corpus.txt").unlink()
+        (self.dir / "data/other").write_text("")
+        self.assertEqual(self.states(self.run_flow(name="f.yaml")), {"find": "done", "sum": "done"})
+        self.assertEqual(self.read("n.txt"), "0\n")
+
+    def test_what_others_put_into_an_output_is_not_lost(self):
+        self.write("f.yaml", "steps: {a: {run: 'echo {in.t} > {out.x}/a; cp {in.t} {out.x}/t',"
+                   " in: {t: data/corpus.txt}, out: {x: res/}}}\n")
+        self.run_flow(name="f.yaml")
+        self.write("f.yaml", "steps: {a: {run: 'echo {in.t} > {out.x}/b',"
+                   " in: {t: data/corpus.txt}, out: {x: res/}}}\n")
+        self.run_flow(name="f.yaml")
+        self.assertEqual(sorted(os.listdir(self.dir / "res")), ["b"], "its own it may replace")
+        self.write("res/notes.md", "mine")
+        self.write("f.yaml", "steps: {a: {run: 'echo {in.t} > {out.x}/c',"
+                   " in: {t: data/corpus.txt}, out: {x: res/}}}\n")
+        self.run_flow(name="f.yaml", code=1)
+        self.assertIn(b"res/notes.md: not written by this step", self.berth("why", "f-3/a").out)
+        self.assertEqual(self.read("res/notes.md"), "mine")
+        os.rename(self.dir / "res/notes.md", self.dir / "notes.md")
+        retried = json.loads(self.berth("--json", "retry", "f-3").out)
+        self.assertEqual(retried["run"]["counts"]["cached"], 1, "the work was kept")
+        self.write("f.yaml", "steps: {a: {run: 'echo > {out.x}', out: {x: f.yaml}}}\n")
+        self.assertIn("is the flow's own file", self.one_line(self.berth("run", "f.yaml", code=2)))
+
+    def test_an_output_is_of_the_kind_that_was_declared(self):
+        self.write("f.yaml", "steps:\n  a: {run: 'mkdir {out.x}', out: {x: dir}}\n"
+                   "  b: {run: 'rmdir {out.y}; touch {out.y}', out: {y: file/}}\n")
+        self.assertEqual(self.states(self.run_flow(name="f.yaml", code=1)), {"a": "failed", "b": "failed"})
+        self.assertIn(b"dir is a directory, wanted a file", self.berth("why", "f-1/a").out)
+
+    def test_rm_follows_no_link(self):
+        self.write("precious/gold", "gold")
+        self.write("f.yaml", f"steps: {{a: {{run: 'ln -s {self.dir}/precious d; ln -s nowhere e; mkdir -p r/o;"
+                   " chmod 500 r; exit 1', out: {x: x}}}\n")
+        self.run_flow(name="f.yaml", code=1)
+        self.berth("rm", "f-1")
+        self.assertEqual(self.read("precious/gold"), "gold")
+        self.assertFalse((self.dir / "state/runs/f-1").exists())
+
+    def test_few_descriptors_are_enough_for_many_cached_tasks(self):
+        numbers = ", ".join(map(str, range(150)))
+        self.write("f.yaml", f"steps:\n  a:\n    foreach: {{i: [{numbers}]}}\n    run: 'echo {{i}} > {{out.x}}'\n"
+                   "    out: {x: 'o/{index}.txt'}\n    resources: {cpu: 0.5}\n")
+        self.run_flow(name="f.yaml")
+        few = ["sh", "-c", 'ulimit -n 64; exec "$0" --json run f.yaml']
+        finished = subprocess.run([*few, self.house.berth], cwd=self.dir, env=self.house.environment,
+                                  capture_output=True, timeout=60)
+        self.assertEqual(finished.returncode, 0, finished.stderr)
+        self.assertEqual(json.loads(finished.stdout)["run"]["counts"]["cached"], 150)
+
+    def test_names_need_not_be_text(self):
+        (self.dir / "data/odd").mkdir()
+        with open(os.fsencode(self.dir / "data/odd") + b"/\xffz", "w") as file:
+            file.write("odd")
+        self.write("f.yaml", "steps: {a: {foreach: {f: data/odd/*}, run: 'cat {f} > {out.x}', out: {x: 'x{index}.txt'}}}\n")
+        self.run_flow(name="f.yaml")
+        self.assertEqual(self.read("x0.txt"), "odd")
 
     def test_an_input_that_vanishes_fails_its_task_only(self):
         self.write("f.yaml", "steps:\n"

@@ -30,7 +30,8 @@ std::string quoted(std::string_view text) {
 }
 
 std::string standing(const StepCounts& step) {
-  return step.known || total(step.counts) > 0 ? counts_text(step.counts) : "not known yet";
+  if (!step.known) return "not known yet";
+  return total(step.counts) > 0 ? counts_text(step.counts) : "no tasks";
 }
 
 const char* colour(const store::Counts& counts) {
@@ -59,11 +60,12 @@ std::string_view step_name(std::string_view label) {
   return label.substr(0, label.find('/'));
 }
 
-std::vector<StepCounts> step_counts(const flow::Flow& flow,
+std::vector<StepCounts> step_counts(const flow::Flow& flow, const store::RunRecord& run,
                                     const std::vector<store::TaskRecord>& tasks) {
+  const bool done = run.state == store::RunState::done;
   std::vector<StepCounts> steps;
   for (const auto& step : flow.steps)
-    steps.push_back({.name = step.name, .counts = {}, .known = step.foreach.empty()});
+    steps.push_back({.name = step.name, .counts = {}, .known = done || step.foreach.empty()});
   for (const auto& task : tasks) {
     const auto step = std::ranges::find(steps, step_name(task.label), &StepCounts::name);
     if (step == steps.end()) continue;

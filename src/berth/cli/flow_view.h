@@ -17,7 +17,7 @@ struct StepCounts {
   bool known = true;  // false: how many tasks it has shows later
 };
 /// In the order of the flow's steps.
-std::vector<StepCounts> step_counts(const flow::Flow& flow,
+std::vector<StepCounts> step_counts(const flow::Flow& flow, const store::RunRecord& run,
                                     const std::vector<store::TaskRecord>& tasks);
 std::string steps_table(const std::vector<StepCounts>& steps);
 

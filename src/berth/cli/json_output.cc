@@ -5,6 +5,7 @@
 
 #include "berth/base/json.h"
 #include "berth/base/units.h"
+#include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {
@@ -49,7 +50,7 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"state", store::name(task.state)},
               {"attempts", task.attempts},
               {"exit_code", task.exit_code ? Json(*task.exit_code) : Json(nullptr)},
-              {"cause", task.cause},
+              {"cause", skipped(task) ? "skipped" : task.cause},
               {"cached", task.state == store::TaskState::cached},
               {"params", parsed_or_null(experiment::values_json(task.params))},
               {"metrics", metrics},

@@ -146,7 +146,7 @@ Result<store::RunRecord> submit(run::Site& site, const Prepared& prepared) {
 /// The steps, and what failed of them.
 Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
   BERTH_ASSIGN(const auto flow, flow_of(record));
-  print(steps_table(step_counts(flow, tasks)));
+  print(steps_table(step_counts(flow, record, tasks)));
   std::size_t rows = 0;
   for (const auto& task : tasks) {
     if (task.state != store::TaskState::failed || ++rows > kMostRows) continue;
@@ -175,8 +175,9 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
       print(show_json({record, state_now(env, record)}, tasks));
     } else {
       BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
-      print(fmt::format("{}  {}: {}\n", record.name, store::name(record.state),
-                        counts_text(record.counts)));
+      print(fmt::format("{}  {}: {}{}\n", record.name, store::name(record.state),
+                        counts_text(record.counts),
+                        record.error.empty() ? "" : "; " + record.error));
       BERTH_ASSIGN(const auto program, program_of(record));
       if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
     }
@@ -239,7 +240,9 @@ Result<int> resume_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
   if (record.state == store::RunState::done || record.state == store::RunState::failed) {
     const store::Counts& counts = record.counts;
-    if (counts.waiting + counts.running + counts.stopped == 0) {
+    // A flow can fail before all of its tasks are known.
+    const bool told = record.state == store::RunState::done || counts.failed > 0;
+    if (told && counts.waiting + counts.running + counts.stopped == 0) {
       print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
                               store::name(record.state), counts_text(counts)));
       return 0;

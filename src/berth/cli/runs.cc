@@ -69,7 +69,7 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
     if (record.kind != "flow")
       return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
     BERTH_ASSIGN(const auto flow, flow_of(record));
-    const auto steps = step_counts(flow, tasks);
+    const auto steps = step_counts(flow, record, tasks);
     print(*arguments.graph == "dot" ? graph_dot(flow, steps) : graph_text(flow, steps));
     return 0;
   }

@@ -96,6 +96,10 @@ const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
   return best;
 }
 
+bool skipped(const store::TaskRecord& task) {
+  return task.state == store::TaskState::done && task.attempts == 0;
+}
+
 std::string trials_table(const std::vector<store::TaskRecord>& tasks,
                          const experiment::Program& program, std::size_t most) {
   std::vector<const store::TaskRecord*> order;
@@ -131,6 +135,11 @@ std::string trials_table(const std::vector<store::TaskRecord>& tasks,
     }
     const bool timed = task->started && task->ended;
     row.push_back(timed ? format_duration(*task->ended - *task->started) : "-");
+    if (skipped(*task)) {
+      row.push_back("skipped");
+      table.add(std::move(row));
+      continue;
+    }
     const bool plain = task->cause.empty() || task->cause == "ok" ||
                        task->cause == store::name(task->state) ||
                        task->state == store::TaskState::running;

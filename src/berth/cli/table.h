@@ -41,6 +41,8 @@ std::string state_now(os::Env& env, const store::RunRecord& run);
 /// The trials as a table, the best first where there is a goal; at most `most` rows (0: all).
 std::string trials_table(const std::vector<store::TaskRecord>& tasks,
                          const experiment::Program& program, std::size_t most);
+/// Whether it is done because there was nothing to do: a condition did not hold.
+bool skipped(const store::TaskRecord& task);
 /// The done task with the best last value of the goal's metric; nullptr when there is none.
 const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
                                    const experiment::Program& program);

@@ -31,7 +31,7 @@ Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::
     return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
   return Asks{{step->resources, run.name, step->slot_sizes},
               program.parallel,
-              waits_for(flow, step_counts(flow, tasks), task.label)};
+              waits_for(flow, step_counts(flow, run, tasks), task.label)};
 }
 
 /// Why nothing runs it now, by asking the machine the way the runner does.
@@ -84,7 +84,7 @@ Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRec
     if (result) lines.push_back(fmt::format("as {} wrote it", result->origin));
     return lines;
   }
-  if (task.state == store::TaskState::done && task.attempts == 0) {
+  if (skipped(task)) {
     lines.push_back("nothing to do: its `when` does not hold, or what it takes in was skipped");
     return lines;
   }
@@ -120,6 +120,7 @@ std::string attempt_text(const store::AttemptRecord& attempt) {
 std::string summary(const store::TaskRecord& task) {
   switch (task.state) {
     case store::TaskState::done:
+      if (skipped(task)) return "skipped";
       return task.attempts > 1 ? fmt::format("done at attempt {}", task.attempts) : "done";
     case store::TaskState::failed:
       return fmt::format("failed: {}{}", task.cause,

@@ -131,6 +131,8 @@ class ObjectStore {
   Status publish(const Fileset& fileset, const std::string& to, Publish how);
 
   Result<Usage> usage();
+  /// Removes what dead processes left in the making.
+  Status sweep();
   /// Reads every object; a damaged one is set aside and named.
   Result<std::vector<Damage>> verify();
   /// Removes the objects that neither `add_live` nor a Hold names, and what dead processes left.

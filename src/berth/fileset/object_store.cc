@@ -83,6 +83,12 @@ Result<Usage> ObjectStore::usage() {
   return usage;
 }
 
+Status ObjectStore::sweep() {
+  BERTH_ASSIGN(const os::Fd alone, env_->lock(directory_ + "/lock", true));
+  Needs needs;
+  return look_at_work(*env_, directory_, needs);
+}
+
 Result<std::vector<Damage>> ObjectStore::verify() {
   std::vector<Damage> damage;
   BERTH_ASSIGN(const auto fans, env_->list(directory_ + "/objects"));

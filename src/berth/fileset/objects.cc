@@ -38,6 +38,8 @@ Result<Content> read_content(os::Env& env, const std::string& path) {
   std::size_t most = 16U << 10;
   Sha256 hash;
   for (std::int64_t size = 0;;) {
+    if (env.stop_signals() > 1)
+      return fail(ErrorKind::interrupted, "{}: not read to its end", path);
     BERTH_ASSIGN(const std::string block, env.read_at(fd, size, most));
     hash.add(block);
     size += static_cast<std::int64_t>(block.size());

@@ -117,6 +117,9 @@ struct World {
   /// Sorted bytewise; fileset::glob() answers it.
   std::function<Result<Words>(const std::string& pattern)> glob;
   std::function<std::optional<std::string>(const std::string& name)> variable;  // environment
+  /// Whether the `when` of a task held when it was asked first, by an earlier runner; nullopt, or
+  /// no function: it was not asked.
+  std::function<std::optional<bool>(const std::string& task)> held = {};
 };
 
 struct TaskInput {

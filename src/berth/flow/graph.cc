@@ -170,10 +170,17 @@ bool Graph::Inside::skips(TaskIndex task) const {
       return true;
   }
   for (const auto& input : of.in) {
-    const auto gone = [&](const Source& source) { return source.step && !has_any(source); };
+    // A step without tasks has nothing to give, and that is an answer; one that was skipped is
+    // none.
+    const auto gone = [&](const Source& source) {
+      return source.step && states_[static_cast<std::size_t>(source.step->value)].count > 0 &&
+             !has_any(source);
+    };
     if (std::ranges::all_of(input.sources, gone)) return true;
   }
   if (of.when.empty()) return false;
+  if (world_.held)
+    if (const auto earlier = world_.held(name(task))) return !*earlier;
   const auto values = values_of(task);
   return !std::ranges::all_of(of.when, [&](const auto& term) { return holds(term, values); });
 }

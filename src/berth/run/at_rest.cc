@@ -1,23 +1,11 @@
 // What is done to a run that does not run.
 #include <algorithm>
 
+#include "berth/fileset/fileset.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
 namespace {
-
-/// With all that is in it; what is not there is gone already.
-Status remove_tree(os::Env& env, const std::string& path, int depth = 0) {
-  constexpr int kDeepest = 16;  // a run's directory is ours, and flat
-  const auto status = env.status(path);
-  if (!status)
-    return status.error().kind == ErrorKind::not_found ? Status{} : std::unexpected(status.error());
-  if (status->kind != os::FileStatus::Kind::directory || depth == kDeepest)
-    return env.remove_file(path);
-  BERTH_ASSIGN(const auto names, env.list(path));
-  for (const auto& name : names) BERTH_TRY(remove_tree(env, path + "/" + name, depth + 1));
-  return env.remove_directory(path);
-}
 
 /// As long as the lock is held no runner takes the run over.
 Result<os::Fd> keep_runners_out(Site& site, const std::string& run_name) {
@@ -51,7 +39,7 @@ Status remove(Site& site, const std::string& run_name) {
   // The record first: files without a record are found by remove_strays(), a record without its
   // files would show a run that has lost its output.
   BERTH_TRY(site.store->remove(record.id));
-  return remove_tree(*site.env, directory);
+  return fileset::remove_all(*site.env, directory);
 }
 
 Result<int> remove_strays(Site& site) {
@@ -62,7 +50,7 @@ Result<int> remove_strays(Site& site) {
   int removed = 0;
   for (const auto& name : *names) {
     if (std::ranges::find(records, name, &store::RunRecord::name) != records.end()) continue;
-    BERTH_TRY(remove_tree(*site.env, all + "/" + name));
+    BERTH_TRY(fileset::remove_all(*site.env, all + "/" + name));
     ++removed;
   }
   return removed;

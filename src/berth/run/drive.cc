@@ -153,9 +153,9 @@ void Drive::advance() {
   for (int round = 0; manner_.in_turn && stops_heeded_ == 0 && !error_; ++round) {
     auto next = workload_->next();
     if (!next) return give_up(next.error());
-    more_ = next->more || !next->start.empty();
+    more_ = next->more || !next->start.empty() || !next->settled.empty();
     apply(*next);
-    if (!more_ || round == kRounds) return;
+    if (!more_ || round == kRounds || workload_->wants_commit()) return;
   }
 }
 
@@ -231,7 +231,8 @@ Status Drive::turn() {
   carry_out();  // the next tasks first: they run while the last ones are made durable
   give_back();
   const bool due = commit_at_ && env_.now() >= *commit_at_;
-  if (due || batch_.size() >= kLargestBatch || over()) BERTH_TRY(commit());
+  if (due || batch_.size() >= kLargestBatch || over() || workload_->wants_commit())
+    BERTH_TRY(commit());
   show();
   return {};
 }
@@ -246,7 +247,8 @@ Status Drive::settle() {
   const bool failed =
       error_ || (counts.failed > 0 && (good == 0 || !manner_.one_success_is_enough));
   store::RunState state = failed ? store::RunState::failed : store::RunState::done;
-  if (stopped && good + counts.failed < progress_.total) state = store::RunState::stopped;
+  const bool open = good + counts.failed < progress_.total || !workload_->complete();
+  if (stopped && open && !error_) state = store::RunState::stopped;
   std::string error;
   if (state == store::RunState::failed)
     error =
@@ -327,11 +329,9 @@ void Drive::on_ended(exec::Ended ended) {
   if (live == live_.end()) return;
   store::TaskRecord& of = task(ended.task);
   if (ended.cause == exec::Cause::ok) {
-    if (auto changes = workload_->finish(of, ended.token)) {
-      for (auto& change : *changes) batch_.push_back(std::move(change));
-    } else {
-      ended.cause = exec::Cause::not_as_declared;
-      ended.detail = changes.error().message;
+    if (const auto status = workload_->finish(of, ended.token, batch_); !status) {
+      ended.cause = cause_of(status.error(), exec::Cause::not_as_declared);
+      ended.detail = status.error().message;
     }
   }
   os::log_event(env_, "ended",

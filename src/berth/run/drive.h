@@ -19,6 +19,9 @@
 
 namespace berth::run {
 
+/// How an attempt ends when what has to be done around its process cannot be.
+exec::Cause cause_of(const Error& error, exec::Cause otherwise);
+
 /// One alloc of the machine and the worker on it.
 struct Berthed {
   schedule::WorkerId id;

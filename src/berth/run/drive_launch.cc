@@ -17,6 +17,15 @@ std::string uuids_json(std::span<const machine::DeviceShare> devices) {
 
 }  // namespace
 
+exec::Cause cause_of(const Error& error, exec::Cause otherwise) {
+  switch (error.kind) {
+    case ErrorKind::full:
+    case ErrorKind::busy: return exec::Cause::short_of_means;
+    case ErrorKind::interrupted: return exec::Cause::stopped;
+    default: return otherwise;
+  }
+}
+
 void Drive::launch(const schedule::StartAttempt& start) {
   store::TaskRecord& of = task(start.task);
   of.metrics.clear();
@@ -35,11 +44,9 @@ void Drive::launch(const schedule::StartAttempt& start) {
                                             placed ? uuids_json(placed->devices) : ""});
   count(start.task, store::TaskState::running);
   if (launch) return (*on)->worker->tell(*launch);
-  const ErrorKind kind = launch.error().kind;
-  const bool passes = kind == ErrorKind::full || kind == ErrorKind::busy;
   unstarted_.push_back({.task = start.task,
                         .token = start.token,
-                        .cause = passes ? exec::Cause::short_of_means : exec::Cause::cannot_start,
+                        .cause = cause_of(launch.error(), exec::Cause::cannot_start),
                         .exit_code = {},
                         .detail = launch.error().message});
 }

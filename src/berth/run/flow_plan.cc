@@ -9,8 +9,7 @@ namespace {
 Result<std::optional<std::vector<fileset::Fileset>>> look_up(Site& site,
                                                              fileset::ObjectStore& cache,
                                                              Inputs& inputs,
-                                                             const flow::TaskSpec& spec,
-                                                             const std::string& directory) {
+                                                             const flow::TaskSpec& spec) {
   using Found = std::optional<std::vector<fileset::Fileset>>;
   if (spec.outputs.empty()) return Found{};
   std::vector<Digest> digests;
@@ -19,9 +18,7 @@ Result<std::optional<std::vector<fileset::Fileset>>> look_up(Site& site,
       digests.push_back(fileset::digest(input.content));
       continue;
     }
-    const std::string path =
-        input.world.starts_with('/') ? input.world : directory + "/" + input.world;
-    BERTH_ASSIGN(const auto content, inputs.get(path));
+    BERTH_ASSIGN(const auto content, inputs.get(input.world));
     digests.push_back(fileset::digest(content));
   }
   const auto result = site.store->result(to_hex(sha256(flow::record(spec, digests))));
@@ -39,7 +36,7 @@ Result<std::optional<std::vector<fileset::Fileset>>> look_up(Site& site,
 Result<std::vector<StepPlan>> plan(Site& site, FlowProgram& program, const std::string& directory) {
   BERTH_ASSIGN(auto flow, read_flow(program));
   BERTH_ASSIGN(auto cache, open_cache(site));
-  Inputs inputs(cache);
+  Inputs inputs(cache, directory);
   std::vector<StepPlan> steps;
   for (const auto& step : flow.steps)
     steps.push_back(
@@ -56,7 +53,7 @@ Result<std::vector<StepPlan>> plan(Site& site, FlowProgram& program, const std::
       BERTH_ASSIGN(const auto spec, graph.spec(task));
       std::optional<std::vector<fileset::Fileset>> found;
       if (reads(program.cache)) {
-        BERTH_ASSIGN(found, look_up(site, cache, inputs, spec, directory));
+        BERTH_ASSIGN(found, look_up(site, cache, inputs, spec));
       }
       ++(found ? step.cached : step.runs);
       if (found) BERTH_TRY(graph.finish(task, *std::move(found)));

@@ -12,6 +12,64 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kModes{"off", "read", "write", "on"};
 
+/// Names and values are any bytes, JSON is UTF-8: what is no plain character becomes %XX.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '%' || byte < 0x20 || byte >= 0x7f)
+      result += fmt::format("%{:02X}", byte);
+    else
+      result += c;
+  }
+  return result;
+}
+
+std::string unescaped(std::string_view text) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'A' + 10; };
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '%' && i + 2 < text.size();
+    result += escape ? static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2])) : text[i];
+    if (escape) i += 2;
+  }
+  return result;
+}
+
+/// As lists of pairs: an object would be searched for each of a million names.
+Json to_json(const Answers& answers) {
+  Json exists = Json::array(), globs = Json::array(), variables = Json::array();
+  for (const auto& [path, there] : answers.exists)
+    exists.push_back(Json::array({escaped(path), there}));
+  for (const auto& [pattern, found] : answers.glob) {
+    Json list = Json::array();
+    for (const auto& path : found) list.push_back(escaped(path));
+    globs.push_back(Json::array({escaped(pattern), std::move(list)}));
+  }
+  for (const auto& [name, value] : answers.variable)
+    variables.push_back(
+        Json::array({escaped(name), value ? Json(escaped(*value)) : Json(nullptr)}));
+  return Json{{"exists", exists}, {"glob", globs}, {"variable", variables}};
+}
+
+/// Throws, as the library does, where it is none.
+Answers answers_of(const Json& json) {
+  Answers answers;
+  const auto text = [](const Json& value) {
+    return unescaped(value.get_ref<const std::string&>());
+  };
+  for (const auto& pair : json.at("exists"))
+    answers.exists[text(pair.at(0))] = pair.at(1).get<bool>();
+  for (const auto& pair : json.at("glob")) {
+    auto& list = answers.glob[text(pair.at(0))];
+    for (const auto& path : pair.at(1)) list.push_back(text(path));
+  }
+  for (const auto& pair : json.at("variable"))
+    answers.variable[text(pair.at(0))] =
+        pair.at(1).is_null() ? std::nullopt : std::optional(text(pair.at(1)));
+  return answers;
+}
+
 }  // namespace
 
 std::optional<CacheMode> cache_mode(std::string_view name) {
@@ -21,16 +79,13 @@ std::optional<CacheMode> cache_mode(std::string_view name) {
 }
 
 std::string to_json_text(const FlowProgram& program) {
-  const Answers& answers = program.answers;
-  Json variables = Json::object();
-  for (const auto& [name, value] : answers.variable)
-    variables[name] = value ? Json(valid_utf8(*value)) : Json(nullptr);
-  Json json{
-      {"flow", program.text},         {"file", valid_utf8(program.file)},
-      {"name", program.name},         {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
-      {"parallel", program.parallel}, {"priority", program.priority},
-      {"exists", answers.exists},     {"glob", answers.glob},
-      {"variable", variables}};
+  Json json{{"flow", program.text},
+            {"file", escaped(program.file)},
+            {"name", program.name},
+            {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
+            {"parallel", program.parallel},
+            {"priority", program.priority},
+            {"answers", to_json(program.answers)}};
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
   return dump(json);
@@ -44,7 +99,7 @@ Result<FlowProgram> flow_program(std::string_view text) {
   try {
     const Json& json = *parsed;
     program.text = json.at("flow");
-    program.file = json.at("file");
+    program.file = unescaped(json.at("file").get_ref<const std::string&>());
     program.name = json.at("name");
     const auto mode = cache_mode(json.at("cache").get<std::string>());
     if (!mode) return fail(ErrorKind::corrupt, "the stored flow has a cache mode that is none");
@@ -53,11 +108,7 @@ Result<FlowProgram> flow_program(std::string_view text) {
     program.priority = json.at("priority");
     if (json.contains("timeout_ms")) program.timeout = from_ms(json.at("timeout_ms"));
     if (json.contains("retries")) program.retries = json.at("retries");
-    json.at("exists").get_to(program.answers.exists);
-    json.at("glob").get_to(program.answers.glob);
-    for (const auto& [name, value] : json.at("variable").get_ref<const Json::object_t&>())
-      program.answers.variable[name] =
-          value.is_null() ? std::nullopt : std::optional(value.get<std::string>());
+    program.answers = answers_of(json.at("answers"));
   } catch (const std::exception& error) {  // of the library
     return fail(ErrorKind::corrupt, "the stored flow cannot be read: {}", error.what());
   }

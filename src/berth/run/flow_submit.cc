@@ -45,20 +45,41 @@ Status check_programs(Site& site, const FlowProgram& program, const flow::Flow& 
   return {};
 }
 
+/// A flow must not write over itself.
+Status check_outputs(const FlowProgram& program, const flow::Flow& flow) {
+  const std::string own = program.file.substr(program.file.rfind('/') + 1);
+  for (const auto& step : flow.steps)
+    for (const auto& output : step.out)
+      if (output.path == own)
+        return fail(ErrorKind::invalid, "{}:{}: steps.{}.out.{}: {} is the flow's own file",
+                    program.file, output.line, step.name, output.name, own);
+  return {};
+}
+
+/// Conditions are asked when their task could start; the variables that they name are those of now.
+void ask_variables(const flow::Flow& flow, const flow::World& world) {
+  for (const auto& step : flow.steps)
+    for (const auto& term : step.when)
+      if (term.kind == flow::Condition::Kind::equals && term.left.starts_with("env."))
+        (void)world.variable(term.left.substr(4));
+}
+
 }  // namespace
 
 Status check_flow(Site& site, FlowProgram& program, const std::string& directory) {
   BERTH_ASSIGN(auto flow, read_flow(program));
   BERTH_TRY(check_places(site, program, flow));
   BERTH_TRY(check_programs(site, program, flow));
+  BERTH_TRY(check_outputs(program, flow));
   BERTH_TRY(flow::Graph::build(std::move(flow), world_of(*site.env, directory, program.answers)));
   return {};
 }
 
 Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::string& directory) {
   BERTH_ASSIGN(auto flow, read_flow(program));
-  BERTH_ASSIGN(const auto graph, flow::Graph::build(std::move(flow), world_of(*site.env, directory,
-                                                                              program.answers)));
+  auto world = world_of(*site.env, directory, program.answers);
+  ask_variables(flow, world);
+  BERTH_ASSIGN(const auto graph, flow::Graph::build(std::move(flow), std::move(world)));
   store::NewRun run;
   run.name = program.name;
   run.kind = "flow";

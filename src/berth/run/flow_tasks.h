@@ -2,9 +2,9 @@
 // cache, and brought from there or started in a directory of its own.
 #pragma once
 
+#include <deque>
 #include <list>
 #include <map>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -13,20 +13,21 @@
 
 namespace berth::run {
 
-/// The files of the world that tasks take in, each read once: a run sees one state of them. Keeps
-/// the latest.
+/// The files of the world that tasks take in, each read once: a run sees one state of them. Holds
+/// the latest in the object store; what was collected since is read again.
 class Inputs {
  public:
-  explicit Inputs(fileset::ObjectStore& cache) : cache_(cache) {}
+  Inputs(fileset::ObjectStore& cache, std::string folder)
+      : cache_(cache), folder_(std::move(folder)) {}
   Result<fileset::Fileset> get(const std::string& path);
+  /// Into the store again. stale: it is not what it was.
+  Status restore(const std::string& path);
 
  private:
-  struct Known {
-    std::string path;
-    fileset::Captured captured;
-  };
   fileset::ObjectStore& cache_;
-  std::list<Known> latest_;  // the one used last in front
+  const std::string folder_;
+  std::unordered_map<std::string, fileset::Fileset> known_;
+  std::list<fileset::Hold> latest_;  // the newest in front
 };
 
 class FlowTasks final : public Workload {
@@ -39,9 +40,12 @@ class FlowTasks final : public Workload {
   Status take_over(std::span<const store::TaskRecord> tasks) override;
   Result<Next> next() override;
   Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
-  Result<std::vector<store::Change>> finish(const store::TaskRecord& task, Token token) override;
+  Status finish(const store::TaskRecord& task, Token token,
+                std::vector<store::Change>& changes) override;
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
-  void committed() override { closing_.clear(); }
+  void committed() override;
+  bool wants_commit() const override;
+  bool complete() const override { return graph_->done(); }
 
  private:
   /// A task that was not in the cache: all it takes to run it.
@@ -62,11 +66,18 @@ class FlowTasks final : public Workload {
   Status consider(flow::TaskIndex index, Next& next);
   Result<bool> recall(flow::TaskIndex index, const store::TaskRecord& recorded);
   Status prepare(Prepared& prepared);
+  Status hold_inputs(Prepared& prepared);
+  void count_unstarted(flow::TaskIndex task, std::int64_t change);
   Status check_inputs(const Prepared& prepared);
+  Status check_ours(const std::string& label, std::size_t output, const std::string& path,
+                    const fileset::Fileset& there, const fileset::Fileset& wanted);
+  std::optional<std::size_t> next_step() const;
   Result<bool> bring(TaskNumber number, Prepared& prepared, const std::string& depends, Next& next);
   Result<std::optional<std::vector<fileset::Fileset>>> find_result(const std::string& key,
                                                                    std::string* origin);
   Status publish(const flow::TaskSpec& spec, const std::vector<fileset::Fileset>& outputs);
+  Status publish_one(const flow::TaskSpec& spec, std::size_t output,
+                     const fileset::Fileset& content);
   std::string key_of(const std::string& depends, bool shared) const;
   std::string place(const std::string& path) const;
   std::string task_directory(TaskNumber number, Token token) const;
@@ -84,9 +95,17 @@ class FlowTasks final : public Workload {
   std::unordered_map<std::string, store::TaskRecord> recorded_;  // final ones of earlier runners
   std::int64_t last_ = 0;                                        // number
   std::int64_t seen_ = 0;                                        // tasks of the graph
-  std::set<std::pair<std::int64_t, std::int64_t>> queue_;        // -priority, index: not looked at
-  std::unordered_map<std::int64_t, Prepared> prepared_;          // by number
-  std::int64_t unstarted_ = 0;                                   // of prepared_
+  /// Of each step, in the order in which they became ready, those not looked at, and how many are
+  /// prepared and not started.
+  struct Queue {
+    std::deque<flow::TaskIndex> ready;
+    std::int64_t unstarted = 0;
+  };
+  std::vector<Queue> queues_;
+  std::vector<std::size_t> by_priority_;                 // steps
+  std::unordered_map<std::int64_t, Prepared> prepared_;  // by number
+  std::int64_t unstarted_ = 0;                           // of prepared_
+  bool starved_ = false;                // of descriptors, until a commit lets go of some
   std::vector<fileset::Hold> closing_;  // of what is recorded with the next commit
 };
 

@@ -67,14 +67,19 @@ class Workload {
   virtual Result<Next> next() { return Next{}; }
   /// What the worker is told; what it needs in files is there then. full, busy, io: may pass.
   virtual Result<exec::Launch> launch(const store::TaskRecord& task, Token token) = 0;
-  /// When its process has ended well: what follows from it, or why it is no success all the same.
-  virtual Result<std::vector<store::Change>> finish(const store::TaskRecord&, Token) {
-    return std::vector<store::Change>{};
+  /// When its process has ended well: adds what follows from it, and says why it is no success all
+  /// the same. full, busy: may pass; interrupted: asked to stop.
+  virtual Status finish(const store::TaskRecord&, Token, std::vector<store::Change>& /*changes*/) {
+    return {};
   }
   /// The attempt has ended, and its task is now this; waiting: it will be tried again.
   virtual Status ended(const store::TaskRecord&, Token, store::TaskState) { return {}; }
-  /// All changes that it has given are durable.
+  /// All changes that it has given are durable. Until then it holds what they name; when that has
+  /// become much, it wants a commit.
   virtual void committed() {}
+  virtual bool wants_commit() const { return false; }
+  /// Whether there are no more tasks to come.
+  virtual bool complete() const { return true; }
 };
 
 std::unique_ptr<Workload> trials(Site& site, const store::RunRecord& record,

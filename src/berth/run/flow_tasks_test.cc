@@ -1,0 +1,93 @@
+// What a run takes in is what it was when it was first looked at.
+#include "berth/run/flow_tasks.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "berth/os/posix_testing.h"
+
+namespace berth::run {
+namespace {
+
+class InputsTest : public os::PosixTest {
+ protected:
+  InputsTest() : cache_(*fileset::ObjectStore::open(*env_, path("cache"))) {}
+  void write(const std::string& name, std::string_view text) { std::ofstream(path(name)) << text; }
+  fileset::ObjectStore cache_;
+};
+
+TEST_F(InputsTest, EachIsReadOnceHoweverManyThereAre) {
+  Inputs inputs(cache_, directory_);
+  std::vector<fileset::Fileset> first;
+  for (int i = 0; i < 20; ++i) {
+    write(std::to_string(i), "one");
+    first.push_back(inputs.get(std::to_string(i)).value());
+  }
+  for (int i = 0; i < 20; ++i) write(std::to_string(i), "another");
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(inputs.get(std::to_string(i)).value(), first[static_cast<std::size_t>(i)]);
+  EXPECT_EQ(inputs.get("none").error().kind, ErrorKind::not_found);
+}
+
+TEST_F(InputsTest, WhatWasCollectedIsReadAgainUnlessItHasChanged) {
+  Inputs inputs(cache_, directory_);
+  write("a", "a");
+  write("b", "b");
+  const auto a = inputs.get("a").value();
+  for (int i = 0; i < 20; ++i) {
+    write(std::to_string(i), std::to_string(i));
+    (void)inputs.get(std::to_string(i));
+  }
+  const auto b = inputs.get("b").value();
+  ASSERT_TRUE(cache_.collect([](auto&) { return Status(); }));
+  EXPECT_FALSE(cache_.hold(a)) << "its hold has gone to later ones";
+  EXPECT_TRUE(cache_.hold(b));
+  ASSERT_TRUE(inputs.restore("a"));
+  EXPECT_TRUE(cache_.hold(a));
+  write("a", "changed");
+  EXPECT_EQ(inputs.restore("a").error().kind, ErrorKind::stale);
+  EXPECT_EQ(inputs.get("a").value(), a);
+}
+
+TEST(FlowProgram, ComesBackAsItWas) {
+  FlowProgram program;
+  program.text = "steps: {a: {run: ls}}";
+  program.file = "odd \xff%41.yaml";
+  program.name = "a";
+  program.cache = CacheMode::read;
+  program.timeout = std::chrono::seconds(3);
+  program.answers.exists = {{"x", true}, {"100%", false}};
+  program.answers.glob = {{"*", {"\xff\n", "b"}}, {"none*", {}}};
+  program.answers.variable = {{"A", "\xc3"}, {"B", std::nullopt}};
+  const auto back = flow_program(to_json_text(program));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->text, program.text);
+  EXPECT_EQ(back->file, program.file);
+  EXPECT_EQ(back->cache, program.cache);
+  EXPECT_EQ(back->timeout, program.timeout);
+  EXPECT_EQ(back->retries, program.retries);
+  EXPECT_EQ(back->answers.exists, program.answers.exists);
+  EXPECT_EQ(back->answers.glob, program.answers.glob);
+  EXPECT_EQ(back->answers.variable, program.answers.variable);
+  for (const auto* text : {"", "{}", "[]", R"({"flow":1})"})
+    EXPECT_EQ(flow_program(text).error().kind, ErrorKind::corrupt) << text;
+}
+
+TEST(FlowProgram, OutputsComeBackAsTheyWere) {
+  fileset::Fileset one, other;
+  one.entries.push_back({".", fileset::Entry::Kind::file, sha256("x"), 1, {}});
+  other.entries.push_back({"a\xff", fileset::Entry::Kind::file, sha256("y"), 1, {}});
+  other.entries.push_back({"b", fileset::Entry::Kind::link, {}, 0, "a\xff"});
+  const std::vector<fileset::Fileset> outputs{one, other};
+  const std::string text = to_text(outputs);
+  EXPECT_EQ(parse_outputs(text), outputs);
+  EXPECT_EQ(parse_outputs(""), std::vector<fileset::Fileset>{});
+  for (std::size_t cut = 1; cut < text.size(); ++cut) {
+    const auto torn = parse_outputs(text.substr(0, cut));
+    EXPECT_TRUE(!torn || *torn == std::vector{one}) << cut;
+  }
+}
+
+}  // namespace
+}  // namespace berth::run
