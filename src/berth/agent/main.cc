@@ -1,14 +1,152 @@
-// berth-agent: the worker process that travels to other machines. It links nothing shared but libc
-// and libm; its protocol comes with the flows. For now it tells what it is, so that a caller can
-// compare builds before it trusts one.
+// berth-agent: the worker process. `start` makes one, which belongs to nobody, and returns when it
+// listens; `stdio` joins standard input and output to the one of a directory, so that
+// `ssh host berth agent stdio DIR` is the same to a runner as its socket. Links nothing shared but
+// libc and libm.
+#include <fmt/core.h>
+
+#include <array>
 #include <cstdio>
-#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "berth/agent/agent.h"
+#include "berth/base/units.h"
+#include "berth/machine/ledger_file.h"
+#include "berth/os/detach_posix.h"
+
+namespace berth::agent {
+namespace {
+
+constexpr std::string_view kUsage =
+    "berth-agent: a worker that outlives its runner; started by berth itself\n"
+    "  berth-agent start DIR --block BLOCK --lease-ms N [--outlive] [--ledger DIR --alloc ID]\n"
+    "  berth-agent stdio DIR\n"
+    "  berth-agent --version\n";
+
+using Words = std::span<const std::string_view>;
+
+Result<AgentOptions> read_options(Words words) {
+  AgentOptions options;
+  if (words.empty() || !words[0].starts_with('/'))
+    return fail(ErrorKind::usage, "DIR: wanted an absolute path");
+  options.directory = words[0];
+  bool block = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--outlive") {
+      options.outlive = true;
+      continue;
+    }
+    if (i + 1 == words.size()) return fail(ErrorKind::usage, "{}: wanted a value", words[i]);
+    const std::string_view name = words[i];
+    const std::string_view value = words[++i];
+    if (name == "--block") {
+      BERTH_ASSIGN(options.block, machine::read_block(value));
+      block = true;
+    } else if (name == "--lease-ms") {
+      constexpr std::int64_t kLongest_ms = 1'000'000'000;
+      BERTH_ASSIGN(const auto lease_ms, parse_integer(value));
+      if (lease_ms < 1 || lease_ms > kLongest_ms)
+        return fail(ErrorKind::usage, "--lease-ms: wanted 1 to {}", kLongest_ms);
+      options.lease = from_ms(lease_ms);
+    } else if (name == "--ledger") {
+      options.ledger_directory = value;
+    } else if (name == "--alloc") {
+      BERTH_ASSIGN(options.alloc.value, parse_integer(value));
+    } else {
+      return fail(ErrorKind::usage, "{}: no such option", name);
+    }
+  }
+  if (!block) return fail(ErrorKind::usage, "--block: wanted");
+  if ((options.alloc.value != 0) == options.ledger_directory.empty())
+    return fail(ErrorKind::usage, "--ledger and --alloc go together");
+  return options;
+}
+
+Status live(os::Env& env, Words words) {
+  BERTH_ASSIGN(AgentOptions options, read_options(words));
+  os::make_private();
+  BERTH_TRY(env.make_directory(options.directory, 0700));
+  BERTH_ASSIGN(os::Fd parent, os::detach(env, options.directory + "/log", "ready "));
+  os::install_stop_signals();
+  auto agent = Agent::open(env, std::move(options));
+  if (!agent) {
+    (void)env.write_all(parent, agent.error().message);
+    return {};
+  }
+  const auto self = env.self();
+  BERTH_TRY(env.write_all(parent, fmt::format("ready {} {}\n", self.pid, self.started_at)));
+  parent.reset();
+  std::vector<os::Watch> watches;
+  while (!(*agent)->over()) {
+    watches.clear();
+    (*agent)->watch(watches);
+    BERTH_TRY(env.wait(watches, (*agent)->deadline()));
+    (*agent)->turn(watches);
+  }
+  return {};
+}
+
+/// Until either side ends. What the agent says waits for standard output to take it; what the
+/// runner says waits here.
+Status relay(os::Env& env, Words words) {
+  if (words.size() != 1) return fail(ErrorKind::usage, "wanted DIR");
+  os::install_stop_signals();
+  BERTH_ASSIGN(const os::Fd socket, env.connect_local(fmt::format("{}/socket", words[0])));
+  const os::Fd in(env, 0);
+  const os::Fd out(env, 1);
+  std::array<char, 65536> buffer;
+  std::string waiting;
+  while (env.stop_signals() == 0) {
+    std::array<os::Watch, 3> watches{
+        os::Watch{.fd = waiting.empty() ? in.number() : -1}, os::Watch{.fd = socket.number()},
+        os::Watch{.fd = waiting.empty() ? -1 : socket.number(), .readable = false}};
+    BERTH_TRY(env.wait(watches, std::nullopt));
+    if (watches[0].ready) {
+      BERTH_ASSIGN(const auto got, env.read_some(in, buffer));
+      if (got && *got == 0) return {};
+      if (got) waiting.assign(buffer.data(), *got);
+    }
+    if (watches[1].ready) {
+      BERTH_ASSIGN(const auto got, env.read_some(socket, buffer));
+      if (got && *got == 0) return {};
+      if (got) BERTH_TRY(env.write_all(out, std::string_view(buffer.data(), *got)));
+    }
+    if (!waiting.empty()) {
+      BERTH_ASSIGN(const auto put, env.write_some(socket, waiting));
+      waiting.erase(0, put.value_or(0));
+    }
+  }
+  return {};
+}
+
+Status run(Words words) {
+  const auto env = os::posix_env();
+  const std::string_view command = words.empty() ? "" : words[0];
+  if (command == "start") return live(*env, words.subspan(1));
+  if (command == "stdio") return relay(*env, words.subspan(1));
+  const bool help = command == "--help" || command == "-h";
+  if (help) std::fputs(kUsage.data(), stdout);
+  if (command == "--version") std::puts("berth-agent 0.1.0");
+  if (help || command == "--version") return {};
+  return fail(ErrorKind::usage, "wanted start or stdio; see berth-agent --help");
+}
+
+}  // namespace
+}  // namespace berth::agent
 
 int main(int count, char** values) {
-  if (count == 2 && std::strcmp(values[1], "--version") == 0) {
-    std::puts("berth-agent 0.1.0");
-    return 0;
+  std::vector<std::string_view> words(values + 1, values + count);
+  if (!words.empty() && words[0] == "agent") words.erase(words.begin());  // berth agent …
+  try {
+    const auto status = berth::agent::run(words);
+    if (status) return 0;
+    fmt::print(stderr, "berth-agent: {}\n", status.error().message);
+    return berth::exit_code(status.error().kind);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "berth-agent: %s\n", error.what());  // out of memory, say
+    return 3;
   }
-  std::fputs("berth-agent: started by berth itself; only --version is for people\n", stderr);
-  return 2;
 }

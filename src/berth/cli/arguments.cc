@@ -226,6 +226,10 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
     if (std::string_view(values[i]) == "--") ours = i;
   for (int i = ours + 1; i < count; ++i) arguments.words.emplace_back(values[i]);
   arguments.raw.assign(values, values + count);
+  if (count > 1 && std::string_view(values[1]) == "agent") {  // which reads its words itself
+    arguments.command = values[1];
+    return arguments;
+  }
 
   CLI::App app("Berth finds every job its place on your accelerators.", "berth");
   app.set_version_flag("--version", kVersion);
@@ -238,6 +242,7 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
   add_placement(app, arguments);
   add_plan(app, arguments);
   add_serve(app, arguments);
+  app.add_subcommand("agent", "a worker in a process of its own, started by the others");
   try {
     app.parse(ours, values);
   } catch (const CLI::CallForHelp&) {

@@ -118,7 +118,7 @@ void Worker::cancel(Process& process) {
   process.kill_at = env_->now() + process.launch.grace;
 }
 
-void Worker::watch(std::vector<os::Watch>& watches, bool read_output) const {
+void Worker::watch(std::vector<os::Watch>& watches, bool read_output) {
   for (const auto& process : processes_) {
     const os::Child& child = process->child;
     watches.push_back({.fd = process->exit ? -1 : child.exited.number()});

@@ -10,31 +10,24 @@
 #include <optional>
 #include <vector>
 
-#include "berth/exec/messages.h"
+#include "berth/exec/workplace.h"
 #include "berth/machine/groups.h"
 #include "berth/os/env.h"
 
 namespace berth::exec {
 
-class Worker {
+class Worker final : public Workplace {
  public:
   Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  ~Worker();
+  ~Worker() override;
 
-  void tell(const ToWorker& message);
-
-  /// Appends what the worker waits for; the loop hands the same watches back to turn(). Without
-  /// `read_output` the tasks' output is left in their pipes: whoever takes it has enough.
-  void watch(std::vector<os::Watch>& watches, bool read_output = true) const;
-  /// When turn() must be called even if no watch is ready.
-  std::optional<Mono> deadline() const;
-  /// Does what is due, and moves everything that happened to the end of `messages`. `watches` are
-  /// those that this worker appended, in order.
-  void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages);
-
-  bool idle() const { return processes_.empty() && pending_.empty(); }
+  void tell(const ToWorker& message) override;
+  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
+  std::optional<Mono> deadline() const override;
+  void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) override;
+  bool idle() const override { return processes_.empty() && pending_.empty(); }
 
  private:
   struct Process;

@@ -19,6 +19,7 @@ namespace berth::machine {
 class NoEnv : public os::Env {
  public:
   Mono now() override { return {}; }
+  Mono boot_clock() override { return {}; }
   Wall wall() override { return {}; }
   std::uint64_t random() override { return 0; }
   Result<std::string> read_file(const std::string&, std::size_t) override { return no(); }
@@ -52,6 +53,12 @@ class NoEnv : public os::Env {
   Result<std::optional<std::size_t>> read_some(const os::Fd&, std::span<char>) override {
     return no();
   }
+  Result<std::optional<std::size_t>> write_some(const os::Fd&, std::string_view) override {
+    return no();
+  }
+  Result<os::Fd> listen_local(const std::string&) override { return no(); }
+  Result<std::optional<os::Fd>> accept_local(const os::Fd&) override { return no(); }
+  Result<os::Fd> connect_local(const std::string&) override { return no(); }
   void close(int) noexcept override {}
   Status wait(std::span<os::Watch>, std::optional<Mono>) override { return no(); }
   int stop_signals() override { return 0; }

@@ -293,6 +293,27 @@ Status Ledger::release(AllocId id) {
   return view.save();
 }
 
+Status Ledger::hand_over(AllocId id, const os::ProcessIdentity& to) {
+  BERTH_ASSIGN(const os::Fd held, lock());
+  View view(*env_, directory_);
+  BERTH_TRY(view.read_ours());
+  const LedgerEntry* ours = view.find_mine(id);
+  if (ours == nullptr || ours->waiting)
+    return fail(ErrorKind::stale, "this process holds no such part of the machine");
+  if (!env_->alive(to)) return fail(ErrorKind::not_found, "process {} is gone", to.pid);
+  LedgerEntry entry = *ours;
+  entry.holder = to;
+  view.put(std::move(entry));
+  return view.save();
+}
+
+Result<bool> Ledger::holds(AllocId id) {
+  View view(*env_, directory_);
+  BERTH_TRY(view.read_ours());
+  const LedgerEntry* entry = view.find_mine(id);
+  return entry != nullptr && !entry->waiting;
+}
+
 Result<std::vector<LedgerEntry>> Ledger::entries() {
   Entries live;
   {

@@ -4,10 +4,10 @@
 // whoever looks next; waiting is first come, first served within a priority.
 //
 // Ownership: a Ledger keeps only the directory's name; allocs belong to the process that acquired
-// them and end with it. Threads: one at a time; processes as many as like.
-// Failure: impossible (more than the machine has), busy (does not fit now, or others wait before),
-// denied/full/io with what to do (BERTH_LEDGER). A failed call leaves the ledger as it was, but
-// that busy keeps a ticket in the queue and impossible takes it out.
+// them, or to which they were handed over, and end with it. Threads: one at a time; processes as
+// many as like. Failure: impossible (more than the machine has), busy (does not fit now, or others
+// wait before), denied/full/io with what to do (BERTH_LEDGER). A failed call leaves the ledger as
+// it was, but that busy keeps a ticket in the queue and impossible takes it out.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +70,11 @@ class Ledger {
   AllocId new_ticket();
   /// stale: not held by this process. Also gives a waiting ticket up.
   Status release(AllocId id);
+  /// From now on the alloc is that process's, of the same user, and ends with it instead of with
+  /// us. stale: not held by this process; not_found: that one is gone.
+  Status hand_over(AllocId id, const os::ProcessIdentity& to);
+  /// Whether this process holds it.
+  Result<bool> holds(AllocId id);
   /// All live entries: held ones and waiting ones, in the order in which they are served.
   Result<std::vector<LedgerEntry>> entries();
   /// Whether another process waits that would be served before a new ask of this priority: a holder

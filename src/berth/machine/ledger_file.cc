@@ -123,6 +123,12 @@ bool read_devices(std::string_view text, std::vector<DeviceShare>& devices) {
   return true;
 }
 
+/// Three fields: resources, cores, devices.
+bool read_parts(std::span<const std::string_view> fields, Block& block) {
+  return read_resources(fields[0], block.resources) && read_cores(fields[1], block.cores) &&
+         read_devices(fields[2], block.devices);
+}
+
 std::optional<LedgerEntry> read_entry(std::string_view line, uid_t user) {
   const auto fields = split(line, ' ');
   if (fields.size() != kFields || (fields[0] != "held" && fields[0] != "waiting"))
@@ -139,12 +145,41 @@ std::optional<LedgerEntry> read_entry(std::string_view line, uid_t user) {
       read_number(fields[4], 0, kLatestMs, since_ms) &&
       read_number(fields[5], INT64_MIN, INT64_MAX, entry.priority) &&
       read_number(fields[6], 0, kLatestMs, entry.sequence) &&
-      read_resources(fields[8], entry.block.resources) &&
-      read_cores(fields[9], entry.block.cores) && read_devices(fields[10], entry.block.devices);
+      read_parts(std::span(fields).subspan(8), entry.block);
   if (!good) return std::nullopt;
   entry.label = *std::move(label);
   entry.since = wall_from_ms(since_ms);
   return entry;
+}
+
+void append_block(std::string& text, const Block& block) {
+  std::size_t list = text.size();
+  block.resources.each([&](std::string_view resource, std::int64_t amount) {
+    text += resource;
+    text += '=';
+    append(text, amount, ',');
+  });
+  if (text.size() > list) text.pop_back();
+  text += ' ';
+  list = text.size();
+  for (const auto& share : block.cores) {
+    append(text, share.core, ':');
+    append(text, share.node, ':');
+    append(text, share.milli, ',');
+  }
+  if (text.size() > list) text.pop_back();
+  text += ' ';
+  list = text.size();
+  for (const auto& share : block.devices) {
+    for (const std::int64_t number :
+         {std::int64_t{share.index}, std::int64_t{share.node}, share.memory,
+          std::int64_t{share.slots}, std::int64_t{share.size}, std::int64_t{share.whole},
+          static_cast<std::int64_t>(share.vendor)})
+      append(text, number, ':');
+    append_escaped(text, share.uuid);
+    text += ',';
+  }
+  if (text.size() > list) text.pop_back();
 }
 
 void append_entry(std::string& text, const LedgerEntry& entry) {
@@ -155,37 +190,25 @@ void append_entry(std::string& text, const LedgerEntry& entry) {
     append(text, number, ' ');
   append_escaped(text, entry.label);
   text += ' ';
-  std::size_t list = text.size();
-  entry.block.resources.each([&](std::string_view resource, std::int64_t amount) {
-    text += resource;
-    text += '=';
-    append(text, amount, ',');
-  });
-  if (text.size() > list) text.pop_back();
-  text += ' ';
-  list = text.size();
-  for (const auto& share : entry.block.cores) {
-    append(text, share.core, ':');
-    append(text, share.node, ':');
-    append(text, share.milli, ',');
-  }
-  if (text.size() > list) text.pop_back();
-  text += ' ';
-  list = text.size();
-  for (const auto& share : entry.block.devices) {
-    for (const std::int64_t number :
-         {std::int64_t{share.index}, std::int64_t{share.node}, share.memory,
-          std::int64_t{share.slots}, std::int64_t{share.size}, std::int64_t{share.whole},
-          static_cast<std::int64_t>(share.vendor)})
-      append(text, number, ':');
-    append_escaped(text, share.uuid);
-    text += ',';
-  }
-  if (text.size() > list) text.pop_back();
+  append_block(text, entry.block);
   text += '\n';
 }
 
 }  // namespace
+
+std::string write_block(const Block& block) {
+  std::string text;
+  append_block(text, block);
+  return text;
+}
+
+Result<Block> read_block(std::string_view text) {
+  Block block;
+  const auto fields = split(text, ' ');
+  if (fields.size() != 3 || !read_parts(fields, block))
+    return fail(ErrorKind::invalid, "'{}' is no part of a machine", clip(text));
+  return block;
+}
 
 std::string write_ledger_file(std::string_view boot, std::span<const LedgerEntry> entries) {
   std::string text = fmt::format("{}{}\n", kTitle, boot);

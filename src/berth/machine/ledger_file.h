@@ -24,6 +24,11 @@ inline constexpr std::size_t kLedgerFileMost = 4 << 20;    // bytes
 inline constexpr std::size_t kLedgerEntriesMost = 10'000;  // of one user
 inline constexpr std::size_t kLabelMost = 200;             // bytes
 
+/// The last three of those fields.
+std::string write_block(const Block& block);
+/// invalid: not what write_block() gives.
+Result<Block> read_block(std::string_view text);
+
 std::string write_ledger_file(std::string_view boot, std::span<const LedgerEntry> entries);
 
 /// The entries of `user`'s file, none where it is of another boot. corrupt: malformed, or beyond a

@@ -88,6 +88,16 @@ TEST(LedgerFile, RefusesWhatItWouldNotWrite) {
     EXPECT_FALSE(read_ledger_file(fmt::format("{}{}\n", kGood, devices), "BOOT", 1000)) << devices;
 }
 
+TEST(LedgerFile, ABlockAloneIsReadBack) {
+  const std::string text = write_block(entry().block);
+  const auto block = read_block(text);
+  ASSERT_TRUE(block) << block.error().message;
+  EXPECT_EQ(*block, entry().block);
+  EXPECT_EQ(*read_block("  "), Block());
+  for (const auto* wrong : {"", " ", "   ", "cpu=0  ", " 0:0:1001 ", "cpu=1  \n"})
+    EXPECT_FALSE(read_block(wrong)) << wrong;
+}
+
 TEST(LedgerFile, IsBounded) {
   std::vector<LedgerEntry> many(kLedgerEntriesMost, entry());
   EXPECT_TRUE(read_ledger_file(write_ledger_file("BOOT", many), "BOOT", 1000));

@@ -195,6 +195,39 @@ TEST_F(LedgerTest, IsReleasedOnceAndOnlyByItsHolder) {
   EXPECT_EQ(kind(a.ledger.release(a.ledger.new_ticket())), ErrorKind::stale);
 }
 
+TEST_F(LedgerTest, HandedOverItIsTheOthersAndEndsWithIt) {
+  const auto held = a.acquire(cpus(3, 0, "digits-3"));
+  const AllocId ticket = a.ledger.new_ticket();
+  EXPECT_EQ(kind(a.acquire(cpus(4), ticket)), ErrorKind::busy);
+  const os::ProcessIdentity agent = b.env.identity;
+  EXPECT_EQ(kind(a.ledger.hand_over(ticket, agent)), ErrorKind::stale) << "it only waits";
+  EXPECT_EQ(kind(b.ledger.hand_over(held->id, agent)), ErrorKind::stale);
+  EXPECT_EQ(kind(guest.ledger.hand_over(held->id, agent)), ErrorKind::stale);
+  ASSERT_TRUE(a.ledger.hand_over(held->id, agent));
+  EXPECT_FALSE(*a.ledger.holds(held->id));
+  EXPECT_TRUE(*b.ledger.holds(held->id));
+  EXPECT_FALSE(*guest.ledger.holds(held->id));
+  EXPECT_EQ(kind(a.ledger.release(held->id)), ErrorKind::stale);
+  EXPECT_EQ(a.ledger.entries()->at(0).label, "digits-3");
+  EXPECT_EQ(a.ledger.entries()->at(0).block, held->block);
+  machine.dead = {101};
+  EXPECT_EQ(kind(c.acquire(cpus(2))), ErrorKind::busy) << "its first holder's death frees nothing";
+  EXPECT_TRUE(b.ledger.release(held->id));
+  EXPECT_TRUE(c.acquire(cpus(4)));
+}
+
+TEST_F(LedgerTest, HandedToTheDeadOrNotWrittenItStays) {
+  const auto held = a.acquire(cpus(3));
+  machine.dead = {102};
+  EXPECT_EQ(kind(a.ledger.hand_over(held->id, b.env.identity)), ErrorKind::not_found);
+  machine.dead = {};
+  machine.writing_fails = ErrorKind::full;
+  EXPECT_EQ(kind(a.ledger.hand_over(held->id, b.env.identity)), ErrorKind::full);
+  machine.writing_fails = {};
+  EXPECT_TRUE(*a.ledger.holds(held->id));
+  EXPECT_TRUE(a.ledger.release(held->id));
+}
+
 TEST_F(LedgerTest, ATicketIsGivenUpByReleaseAndEndsWithTheGrant) {
   const auto held = a.acquire(cpus(4));
   const AllocId ticket = b.ledger.new_ticket();

@@ -117,6 +117,8 @@ class Env {
 
   // Clocks and chance.
   virtual Mono now() = 0;
+  /// Like now(), but goes on while the machine is suspended: what a lease is measured by.
+  virtual Mono boot_clock() = 0;
   virtual Wall wall() = 0;
   virtual std::uint64_t random() = 0;
 
@@ -171,6 +173,15 @@ class Env {
   virtual Status write_all(const Fd& fd, std::string_view bytes) = 0;
   /// What there is, at most buffer.size(); 0 at the end; nullopt when nothing is there yet.
   virtual Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) = 0;
+  /// Some of it, maybe 0; nullopt when there is no room now. Of a socket or a pipe, non-blocking.
+  virtual Result<std::optional<std::size_t>> write_some(const Fd& fd, std::string_view bytes) = 0;
+  /// A Unix socket at a path of any length that only its owner may connect to, in place of one that
+  /// an earlier process left. Readable when somebody waits for accept_local().
+  virtual Result<Fd> listen_local(const std::string& path) = 0;
+  /// nullopt when nobody waits (any more).
+  virtual Result<std::optional<Fd>> accept_local(const Fd& listener) = 0;
+  /// not_found: nobody listens there; full: too many wait already.
+  virtual Result<Fd> connect_local(const std::string& path) = 0;
   virtual void close(int fd) noexcept = 0;
   /// Sleeps until a watch is ready, `until` has come, or a stop signal arrived (SIGINT, SIGTERM).
   virtual Status wait(std::span<Watch> watches, std::optional<Mono> until) = 0;

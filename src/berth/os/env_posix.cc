@@ -21,6 +21,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/os/env.h"
+#include "berth/os/socket_posix.h"
 #include "berth/os/spawn_posix.h"
 #include "berth/os/tree_posix.h"
 
@@ -58,6 +59,7 @@ auto uninterrupted(Call call) {
 class PosixEnv final : public Env {
  public:
   Mono now() override { return Mono(read_clock(CLOCK_MONOTONIC)); }
+  Mono boot_clock() override { return Mono(read_clock(CLOCK_BOOTTIME)); }
   Wall wall() override { return Wall(read_clock(CLOCK_REALTIME)); }
   std::uint64_t random() override {
     std::uint64_t value = 0;
@@ -303,6 +305,14 @@ class PosixEnv final : public Env {
     return errno_error(errno, "read");
   }
 
+  Result<std::optional<std::size_t>> write_some(const Fd& fd, std::string_view bytes) override {
+    return write_some_posix(fd, bytes);
+  }
+  Result<Fd> listen_local(const std::string& path) override { return listen_posix(*this, path); }
+  Result<std::optional<Fd>> accept_local(const Fd& listener) override {
+    return accept_posix(*this, listener);
+  }
+  Result<Fd> connect_local(const std::string& path) override { return connect_posix(*this, path); }
   void close(int fd) noexcept override { ::close(fd); }
 
   Status wait(std::span<Watch> watches, std::optional<Mono> until) override {

@@ -279,7 +279,8 @@ Status FakeEnv::write_all(const Fd& fd, std::string_view bytes) {
 
 Result<std::optional<std::size_t>> FakeEnv::read_some(const Fd& fd, std::span<char> buffer) {
   BERTH_TRY(ask("read_some"));
-  const Open& open = open_.at(fd.number());
+  Open& open = open_.at(fd.number());
+  if (open.kind == Open::Kind::socket) return read_socket(open, buffer);
   Process& process = processes_.at(open.pid);
   if (!process.over) return std::nullopt;
   const bool out = open.kind == Open::Kind::out;
@@ -291,23 +292,12 @@ Result<std::optional<std::size_t>> FakeEnv::read_some(const Fd& fd, std::span<ch
   return count;
 }
 
-void FakeEnv::close(int fd) noexcept {
-  const auto found = open_.find(fd);
-  BERTH_ASSERT(found != open_.end());
-  if (found->second.kind == Open::Kind::lock) locked_.erase(found->second.path);
-  open_.erase(found);
-}
-
-bool FakeEnv::ready(const Open& open) const {
-  return open.pid != 0 && processes_.at(open.pid).over;
-}
-
 Status FakeEnv::wait(std::span<Watch> watches, std::optional<Mono> until) {
   BERTH_TRY(ask("wait"));
   const auto any_ready = [&] {
     bool any = false;
     for (auto& watch : watches) {
-      watch.ready = watch.fd >= 0 && ready(open_.at(watch.fd));
+      watch.ready = watch.fd >= 0 && ready(open_.at(watch.fd), watch.readable);
       any = any || watch.ready;
     }
     return any;

@@ -40,6 +40,8 @@ class FakeEnv : public Env {
   int stops = 0;  // what stop_signals() says
   std::optional<Mono> stop_at;
   Duration wall_skew{};
+  Duration suspended{};               // how long the machine was
+  std::size_t socket_room = 1 << 16;  // bytes that one end of a socket takes before the other reads
 
   void put(const std::string& path, std::string text);
   const std::string* find(const std::string& path) const;
@@ -50,6 +52,7 @@ class FakeEnv : public Env {
   std::size_t descriptors() const { return open_.size(); }
 
   Mono now() override { return now_; }
+  Mono boot_clock() override { return now_ + suspended; }
   Wall wall() override;
   std::uint64_t random() override { return rng_.next(); }
 
@@ -82,6 +85,10 @@ class FakeEnv : public Env {
   Result<Fd> lock_shared(const std::string& path) override { return lock(path, true); }
   Status write_all(const Fd& fd, std::string_view bytes) override;
   Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) override;
+  Result<std::optional<std::size_t>> write_some(const Fd& fd, std::string_view bytes) override;
+  Result<Fd> listen_local(const std::string& path) override;
+  Result<std::optional<Fd>> accept_local(const Fd& listener) override;
+  Result<Fd> connect_local(const std::string& path) override;
   void close(int fd) noexcept override;
   Status wait(std::span<Watch> watches, std::optional<Mono> until) override;
   int stop_signals() override { return stops; }
@@ -107,10 +114,13 @@ class FakeEnv : public Env {
     std::size_t out_read = 0, err_read = 0;
   };
   struct Open {
-    enum class Kind : std::uint8_t { file, lock, exited, out, err };
+    enum class Kind : std::uint8_t { file, lock, exited, out, err, listener, socket };
     Kind kind = Kind::file;
     std::string path;
     pid_t pid = 0;
+    int peer = -1;                // of a socket, while that is open
+    std::string unread = {};      // of a socket
+    std::vector<int> waits = {};  // of a listener: ends that nobody has accepted
   };
   /// How a file is stamped; what nobody stamped may be executed, and changed at the beginning.
   struct Stamp {
@@ -122,7 +132,8 @@ class FakeEnv : public Env {
   void move(const std::string& from, const std::string& to);
   Fd add(Open open);
   void end(Process& process, int signal);
-  bool ready(const Open& open) const;
+  bool ready(const Open& open, bool readable) const;
+  static std::optional<std::size_t> read_socket(Open& open, std::span<char> buffer);
 
   Rng rng_;
   Mono now_{};

@@ -14,8 +14,9 @@ Result<RunRecord> FailingStore::submit(const NewRun& run) {
   return pass([&] { return inner_.submit(run); });
 }
 Result<RunRecord> FailingStore::take_over(RunId run, std::int64_t runner_pid,
-                                          std::int64_t runner_started_at, Wall now) {
-  return pass([&] { return inner_.take_over(run, runner_pid, runner_started_at, now); });
+                                          std::int64_t runner_started_at, Wall now,
+                                          std::span<const Token> alive) {
+  return pass([&] { return inner_.take_over(run, runner_pid, runner_started_at, now, alive); });
 }
 Result<Applied> FailingStore::apply(RunId run, std::span<const Change> changes) {
   return pass([&] { return inner_.apply(run, changes); });

@@ -27,7 +27,7 @@ class FailingStore final : public Store {
 
   Result<RunRecord> submit(const NewRun& run) override;
   Result<RunRecord> take_over(RunId run, std::int64_t runner_pid, std::int64_t runner_started_at,
-                              Wall now) override;
+                              Wall now, std::span<const Token> alive) override;
   Result<Applied> apply(RunId run, std::span<const Change> changes) override;
   Result<std::vector<RunRecord>> runs() override;
   Result<RunRecord> find_run(std::string_view name) override;

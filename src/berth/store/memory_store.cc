@@ -222,7 +222,7 @@ class MemoryStore final : public Store {
   }
 
   Result<RunRecord> take_over(RunId id, std::int64_t runner_pid, std::int64_t runner_started_at,
-                              Wall now) override {
+                              Wall now, std::span<const Token> alive) override {
     Run* run = find(id);
     if (run == nullptr) return no_run(id);
     run->record.epoch += 1;
@@ -230,7 +230,8 @@ class MemoryStore final : public Store {
     run->record.runner_started_at = runner_started_at;
     run->last_token = std::max(run->last_token, Token{run->record.epoch << 32});
     for (Task& task : run->tasks) {
-      if (task.record.state == TaskState::running) lose(task, now, "runner lost");
+      const bool goes_on = std::ranges::find(alive, task.record.token) != alive.end();
+      if (task.record.state == TaskState::running && !goes_on) lose(task, now, "runner lost");
       if (task.record.state == TaskState::stopped) task.record.state = TaskState::waiting;
     }
     return with_counts(*run);

@@ -46,15 +46,21 @@ struct Statements : Transaction::Statements {
       db,
       "UPDATE run SET epoch = epoch + 1, runner_pid = ?2, runner_started_at = ?3,"
       " last_token = max(last_token, (epoch + 1) << 32),"
-      " waiting = waiting + running + stopped, running = 0, stopped = 0 WHERE id = ?1"};
+      " waiting = waiting + run.running + stopped - still.running, running = still.running, "
+      "stopped = 0"
+      " FROM (SELECT count(*) AS running FROM task WHERE run_id = ?1 AND state = 'running') AS "
+      "still"
+      " WHERE id = ?1"};
   SQLite::Statement end_lost_attempts{
       db,
       "UPDATE attempt SET ended_ns = ?2, cause = 'runner lost' FROM task"
       " WHERE task.run_id = ?1 AND task.state = 'running' AND attempt.run_id = ?1"
-      " AND attempt.task = task.number AND attempt.token = task.token"};
+      " AND attempt.task = task.number AND attempt.token = task.token"
+      " AND task.token NOT IN (SELECT value FROM json_each(?3))"};
   SQLite::Statement wake_tasks{
       db,
-      "UPDATE task SET state = 'waiting' WHERE run_id = ?1 AND state IN ('running', 'stopped')"};
+      "UPDATE task SET state = 'waiting' WHERE run_id = ?1 AND (state = 'stopped' OR"
+      " (state = 'running' AND token NOT IN (SELECT value FROM json_each(?2))))"};
 
   SQLite::Statement run_marks{db, "SELECT last_token, metrics_seen FROM run WHERE id = ?1"};
   SQLite::Statement mark_run{

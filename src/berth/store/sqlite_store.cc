@@ -242,11 +242,15 @@ class SqliteStore final : public Store {
   }
 
   Result<RunRecord> take_over(RunId run, std::int64_t runner_pid, std::int64_t runner_started_at,
-                              Wall now) override {
+                              Wall now, std::span<const Token> alive) override {
+    std::string tokens;  // as a JSON list
+    for (const Token token : alive)
+      tokens += fmt::format("{}{}", tokens.empty() ? "" : ",", token.value);
+    tokens = fmt::format("[{}]", tokens);
     return writing([&]() -> Result<RunRecord> {
+      Query(sql_.end_lost_attempts, run, now, tokens).run();
+      Query(sql_.wake_tasks, run, tokens).run();
       if (Query(sql_.next_epoch, run, runner_pid, runner_started_at).run() == 0) return no_run(run);
-      Query(sql_.end_lost_attempts, run, now).run();
-      Query(sql_.wake_tasks, run).run();
       return find(run);
     });
   }

@@ -195,10 +195,12 @@ class Store {
   /// A runner takes the run over: the epoch grows by one, running tasks of the earlier epoch become
   /// waiting again (their attempts get cause "runner lost" and an end), stopped ones too; final
   /// ones stay, and so does the run's state. Tokens of this epoch are epoch·2^32 + 1, …, and those
-  /// of earlier ones are stale from now on. The caller makes sure (by a lock on the run) that no
-  /// other runner lives.
+  /// of earlier ones are stale from now on, but for `alive`: attempts that outlived their runner
+  /// stay running under their token, if it is still their task's. The caller makes sure (by a lock
+  /// on the run) that no other runner lives.
   virtual Result<RunRecord> take_over(RunId run, std::int64_t runner_pid,
-                                      std::int64_t runner_started_at, Wall now) = 0;
+                                      std::int64_t runner_started_at, Wall now,
+                                      std::span<const Token> alive) = 0;
 
   /// All or nothing, durable on return. stale: an AttemptStarted broke its rule; not_found: the
   /// run, or a task that is to be started or moved, is not there.

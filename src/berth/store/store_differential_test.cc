@@ -26,9 +26,12 @@ class Player {
       case 2: {
         const auto pid = pick(1, 9999);
         const Wall now = time();
-        const auto taken = oracle_.take_over(run, pid, 7, now);
+        std::vector<Token> alive;
+        for (const auto& task : oracle_.tasks(run).value_or(std::vector<TaskRecord>{}))
+          if (pick(0, 1) == 0) alive.push_back(task.token);
+        const auto taken = oracle_.take_over(run, pid, 7, now, alive);
         if (taken) epoch_ = std::max(epoch_, taken->epoch);
-        return same(taken, store.take_over(run, pid, 7, now));
+        return same(taken, store.take_over(run, pid, 7, now, alive));
       }
       case 4: {
         const auto digest = std::to_string(pick(0, 9));

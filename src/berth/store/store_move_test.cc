@@ -52,7 +52,7 @@ TEST_P(StoreMoveTest, TakeOverFreesWhatTheLostRunnerHeld) {
   const RunId run = submit("a", 6);
   apply(run, {started(1, 1), started(2, 2), ended(2, 2, done), moved(3, stopped), moved(4, failed),
               moved(5, cached)});
-  const auto taken = store_->take_over(run, 4711, 99, at_s(50));
+  const auto taken = store_->take_over(run, 4711, 99, at_s(50), {});
   ASSERT_TRUE(taken) << taken.error().message;
   EXPECT_EQ(taken->epoch, 1);
   EXPECT_EQ(taken->runner_pid, 4711);
@@ -72,21 +72,51 @@ TEST_P(StoreMoveTest, TakeOverFreesWhatTheLostRunnerHeld) {
   EXPECT_EQ(attempt.ended, at_s(50));
 }
 
+TEST_P(StoreMoveTest, WhatOutlivedItsRunnerGoesOnUnderItsToken) {
+  const RunId run = submit("a", 5);
+  apply(run, {started(1, 1), started(2, 2), started(3, 3), ended(3, 3, done), moved(4, stopped)});
+  const std::vector<Token> alive{{1}, {3}, {4711}};
+  const auto taken = store_->take_over(run, 1, 1, at_s(50), alive);
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(taken->counts, (Counts{.waiting = 3, .running = 1, .done = 1}));
+  reopen();
+  EXPECT_EQ(task(run, 1).state, running);
+  EXPECT_EQ(task(run, 1).token, Token{1});
+  EXPECT_FALSE(task(run, 1).ended);
+  EXPECT_EQ(task(run, 2).cause, "runner lost");
+  EXPECT_EQ(task(run, 3).state, done) << "what has ended is not begun again";
+  EXPECT_EQ(refused(run, {seen(1, 1, "loss", 0.5), ended(1, 1, done)}), 0);
+  EXPECT_EQ(refused(run, {ended(1, 1, done)}), 1) << "once";
+  EXPECT_EQ(refused(run, {ended(2, 2, done)}), 1) << "it was not among those that go on";
+  EXPECT_EQ(task(run, 1).metrics, (Numbers{{"loss", 0.5}}));
+  EXPECT_EQ(counts(), "3w 0r 2d 0c 0f 0s");
+}
+
+TEST_P(StoreMoveTest, WhatOutlivedItsRunnerIsSupersededByALaterAttempt) {
+  const RunId run = submit("a", 1);
+  apply(run, {started(1, 1)});
+  const std::vector<Token> alive{{1}};
+  ASSERT_TRUE(store_->take_over(run, 1, 1, at_s(50), alive));
+  EXPECT_TRUE(apply(run, {started(1, (1LL << 32) + 1)}));
+  EXPECT_EQ(refused(run, {ended(1, 1, done)}), 1);
+  EXPECT_EQ(store_->attempts(run, {1}).value().at(0).cause, "superseded");
+}
+
 TEST_P(StoreMoveTest, TakeOverLeavesOtherRunsAlone) {
   const RunId first = submit("a");
   const RunId second = submit("a");
   apply(second, {started(1, 1), moved(2, stopped)});
   const std::string before = text(store_->tasks(second));
-  ASSERT_TRUE(store_->take_over(first, 1, 1, at_s(50)));
+  ASSERT_TRUE(store_->take_over(first, 1, 1, at_s(50), {}));
   EXPECT_EQ(text(store_->tasks(second)), before);
 }
 
 TEST_P(StoreMoveTest, TokensOfAnEarlierEpochAreStale) {
   const RunId run = submit("a");
-  store_->take_over(run, 1, 1, at_s(1));
+  store_->take_over(run, 1, 1, at_s(1), {});
   const std::int64_t epoch = 1LL << 32;
   EXPECT_TRUE(apply(run, {started(1, epoch + 1)}));
-  EXPECT_EQ(store_->take_over(run, 2, 2, at_s(2))->epoch, 2);
+  EXPECT_EQ(store_->take_over(run, 2, 2, at_s(2), {})->epoch, 2);
   EXPECT_EQ(refused(run, {ended(1, epoch + 1)}), 1) << "a completion after take_over";
   EXPECT_EQ(apply(run, {started(2, epoch + 2)}).error().kind, ErrorKind::stale);
   EXPECT_EQ(apply(run, {started(2, 2 * epoch)}).error().kind, ErrorKind::stale);

@@ -98,7 +98,7 @@ TEST_P(StoreTest, WhatIsNotThereIsNotFound) {
   const auto kind = [](const auto& result) { return text(result); };
   const std::string not_found = "error not_found";
   ASSERT_EQ(not_found, "error " + std::string(name(ErrorKind::not_found)));
-  EXPECT_EQ(kind(store_->take_over(none, 1, 1, at_s(1))), not_found);
+  EXPECT_EQ(kind(store_->take_over(none, 1, 1, at_s(1), {})), not_found);
   EXPECT_EQ(kind(apply(none, {})), not_found);
   EXPECT_EQ(kind(store_->find_run("a-2")), not_found);
   EXPECT_EQ(kind(store_->find_run("a")), not_found);

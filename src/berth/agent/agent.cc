@@ -1,0 +1,327 @@
+#include "berth/agent/agent.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/machine/ledger_file.h"
+
+namespace berth::agent {
+namespace {
+
+/// Kept for a later runner; output beyond it is dropped while nobody listens, and left in the
+/// tasks' pipes while somebody does.
+constexpr std::int64_t kKeptMost = 64 << 20;
+/// How far a runner may lag behind before output waits for it.
+constexpr std::int64_t kBehindMost = 1 << 20;
+/// How much may stay in memory because it cannot be written.
+constexpr std::size_t kUnwrittenMost = 4 << 20;
+constexpr std::size_t kSentAhead = 256 << 10;
+constexpr std::size_t kAnswersMost = 1 << 20;  // bytes that a runner leaves unread
+constexpr std::size_t kGuestsMost = 8;
+constexpr Duration kTryAgain = std::chrono::seconds(1);
+/// How long after SIGTERM a runner may take to hear how its tasks ended.
+constexpr Duration kLastWords = std::chrono::seconds(5);
+constexpr std::size_t kUnwatched = static_cast<std::size_t>(-1);
+
+void adapt(const Start& start, exec::Environment& environment) {
+  if (!start.unset.empty())
+    std::erase_if(environment, [&](const auto& variable) {
+      return std::ranges::find(start.unset, variable.first) != start.unset.end();
+    });
+  for (const auto& [name, value] : start.launch.environment) {
+    const auto present =
+        std::ranges::find(environment, name, &std::pair<std::string, std::string>::first);
+    if (present != environment.end())
+      present->second = value;
+    else
+      environment.emplace_back(name, value);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::open(os::Env& env, AgentOptions options) {
+  const std::string& directory = options.directory;
+  BERTH_TRY(env.make_directory(directory, 0700));
+  BERTH_ASSIGN(os::Fd lock, env.lock(directory + "/lock", false));
+  if (env.status(directory + "/agent.json"))
+    return fail(ErrorKind::exists, "{}: an agent has lived here", directory);
+  std::string ledger_directory = options.ledger_directory;
+  if (options.alloc.value == 0) ledger_directory = directory;  // never asked
+  BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, std::move(ledger_directory)));
+  const auto self = env.self();
+  BERTH_ASSIGN(os::Fd listener, env.listen_local(directory + "/socket"));
+  BERTH_TRY(env.replace_file(
+      directory + "/agent.json",
+      fmt::format(R"({{"pid":{},"started_at":{},"boot":{},"version":{},"block":{},"alloc":{}}})"
+                  "\n",
+                  self.pid, self.started_at, json_quote(env.boot_id()), kProtocolVersion,
+                  json_quote(machine::write_block(options.block)), options.alloc.value),
+      0600));
+  return std::unique_ptr<Agent>(
+      new Agent(env, std::move(options), std::move(ledger), std::move(lock), std::move(listener)));
+}
+
+Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd lock,
+             os::Fd listener)
+    : env_(&env),
+      options_(std::move(options)),
+      ledger_(std::move(ledger)),
+      lock_(std::move(lock)),
+      listener_(std::move(listener)),
+      machine_(options_.block),
+      groups_(env),
+      worker_(std::make_unique<exec::Worker>(env, machine_, groups_)),
+      journal_(env, options_.directory),
+      lease_ends_(env.boot_clock() + options_.lease) {}
+
+Agent::~Agent() {
+  worker_.reset();
+  if (options_.alloc.value != 0) (void)ledger_.release(options_.alloc);
+  const auto file = [&](const char* name) { return options_.directory + "/" + name; };
+  (void)env_->remove_file(file("socket"));
+  if (!over_ || journal_.acknowledged() + 1 != journal_.next()) return;
+  journal_.remove();
+  (void)env_->remove_file(file("agent.json"));
+  (void)env_->remove_file(file("lock"));
+  const auto log = env_->status(file("log"));
+  if (log && log->size == 0) (void)env_->remove_file(file("log"));
+  (void)env_->remove_directory(options_.directory);  // unless the log has something to say
+}
+
+bool Agent::lease_over() const {
+  return env_->boot_clock() >= lease_ends_;
+}
+
+bool Agent::takes_output() const {
+  if (!heard()) return true;
+  return wants_output_ && journal_.end() - sent_to_ < kBehindMost &&
+         journal_.end() - journal_.begin() < kKeptMost && journal_.unwritten() < kUnwrittenMost;
+}
+
+void Agent::watch(std::vector<os::Watch>& watches) {
+  watches.push_back({.fd = listener_.number()});
+  for (auto& guest : guests_) {
+    guest->watches_at = watches.size();
+    guest->stream.watch(watches, guest->stream.unsent() < kAnswersMost);
+  }
+  worker_watches_at_ = watches.size();
+  worker_->watch(watches, takes_output());
+}
+
+std::optional<Mono> Agent::deadline() const {
+  const Mono now = env_->now();
+  std::optional<Mono> first = worker_->deadline();
+  const auto consider = [&](Mono at) {
+    if (!first || at < *first) first = at;
+  };
+  if (!lease_over()) consider(now + (lease_ends_ - env_->boot_clock()));
+  if (ends_by_) consider(*ends_by_);
+  if (journal_.unwritten() > 0) consider(now + kTryAgain);
+  // All that was handed to the socket is gone, so that nothing else would wake us for the rest.
+  if (runner_ != nullptr && sent_to_ < journal_.end() && runner_->stream.unsent() == 0)
+    consider(now);
+  return first;
+}
+
+void Agent::turn(std::span<const os::Watch> watches) {
+  // First: what a stopped agent finds when it goes on is not to be believed any more.
+  if (lease_over() && !options_.outlive) return give_up();
+  heed_stop_signals();
+  for (std::size_t i = 0; i < guests_.size(); ++i) {
+    Guest& guest = *guests_[i];
+    if (guest.watches_at == kUnwatched || guest.cut) continue;
+    if (auto status = guest.stream.turn(watches.subspan(guest.watches_at, 2)); !status)
+      cut(guest, status.error());
+    listen_to(guest);
+  }
+  if (watches[0].ready) accept();
+  messages_.clear();
+  worker_->turn(watches.subspan(worker_watches_at_), messages_);
+  for (const auto& message : messages_) publish(message);
+  send();
+  if (over_) return;
+  journal_.write();
+  std::erase_if(guests_, [](const auto& guest) { return guest->cut; });
+  consider_end();
+}
+
+void Agent::accept() {
+  for (;;) {
+    auto fd = env_->accept_local(listener_);
+    if (!fd || !*fd) return;
+    if (guests_.size() >= kGuestsMost) {
+      const auto idle =
+          std::ranges::find_if(guests_, [&](const auto& guest) { return guest.get() != runner_; });
+      guests_.erase(idle);  // whoever has waited longest without a word
+    }
+    auto& guest = guests_.emplace_back(std::make_unique<Guest>(*env_));
+    guest->stream.open(**std::move(fd));
+    guest->watches_at = kUnwatched;
+  }
+}
+
+void Agent::listen_to(Guest& guest) {
+  while (!guest.cut) {
+    const auto line = guest.stream.next();
+    if (!line) break;
+    auto call = decode_call(*line);
+    if (call)
+      if (auto status = handle(guest, *std::move(call)); !status)
+        call = std::unexpected(status.error());
+    if (!call) cut(guest, call.error());
+  }
+  if (!guest.cut && guest.stream.ended()) {
+    guest.cut = true;
+    if (runner_ == &guest) runner_ = nullptr;
+  }
+}
+
+Status Agent::handle(Guest& guest, Call call) {
+  if (runner_ != &guest) {
+    auto* hello = std::get_if<Hello>(&call);
+    return hello != nullptr ? welcome(guest, std::move(*hello))
+                            : fail(ErrorKind::invalid, "the first word is hello");
+  }
+  lease_ends_ = env_->boot_clock() + options_.lease;
+  if (auto* one = std::get_if<Start>(&call)) {
+    start(std::move(*one));
+  } else if (const auto* cancel = std::get_if<exec::Cancel>(&call)) {
+    worker_->tell(*cancel);
+  } else if (std::holds_alternative<exec::Abandon>(call)) {
+    worker_->tell(exec::Abandon{});
+  } else if (const auto* all = std::get_if<Acknowledge>(&call)) {
+    BERTH_TRY(journal_.acknowledge(all->up_to));
+    std::erase_if(known_, [&](const auto& known) {
+      return known.second.end_number > 0 && known.second.end_number <= all->up_to;
+    });
+  } else if (const auto* want = std::get_if<WantOutput>(&call)) {
+    wants_output_ = want->wanted;
+  } else if (std::holds_alternative<Keepalive>(call)) {
+    guest.stream.send(encode(Answer(Alive{})));
+  } else if (std::holds_alternative<Finish>(call)) {
+    finishing_ = true;
+  } else {
+    return fail(ErrorKind::invalid, "hello was said before");
+  }
+  return {};
+}
+
+Status Agent::welcome(Guest& guest, Hello hello) {
+  if (hello.version != kProtocolVersion)
+    return fail(ErrorKind::invalid, "the agent speaks version {}, the runner {}", kProtocolVersion,
+                hello.version);
+  if (hello.epoch < epoch_)
+    return fail(ErrorKind::stale, "a later runner was here: epoch {}, not {}", epoch_, hello.epoch);
+  if (ends_by_ || finishing_) return fail(ErrorKind::stale, "the agent is about to end");
+  if (options_.alloc.value != 0) {
+    BERTH_ASSIGN(const bool ours, ledger_.holds(options_.alloc));
+    if (!ours) return fail(ErrorKind::stale, "the agent's alloc is no longer its own");
+  }
+  if (runner_ != nullptr)
+    cut(*runner_,
+        {ErrorKind::stale, fmt::format("displaced by the runner of epoch {}", hello.epoch)});
+  runner_ = &guest;
+  epoch_ = hello.epoch;
+  environment_ = std::move(hello.environment);
+  wants_output_ = true;
+  lease_ends_ = env_->boot_clock() + options_.lease;
+  sent_to_ = journal_.begin();
+  Welcome answer;
+  answer.id = options_.directory.substr(options_.directory.rfind('/') + 1);
+  answer.block = machine_.total();
+  answer.alloc = options_.alloc;
+  answer.lease = options_.lease;
+  answer.outlive = options_.outlive;
+  for (const auto& [token, known] : known_) answer.attempts.push_back({known.task, token});
+  answer.first = journal_.acknowledged() + 1;
+  guest.stream.send(encode(Answer(std::move(answer))));
+  return {};
+}
+
+void Agent::start(Start start) {
+  exec::Launch& launch = start.launch;
+  if (!known_.try_emplace(launch.token, Known{launch.task}).second) return;
+  exec::Environment environment = environment_;
+  adapt(start, environment);
+  launch.environment = std::move(environment);
+  worker_->tell(std::move(launch));
+}
+
+void Agent::publish(const exec::FromWorker& message) {
+  const auto* output = std::get_if<exec::Output>(&message);
+  const bool full =
+      journal_.end() - journal_.begin() >= kKeptMost || journal_.unwritten() >= kUnwrittenMost;
+  if (output != nullptr && full && !heard()) {
+    if (!deaf_.insert(output->token).second) return;
+    exec::Output missing = *output;
+    missing.bytes = "\nberth: output is missing here: nobody listened, and no more could be kept\n";
+    return journal_.append(missing);
+  }
+  if (const auto* ended = std::get_if<exec::Ended>(&message)) {
+    deaf_.erase(ended->token);
+    known_[ended->token].end_number = journal_.next();
+  } else if (output != nullptr) {
+    deaf_.erase(output->token);
+  }
+  journal_.append(message);
+}
+
+void Agent::send() {
+  if (runner_ == nullptr) return;
+  LineStream& stream = runner_->stream;
+  sent_to_ = std::max(sent_to_, journal_.begin());
+  while (sent_to_ < journal_.end() && stream.unsent() < kSentAhead) {
+    const auto lines = journal_.read_lines(sent_to_, kSentAhead);
+    if (!lines) return cut(*runner_, lines.error());
+    stream.send_lines(*lines);
+    sent_to_ += static_cast<std::int64_t>(lines->size());
+  }
+  if (lease_over() && !options_.outlive) return give_up();
+  if (const auto status = stream.write(); !status) cut(*runner_, status.error());
+}
+
+void Agent::cut(Guest& guest, const Error& because) {
+  note(because.message);
+  guest.stream.send(encode(Answer(Refusal{because})));
+  (void)guest.stream.write();
+  guest.cut = true;
+  if (runner_ == &guest) runner_ = nullptr;
+}
+
+void Agent::heed_stop_signals() {
+  if (ends_by_ || env_->stop_signals() == 0) return;
+  note("asked to end");
+  ends_by_ = env_->now() + kLastWords;
+  worker_->tell(exec::Abandon{});
+}
+
+void Agent::give_up() {
+  note("its lease has ended, and nobody renewed it");
+  worker_.reset();
+  guests_.clear();
+  runner_ = nullptr;
+  over_ = true;
+}
+
+void Agent::consider_end() {
+  if (!worker_->idle()) return;
+  const bool told =
+      runner_ == nullptr || (sent_to_ == journal_.end() && runner_->stream.unsent() == 0);
+  const bool acknowledged = journal_.acknowledged() + 1 == journal_.next();
+  if (ends_by_)
+    over_ = told || env_->now() >= *ends_by_;
+  else if (finishing_)
+    over_ = acknowledged || runner_ == nullptr;
+  else
+    over_ = runner_ == nullptr && lease_over();
+}
+
+void Agent::note(std::string_view text) {
+  const auto log = env_->open_append(options_.directory + "/log", 0600);
+  if (log)
+    (void)env_->write_all(*log, fmt::format("{} {}\n", format_utc(env_->wall()), clip(text, 400)));
+}
+
+}  // namespace berth::agent

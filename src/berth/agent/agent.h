@@ -1,0 +1,112 @@
+// The agent: a worker in a process of its own that owns one alloc, runs its tasks, outlives the
+// runner, and tells a later runner everything that came meanwhile.
+//
+// It listens on a Unix socket in its directory, for one runner at a time: one of a greater epoch
+// displaces it, one of a smaller is refused. Every message has a number and stands in the journal
+// until the runner has acknowledged it, so that it is told again to whoever comes next, and can be
+// read when the agent itself was killed.
+//
+// Its lease is renewed by every message of the runner, and measured by a clock that goes on while
+// the machine or the agent sleeps. When it ends, an agent that may outlive its runner goes on until
+// nothing runs; any other kills what runs, tells nothing more and is over.
+//
+// DIR (0700, absolute, the agent's alone): lock, socket, journal.N, agent.json, log. When all is
+// acknowledged the agent takes them along.
+//
+// Ownership: refers to Env. Its end kills what still runs and releases the alloc. Threads: one.
+// Failure: a runner that talks nonsense is told so and cut off; a full disk keeps messages in
+// memory and tasks' output in their pipes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "berth/agent/journal.h"
+#include "berth/agent/line_stream.h"
+#include "berth/agent/protocol.h"
+#include "berth/exec/worker.h"
+#include "berth/machine/groups.h"
+#include "berth/machine/ledger.h"
+#include "berth/os/env.h"
+
+namespace berth::agent {
+
+struct AgentOptions {
+  std::string directory;
+  machine::Block block;
+  Duration lease = std::chrono::seconds(30);
+  bool outlive = false;
+  std::string ledger_directory{};  // with `alloc`
+  machine::AllocId alloc{};  // handed over to this process before it is told to launch; 0: none
+};
+
+class Agent {
+ public:
+  /// Listens on return. busy: an agent lives in this directory; exists: one has lived there.
+  static Result<std::unique_ptr<Agent>> open(os::Env& env, AgentOptions options);
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+  ~Agent();
+
+  // As exec::Workplace has them. SIGTERM (Env::stop_signals) ends what runs, then the agent.
+  void watch(std::vector<os::Watch>& watches);
+  std::optional<Mono> deadline() const;
+  void turn(std::span<const os::Watch> watches);
+  bool over() const { return over_; }
+
+ private:
+  struct Known {  // an attempt that runs, or whose end is not acknowledged
+    TaskNumber task;
+    std::int64_t end_number = 0;  // of the message of its end; 0: it runs
+  };
+  struct Guest {
+    explicit Guest(os::Env& env) : stream(env) {}
+    LineStream stream;
+    std::size_t watches_at = 0;
+    bool cut = false;
+  };
+
+  Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd lock, os::Fd listener);
+  bool lease_over() const;
+  bool heard() const { return runner_ != nullptr && !lease_over(); }
+  bool takes_output() const;
+  void accept();
+  void listen_to(Guest& guest);
+  Status handle(Guest& guest, Call call);
+  Status welcome(Guest& guest, Hello hello);
+  void start(Start start);
+  void publish(const exec::FromWorker& message);
+  void send();
+  void cut(Guest& guest, const Error& because);
+  void heed_stop_signals();
+  void give_up();
+  void consider_end();
+  void note(std::string_view text);
+
+  os::Env* env_;
+  AgentOptions options_;
+  machine::Ledger ledger_;
+  os::Fd lock_, listener_;
+  machine::Machine machine_;
+  machine::Groups groups_;
+  std::unique_ptr<exec::Worker> worker_;
+  Journal journal_;
+  std::vector<std::unique_ptr<Guest>> guests_;
+  Guest* runner_ = nullptr;  // the one of them that was welcomed
+  exec::Environment environment_;
+  std::map<Token, Known> known_;
+  std::set<Token> deaf_;  // output of these was dropped, and a note stands in its place
+  std::vector<exec::FromWorker> messages_;
+  Mono lease_ends_;
+  std::int64_t epoch_ = 0;
+  std::int64_t sent_to_ = 0;  // position in the journal
+  std::size_t worker_watches_at_ = 0;
+  std::optional<Mono> ends_by_;  // SIGTERM came: however slow the runner
+  bool wants_output_ = true, finishing_ = false, over_ = false;
+};
+
+}  // namespace berth::agent

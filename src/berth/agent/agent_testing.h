@@ -1,0 +1,106 @@
+// Agents and links in one world, for tests: a fake one on whose clock they talk in one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "berth/agent/agent.h"
+#include "berth/agent/link.h"
+#include "berth/os/fake_env.h"
+
+namespace berth::agent {
+
+inline machine::Block cores(int count) {
+  machine::Block block;
+  block.resources.set(Known::cpu, count * 1000);
+  for (int core = 0; core < count; ++core) block.cores.push_back({core, 0, 1000});
+  return block;
+}
+
+inline exec::Launch launch_of(std::int64_t token, std::vector<std::string> argv = {"x"}) {
+  exec::Launch launch{.task = {token},
+                      .token = {token},
+                      .request = {},
+                      .argv = std::move(argv),
+                      .environment = {{"PATH", "/bin:/usr/bin"}, {"HOME", "/"}},
+                      .directory = "/",
+                      .grace = std::chrono::milliseconds(100)};
+  launch.request.resources.set(Known::cpu, 1000);
+  return launch;
+}
+
+inline RunnerSide side(std::int64_t epoch) {
+  return {epoch, {{"PATH", "/bin:/usr/bin"}, {"HOME", "/"}, {"ONLY", "here"}}};
+}
+
+/// What a runner has heard.
+struct Heard {
+  std::map<std::int64_t, int> started, ended;  // by token: how often
+  std::map<std::int64_t, exec::Ended> ends;
+  std::map<std::int64_t, std::string> output;
+  std::size_t metrics = 0;
+
+  void take(const std::vector<exec::FromWorker>& messages) {
+    for (const auto& message : messages) {
+      if (const auto* one = std::get_if<exec::Started>(&message)) ++started[one->token.value];
+      if (const auto* one = std::get_if<exec::Output>(&message))
+        output[one->token.value] += one->bytes;
+      if (std::holds_alternative<exec::Metric>(message)) ++metrics;
+      if (const auto* one = std::get_if<exec::Ended>(&message)) {
+        ++ended[one->token.value];
+        ends[one->token.value] = *one;
+      }
+    }
+  }
+};
+
+struct FakeWorld {
+  explicit FakeWorld(AgentOptions wanted = {.directory = "/runs/a-1/agents/1", .block = cores(4)})
+      : options(std::move(wanted)) {}
+
+  void open() {
+    auto opened = Agent::open(env, options);
+    ASSERT_TRUE(opened) << opened.error().message;
+    agent = *std::move(opened);
+  }
+  std::unique_ptr<Link> attach(std::int64_t epoch) {
+    return Link::attach(env, options.directory, side(epoch));
+  }
+
+  /// One turn of everybody; `link` may be null. A frozen agent does nothing.
+  void turn(exec::Workplace* link, Heard& heard, bool read_output = true) {
+    std::vector<os::Watch> watches;
+    if (agent && !frozen) agent->watch(watches);
+    const std::size_t of_link = watches.size();
+    if (link != nullptr) link->watch(watches, read_output);
+    Mono until = env.now() + std::chrono::seconds(1);
+    if (agent && !frozen) until = std::min(until, agent->deadline().value_or(until));
+    if (link != nullptr) until = std::min(until, link->deadline().value_or(until));
+    ASSERT_TRUE(env.wait(watches, until));
+    const auto all = std::span<const os::Watch>(watches);
+    if (agent && !frozen) agent->turn(all.subspan(0, of_link));
+    if (agent && agent->over()) agent.reset();
+    std::vector<exec::FromWorker> messages;
+    if (link != nullptr) link->turn(all.subspan(of_link), messages);
+    heard.take(messages);
+  }
+  void run(exec::Workplace* link, Heard& heard, const std::function<bool()>& enough,
+           bool read_output = true) {
+    for (int turns = 0; !enough(); ++turns) {
+      ASSERT_LT(turns, 100'000) << "it never came";
+      turn(link, heard, read_output);
+    }
+  }
+
+  os::FakeEnv env;
+  AgentOptions options;
+  std::unique_ptr<Agent> agent;
+  bool frozen = false;
+};
+
+}  // namespace berth::agent

@@ -1,0 +1,340 @@
+#include "berth/agent/link.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "berth/agent/journal.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/machine/ledger_file.h"
+
+namespace berth::agent {
+namespace {
+
+constexpr Duration kStartsWithin = std::chrono::seconds(20);
+constexpr std::size_t kSaidMost = 64 << 10;  // bytes of what a launcher prints
+/// Notices that a later one replaces wait while so much is unsent: the agent is frozen.
+constexpr std::size_t kUnsentMost = 16 << 10;
+constexpr int kKeepalivesALease = 3;
+
+/// Reads what there is.
+void drain(os::Env& env, os::Fd& fd, std::string& text) {
+  std::array<char, 4096> buffer;
+  while (fd) {
+    const auto got = env.read_some(fd, buffer);
+    if (got && !*got) return;
+    if (!got || **got == 0) return fd.reset();
+    if (text.size() < kSaidMost) text.append(buffer.data(), **got);
+  }
+}
+
+}  // namespace
+
+Link::Link(os::Env& env, RunnerSide side)
+    : env_(&env),
+      side_(std::move(side)),
+      stream_(env),
+      heard_at_(env.boot_clock()),
+      keepalive_at_(heard_at_),
+      give_up_at_(heard_at_ + kStartsWithin) {
+  // Of a name that stands twice the first counts, as for getenv().
+  std::erase_if(side_.environment, [&](const auto& variable) {
+    return !places_.try_emplace(variable.first, places_.size()).second;
+  });
+  Hello hello;
+  hello.epoch = side_.epoch;
+  hello.environment = side_.environment;
+  stream_.send(encode(Call(std::move(hello))));
+}
+
+std::unique_ptr<Link> Link::start(os::Env& env, StartOptions options, RunnerSide side) {
+  auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
+  link->options_ = std::move(options);
+  const StartOptions& wanted = link->options_;
+  os::SpawnSpec spec;
+  spec.argv = {wanted.program,
+               "start",
+               wanted.directory,
+               "--block",
+               machine::write_block(wanted.block),
+               "--lease-ms",
+               fmt::format("{}", to_ms(wanted.lease))};
+  if (wanted.outlive) spec.argv.emplace_back("--outlive");
+  if (wanted.alloc.value != 0)
+    spec.argv.insert(spec.argv.end(), {"--ledger", wanted.ledger_directory, "--alloc",
+                                       fmt::format("{}", wanted.alloc.value)});
+  spec.environment = env.environment();
+  spec.directory = "/";
+  auto child = env.spawn(spec);
+  if (child)
+    link->launcher_ = *std::move(child);
+  else
+    link->lose(within("start an agent", child.error()));
+  return link;
+}
+
+std::unique_ptr<Link> Link::attach(os::Env& env, const std::string& directory, RunnerSide side) {
+  auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
+  link->options_.directory = directory;
+  auto status = link->connect();
+  if (!status && status.error().kind == ErrorKind::not_found && env.status(directory + "/lock")) {
+    const auto lock = env.lock(directory + "/lock", false);
+    if (!lock && lock.error().kind == ErrorKind::busy)
+      status = fail(ErrorKind::busy, "{}: an agent that does not listen", directory);
+  }
+  if (!status) link->lose(status.error());
+  return link;
+}
+
+std::unique_ptr<Link> Link::over(os::Env& env, os::Fd fd, RunnerSide side) {
+  auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
+  link->stream_.open(std::move(fd));
+  return link;
+}
+
+Status Link::connect() {
+  BERTH_ASSIGN(os::Fd fd, env_->connect_local(options_.directory + "/socket"));
+  stream_.open(std::move(fd));
+  return {};
+}
+
+void Link::tell(const exec::ToWorker& message) {
+  if (lost_) return;
+  if (const auto* wanted = std::get_if<exec::Launch>(&message))
+    launch(*wanted);
+  else if (const auto* cancel = std::get_if<exec::Cancel>(&message))
+    stream_.send(encode(Call(*cancel)));
+  else
+    stream_.send(encode(Call(exec::Abandon{})));
+}
+
+void Link::launch(const exec::Launch& launch) {
+  Start start{{.task = launch.task,
+               .token = launch.token,
+               .request = launch.request,
+               .argv = launch.argv,
+               .environment = {},
+               .directory = launch.directory,
+               .timeout = launch.timeout,
+               .grace = launch.grace},
+              {}};
+  const exec::Environment& base = side_.environment;
+  std::vector<bool> seen(base.size());
+  for (const auto& variable : launch.environment) {
+    const auto known = places_.find(variable.first);
+    const bool again = known != places_.end() && seen[known->second];
+    if (known != places_.end()) seen[known->second] = true;
+    if (known == places_.end() || (!again && base[known->second].second != variable.second))
+      start.launch.environment.push_back(variable);
+  }
+  for (std::size_t i = 0; i < base.size(); ++i)
+    if (!seen[i]) start.unset.push_back(base[i].first);
+  const std::string line = encode(Call(std::move(start)));
+  outstanding_.insert(launch.token);
+  if (line.size() <= kMessageMost) return stream_.send(line);
+  received_.emplace_back(exec::Ended{.task = launch.task,
+                                     .token = launch.token,
+                                     .cause = exec::Cause::cannot_start,
+                                     .exit_code = {},
+                                     .detail = "its command and environment are too long"});
+}
+
+void Link::acknowledge() {
+  acknowledged_ = handed_out_;
+}
+
+void Link::finish() {
+  if (lost_) return;
+  send_due();
+  stream_.send(encode(Call(Finish{})));
+  (void)stream_.write();
+}
+
+std::vector<schedule::Earlier> Link::earlier() const {
+  std::vector<schedule::Earlier> attempts;
+  if (!welcome_) return attempts;
+  for (const auto& [task, token] : welcome_->attempts)
+    attempts.push_back({.task = task, .token = token});
+  return attempts;
+}
+
+void Link::watch(std::vector<os::Watch>& watches, bool read_output) {
+  if (lost_) return;
+  output_wanted_ = read_output;
+  send_due();
+  if (launcher_) {
+    watches.push_back({.fd = launcher_->exited.number()});
+    watches.push_back({.fd = launcher_->out.number()});
+    watches.push_back({.fd = launcher_->err.number()});
+  } else {
+    stream_.watch(watches);
+  }
+}
+
+std::optional<Mono> Link::deadline() const {
+  if (!received_.empty()) return env_->now();
+  if (lost_) return std::nullopt;
+  Mono at = give_up_at_;
+  if (welcome_) {
+    at = keepalive_at_;
+    if (!welcome_->outlive) at = std::min(at, heard_at_ + welcome_->lease);
+  }
+  return env_->now() + std::max(Duration(0), at - env_->boot_clock());
+}
+
+void Link::turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) {
+  progress(watches);
+  for (const auto& message : received_)
+    if (const auto* ended = std::get_if<exec::Ended>(&message)) outstanding_.erase(ended->token);
+  std::ranges::move(received_, std::back_inserter(messages));
+  received_.clear();
+  handed_out_ = next_ - 1;
+}
+
+void Link::progress(std::span<const os::Watch> watches) {
+  if (lost_) return;
+  const Mono now = env_->boot_clock();
+  if (launcher_) {
+    if (watches.size() >= 3) turn_launcher(watches);
+  } else if (watches.size() >= 2) {
+    auto status = stream_.turn(watches);
+    // What came before it broke is heard all the same.
+    if (auto heard = hear_all(); !heard) status = heard;
+    if (!status && !lost_) lose(status.error());
+    if (!lost_ && stream_.ended()) lose({ErrorKind::io, "the agent has ended"});
+  }
+  if (!lost_ && !welcome_ && now >= give_up_at_)
+    lose({ErrorKind::io,
+          fmt::format("no agent answered within {}", format_duration(kStartsWithin))});
+  if (!lost_ && welcome_ && !welcome_->outlive && now - heard_at_ >= welcome_->lease)
+    lose({ErrorKind::stale, fmt::format("the agent was silent for its whole lease of {}",
+                                        format_duration(welcome_->lease))});
+  if (!lost_) send_due();
+}
+
+Status Link::hear_all() {
+  while (!lost_) {
+    const auto line = stream_.next();
+    if (!line) break;
+    heard_at_ = env_->boot_clock();
+    BERTH_ASSIGN(auto answer, decode_answer(*line));
+    BERTH_TRY(hear(std::move(answer)));
+  }
+  return {};
+}
+
+Status Link::hear(Answer answer) {
+  if (const auto* refusal = std::get_if<Refusal>(&answer))
+    return std::unexpected(within("the agent", refusal->error));
+  if (auto* welcome = std::get_if<Welcome>(&answer)) {
+    if (welcome_ || welcome->version != kProtocolVersion)
+      return fail(ErrorKind::invalid, "the agent's welcome is of version {}, or came twice",
+                  welcome->version);
+    for (const auto& attempt : welcome->attempts) outstanding_.insert(attempt.token);
+    next_ = welcome->first;
+    handed_out_ = acknowledged_ = acknowledged_sent_ = next_ - 1;
+    welcome_ = std::move(*welcome);
+    return {};
+  }
+  if (!welcome_) return fail(ErrorKind::invalid, "the agent's first word is its welcome");
+  auto* numbered = std::get_if<Numbered>(&answer);
+  if (numbered == nullptr || numbered->number < next_) return {};
+  if (numbered->number > next_)
+    return fail(ErrorKind::corrupt, "the agent sent message {} after {}", numbered->number,
+                next_ - 1);
+  ++next_;
+  received_.push_back(std::move(numbered->message));
+  return {};
+}
+
+void Link::turn_launcher(std::span<const os::Watch> watches) {
+  drain(*env_, launcher_->out, said_);
+  drain(*env_, launcher_->err, complained_);
+  if (!watches[0].ready) return;
+  (void)env_->reap(*launcher_);
+  launcher_.reset();
+  if (said_.empty())
+    return lose(
+        {ErrorKind::io, fmt::format("the agent did not start: {}", clip(trim(complained_), 400))});
+  if (const auto status = begin(trim(said_)); !status)
+    lose(within("start an agent", status.error()));
+}
+
+/// "ready PID STARTED": hands the alloc over, and connects.
+Status Link::begin(std::string_view line) {
+  const auto fields = words(line);
+  if (fields.size() != 3 || fields[0] != "ready")
+    return fail(ErrorKind::invalid, "it said: {}", clip(line));
+  BERTH_ASSIGN(const auto pid, parse_integer(fields[1]));
+  BERTH_ASSIGN(const auto started_at, parse_integer(fields[2]));
+  if (options_.alloc.value != 0) {
+    BERTH_ASSIGN(auto ledger, machine::Ledger::open(*env_, options_.ledger_directory));
+    BERTH_TRY(ledger.hand_over(options_.alloc, {static_cast<pid_t>(pid), started_at}));
+  }
+  return connect();
+}
+
+void Link::send_due() {
+  if (!welcome_ || stream_.unsent() > kUnsentMost) return;
+  const Mono now = env_->boot_clock();
+  if (acknowledged_ > acknowledged_sent_) {
+    stream_.send(encode(Call(Acknowledge{acknowledged_})));
+    acknowledged_sent_ = acknowledged_;
+  }
+  if (output_wanted_ != output_wished_) {
+    stream_.send(encode(Call(WantOutput{output_wanted_})));
+    output_wished_ = output_wanted_;
+  }
+  if (now >= keepalive_at_) {
+    stream_.send(encode(Call(Keepalive{})));
+    keepalive_at_ = now + welcome_->lease / kKeepalivesALease;
+  }
+  if (const auto status = stream_.write(); !status) lose(status.error());
+}
+
+void Link::lose(Error because) {
+  lost_ = std::move(because);
+  stream_.close();
+  if (launcher_) (void)env_->signal_group(launcher_->pid, SIGKILL);
+  launcher_.reset();
+}
+
+void settle(os::Env& env, std::span<const std::unique_ptr<Link>> links, Mono until) {
+  for (;;) {
+    std::vector<os::Watch> watches;
+    std::vector<std::size_t> begins;
+    bool open = false;
+    for (const auto& link : links) {
+      begins.push_back(watches.size());
+      if (link->lost_ || link->ready()) continue;
+      open = true;
+      link->watch(watches);
+    }
+    if (!open) return;
+    begins.push_back(watches.size());
+    (void)env.wait(watches, until);
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      Link& link = *links[i];
+      link.progress(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]));
+      if (env.now() >= until && !link.lost_ && !link.ready())
+        link.lose({ErrorKind::busy, "the agent did not answer in time"});
+    }
+  }
+}
+
+Result<std::string> agent_program(os::Env& env) {
+  BERTH_ASSIGN(const std::string self, env.real_path("/proc/self/exe"));
+  std::string program = self.substr(0, self.rfind('/')) + "/berth-agent";
+  BERTH_TRY(env.status(program));
+  return program;
+}
+
+Status forget_agent(os::Env& env, const std::string& directory) {
+  BERTH_ASSIGN(const os::Fd lock, env.lock(directory + "/lock", false));
+  BERTH_ASSIGN(const auto names, env.list(directory));
+  for (const auto& name : names) BERTH_TRY(env.remove_file(directory + "/" + name));
+  return env.remove_directory(directory);
+}
+
+}  // namespace berth::agent

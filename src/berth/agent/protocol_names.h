@@ -1,0 +1,14 @@
+// The words that stand for enumerators in the protocol's lines, in their order.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace berth::agent {
+
+inline constexpr std::array<std::string_view, 8> kCauses{
+    "ok",         "exit_code", "signal",       "out_of_memory",
+    "time_limit", "stopped",   "cannot_start", "short_of_means"};
+inline constexpr std::array<std::string_view, 3> kStreams{"", "out", "err"};
+
+}  // namespace berth::agent

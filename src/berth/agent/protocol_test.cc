@@ -1,0 +1,184 @@
+#include "berth/agent/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/base/rng.h"
+
+namespace berth::agent {
+namespace {
+
+/// All bytes, zero and those that are no UTF-8 among them.
+std::string any_bytes() {
+  std::string bytes;
+  for (int c = 0; c < 256; ++c) bytes += static_cast<char>(c);
+  return bytes + "é\"\\";
+}
+
+machine::Block block() {
+  machine::Block block;
+  block.resources.set(Known::cpu, 1500);
+  block.resources.set("licence", 2000);
+  block.cores = {{0, 0, 1000}, {7, 1, 500}};
+  block.devices = {{.uuid = "GPU-a b", .index = 3, .memory = 1 << 30}};
+  return block;
+}
+
+/// What is encoded again from what was decoded is the same line, and it is one line of ASCII or
+/// UTF-8.
+void round_trip(const Call& call) {
+  const std::string line = encode(call);
+  const auto again = decode_call(line);
+  ASSERT_TRUE(again) << again.error().message << "\n" << line;
+  EXPECT_EQ(encode(*again), line);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+}
+void round_trip(const Answer& answer) {
+  const std::string line = encode(answer);
+  const auto again = decode_answer(line);
+  ASSERT_TRUE(again) << again.error().message << "\n" << line;
+  EXPECT_EQ(encode(*again), line);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+}
+
+Start start() {
+  Start start{.launch = {.task = {3},
+                         .token = {1LL << 40},
+                         .request = {block().resources, "a-1/3" + any_bytes(), {13, 31}},
+                         .argv = {"x", "", any_bytes()},
+                         .environment = {{"A", any_bytes()}, {"B", "=="}},
+                         .directory = "/" + any_bytes(),
+                         .timeout = std::chrono::hours(9),
+                         .grace = std::chrono::seconds(1)},
+              .unset = {"C", any_bytes()}};
+  return start;
+}
+
+TEST(AgentProtocol, WhatIsSaidIsHeard) {
+  round_trip(Call(Hello{kProtocolVersion, 7, {{"PATH", "/bin"}, {"X", any_bytes()}, {"E", ""}}}));
+  round_trip(Call(start()));
+  round_trip(Call(exec::Cancel{{9}}));
+  round_trip(Call(exec::Abandon{}));
+  round_trip(Call(Acknowledge{12}));
+  round_trip(Call(WantOutput{false}));
+  round_trip(Call(Keepalive{}));
+  round_trip(Call(Finish{}));
+  round_trip(Answer(Welcome{
+      1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}, {{3}, {4}}}, 18}));
+  round_trip(Answer(Refusal{{ErrorKind::stale, any_bytes()}}));
+  round_trip(Answer(Alive{}));
+  round_trip(Answer(Acknowledge{12}));
+  round_trip(Answer(Numbered{1, exec::Started{{1}, {2}, block(), "mem, \"disk\""}}));
+  round_trip(Answer(Numbered{2, exec::Output{{1}, {2}, exec::Stream::err, any_bytes()}}));
+  round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", -0.1}}));
+  round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", 1.7976931348623157e308}}));
+  round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", 5e-324}}));
+  for (int cause = 0; cause <= static_cast<int>(exec::Cause::short_of_means); ++cause)
+    round_trip(Answer(Numbered{4, exec::Ended{.task = {1},
+                                              .token = {2},
+                                              .cause = static_cast<exec::Cause>(cause),
+                                              .exit_code = {},
+                                              .signal = 9,
+                                              .detail = any_bytes()}}));
+}
+
+TEST(AgentProtocol, EveryFieldOfALaunchIsHeard) {
+  const Start said = start();
+  const auto call = decode_call(encode(Call(said)));
+  ASSERT_TRUE(call);
+  const auto& heard = std::get<Start>(*call);
+  EXPECT_EQ(heard.launch.task, said.launch.task);
+  EXPECT_EQ(heard.launch.token, said.launch.token);
+  EXPECT_EQ(heard.launch.request.resources, said.launch.request.resources);
+  EXPECT_EQ(heard.launch.request.holder, said.launch.request.holder);
+  EXPECT_EQ(heard.launch.request.slot_sizes, said.launch.request.slot_sizes);
+  EXPECT_EQ(heard.launch.argv, said.launch.argv);
+  EXPECT_EQ(heard.launch.environment, said.launch.environment);
+  EXPECT_EQ(heard.launch.directory, said.launch.directory);
+  EXPECT_EQ(heard.launch.timeout, said.launch.timeout);
+  EXPECT_EQ(heard.launch.grace, said.launch.grace);
+  EXPECT_EQ(heard.unset, said.unset);
+}
+
+TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {
+  const exec::Ended said{.task = {1},
+                         .token = {2},
+                         .cause = exec::Cause::exit_code,
+                         .exit_code = 3,
+                         .signal = 0,
+                         .detail = "a sentence",
+                         .cpu = Duration(12'345),
+                         .peak_mem = 1 << 20};
+  const auto answer = decode_answer(encode(18, said));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(std::get<Numbered>(*answer).number, 18);
+  const auto& heard = std::get<exec::Ended>(std::get<Numbered>(*answer).message);
+  EXPECT_EQ(heard.token, said.token);
+  EXPECT_EQ(heard.cause, said.cause);
+  EXPECT_EQ(heard.exit_code, said.exit_code);
+  EXPECT_EQ(heard.detail, said.detail);
+  EXPECT_EQ(heard.cpu, said.cpu);
+  EXPECT_EQ(heard.peak_mem, said.peak_mem);
+}
+
+TEST(AgentProtocol, ARefusalKeepsItsKind) {
+  for (const auto kind : {ErrorKind::usage, ErrorKind::stale, ErrorKind::interrupted}) {
+    const auto answer = decode_answer(encode(Answer(Refusal{{kind, "because"}})));
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(std::get<Refusal>(*answer).error, (Error{kind, "because"}));
+  }
+}
+
+TEST(AgentProtocol, NonsenseIsRefused) {
+  const std::string good = R"({"jsonrpc":"2.0","method":"cancel","params":{"token":5}})";
+  ASSERT_TRUE(decode_call(good));
+  for (
+      const auto* line :
+      {"",
+       "x",
+       "[]",
+       "{}",
+       "null",
+       R"({"method":"cancel","params":{"token":5}})",
+       R"({"jsonrpc":"1.0","method":"cancel","params":{"token":5}})",
+       R"({"jsonrpc":"2.0","method":"cancel"})",
+       R"({"jsonrpc":"2.0","method":"cancel","params":[5]})",
+       R"({"jsonrpc":"2.0","method":"cancel","params":{}})",
+       R"({"jsonrpc":"2.0","method":"cancel","params":{"token":0}})",
+       R"({"jsonrpc":"2.0","method":"cancel","params":{"token":-1}})",
+       R"({"jsonrpc":"2.0","method":"cancel","params":{"token":"5"}})",
+       R"({"jsonrpc":"2.0","method":"cancel","params":{"token":5.5}})",
+       R"({"jsonrpc":"2.0","method":"cancel","params":{"token":18446744073709551615}})",
+       R"({"jsonrpc":"2.0","method":"sing","params":{}})",
+       R"({"jsonrpc":"2.0","method":"want_output","params":{"wanted":1}})",
+       R"({"jsonrpc":"2.0","method":"hello","params":{"version":1,"epoch":1,"environment":["A"]}})",
+       "{\"jsonrpc\":\"2.0\",\"method\":\"cancel\",\"params\":{\"token\":5}} x",
+       R"({"jsonrpc":"2.0","method":"hello","params":{"version":1,"epoch":1,"environment":["A=€"]}})"})
+    EXPECT_FALSE(decode_call(line)) << line;
+  std::string no_command = encode(Call(start()));
+  no_command.replace(no_command.find("\"argv\":["),
+                     no_command.find("],\"set\"") - no_command.find("\"argv\":["), "\"argv\":[");
+  EXPECT_FALSE(decode_call(no_command)) << no_command;
+  EXPECT_FALSE(decode_answer(R"({"jsonrpc":"2.0","id":"sing","result":{}})"));
+  EXPECT_FALSE(decode_answer(R"({"jsonrpc":"2.0","id":1,"result":{}})"));
+  EXPECT_FALSE(decode_answer(R"({"jsonrpc":"2.0","method":"ended","params":{"number":1,"task":1,)"
+                             R"("token":1,"cause":"boredom","cpu_ns":0,"peak_mem":0}})"));
+}
+
+TEST(AgentProtocol, CutOrChangedAnywhereItIsReadOrRefused) {
+  const std::string call = encode(Call(start()));
+  const std::string answer = encode(
+      Answer(Welcome{1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}}, 18}));
+  for (std::size_t most = 0; most < call.size(); ++most)
+    EXPECT_FALSE(decode_call(std::string_view(call).substr(0, most)));
+  Rng rng(5);
+  for (int round = 0; round < 5000; ++round)
+    for (std::string line : {call, answer}) {
+      for (std::uint64_t i = 0; i <= rng.below(3); ++i)
+        line[rng.below(line.size())] = static_cast<char>(rng.below(256));
+      (void)decode_call(line);
+      (void)decode_answer(line);
+    }
+}
+
+}  // namespace
+}  // namespace berth::agent

@@ -1,0 +1,44 @@
+// A worker as a runner sees it, wherever it is: in the runner's own process (exec::Worker) or in
+// one that outlives the runner (agent::Link).
+//
+// For each launch come Started, any Output and Metric, and Ended, in this order, or Ended alone;
+// and Ended once. Nothing comes unasked, and nothing after lost().
+//
+// Threads: one. Failure: no call fails or blocks. What a worker cannot do is an Ended message; a
+// worker that is gone is lost(), and then its tasks have to be run elsewhere.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "berth/exec/messages.h"
+#include "berth/os/env.h"
+
+namespace berth::exec {
+
+class Workplace {
+ public:
+  virtual ~Workplace() = default;
+
+  virtual void tell(const ToWorker& message) = 0;
+
+  /// Appends what the worker waits for; the loop hands the same watches back to turn(). Without
+  /// `read_output` the tasks' output is left in their pipes, but for what is on its way: whoever
+  /// takes it has enough.
+  virtual void watch(std::vector<os::Watch>& watches, bool read_output = true) = 0;
+  /// When turn() must be called even if no watch is ready.
+  virtual std::optional<Mono> deadline() const = 0;
+  /// Does what is due, and moves everything that happened to the end of `messages`. `watches` are
+  /// those that this worker appended, in order.
+  virtual void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) = 0;
+
+  /// Everything that was launched has ended, and its end was handed out.
+  virtual bool idle() const = 0;
+  /// All that was handed out is durable: the worker need not keep it any longer.
+  virtual void acknowledge() {}
+  /// Why nothing will come any more; nullopt while it lives.
+  virtual std::optional<Error> lost() const { return std::nullopt; }
+};
+
+}  // namespace berth::exec

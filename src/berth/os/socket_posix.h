@@ -1,0 +1,13 @@
+// Unix sockets, for posix_env(): at paths of any length, never blocking.
+#pragma once
+
+#include "berth/os/env.h"
+
+namespace berth::os {
+
+Result<Fd> listen_posix(Env& env, const std::string& path);
+Result<std::optional<Fd>> accept_posix(Env& env, const Fd& listener);
+Result<Fd> connect_posix(Env& env, const std::string& path);
+Result<std::optional<std::size_t>> write_some_posix(const Fd& fd, std::string_view bytes);
+
+}  // namespace berth::os
