@@ -105,6 +105,7 @@ class Agent {
   std::int64_t epoch_ = 0;
   std::int64_t sent_to_ = 0;  // position in the journal
   std::size_t worker_watches_at_ = 0;
+  std::optional<Mono> tell_by_;  // when what was published must be sent and written
   std::optional<Mono> ends_by_;  // SIGTERM came: however slow the runner
   bool wants_output_ = true, finishing_ = false, over_ = false;
 };

@@ -244,7 +244,7 @@ TEST_F(AgentEnvPosixTest, StoppedBeyondTheLeaseAndContinuedItReportsNothingAHund
     Heard heard;
     for (int i = 0; i < kSideBySide; ++i) {
       options_.directory = path(fmt::format("agents/{}-{}", round, i));
-      options_.lease = milliseconds(200);
+      options_.lease = milliseconds(500);
       options_.outlive = false;
       links.push_back(start());
       links.back()->tell(shell(i + 1, "sleep 0.1; echo done"));
@@ -253,7 +253,7 @@ TEST_F(AgentEnvPosixTest, StoppedBeyondTheLeaseAndContinuedItReportsNothingAHund
       ASSERT_TRUE(env_->signal_process(stopped.back(), SIGSTOP));
       heard.output.clear();
     }
-    const Mono until = env_->now() + milliseconds(220);
+    const Mono until = env_->now() + milliseconds(520);
     while (env_->now() < until) {  // keepalives are sent; the answers, if any, are not heard yet
       for (const auto& link : links) {
         std::vector<os::Watch> watches;

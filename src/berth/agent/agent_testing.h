@@ -38,6 +38,10 @@ inline RunnerSide side(std::int64_t epoch) {
   return {epoch, {{"PATH", "/bin:/usr/bin"}, {"HOME", "/"}, {"ONLY", "here"}}};
 }
 
+inline os::FakeProgram takes(Duration duration, std::string out = "") {
+  return {.duration = duration, .out = std::move(out)};
+}
+
 /// What a runner has heard.
 struct Heard {
   std::map<std::int64_t, int> started, ended;  // by token: how often

@@ -9,6 +9,7 @@ namespace berth::agent {
 namespace {
 
 void append_quoted(std::string& text, std::string_view bytes) {
+  constexpr std::string_view kHex = "0123456789abcdef";
   text += '"';
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
@@ -18,7 +19,9 @@ void append_quoted(std::string& text, std::string_view bytes) {
     } else if (byte == '\n') {
       text += "\\n";
     } else if (byte < 0x20) {
-      fmt::format_to(std::back_inserter(text), "\\u{:04x}", byte);
+      text += "\\u00";
+      text += kHex[byte >> 4];
+      text += kHex[byte & 0xF];
     } else if (byte < 0x80) {
       text += c;
     } else {  // U+0080 to U+00FF in UTF-8

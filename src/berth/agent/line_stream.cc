@@ -54,9 +54,17 @@ std::optional<std::string_view> LineStream::next() {
 
 Status LineStream::write() {
   while (fd_ && unsent() > 0) {
-    BERTH_ASSIGN(const auto put, env_->write_some(fd_, std::string_view(out_).substr(sent_)));
-    if (!put) break;
-    sent_ += *put;
+    const auto put = env_->write_some(fd_, std::string_view(out_).substr(sent_));
+    if (put && !*put) break;
+    if (put) {
+      sent_ += **put;
+      continue;
+    }
+    // The other side may have said its last word before it closed.
+    sent_ = out_.size();
+    auto status = read();
+    ended_ = true;
+    if (!status) return status;
   }
   if (unsent() == 0) {
     out_.clear();

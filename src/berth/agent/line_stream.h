@@ -35,8 +35,9 @@ class LineStream {
   void watch(std::vector<os::Watch>& watches, bool read = true) const;
   /// With the two watches: reads and writes what can be.
   Status turn(std::span<const os::Watch> watches);
+  /// A connection on which nothing can be sent any more has ended; what had come can be taken.
   Status write();
-  /// The next whole line, without its end; good until the next turn().
+  /// The next whole line, without its end; good until the next turn() or write().
   std::optional<std::string_view> next();
 
  private:

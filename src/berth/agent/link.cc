@@ -17,6 +17,7 @@ constexpr std::size_t kSaidMost = 64 << 10;  // bytes of what a launcher prints
 /// Notices that a later one replaces wait while so much is unsent: the agent is frozen.
 constexpr std::size_t kUnsentMost = 16 << 10;
 constexpr int kKeepalivesALease = 3;
+constexpr Duration kConnectAgain = std::chrono::milliseconds(5);
 
 /// Reads what there is.
 void drain(os::Env& env, os::Fd& fd, std::string& text) {
@@ -93,9 +94,16 @@ std::unique_ptr<Link> Link::over(os::Env& env, os::Fd fd, RunnerSide side) {
   return link;
 }
 
+/// At once, or again later when too many wait before us.
 Status Link::connect() {
-  BERTH_ASSIGN(os::Fd fd, env_->connect_local(options_.directory + "/socket"));
-  stream_.open(std::move(fd));
+  connect_at_.reset();
+  auto fd = env_->connect_local(options_.directory + "/socket");
+  if (fd)
+    stream_.open(*std::move(fd));
+  else if (fd.error().kind == ErrorKind::full)
+    connect_at_ = env_->boot_clock() + kConnectAgain;
+  else
+    return std::unexpected(fd.error());
   return {};
 }
 
@@ -175,7 +183,8 @@ void Link::watch(std::vector<os::Watch>& watches, bool read_output) {
 std::optional<Mono> Link::deadline() const {
   if (!received_.empty()) return env_->now();
   if (lost_) return std::nullopt;
-  Mono at = give_up_at_;
+  if (stream_.is_open() && stream_.ended()) return env_->now();
+  Mono at = connect_at_.value_or(give_up_at_);
   if (welcome_) {
     at = keepalive_at_;
     if (!welcome_->outlive) at = std::min(at, heard_at_ + welcome_->lease);
@@ -197,6 +206,9 @@ void Link::progress(std::span<const os::Watch> watches) {
   const Mono now = env_->boot_clock();
   if (launcher_) {
     if (watches.size() >= 3) turn_launcher(watches);
+  } else if (connect_at_) {
+    if (now >= *connect_at_)
+      if (const auto status = connect(); !status) lose(status.error());
   } else if (watches.size() >= 2) {
     auto status = stream_.turn(watches);
     // What came before it broke is heard all the same.

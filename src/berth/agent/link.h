@@ -99,8 +99,9 @@ class Link final : public exec::Workplace {
   std::set<Token> outstanding_;  // launched, or taken over, and their end not handed out
   std::int64_t next_ = 1;        // number of the next message
   std::int64_t handed_out_ = 0, acknowledged_ = 0, acknowledged_sent_ = 0;
-  Mono heard_at_, keepalive_at_;  // by the boot clock
-  Mono give_up_at_;               // starting takes no longer
+  Mono heard_at_, keepalive_at_;    // by the boot clock
+  Mono give_up_at_;                 // starting takes no longer
+  std::optional<Mono> connect_at_;  // too many waited before us
   bool output_wanted_ = true, output_wished_ = true;
 };
 

@@ -203,5 +203,45 @@ TEST_F(LedgerContention, WhatKilledOnesHeldComesBack) {
   expect_the_rest_to_finish();
 }
 
+/// One that hands its alloc over and is killed at any moment: the alloc is its own and goes with
+/// it, or the other's and stays; never nobody's or both's.
+TEST(LedgerHandOver, IsWholeOrNotAtAllWhenKilledAnywhere) {
+  Rng rng(2);
+  std::string pattern = (std::filesystem::temp_directory_path() / "berth-ledger-XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  const auto env = os::posix_env();
+  auto ledger = Ledger::open(*env, pattern);
+  ASSERT_TRUE(ledger);
+  const os::ProcessIdentity us = env->self();
+  int handed = 0;
+  for (int round = 0; round < 60; ++round) {
+    const pid_t giver = fork();
+    if (giver == 0) {
+      const auto own = os::posix_env();
+      auto mine = Ledger::open(*own, pattern);
+      Ask ask{{}, "giver"};
+      ask.resources.set(Known::cpu, 1000);
+      const auto alloc = mine->acquire({four_cores()}, ask, {});
+      if (alloc) (void)mine->hand_over(alloc->id, us);
+      pause();
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(rng.below(6000)));
+    kill(giver, SIGKILL);
+    waitpid(giver, nullptr, 0);
+    const auto entries = ledger->entries();
+    ASSERT_TRUE(entries) << entries.error().message;
+    ASSERT_LE(entries->size(), 1U);
+    for (const auto& entry : *entries) {
+      ++handed;
+      EXPECT_EQ(entry.holder, env->self());
+      EXPECT_EQ(entry.block.resources.get(Known::cpu), 1000);
+      EXPECT_TRUE(ledger->release(entry.id));
+    }
+  }
+  EXPECT_GT(handed, 0);
+  EXPECT_LT(handed, 60);
+  std::filesystem::remove_all(pattern);
+}
+
 }  // namespace
 }  // namespace berth::machine

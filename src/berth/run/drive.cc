@@ -88,7 +88,8 @@ Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> work
 
 Status Drive::take_over() {
   const auto self = env_.self();
-  BERTH_ASSIGN(record_, site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall(), {}));
+  BERTH_ASSIGN(record_,
+               site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall(), {}));
   BERTH_ASSIGN(tasks_, site_.store->tasks(record_.id));
   BERTH_TRY(workload_->take_over(tasks_));
   for (const auto& step : manner_.steps) progress_.steps.push_back({.name = step, .counts = {}});

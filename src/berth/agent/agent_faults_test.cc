@@ -1,0 +1,101 @@
+// Runners that die and calls that fail, anywhere, on a fake clock.
+#include <set>
+
+#include "berth/agent/agent_testing.h"
+#include "berth/base/rng.h"
+
+namespace berth::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A runner that dies at any moment, before or after it acknowledged, and is followed by the next;
+/// records as a store does: an end once, by its token.
+void survive(std::uint64_t seed) {
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  Rng rng(seed);
+  FakeWorld world;
+  world.options.outlive = true;
+  world.env.socket_room = 1 + rng.below(5000);
+  std::set<std::string> ran;
+  world.env.program = [&](const os::SpawnSpec& spec) {
+    EXPECT_TRUE(ran.insert(spec.argv.at(1)).second) << "started twice";
+    return takes(milliseconds(rng.below(200)), std::string(rng.below(3000), 'o'));
+  };
+  world.open();
+  std::set<std::int64_t> recorded;
+  std::int64_t told = 0;
+  for (std::int64_t epoch = 1; epoch < 20; ++epoch) {
+    auto link = world.attach(epoch);
+    const auto life = rng.below(30);
+    std::set<std::int64_t> first_time;
+    for (std::uint64_t turn = 0; turn < life; ++turn) {
+      while (rng.below(3) == 0) {
+        const std::int64_t token = ++told;
+        link->tell(launch_of(token, {"x", fmt::format("{}", token)}));
+      }
+      Heard heard;
+      world.turn(link.get(), heard);
+      ASSERT_FALSE(link->lost()) << link->lost()->message;
+      for (const auto& [token, times] : heard.ended) {
+        EXPECT_EQ(times, 1);
+        EXPECT_TRUE(first_time.insert(token).second) << "twice to one runner";
+        recorded.insert(token);
+      }
+      if (rng.below(2) == 0) link->acknowledge();
+    }
+  }
+  auto link = world.attach(99);
+  Heard heard;
+  world.run(link.get(), heard, [&] { return link->ready() && link->idle(); });
+  for (const auto& [token, times] : heard.ended) recorded.insert(token);
+  for (const auto& token : ran)
+    EXPECT_TRUE(recorded.contains(std::stoll(token))) << token << " is lost";
+  link->acknowledge();
+  link->finish();
+  world.run(link.get(), heard, [&] { return !world.agent; });
+  link.reset();
+  EXPECT_EQ(world.env.descriptors(), 0U);
+}
+
+TEST(AgentFaults, RunnersMayDieAtAnyMoment) {
+  for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) survive(seed);
+}
+
+/// Calls fail anywhere; whatever happens, nobody crashes, nobody hangs, and what the agent ran to
+/// its end is told or stands in its journal.
+TEST(AgentFaults, NoFaultLosesAnEnd) {
+  for (std::uint64_t seed = 0; seed < 500 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Rng rng(seed);
+    FakeWorld world;
+    world.options.outlive = true;
+    world.env.program = [&](const os::SpawnSpec&) {
+      return takes(milliseconds(rng.below(50)), "out");
+    };
+    world.open();
+    const auto fails = rng.below(40);
+    std::uint64_t calls = 0;
+    world.env.fault = [&](std::string_view call) -> std::optional<Error> {
+      if (call == "wait" || call == "reap" || call == "signal") return std::nullopt;
+      return ++calls % 40 == fails ? std::optional(Error{ErrorKind::full, "no space left"})
+                                   : std::nullopt;
+    };
+    std::int64_t told = 0;
+    Heard heard;
+    for (std::int64_t epoch = 1; epoch < 6; ++epoch) {
+      const auto link = world.attach(epoch);
+      for (int turn = 0; turn < 20 && !link->lost(); ++turn) {
+        if (turn % 4 == 0) link->tell(launch_of(++told));
+        world.turn(link.get(), heard);
+      }
+    }
+    world.env.fault = nullptr;
+    const auto link = world.attach(99);
+    world.run(link.get(), heard, [&] { return link->ready() && link->idle(); });
+    for (const auto& [token, times] : heard.started) EXPECT_GE(heard.ended[token], 1) << token;
+  }
+}
+
+}  // namespace
+}  // namespace berth::agent
