@@ -4,7 +4,7 @@
     crash.py --berth PATH --kills N [--seed S] [--tasks T]
 
 Runs are sweeps and flows in turn. Every task appends "number token pid" to a witness file. Whatever
-was killed when, in the end every task of every run is done exactly once, by an attempt that the
+was killed when (runners, and of runs in the background their agents too), in the end every task of every run is done exactly once, by an attempt that the
 witness knows, and a flow's result is what it is to be; no token was given twice; nothing of ours is
 alive, held or left in the control groups; the database and the cache are sound.
 """
@@ -14,6 +14,7 @@ import collections
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -46,6 +47,13 @@ steps:
 
 class Violation(Exception):
     pass
+
+
+def is_agent(pid):
+    try:
+        return b"berth-agent" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def demand(condition, message):
@@ -91,8 +99,32 @@ class Killer:
         file = self.rng.choice([self.write_sweep, self.write_flow])()
         return self.house.start("run", file, env=environment)
 
+    def start_in_the_background(self):
+        """And kill its runner, at once or after a while: its agents go on."""
+        file = self.rng.choice([self.write_sweep, self.write_flow])()
+        detached = self.house.run("run", "--detach", file, env={"WITNESS": str(self.house.path)})
+        demand(detached.code == 0, f"run --detach: {detached}")
+        self.run = detached.out.decode().strip()
+        time.sleep(self.rng.uniform(0, 0.2))
+        runner = self.house.json("show", self.run)["run"]["runner"]
+        if alive(runner):
+            os.kill(runner, signal.SIGKILL)
+            until(lambda: not alive(runner), "the runner is dead")
+            self.kills += 1
+        self.run = self.unfinished()
+
+    def kill_an_agent(self):
+        agents = [pid for pid in self.house.leftovers() if is_agent(pid)]
+        if agents:
+            os.kill(self.rng.choice(agents), signal.SIGKILL)
+            self.kills += 1
+
     def one_round(self):
         """A start, a while, a kill; or, when it ended before, the next run's turn."""
+        if not self.run and self.rng.random() < 0.5:
+            return self.start_in_the_background()
+        if self.rng.random() < 0.2:
+            self.kill_an_agent()
         process = self.start()
         moment_s = self.rng.uniform(0.001, 0.4)
         try:

@@ -19,8 +19,7 @@ class Manage(Case):
         return finished.out.decode().strip()
 
     def runner_of(self, run):
-        held = [h for h in self.house.json("machine")["holders"] if h["label"] == run]
-        return held[0]["pid"]
+        return self.house.json("show", run)["run"]["runner"]
 
     def test_a_detached_run_outlives_whoever_started_it(self):
         self.hold()

@@ -31,6 +31,7 @@ Json run_object(const ShownRun& run) {
               {"priority", run.record.priority},
               {"directory", run.record.directory},
               {"error", run.record.error},
+              {"runner", run.record.runner_pid},
               {"counts", Json{{"waiting", counts.waiting},
                               {"running", counts.running},
                               {"done", counts.done},

@@ -84,6 +84,7 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
   program.name = options.name.empty() ? flow.name : options.name;
   program.parallel = options.parallel;
+  program.outlive = arguments.detach;
   program.priority = options.priority;
   if (!arguments.timeout.empty()) program.timeout = options.timeout;
   if (arguments.retries > 0) program.retries = arguments.retries;
@@ -103,6 +104,7 @@ Result<experiment::Program> trials_program(const Arguments& arguments, std::stri
     BERTH_ASSIGN(program, experiment::read_program(text, file));
   }
   BERTH_TRY(apply_options(arguments, program));
+  program.outlive = arguments.detach;
   return program;
 }
 

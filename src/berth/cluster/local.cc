@@ -90,7 +90,10 @@ Result<Alloc> LocalCluster::inspect(AllocId id) {
 Status LocalCluster::free(AllocId id) {
   if (held_.erase(id) == 0)
     return fail(ErrorKind::stale, "no alloc {:x} of this process", id.value);
-  return ledger_.release(id);
+  // One that was handed over to an agent is that one's to release.
+  const auto released = ledger_.release(id);
+  if (!released && released.error().kind != ErrorKind::stale) return released;
+  return {};
 }
 
 Result<bool> LocalCluster::others_wait(std::int64_t priority) {

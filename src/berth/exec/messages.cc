@@ -17,6 +17,7 @@ std::string describe(const Ended& ended) {
     case Cause::stopped: return "stopped";
     case Cause::cannot_start: return "cannot start";
     case Cause::short_of_means: return "cannot start now";
+    case Cause::worker_lost: return "worker lost";
     case Cause::not_as_declared: return "not as declared";
   }
   return {};

@@ -50,6 +50,7 @@ enum class Cause : std::uint8_t {
   stopped,          // by Cancel or Abandon
   cannot_start,     // no such program, not executable, …
   short_of_means,   // no descriptor, process or memory was left to start it: may pass
+  worker_lost,      // nobody knows: the process that ran it is gone, found by the runner
   not_as_declared,  // it ended well, but did not write what it was to: found by the runner
 };
 

@@ -55,6 +55,7 @@ struct Program {
   int retries = 0;
   bool stop_on_failure = false;
   std::int64_t priority = 0;
+  bool outlive = false;  // its tasks go on when their runner dies
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
   // Where these stand in the file, for errors that need the world; 0 where there is none.
   int run_line = 0, resources_line = 0;

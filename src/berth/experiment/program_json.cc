@@ -57,6 +57,7 @@ std::string to_json_text(const Program& program) {
             {"env", pairs_json(program.environment)}};
   if (program.goal)
     json["goal"] = Json{{"metric", program.goal->metric}, {"maximize", program.goal->maximize}};
+  if (program.outlive) json["outlive"] = true;
   if (!program.slot_sizes.empty()) json["slot_sizes"] = program.slot_sizes;
   return dump(json);
 }
@@ -78,6 +79,7 @@ Result<Program> from_json_text(std::string_view text) {
       program.resources.set(name, integer_of(amount, 0, INT64_MAX));
     if (const auto sizes = json.find("slot_sizes"); sizes != json.end())
       program.slot_sizes = sizes->get<std::vector<int>>();
+    program.outlive = json.value("outlive", false);
     program.parallel = integer_of(json.at("parallel"), 0, INT64_MAX);
     program.timeout = from_ms(integer_of(json.at("timeout_ms"), 0, kMostMs));
     program.grace = from_ms(integer_of(json.at("grace_ms"), 0, kMostMs));

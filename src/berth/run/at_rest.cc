@@ -35,6 +35,7 @@ Status remove(Site& site, const std::string& run_name) {
   BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
   BERTH_ASSIGN(const os::Fd lock, keep_runners_out(site, run_name));
   const std::string directory = run_directory(site, run_name);
+  BERTH_TRY(end_agents(site, record));
   BERTH_TRY(end_orphans(*site.env, directory));
   // The record first: files without a record are found by remove_strays(), a record without its
   // files would show a run that has lost its output.

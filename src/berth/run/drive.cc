@@ -17,16 +17,6 @@ namespace {
 constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
 constexpr std::size_t kLargestBatch = 4096;
 
-schedule::Verdict verdict_of(const exec::Ended& ended) {
-  switch (ended.cause) {
-    case exec::Cause::ok: return schedule::Verdict::done;
-    case exec::Cause::stopped: return schedule::Verdict::stopped;
-    case exec::Cause::cannot_start: return schedule::Verdict::hopeless;
-    case exec::Cause::short_of_means: return schedule::Verdict::not_its_fault;
-    default: return schedule::Verdict::failed;
-  }
-}
-
 store::TaskState state_of(schedule::TaskSettled::To to) {
   switch (to) {
     case schedule::TaskSettled::To::done: return store::TaskState::done;
@@ -54,7 +44,8 @@ std::int64_t& counter(store::Counts& counts, store::TaskState state) {
 constexpr int kRounds = 8;
 
 /// Causes of attempts that took none of the task's retries: it did not fail by itself.
-constexpr std::array<std::string_view, 3> kBlameless{"runner lost", "stopped", "cannot start now"};
+constexpr std::array<std::string_view, 4> kBlameless{"runner lost", "worker lost", "stopped",
+                                                     "cannot start now"};
 
 Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
   if (task.attempts == 0) return 0;
@@ -67,8 +58,19 @@ Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord
 
 }  // namespace
 
+schedule::Verdict verdict_of(const exec::Ended& ended) {
+  switch (ended.cause) {
+    case exec::Cause::ok: return schedule::Verdict::done;
+    case exec::Cause::stopped: return schedule::Verdict::stopped;
+    case exec::Cause::cannot_start: return schedule::Verdict::hopeless;
+    case exec::Cause::worker_lost:
+    case exec::Cause::short_of_means: return schedule::Verdict::not_its_fault;
+    default: return schedule::Verdict::failed;
+  }
+}
+
 Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> workload,
-             Observer& observer, machine::Ledger ledger, LogWriter log)
+             Observer& observer, machine::Ledger ledger, LogWriter log, Left left)
     : site_(site),
       env_(*site.env),
       record_(std::move(record)),
@@ -77,6 +79,7 @@ Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> work
       observer_(observer),
       labels_{{"run", record_.name}, {"program", record_.kind}},
       log_(std::move(log)),
+      left_(std::move(left)),
       groups_(env_),
       directory_(run_directory(site_, record_.name)),
       host_name_(env_.host_name()) {
@@ -88,8 +91,8 @@ Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> work
 
 Status Drive::take_over() {
   const auto self = env_.self();
-  BERTH_ASSIGN(record_,
-               site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall(), {}));
+  BERTH_ASSIGN(record_, site_.store->take_over(record_.id, self.pid, self.started_at, env_.wall(),
+                                               left_.tokens));
   BERTH_ASSIGN(tasks_, site_.store->tasks(record_.id));
   BERTH_TRY(workload_->take_over(tasks_));
   for (const auto& step : manner_.steps) progress_.steps.push_back({.name = step, .counts = {}});
@@ -125,6 +128,7 @@ schedule::Task Drive::schedule_task(const store::TaskRecord& of, int retries) co
                       .resources = machine::charged(wants.resources),
                       .priority = wants.priority,
                       .retries = std::max(0, retries),
+                      .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
                       .asks = manner_.in_turn};
   if (of.state == store::TaskState::failed) task.state = schedule::State::failed;
   // What is done is settled in its turn, where there is one.
@@ -137,7 +141,12 @@ Result<store::RunRecord> Drive::go() {
   BERTH_TRY(take_over());
   BERTH_TRY(find_devices(site_, manner_.most));
   watch_devices();
-  advance();
+  do {
+    advance();
+    if (workload_->wants_commit()) BERTH_TRY(commit());
+  } while (more_ && !left_.tokens.empty() && !error_ && env_.stop_signals() == 0);
+  join_agents();
+  BERTH_TRY(commit());  // with what dead agents had told; then they are forgotten
   while (!over()) BERTH_TRY(turn());
   BERTH_TRY(settle());
   return site_.store->find_run(record_.name);
@@ -226,11 +235,13 @@ Status Drive::turn() {
   }
   look_for_others();
   for (auto& message : messages_) handle(message);
+  if (manner_.outlive && !messages_.empty() && !commit_at_) commit_at_ = env_.now() + kGroupCommit;
+  bury_the_lost();
   for (auto& ended : std::exchange(unstarted_, {})) on_ended(std::move(ended));
   scheduler_->tick(env_.now(), effects_);
   advance();
   carry_out();  // the next tasks first: they run while the last ones are made durable
-  give_back();
+  BERTH_TRY(give_back());
   const bool due = commit_at_ && env_.now() >= *commit_at_;
   if (due || batch_.size() >= kLargestBatch || over() || workload_->wants_commit())
     BERTH_TRY(commit());
@@ -239,7 +250,7 @@ Status Drive::turn() {
 }
 
 Status Drive::settle() {
-  give_back();
+  BERTH_TRY(give_back());
   const store::Counts& counts = progress_.counts;
   const std::int64_t good = counts.done + counts.cached;
   const bool stopped = env_.stop_signals() > 0;
@@ -328,13 +339,7 @@ void Drive::on_metric(const exec::Metric& metric) {
 void Drive::on_ended(exec::Ended ended) {
   const auto live = live_.find(ended.token.value);
   if (live == live_.end()) return;
-  store::TaskRecord& of = task(ended.task);
-  if (ended.cause == exec::Cause::ok) {
-    if (const auto status = workload_->finish(of, ended.token, batch_); !status) {
-      ended.cause = cause_of(status.error(), exec::Cause::not_as_declared);
-      ended.detail = status.error().message;
-    }
-  }
+  check_output(ended);
   os::log_event(env_, "ended",
                 {{"token", fmt::format("{}", ended.token.value)},
                  {"cause", json_quote(exec::describe(ended))},
@@ -343,15 +348,30 @@ void Drive::on_ended(exec::Ended ended) {
   if (std::exchange(others_wait_, false)) scheduler_->close(live->second.worker);
   std::vector<schedule::Effect> effects;
   scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
+  take_effects(ended, live->second, effects);
+  live_.erase(live);
+}
+
+/// What is no success although its process ended well.
+void Drive::check_output(exec::Ended& ended) {
+  if (ended.cause != exec::Cause::ok) return;
+  const auto status = workload_->finish(task(ended.task), ended.token, batch_);
+  if (status) return;
+  ended.cause = cause_of(status.error(), exec::Cause::not_as_declared);
+  ended.detail = status.error().message;
+}
+
+/// Of the end of one attempt: its own settlement now, the rest in its turn.
+void Drive::take_effects(const exec::Ended& ended, const Live& live,
+                         const std::vector<schedule::Effect>& effects) {
   for (const auto& effect : effects) {
     const auto* settled = std::get_if<schedule::TaskSettled>(&effect);
     if (settled != nullptr && settled->token == ended.token)
-      conclude(ended, live->second, state_of(settled->to));
+      conclude(ended, live, state_of(settled->to));
     else
       effects_.push_back(effect);
   }
   log_.close(ended.token);
-  live_.erase(live);
 }
 
 /// Records the end of an attempt, and what it means for its task.
@@ -425,13 +445,15 @@ void Drive::consider_best(const store::TaskRecord& of) {
 Status Drive::commit() {
   commit_at_.reset();
   BERTH_TRY(log_.flush());
-  if (batch_.empty()) return {};
-  BERTH_TRY(site_.store->apply(record_.id, batch_));
+  if (!batch_.empty()) BERTH_TRY(site_.store->apply(record_.id, batch_));
   for (const auto& change : batch_)
     if (const auto* ended = std::get_if<store::AttemptEnded>(&change))
       if (ended->next == store::TaskState::done) consider_best(task(ended->task));
   batch_.clear();
   workload_->committed();
+  for (auto& berthed : berthed_) berthed->worker->acknowledge();
+  for (const auto& directory : std::exchange(left_.gone, {}))
+    (void)agent::forget_agent(env_, directory);
   for (const auto& end : ends_) observer_.on_task_end(end);
   ends_.clear();
   return {};
@@ -463,7 +485,8 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
                   record.runner_pid);
     return std::unexpected(lock.error());
   }
-  BERTH_ASSIGN(const int orphans, end_orphans(*site.env, directory));
+  BERTH_ASSIGN(auto left, find_agents(*site.env, directory, record.epoch + 1));
+  BERTH_ASSIGN(const int orphans, end_orphans(*site.env, directory, left.tokens));
   if (orphans > 0)
     observer.on_note(
         fmt::format("ended {} process{} of an earlier runner", orphans, orphans == 1 ? "" : "es"));
@@ -471,7 +494,7 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(*site.env, site.ledger_directory));
   BERTH_ASSIGN(auto log, LogWriter::open(*site.env, directory));
   Drive loop(site, std::move(record), std::move(workload), observer, std::move(ledger),
-             std::move(log));
+             std::move(log), std::move(left));
   return loop.go();
 }
 

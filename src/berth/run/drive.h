@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "berth/agent/link.h"
 #include "berth/cluster/cluster.h"
 #include "berth/exec/worker.h"
 #include "berth/machine/groups.h"
@@ -19,6 +20,7 @@
 
 namespace berth::run {
 
+schedule::Verdict verdict_of(const exec::Ended& ended);
 /// How an attempt ends when what has to be done around its process cannot be.
 exec::Cause cause_of(const Error& error, exec::Cause otherwise);
 
@@ -27,14 +29,30 @@ struct Berthed {
   schedule::WorkerId id;
   machine::AllocId alloc;
   std::unique_ptr<machine::Machine> machine;
-  std::unique_ptr<exec::Worker> worker;
-  std::size_t watches = 0;  // how many of the loop's it appended this turn
+  std::unique_ptr<exec::Workplace> worker;
+  agent::Link* link = nullptr;  // `worker`, where that is a process of its own
+  std::string directory;        // of that
+  std::size_t watches = 0;      // how many of the loop's it appended this turn
 };
+
+/// What an earlier runner left of the run's agents.
+struct Left {
+  struct Agent {
+    std::string directory;
+    std::unique_ptr<agent::Link> link;
+  };
+  std::vector<Agent> agents;                 // that live, and wait for us
+  std::vector<exec::FromWorker> last_words;  // of those that do not
+  std::vector<std::string> gone;  // directories of these, not needed after the next commit
+  std::vector<Token> tokens;      // attempts that run, or whose end is known
+};
+/// Attaches to all of them. busy: one lives and does not listen.
+Result<Left> find_agents(os::Env& env, const std::string& run_directory, std::int64_t epoch);
 
 class Drive {
  public:
   Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> workload, Observer& observer,
-        machine::Ledger ledger, LogWriter log);
+        machine::Ledger ledger, LogWriter log, Left left);
 
   /// Runs the whole loop.
   Result<store::RunRecord> go();
@@ -60,6 +78,9 @@ class Drive {
   void on_started(const exec::Started& started);
   void on_metric(const exec::Metric& metric);
   void on_ended(exec::Ended ended);
+  void check_output(exec::Ended& ended);
+  void take_effects(const exec::Ended& ended, const Live& live,
+                    const std::vector<schedule::Effect>& effects);
   void conclude(const exec::Ended& ended, const Live& live, store::TaskState to);
   void carry_out();
   void launch(const schedule::StartAttempt& start);
@@ -71,7 +92,13 @@ class Drive {
   Status seek_allocs();
   Result<bool> seek_alloc();
   void berth(cluster::Alloc alloc);
-  void give_back();
+  void staff(Berthed& berthed, const machine::Block& block);
+  void join_agents();
+  void disown(Token token);
+  void hear_last_words(exec::Ended ended);
+  void bury(Berthed& berthed);
+  void bury_the_lost();
+  Status give_back();
   void look_for_others();
 
   void heed_stop_signals();
@@ -94,6 +121,7 @@ class Drive {
   std::unique_ptr<cluster::Cluster> cluster_;
   cluster::Labels labels_;  // of its allocs
   LogWriter log_;
+  Left left_;
   machine::Groups groups_;
   std::string directory_;  // the run's own
   std::string host_name_;

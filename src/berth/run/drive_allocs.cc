@@ -82,7 +82,7 @@ void Drive::berth(cluster::Alloc alloc) {
   added->alloc = alloc.id;
   const Resources resources = alloc.block.resources;
   added->machine = std::make_unique<machine::Machine>(std::move(alloc.block));
-  added->worker = std::make_unique<exec::Worker>(env_, *added->machine, groups_);
+  staff(*added, added->machine->total());
   const auto id = added->id;
   berthed_.push_back(std::move(added));
   if (!look_at_) look_at_ = env_.now() + kLookForOthers;
@@ -91,16 +91,36 @@ void Drive::berth(cluster::Alloc alloc) {
 }
 
 /// Idle workers whose alloc nobody here needs.
-void Drive::give_back() {
+Status Drive::give_back() {
   const bool wanted = scheduler_->next_tick().has_value();  // a retry is due soon
-  std::erase_if(berthed_, [&](const auto& berthed) {
+  const auto unneeded = [&](const std::unique_ptr<Berthed>& berthed) {
     const bool idle = scheduler_->idle(berthed->id) && berthed->worker->idle();
-    if (!idle || (wanted && !scheduler_->closed(berthed->id))) return false;
+    return idle && (!wanted || scheduler_->closed(berthed->id));
+  };
+  // An agent has told its last only when that is acknowledged.
+  if (std::ranges::any_of(berthed_, [&](const auto& berthed) {
+        return berthed->link != nullptr && unneeded(berthed);
+      }))
+    BERTH_TRY(commit());
+  std::erase_if(berthed_, [&](const auto& berthed) {
+    if (!unneeded(berthed)) return false;
     scheduler_->left(berthed->id);
+    if (berthed->link != nullptr) berthed->link->finish();
     (void)cluster_->free(berthed->alloc);
     return true;
   });
   if (berthed_.empty()) look_at_.reset();
+  return {};
+}
+
+void Drive::bury_the_lost() {
+  for (auto& berthed : berthed_)
+    if (berthed->worker->lost()) bury(*berthed);
+  std::erase_if(berthed_, [&](const auto& berthed) {
+    if (!berthed->worker->lost()) return false;
+    (void)cluster_->free(berthed->alloc);
+    return true;
+  });
 }
 
 /// While others wait, the alloc of each task that ends goes to them: a long sweep shares the

@@ -150,6 +150,10 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
     count_unstarted(prepared.index, -1);
   else
     (void)fileset::remove_all(env_, task_directory(task.number, earlier));
+  if (std::exchange(prepared.adopted, false)) {
+    BERTH_TRY(prepare(prepared));
+    key(prepared, task.number, depends_of(prepared), late_);
+  }
   if (prepared.error) return std::unexpected(*prepared.error);
   const flow::TaskSpec& spec = prepared.spec;
   const std::string directory = task_directory(task.number, token);

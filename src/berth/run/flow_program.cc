@@ -79,13 +79,11 @@ std::optional<CacheMode> cache_mode(std::string_view name) {
 }
 
 std::string to_json_text(const FlowProgram& program) {
-  Json json{{"flow", program.text},
-            {"file", escaped(program.file)},
-            {"name", program.name},
-            {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
-            {"parallel", program.parallel},
-            {"priority", program.priority},
-            {"answers", to_json(program.answers)}};
+  Json json{
+      {"flow", program.text},         {"file", escaped(program.file)},
+      {"name", program.name},         {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
+      {"parallel", program.parallel}, {"outlive", program.outlive},
+      {"priority", program.priority}, {"answers", to_json(program.answers)}};
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
   return dump(json);
@@ -105,6 +103,7 @@ Result<FlowProgram> flow_program(std::string_view text) {
     if (!mode) return fail(ErrorKind::corrupt, "the stored flow has a cache mode that is none");
     program.cache = *mode;
     program.parallel = json.at("parallel");
+    program.outlive = json.value("outlive", false);
     program.priority = json.at("priority");
     if (json.contains("timeout_ms")) program.timeout = from_ms(json.at("timeout_ms"));
     if (json.contains("retries")) program.retries = json.at("retries");

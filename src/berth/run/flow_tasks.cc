@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 #include "berth/base/text.h"
 
@@ -33,6 +34,7 @@ FlowTasks::FlowTasks(Site& site, store::RunRecord record, FlowProgram program,
       cache_(std::move(cache)),
       inputs_(cache_, record_.directory) {
   manner_.parallel = program_.parallel;
+  manner_.outlive = program_.outlive;
   manner_.in_turn = true;
 }
 
@@ -62,7 +64,8 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   }
   for (const auto& task : tasks) {
     numbers_.emplace(task.label, task.number);
-    if (store::final(task.state)) recorded_.emplace(task.label, task);
+    if (store::final(task.state) || task.state == store::TaskState::running)
+      recorded_.emplace(task.label, task);
   }
   last_ = static_cast<std::int64_t>(tasks.size());
   auto world = world_of(env_, record_.directory, program_.answers);
@@ -80,7 +83,21 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   std::ranges::stable_sort(by_priority_, std::greater{},
                            [&](std::size_t step) { return steps[step].priority; });
   (void)cache_.sweep();
-  return fileset::remove_all(env_, directory_ + "/tasks");  // of attempts that were lost or failed
+  return sweep_directories(tasks);
+}
+
+/// Of attempts that were lost or failed.
+Status FlowTasks::sweep_directories(std::span<const store::TaskRecord> tasks) {
+  const std::string all = directory_ + "/tasks";
+  const auto names = env_.list(all);
+  if (!names) return {};
+  std::unordered_set<std::string> running;
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::running)
+      running.insert(task_directory(task.number, task.token));
+  for (const auto& name : *names)
+    if (!running.contains(all + "/" + name)) BERTH_TRY(fileset::remove_all(env_, all + "/" + name));
+  return {};
 }
 
 /// Tasks are numbered as they become known; after a resume most are already.
@@ -104,6 +121,7 @@ std::optional<std::size_t> FlowTasks::next_step() const {
 
 Result<Next> FlowTasks::next() {
   Next next;
+  next.changes = std::exchange(late_, {});
   for (int looked = 0;; ++looked) {
     BERTH_TRY(take_ready(next));
     const auto step = next_step();
@@ -135,6 +153,8 @@ bool FlowTasks::wants_commit() const {
 void FlowTasks::committed() {
   closing_.clear();
   starved_ = false;
+  for (const auto& directory : emptied_) (void)fileset::remove_all(env_, directory);
+  emptied_.clear();
 }
 
 void FlowTasks::count_unstarted(flow::TaskIndex task, std::int64_t change) {
@@ -160,6 +180,7 @@ Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
   const TaskNumber number = number_of(name, next);
   if (const auto recorded = recorded_.find(name); recorded != recorded_.end()) {
     const store::TaskRecord task = recorded->second;
+    if (task.state == store::TaskState::running) return adopt(index, task);
     bool settled = task.state == store::TaskState::failed;
     if (!settled) {
       BERTH_ASSIGN(settled, recall(index, task));
@@ -176,20 +197,38 @@ Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
     if (may_pass(status.error()) || status.error().kind == ErrorKind::interrupted) return status;
     prepared.error = status.error();
   } else {
-    std::vector<Digest> digests;
-    for (const auto& input : prepared.inputs) digests.push_back(fileset::digest(input));
-    const std::string depends = flow::record(prepared.spec, digests);
+    const std::string depends = depends_of(prepared);
     if (reads(program_.cache) && !prepared.spec.outputs.empty()) {
       BERTH_ASSIGN(const bool brought, bring(number, prepared, depends, next));
       if (brought) return {};
     }
-    if (!prepared.spec.outputs.empty()) prepared.key = key_of(depends, writes(program_.cache));
-    next.changes.emplace_back(store::TaskKeyed{number, prepared.key, depends});
+    key(prepared, number, depends, next.changes);
   }
   count_unstarted(index, 1);
   next.start.push_back(number);
   prepared_.insert_or_assign(number.value, std::move(prepared));
   return {};
+}
+
+/// What an earlier runner started, and an agent still runs: its record stands.
+Status FlowTasks::adopt(flow::TaskIndex index, const store::TaskRecord& task) {
+  Prepared prepared{.index = index, .key = task.digest, .token = task.token, .adopted = true};
+  BERTH_ASSIGN(prepared.spec, graph_->spec(index));
+  prepared_.insert_or_assign(task.number.value, std::move(prepared));
+  recorded_.erase(task.label);
+  return {};
+}
+
+std::string FlowTasks::depends_of(const Prepared& prepared) const {
+  std::vector<Digest> digests;
+  for (const auto& input : prepared.inputs) digests.push_back(fileset::digest(input));
+  return flow::record(prepared.spec, digests);
+}
+
+void FlowTasks::key(Prepared& prepared, TaskNumber number, const std::string& depends,
+                    std::vector<store::Change>& changes) const {
+  if (!prepared.spec.outputs.empty()) prepared.key = key_of(depends, writes(program_.cache));
+  changes.emplace_back(store::TaskKeyed{number, prepared.key, depends});
 }
 
 /// A result that other runs must not find has a key that only this one knows.
@@ -264,7 +303,7 @@ Status FlowTasks::ended(const store::TaskRecord& task, Token token, store::TaskS
   if (prepared.token.value == 0) count_unstarted(prepared.index, -1);
   closing_.push_back(std::move(prepared.hold));
   if (to != store::TaskState::done) return {};
-  (void)fileset::remove_all(env_, task_directory(task.number, token));
+  emptied_.push_back(task_directory(task.number, token));
   return graph_->finish(prepared.index, std::move(prepared.outputs));
 }
 

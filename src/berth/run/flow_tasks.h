@@ -57,12 +57,18 @@ class FlowTasks final : public Workload {
     std::string key{};                       // of its result; "": it has none
     std::optional<Error> error{};            // why it cannot be started
     Token token{};                           // of the last attempt; 0 before the first
+    bool adopted = false;                    // that an earlier runner started: inputs unknown
     std::vector<fileset::Fileset> outputs{};
   };
 
   const flow::Step& step(flow::TaskIndex task) const;
   TaskNumber number_of(const std::string& name, Next& next);
   Status take_ready(Next& next);
+  Status adopt(flow::TaskIndex index, const store::TaskRecord& task);
+  std::string depends_of(const Prepared& prepared) const;
+  void key(Prepared& prepared, TaskNumber number, const std::string& depends,
+           std::vector<store::Change>& changes) const;
+  Status sweep_directories(std::span<const store::TaskRecord> tasks);
   Status consider(flow::TaskIndex index, Next& next);
   Result<bool> recall(flow::TaskIndex index, const store::TaskRecord& recorded);
   Status prepare(Prepared& prepared);
@@ -105,7 +111,10 @@ class FlowTasks final : public Workload {
   std::vector<std::size_t> by_priority_;                 // steps
   std::unordered_map<std::int64_t, Prepared> prepared_;  // by number
   std::int64_t unstarted_ = 0;                           // of prepared_
-  bool starved_ = false;                // of descriptors, until a commit lets go of some
+  bool starved_ = false;             // of descriptors, until a commit lets go of some
+  std::vector<store::Change> late_;  // that came up when a task was launched
+  // Of tasks that are done with the next commit: until then a later runner may have to look there.
+  std::vector<std::string> emptied_;    // directories
   std::vector<fileset::Hold> closing_;  // of what is recorded with the next commit
 };
 

@@ -1,8 +1,10 @@
 #include "berth/run/prepare.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
@@ -78,8 +80,10 @@ Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
   return site.store->submit(run);
 }
 
-Result<int> end_orphans(os::Env& env, const std::string& run_directory) {
+Result<int> end_orphans(os::Env& env, const std::string& run_directory,
+                        std::span<const Token> spare) {
   constexpr std::size_t kLargestEnvironment = 4U << 20;
+  constexpr std::string_view kToken = "BERTH_TOKEN=";
   const std::string mark = "BERTH_RUN_DIR=" + run_directory;
   const auto self = env.self().pid;
   int ended = 0;
@@ -90,8 +94,14 @@ Result<int> end_orphans(os::Env& env, const std::string& run_directory) {
     if (pid <= 1 || pid == self) continue;
     const auto text = env.read_file(fmt::format("/proc/{}/environ", pid), kLargestEnvironment);
     if (!text) continue;  // gone, or not ours to read
-    bool marked = false;
-    for (const auto entry : split(*text, '\0')) marked = marked || entry == mark;
+    bool marked = false, spared = false;
+    for (const auto entry : split(*text, '\0')) {
+      marked = marked || entry == mark;
+      if (!entry.starts_with(kToken)) continue;
+      const auto token = parse_integer(entry.substr(kToken.size()));
+      spared = token && std::ranges::find(spare, Token{*token}) != spare.end();
+    }
+    marked = marked && !spared;
     if (marked && env.signal_pid(pid, SIGKILL)) ++ended;
   }
   return ended;

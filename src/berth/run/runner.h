@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,7 +88,10 @@ Status remove(Site& site, const std::string& run_name);
 Result<int> remove_strays(Site& site);
 
 /// Ends processes of earlier runners of this run that outlived them: whoever carries its directory
-/// in BERTH_RUN_DIR. Returns how many.
-Result<int> end_orphans(os::Env& env, const std::string& run_directory);
+/// in BERTH_RUN_DIR, but for the attempts of `spare`, whose workers live. Returns how many.
+Result<int> end_orphans(os::Env& env, const std::string& run_directory,
+                        std::span<const Token> spare = {});
+/// Ends the agents of a run that does not run, and all that they run.
+Status end_agents(Site& site, const store::RunRecord& run);
 
 }  // namespace berth::run

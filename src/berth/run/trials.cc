@@ -19,6 +19,7 @@ class Trials final : public Workload {
                 .seed = program_.search.seed,
                 .stop_on_failure = program_.stop_on_failure,
                 .one_success_is_enough = !program_.stop_on_failure,
+                .outlive = program_.outlive,
                 .in_turn = false,
                 .most = program_.resources,
                 .goal = program_.goal,

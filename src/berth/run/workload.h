@@ -26,6 +26,7 @@ struct Manner {
   std::uint64_t seed = 0;        // of the pauses before another try
   bool stop_on_failure = false;  // nothing new starts after a task that failed
   bool one_success_is_enough = false;
+  bool outlive = false;  // its tasks go on when their runner dies
   bool in_turn = false;  // a task starts only when next() names it
   Resources most;        // that a task of it asks for, of each resource
   std::optional<experiment::Goal> goal;

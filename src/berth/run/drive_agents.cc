@@ -1,0 +1,202 @@
+// Workers that outlive their runner: agents, started on the allocs of a run that asks for it, and
+// those that an earlier runner left.
+#include <algorithm>
+
+#include "berth/agent/journal.h"
+#include "berth/base/text.h"
+#include "berth/os/log.h"
+#include "berth/run/drive.h"
+
+namespace berth::run {
+namespace {
+
+constexpr Duration kAnswersWithin = std::chrono::seconds(10);
+
+std::string agents_directory(const std::string& run) {
+  return run + "/agents";
+}
+
+agent::RunnerSide runner_side(os::Env& env, std::int64_t epoch) {
+  return {epoch, inherited_environment(env)};
+}
+
+/// An agent that would not have us (its alloc was never handed over, say) is about to end.
+Result<agent::Remains> read_when_gone(os::Env& env, const std::string& directory) {
+  for (const Mono until = env.now() + kAnswersWithin;;) {
+    auto remains = agent::read_journal(env, directory);
+    const bool lives = !remains && remains.error().kind == ErrorKind::busy;
+    if (!lives || env.now() >= until || env.stop_signals() > 0) return remains;
+    BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(20)));
+  }
+}
+
+}  // namespace
+
+Result<Left> find_agents(os::Env& env, const std::string& run, std::int64_t epoch) {
+  Left left;
+  const auto names = env.list(agents_directory(run));
+  if (!names) return left;
+  std::vector<std::unique_ptr<agent::Link>> links;
+  for (const auto& name : *names)
+    links.push_back(
+        agent::Link::attach(env, agents_directory(run) + "/" + name, runner_side(env, epoch)));
+  agent::settle(env, links, env.now() + kAnswersWithin);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const std::string directory = agents_directory(run) + "/" + (*names)[i];
+    if (!links[i]->lost()) {
+      for (const auto& earlier : links[i]->earlier()) left.tokens.push_back(earlier.token);
+      left.agents.push_back({directory, std::move(links[i])});
+      continue;
+    }
+    auto remains = read_when_gone(env, directory);
+    if (!remains && remains.error().kind == ErrorKind::busy)
+      return fail(ErrorKind::busy, "{}: {}", directory, links[i]->lost()->message);
+    left.gone.push_back(directory);
+    if (!remains) continue;
+    for (auto& message : remains->messages) {
+      if (const auto* ended = std::get_if<exec::Ended>(&message))
+        left.tokens.push_back(ended->token);
+      left.last_words.push_back(std::move(message));
+    }
+  }
+  return left;
+}
+
+Status end_agents(Site& site, const store::RunRecord& run) {
+  os::Env& env = *site.env;
+  BERTH_ASSIGN(auto left, find_agents(env, run_directory(site, run.name), run.epoch + 1));
+  const Mono until = env.now() + kAnswersWithin;
+  for (auto& [directory, link] : left.agents) {
+    link->tell(exec::Abandon{});
+    while (!link->lost() && !link->idle() && env.now() < until) {
+      std::vector<os::Watch> watches;
+      link->watch(watches);
+      BERTH_TRY(env.wait(watches, std::min(until, link->deadline().value_or(until))));
+      std::vector<exec::FromWorker> ignored;
+      link->turn(watches, ignored);
+    }
+    link->acknowledge();
+    link->finish();
+  }
+  return {};
+}
+
+/// A worker on the alloc: in a process of its own where the run's tasks are to outlive us.
+void Drive::staff(Berthed& berthed, const machine::Block& block) {
+  const auto program = manner_.outlive ? agent::agent_program(env_) : Result<std::string>("");
+  if (!program) observer_.on_note("its tasks end with this process: " + program.error().message);
+  if (manner_.outlive && program) {
+    berthed.directory =
+        fmt::format("{}/{}-{}", agents_directory(directory_), record_.epoch, berthed.id.value);
+    auto link = agent::Link::start(env_,
+                                   {.program = *program,
+                                    .directory = berthed.directory,
+                                    .block = block,
+                                    .ledger_directory = site_.ledger_directory,
+                                    .alloc = berthed.alloc},
+                                   runner_side(env_, record_.epoch));
+    berthed.link = link.get();
+    berthed.worker = std::move(link);
+  } else {
+    berthed.worker = std::make_unique<exec::Worker>(env_, *berthed.machine, groups_);
+  }
+}
+
+/// What an earlier runner left goes on: its agents as our workers, and what those that died had
+/// still told. Only attempts that the store knows to run; any other was given up.
+void Drive::join_agents() {
+  const auto runs = [&](TaskNumber number, Token token) {
+    return number.value >= 1 && number.value <= static_cast<std::int64_t>(tasks_.size()) &&
+           task(number).state == store::TaskState::running && task(number).token == token;
+  };
+  for (auto& [directory, link] : left_.agents) {
+    auto added = std::make_unique<Berthed>();
+    added->id = {++workers_made_};
+    added->directory = directory;
+    added->machine = std::make_unique<machine::Machine>(link->agent().block);
+    std::vector<schedule::Earlier> earlier;
+    for (const auto& each : link->earlier()) {
+      if (!runs(each.task, each.token)) {
+        link->tell(exec::Cancel{each.token});
+        continue;
+      }
+      earlier.push_back(each);
+      live_.emplace(each.token.value, Live{added->id, each.task, 0});
+    }
+    added->link = link.get();
+    added->worker = std::move(link);
+    const auto id = added->id;
+    const Resources resources = added->machine->total().resources;
+    berthed_.push_back(std::move(added));
+    std::vector<schedule::Effect> effects;
+    scheduler_->joined({.id = id, .resources = resources, .earlier = earlier}, env_.now(), effects);
+    for (const auto& effect : effects) {
+      if (const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect)) disown(cancel->token);
+      effects_.push_back(effect);
+    }
+  }
+  for (auto& message : left_.last_words) {
+    const auto [number, token] =
+        std::visit([](const auto& one) { return std::pair(one.task, one.token); }, message);
+    if (!runs(number, token)) continue;
+    if (auto* ended = std::get_if<exec::Ended>(&message))
+      hear_last_words(std::move(*ended));
+    else
+      handle(message);
+  }
+  if (!left_.agents.empty()) {
+    observer_.on_note(fmt::format("attached to {} worker{} of an earlier runner; {} running",
+                                  left_.agents.size(), left_.agents.size() == 1 ? "" : "s",
+                                  live_.size()));
+    look_at_ = env_.now();
+  }
+  carry_out();
+}
+
+/// The scheduler will not have it: the task starts anew.
+void Drive::disown(Token token) {
+  const auto live = live_.find(token.value);
+  if (live == live_.end()) return;
+  const TaskNumber number = live->second.task;
+  live_.erase(live);
+  if (manner_.in_turn) scheduler_->proceed(number, effects_);
+}
+
+/// The end of an attempt whose agent is gone: told by its journal.
+void Drive::hear_last_words(exec::Ended ended) {
+  const schedule::WorkerId ghost{++workers_made_};
+  const Live live{ghost, ended.task, 0};
+  check_output(ended);
+  std::vector<schedule::Effect> effects;
+  scheduler_->joined(
+      {.id = ghost, .resources = {}, .earlier = {{ended.task, ended.token, verdict_of(ended)}}},
+      env_.now(), effects);
+  scheduler_->left(ghost);
+  take_effects(ended, live, effects);
+}
+
+/// Its journal tells what had come to an end; whatever else ran there starts again elsewhere.
+void Drive::bury(Berthed& berthed) {
+  const std::string because = berthed.worker->lost()->message;
+  os::log_event(env_, "worker lost",
+                {{"worker", fmt::format("{}", berthed.id.value)}, {"why", json_quote(because)}});
+  scheduler_->close(berthed.id);
+  if (const auto remains = agent::read_journal(env_, berthed.directory))
+    for (const auto& message : remains->messages) {
+      if (const auto* ended = std::get_if<exec::Ended>(&message)) on_ended(*ended);
+      if (const auto* metric = std::get_if<exec::Metric>(&message)) on_metric(*metric);
+    }
+  std::vector<exec::Ended> lost;
+  for (const auto& [token, live] : live_)
+    if (live.worker == berthed.id)
+      lost.push_back({.task = live.task,
+                      .token = {token},
+                      .cause = exec::Cause::worker_lost,
+                      .exit_code = {},
+                      .detail = because});
+  for (auto& ended : lost) on_ended(std::move(ended));
+  scheduler_->left(berthed.id);
+  left_.gone.push_back(berthed.directory);  // forgotten once all of this is durable
+}
+
+}  // namespace berth::run

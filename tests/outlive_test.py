@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""Runs in the background, whose tasks outlive their runner: killed, resumed, with their agents killed too."""
+
+import os
+import signal
+import unittest
+from pathlib import Path
+
+from berth_case import Case, alive, until
+
+SWEEP = """name: s
+run: sh -c 'echo {i} $$ >> witness; while [ ! -e go ]; do sleep 0.02; done; echo ::berth v={i}'
+params: {i: [1, 2, 3]}
+resources: {cpu: 0.5}
+"""
+FLOW = """name: f
+steps:
+  w:
+    foreach: {i: [0, 1]}
+    run: 'echo {i} $$ >> $HERE/witness; while [ ! -e $HERE/go ]; do sleep 0.02; done; cat {in.t} > {out.x}'
+    in: {t: text}
+    out: {x: "x{index}.txt"}
+    resources: {cpu: 0.5}
+  all: {run: 'cat {in.x} > {out.y}', in: {x: w.x}, out: {y: y.txt}}
+"""
+
+
+class Outlive(Case):
+    def begin(self, text, count):
+        (self.dir / "run.yaml").write_text(text)
+        (self.dir / "text").write_text("words\n")
+        self.house.environment["HERE"] = str(self.dir)
+        run = self.berth("run", "--detach", "run.yaml").out.decode().strip()
+        self.started = until(lambda: len(self.witness()) == count and self.witness(), "they run")
+        return run
+
+    def witness(self):
+        """(number, pid) of every execution."""
+        try:
+            lines = (self.dir / "witness").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [tuple(map(int, line.split())) for line in lines]
+
+    def kill_runner(self, run):
+        pid = self.house.json("show", run)["run"]["runner"]
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not alive(pid), "it is dead")
+
+    def agents(self):
+        return [pid for pid in self.house.leftovers()
+                if b"berth-agent" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def assert_tidy(self):
+        until(lambda: not self.house.leftovers(), f"left: {self.house.leftovers()}")
+        machine = self.house.json("machine")
+        self.assertEqual(machine["holders"] + machine["waiting"], [])
+
+    def test_a_killed_runner_loses_no_task(self):
+        run = self.begin(SWEEP, 3)
+        self.kill_runner(run)
+        self.assertTrue(all(alive(pid) for _, pid in self.started), "they go on")
+        self.assertEqual(self.house.json("show", run)["run"]["state"], "interrupted")
+        again = self.house.start("resume", run)
+        until(lambda: self.house.json("show", run)["run"]["runner"] == again.pid, "it is attached")
+        (self.dir / "go").touch()
+        self.assertEqual(again.wait(20), 0)
+        self.assertEqual(self.witness(), self.started, "each was executed once")
+        tasks = self.house.tasks(run)
+        self.assertEqual([(task["state"], task["attempts"]) for task in tasks], [("done", 1)] * 3)
+        self.assertEqual([task["metrics"] for task in tasks], [{"v": 1}, {"v": 2}, {"v": 3}])
+        self.assert_tidy()
+
+    def test_what_ends_while_there_is_no_runner_is_told_to_the_next(self):
+        run = self.begin(SWEEP, 3)
+        self.kill_runner(run)
+        (self.dir / "go").touch()
+        until(lambda: not any(alive(pid) for _, pid in self.started), "they have ended")
+        self.berth("resume", run)
+        self.assertEqual(self.witness(), self.started)
+        self.assertEqual([task["metrics"] for task in self.house.tasks(run)], [{"v": 1}, {"v": 2}, {"v": 3}])
+        self.assert_tidy()
+
+    def test_a_flow_goes_on_and_is_cached_by_what_it_was(self):
+        run = self.begin(FLOW, 2)
+        self.kill_runner(run)
+        (self.dir / "text").write_text("other words\n")  # they took the first in
+        (self.dir / "go").touch()
+        self.berth("resume", run)
+        self.assertEqual((self.dir / "y.txt").read_text(), "words\nwords\n")
+        self.assertEqual(self.witness(), self.started)
+        self.berth("run", "run.yaml")
+        self.assertEqual((self.dir / "y.txt").read_text(), "other words\nother words\n")
+        (self.dir / "text").write_text("words\n")
+        self.berth("run", "run.yaml")
+        self.assertEqual(self.house.counts("f-3")["cached"], 3)
+        self.assert_tidy()
+
+    def test_an_agent_that_dies_costs_its_tasks_another_attempt_and_no_retry(self):
+        run = self.begin(SWEEP, 3)
+        for pid in self.agents():
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(alive(pid) for _, pid in self.started), "its tasks die with it")
+        until(lambda: len(self.witness()) == 6, "they run again")
+        (self.dir / "go").touch()
+        self.berth("wait", run)
+        for task in self.house.tasks(run):
+            causes = [attempt["cause"] for attempt in self.house.json("why", task["id"])["attempts_made"]]
+            self.assertEqual(causes, ["worker lost", "ok"])
+        self.assert_tidy()
+
+    def test_both_die(self):
+        run = self.begin(SWEEP, 3)
+        victims = self.agents()
+        self.kill_runner(run)
+        os.kill(victims[0], signal.SIGKILL)
+        (self.dir / "go").touch()
+        self.berth("resume", run)
+        self.assertEqual(self.house.counts(run)["done"], 3)
+        self.assertEqual(len(self.witness()), 4, "one more, for the one whose agent died")
+        self.assert_tidy()
+
+    def test_stop_ends_them_and_resume_begins_anew(self):
+        run = self.begin(SWEEP, 3)
+        self.berth("stop", run)
+        self.assertFalse(any(alive(pid) for _, pid in self.started))
+        self.assert_tidy()
+        (self.dir / "go").touch()
+        self.berth("resume", run)
+        self.assertEqual(len(self.witness()), 6)
+        self.assert_tidy()
+
+    def test_rm_ends_what_an_interrupted_run_still_runs(self):
+        run = self.begin(SWEEP, 3)
+        self.kill_runner(run)
+        self.berth("rm", run)
+        until(lambda: not any(alive(pid) for _, pid in self.started), "they are ended")
+        self.assert_tidy()
+        self.assertFalse((self.dir / "state/runs" / run).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
