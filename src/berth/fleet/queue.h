@@ -28,6 +28,12 @@ struct Operation {
   double utilisation = 0;  // X / N
 };
 
+/// By how much figures grow with the rate's logarithm: d / d ln λ, while prefill takes as many
+/// chunks.
+struct Growth {
+  double throughput = 0, loss = 0, wait_ms = 0, itl_ms = 0, ttft_ms = 0;
+};
+
 class Queue {
  public:
   struct Parameters {
@@ -44,22 +50,31 @@ class Queue {
   double service_rate(int batch) const { return batch / step_ms(batch); }
   /// The greatest batch that fewer chunks serve than `batch` needs; 0: none.
   int last_batch_before(int batch) const;
-  /// `rate` > 0, requests a ms.
-  Operation at(double rate) const;
+  /// `rate` > 0, requests a ms. Also tells the `growth` there, if asked.
+  Operation at(double rate, Growth* growth = nullptr) const;
+  /// The rate at which the targets are just met if nobody ever waits or finds more than one chunk
+  /// of prefill: a first guess. A target of 0 is none; infinite if no rate is too great; may be <
+  /// 0.
+  double unlimited_rate(double itl_ms, double ttft_ms) const;
 
  private:
   struct Run;
   struct Sums;
+  struct Waiting;
   double batch_of(double chunks) const;  // B_i: the greatest batch that i chunks serve
   double step_ms(int batch) const;       // τ(B)
   Run run_at(int batch) const;
+  bool add_unlimited(double rate, Sums& sums) const;
+  double tail(double fixed, double each, double p) const;
   void add_up(double rate, bool may_stop, int from, Sums& sums) const;
   void add_down(double rate, bool may_stop, int from, Sums& sums) const;
-  Operation operation(double rate, double r, const Sums& sums) const;
+  Waiting waiting_at(double r, const Sums& sums) const;
+  Operation operation(double rate, double r, const Sums& sums, Growth* growth) const;
 
   Parameters parameters_;
   double decode_ms_ = 0;     // w_d
   double unchunked_ = 0;     // B_1
+  double prompt_ms_ = 0;     // w_p of one chunk
   double full_step_ms_ = 0;  // τ(N)
 };
 

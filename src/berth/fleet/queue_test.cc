@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "berth/base/rng.h"
 #include "berth/fleet/sizing.h"
 
 namespace berth::fleet {
@@ -63,23 +64,28 @@ Operation by_definition(const Queue& queue, double rate) {
   return o;
 }
 
+const Queue::Parameters kMany[] = {
+    kPublished,
+    {128, 512, 12, 0.05, 0.0005, 1, 0},  // one request, nobody waits
+    {128, 512, 12, 0.05, 0.0005, 1, 5},
+    {128, 0, 12, 0.05, 0.0005, 16, 16},  // prompts alone
+    {0, 100, 12, 0.05, 0.0005, 16, 16},
+    {2048, 64, 8, 0.02, 0.0001, 512, 64},  // prefill in up to 66 chunks
+    {30000, 16, 8, 0.02, 0.0001, 64, 128},
+    {512, 128, 0, 0.05, 0.0005, 256, 32},  // the rate does not grow with the batch
+    {512, 128, 20, 0, 0, 2000, 32},        // it grows without end
+    {512, 128, 20, 1e-9, 0, 500, 32},      // nearly so
+    {512, 128, 3, 0.05, 0.0005, 100, 32},  // it grows by less than 16 times
+    {64, 1, 7, 0.01, 0, 4000, 0},
+};
+/// Of the service rate at the batch.
+constexpr double kParts[] = {1e-6,  0.1,       0.51, 0.7,       0.8,  0.9, 0.95,
+                             0.999, 0.9999999, 1.0,  1.0000001, 1.01, 3.0, 100.0};
+
 TEST(Queue, IsTheChainOfItsDefinition) {
-  const Queue::Parameters all[] = {
-      kPublished,
-      {128, 512, 12, 0.05, 0.0005, 1, 0},  // one request, nobody waits
-      {128, 512, 12, 0.05, 0.0005, 1, 5},
-      {128, 0, 12, 0.05, 0.0005, 16, 16},  // prompts alone
-      {0, 100, 12, 0.05, 0.0005, 16, 16},
-      {2048, 64, 8, 0.02, 0.0001, 512, 64},  // prefill in up to 66 chunks
-      {30000, 16, 8, 0.02, 0.0001, 64, 128},
-      {512, 128, 0, 0.05, 0.0005, 256, 32},  // the rate does not grow with the batch
-      {512, 128, 20, 0, 0, 2000, 32},        // it grows without end
-      {64, 1, 7, 0.01, 0, 4000, 0},
-  };
-  for (const auto& parameters : all) {
+  for (const auto& parameters : kMany) {
     const Queue queue(parameters);
-    for (const double part :
-         {1e-6, 0.1, 0.5, 0.9, 0.999, 0.9999999, 1.0, 1.0000001, 1.01, 3.0, 100.0}) {
+    for (const double part : kParts) {
       const double rate = part * queue.service_rate(parameters.batch);
       const Operation is = queue.at(rate), should = by_definition(queue, rate);
       const auto label = fmt::format("n {} m {} N {} part {}", parameters.in_tokens,
@@ -92,6 +98,72 @@ TEST(Queue, IsTheChainOfItsDefinition) {
       EXPECT_NEAR(is.wait_ms + is.service_ms, is.response_ms, 1e-9 * is.response_ms) << label;
     }
   }
+}
+
+TEST(Queue, GrowthIsTheDerivative) {
+  for (const auto& parameters : kMany) {
+    const Queue queue(parameters);
+    for (const double part : kParts) {
+      const double rate = part * queue.service_rate(parameters.batch), h = 1e-5;
+      Growth growth;
+      const Operation at = queue.at(rate, &growth);
+      const Operation less = queue.at(rate * std::exp(-h)), more = queue.at(rate * std::exp(h));
+      if (queue.chunks(std::max(1.0, std::round(more.in_service))) !=
+          queue.chunks(std::max(1.0, std::round(less.in_service))))
+        continue;
+      const auto slope = [&](double Operation::* of) { return (more.*of - less.*of) / (2 * h); };
+      const auto label = fmt::format("n {} m {} N {} part {}", parameters.in_tokens,
+                                     parameters.out_tokens, parameters.batch, part);
+      // Of a sum of large parts that cancel, no more can be had.
+      const double little = 1e-3 * std::abs(slope(&Operation::ttft_ms)) + 1e-6 * at.response_ms;
+      EXPECT_NEAR(growth.throughput, slope(&Operation::throughput), 1e-3 * at.throughput) << label;
+      EXPECT_NEAR(growth.loss, slope(&Operation::loss), 1e-3 * growth.loss + 1e-6 * at.loss + 1e-8)
+          << label;
+      EXPECT_NEAR(growth.wait_ms, slope(&Operation::wait_ms), little) << label;
+      EXPECT_NEAR(growth.itl_ms, slope(&Operation::itl_ms), little) << label;
+      EXPECT_NEAR(growth.ttft_ms, slope(&Operation::ttft_ms), little) << label;
+    }
+  }
+}
+
+/// While prefill is one chunk every figure grows with the rate, so that there is one greatest.
+TEST(Queue, GreatestRateIsWhereALimitBeginsToBeBroken) {
+  Rng rng(1);
+  int by[7] = {};
+  for (int i = 0; i < 3000; ++i) {
+    const Queue::Parameters parameters{.in_tokens = std::floor(std::exp2(9 * rng.uniform())),
+                                       .out_tokens = std::floor(std::exp2(9 * rng.uniform())),
+                                       .alpha_ms = 20 * rng.uniform(),
+                                       .beta_ms = 0.05 * rng.uniform(),
+                                       .gamma_ms = 0.0005 * rng.uniform(),
+                                       .batch = 1 + static_cast<int>(std::exp2(8 * rng.uniform())),
+                                       .queue = static_cast<int>(rng.below(100))};
+    const Queue queue(parameters);
+    const Range range = reference_range(queue);
+    const Operation idle = queue.at(range.low);
+    if (queue.chunks(parameters.batch) > 1) continue;
+    const Limits limits{
+        {.itl_ms = rng.below(4) == 0 ? 0 : idle.itl_ms * (0.9 + 3 * rng.uniform()),
+         .ttft_ms = rng.below(4) == 0 ? 0 : idle.ttft_ms * (0.9 + std::exp2(6 * rng.uniform())),
+         .tps = 0},
+        rng.below(2) == 0 ? 1 : 0.01};
+    const auto broken = [&](double rate) {
+      const Operation o = queue.at(rate);
+      return (limits.target.itl_ms > 0 && o.itl_ms > limits.target.itl_ms) ||
+             (limits.target.ttft_ms > 0 && o.ttft_ms > limits.target.ttft_ms) ||
+             o.loss > limits.most_loss;
+    };
+    const Rate found = greatest_rate(queue, limits, range.low, range.high);
+    ++by[static_cast<int>(found.binding)];
+    if (found.rate == 0) {
+      EXPECT_TRUE(broken(range.low)) << i;
+      continue;
+    }
+    EXPECT_FALSE(broken(found.rate)) << i;
+    EXPECT_TRUE(found.rate == range.high || broken(found.rate * (1 + 2e-8))) << i;
+  }
+  for (const Binding binding : {Binding::itl, Binding::ttft, Binding::loss, Binding::throughput})
+    EXPECT_GT(by[static_cast<int>(binding)], 100) << name(binding);
 }
 
 TEST(Queue, ChunksAreTheLeastThatServeTheBatch) {

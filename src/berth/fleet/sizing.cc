@@ -8,6 +8,8 @@ namespace berth::fleet {
 namespace {
 
 constexpr double kPrecision = 1e-8;  // of a rate
+constexpr double kShort = 1e-9;  // so far a rate that is not looked at stays below the one computed
+constexpr int kSteps = 8;        // before the range is halved instead
 
 /// How far beyond its limit a figure is, in logarithms, which are straighter lines; <= 0: within.
 double excess(double found, double most) {
@@ -22,11 +24,119 @@ struct Excess {
   }
 };
 
-Excess excess_at(const Queue& queue, const Limits& limits, double rate) {
-  const Operation o = queue.at(rate);
-  return {excess(o.itl_ms, limits.target.itl_ms), excess(o.ttft_ms, limits.target.ttft_ms),
+Excess excess_of(const Operation& o, const Limits& limits) {
+  const Target& target = limits.target;
+  return {excess(o.itl_ms, target.itl_ms), excess(o.ttft_ms, target.ttft_ms),
           limits.most_loss < 1 ? excess(o.loss, limits.most_loss) : -1};
 }
+
+/// How far ahead, in ln λ, a figure that is a straight line in logarithms meets its limit;
+/// infinite: never.
+double ahead(double found, double growth, double most) {
+  if (most <= 0 || found <= 0) return HUGE_VAL;
+  const double distance = std::log(most / found);
+  if (growth > 0) return distance * found / growth;
+  return distance >= 0 ? HUGE_VAL : -HUGE_VAL;
+}
+
+/// The same of TTFT, in which the wait is a straight line in logarithms and the rest one as it is.
+double ttft_ahead(const Operation& o, const Growth& growth, double most) {
+  if (most <= 0) return HUGE_VAL;
+  const double rest = o.ttft_ms - o.wait_ms, rest_growth = growth.ttft_ms - growth.wait_ms;
+  if (!(o.wait_ms > 0 && growth.wait_ms > 0 && rest_growth > 0))
+    return ahead(o.ttft_ms, growth.ttft_ms, most);
+  // The sum is convex, so that steps that begin beyond its root come down to it.
+  const double slope = growth.wait_ms / o.wait_ms;
+  double x = 0;
+  if (o.ttft_ms < most)
+    x = std::min((most - rest) / rest_growth, std::log((most - rest) / o.wait_ms) / slope);
+  for (int i = 0; i < 20; ++i) {
+    const double wait = o.wait_ms * std::exp(slope * x);
+    const double step = (rest + rest_growth * x + wait - most) / (rest_growth + slope * wait);
+    x -= step;
+    if (std::abs(step) < 1e-12) break;
+  }
+  return x;
+}
+
+/// Steps from one rate to where its figures and their growth make the limits expect the next.
+class RateSearch {
+ public:
+  RateSearch(const Queue& queue, const Limits& limits, double low, double high)
+      : queue_(queue), limits_(limits), low_(low), high_(high), below_(low), above_(high) {}
+
+  Rate from(double rate) {
+    double before = 0;  // the step before
+    for (int i = 0; i < kSteps; ++i) {
+      Growth growth;
+      const Excess at = look(rate, &growth);
+      if (at.worst() <= 0 && rate == high_) return {high_, Binding::throughput};
+      if (at.worst() > 0 && rate == low_) return {0, at.binding()};
+      const auto [step, binding] = step_from(growth);
+      double next = std::clamp(rate * std::exp(step), low_, high_);
+      // A step leaves the square of its length times what bends the line: at least 1, the step
+      // before shows how much, and at the first it is taken to be a lot.
+      const double off = std::abs(step);
+      const double bend = before > 0 ? std::max(1.0, off / (before * before)) : 100;
+      const double rest = 10 * bend * off * off;
+      if (rest < kShort / 2 && next > low_ && next < high_) return {next * (1 - kShort), binding};
+      before = off;
+      if (!(next > below_ || next == low_) || !(next < above_ || next == high_) || next == rate)
+        break;
+      rate = next;
+    }
+    return halve();
+  }
+
+ private:
+  /// The figures at a rate, by which the range of what is not known becomes narrower.
+  Excess look(double rate, Growth* growth = nullptr) {
+    last_ = queue_.at(rate, growth);
+    const Excess at = excess_of(last_, limits_);
+    if (at.worst() <= 0) {
+      below_ = rate, below_excess_ = at.worst();
+    } else {
+      above_ = rate, above_excess_ = at.worst(), binding_ = at.binding();
+    }
+    return at;
+  }
+
+  std::pair<double, Binding> step_from(const Growth& growth) const {
+    const Target& target = limits_.target;
+    const double itl = ahead(last_.itl_ms, growth.itl_ms, target.itl_ms);
+    const double ttft = ttft_ahead(last_, growth, target.ttft_ms);
+    const double loss =
+        limits_.most_loss < 1 ? ahead(last_.loss, growth.loss, limits_.most_loss) : HUGE_VAL;
+    if (itl <= ttft && itl <= loss) return {itl, Binding::itl};
+    return ttft <= loss ? std::pair{ttft, Binding::ttft} : std::pair{loss, Binding::loss};
+  }
+
+  /// Where the figures are no smooth lines: between the closest rates that are known.
+  Rate halve() {
+    if (above_excess_ == 0 && look(high_).worst() <= 0) return {high_, Binding::throughput};
+    if (below_excess_ == 0 && below_ == low_ && look(low_).worst() > 0) return {0, binding_};
+    const auto worst = [&](double rate) {
+      const Excess at = excess_of(queue_.at(rate), limits_);
+      if (at.worst() >= 0) binding_ = at.binding();
+      return at.worst();
+    };
+    if (below_excess_ == 0) return {below_, binding_};
+    const auto close = [](double a, double b) { return b - a <= kPrecision * b; };
+    std::uintmax_t evaluations = 200;  // it halves the range at least every third
+    const auto [below, above] = boost::math::tools::toms748_solve(
+        worst, below_, above_, below_excess_, above_excess_, close, evaluations);
+    BERTH_ASSERT(evaluations < 200);
+    return {below, binding_};
+  }
+
+  const Queue& queue_;
+  const Limits& limits_;
+  const double low_, high_;
+  double below_, above_;  // the greatest rate known to be within, the least known not to be
+  double below_excess_ = 0, above_excess_ = 0;  // 0: not known yet
+  Binding binding_ = Binding::none;             // at above_
+  Operation last_;
+};
 
 Sizing size_reference(const Demand& demand, const Performance& performance) {
   const double tokens =
@@ -55,23 +165,13 @@ Queue queue_of(const Demand& demand, const Performance& performance, int batch) 
 }
 
 Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high) {
-  const Excess at_high = excess_at(queue, limits, high);
-  if (at_high.worst() <= 0) return {high, Binding::throughput};
-  const Excess at_low = excess_at(queue, limits, low);
-  if (at_low.worst() > 0) return {0, at_low.binding()};
-  if (at_low.worst() == 0) return {low, at_low.binding()};
-  Binding binding = at_high.binding();  // of the least rate that is known to be too great
-  const auto worst = [&](double rate) {
-    const Excess at = excess_at(queue, limits, rate);
-    if (at.worst() >= 0) binding = at.binding();
-    return at.worst();
-  };
-  const auto close = [](double a, double b) { return b - a <= kPrecision * b; };
-  std::uintmax_t evaluations = 200;  // it halves the range at least every third
-  const auto [below, above] = boost::math::tools::toms748_solve(
-      worst, low, high, at_low.worst(), at_high.worst(), close, evaluations);
-  BERTH_ASSERT(evaluations < 200);
-  return {below, binding};
+  const double guess = queue.unlimited_rate(limits.target.itl_ms, limits.target.ttft_ms);
+  return greatest_rate(queue, limits, low, high, guess);
+}
+
+Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high,
+                   double guess) {
+  return RateSearch(queue, limits, low, high).from(std::clamp(guess, low, high));
 }
 
 Range reference_range(const Queue& queue) {

@@ -31,6 +31,8 @@ struct Rate {
 /// The greatest in [low, high]. Where a limit is met, broken and met again as the rate grows (it
 /// can be where prefill takes another chunk), one of the rates at which it begins to be broken.
 Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high);
+/// The same, looked for from a first `guess`.
+Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high, double guess);
 
 struct Sizing {
   Refusal refusal = Refusal::none;
