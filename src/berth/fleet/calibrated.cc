@@ -55,16 +55,17 @@ class BatchSearch {
     return enough;
   }
 
-  Best best_at(int batch, double low) const {
-    const Queue q = queue(batch);
-    const Rate found = greatest_rate(q, limits_, std::min(low, end_of(q)), end_of(q));
+  Best best_at(const Queue& q, const Rate& found) const {
     const bool tps = found.binding == Binding::throughput && demand_.target.tps > 0;
-    return {batch, found.rate, tps ? Binding::tps : found.binding};
+    return {q.parameters().batch, found.rate, tps ? Binding::tps : found.binding};
   }
 
   /// The best batch up to `most`, and the greatest one below it that is known to be too small.
   std::pair<Best, int> search(int most) const {
-    Best best = best_at(most, kMargin * queue(1).service_rate(1));
+    const Queue largest = queue(most);
+    const double end = end_of(largest);
+    Best best = best_at(
+        largest, greatest_rate(largest, limits_, std::min(kMargin * queue(1).service_rate(1), end), end));
     if (best.rate == 0) return {best, 0};
     int too_small = 0;
     for (int batch = most * 2 / 3; batch > 0; batch = batch * 2 / 3) {
@@ -84,8 +85,13 @@ class BatchSearch {
  private:
   bool improve(Best& best, int batch) const {
     const double better = best.rate * (1 + kWorthwhile);
-    if (!holds(batch, better)) return false;
-    best = best_at(batch, better);
+    const Queue q = queue(batch);
+    const double end = end_of(q);
+    if (better > end) return false;
+    // Looked for from the rate that would do, so that one look is enough if it does not.
+    const Rate found = greatest_rate(q, limits_, better, end, better);
+    if (found.rate == 0) return false;
+    best = best_at(q, found);
     return true;
   }
 
