@@ -69,15 +69,18 @@ class BatchSearch {
     if (best.rate == 0) return {best, 0};
     int too_small = 0;
     for (int batch = most * 2 / 3; batch > 0; batch = batch * 2 / 3) {
-      improve(best, batch);
-      if (holds(batch, kNearlyBest * best.rate)) continue;
+      if (improve(best, batch) || holds(batch, kNearlyBest * best.rate)) continue;
       too_small = batch;
       break;
     }
-    // The peak is between; steps that halve find it.
+    // The peak is between; steps that halve find it. Where ITL binds it is to the left: a smaller
+    // batch makes more wait, and fewer slow one another. Where requests are lost it is to the right.
     for (int step = best.batch / 3; step > 0; step /= 2) {
-      if (best.batch - step > too_small && improve(best, best.batch - step)) continue;
-      if (best.batch + step <= most) improve(best, best.batch + step);
+      if (best.binding != Binding::loss && best.batch - step > too_small &&
+          improve(best, best.batch - step))
+        continue;
+      if (best.binding != Binding::itl && best.batch + step <= most)
+        improve(best, best.batch + step);
     }
     return {best, too_small};
   }
