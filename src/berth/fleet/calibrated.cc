@@ -65,7 +65,8 @@ class BatchSearch {
     const Queue largest = queue(most);
     const double end = end_of(largest);
     Best best = best_at(
-        largest, greatest_rate(largest, limits_, std::min(kMargin * queue(1).service_rate(1), end), end));
+        largest,
+        greatest_rate(largest, limits_, std::min(kMargin * queue(1).service_rate(1), end), end));
     if (best.rate == 0) return {best, 0};
     int too_small = 0;
     for (int batch = most * 2 / 3; batch > 0; batch = batch * 2 / 3) {
@@ -74,7 +75,8 @@ class BatchSearch {
       break;
     }
     // The peak is between; steps that halve find it. Where ITL binds it is to the left: a smaller
-    // batch makes more wait, and fewer slow one another. Where requests are lost it is to the right.
+    // batch makes more wait, and fewer slow one another. Where requests are lost it is to the
+    // right.
     for (int step = best.batch / 3; step > 0; step /= 2) {
       if (best.binding != Binding::loss && best.batch - step > too_small &&
           improve(best, best.batch - step))

@@ -11,8 +11,7 @@ namespace {
 
 constexpr double kNegligible = 1e-12;  // of the sum so far
 constexpr double kLarge = 1e100;
-constexpr double kNever = -46;  // ln of a probability that no sum notices, times any N and Q
-constexpr double kLastDigit = 1e-13;
+constexpr double kNever = -46;    // ln of a probability that no sum notices, times any N and Q
 constexpr double kStirling = 16;  // from here on its rest is exact
 constexpr double kPi = 3.14159265358979323846;
 
@@ -24,15 +23,35 @@ double power(double base, int exponent) {
 }
 
 /// 1 / k, of the usual batches from a table: a division costs more than all else of a state.
+constexpr int kTable = 2048;
+constexpr auto kInverse = [] {
+  std::array<double, kTable> table{};
+  for (int i = 1; i < kTable; ++i) table[static_cast<std::size_t>(i)] = 1.0 / i;
+  return table;
+}();
+
 double inverse(int k) {
-  static constexpr int kCount = 2048;
-  static constexpr auto kInverse = [] {
-    std::array<double, kCount> table{};
-    for (int i = 1; i < kCount; ++i) table[static_cast<std::size_t>(i)] = 1.0 / i;
-    return table;
-  }();
-  return k < kCount ? kInverse[static_cast<std::size_t>(k)] : 1.0 / k;
+  return k < kTable ? kInverse[static_cast<std::size_t>(k)] : 1.0 / k;
 }
+
+/// λτ(k)/k and the products with the next three, by which weights grow.
+struct Four {
+  double a, b, c, d;
+  Four(double each, double fixed, int k) {
+    double of[4];
+    if (k + 3 < kTable) {
+      const double* inverses = &kInverse[static_cast<std::size_t>(k)];
+      for (int i = 0; i < 4; ++i) of[i] = each + fixed * inverses[i];
+    } else {
+      for (int i = 0; i < 4; ++i) of[i] = each + fixed / (k + i);
+    }
+    // Not one after the other: what follows waits for two products instead of four.
+    a = of[0];
+    b = a * of[1];
+    c = b * of[2];
+    d = b * (of[2] * of[3]);
+  }
+};
 
 /// Σ r^j, Σ j·r^j and Σ j²·r^j for j = 1..count, 0 <= r <= 1.
 struct Geometric {
@@ -167,11 +186,9 @@ void Queue::add_up(double rate, bool may_stop, int from, Sums& sums) const {
     const double each = rate * run.each_ms, fixed = rate * run.fixed_ms;
     for (; k + 3 <= run.last; k += 4) {
       // Four at once: what follows waits for one product instead of four.
-      const double a = each + fixed * inverse(k), b = a * (each + fixed * inverse(k + 1));
-      const double c = b * (each + fixed * inverse(k + 2));
-      const double d = c * (each + fixed * inverse(k + 3));
-      sums.add_four(k, p, a, b, c, d);
-      p *= d;
+      const Four w(each, fixed, k);
+      sums.add_four(k, p, w.a, w.b, w.c, w.d);
+      p *= w.d;
       if (may_stop && p < kNegligible * sums.mass) return;
       if (p > kLarge) p = sums.scale_down(p);
     }
@@ -192,11 +209,9 @@ void Queue::add_down(double rate, bool may_stop, int from, Sums& sums) const {
     const double each = rate * run.each_ms, fixed = rate * run.fixed_ms;
     for (; k - 4 >= run.before; k -= 4) {
       // As above; the four divisions are one, from the lowest state upwards.
-      const double a = each + fixed * inverse(k - 3), b = a * (each + fixed * inverse(k - 2));
-      const double c = b * (each + fixed * inverse(k - 1));
-      const double d = c * (each + fixed * inverse(k));
-      p *= 1 / d;  // of k − 4; the next four need not wait for this division
-      sums.add_four(k - 4, p, 1, a, b, c);
+      const Four w(each, fixed, k - 3);
+      p *= 1 / w.d;  // of k − 4; the next four need not wait for this division
+      sums.add_four(k - 4, p, 1, w.a, w.b, w.c);
       if (may_stop && p < kNegligible * sums.mass) return;
       if (p > kLarge) p = sums.scale_down(p);
     }
@@ -245,12 +260,10 @@ bool Queue::add_unlimited(double rate, Sums& sums) const {
 /// Of states beyond N, were there no limit, and N weighed `p`.
 double Queue::tail(double fixed, double each, double p) const {
   double mass = 0;
-  for (int k = parameters_.batch + 1; p > kLastDigit; k += 4) {
-    const double a = each + fixed * inverse(k), b = a * (each + fixed * inverse(k + 1));
-    const double c = b * (each + fixed * inverse(k + 2));
-    const double d = c * (each + fixed * inverse(k + 3));
-    mass += p * ((a + b) + (c + d));
-    p *= d;
+  for (int k = parameters_.batch + 1; p > kNegligible; k += 4) {
+    const Four w(each, fixed, k);
+    mass += p * ((w.a + w.b) + (w.c + w.d));
+    p *= w.d;
   }
   return mass;
 }
