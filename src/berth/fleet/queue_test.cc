@@ -126,12 +126,11 @@ TEST(Queue, GrowthIsTheDerivative) {
   }
 }
 
-/// While prefill is one chunk every figure grows with the rate, so that there is one greatest.
 TEST(Queue, GreatestRateIsWhereALimitBeginsToBeBroken) {
   Rng rng(1);
-  int by[7] = {};
-  for (int i = 0; i < 3000; ++i) {
-    const Queue::Parameters parameters{.in_tokens = std::floor(std::exp2(9 * rng.uniform())),
+  int by[7] = {}, chunked = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const Queue::Parameters parameters{.in_tokens = std::floor(std::exp2(14 * rng.uniform())),
                                        .out_tokens = std::floor(std::exp2(9 * rng.uniform())),
                                        .alpha_ms = 20 * rng.uniform(),
                                        .beta_ms = 0.05 * rng.uniform(),
@@ -141,7 +140,7 @@ TEST(Queue, GreatestRateIsWhereALimitBeginsToBeBroken) {
     const Queue queue(parameters);
     const Range range = reference_range(queue);
     const Operation idle = queue.at(range.low);
-    if (queue.chunks(parameters.batch) > 1) continue;
+    chunked += queue.chunks(parameters.batch) > 1 ? 1 : 0;
     const Limits limits{
         {.itl_ms = rng.below(4) == 0 ? 0 : idle.itl_ms * (0.9 + 3 * rng.uniform()),
          .ttft_ms = rng.below(4) == 0 ? 0 : idle.ttft_ms * (0.9 + std::exp2(6 * rng.uniform())),
@@ -160,8 +159,10 @@ TEST(Queue, GreatestRateIsWhereALimitBeginsToBeBroken) {
       continue;
     }
     EXPECT_FALSE(broken(found.rate)) << i;
+    EXPECT_NEAR(found.throughput / queue.at(found.rate).throughput, 1, 2e-8) << i;
     EXPECT_TRUE(found.rate == range.high || broken(found.rate * (1 + 2e-8))) << i;
   }
+  EXPECT_GT(chunked, 3000);
   for (const Binding binding : {Binding::itl, Binding::ttft, Binding::loss, Binding::throughput})
     EXPECT_GT(by[static_cast<int>(binding)], 100) << name(binding);
 }

@@ -63,43 +63,50 @@ double ttft_ahead(const Operation& o, const Growth& growth, double most) {
 class RateSearch {
  public:
   RateSearch(const Queue& queue, const Limits& limits, double low, double high)
-      : queue_(queue), limits_(limits), low_(low), high_(high), below_(low), above_(high) {}
+      : queue_(queue), limits_(limits), low_(low), high_(high), below_{low}, above_{high} {}
 
   Rate from(double rate) {
     double before = 0;  // the step before
     for (int i = 0; i < kSteps; ++i) {
       Growth growth;
-      const Excess at = look(rate, &growth);
-      if (at.worst() <= 0 && rate == high_) return {high_, Binding::throughput};
-      if (at.worst() > 0 && rate == low_) return {0, at.binding()};
+      const bool within = look(rate, &growth);
+      if (within && rate == high_) return at_end();
+      if (!within && rate == low_) return {0, 0, binding_};
       const auto [step, binding] = step_from(growth);
-      double next = std::clamp(rate * std::exp(step), low_, high_);
+      const double next = std::clamp(rate * std::exp(step), below_.rate, above_.rate);
+      if (std::isnan(next)) break;
       // A step leaves the square of its length times what bends the line: at least 1, the step
       // before shows how much, and at the first it is taken to be a lot.
       const double off = std::abs(step);
       const double bend = before > 0 ? std::max(1.0, off / (before * before)) : 100;
-      const double rest = 10 * bend * off * off;
-      if (rest < kShort / 2 && next > low_ && next < high_) return {next * (1 - kShort), binding};
+      if (10 * bend * off * off < kShort / 2 && next > low_ && next < high_)
+        return {next * (1 - kShort), (last_.throughput + step * growth.throughput) * (1 - kShort),
+                binding};
+      if ((next == below_.rate && below_.known) || (next == above_.rate && above_.known)) break;
       before = off;
-      if (!(next > below_ || next == low_) || !(next < above_ || next == high_) || next == rate)
-        break;
       rate = next;
     }
-    return halve();
+    return between();
   }
 
  private:
-  /// The figures at a rate, by which the range of what is not known becomes narrower.
-  Excess look(double rate, Growth* growth = nullptr) {
+  struct End {
+    double rate;
+    double excess = 0;
+    bool known = false;
+  };
+
+  /// Whether the limits hold at a rate; the range of what is not known becomes narrower.
+  bool look(double rate, Growth* growth = nullptr) {
     last_ = queue_.at(rate, growth);
     const Excess at = excess_of(last_, limits_);
-    if (at.worst() <= 0) {
-      below_ = rate, below_excess_ = at.worst();
-    } else {
-      above_ = rate, above_excess_ = at.worst(), binding_ = at.binding();
-    }
-    return at;
+    const bool within = at.worst() <= 0;
+    (within ? below_ : above_) = {rate, at.worst(), true};
+    if (!within) binding_ = at.binding();
+    return within;
   }
+
+  Rate at_end() const { return {high_, last_.throughput, Binding::throughput}; }
 
   std::pair<double, Binding> step_from(const Growth& growth) const {
     const Target& target = limits_.target;
@@ -112,29 +119,31 @@ class RateSearch {
   }
 
   /// Where the figures are no smooth lines: between the closest rates that are known.
-  Rate halve() {
-    if (above_excess_ == 0 && look(high_).worst() <= 0) return {high_, Binding::throughput};
-    if (below_excess_ == 0 && below_ == low_ && look(low_).worst() > 0) return {0, binding_};
-    const auto worst = [&](double rate) {
-      const Excess at = excess_of(queue_.at(rate), limits_);
-      if (at.worst() >= 0) binding_ = at.binding();
-      return at.worst();
-    };
-    if (below_excess_ == 0) return {below_, binding_};
-    const auto close = [](double a, double b) { return b - a <= kPrecision * b; };
-    std::uintmax_t evaluations = 200;  // it halves the range at least every third
-    const auto [below, above] = boost::math::tools::toms748_solve(
-        worst, below_, above_, below_excess_, above_excess_, close, evaluations);
-    BERTH_ASSERT(evaluations < 200);
-    return {below, binding_};
+  Rate between() {
+    if (!above_.known && look(high_)) return at_end();
+    if (!below_.known && !look(low_)) return {0, 0, binding_};
+    double found = below_.rate;
+    if (below_.excess < 0) {
+      const auto worst = [&](double rate) {
+        const Excess at = excess_of(queue_.at(rate), limits_);
+        if (at.worst() >= 0) binding_ = at.binding();
+        return at.worst();
+      };
+      const auto close = [](double a, double b) { return b - a <= kPrecision * b; };
+      std::uintmax_t evaluations = 200;  // it halves the range at least every third
+      found = boost::math::tools::toms748_solve(worst, below_.rate, above_.rate, below_.excess,
+                                                above_.excess, close, evaluations)
+                  .first;
+      BERTH_ASSERT(evaluations < 200);
+    }
+    return {found, queue_.at(found).throughput, binding_};
   }
 
   const Queue& queue_;
   const Limits& limits_;
   const double low_, high_;
-  double below_, above_;  // the greatest rate known to be within, the least known not to be
-  double below_excess_ = 0, above_excess_ = 0;  // 0: not known yet
-  Binding binding_ = Binding::none;             // at above_
+  End below_, above_;  // the greatest rate known to be within, the least known not to be
+  Binding binding_ = Binding::none;  // at above_
   Operation last_;
 };
 
@@ -151,9 +160,9 @@ Sizing size_reference(const Demand& demand, const Performance& performance) {
   Rate found = greatest_rate(queue, {demand.target}, range.low, range.high);
   if (found.rate == 0) return refused(found.binding == Binding::itl ? Refusal::itl : Refusal::ttft);
   if (demand.target.tps > 0 && kTpsPart * range.high < found.rate)
-    found = {kTpsPart * range.high, Binding::tps};
+    found = {kTpsPart * range.high, queue.at(kTpsPart * range.high).throughput, Binding::tps};
   sizing.binding = found.binding;
-  sizing.rate = queue.at(found.rate).throughput;
+  sizing.rate = found.throughput;
   return sizing;
 }
 

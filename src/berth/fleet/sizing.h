@@ -26,6 +26,7 @@ struct Limits {
 /// A rate in requests a ms, and what kept it from being greater; 0: not even `low` is within.
 struct Rate {
   double rate = 0;
+  double throughput = 0;  // of it, what is served
   Binding binding = Binding::none;
 };
 /// The greatest in [low, high]. Where a limit is met, broken and met again as the rate grows (it
