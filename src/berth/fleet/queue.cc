@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "berth/base/result.h"
 
@@ -13,7 +14,6 @@ constexpr double kNegligible = 1e-12;  // of the sum so far
 constexpr double kLarge = 1e100;
 constexpr double kNever = -46;    // ln of a probability that no sum notices, times any N and Q
 constexpr double kStirling = 16;  // from here on its rest is exact
-constexpr double kPi = 3.14159265358979323846;
 
 double power(double base, int exponent) {
   double result = 1;
@@ -185,7 +185,6 @@ void Queue::add_up(double rate, bool may_stop, int from, Sums& sums) const {
     const Run run = run_at(k);
     const double each = rate * run.each_ms, fixed = rate * run.fixed_ms;
     for (; k + 3 <= run.last; k += 4) {
-      // Four at once: what follows waits for one product instead of four.
       const Four w(each, fixed, k);
       sums.add_four(k, p, w.a, w.b, w.c, w.d);
       p *= w.d;
@@ -246,7 +245,7 @@ bool Queue::add_unlimited(double rate, Sums& sums) const {
   if (bound > kNever) {
     if (last < parameters_.batch || a < kStirling) return false;
     const double rest = stirling_rest(last + a) - stirling_rest(a) - stirling_rest(last);
-    sums.full = std::exp(bound + rest) * std::sqrt(a / (2 * kPi * last * (last + a)));
+    sums.full = std::exp(bound + rest) * std::sqrt(a / (2 * std::numbers::pi * last * (last + a)));
     sums.mass -= tail(rate * f, z, sums.full);
     first_less = (last + a) * sums.full;
     second_less = (last + 1) * first_less;
@@ -283,7 +282,8 @@ double Queue::unlimited_rate(double itl_ms, double ttft_ms) const {
   const double x =
       std::min(in_service(itl_ms, idle_itl_ms, itl_growth_ms),
                in_service(ttft_ms, idle_itl_ms + idle_prefill_ms, itl_growth_ms + token_ms));
-  return x == HUGE_VAL ? x : x / (alone_ms + g * x);
+  if (x == HUGE_VAL) return x;
+  return x > 0 ? x / (alone_ms + g * x) : 0;
 }
 
 Operation Queue::at(double rate, Growth* growth) const {

@@ -53,8 +53,7 @@ class Queue {
   /// `rate` > 0, requests a ms. Also tells the `growth` there, if asked.
   Operation at(double rate, Growth* growth = nullptr) const;
   /// The rate at which the targets are just met if nobody ever waits or finds more than one chunk
-  /// of prefill: a first guess. A target of 0 is none; infinite if no rate is too great; may be <
-  /// 0.
+  /// of prefill, for a first guess. A target of 0 is none. Infinite: no rate is too great; 0: all.
   double unlimited_rate(double itl_ms, double ttft_ms) const;
 
  private:
