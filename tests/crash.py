@@ -2,6 +2,7 @@
 """Kills berth with SIGKILL at random moments of random runs, and then looks for what went wrong.
 
     crash.py --berth PATH --kills N [--seed S] [--tasks T]
+    crash.py --berth PATH --failpoints N      # at each failpoint, the first to the Nth time
 
 Runs are sweeps and flows in turn. Every task appends "number token pid" to a witness file. Whatever
 was killed when (runners, and of runs in the background their agents too), in the end every task of every run is done exactly once, by an attempt that the
@@ -23,6 +24,10 @@ import time
 from pathlib import Path
 
 from berth_case import BERTH, House, alive, until
+
+# Where runners and agents may be killed: os/failpoint.h.
+FAILPOINTS = ["before commit", "after commit", "after acknowledge", "after launch", "outputs captured",
+              "outputs published", "alloc", "agents joined", "agent launched", "agent told"]
 
 TRIAL = """#!/bin/sh
 echo "$1 $BERTH_TOKEN $$" >> "$BERTH_RUN.witness"
@@ -113,6 +118,26 @@ class Killer:
             self.kills += 1
         self.run = self.unfinished()
 
+    def at_failpoint(self, name, nth, background):
+        """A run that is killed there, and resumed: killed there again, and then left alone."""
+        file = self.rng.choice([self.write_sweep, self.write_flow])()
+        fuse = self.house.path / "fuse"
+        environment = {"WITNESS": str(self.house.path), "BERTH_FAILPOINT": f"{name}:{nth}:{fuse}"}
+        fuse.touch()
+        options = ["--detach"] if background else []
+        begun = self.house.run("run", *options, file, env=environment)
+        if background and begun.code == 0:
+            self.house.run("wait", begun.out.decode().strip())
+        self.run = self.unfinished()
+        if self.run:
+            self.kills += not fuse.exists()
+            self.resumes += 1
+            fuse.touch()
+            self.house.run("resume", self.run, env=environment)
+            self.run = self.unfinished()
+        self.kills += not fuse.exists()
+        self.finish()
+
     def kill_an_agent(self):
         agents = [pid for pid in self.house.leftovers() if is_agent(pid)]
         if agents:
@@ -145,8 +170,10 @@ class Killer:
 
     def finish(self):
         if self.run:
+            self.resumes += 1
             done = self.house.run("resume", self.run, env={"WITNESS": str(self.house.path)})
             demand(done.code == 0, f"the last resume: {done}")
+            self.run = None
 
 
 def read_witness(path):
@@ -234,6 +261,7 @@ def main():
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--tasks", type=int, default=200)
+    parser.add_argument("--failpoints", type=int, default=0)
     arguments = parser.parse_args()
     print(f"crash.py --kills {arguments.kills} --seed {arguments.seed}", flush=True)
     directory = tempfile.mkdtemp(prefix="berth-crash-")
@@ -241,7 +269,13 @@ def main():
     killer = Killer(house, random.Random(arguments.seed), arguments.tasks)
     began = time.monotonic()
     try:
-        while killer.kills < arguments.kills:
+        for name in FAILPOINTS if arguments.failpoints else ():
+            before = killer.kills
+            for nth in range(1, arguments.failpoints + 1):
+                for background in (False, True):
+                    killer.at_failpoint(name, nth, background)
+            demand(killer.kills > before, f"nothing was ever killed at '{name}'")
+        while not arguments.failpoints and killer.kills < arguments.kills:
             killer.one_round()
         killer.finish()
         runs, executions = check(killer)

@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/machine/ledger_file.h"
+#include "berth/os/failpoint.h"
 
 namespace berth::agent {
 namespace {
@@ -227,7 +228,10 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   if (ends_by_ || finishing_) return fail(ErrorKind::stale, "the agent is about to end");
   if (options_.alloc.value != 0) {
     BERTH_ASSIGN(const bool ours, ledger_.holds(options_.alloc));
-    if (!ours) return fail(ErrorKind::stale, "the agent's alloc is no longer its own");
+    if (!ours) {  // who started it died before it was handed over, say
+      has_alloc_ = false;
+      return fail(ErrorKind::stale, "the agent's alloc is not its own");
+    }
   }
   if (runner_ != nullptr)
     cut(*runner_,
@@ -257,6 +261,7 @@ void Agent::start(Start start) {
   adapt(start, environment);
   launch.environment = std::move(environment);
   worker_->tell(std::move(launch));
+  os::failpoint("agent launched");
 }
 
 void Agent::publish(const exec::FromWorker& message) {
@@ -319,6 +324,10 @@ void Agent::give_up() {
 }
 
 void Agent::consider_end() {
+  if (!has_alloc_) {
+    over_ = true;
+    return;
+  }
   if (!worker_->idle() || tell_by_) return;
   const bool told =
       runner_ == nullptr || (sent_to_ == journal_.end() && runner_->stream.unsent() == 0);

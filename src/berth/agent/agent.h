@@ -107,7 +107,7 @@ class Agent {
   std::size_t worker_watches_at_ = 0;
   std::optional<Mono> tell_by_;  // when what was published must be sent and written
   std::optional<Mono> ends_by_;  // SIGTERM came: however slow the runner
-  bool wants_output_ = true, finishing_ = false, over_ = false;
+  bool wants_output_ = true, has_alloc_ = true, finishing_ = false, over_ = false;
 };
 
 }  // namespace berth::agent

@@ -4,6 +4,7 @@
 
 #include "berth/agent/protocol.h"
 #include "berth/base/units.h"
+#include "berth/os/failpoint.h"
 
 namespace berth::agent {
 namespace {
@@ -49,6 +50,7 @@ void Journal::write() {
     torn_ = !env_->truncate(file.fd, file.size);
     return;
   }
+  os::failpoint("agent told");
   file.size += static_cast<std::int64_t>(unwritten_.size());
   file.last = last_;
   unwritten_.clear();

@@ -7,6 +7,7 @@
 #include "berth/base/text.h"
 #include "berth/cluster/local.h"
 #include "berth/cluster/tracing.h"
+#include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 
 namespace berth::run {
@@ -445,13 +446,18 @@ void Drive::consider_best(const store::TaskRecord& of) {
 Status Drive::commit() {
   commit_at_.reset();
   BERTH_TRY(log_.flush());
-  if (!batch_.empty()) BERTH_TRY(site_.store->apply(record_.id, batch_));
+  if (!batch_.empty()) {
+    os::failpoint("before commit");
+    BERTH_TRY(site_.store->apply(record_.id, batch_));
+    os::failpoint("after commit");
+  }
   for (const auto& change : batch_)
     if (const auto* ended = std::get_if<store::AttemptEnded>(&change))
       if (ended->next == store::TaskState::done) consider_best(task(ended->task));
   batch_.clear();
   workload_->committed();
   for (auto& berthed : berthed_) berthed->worker->acknowledge();
+  os::failpoint("after acknowledge");
   for (const auto& directory : std::exchange(left_.gone, {}))
     (void)agent::forget_agent(env_, directory);
   for (const auto& end : ends_) observer_.on_task_end(end);

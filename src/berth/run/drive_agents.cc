@@ -4,6 +4,7 @@
 
 #include "berth/agent/journal.h"
 #include "berth/base/text.h"
+#include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
 
@@ -150,6 +151,7 @@ void Drive::join_agents() {
                                   live_.size()));
     look_at_ = env_.now();
   }
+  os::failpoint("agents joined");
   carry_out();
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
 
@@ -82,6 +83,7 @@ void Drive::berth(cluster::Alloc alloc) {
   added->alloc = alloc.id;
   const Resources resources = alloc.block.resources;
   added->machine = std::make_unique<machine::Machine>(std::move(alloc.block));
+  os::failpoint("alloc");
   staff(*added, added->machine->total());
   const auto id = added->id;
   berthed_.push_back(std::move(added));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
 
@@ -43,7 +44,10 @@ void Drive::launch(const schedule::StartAttempt& start) {
                                             to_json(wants.resources), host_name_,
                                             placed ? uuids_json(placed->devices) : ""});
   count(start.task, store::TaskState::running);
-  if (launch) return (*on)->worker->tell(*launch);
+  if (launch) {
+    (*on)->worker->tell(*launch);
+    return os::failpoint("after launch");
+  }
   unstarted_.push_back({.task = start.task,
                         .token = start.token,
                         .cause = cause_of(launch.error(), exec::Cause::cannot_start),

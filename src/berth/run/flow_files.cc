@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/os/failpoint.h"
 #include "berth/run/flow_tasks.h"
 
 namespace berth::run {
@@ -101,6 +102,7 @@ Status FlowTasks::publish(const flow::TaskSpec& spec,
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (const auto status = publish_one(spec, i, outputs[i]); !status)
       return std::unexpected(within("out." + spec.outputs[i].name, status.error()));
+  os::failpoint("outputs published");
   return {};
 }
 
@@ -221,6 +223,7 @@ Status FlowTasks::finish(const store::TaskRecord& task, Token token,
     prepared.outputs.push_back(std::move(captured->fileset));
     closing_.push_back(std::move(captured->hold));
   }
+  os::failpoint("outputs captured");
   if (!prepared.key.empty())
     changes.emplace_back(store::ResultKept{prepared.key, to_text(prepared.outputs),
                                            record_.name + "/" + task.label, env_.wall()});
