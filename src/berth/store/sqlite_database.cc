@@ -19,7 +19,7 @@ constexpr const char* kSchema =
 #include "berth/store/schema.inc"
     ;
 constexpr int kApplicationId = 0x42727468;  // as in schema.sql
-constexpr int kBusyTimeout_ms = 10'000;
+constexpr int kBusyTimeout_ms = 60'000;     // a hundred runs that begin at once take turns
 
 // Of the connection, not of the file. The cache, in KiB, holds the index of 100,000 labels, which
 // is filled out of order.

@@ -225,7 +225,7 @@ class Store {
 
 std::unique_ptr<Store> memory_store();
 /// Creates (0600) or opens the database file and brings it to the current schema; its directory
-/// exists. Waits up to 10 s for other writers, then busy. full, denied, io; corrupt: damaged,
+/// exists. Waits up to a minute for other writers, then busy. full, denied, io; corrupt: damaged,
 /// another program's or of a newer version; impossible: on a network file system.
 Result<std::unique_ptr<Store>> sqlite_store(const std::string& file);
 
