@@ -98,6 +98,25 @@ class Outlive(Case):
         self.assertEqual(self.house.counts("f-3")["cached"], 3)
         self.assert_tidy()
 
+    def test_those_that_still_run_are_taken_over_before_those_that_wait(self):
+        """Twenty wait for another try when the runner dies; the one that runs stands behind them."""
+        (self.dir / "run.yaml").write_text(
+            "name: f\nsteps:\n  w:\n    foreach: {i: [" + ", ".join(map(str, range(21))) + "]}\n"
+            "    retries: 9\n    resources: {cpu: 0.5}\n    out: {x: 'x{index}.txt'}\n"
+            "    run: 'if [ {i} -lt 20 ]; then test -e $HERE/go || exit 1; else echo {i} $$ >> $HERE/witness;"
+            " while [ ! -e $HERE/go ]; do sleep 0.02; done; fi; echo {i} > {out.x}'\n")
+        self.house.environment["HERE"] = str(self.dir)
+        run = self.berth("run", "--detach", "run.yaml").out.decode().strip()
+        until(lambda: self.witness() and self.house.counts(run)["running"] >= 1, "the last one runs")
+        until(lambda: self.house.tasks(run)[20]["state"] == "running", "and that is recorded")
+        self.kill_runner(run)
+        (self.dir / "go").touch()
+        until(lambda: not alive(self.witness()[0][1]), "it has ended")
+        self.berth("resume", run)
+        self.assertEqual(self.house.counts(run)["done"], 21)
+        self.assertEqual(len(self.witness()), 1)
+        self.assert_tidy()
+
     def test_an_agent_that_dies_costs_its_tasks_another_attempt_and_no_retry(self):
         run = self.begin(SWEEP, 3)
         for pid in self.agents():

@@ -310,7 +310,8 @@ void Drive::handle(exec::FromWorker& message) {
     log_.append(*output);
     observer_.on_output(*output);
   } else if (const auto* metric = std::get_if<exec::Metric>(&message)) {
-    on_metric(*metric);
+    // An agent may still tell of what an earlier runner started and nobody recorded.
+    if (live_.contains(metric->token.value)) on_metric(*metric);
   } else if (auto* ended = std::get_if<exec::Ended>(&message)) {
     on_ended(std::move(*ended));
   }

@@ -142,6 +142,8 @@ void Drive::join_agents() {
     if (!runs(number, token)) continue;
     if (auto* ended = std::get_if<exec::Ended>(&message))
       hear_last_words(std::move(*ended));
+    else if (const auto* metric = std::get_if<exec::Metric>(&message))
+      on_metric(*metric);
     else
       handle(message);
   }
@@ -183,11 +185,9 @@ void Drive::bury(Berthed& berthed) {
   os::log_event(env_, "worker lost",
                 {{"worker", fmt::format("{}", berthed.id.value)}, {"why", json_quote(because)}});
   scheduler_->close(berthed.id);
-  if (const auto remains = agent::read_journal(env_, berthed.directory))
-    for (const auto& message : remains->messages) {
-      if (const auto* ended = std::get_if<exec::Ended>(&message)) on_ended(*ended);
-      if (const auto* metric = std::get_if<exec::Metric>(&message)) on_metric(*metric);
-    }
+  if (auto remains = agent::read_journal(env_, berthed.directory))
+    for (auto& message : remains->messages)
+      if (!std::holds_alternative<exec::Output>(message)) handle(message);  // shown as it came
   std::vector<exec::Ended> lost;
   for (const auto& [token, live] : live_)
     if (live.worker == berthed.id)

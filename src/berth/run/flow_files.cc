@@ -145,8 +145,18 @@ Status FlowTasks::check_ours(const std::string& label, std::size_t output, const
               strange.front().path);
 }
 
+/// interrupted: a stop came before a resume had looked at everything, and an agent tells of a task
+/// that was not looked at yet; the next resume runs it again.
+Result<FlowTasks::Prepared*> FlowTasks::find(const store::TaskRecord& task) {
+  const auto found = prepared_.find(task.number.value);
+  if (found == prepared_.end())
+    return fail(ErrorKind::interrupted, "{}: stopped before it was taken over", task.label);
+  return &found->second;
+}
+
 Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token token) {
-  Prepared& prepared = prepared_.at(task.number.value);
+  BERTH_ASSIGN(Prepared * known, find(task));
+  Prepared& prepared = *known;
   const Token earlier = std::exchange(prepared.token, token);
   if (earlier.value == 0)
     count_unstarted(prepared.index, -1);
@@ -207,7 +217,8 @@ Status FlowTasks::check_inputs(const Prepared& prepared) {
 
 Status FlowTasks::finish(const store::TaskRecord& task, Token token,
                          std::vector<store::Change>& changes) {
-  Prepared& prepared = prepared_.at(task.number.value);
+  BERTH_ASSIGN(Prepared * known, find(task));
+  Prepared& prepared = *known;
   BERTH_TRY(check_inputs(prepared));
   prepared.outputs.clear();
   for (const auto& output : prepared.spec.outputs) {

@@ -125,12 +125,12 @@ Result<Next> FlowTasks::next() {
   for (int looked = 0;; ++looked) {
     BERTH_TRY(take_ready(next));
     const auto step = next_step();
-    if (!step) break;
+    if (ready_again_.empty() && !step) break;
     if (looked == kAtOnce || wants_commit()) {
       next.more = true;
       break;
     }
-    auto& ready = queues_[*step].ready;
+    auto& ready = ready_again_.empty() ? queues_[*step].ready : ready_again_;
     const flow::TaskIndex task = ready.front();
     ready.pop_front();
     const auto status = consider(task, next);
@@ -165,8 +165,10 @@ void FlowTasks::count_unstarted(flow::TaskIndex task, std::int64_t change) {
 Status FlowTasks::take_ready(Next& next) {
   BERTH_ASSIGN(const auto ready, graph_->take_ready());
   for (; seen_ < graph_->known(); ++seen_) (void)number_of(graph_->name({seen_}), next);
-  for (const auto task : ready.run)
-    queues_[static_cast<std::size_t>(graph_->step_of(task).value)].ready.push_back(task);
+  for (const auto task : ready.run) {
+    const auto step = static_cast<std::size_t>(graph_->step_of(task).value);
+    (recorded_.contains(graph_->name(task)) ? ready_again_ : queues_[step].ready).push_back(task);
+  }
   for (const auto task : ready.skipped) {
     const std::string name = graph_->name(task);
     recorded_.erase(name);

@@ -4,9 +4,7 @@
 
 #include <deque>
 #include <list>
-#include <map>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "berth/run/flow_run.h"
 #include "berth/run/workload.h"
@@ -64,6 +62,7 @@ class FlowTasks final : public Workload {
   const flow::Step& step(flow::TaskIndex task) const;
   TaskNumber number_of(const std::string& name, Next& next);
   Status take_ready(Next& next);
+  Result<Prepared*> find(const store::TaskRecord& task);
   Status adopt(flow::TaskIndex index, const store::TaskRecord& task);
   std::string depends_of(const Prepared& prepared) const;
   void key(Prepared& prepared, TaskNumber number, const std::string& depends,
@@ -97,16 +96,18 @@ class FlowTasks final : public Workload {
   Inputs inputs_;
   Manner manner_;
   std::optional<flow::Graph> graph_;
-  std::unordered_map<std::string, TaskNumber> numbers_;          // by name
-  std::unordered_map<std::string, store::TaskRecord> recorded_;  // final ones of earlier runners
-  std::int64_t last_ = 0;                                        // number
-  std::int64_t seen_ = 0;                                        // tasks of the graph
+  std::unordered_map<std::string, TaskNumber> numbers_;  // by name
+  std::unordered_map<std::string, store::TaskRecord>
+      recorded_;           // of earlier runners: running, final
+  std::int64_t last_ = 0;  // number
+  std::int64_t seen_ = 0;  // tasks of the graph
   /// Of each step, in the order in which they became ready, those not looked at, and how many are
   /// prepared and not started.
   struct Queue {
     std::deque<flow::TaskIndex> ready;
     std::int64_t unstarted = 0;
   };
+  std::deque<flow::TaskIndex> ready_again_;  // that earlier runners have begun: looked at first
   std::vector<Queue> queues_;
   std::vector<std::size_t> by_priority_;                 // steps
   std::unordered_map<std::int64_t, Prepared> prepared_;  // by number
