@@ -55,8 +55,9 @@ class Violation(Exception):
 
 
 def is_agent(pid):
+    """Its task that is about to be executed has its command line, but is no leader of a session."""
     try:
-        return b"berth-agent" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"berth-agent" in Path(f"/proc/{pid}/cmdline").read_bytes() and os.getsid(pid) == pid
     except OSError:
         return False
 

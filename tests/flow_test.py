@@ -278,7 +278,7 @@ class Flow(Case):
         self.berth("resume", "f-1", env=environment)
         self.assertEqual(self.read("y.txt"), "".join(f"{i}\n" for i in range(10)))
         executions = self.read("witness").split()
-        self.assertLessEqual(len(executions), 10 + 10 - done, "what was recorded as done does not run again")
+        self.assertLessEqual(len(executions), 10 + max(0, 10 - done), "what was recorded as done does not run again")
         self.berth("cache", "--collect")  # the dead hold nothing
         self.assert_tidy()
 

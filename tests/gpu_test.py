@@ -109,7 +109,10 @@ class Gpu(Case):
         self.assertEqual(self.house.json("machine")["free"]["gpu"], 0)
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
-        self.assertEqual(self.house.json("machine")["free"]["gpu"], 8)
+        machine = self.house.json("machine")
+        self.assertEqual(machine["free"]["gpu"], 0)  # what runs goes on
+        os.kill(machine["holders"][0]["pid"], signal.SIGKILL)
+        until(lambda: self.house.json("machine")["free"]["gpu"] == 8, "the agent is gone")
         self.go()
         self.berth("resume", self.house.json("runs")["runs"][0]["id"])
         self.assert_tidy()

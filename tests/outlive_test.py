@@ -160,5 +160,40 @@ class Outlive(Case):
         self.assertFalse((self.dir / "state/runs" / run).exists())
 
 
+class Retained(Case):
+    def test_a_failed_run_keeps_its_alloc_for_a_retry(self):
+        failed = self.house.run("run", "--name", "r", "--retain", "1m", "--", "sh", "-c", "test -e go")
+        self.assertEqual(failed.code, 1)
+        self.assertIn(b"its alloc is kept for 1m", failed.err)
+        kept = self.house.json("machine")["holders"]
+        self.assertEqual([holder["label"] for holder in kept], ["r-1"])
+        self.assertEqual(self.house.json("show", "r-1")["run"]["alloc"]["block"]["resources"], {"cpu": 1})
+        self.write("go", "")
+        again = self.berth("retry", "r-1")
+        self.assertIn(b"attached to 1 worker of an earlier runner", again.err)
+        self.assertEqual(self.house.json("machine")["holders"], [])
+        self.assert_tidy()
+
+    def test_stop_frees_it(self):
+        self.house.run("run", "--name", "r", "--retain", "1m", "--", "false")
+        self.assertEqual(len(self.house.json("machine")["holders"]), 1)
+        self.berth("stop", "r-1")
+        self.assertEqual(self.house.json("machine")["holders"], [])
+        self.assertEqual(self.house.json("runs")["runs"][0]["state"], "failed")
+        self.assert_tidy()
+
+    def test_retry_of_what_failed_alone_and_of_everything(self):
+        self.write("s.yaml", "run: test {i} != 2 -o -e go\nparams: {i: [1, 2, 3]}\nparallel: 1\n"
+                             "on_failure: stop\n")
+        self.house.run("run", "s.yaml")
+        self.assertEqual([task["state"] for task in self.house.tasks("s-1")], ["done", "failed", "waiting"])
+        self.write("go", "")
+        self.house.run("retry", "--failed", "s-1")
+        self.assertEqual([task["state"] for task in self.house.tasks("s-1")], ["done", "done", "stopped"])
+        self.berth("resume", "s-1")
+        self.berth("retry", "--all", "s-1")
+        self.assertEqual([task["attempts"] for task in self.house.tasks("s-1")], [2, 3, 2])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -12,22 +12,44 @@ ESCAPES = ("sh -c", "setsid sh -c", "nohup setsid sh -c", "env -i setsid sh -c")
 
 
 class Killed(Case):
-    def start_and_kill(self, text, task=1):
-        """Starts k.yaml and kills berth once a task is ready and known to run: the start of a task is
-        made durable together with others, up to 20 ms late."""
+    def start_and_kill(self, text, task=1, agents=True):
+        """Starts k.yaml and kills berth, and its agents, once a task is ready and known to run: the
+        start of a task is made durable together with others, up to 20 ms late."""
         self.write("k.yaml", text)
         process = self.house.start("run", "k.yaml")
         until(lambda: (self.dir / "ready").exists(), "a task that is ready")
         until(lambda: self.house.tasks("k-1")[task - 1]["state"] == "running", "a task known to run")
+        holders = [holder["pid"] for holder in self.house.json("machine")["holders"]]
         process.kill()
         process.wait()
+        for pid in holders if agents else []:
+            if pid != process.pid:
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: not agents or not self.house.json("machine")["holders"], "nobody holds anything")
+
+    def test_the_death_of_the_runner_alone_costs_nothing(self):
+        self.start_and_kill("run: touch ready; until test -e go; do sleep 0.02; done\n", agents=False)
+        self.assertEqual(len(self.house.json("machine")["holders"]), 1)
+        self.write("go", "")
+        self.berth("resume", "k-1")
+        self.assertEqual([a["cause"] for a in self.house.json("why", "k-1/1")["attempts_made"]], ["ok"])
+        self.assert_tidy()
+
+    def test_stop_ends_what_a_dead_runner_left(self):
+        self.start_and_kill("run: touch ready; test -e go || exec sleep 60\n", agents=False)
+        self.berth("stop", "k-1")
+        self.assertEqual(self.house.json("runs")["runs"][0]["state"], "stopped")
+        self.assert_tidy()
+        self.write("go", "")
+        self.berth("resume", "k-1")
+        causes = [a["cause"] for a in self.house.json("why", "k-1/1")["attempts_made"]]
+        self.assertEqual(causes, ["stopped", "ok"])
 
     def test_interrupted_is_told(self):
         self.start_and_kill("run: touch ready; test -e go || exec sleep 60\n")
         self.assertEqual(self.house.json("runs")["runs"][0]["state"], "interrupted")
         self.assertIn(b"berth resume k-1", self.berth("show", "k-1").out)
         self.assertIn(b"berth resume k-1", self.berth("why", "k-1/1").out)
-        self.assertIn(b"resume", self.berth("stop", "k-1").err + b"resume")
         self.assertEqual(self.house.json("machine")["holders"], [])
         self.write("go", "")
         self.berth("resume", "k-1")

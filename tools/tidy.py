@@ -18,6 +18,8 @@ WORLD_ALLOWED = {"os"}
 HEAVY = {"CLI/": {"src/berth/cli/arguments.cc"},
          "spdlog/": {"src/berth/os/log.cc"},
          "SQLiteCpp/": {"src/berth/store/"},
+         "curl/": {"src/berth/remote/cloud/"},
+         "pugixml": {"src/berth/remote/cloud/"},
          "nlohmann/json.hpp": None}
 HEAVY_JSON_FILES = 12
 MOST_LINES, MOST_FUNCTION_LINES = 500, 70

@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import pickle
 from pathlib import Path
 
 # A trial asks for one CPU, so it must not start a thread for each; BLAS reads this when it loads.
@@ -70,15 +71,20 @@ def main():
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=1, help="of first weights and batch order")
     parser.add_argument("--epochs", type=int, default=120)
+    parser.add_argument("--checkpoint", type=Path, help="go on from what an earlier call left here")
     args = parser.parse_args()
 
     (images, labels), validation = load()
     rng = np.random.default_rng(args.seed)
     network = Network(images.shape[1], args.width, rng)
+    trained = 0  # epochs
+    state = args.checkpoint and args.checkpoint / "state.pickle"
+    if state and state.exists():
+        trained, network, rng = pickle.loads(state.read_bytes())
 
     # A learning rate that is too big overflows: a bad result to report, not an error.
     np.seterr(all="ignore")
-    for epoch in range(1, args.epochs + 1):
+    for epoch in range(trained + 1, args.epochs + 1):
         order = rng.permutation(len(labels))
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
@@ -86,6 +92,10 @@ def main():
         if epoch % REPORT_EVERY == 0 or epoch == args.epochs:
             loss, accuracy = network.evaluate(*validation)
             print(f"::berth epoch={epoch} loss={loss:.4f} accuracy={accuracy:.4f}", flush=True)
+    if state:
+        written = state.with_suffix(".new")  # whole or not at all, whenever we are killed
+        written.write_bytes(pickle.dumps((args.epochs, network, rng)))
+        written.rename(state)
 
 
 if __name__ == "__main__":

@@ -213,6 +213,8 @@ Status Agent::handle(Guest& guest, Call call) {
     guest.stream.send(encode(Answer(Alive{})));
   } else if (std::holds_alternative<Finish>(call)) {
     finishing_ = true;
+  } else if (const auto* retain = std::get_if<Retain>(&call)) {
+    lease_ends_ = env_->boot_clock() + retain->time;
   } else {
     return fail(ErrorKind::invalid, "hello was said before");
   }

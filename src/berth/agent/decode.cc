@@ -129,6 +129,8 @@ class Fields {
   std::string wrong_;
 };
 
+constexpr std::int64_t kLongest_ns = kMost / 4;  // added to a clock it still fits
+
 Result<Call> read_start(Fields fields) {
   Start start;
   exec::Launch& launch = start.launch;
@@ -148,7 +150,6 @@ Result<Call> read_start(Fields fields) {
   launch.environment = fields.environment("set");
   if (fields.has("unset")) start.unset = fields.texts("unset");
   launch.directory = fields.bytes("directory");
-  constexpr std::int64_t kLongest_ns = kMost / 4;  // added to a clock it still fits
   launch.timeout = Duration(fields.integer("timeout_ns", 0, kLongest_ns));
   launch.grace = Duration(fields.integer("grace_ns", 0, kLongest_ns));
   return fields.finish<Call>(std::move(start));
@@ -162,6 +163,8 @@ Result<Call> read_call(std::string_view method, Fields fields) {
   if (method == "want_output") return fields.finish<Call>(WantOutput{fields.boolean("wanted")});
   if (method == "keepalive") return Keepalive{};
   if (method == "finish") return Finish{};
+  if (method == "retain")
+    return fields.finish<Call>(Retain{Duration(fields.integer("time_ns", 0, kLongest_ns))});
   if (method == "hello") {
     Hello hello{fields.integer("version"), fields.integer("epoch"), {}};
     hello.environment = fields.environment("environment");

@@ -140,6 +140,9 @@ std::string write(const Keepalive&) {
 std::string write(const Finish&) {
   return Writer("finish").finish();
 }
+std::string write(const Retain& retain) {
+  return Writer("retain").add("time_ns", retain.time.count()).finish();
+}
 
 std::string write(const Welcome& welcome) {
   return Writer::result("hello")

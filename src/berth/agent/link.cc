@@ -53,6 +53,7 @@ std::unique_ptr<Link> Link::start(os::Env& env, StartOptions options, RunnerSide
   auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
   link->options_ = std::move(options);
   const StartOptions& wanted = link->options_;
+  link->has_alloc_ = wanted.alloc.value == 0;
   os::SpawnSpec spec;
   spec.argv = {wanted.program,
                "start",
@@ -153,9 +154,17 @@ void Link::acknowledge() {
 }
 
 void Link::finish() {
+  say_last(Finish{});
+}
+
+void Link::retain(Duration time) {
+  say_last(Retain{time});
+}
+
+void Link::say_last(const Call& call) {
   if (lost_) return;
   send_due();
-  stream_.send(encode(Call(Finish{})));
+  stream_.send(encode(call));
   (void)stream_.write();
 }
 
@@ -283,6 +292,7 @@ Status Link::begin(std::string_view line) {
   if (options_.alloc.value != 0) {
     BERTH_ASSIGN(auto ledger, machine::Ledger::open(*env_, options_.ledger_directory));
     BERTH_TRY(ledger.hand_over(options_.alloc, {static_cast<pid_t>(pid), started_at}));
+    has_alloc_ = true;
   }
   return connect();
 }

@@ -68,10 +68,13 @@ class Link final : public exec::Workplace {
   /// The agent has answered: what follows is known.
   bool ready() const { return welcome_.has_value(); }
   const Welcome& agent() const { return *welcome_; }
+  /// The alloc is the agent's, and goes with it; before, it is still this process's.
+  bool has_alloc() const { return has_alloc_; }
   /// Attempts that it runs, or whose end will now come.
   std::vector<schedule::Earlier> earlier() const;
   /// The agent frees its alloc and ends, once idle and acknowledged. The Link may go at once.
-  void finish();
+  void finish() override;
+  void retain(Duration time) override;
 
  private:
   explicit Link(os::Env& env, RunnerSide side);
@@ -84,6 +87,7 @@ class Link final : public exec::Workplace {
   Status hear(Answer answer);
   Status hear_all();
   void send_due();
+  void say_last(const Call& call);
   void lose(Error because);
 
   os::Env* env_;
@@ -102,7 +106,7 @@ class Link final : public exec::Workplace {
   Mono heard_at_, keepalive_at_;    // by the boot clock
   Mono give_up_at_;                 // starting takes no longer
   std::optional<Mono> connect_at_;  // too many waited before us
-  bool output_wanted_ = true, output_wished_ = true;
+  bool output_wanted_ = true, output_wished_ = true, has_alloc_ = true;
 };
 
 /// Turns the links, without handing anything out, until each is ready or lost, or `until`: those

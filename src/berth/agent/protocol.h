@@ -51,8 +51,12 @@ struct WantOutput {
 struct Keepalive {};  // answered by Alive
 /// Free the alloc and end, once idle and acknowledged.
 struct Finish {};
+/// Idle, keep the alloc for so long, for the runner who comes next.
+struct Retain {
+  Duration time{};
+};
 using Call = std::variant<Hello, Start, exec::Cancel, exec::Abandon, Acknowledge, WantOutput,
-                          Keepalive, Finish>;
+                          Keepalive, Finish, Retain>;
 
 // Agent to runner.
 

@@ -62,6 +62,7 @@ TEST(AgentProtocol, WhatIsSaidIsHeard) {
   round_trip(Call(WantOutput{false}));
   round_trip(Call(Keepalive{}));
   round_trip(Call(Finish{}));
+  round_trip(Call(Retain{std::chrono::minutes(10)}));
   round_trip(Answer(Welcome{
       1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}, {{3}, {4}}}, 18}));
   round_trip(Answer(Refusal{{ErrorKind::stale, any_bytes()}}));

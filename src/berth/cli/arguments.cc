@@ -46,6 +46,8 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
   run->add_option("--timeout", arguments.timeout, "time limit of each task, such as 10m");
   run->add_option("--retries", arguments.retries, "further attempts of a task that fails")
       ->check(CLI::Range(0, 1000));
+  run->add_option("--retain", arguments.retain,
+                  "keep an alloc for so long when the run fails, for berth retry, such as 10m");
   run->add_option("--priority", arguments.priority, "greater goes first")
       ->check(CLI::Range(-1000, 1000));
   run->add_option("--parallel", arguments.parallel, "tasks side by side at most")
@@ -53,6 +55,9 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
   run->add_option("--cache", arguments.cache,
                   "of a flow: on (default), off, read (keep nothing new) or write (take nothing)")
       ->check(CLI::IsMember({"off", "read", "write", "on"}));
+  run->add_option("--warm-start", arguments.warm_start,
+                  "let the search learn from the trials of this earlier run, too")
+      ->type_name("RUN");
   run->add_flag("--detach", arguments.detach, "run in the background, and print the run's name");
   run->add_flag("--plan", arguments.plan_only,
                 "show how many tasks would run side by side, where, and why no more; run nothing")
@@ -63,6 +68,31 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       "  berth run examples/flow/licences.yaml\n"
       "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
       "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.");
+}
+
+void add_compare(CLI::App& app, Arguments& arguments) {
+  auto* compare = app.add_subcommand("compare", "what runs came to, side by side");
+  compare->add_option("RUN", arguments.targets, "two or more, such as digits-3 digits-4")
+      ->required()
+      ->expected(2, 64);
+  compare->add_option("--metric", arguments.metric, "(default: what their goal is about)");
+  compare->add_option("--direction", arguments.direction, "max or min (default: their goal's)")
+      ->check(CLI::IsMember({"max", "min"}));
+  compare->footer("Example:\n  berth compare digits-3 digits-4 --metric loss --direction min");
+}
+
+void add_passive(CLI::App& app, Arguments& arguments) {
+  auto* ask = app.add_subcommand("ask", "which trials of a passive run wait for their scores");
+  ask->add_option("RUN", arguments.target, "such as digits-3")->required();
+  ask->add_flag("--wait", arguments.wait, "until one does, or the run is over");
+  ask->footer("Example:\n  berth ask digits-3 --wait --json");
+  auto* tell = app.add_subcommand("tell", "what came of a trial of a passive run");
+  tell->add_option("TRIAL", arguments.target, "such as digits-3/17")->required();
+  tell->add_option("VALUE", arguments.values,
+                   "the score (a value for each goal), NAME=VALUE …, or failed with a reason");
+  tell->footer(
+      "Examples:\n  berth tell digits-3/17 0.93\n  berth tell digits-3/17 accuracy=0.93 loss=0.2\n"
+      "  berth tell digits-3/17 -- -0.5\n  berth tell digits-3/17 failed 'it caught fire'");
 }
 
 void add_others(CLI::App& app, Arguments& arguments) {
@@ -81,6 +111,13 @@ void add_others(CLI::App& app, Arguments& arguments) {
       ->expected(0, 1)
       ->check(CLI::IsMember({"text", "dot"}))
       ->type_name("[text|dot]");
+  show->add_option("--sort", arguments.sort,
+                   "by task, time, state, or a parameter or metric (default: the goal)")
+      ->type_name("NAME");
+  show->add_flag("--csv", arguments.csv, "a line a task, for a spreadsheet or pandas")
+      ->excludes("--graph");
+  add_compare(app, arguments);
+  add_passive(app, arguments);
   auto* cache = add("cache", "what flows keep for later runs: its size; check it, clean it up",
                     nullptr, "berth cache --collect --unused-for 7d");
   cache->add_flag("--verify", arguments.verify, "read everything, and set aside what is damaged");
@@ -96,9 +133,14 @@ void add_others(CLI::App& app, Arguments& arguments) {
       "berth why digits-3/17");
   add("stop", "stop a run, so that it can be resumed", "RUN", "berth stop digits-3");
   add("resume", "go on with a run that was stopped, or whose runner died", "RUN",
-      "berth resume digits-3");
-  add("retry", "try the failed tasks of a run again, and go on with what was not finished", "RUN",
-      "berth retry digits-3");
+      "berth resume digits-3")
+      ->add_flag("--detach", arguments.detach, "in the background, and print the run's name");
+  auto* retry =
+      add("retry", "try the failed tasks of a run again, and go on with what was not finished",
+          "RUN", "berth retry digits-3");
+  retry->add_flag("--failed", arguments.failed, "only what failed: what was not begun stays so");
+  retry->add_flag("--all", arguments.all, "everything anew, also what is done (a flow: as cached)")
+      ->excludes("--failed");
   auto* wait = add("wait", "wait until a run has ended; the exit code is the run's", "RUN",
                    "berth wait digits-3 --timeout 1h");
   wait->add_option("--timeout", arguments.timeout, "wait no longer, such as 1h");
@@ -255,6 +297,8 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
   }
   const auto chosen = app.get_subcommands();
   if (!chosen.empty()) arguments.command = chosen.front()->get_name();
+  if (arguments.command == "tell")
+    std::ranges::move(std::exchange(arguments.words, {}), std::back_inserter(arguments.values));
   if (!arguments.words.empty() && arguments.command != "run")
     return fail(ErrorKind::usage, "'--' and a command belong to berth run");
   BERTH_TRY(split_custom(custom, arguments));

@@ -36,13 +36,21 @@ struct Arguments {
   int retries = 0;
   int priority = 0;
   int parallel = 0;
+  std::string retain;
+  bool failed = false, all = false;  // of retry
   bool follow = false;
   bool detach = false, plan_only = false, dry_run = false, once = false;
+  std::string warm_start;                // of run: another one
   std::string cache;                     // of run: off, read, write or on; "": on
   bool verify = false, collect = false;  // of cache
   std::string unused_for;
   std::optional<std::string> graph;  // of show: text or dot
-  std::vector<std::string> targets;  // of rm
+  std::string sort;                  // of show
+  bool csv = false;
+  std::string metric, direction;     // of compare
+  bool wait = false;                 // of ask
+  std::vector<std::string> values;   // of tell
+  std::vector<std::string> targets;  // of rm, compare
   std::string older_than;
   int keep = 0;
   std::string disk_directory;

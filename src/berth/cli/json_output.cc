@@ -5,7 +5,7 @@
 
 #include "berth/base/json.h"
 #include "berth/base/units.h"
-#include "berth/cli/table.h"
+#include "berth/cli/trials_view.h"
 
 namespace berth::cli {
 namespace {
@@ -32,6 +32,11 @@ Json run_object(const ShownRun& run) {
               {"directory", run.record.directory},
               {"error", run.record.error},
               {"runner", run.record.runner_pid},
+              {"phase", store::name(run.record.phase)},
+              {"tries", run.record.tries},
+              {"last_try", time_json(run.record.last_try)},
+              {"alloc", parsed_or_null(run.record.alloc)},
+              {"result", parsed_or_null(run.record.result)},
               {"counts", Json{{"waiting", counts.waiting},
                               {"running", counts.running},
                               {"done", counts.done},
@@ -60,6 +65,25 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"resources", parsed_or_null(task.resources)},
               {"devices", devices_json(task.devices)},
               {"host", task.host}};
+}
+
+Json goals_json(const store::RunRecord& run) {
+  Json list = Json::array();
+  const auto program = program_of(run);
+  if (!program) return list;
+  const auto add = [&](const experiment::Goal& goal) {
+    list.push_back(Json{{"metric", goal.metric}, {"direction", goal.maximize ? "max" : "min"}});
+  };
+  if (program->goal) add(*program->goal);
+  for (const auto& goal : program->further_goals) add(goal);
+  return list;
+}
+
+Json front_json(const store::RunRecord& run, const Order& tasks) {
+  Json list = Json::array();
+  if (const auto program = program_of(run))
+    for (const auto* task : front_of(tasks, *program)) list.push_back(run.name + "/" + task->label);
+  return list;
 }
 
 Json attempt_object(const store::AttemptRecord& attempt) {
@@ -142,10 +166,70 @@ std::string runs_json(const std::vector<ShownRun>& runs) {
   return dump(Json{{"version", 1}, {"runs", list}}) + "\n";
 }
 
-std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks) {
+std::vector<std::pair<std::string, double>> resource_minutes(
+    const std::vector<store::Usage>& used) {
+  std::map<std::string, double> sums;
+  for (const auto& [resources, held] : used) {
+    const Json amounts = parsed_or_null(resources);
+    const double minutes = std::chrono::duration<double, std::ratio<60>>(held).count();
+    for (const auto& [name, amount] : amounts.items())
+      if (amount.is_number()) sums[name] += amount.get<double>() * minutes;
+  }
+  return {sums.begin(), sums.end()};
+}
+
+std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks) {
   Json list = Json::array();
-  for (const auto& task : tasks) list.push_back(task_object(run.record, task));
-  return dump(Json{{"version", 1}, {"run", run_object(run)}, {"tasks", list}}) + "\n";
+  for (const auto* task : tasks) list.push_back(task_object(run.record, *task));
+  const auto minutes = resource_minutes(run.used);
+  return dump(Json{
+             {"version", 1},
+             {"run", run_object(run)},
+             {"resource_minutes", std::map<std::string, double>(minutes.begin(), minutes.end())},
+             {"goals", goals_json(run.record)},
+             {"front", front_json(run.record, tasks)},
+             {"tasks", list}}) +
+         "\n";
+}
+
+std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks) {
+  std::vector<const store::TaskRecord*> order;
+  for (const auto& task : tasks) order.push_back(&task);
+  return show_json(run, order);
+}
+
+std::string compare_json(const Comparison& comparison) {
+  const auto seconds = [](const std::optional<Duration>& time) {
+    return time ? Json(std::chrono::duration<double>(*time).count()) : Json(nullptr);
+  };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json runs = Json::array();
+  for (const auto& each : comparison.runs) {
+    Json run = run_object(each.run);
+    run["scored"] = each.scored;
+    run["best"] = each.best ? task_object(each.run.record, *each.best) : Json(nullptr);
+    run["best_score"] = number(each.score);
+    run["median_score"] = number(each.median);
+    run["median_trial_seconds"] = seconds(each.trial);
+    run["seconds"] = seconds(each.took);
+    runs.push_back(run);
+  }
+  Json shared = Json::array();
+  for (const auto& each : comparison.shared) {
+    Json scores = Json::object();
+    for (std::size_t i = 0; i < each.scores.size(); ++i)
+      scores[comparison.runs[i].run.record.name] = each.scores[i];
+    shared.push_back(
+        Json{{"params", parsed_or_null(experiment::values_json(each.params))}, {"scores", scores}});
+  }
+  return dump(Json{{"version", 1},
+                   {"metric", comparison.metric},
+                   {"direction", comparison.maximize ? "max" : "min"},
+                   {"runs", runs},
+                   {"shared", shared}}) +
+         "\n";
 }
 
 std::string task_json(const store::RunRecord& run, const store::TaskRecord& task) {

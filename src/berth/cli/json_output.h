@@ -19,11 +19,16 @@ namespace berth::cli {
 struct ShownRun {
   store::RunRecord record;
   std::string state;  // as state_now() tells it
+  std::vector<store::Usage> used = {};
 };
+/// What was held for how many minutes, of each resource: core-minutes, byte-minutes.
+std::vector<std::pair<std::string, double>> resource_minutes(const std::vector<store::Usage>& used);
 
 /// {"version":1,"runs":[{…}]}
 std::string runs_json(const std::vector<ShownRun>& runs);
-/// {"version":1,"run":{…},"tasks":[{…}]}
+/// {"version":1,"run":{…},"goals":[{"metric","direction"}],"front":[ids],"tasks":[{…}]}; the front
+/// of several goals only.
+std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks);
 std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks);
 /// One task, as in show.
 std::string task_json(const store::RunRecord& run, const store::TaskRecord& task);
@@ -31,6 +36,27 @@ std::string task_json(const store::RunRecord& run, const store::TaskRecord& task
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
                      const std::vector<std::string>& because);
+
+struct Comparison {
+  struct Run {
+    ShownRun run;
+    std::int64_t scored = 0;                  // trials that are done and have the metric
+    const store::TaskRecord* best = nullptr;  // of these; nullptr where there are none
+    std::optional<double> score, median;      // the best one's, and that of all
+    std::optional<Duration> trial;            // median time of a trial
+    std::optional<Duration> took;             // the run
+  };
+  struct Shared {  // parameters that all of the runs have tried, and the best score of each
+    store::Values params;
+    std::vector<double> scores;  // in the order of the runs
+  };
+  std::string metric;
+  bool maximize = true;
+  std::vector<Run> runs;
+  std::vector<Shared> shared;
+};
+/// {"version":1,"metric","direction","runs":[{…,"best":{task},"median",…}],"shared":[{…}]}
+std::string compare_json(const Comparison& comparison);
 
 struct PlacementReport {
   struct Alternative {

@@ -9,6 +9,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/auptimizer.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/detach.h"
 #include "berth/cli/flow_view.h"
@@ -16,6 +17,8 @@
 #include "berth/cli/run_plan.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/table.h"
+#include "berth/cli/trials_view.h"
+#include "berth/experiment/auptimizer.h"
 
 namespace berth::cli {
 namespace {
@@ -44,6 +47,11 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
     auto timeout = parse_duration(arguments.timeout);
     if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
     program.timeout = *timeout;
+  }
+  if (!arguments.retain.empty()) {
+    auto retain = parse_duration(arguments.retain);
+    if (!retain) return std::unexpected(within("--retain", std::move(retain).error()));
+    program.retain = *retain;
   }
   if (arguments.retries > 0) program.retries = arguments.retries;
   if (arguments.priority != 0) program.priority = arguments.priority;
@@ -84,7 +92,8 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
   program.name = options.name.empty() ? flow.name : options.name;
   program.parallel = options.parallel;
-  program.outlive = arguments.detach;
+  program.outlive = true;
+  program.retain = options.retain;
   program.priority = options.priority;
   if (!arguments.timeout.empty()) program.timeout = options.timeout;
   if (arguments.retries > 0) program.retries = arguments.retries;
@@ -92,20 +101,56 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   return program;
 }
 
-Result<experiment::Program> trials_program(const Arguments& arguments, std::string_view text,
-                                           const std::string& file) {
+/// `directory`: the file's folder; becomes where its trials start.
+Result<experiment::Program> trials_program(os::Env& env, const Arguments& arguments,
+                                           std::string_view text, const std::string& file,
+                                           std::string& directory) {
   if (!arguments.cache.empty())
     return fail(ErrorKind::usage, "--cache: only the tasks of a flow are cached, and {} is none",
                 file.empty() ? "a command" : file);
   experiment::Program program;
   if (file.empty()) {
     program = program_of_command(arguments);
+  } else if (experiment::is_auptimizer(text)) {
+    BERTH_ASSIGN(program, auptimizer_program(env, text, file, directory));
   } else {
     BERTH_ASSIGN(program, experiment::read_program(text, file));
   }
   BERTH_TRY(apply_options(arguments, program));
-  program.outlive = arguments.detach;
+  program.outlive = true;
   return program;
+}
+
+/// The points that stand in a file of their own.
+Status read_sequence(os::Env& env, const std::string& directory, experiment::Program& program) {
+  const std::string& file = program.search.file;
+  if (file.empty()) return {};
+  BERTH_ASSIGN(const std::string text,
+               env.read_file(file.front() == '/' ? file : directory + "/" + file, kLargestFile));
+  return experiment::read_points(text, file, program);
+}
+
+/// The trials of an earlier run that this program could have proposed itself, the latest of them.
+Status begin_with(run::Site& site, const std::string& name, experiment::Program& program) {
+  BERTH_ASSIGN(const auto run, site.store->find_run(name));
+  if (!adaptive(program.search))
+    return fail(ErrorKind::usage,
+                "--warm-start: this search learns from no trial; methods tpe, halving, hyperband "
+                "and external do");
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(run.id));
+  for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
+    if (program.earlier.size() == experiment::kMostEarlier) break;
+    if (task->state != store::TaskState::done) continue;
+    if (experiment::could_begin_with(program, task->params, task->metrics))
+      program.earlier.push_back({task->params, task->metrics});
+  }
+  std::ranges::reverse(program.earlier);
+  if (program.earlier.empty())
+    return fail(ErrorKind::invalid,
+                "--warm-start: no trial of {} lies within these params and has what the goal is "
+                "about",
+                run.name);
+  return {};
 }
 
 Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
@@ -121,7 +166,10 @@ Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
   if (!prepared.file.empty() && run::is_flow(text)) {
     BERTH_ASSIGN(prepared.program, flow_program(arguments, std::move(text), prepared.file));
   } else {
-    BERTH_ASSIGN(prepared.program, trials_program(arguments, text, prepared.file));
+    BERTH_ASSIGN(auto program,
+                 trials_program(env, arguments, text, prepared.file, prepared.directory));
+    BERTH_TRY(read_sequence(env, prepared.directory, program));
+    prepared.program = std::move(program);
   }
   return prepared;
 }
@@ -129,8 +177,9 @@ Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
 Status check(run::Site& site, Prepared& prepared) {
   if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
     return run::check_flow(site, *flow, prepared.directory);
-  return run::check_program(site, std::get<experiment::Program>(prepared.program),
-                            prepared.directory, prepared.file);
+  auto& program = std::get<experiment::Program>(prepared.program);
+  BERTH_TRY(run::divide_gpus(site, program));
+  return run::check_program(site, program, prepared.directory, prepared.file);
 }
 
 Result<int> show_plan_of(run::Site& site, const Prepared& prepared, bool json) {
@@ -161,7 +210,7 @@ Status print_flow(const store::RunRecord& record, const std::vector<store::TaskR
 
 Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
   BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
-  print(trials_table(tasks, program, kMostRows));
+  print(trials_table(sorted_trials(tasks, program), program, kMostRows));
   if (tasks.size() > kMostRows)
     print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
   return {};
@@ -174,7 +223,8 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
   if (json || !through) {
     BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
     if (json) {
-      print(show_json({record, state_now(env, record)}, tasks));
+      BERTH_ASSIGN(auto used, site.store->usage(record.id));
+      print(show_json({record, state_now(env, record), std::move(used)}, tasks));
     } else {
       BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
       print(fmt::format("{}  {}: {}{}\n", record.name, store::name(record.state),
@@ -195,13 +245,14 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
   return record.state == store::RunState::done ? 0 : 1;
 }
 
-Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
+Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
+                         const std::vector<TaskNumber>& only = {}) {
   os::install_stop_signals();
   const bool through = record.kind == "command" && !json;
   Result<store::RunRecord> final = fail(ErrorKind::io, "not run");
   {
     Screen screen(env, record.name, through, json);
-    final = run::drive(site, record.name, screen);
+    final = run::drive(site, record.name, screen, only);
     screen.finish();
   }
   if (!final) {
@@ -213,19 +264,10 @@ Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& 
   return conclude(env, site, *final, json);
 }
 
-}  // namespace
-
-Result<int> run_command(os::Env& env, const Arguments& arguments) {
-  if (arguments.target.empty() == arguments.words.empty())
-    return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
-  BERTH_ASSIGN(Prepared prepared, prepare(env, arguments));
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_TRY(check(site, prepared));
-  if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
-  BERTH_ASSIGN(const auto record, submit(site, prepared));
-  if (!arguments.detach) return drive_to_end(env, site, record, arguments.json);
+/// A runner in the background; what is left to say.
+Result<int> detach(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
   BERTH_TRY(start_detached(env, site, record));
-  if (arguments.json) {
+  if (json) {
     BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
     BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
     print(show_json({now, state_now(env, now)}, tasks));
@@ -235,6 +277,25 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
   print_error(fmt::format("follow it with: berth logs -f {}; wait for it with: berth wait {}\n",
                           record.name, record.name));
   return 0;
+}
+
+}  // namespace
+
+Result<int> run_command(os::Env& env, const Arguments& arguments) {
+  if (arguments.target.empty() == arguments.words.empty())
+    return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
+  BERTH_ASSIGN(Prepared prepared, prepare(env, arguments));
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  if (!arguments.warm_start.empty()) {
+    auto* program = std::get_if<experiment::Program>(&prepared.program);
+    if (program == nullptr) return fail(ErrorKind::usage, "--warm-start: a flow searches nothing");
+    BERTH_TRY(begin_with(site, arguments.warm_start, *program));
+  }
+  BERTH_TRY(check(site, prepared));
+  if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
+  BERTH_ASSIGN(const auto record, submit(site, prepared));
+  if (arguments.detach) return detach(env, site, record, arguments.json);
+  return drive_to_end(env, site, record, arguments.json);
 }
 
 Result<int> resume_command(os::Env& env, const Arguments& arguments) {
@@ -250,20 +311,42 @@ Result<int> resume_command(os::Env& env, const Arguments& arguments) {
       return 0;
     }
   }
+  if (arguments.detach) return detach(env, site, record, arguments.json);
   return drive_to_end(env, site, record, arguments.json);
 }
 
 Result<int> retry_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const int reopened, run::reopen_failed(site, arguments.target));
-  if (reopened == 0) print_error(fmt::format("nothing of {} has failed\n", arguments.target));
-  return resume_command(env, arguments);
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  if (arguments.failed && record.kind == "flow")
+    return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
+                record.name);
+  BERTH_ASSIGN(const auto reopened, run::reopen(site, arguments.target, arguments.all));
+  if (reopened.empty() && !arguments.all)
+    print_error(fmt::format("nothing of {} has failed\n", arguments.target));
+  if (!arguments.failed) return resume_command(env, arguments);
+  if (reopened.empty()) return 0;
+  return drive_to_end(env, site, record, arguments.json, reopened);
+}
+
+/// What the agents of a runner that died still run, and what they keep, ends as with its runner.
+Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& record) {
+  os::install_stop_signals();
+  BERTH_TRY(env.signal_process(env.self(), SIGTERM));
+  Screen screen(env, record.name, false, true);
+  BERTH_ASSIGN(const auto now, run::drive(site, record.name, screen));
+  print_error(now.state == store::RunState::stopped
+                  ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
+                  : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
+  return 0;
 }
 
 Result<int> stop_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
   const std::string state = state_now(env, record);
+  if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
+    return stop_agents(env, site, record);
   if (state != "running") {
     print_error(fmt::format("{} does not run: it is {}\n", record.name, state));
     return 0;

@@ -1,9 +1,11 @@
 // berth, berth runs, berth show, berth best: what there is.
+#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
+#include "berth/cli/trials_view.h"
 
 namespace berth::cli {
 namespace {
@@ -28,6 +30,18 @@ std::string runs_table(const std::vector<ShownRun>& runs, Wall now) {
                timed ? format_duration(*record.ended - *record.started) : "-"});
   }
   return table.text();
+}
+
+/// "held 12.4 core-minutes, 3.1 GiB-minutes of mem": "" before anything has ended.
+std::string usage_line(const std::vector<store::Usage>& used) {
+  std::vector<std::string> parts;
+  for (const auto& [name, minutes] : resource_minutes(used)) {
+    const bool bytes = measure(name) == Measure::bytes;
+    parts.push_back(name == "cpu" ? fmt::format("{:.3g} core-minutes", minutes)
+                    : bytes ? fmt::format("{:.3g} GiB-minutes of {}", minutes / (1 << 30), name)
+                            : fmt::format("{:.3g} {}-minutes", minutes, name));
+  }
+  return parts.empty() ? "" : "held " + join(parts, ", ");
 }
 
 }  // namespace
@@ -64,7 +78,8 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
-  const ShownRun shown{record, state_now(env, record)};
+  BERTH_ASSIGN(auto used, site.store->usage(record.id));
+  const ShownRun shown{record, state_now(env, record), std::move(used)};
   if (arguments.graph) {
     if (record.kind != "flow")
       return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
@@ -73,15 +88,22 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
     print(*arguments.graph == "dot" ? graph_dot(flow, steps) : graph_text(flow, steps));
     return 0;
   }
-  if (arguments.json) {
-    print(show_json(shown, tasks));
+  BERTH_ASSIGN(const auto program, program_of(record));
+  Order order = arguments.json || arguments.csv ? in_turn(tasks) : sorted_trials(tasks, program);
+  if (!arguments.sort.empty()) {
+    BERTH_ASSIGN(order, sorted_trials(tasks, program, arguments.sort));
+  }
+  if (arguments.csv || arguments.json) {
+    print(arguments.csv ? trials_csv(record, order) : show_json(shown, order));
     return 0;
   }
-  BERTH_ASSIGN(const auto program, program_of(record));
-  print(trials_table(tasks, program, 0));
+  print(trials_table(order, program, 0));
+  if (const std::string chart = score_chart(tasks, program); !chart.empty())
+    print("\n" + chart + "\n");
   print(fmt::format("{}  {}: {}{}\n", record.name, shown.state, counts_text(record.counts),
                     record.error.empty() ? "" : "; " + record.error));
   if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
+  if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   if (shown.state == "interrupted")
     print(fmt::format("its runner died; go on with: berth resume {}\n", record.name));
   return 0;
@@ -99,7 +121,14 @@ Result<int> best_command(os::Env& env, const Arguments& arguments) {
   if (best == nullptr)
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
                 program.goal->metric);
-  print(arguments.json ? task_json(record, *best) : best_line(record, *best, program));
+  if (arguments.json) {
+    print(task_json(record, *best));
+    return 0;
+  }
+  print(best_line(record, *best, program));
+  const Order front = front_of(sorted_trials(tasks, program), program);
+  if (!front.empty())
+    print("\nnone is better in all goals than one of these:\n" + trials_table(front, program, 0));
   return 0;
 }
 

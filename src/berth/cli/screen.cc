@@ -53,7 +53,8 @@ Screen::Screen(os::Env& env, std::string run, bool through, bool quiet)
       err_{.fd = STDERR_FILENO},
       through_(through),
       quiet_(quiet),
-      live_(!quiet && isatty(STDERR_FILENO) == 1) {}
+      live_(!quiet && isatty(STDERR_FILENO) == 1),
+      answering_(env) {}
 
 Screen::~Screen() {
   wipe();
@@ -123,7 +124,7 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
 }
 
 void Screen::on_progress(const run::Progress& progress, Mono now) {
-  if (quiet_) return;
+  if (quiet_ || answering_.listening()) return;
   if (!began_) began_ = now;
   if (through_) {
     if (progress.waiting_for.empty() || now - *began_ < kPatience || last_ == "waiting") return;
@@ -153,6 +154,7 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
 }
 
 void Screen::on_task_end(const run::TaskEnd& end) {
+  answering_.drop(end.label);
   if (through_ || end.state == store::TaskState::done || end.state == store::TaskState::stopped)
     return;
   say(fmt::format("{}/{} {}: {}{}{}", run_, end.label, end.again ? "tries again" : "failed",
@@ -173,11 +175,13 @@ bool Screen::wants_output() {
 void Screen::watch(std::vector<os::Watch>& watches) {
   for (const Sink* sink : {&out_, &err_})
     if (!sink->empty()) watches.push_back({.fd = sink->fd, .readable = false});
+  answering_.watch(watches);
 }
 
 void Screen::flush() {
   out_.push();
   err_.push();
+  for (const auto& note : answering_.read()) say(note);
 }
 
 void Screen::finish() {
@@ -186,7 +190,7 @@ void Screen::finish() {
     flush();
     std::vector<os::Watch> watches;
     watch(watches);
-    if (watches.empty() || env_.stop_signals() > 0) return;
+    if ((out_.empty() && err_.empty()) || env_.stop_signals() > 0) return;
     if (!env_.wait(watches, env_.now() + kLook)) return;
   }
 }
@@ -209,6 +213,14 @@ void Screen::Sink::push() {
     waiting.clear();
     written = 0;
   }
+}
+
+void Screen::on_question(const run::Question& question) {
+  std::string asked;
+  for (const auto& metric : question.metrics) asked += (asked.empty() ? "" : " ") + metric;
+  say(fmt::format("{0}/{1}: {2}\n  in {3}; type its {4}, or: berth tell {0}/{1} VALUE", run_,
+                  question.label, question.command, question.directory, asked));
+  answering_.add(question);
 }
 
 void Screen::on_note(const std::string& note) {

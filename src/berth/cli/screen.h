@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "berth/cli/answering.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
@@ -20,6 +21,7 @@ class Screen final : public run::Observer {
   void on_task_end(const run::TaskEnd& end) override;
   void on_output(const exec::Output& output) override;
   void on_note(const std::string& note) override;
+  void on_question(const run::Question& question) override;
   bool wants_output() override;
   void watch(std::vector<os::Watch>& watches) override;
   void flush() override;
@@ -50,6 +52,7 @@ class Screen final : public run::Observer {
   std::size_t drawn_ = 0;  // live lines that stand there
   std::optional<Mono> drawn_at_;
   std::optional<Mono> began_;
+  Answering answering_;
   std::string last_;
   std::string last_word_;  // where lines stay: how it ended, once nothing more can come
 };

@@ -6,6 +6,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/experiment/space.h"
 
 namespace berth::cli {
 namespace {
@@ -20,13 +21,6 @@ int failed_print = 0;  // an errno
 
 bool numeric(std::string_view text) {
   return text.empty() || text == "-" || parse_number(text).has_value();
-}
-
-std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program) {
-  if (!program.goal || task.state != store::TaskState::done) return std::nullopt;
-  for (const auto& [name, value] : task.metrics)
-    if (name == program.goal->metric) return value;
-  return std::nullopt;
 }
 
 }  // namespace
@@ -80,6 +74,11 @@ std::string state_now(os::Env& env, const store::RunRecord& run) {
   return std::string(store::name(run.state));
 }
 
+std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program) {
+  if (!program.goal || task.state != store::TaskState::done) return std::nullopt;
+  return experiment::score(*program.goal, task.metrics);
+}
+
 const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
                                    const experiment::Program& program) {
   const store::TaskRecord* best = nullptr;
@@ -100,60 +99,13 @@ bool skipped(const store::TaskRecord& task) {
   return task.state == store::TaskState::done && task.attempts == 0;
 }
 
-std::string trials_table(const std::vector<store::TaskRecord>& tasks,
-                         const experiment::Program& program, std::size_t most) {
-  std::vector<const store::TaskRecord*> order;
-  for (const auto& task : tasks) order.push_back(&task);
-  if (program.goal)
-    std::ranges::stable_sort(order, [&](const auto* a, const auto* b) {
-      const auto x = score_of(*a, program);
-      const auto y = score_of(*b, program);
-      if (!x || !y) return x.has_value() && !y;
-      return program.goal->maximize ? *x > *y : *x < *y;
-    });
-  std::vector<std::string> metrics;  // the goal first, then as they came
-  if (program.goal) metrics.push_back(program.goal->metric);
-  for (const auto& task : tasks)
-    for (const auto& [name, value] : task.metrics)
-      if (metrics.size() < 6 && std::ranges::find(metrics, name) == metrics.end())
-        metrics.push_back(name);
-
-  std::vector<std::string> head{"task"};
-  if (!tasks.empty())
-    for (const auto& [name, value] : tasks.front().params) head.push_back(name);
-  head.insert(head.end(), metrics.begin(), metrics.end());
-  head.insert(head.end(), {"time", "state"});
-  Table table(head);
-  for (const auto* task : order) {
-    if (most > 0 && most-- == 1 && order.back() != task) break;
-    std::vector<std::string> row{task->label};
-    for (const auto& [name, value] : task->params) row.push_back(clip(value, 32));
-    for (const auto& metric : metrics) {
-      const auto found =
-          std::ranges::find(task->metrics, metric, &std::pair<std::string, double>::first);
-      row.push_back(found == task->metrics.end() ? "-" : fmt::format("{:.6g}", found->second));
-    }
-    const bool timed = task->started && task->ended;
-    row.push_back(timed ? format_duration(*task->ended - *task->started) : "-");
-    if (skipped(*task)) {
-      row.push_back("skipped");
-      table.add(std::move(row));
-      continue;
-    }
-    const bool plain = task->cause.empty() || task->cause == "ok" ||
-                       task->cause == store::name(task->state) ||
-                       task->state == store::TaskState::running;
-    row.push_back(plain ? std::string(store::name(task->state))
-                        : fmt::format("{} ({})", store::name(task->state), task->cause));
-    table.add(std::move(row));
-  }
-  return table.text();
-}
-
 std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
                       const experiment::Program& program) {
   std::string line = fmt::format("best {}/{}  {} {:.6g}", run.name, task.label,
                                  program.goal->metric, score_of(task, program).value_or(0));
+  for (const auto& goal : program.further_goals)
+    for (const auto& [name, value] : task.metrics)
+      if (name == goal.metric) line += fmt::format("  {} {:.6g}", name, value);
   for (const auto& [name, value] : task.params) line += fmt::format("  {} {}", name, clip(value));
   return line + "\n";
 }

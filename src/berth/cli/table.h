@@ -1,6 +1,7 @@
 // Text tables and the few things that all commands print alike.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,11 +39,10 @@ Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run
 /// What a run is now: its recorded state, or "interrupted" when its runner died.
 std::string state_now(os::Env& env, const store::RunRecord& run);
 
-/// The trials as a table, the best first where there is a goal; at most `most` rows (0: all).
-std::string trials_table(const std::vector<store::TaskRecord>& tasks,
-                         const experiment::Program& program, std::size_t most);
 /// Whether it is done because there was nothing to do: a condition did not hold.
 bool skipped(const store::TaskRecord& task);
+/// Of a trial that is done: what the goal is about.
+std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program);
 /// The done task with the best last value of the goal's metric; nullptr when there is none.
 const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
                                    const experiment::Program& program);

@@ -12,7 +12,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::int64_t kFirstMachine = 10;  // groups before it are those of the cluster's calls
+constexpr std::int64_t kFirstMachine = 1000;  // groups before it are those of the cluster's calls
 constexpr std::size_t kLargestTrace = 1U << 30;
 
 struct Bar {

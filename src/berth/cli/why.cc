@@ -15,13 +15,15 @@ namespace {
 struct Asks {
   machine::Request request;
   std::int64_t parallel = 0;
+  std::string gpus;
   std::string waits;
 };
 
 Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::TaskRecord& task) {
   if (run.kind != "flow") {
     BERTH_ASSIGN(const auto program, experiment::from_json_text(run.spec_json));
-    return Asks{{program.resources, run.name, program.slot_sizes}, program.parallel, {}};
+    return Asks{
+        {program.resources, run.name, program.slot_sizes}, program.parallel, program.gpus, {}};
   }
   BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
@@ -31,6 +33,7 @@ Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::
     return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
   return Asks{{step->resources, run.name, step->slot_sizes},
               program.parallel,
+              {},
               waits_for(flow, step_counts(flow, run, tasks), task.label)};
 }
 
@@ -47,7 +50,7 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
   BERTH_ASSIGN(const auto capacity, machine::discover(env, site.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
-  BERTH_TRY(run::find_devices(site, asks.request.resources));
+  BERTH_TRY(run::find_devices(site, asks.request.resources, asks.gpus));
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
   machine::Machine machine(host.total, host.links);
   const auto held = machine::occupy_all(machine, host, entries);
@@ -117,6 +120,11 @@ std::string attempt_text(const store::AttemptRecord& attempt) {
   return text + "\n";
 }
 
+bool run_is_passive(const store::RunRecord& run) {
+  const auto program = program_of(run);
+  return program && program->passive;
+}
+
 std::string summary(const store::TaskRecord& task) {
   switch (task.state) {
     case store::TaskState::done:
@@ -147,6 +155,8 @@ Result<int> why_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const auto attempts, site.store->attempts(record.id, task.number));
   BERTH_ASSIGN(const auto because, why_it_ran(site, record, task));
   std::string why = summary(task);
+  if (task.state == store::TaskState::running && run_is_passive(record))
+    why += fmt::format("; its score is told with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
     if (task.state == store::TaskState::waiting || state_now(env, record) != "running") {
       BERTH_ASSIGN(const std::string reason, why_waiting(env, site, record, task));

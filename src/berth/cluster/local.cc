@@ -14,6 +14,11 @@ constexpr Duration kLookForMore = std::chrono::milliseconds(100);
 LocalCluster::LocalCluster(os::Env& env, machine::Ledger ledger, ReadHost host)
     : env_(env), ledger_(std::move(ledger)), host_(std::move(host)) {}
 
+LocalCluster::~LocalCluster() {
+  stop_waiting();
+  for (const auto& [id, _] : held_) (void)ledger_.release(id);
+}
+
 Result<std::vector<Offer>> LocalCluster::offers() {
   BERTH_ASSIGN(const auto host, host_());
   BERTH_ASSIGN(const auto entries, ledger_.entries());

@@ -14,6 +14,10 @@ class LocalCluster final : public Cluster {
   /// `host` tells what the machine is, each time that it is asked.
   using ReadHost = std::function<Result<machine::Host>()>;
   LocalCluster(os::Env& env, machine::Ledger ledger, ReadHost host);
+  LocalCluster(const LocalCluster&) = delete;
+  LocalCluster& operator=(const LocalCluster&) = delete;
+  /// Releases what this process still holds.
+  ~LocalCluster() override;
 
   Result<std::vector<Offer>> offers() override;
   Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,

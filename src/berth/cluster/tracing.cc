@@ -9,7 +9,8 @@
 namespace berth::cluster {
 namespace {
 
-constexpr std::int64_t kCalls = 1;  // groups of the trace
+// Groups of the trace, of each cluster.
+constexpr std::int64_t kCalls = 1;
 constexpr std::int64_t kAllocs = 2;
 
 std::int64_t to_us(Wall time) {
@@ -25,11 +26,14 @@ std::string labels_json(const Labels& labels) {
 
 class TracingCluster final : public Cluster {
  public:
-  TracingCluster(os::Env& env, std::unique_ptr<Cluster> inner, const std::string& file)
-      : env_(env), inner_(std::move(inner)) {
+  TracingCluster(os::Env& env, std::unique_ptr<Cluster> inner, const std::string& file,
+                 std::string_view name, std::int64_t nth)
+      : env_(env), inner_(std::move(inner)), calls_(kCalls + 2 * nth), allocs_(kAllocs + 2 * nth) {
     const bool is_new = !env_.status(file);
     if (auto opened = env_.open_append(file, 0600)) file_ = *std::move(opened);
-    if (is_new) put("[\n" + trace_name("calls", kCalls, {}) + trace_name("allocs", kAllocs, {}));
+    if (is_new) put("[\n");
+    const std::string of = name.empty() ? "" : fmt::format(" of {}", name);
+    put(trace_name("calls" + of, calls_, {}) + trace_name("allocs" + of, allocs_, {}));
   }
   ~TracingCluster() override {
     for (const auto& [id, life] : lives_) end(id, life);
@@ -87,7 +91,7 @@ class TracingCluster final : public Cluster {
     if (!answer && outcome == last_refusal_) return answer;
     last_refusal_ = answer ? "" : outcome;
     os::log_event(env_, std::string("cluster.") + name, {{"of", what}, {"outcome", outcome}});
-    put(trace_event(name, kCalls, 0, begin, env_.wall(),
+    put(trace_event(name, calls_, 0, begin, env_.wall(),
                     fmt::format(R"({{"of":{},"outcome":{}}})", what, outcome)));
     return answer;
   }
@@ -105,7 +109,7 @@ class TracingCluster final : public Cluster {
   }
 
   void end(AllocId, const Life& life) {
-    put(trace_event(life.name, kAllocs, life.lane, life.since, env_.wall(), life.arguments));
+    put(trace_event(life.name, allocs_, life.lane, life.since, env_.wall(), life.arguments));
   }
 
   void put(const std::string& text) {
@@ -114,6 +118,7 @@ class TracingCluster final : public Cluster {
 
   os::Env& env_;
   std::unique_ptr<Cluster> inner_;
+  const std::int64_t calls_, allocs_;
   os::Fd file_;
   std::map<AllocId, Life> lives_;
   std::string last_refusal_;
@@ -138,8 +143,8 @@ std::string trace_name(std::string_view name, std::int64_t group,
 }
 
 std::unique_ptr<Cluster> tracing(os::Env& env, std::unique_ptr<Cluster> inner,
-                                 const std::string& file) {
-  return std::make_unique<TracingCluster>(env, std::move(inner), file);
+                                 const std::string& file, std::string_view name, std::int64_t nth) {
+  return std::make_unique<TracingCluster>(env, std::move(inner), file, name, nth);
 }
 
 }  // namespace berth::cluster

@@ -2,6 +2,8 @@
 // page and Perfetto open (a JSON array, one event a line, which need not be ended to be read).
 #pragma once
 
+#include <string_view>
+
 #include "berth/cluster/cluster.h"
 #include "berth/os/env.h"
 
@@ -15,8 +17,9 @@ std::string trace_event(std::string_view name, std::int64_t group, std::int64_t 
 std::string trace_name(std::string_view name, std::int64_t group, std::optional<std::int64_t> lane);
 
 /// `inner` is as before; `file` gets the calls and, once they end, the lives of the allocs. What
-/// cannot be written there is lost.
+/// cannot be written there is lost. The nth cluster of a file is called `name` there.
 std::unique_ptr<Cluster> tracing(os::Env& env, std::unique_ptr<Cluster> inner,
-                                 const std::string& file);
+                                 const std::string& file, std::string_view name = "",
+                                 std::int64_t nth = 0);
 
 }  // namespace berth::cluster

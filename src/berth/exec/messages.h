@@ -51,7 +51,8 @@ enum class Cause : std::uint8_t {
   cannot_start,     // no such program, not executable, …
   short_of_means,   // no descriptor, process or memory was left to start it: may pass
   worker_lost,      // nobody knows: the process that ran it is gone, found by the runner
-  not_as_declared,  // it ended well, but did not write what it was to: found by the runner
+  not_as_declared,  // it ended well, but did not write or report what it was to: so says the runner
+  stopped_early,    // not worth its end, but a success with what it had by then: the runner's too
 };
 
 enum class Stream : std::uint8_t { out = 1, err = 2 };

@@ -9,6 +9,7 @@ namespace berth::exec {
 namespace {
 
 constexpr std::string_view kMark = "::berth ";
+constexpr std::string_view kAuptimizersMark = "#Auptimizer:";
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kLongestName = 128;
 
@@ -20,13 +21,31 @@ bool valid_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, allowed);
 }
 
+/// "0.93,12"; also a list as Python prints it. False: something in it is no finite number.
+bool read_scores(std::string_view text, std::vector<std::pair<std::string, double>>& metrics) {
+  text = trim(text);
+  if (text.size() > 1 && text.front() == '[' && text.back() == ']')
+    text = text.substr(1, text.size() - 2);
+  std::size_t count = 0;
+  for (const auto part : split(text, ',')) {
+    const auto value = parse_number(trim(part));
+    if (!value) return false;
+    metrics.emplace_back(++count == 1 ? "score" : fmt::format("score_{}", count), *value);
+  }
+  return true;
+}
+
 }  // namespace
 
-void MetricReader::read_line(std::string_view line, Reading& reading) {
-  if (!line.starts_with(kMark)) return;
+void MetricReader::read_line(std::string_view line, Reading& reading) const {
   const auto malformed = [&] {
     if (reading.unreadable.empty()) reading.unreadable = clip(line);
   };
+  if (line.starts_with(kAuptimizersMark)) {
+    if (!read_scores(line.substr(kAuptimizersMark.size()), reading.metrics)) malformed();
+    return;
+  }
+  if (stream_ != Stream::out || !line.starts_with(kMark)) return;
   for (const auto word : words(line.substr(kMark.size()))) {
     const auto equals = word.find('=');
     if (equals == std::string_view::npos || !valid_name(word.substr(0, equals))) {

@@ -69,6 +69,35 @@ TEST(Metrics, TellsTheFirstLineThatItCannotReadAndKeepsTheRestOfIt) {
   EXPECT_EQ(read({"::berth \x1b[2J"}).unreadable, "::berth \\x1b[2J") << "fit to be shown";
 }
 
+TEST(Metrics, ReadsWhatAuptimizersScriptsPrintOnEitherStream) {
+  struct Case {
+    std::string_view text;
+    Metrics metrics;
+    bool readable = true;
+  };
+  const Case kCases[] = {
+      {"\n#Auptimizer:0.93\n", {{"score", 0.93}}},
+      {"#Auptimizer: 1e-3\r\n", {{"score", 1e-3}}},
+      {"#Auptimizer:232.5,-0.8, 2\n", {{"score", 232.5}, {"score_2", -0.8}, {"score_3", 2}}},
+      {"#Auptimizer:[3, 4]", {{"score", 3}, {"score_2", 4}}},
+      {"#Auptimizer:1\n#Auptimizer:2\n", {{"score", 1}, {"score", 2}}},
+      {"a #Auptimizer:1\n# Auptimizer:2\n#Auptimizer 3\n", {}},
+      {"#Auptimizer:nan\n", {}, false},
+      {"#Auptimizer:\n", {}, false},
+      {"#Auptimizer:None\n", {}, false},
+  };
+  for (const auto stream : {Stream::out, Stream::err})
+    for (const auto& [text, metrics, readable] : kCases) {
+      MetricReader reader(stream);
+      auto reading = reader.feed(text);
+      const auto rest = reader.finish();
+      reading.metrics.insert(reading.metrics.end(), rest.metrics.begin(), rest.metrics.end());
+      EXPECT_EQ(reading.metrics, metrics) << text;
+      EXPECT_EQ(reading.unreadable.empty(), readable) << text;
+    }
+  EXPECT_TRUE(MetricReader(Stream::err).feed("::berth a=1\n").metrics.empty());
+}
+
 TEST(Metrics, ALineOfMoreThan64KiBIsNone) {
   const std::string head = "::berth a=1";
   const std::string blanks(64 * 1024 - head.size(), ' ');

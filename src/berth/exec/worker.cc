@@ -5,7 +5,6 @@
 #include <csignal>
 
 #include "berth/base/units.h"
-#include "berth/exec/metrics.h"
 
 namespace berth::exec {
 namespace {
@@ -31,11 +30,13 @@ void set(Environment& environment, std::string name, std::string value, bool dec
 }  // namespace
 
 struct Worker::Process {
-  Launch launch;
+  TaskNumber task;
+  Token token;
+  Duration timeout{}, grace{};
   machine::Reservation reservation;
   std::unique_ptr<machine::Group> group;
   os::Child child;
-  MetricReader metrics;
+  MetricReader out_metrics, err_metrics{Stream::err};
   std::string unreadable;
   std::optional<Mono> limit;     // when its time is up
   std::optional<Mono> kill_at;   // TERM was sent: when KILL follows
@@ -62,7 +63,7 @@ void Worker::tell(const ToWorker& message) {
     launch(*wanted);
   } else if (const auto* token = std::get_if<Cancel>(&message)) {
     for (auto& process : processes_)
-      if (process->launch.token == token->token) cancel(*process);
+      if (process->token == token->token) cancel(*process);
   } else {
     for (auto& process : processes_) {
       if (process->verdict == Cause::ok) process->verdict = Cause::stopped;
@@ -81,7 +82,10 @@ void Worker::launch(const Launch& launch) {
               .detail = error.message});
   };
   auto process = std::make_unique<Process>();
-  process->launch = launch;
+  process->task = launch.task;
+  process->token = launch.token;
+  process->timeout = launch.timeout;
+  process->grace = launch.grace;
   auto reservation = machine_->reserve(launch.request);
   if (!reservation) return refuse(reservation.error());
   process->reservation = *std::move(reservation);
@@ -115,7 +119,7 @@ void Worker::cancel(Process& process) {
   if (process.verdict == Cause::ok) process.verdict = Cause::stopped;
   if (process.exit || process.kill_at) return;
   (void)env_->signal_group(process.child.pid, SIGTERM);
-  process.kill_at = env_->now() + process.launch.grace;
+  process.kill_at = env_->now() + process.grace;
 }
 
 void Worker::watch(std::vector<os::Watch>& watches, bool read_output) {
@@ -152,7 +156,7 @@ void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& m
   for (auto& process : processes_) {
     check_deadlines(*process, now);
     const bool drained = !process->child.out && !process->child.err;
-    if (process->close_at && (drained || now >= *process->close_at)) finish(*process);
+    if (process->close_at && (drained || now >= *process->close_at)) conclude(*process);
   }
   std::erase_if(processes_, [](const auto& process) { return process->child.pid == 0; });
   std::ranges::move(pending_, std::back_inserter(messages));
@@ -165,7 +169,7 @@ void Worker::check_deadlines(Process& process, Mono now) {
     if (process.verdict == Cause::ok) process.verdict = Cause::time_limit;
     if (!process.kill_at) {
       (void)env_->signal_group(process.child.pid, SIGTERM);
-      process.kill_at = now + process.launch.grace;
+      process.kill_at = now + process.grace;
     }
   }
   const bool over = process.kill_at && now >= *process.kill_at;
@@ -190,19 +194,18 @@ void Worker::drain(Process& process, Stream stream) {
       fd.reset();
       return;
     }
-    Output output{process.launch.task, process.launch.token, stream, {}};
+    Output output{process.task, process.token, stream, {}};
     output.bytes.assign(buffer.data(), **got);
-    if (stream == Stream::out) take(process, output.bytes);
+    MetricReader& metrics = stream == Stream::out ? process.out_metrics : process.err_metrics;
+    take(process, metrics.feed(output.bytes));
     pending_.emplace_back(std::move(output));
     if (**got < buffer.size() && !process.exit) return;
   }
 }
 
-void Worker::take(Process& process, const std::string& bytes) {
-  auto reading = bytes.empty() ? process.metrics.finish() : process.metrics.feed(bytes);
+void Worker::take(Process& process, MetricReader::Reading reading) {
   for (auto& [name, value] : reading.metrics)
-    pending_.emplace_back(
-        Metric{process.launch.task, process.launch.token, std::move(name), value});
+    pending_.emplace_back(Metric{process.task, process.token, std::move(name), value});
   if (process.unreadable.empty()) process.unreadable = std::move(reading.unreadable);
 }
 
@@ -239,11 +242,11 @@ void Worker::end_group(Process& process) {
   drain(process, Stream::err);
 }
 
-void Worker::finish(Process& process) {
-  take(process, {});
+void Worker::conclude(Process& process) {
+  take(process, process.out_metrics.finish());
+  take(process, process.err_metrics.finish());
   const os::ExitStatus& exit = *process.exit;
-  Ended ended{
-      .task = process.launch.task, .token = process.launch.token, .exit_code = {}, .detail = {}};
+  Ended ended{.task = process.task, .token = process.token, .exit_code = {}, .detail = {}};
   ended.signal = exit.signal;
   if (exit.signal == 0) ended.exit_code = exit.code;
   ended.cpu = exit.cpu;
@@ -253,7 +256,7 @@ void Worker::finish(Process& process) {
   if (process.verdict != Cause::ok && (failed || process.verdict == Cause::time_limit)) {
     ended.cause = process.verdict;
     if (process.verdict == Cause::time_limit)
-      ended.detail = fmt::format("it ran longer than {}{}", format_duration(process.launch.timeout),
+      ended.detail = fmt::format("it ran longer than {}{}", format_duration(process.timeout),
                                  process.killed ? " and ignored TERM" : "");
   } else if (failed && process.usage.oom_kills > 0) {
     ended.cause = Cause::out_of_memory;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "berth/exec/metrics.h"
 #include "berth/exec/workplace.h"
 #include "berth/machine/groups.h"
 #include "berth/os/env.h"
@@ -34,10 +35,10 @@ class Worker final : public Workplace {
   void launch(const Launch& launch);
   void cancel(Process& process);
   void drain(Process& process, Stream stream);
-  void take(Process& process, const std::string& bytes);
+  void take(Process& process, MetricReader::Reading reading);
   void on_exit(Process& process);
   void end_group(Process& process);
-  void finish(Process& process);
+  void conclude(Process& process);
   void check_deadlines(Process& process, Mono now);
 
   os::Env* env_;

@@ -37,6 +37,10 @@ class Workplace {
   virtual bool idle() const = 0;
   /// All that was handed out is durable: the worker need not keep it any longer.
   virtual void acknowledge() {}
+  /// It is needed no longer, once idle and acknowledged.
+  virtual void finish() {}
+  /// As finish(), but what it holds of its machine is kept for so long, where that is possible.
+  virtual void retain(Duration) { finish(); }
   /// Why nothing will come any more; nullopt while it lives.
   virtual std::optional<Error> lost() const { return std::nullopt; }
 };

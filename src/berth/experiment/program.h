@@ -17,7 +17,16 @@
 
 namespace berth::experiment {
 
-/// One dimension of the search space: choices, or a range.
+using Values = std::vector<std::pair<std::string, std::string>>;  // name, value as text
+using Numbers = std::vector<std::pair<std::string, double>>;      // name, value
+
+/// What an earlier parameter has to be for a later one to be there at all.
+struct Condition {
+  std::string parameter;
+  std::vector<std::string> values;  // any of these
+};
+
+/// One dimension of the search space: choices, or a range. A fixed value is a single choice.
 struct Parameter {
   enum class Scale : std::uint8_t { linear, log };
   std::string name;
@@ -25,19 +34,69 @@ struct Parameter {
   double min = 0, max = 0;
   Scale scale = Scale::linear;
   bool integer = false;
-  std::int64_t points = 0;  // of the grid; 0: each integer, or not given
+  std::int64_t points = 0;           // of the grid; 0: each integer, or not given
+  std::vector<Condition> when = {};  // where they do not all hold, a trial goes without it
+};
+
+/// What a trial may spend, as the last of its parameters: epochs, say.
+struct Budget {
+  std::string parameter;
+  double min = 1, max = 1;
+  std::int64_t reduction = 3;  // one of so many goes on, with so many times the budget
 };
 
 struct Search {
-  enum class Method : std::uint8_t { grid, random };
+  enum class Method : std::uint8_t {
+    grid,
+    random,
+    sequence,
+    sobol,
+    tpe,
+    halving,
+    hyperband,
+    external,
+  };
   Method method = Method::grid;
-  std::int64_t samples = 0;  // of random
+  std::int64_t samples = 0;  // of those that draw: how many points of the space
   std::uint64_t seed = 0;
+  std::vector<Values> points{};    // of sequence
+  std::string file{};              // where a person wrote them; read by whoever reads files
+  std::optional<Budget> budget{};  // of halving and hyperband
+  bool model = false;              // these draw as tpe does
+  exec::Command proposer{};        // of external: is asked, and told, on its input
+  Duration patience{};             // how long it may take for an answer
 };
 
 struct Goal {
+  enum class Score : std::uint8_t { last, best };
   std::string metric;
   bool maximize = true;
+  Score score = Score::last;  // of what a trial reports
+};
+
+/// Under which name the score is among a trial's metrics, and what it is.
+std::string score_name(const Goal& goal);
+std::optional<double> score(const Goal& goal, const Numbers& metrics);
+/// The new score under a name of its own, where the best counts and this report of the metric is
+/// it.
+std::optional<double> better_score(const Goal& goal, const Numbers& metrics, double reported);
+
+/// When a running trial is not worth its end. Steps are counted in reports of the goal's metric.
+struct EarlyStop {
+  enum class Policy : std::uint8_t { median, bandit, truncation, curve };
+  Policy policy = Policy::median;
+  std::int64_t warmup = 3;    // the first steps, at which none is stopped
+  std::int64_t every = 1;     // looked at each so many steps
+  double slack = 0.1;         // bandit: farther than this part of the best value from it
+  double part = 0.2;          // truncation: among this part, the worst
+  double probability = 0.05;  // curve: less likely than this to beat the best
+  std::int64_t steps = 0;     // curve: of a whole trial; 0: the most that one has had
+};
+
+/// A trial of another run, which the search begins with.
+struct Earlier {
+  Values params;
+  Numbers metrics;
 };
 
 struct Program {
@@ -45,8 +104,14 @@ struct Program {
   std::string kind;  // "experiment" or "command"
   exec::Command run;
   std::vector<Parameter> params;
+  std::vector<std::string> optional;  // names of those that a trial may go without
   Search search;
+  std::vector<Earlier> earlier;
   std::optional<Goal> goal;
+  std::vector<Goal> further_goals;  // beside the first: the best are those that no other dominates
+  std::optional<EarlyStop> early_stop;
+  bool save_best = false;    // at the end the best one runs once more, told to save
+  bool checkpoints = false;  // a directory that all attempts and budgets of a trial share
   Resources resources;
   std::vector<int> slot_sizes;               // slots that a device of it may have; empty: any
   std::int64_t parallel = 0;                 // side by side at most; 0: as many as fit
@@ -55,29 +120,44 @@ struct Program {
   int retries = 0;
   bool stop_on_failure = false;
   std::int64_t priority = 0;
-  bool outlive = false;  // its tasks go on when their runner dies
+  bool outlive = false;           // its tasks go on when their runner dies
+  bool auptimizer = false;        // its parameter file also holds job_id
+  std::string gpus;               // the only ones it may use, as CUDA counts them; "": any
+  std::int64_t trials_a_gpu = 1;  // that share each: settled when it is submitted
+  bool passive = false;  // somebody else carries the trials out, and tells what came of them
+  Duration retain{};     // for which its alloc is kept when it fails
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
   // Where these stand in the file, for errors that need the world; 0 where there is none.
   int run_line = 0, resources_line = 0;
 };
 
-using Values = std::vector<std::pair<std::string, std::string>>;
-
+inline constexpr std::string_view kBestAgain = "best";  // the label of its last run: save_best
+inline constexpr std::size_t kMostEarlier = 1000;
 inline constexpr std::int64_t kMostTrials = 1'000'000;
 inline constexpr std::int64_t kMostValues = 10'000'000;  // of all trials together
 
 /// From the text of a file named `file`. invalid: names file, line and key.
 Result<Program> read_program(std::string_view text, const std::string& file);
 
+/// The points of a sequence from the text of search.file: a list, or one a line. invalid.
+Status read_points(std::string_view text, const std::string& file, Program& program);
+
 /// [A-Za-z0-9][A-Za-z0-9_.-]*, at most 64 characters.
 bool valid_name(std::string_view name);
+
+/// Whether trials are proposed as the run goes, since they depend on how earlier ones went.
+bool adaptive(const Search& search);
+
+/// Whether the search can learn from a trial of another run: its values lie within the space (and
+/// its budget is one of this search), and all goals have a score.
+bool could_begin_with(const Program& program, const Values& values, const Numbers& metrics);
 
 /// How many trials propose() gives. invalid: a grid over a range without points, more than
 /// kMostTrials, or more than kMostValues.
 Result<std::int64_t> count_trials(const Program& program);
 
-/// The parameters of every trial, in order. The same program gives the same trials everywhere.
-/// invalid: as count_trials().
+/// The parameters of every trial that is known beforehand, in order. The same program gives the
+/// same trials everywhere. invalid: as count_trials().
 Result<std::vector<Values>> propose(const Program& program);
 
 /// Without params and search: the trials themselves are stored.
@@ -85,7 +165,7 @@ std::string to_json_text(const Program& program);
 /// corrupt: not what to_json_text() writes.
 Result<Program> from_json_text(std::string_view text);
 
-/// The parameters as one JSON object: numbers as numbers, the rest as text.
+/// The parameters as one JSON object: numbers, true and false as such, the rest as text.
 std::string values_json(const Values& values);
 
 }  // namespace berth::experiment

@@ -5,7 +5,7 @@
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/experiment/program.h"
+#include "berth/experiment/space_json.h"
 
 namespace berth::experiment {
 namespace {
@@ -36,6 +36,44 @@ Values pairs_of(const Json& object) {
   return values;
 }
 
+Earlier earlier_of(const Json& json) {
+  Earlier earlier{.params = pairs_of(json.at("params")), .metrics = {}};
+  for (const auto& [name, value] : json.at("metrics").get_ref<const Json::object_t&>())
+    earlier.metrics.emplace_back(name, value);
+  return earlier;
+}
+
+Json goal_json(const Goal& goal) {
+  Json json{{"metric", goal.metric}, {"maximize", goal.maximize}};
+  if (goal.score == Goal::Score::best) json["score"] = "best";
+  return json;
+}
+
+Goal goal_of(const Json& json) {
+  const bool best = json.value("score", "last") == "best";
+  return {json.at("metric"), json.at("maximize"), best ? Goal::Score::best : Goal::Score::last};
+}
+
+Json early_stop_json(const EarlyStop& stop) {
+  return Json{{"policy", static_cast<int>(stop.policy)},
+              {"warmup", stop.warmup},
+              {"every", stop.every},
+              {"slack", stop.slack},
+              {"part", stop.part},
+              {"probability", stop.probability},
+              {"steps", stop.steps}};
+}
+
+EarlyStop early_stop_of(const Json& json) {
+  return {static_cast<EarlyStop::Policy>(integer_of(json.at("policy"), 0, 3)),
+          integer_of(json.at("warmup"), 0, INT64_MAX),
+          integer_of(json.at("every"), 1, INT64_MAX),
+          json.at("slack"),
+          json.at("part"),
+          json.at("probability"),
+          integer_of(json.at("steps"), 0, INT64_MAX)};
+}
+
 }  // namespace
 
 std::string to_json_text(const Program& program) {
@@ -55,9 +93,26 @@ std::string to_json_text(const Program& program) {
             {"priority", program.priority},
             {"seed", program.search.seed},
             {"env", pairs_json(program.environment)}};
-  if (program.goal)
-    json["goal"] = Json{{"metric", program.goal->metric}, {"maximize", program.goal->maximize}};
+  if (program.goal) json["goal"] = goal_json(*program.goal);
+  for (const auto& goal : program.further_goals) json["further_goals"].push_back(goal_json(goal));
+  if (adaptive(program.search)) {
+    json["params"] = params_json(program.params);
+    json["search"] = search_json(program.search);
+  }
+  for (const auto& earlier : program.earlier) {
+    Json metrics = Json::object();
+    for (const auto& [name, value] : earlier.metrics) metrics[name] = value;
+    json["earlier"].push_back({{"params", pairs_json(earlier.params)}, {"metrics", metrics}});
+  }
+  if (program.early_stop) json["early_stop"] = early_stop_json(*program.early_stop);
+  if (!program.optional.empty()) json["optional"] = program.optional;
+  if (program.save_best) json["save_best"] = true;
+  if (program.checkpoints) json["checkpoints"] = true;
   if (program.outlive) json["outlive"] = true;
+  if (program.passive) json["passive"] = true;
+  if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
+  if (program.auptimizer) json["auptimizer"] = true;
+  if (!program.gpus.empty()) json["gpus"] = program.gpus;
   if (!program.slot_sizes.empty()) json["slot_sizes"] = program.slot_sizes;
   return dump(json);
 }
@@ -80,16 +135,33 @@ Result<Program> from_json_text(std::string_view text) {
     if (const auto sizes = json.find("slot_sizes"); sizes != json.end())
       program.slot_sizes = sizes->get<std::vector<int>>();
     program.outlive = json.value("outlive", false);
+    program.passive = json.value("passive", false);
+    program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
+    program.auptimizer = json.value("auptimizer", false);
+    program.gpus = json.value("gpus", std::string());
     program.parallel = integer_of(json.at("parallel"), 0, INT64_MAX);
     program.timeout = from_ms(integer_of(json.at("timeout_ms"), 0, kMostMs));
     program.grace = from_ms(integer_of(json.at("grace_ms"), 0, kMostMs));
     program.retries = static_cast<int>(integer_of(json.at("retries"), 0, INT_MAX));
     program.stop_on_failure = json.at("stop_on_failure");
     program.priority = integer_of(json.at("priority"), INT64_MIN, INT64_MAX);
+    if (const auto search = json.find("search"); search != json.end()) {
+      program.search = search_of(*search);
+      program.params = params_of(json.at("params"));
+    }
     program.search.seed = static_cast<std::uint64_t>(integer_of(json.at("seed"), 0, INT64_MAX));
     program.environment = pairs_of(json.at("env"));
-    if (const auto goal = json.find("goal"); goal != json.end())
-      program.goal = Goal{goal->at("metric"), goal->at("maximize")};
+    if (const auto goal = json.find("goal"); goal != json.end()) program.goal = goal_of(*goal);
+    if (const auto goals = json.find("further_goals"); goals != json.end())
+      for (const auto& goal : *goals) program.further_goals.push_back(goal_of(goal));
+    if (const auto stop = json.find("early_stop"); stop != json.end())
+      program.early_stop = early_stop_of(*stop);
+    if (const auto optional = json.find("optional"); optional != json.end())
+      program.optional = optional->get<std::vector<std::string>>();
+    if (const auto list = json.find("earlier"); list != json.end())
+      for (const auto& each : *list) program.earlier.push_back(earlier_of(each));
+    program.save_best = json.value("save_best", false);
+    program.checkpoints = json.value("checkpoints", false);
   } catch (const std::exception& error) {  // of the library, or ours
     return fail(ErrorKind::corrupt, "the stored program cannot be read: {}", error.what());
   }
@@ -106,6 +178,8 @@ std::string values_json(const Values& values) {
       object[name] = *integer;
     else if (const auto number = parse_number(value); number && !digits)
       object[name] = *number;
+    else if (value == "true" || value == "false")
+      object[name] = value == "true";
     else
       object[name] = value;
   }

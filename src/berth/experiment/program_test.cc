@@ -156,7 +156,8 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\nparams: {a: {min: 0, max: 1, scale: log}}",
        "f.yaml:2: params.a.min: a log scale takes a min above 0"},
       {"run: x\nparams: {a: {min: 0, max: 1, step: 1}}",
-       "f.yaml:2: params.a: unknown key 'step'; known are: min, max, scale, type, n"},
+       "f.yaml:2: params.a: unknown key 'step'; known are: min, max, scale, type, n, "
+       "when"},
       {"run: x\nparams: {a: {min: 0, max: 1.5, type: int}}",
        "f.yaml:2: params.a.max: wanted a whole number, since type is int"},
       {"run: x\nparams: {a: {min: 1e300, max: 1e300, type: int}}",
@@ -183,10 +184,55 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\nsearch: {method: random, samples: 1, seed: -1}",
        "f.yaml:2: search.seed: wanted 0 to 9223372036854775807, found -1"},
       {"run: x\nsearch: {method: bayes}",
-       "f.yaml:2: search.method: wanted one of grid, random; found 'bayes'"},
+       "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, halving, "
+       "hyperband, external; found 'bayes'"},
+      {"run: x\ngoal: []", "f.yaml:2: goal: wanted 1 to 8 goals"},
+      {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
+       "f.yaml:2: goal: of several goals the last values count together: leave score out"},
+      {"run: x\nsave_best: true",
+       "f.yaml:2: save_best: it takes a goal to tell which trial is the best"},
+      {"run: x\nsearch: {method: external, samples: 1}", "f.yaml:2: search: 'run' is missing"},
       {"run: |\n  echo `echo {lr}`\nparams: {lr: 1}",
        "f.yaml:1: run: {lr} stands where the shell could take its value apart (in `…`, after a "
        "here-document, within ${…'}); use $(…), or a variable set before"}};
+  expect_refused(kCases);
+}
+
+TEST(Program, RefusesAWrongMethodAndSaysWhere) {
+  constexpr Wrong kCases[] = {
+      {"run: x\nsearch: {method: tpe, samples: 3}",
+       "f.yaml:2: search: this method takes a goal to learn from"},
+      {"run: x\nearly_stop: {policy: median}",
+       "f.yaml:2: early_stop: it takes a goal to tell which trials do badly"},
+      {"run: x\ngoal: {metric: a}\nearly_stop: {policy: median, slack: 1}",
+       "f.yaml:3: early_stop: unknown key 'slack'; known are: policy, warmup, every"},
+      {"run: x\ngoal: {metric: a}\nearly_stop: {policy: truncation, part: 1}",
+       "f.yaml:3: early_stop.part: wanted a part, above 0 and below 1"},
+      {"run: x\nparams: {a: 1}\nsearch: {method: halving, samples: 3, budget: {param: A, min: 1, "
+       "max: 2}}",
+       "f.yaml:3: search.budget.param: the budget is no other parameter: leave it out of params"},
+      {"run: x\nsearch: {method: tpe, samples: 3, budget: {param: a, min: 1, max: 2}}",
+       "f.yaml:2: search.budget: belongs to methods halving and hyperband"},
+      {"run: x\nparams: {a: {choices: [1], min: 1}}",
+       "f.yaml:2: params.a: unknown key 'min'; known are: choices, when"},
+      {"run: x\nparams: {a: {choices: [1], when: {b: 1}}, b: [1]}",
+       "f.yaml:2: params.a.when.b: wanted a parameter of choices that stands before 'a'"},
+      {"run: x\nparams: {a: [1, 2], b: {choices: [1], when: {a: [2, 3]}}}",
+       "f.yaml:2: params.b.when.a: '3' is no choice of 'a': 1, 2"},
+      {"run: x\nsearch: {method: sequence}",
+       "f.yaml:2: search: a sequence takes either points: [{lr: 0.1}, …] or file: NAME"},
+      {"run: x\nsearch: {method: sequence, points: []}",
+       "f.yaml:2: search.points: the list of points is empty"},
+      {"run: x\nsearch: {method: sequence, points: [{a: 1, A: 2}]}",
+       "f.yaml:2: search.points[0].A: another one would share its BERTH_PARAM_ variable"},
+      {"run: x\nsearch: {method: sequence, points: [{a b: 1}]}",
+       "f.yaml:2: search.points[0].a b: no name of a parameter"},
+      {"run: x\nparams: {a: 1}\nsearch: {method: sequence, points: [{b: 1}]}",
+       "f.yaml:2: params: the points of a sequence name their parameters themselves"},
+      {"run: x\nsearch: {method: sequence, samples: 2, points: [{b: 1}]}",
+       "f.yaml:2: search.samples: a sequence takes every point; samples belong to method random"},
+      {"run: x\nsearch: {points: [{b: 1}]}",
+       "f.yaml:2: search.points: belongs to method sequence"}};
   expect_refused(kCases);
 }
 
@@ -233,6 +279,70 @@ TEST(Program, IsKeptAsJsonForAResume) {
   const Program words = read("run: [a, b]");
   EXPECT_EQ(from_json_text(to_json_text(words))->run, words.run);
   EXPECT_FALSE(from_json_text(to_json_text(words))->goal);
+}
+
+TEST(Program, TheRarerKeysAreKeptToo) {
+  Program program = read(R"({"run": "x {a} {b} {checkpoint}", "checkpoints": true,
+    "params": {"a": [1, 2], "b": {"min": 1, "max": 2, "type": "int", "when": {"a": 2}}}})");
+  EXPECT_EQ(program.optional, std::vector<std::string>{"b"});
+  program.goal = Goal{"m", true, Goal::Score::best};
+  program.further_goals = {{"n", false}};
+  program.early_stop = EarlyStop{.policy = EarlyStop::Policy::curve, .steps = 30};
+  program.save_best = true;
+  const std::string text = to_json_text(program);
+  const auto back = from_json_text(text);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_json_text(*back), text);
+  EXPECT_EQ(back->optional, program.optional);
+  EXPECT_EQ(back->goal->score, Goal::Score::best);
+  EXPECT_EQ(back->further_goals.at(0).metric, "n");
+  EXPECT_EQ(back->early_stop->policy, EarlyStop::Policy::curve);
+  EXPECT_EQ(back->early_stop->steps, 30);
+  EXPECT_TRUE(back->save_best && back->checkpoints);
+}
+
+TEST(Program, ASearchThatLearnsIsKeptWithItsSpace) {
+  for (const std::string search :
+       {"{method: tpe, samples: 7}",
+        "{method: hyperband, model: tpe, budget: {param: e, min: 1, max: 9}}",
+        "{method: external, run: [./p, a b], samples: 3, patience: 5s}"}) {
+    Program program = read("run: x {e}\nsearch: " + search +
+                           "\ngoal: [{metric: m}, {metric: n, direction: min}]\nsave_best: true\n"
+                           "params: {a: {min: 0.1, max: 10, scale: log}, b: [x, \"\\\"é\"], "
+                           "c: {min: 1, max: 3, type: int, when: {b: x}}}");
+    program.earlier.push_back({{{"a", "1"}}, {{"m", 0.5}, {"n", -1e-300}}});
+    const std::string text = to_json_text(program);
+    const auto back = from_json_text(text);
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(to_json_text(*back), text);
+    EXPECT_EQ(back->search.method, program.search.method);
+    EXPECT_EQ(back->search.samples, program.search.samples);
+    EXPECT_EQ(back->params.size(), 3);
+    EXPECT_EQ(back->params[2].when.at(0).parameter, "b");
+    EXPECT_EQ(back->earlier.at(0).metrics, program.earlier[0].metrics);
+    for (std::size_t cut = 0; cut < text.size(); ++cut)
+      ASSERT_EQ(from_json_text(text.substr(0, cut)).error().kind, ErrorKind::corrupt) << cut;
+  }
+}
+
+TEST(Program, ReadsTheFileOfASequence) {
+  constexpr std::string_view kTexts[] = {
+      "{\"lr\": 0.1, \"w\": 8}\n\n{\"lr\": 1e-3}\n",
+      R"([{"lr": 0.1, "w": 8}, {"lr": 1e-3}])",
+      "- {lr: 0.1, w: 8}\n- lr: 1e-3\n",
+  };
+  for (const auto text : kTexts) {
+    Program program = read("run: x {lr} {w}\nsearch: {method: sequence, file: points}");
+    const auto status = read_points(text, "points", program);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(*propose(program),
+              (std::vector<Values>{{{"lr", "0.1"}, {"w", "8"}}, {{"lr", "1e-3"}}}));
+    EXPECT_EQ(program.optional, std::vector<std::string>{"w"});
+  }
+  for (const std::string_view text : {"", "\n", "[]", "7", "{\"a\": [1]}", "{\"a\": 1} {", "{"}) {
+    Program program;
+    EXPECT_EQ(read_points(text, "points", program).error().kind, ErrorKind::invalid) << text;
+  }
 }
 
 TEST(Program, StoredJsonThatIsDamagedIsCorrupt) {

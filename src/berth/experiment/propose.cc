@@ -1,69 +1,82 @@
+// The searches that know all their trials beforehand.
 #include <algorithm>
-#include <cmath>
 
-#include "berth/base/checked.h"
-#include "berth/base/rng.h"
-#include "berth/base/units.h"
-#include "berth/experiment/program.h"
+#include "berth/experiment/sobol.h"
+#include "berth/experiment/space.h"
 
 namespace berth::experiment {
 namespace {
 
-/// Six significant digits: what a person can read, and more than a search can tell apart. All of
-/// them where six would leave the range.
-std::string number_text(const Parameter& parameter, double value) {
-  const double rounded = std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
-  const bool inside = parameter.min <= rounded && rounded <= parameter.max;
-  return format_number(inside ? rounded : value);
-}
+/// The points of a grid, the last parameter turning fastest.
+class Grid {
+ public:
+  explicit Grid(const std::vector<Parameter>& params) : params_(params), turns_(params.size()) {}
 
-/// The point at `part` (0..1) of the way through the range.
-std::string at(const Parameter& parameter, double part) {
-  const auto along = [&](double min, double max) { return std::lerp(min, max, part); };
-  double value = parameter.scale == Parameter::Scale::log
-                     ? std::exp(along(std::log(parameter.min), std::log(parameter.max)))
-                     : along(parameter.min, parameter.max);
-  value = std::clamp(value, parameter.min, parameter.max);
-  if (parameter.integer) return fmt::format("{}", std::llround(value));
-  return number_text(parameter, value);
-}
-
-std::string draw(const Parameter& parameter, Rng& rng) {
-  if (!parameter.choices.empty()) return parameter.choices[rng.below(parameter.choices.size())];
-  if (parameter.integer && parameter.scale == Parameter::Scale::linear) {
-    const auto min = static_cast<std::int64_t>(parameter.min);
-    const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(parameter.max) - min);
-    return fmt::format("{}", min + static_cast<std::int64_t>(rng.below(count + 1)));
+  Values point() const {
+    Values values;
+    for (std::size_t i = 0; i < params_.size(); ++i)
+      if (present(params_[i], values))
+        values.emplace_back(params_[i].name, grid_value(params_[i], turns_[i]));
+    return values;
   }
-  return at(parameter, rng.uniform());
-}
 
-std::int64_t grid_size(const Parameter& parameter) {
-  if (!parameter.choices.empty()) return static_cast<std::int64_t>(parameter.choices.size());
-  const double integers = parameter.max - parameter.min + 1;
-  if (parameter.integer) {
-    const auto all = static_cast<std::int64_t>(std::min(integers, 1e15));
-    return parameter.points > 0 ? std::min(parameter.points, all) : all;
+  /// To the next point; false after the last.
+  bool turn() {
+    for (std::size_t i = params_.size(); i-- > 0;) {
+      if (turns_[i] + 1 < grid_size(params_[i]) && here(i)) {
+        ++turns_[i];
+        return true;
+      }
+      turns_[i] = 0;
+    }
+    return false;
   }
-  return parameter.points;
-}
 
-std::string grid_value(const Parameter& parameter, std::int64_t index) {
-  if (!parameter.choices.empty()) return parameter.choices[static_cast<std::size_t>(index)];
-  const std::int64_t size = grid_size(parameter);
-  if (parameter.integer && parameter.points == 0)
-    return fmt::format("{}", static_cast<std::int64_t>(parameter.min) + index);
-  return at(parameter, size == 1 ? 0 : static_cast<double>(index) / static_cast<double>(size - 1));
-}
-
-Values grid_point(const Program& program, std::int64_t trial) {
-  Values values;  // mixed radix, the last parameter turning fastest
-  for (auto parameter = program.params.rbegin(); parameter != program.params.rend(); ++parameter) {
-    const std::int64_t size = grid_size(*parameter);
-    values.emplace_back(parameter->name, grid_value(*parameter, trial % size));
-    trial /= size;
+ private:
+  /// Whether the present point has this parameter.
+  bool here(std::size_t parameter) const {
+    if (params_[parameter].when.empty()) return true;
+    return find_value(point(), params_[parameter].name) != nullptr;
   }
-  std::ranges::reverse(values);
+
+  const std::vector<Parameter>& params_;
+  std::vector<std::int64_t> turns_;
+};
+
+Result<std::int64_t> grid_trials(const Program& program) {
+  const bool conditional = std::ranges::any_of(
+      program.params, [](const Parameter& parameter) { return !parameter.when.empty(); });
+  std::int64_t total = 1;
+  for (const auto& parameter : program.params) {
+    const std::int64_t size = grid_size(parameter);
+    if (size == 0)
+      return fail(ErrorKind::invalid, "{}: a grid needs the number of points of a range, n: 5",
+                  parameter.name);
+    if (total <= kMostTrials) total = size > kMostTrials ? kMostTrials + 1 : total * size;
+  }
+  if (!conditional) return total;
+  const auto width = static_cast<std::int64_t>(program.params.size());
+  Grid grid(program.params);
+  for (total = 1; grid.turn() && total <= kMostTrials; ++total)
+    if (total > kMostValues / width) break;
+  return total;
+}
+
+Values drawn(const Program& program, Rng& rng) {
+  Values values;
+  for (const auto& parameter : program.params)
+    if (present(parameter, values)) values.emplace_back(parameter.name, draw(parameter, rng));
+  return values;
+}
+
+Values sobol_point(const Program& program, std::int64_t trial) {
+  Values values;
+  for (std::size_t i = 0; i < program.params.size(); ++i) {
+    const Parameter& parameter = program.params[i];
+    if (!present(parameter, values)) continue;
+    const double part = sobol(static_cast<std::uint64_t>(trial), i, program.search.seed);
+    values.emplace_back(parameter.name, value_at(parameter, part));
+  }
   return values;
 }
 
@@ -71,14 +84,11 @@ Values grid_point(const Program& program, std::int64_t trial) {
 
 Result<std::int64_t> count_trials(const Program& program) {
   const bool grid = program.search.method == Search::Method::grid;
-  std::int64_t total = grid ? 1 : program.search.samples;
-  for (const auto& parameter : program.params) {
-    const std::int64_t size = grid ? grid_size(parameter) : 1;
-    if (size == 0)
-      return fail(ErrorKind::invalid, "{}: a grid needs the number of points of a range, n: 5",
-                  parameter.name);
-    total = checked_mul(total, size).value_or(kMostTrials + 1);
-    if (total > kMostTrials) break;
+  std::int64_t total = program.search.samples;
+  if (grid) {
+    BERTH_ASSIGN(total, grid_trials(program));
+  } else if (program.search.method == Search::Method::sequence) {
+    total = static_cast<std::int64_t>(program.search.points.size());
   }
   if (total > kMostTrials)
     return fail(ErrorKind::invalid, "{} more than {} trials", grid ? "the grid has" : "these are",
@@ -91,16 +101,22 @@ Result<std::int64_t> count_trials(const Program& program) {
 }
 
 Result<std::vector<Values>> propose(const Program& program) {
+  if (program.search.method == Search::Method::sequence) return program.search.points;
   BERTH_ASSIGN(const std::int64_t total, count_trials(program));
+  if (adaptive(program.search)) return std::vector<Values>();
   Rng rng(program.search.seed);
+  Grid grid(program.params);
   std::vector<Values> trials(static_cast<std::size_t>(total));
   for (std::int64_t trial = 0; trial < total; ++trial) {
     Values& values = trials[static_cast<std::size_t>(trial)];
-    if (program.search.method == Search::Method::grid)
-      values = grid_point(program, trial);
-    else
-      for (const auto& parameter : program.params)
-        values.emplace_back(parameter.name, draw(parameter, rng));
+    switch (program.search.method) {
+      case Search::Method::grid:
+        values = grid.point();
+        grid.turn();
+        break;
+      case Search::Method::sobol: values = sobol_point(program, trial); break;
+      default: values = drawn(program, rng);
+    }
   }
   return trials;
 }

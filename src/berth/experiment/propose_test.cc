@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "berth/base/rng.h"
 #include "berth/base/units.h"
-#include "berth/experiment/program.h"
+#include "berth/experiment/sobol.h"
+#include "berth/experiment/space.h"
 
 namespace berth::experiment {
 namespace {
@@ -152,6 +155,89 @@ TEST(Propose, AMillionTrialsAreTheMost) {
   EXPECT_EQ(count_trials(program).error().message, "the grid has more than 1000000 trials");
   program.search = random(kMostTrials + 1);
   EXPECT_EQ(count_trials(program).error().message, "these are more than 1000000 trials");
+}
+
+Parameter when(Parameter parameter, std::string name, std::vector<std::string> values) {
+  parameter.when.push_back({std::move(name), std::move(values)});
+  return parameter;
+}
+
+TEST(Propose, AParameterIsThereOnlyWhereItsConditionsHold) {
+  const std::vector<Parameter> space{
+      choices("net", {"flat", "deep"}), when(choices("drop", {"no", "yes"}), "net", {"deep"}),
+      when(choices("rate", {"0.1", "0.5"}), "drop", {"yes"}), choices("lr", {"1", "2"})};
+  EXPECT_EQ(trials(space), (Lines{"flat,1", "flat,2", "deep,no,1", "deep,no,2", "deep,yes,0.1,1",
+                                  "deep,yes,0.1,2", "deep,yes,0.5,1", "deep,yes,0.5,2"}));
+  const std::vector<Lines> drawn{trials(space, random(200)),
+                                 trials(space, {Search::Method::sobol, 200, 1})};
+  for (const auto& lines : drawn) {
+    const std::set<std::string> different(lines.begin(), lines.end());
+    EXPECT_EQ(different.size(), 8) << "all of them, and no others";
+  }
+}
+
+TEST(Propose, AConditionalGridIsCountedByItsPoints) {
+  std::vector<Parameter> space{choices("a", {"x", "y"})};
+  for (int i = 0; i < 12; ++i) space.push_back(when(integer(range(0, 9)), "a", {"none"}));
+  EXPECT_EQ(trials(space), (Lines{"x", "y"})) << "though all combinations were 2e12";
+}
+
+TEST(Space, EveryValueLiesWithinItsShareOfTheLine) {
+  const Parameter parameters[] = {choices("c", {"a", "b", "c"}), range(-3, 5),
+                                  log(range(1e-4, 1e2)),         integer(range(-2, 9)),
+                                  log(integer(range(1, 1000))),  range(4, 4)};
+  for (const auto& parameter : parameters) {
+    EXPECT_EQ(value_at(parameter, 0), value_at(parameter, 1e-9));
+    for (int i = 0; i <= 1000; ++i) {
+      const std::string value = value_at(parameter, i / 1000.0);
+      const auto part = part_of(parameter, value);
+      ASSERT_TRUE(part) << value;
+      EXPECT_EQ(value_at(parameter, *part), value) << "there and back";
+    }
+  }
+  EXPECT_EQ(value_at(choices("c", {"a", "b"}), 1), "b");
+  EXPECT_FALSE(part_of(choices("c", {"a"}), "b"));
+  EXPECT_FALSE(part_of(range(0, 1), "2"));
+  EXPECT_FALSE(part_of(range(0, 1), "nan"));
+}
+
+TEST(Sobol, EachCoordinateFillsEveryIntervalOnce) {
+  constexpr std::uint64_t kPoints = 1024;
+  for (std::size_t dimension = 0; dimension < kSobolDimensions; ++dimension) {
+    std::set<int> intervals;
+    for (std::uint64_t index = 0; index < kPoints; ++index)
+      intervals.insert(static_cast<int>(sobol(index, dimension, 7) * kPoints));
+    EXPECT_EQ(intervals.size(), kPoints) << dimension;
+  }
+}
+
+/// The star discrepancy is dear to compute; how unevenly the boxes of a grid are filled is not.
+double unevenness(const std::function<double(std::uint64_t, std::size_t)>& point, std::size_t x,
+                  std::size_t y) {
+  constexpr int kSide = 16, kEach = 4;
+  std::map<std::pair<int, int>, int> boxes;
+  for (std::uint64_t i = 0; i < kSide * kSide * kEach; ++i)
+    ++boxes[{static_cast<int>(point(i, x) * kSide), static_cast<int>(point(i, y) * kSide)}];
+  double sum = 0;
+  for (int a = 0; a < kSide; ++a)
+    for (int b = 0; b < kSide; ++b) sum += std::pow(boxes[{a, b}] - kEach, 2);
+  return sum / (kSide * kSide);
+}
+
+TEST(Sobol, PairsOfCoordinatesAreFilledMoreEvenlyThanByChance) {
+  constexpr std::size_t kFirst = 12;
+  const auto at = [](std::uint64_t index, std::size_t d) { return sobol(index, d, 3); };
+  for (std::size_t x = 0; x < kFirst; ++x)
+    for (std::size_t y = 0; y < x; ++y)
+      EXPECT_LT(unevenness(at, x, y), 4) << x << ' ' << y << ": 4 is what chance gives";
+}
+
+TEST(Sobol, TheSeedShiftsIt) {
+  EXPECT_NE(sobol(1, 0, 1), sobol(1, 0, 2));
+  EXPECT_EQ(sobol(5, 3, 1), sobol(5, 3, 1));
+  std::set<double> beyond;
+  for (std::uint64_t i = 0; i < 100; ++i) beyond.insert(sobol(i, 40, 1));
+  EXPECT_EQ(beyond.size(), 100) << "dimensions beyond the table are random";
 }
 
 }  // namespace

@@ -4,12 +4,10 @@
 
 #include "berth/fileset/objects.h"
 #include "berth/fileset/paths.h"
+#include "berth/fileset/seen.h"
 
 namespace berth::fileset {
 namespace {
-
-/// Above so many new objects, one sync of the volume costs less than one for each.
-constexpr std::size_t kSyncsOneByOne = 16;
 
 std::string under(const std::string& root, const std::string& path) {
   return path == "." ? root : root + "/" + path;
@@ -73,8 +71,8 @@ struct Copy {
 
 class Capture {
  public:
-  Capture(os::Env& env, const std::string& store, const std::string& root, Hold& work)
-      : env_(env), store_(store), root_(root), work_(work) {}
+  Capture(os::Env& env, const std::string& store, const std::string& root, Hold& work, Paths& fresh)
+      : env_(env), store_(store), root_(root), work_(work), fresh_(fresh) {}
 
   Status copy(Entry& entry) {
     Copy made{{}, fmt::format("{}/{}", work_.directory(), copies_.size())};
@@ -85,7 +83,22 @@ class Capture {
     return {};
   }
 
-  Status read(Entry& entry) { return read(entry, under(root_, entry.path)); }
+  /// A large one only where it may have changed since it was read last.
+  Status read(Entry& entry) {
+    const std::string path = under(root_, entry.path);
+    if (entry.size < kWorthRemembering) return read(entry, path);
+    const Wall began = env_.wall();
+    BERTH_ASSIGN(const auto before, env_.status(path));
+    if (const auto digest = remembered(env_, seen(), before)) {
+      entry.digest = *digest;
+      entry.size = before.size;
+      return {};
+    }
+    BERTH_TRY(read(entry, path));
+    BERTH_ASSIGN(const auto after, env_.status(path));
+    remember(env_, seen(), before, after, began, entry.digest);
+    return {};
+  }
 
   /// Copies what is missing and was not copied yet, and makes objects of the missing.
   Status store(const std::vector<Entry>& missing) {
@@ -95,8 +108,10 @@ class Capture {
       for (const auto& entry : missing) {
         Entry now = entry;
         BERTH_TRY(copy(now));
-        if (now != entry)
+        if (now != entry) {
+          if (const auto file = env_.status(under(root_, entry.path))) forget(env_, seen(), *file);
           return fail(ErrorKind::stale, "{}: changed while it was read", under(root_, entry.path));
+        }
       }
     }
     std::erase_if(copies_, [&](const Copy& copy) {
@@ -119,24 +134,16 @@ class Capture {
     return object_path(store_, copy.entry.digest, copy.entry.kind == Entry::Kind::executable);
   }
 
-  /// All on the disk, then all by their names, then the names on the disk.
+  std::string seen() const { return store_ + std::string(kSeen); }
+
   Status make_objects() {
-    std::set<std::string> folders;
     for (const auto& copy : copies_) {
       const std::string path = object(copy);
-      const std::string folder = path.substr(0, path.rfind('/'));
-      if (folders.insert(folder).second) BERTH_TRY(env_.make_directory(folder, 0700));
-      BERTH_TRY(seal(env_, copy.path, copy.entry.kind == Entry::Kind::executable));
+      BERTH_TRY(env_.make_directory(path.substr(0, path.rfind('/')), 0700));
+      BERTH_TRY(seal(env_, copy.path, copy.entry.kind == Entry::Kind::executable, Sealed::fresh));
+      BERTH_TRY(env_.rename(copy.path, path));
+      fresh_.insert(path);
     }
-    const bool whole_volume = copies_.size() > kSyncsOneByOne;
-    if (whole_volume) BERTH_TRY(env_.sync_volume(store_));
-    for (const auto& copy : copies_) {
-      if (!whole_volume) BERTH_TRY(env_.sync(copy.path));
-      BERTH_TRY(env_.rename(copy.path, object(copy)));
-    }
-    if (whole_volume) return env_.sync_volume(store_);
-    for (const auto& folder : folders) BERTH_TRY(env_.sync(folder));
-    if (!folders.empty()) BERTH_TRY(env_.sync(store_ + "/objects"));
     return {};
   }
 
@@ -144,6 +151,7 @@ class Capture {
   const std::string& store_;
   const std::string& root_;
   Hold& work_;
+  Paths& fresh_;
   std::vector<Copy> copies_;
 };
 
@@ -152,12 +160,12 @@ class Capture {
 Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
   BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
   BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
-  Capture capture(*env_, directory_, path, work);
+  Capture capture(*env_, directory_, path, work, fresh_);
   for (auto& entry : fileset.entries)
     if (has_object(entry))
       BERTH_TRY(expect == Expect::fresh ? capture.copy(entry) : capture.read(entry));
   std::vector<Entry> missing;
-  BERTH_TRY(declare_needs(*env_, directory_, work, fileset, missing));
+  BERTH_TRY(declare_needs(*env_, directory_, work, fileset, missing, fresh_));
   BERTH_TRY(capture.store(missing));
   return Captured{std::move(fileset), std::move(work)};
 }

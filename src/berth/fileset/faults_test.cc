@@ -84,6 +84,7 @@ TEST_P(Faults, Capture) {
       fail_each_call(
           [&]() -> Status {
             BERTH_ASSIGN(const auto captured, store_.capture(path, expect));
+            BERTH_TRY(store_.make_durable());
             return store_.hold(captured.fileset) ? Status() : fail(ErrorKind::io, "not held");
           },
           [&] { expect_whole(); });

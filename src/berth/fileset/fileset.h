@@ -5,11 +5,12 @@
 // on one directory. A Hold keeps what it names from being collected; its Env outlives it. Threads:
 // one for each Env. Failure: a call that fails leaves every object that was there as it was, and
 // what it had begun beside them is swept by the next collect(); a publish that fails leaves the
-// target as it was. An object is on the disk for good before anybody is told of it.
+// target as it was. What make_durable() has seen is on the disk for good.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +81,11 @@ class Hold {
   Hold& operator=(Hold&& other) noexcept;
   ~Hold();
   const std::string& directory() const { return directory_; }  // for the store's own use
+  /// The same, through another Env.
+  Hold in(os::Env& env) && {
+    env_ = nullptr;
+    return {env, std::move(directory_), std::move(lock_).in(env)};
+  }
 
  private:
   os::Env* env_ = nullptr;
@@ -111,27 +117,37 @@ struct Damage {
   std::string what;    // "object ab… holds other bytes than it did; it is now …/damaged/…"
 };
 
+using Paths = std::set<std::string>;
+
 class ObjectStore {
  public:
   /// Makes the directory (the user's alone) where it is missing.
   static Result<ObjectStore> open(os::Env& env, std::string directory);
 
-  /// A file or directory, into the store. invalid, each by its path: a special file, a symbolic
-  /// link that is absolute or could lead out of the tree, more than the bounds above; stale: it
-  /// changed while it was read.
+  const std::string& directory() const { return directory_; }
+
+  /// A file or directory, into the store. A large one that is expected there and has not changed
+  /// since it was read last is not read again. invalid, each by its path: a special file, a
+  /// symbolic link that is absolute or could lead out of the tree, more than the bounds above;
+  /// stale: it changed while it was read.
   Result<Captured> capture(const std::string& path, Expect expect);
+
+  /// All that was captured and held so far, by one wait for the disk: to be called before anybody
+  /// is told of it.
+  Status make_durable();
 
   /// not_found: an object is missing, or was damaged and is set aside now: as good as never there.
   Result<Hold> hold(const Fileset& fileset);
 
-  /// Makes `to` that file or directory, in place of whatever stands there, by one rename once all
-  /// of it is ready (two where the volume has no exchange). Its folder must exist. Failures as
-  /// hold(). Copies get the modes that the person's umask leaves, and are not synced: the objects
-  /// are.
+  /// Makes `to`, an absolute path, that file or directory, in place of whatever stands there, by
+  /// one rename once all of it is ready (two where the volume has no exchange). Its folder must
+  /// exist. Failures as hold(). Copies get the modes that the person's umask leaves, and are not
+  /// synced.
   Status publish(const Fileset& fileset, const std::string& to, Publish how);
 
   Result<Usage> usage();
-  /// Removes what dead processes left in the making.
+  /// Removes what dead processes left in the making, here and beside the places of what they
+  /// published as copies.
   Status sweep();
   /// Reads every object; a damaged one is set aside and named.
   Result<std::vector<Damage>> verify();
@@ -145,8 +161,11 @@ class ObjectStore {
  private:
   ObjectStore(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
 
+  Status sync_fresh();
+
   os::Env* env_;
   std::string directory_;
+  Paths fresh_;  // objects that may not be on the disk yet
 };
 
 /// Adds what a fileset names to what collect() keeps.

@@ -3,12 +3,29 @@
 #include <map>
 
 #include "berth/fileset/objects.h"
+#include "berth/fileset/seen.h"
 
 namespace berth::fileset {
 namespace {
 
+/// Above so many new objects, one sync of the volume costs less than one for each, though it waits
+/// for what others have written too.
+constexpr std::size_t kSyncsOneByOne = 256;
+
+bool is_executable(std::string_view object) {
+  return object.ends_with(".x");
+}
+
 /// What the living need, by the directory in work/ that says so; those are read once.
 using Needs = std::map<std::string, std::unordered_set<Digest>>;
+
+/// Of a work whose process is gone.
+Status sweep_work(os::Env& env, const std::string& directory) {
+  if (const auto left = env.tree(directory, 2 * kMostEntries))
+    for (const auto& entry : *left)
+      if (entry.path == kMaking) sweep_making(env, entry.target);
+  return remove_all(env, directory);
+}
 
 /// Brings `needs` up to date and sweeps what the dead left. Under the exclusive lock.
 Status look_at_work(os::Env& env, const std::string& store, Needs& needs) {
@@ -16,9 +33,9 @@ Status look_at_work(os::Env& env, const std::string& store, Needs& needs) {
   Needs present;
   for (const auto& name : names) {
     const std::string directory = store + "/work/" + name;
-    const auto dead = env.lock(directory, false);
+    const auto dead = env.lock_there(directory);
     if (dead) {
-      BERTH_TRY(remove_all(env, directory));
+      BERTH_TRY(sweep_work(env, directory));
       continue;
     }
     if (dead.error().kind == ErrorKind::not_found) continue;  // just released
@@ -52,7 +69,7 @@ Hold::~Hold() {
 }
 
 Result<ObjectStore> ObjectStore::open(os::Env& env, std::string directory) {
-  for (const std::string_view part : {"", "/objects", "/work", "/damaged"})
+  for (const std::string_view part : {"", "/objects", "/work", "/damaged", "/seen"})
     BERTH_TRY(env.make_directory(directory + std::string(part), 0700));
   return ObjectStore(env, std::move(directory));
 }
@@ -60,10 +77,37 @@ Result<ObjectStore> ObjectStore::open(os::Env& env, std::string directory) {
 Result<Hold> ObjectStore::hold(const Fileset& fileset) {
   BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
   std::vector<Entry> missing;
-  BERTH_TRY(declare_needs(*env_, directory_, work, fileset, missing));
+  BERTH_TRY(declare_needs(*env_, directory_, work, fileset, missing, fresh_));
   if (missing.empty()) return work;
   return fail(ErrorKind::not_found, "object {} of {} is not in the store (any more)",
               to_hex(missing[0].digest), missing[0].path);
+}
+
+Status ObjectStore::make_durable() {
+  auto synced = sync_fresh();
+  // One that nobody needed has just been collected.
+  if (!synced && synced.error().kind == ErrorKind::not_found) synced = sync_fresh();
+  BERTH_TRY(synced);
+  for (const auto& path : fresh_) {
+    const auto status = seal(*env_, path, is_executable(path), Sealed::durable);
+    if (!status && status.error().kind != ErrorKind::not_found) return status;
+  }
+  fresh_.clear();
+  return {};
+}
+
+Status ObjectStore::sync_fresh() {
+  std::erase_if(fresh_, [&](const std::string& path) {
+    const auto there = env_->status(path);
+    return !there && there.error().kind == ErrorKind::not_found;
+  });
+  if (fresh_.empty()) return {};
+  if (fresh_.size() > kSyncsOneByOne) return env_->sync_volume(directory_);
+  Paths folders{directory_ + "/objects"};
+  for (const auto& path : fresh_) folders.insert(path.substr(0, path.rfind('/')));
+  std::vector<std::string> all(fresh_.begin(), fresh_.end());
+  all.insert(all.end(), folders.begin(), folders.end());
+  return env_->sync_all(all);
 }
 
 Result<Usage> ObjectStore::usage() {
@@ -97,12 +141,13 @@ Result<std::vector<Damage>> ObjectStore::verify() {
     for (const auto& name : names) {
       const auto digest = object_digest(fan, name);
       if (!digest) continue;
-      const auto well = verify_object(*env_, directory_, *digest, name.ends_with(".x"));
+      const auto well = verify_object(*env_, directory_, *digest, is_executable(name), fresh_);
       if (well || well.error().kind == ErrorKind::not_found) continue;
       if (well.error().kind != ErrorKind::corrupt) return std::unexpected(well.error());
       damage.push_back({to_hex(*digest), well.error().message});
     }
   }
+  BERTH_TRY(make_durable());
   return damage;
 }
 
@@ -129,6 +174,10 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live) {
       freed.bytes += status.size;
     }
   }
+  BERTH_TRY(forget_unless(*env_, directory_ + std::string(kSeen), [&](const Digest& digest) {
+    return env_->status(object_path(directory_, digest, false)) ||
+           env_->status(object_path(directory_, digest, true));
+  }));
   return freed;
 }
 

@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include "berth/base/rng.h"
 #include "berth/fileset/fileset.h"
+#include "berth/fileset/objects.h"
 #include "berth/os/posix_testing.h"
 
 namespace berth::fileset {
@@ -40,6 +42,7 @@ class ObjectStoreTest : public os::PosixTest {
   Captured capture(std::string_view name = "in", Expect expect = Expect::fresh) {
     auto captured = store_.capture(path(name), expect);
     EXPECT_TRUE(captured) << captured.error().message;
+    EXPECT_TRUE(store_.make_durable());
     return *std::move(captured);
   }
   std::string refusal(std::string_view name = "in") {
@@ -210,6 +213,35 @@ TEST_F(ObjectStoreTest, DamageIsFoundNamedAndSetAside) {
   EXPECT_TRUE(store_.hold(captured.fileset)) << "and captured anew";
 }
 
+// After a power cut a new object may be there by its name and size, with other bytes or none.
+TEST_F(ObjectStoreTest, WhatMayNotBeOnTheDiskYetIsBelievedOnlyWhenRead) {
+  write("in/a", "text");
+  const auto one = store_.capture(path("in"), Expect::fresh).value();
+  const std::string object = path("store/objects/" + objects()[0]);
+  struct stat fresh{};
+  stat(object.c_str(), &fresh);
+  const auto cut = [&](const char* text) {
+    chmod(object.c_str(), 0600);
+    std::ofstream(object, std::ios::trunc) << text;
+    const std::array<timespec, 2> times{fresh.st_atim, fresh.st_mtim};
+    utimensat(AT_FDCWD, object.c_str(), times.data(), 0);
+  };
+  auto later = *ObjectStore::open(*env_, path("store"));
+  cut("text");
+  EXPECT_TRUE(later.hold(one.fileset));
+  cut("TEXT");
+  auto other = *ObjectStore::open(*env_, path("store"));
+  EXPECT_EQ(other.hold(one.fileset).error().kind, ErrorKind::not_found);
+  EXPECT_TRUE(objects().empty());
+  EXPECT_EQ(other.usage()->damaged, 0) << "nobody had been told of it";
+  ASSERT_TRUE(store_.make_durable()) << "of what is no more";
+  const auto again = store_.capture(path("in"), Expect::fresh).value();
+  ASSERT_TRUE(store_.make_durable());
+  cut("TEXT");
+  EXPECT_EQ(other.hold(one.fileset).error().kind, ErrorKind::not_found);
+  EXPECT_TRUE(objects().empty());
+}
+
 TEST_F(ObjectStoreTest, CollectsWhatNobodyNeeds) {
   write("a", "a");
   write("b", "bb");
@@ -283,6 +315,91 @@ TEST_F(ObjectStoreTest, ManyProcessesAndACollectorAtOnce) {
   }
   EXPECT_TRUE(store_.collect(keep({})));
   EXPECT_TRUE(objects().empty());
+  expect_tidy();
+}
+
+// The same with publishers that are killed at any moment: what stands at a place is whole, and what
+// they left beside it, and in the store, is gone after one more sweep.
+TEST_F(ObjectStoreTest, KilledPublishersLeaveNothing) {
+  for (int i = 0; i < 3; ++i) {
+    make_tree(path(fmt::format("in{}", i)));
+    write(fmt::format("in{}/f", i), std::string(100'000, static_cast<char>('a' + i)));
+  }
+  std::vector<Fileset> wanted;
+  for (int i = 0; i < 3; ++i) wanted.push_back(capture(fmt::format("in{}", i)).fileset);
+  fs::create_directory(path("out"));
+  const auto work = [&](std::uint64_t seed, bool collects) {
+    const auto env = os::posix_env();
+    auto store = *ObjectStore::open(*env, path("store"));
+    Rng rng(seed);
+    for (;;) {
+      if (collects) {
+        if (!store.collect(keep({}))) _exit(1);
+        continue;
+      }
+      const auto captured = store.capture(path(fmt::format("in{}", rng.below(3))), Expect::fresh);
+      const auto to = path(fmt::format("out/{}", seed % 4));
+      if (!captured || !store.publish(captured->fileset, to, Publish::copies)) _exit(1);
+    }
+  };
+  const auto start = [&](std::uint64_t seed) {
+    const pid_t pid = fork();
+    if (pid == 0) work(seed, seed % 4 == 3);
+    return pid;
+  };
+  std::vector<pid_t> children;
+  for (std::uint64_t i = 0; i < 4; ++i) children.push_back(start(i));
+  Rng rng(11);
+  for (std::uint64_t kills = 0; kills < 60; ++kills) {
+    env_->wait({}, env_->now() + std::chrono::microseconds(rng.below(8000)));
+    const auto which = rng.below(4);
+    kill(children[which], SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(children[which], &status, 0), children[which]);
+    EXPECT_TRUE(WIFSIGNALED(status)) << "it had given up";
+    children[which] = start(4 * kills + which);
+  }
+  for (const pid_t pid : children) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  ASSERT_TRUE(store_.collect(keep({})));
+  EXPECT_TRUE(objects().empty());
+  expect_tidy();
+  const auto names = env_->list(path("out")).value();
+  for (const auto& name : names) {
+    EXPECT_FALSE(name.ends_with(".berth")) << name;
+    EXPECT_NE(std::ranges::find(wanted, capture("out/" + name).fileset), wanted.end()) << name;
+  }
+}
+
+TEST_F(ObjectStoreTest, WhatAPublisherHadTakenAwayComesBack) {
+  write("in/a", "new");
+  const auto captured = capture();
+  // As one leaves it that died between its two renames, on a volume without exchange.
+  const std::string making = in_the_making(*env_, path("out"));
+  for (const bool there : {false, true}) {
+    write(making.substr(directory_.size() + 1) + "/a", "new");
+    write(making.substr(directory_.size() + 1) + ".old/a", "old");
+    if (there) write("out/a", "new");
+    const std::string work = path("store/work/dead");
+    fs::create_directory(work);
+    fs::create_symlink(making, fmt::format("{}/{}", work, kMaking));
+    ASSERT_TRUE(store_.sweep());
+    EXPECT_EQ(read("out/a"), there ? "new" : "old");
+    fs::remove_all(path("out"));
+    const auto names = env_->list(directory_).value();
+    for (const auto& name : names) EXPECT_EQ(name.find(".berth"), name.npos);
+    EXPECT_EQ(env_->list(path("store/work"))->size(), 1U) << "that of what is captured";
+  }
+}
+
+// A collector that asks for the lock of a work which has just ended makes nothing of its name.
+TEST_F(ObjectStoreTest, AFileAmongTheWorksIsSwept) {
+  put("store/work/f", "");
+  ASSERT_TRUE(store_.sweep());
+  expect_tidy();
+  EXPECT_EQ(env_->lock_there(path("store/work/f")).error().kind, ErrorKind::not_found);
   expect_tidy();
 }
 

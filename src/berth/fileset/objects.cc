@@ -5,7 +5,10 @@
 namespace berth::fileset {
 namespace {
 
-constexpr Wall kSealedAt(std::chrono::seconds(1));
+/// The time of an object.
+constexpr Wall sealed_at(Sealed how) {
+  return Wall(std::chrono::seconds(how == Sealed::durable ? 1 : 2));
+}
 constexpr std::size_t kBlock = 1U << 20;
 constexpr std::string_view kExecutable = ".x";
 
@@ -48,22 +51,35 @@ Result<Content> read_content(os::Env& env, const std::string& path) {
   }
 }
 
-Status seal(os::Env& env, const std::string& path, bool executable) {
-  return env.stamp(path, executable ? 0500 : 0400, kSealedAt);
+Status seal(os::Env& env, const std::string& path, bool executable, Sealed how) {
+  return env.stamp(path, executable ? 0500 : 0400, sealed_at(how));
 }
 
-Status check_object(os::Env& env, const std::string& store, const Entry& entry) {
+Status check_object(os::Env& env, const std::string& store, const Entry& entry, Paths& fresh) {
   const bool executable = entry.kind == Entry::Kind::executable;
-  BERTH_ASSIGN(const auto status, env.status(object_path(store, entry.digest, executable)));
-  if (status.size == entry.size && status.modified == kSealedAt) return {};
-  return verify_object(env, store, entry.digest, executable);
+  const std::string path = object_path(store, entry.digest, executable);
+  BERTH_ASSIGN(const auto status, env.status(path));
+  const bool known = status.modified == sealed_at(Sealed::durable) ||
+                     (status.modified == sealed_at(Sealed::fresh) && fresh.contains(path));
+  if (known && status.size == entry.size) return {};
+  return verify_object(env, store, entry.digest, executable, fresh);
 }
 
-Status verify_object(os::Env& env, const std::string& store, const Digest& digest,
-                     bool executable) {
+Status verify_object(os::Env& env, const std::string& store, const Digest& digest, bool executable,
+                     Paths& fresh) {
   const std::string path = object_path(store, digest, executable);
+  BERTH_ASSIGN(const auto status, env.status(path));
   const auto found = read_content(env, path);
-  if (found && found->digest == digest) return seal(env, path, executable);
+  if (found && found->digest == digest) {
+    if (status.modified == sealed_at(Sealed::durable)) return {};
+    fresh.insert(path);
+    return seal(env, path, executable, Sealed::fresh);
+  }
+  // Of a power cut, which nobody has been told otherwise of.
+  if (found && status.modified == sealed_at(Sealed::fresh)) {
+    BERTH_TRY(env.remove_file(path));
+    return fail(ErrorKind::not_found, "object {} was never whole on the disk", to_hex(digest));
+  }
   if (found) return set_aside(env, store, digest, executable, "holds other bytes than it did");
   if (found.error().kind != ErrorKind::io) return std::unexpected(found.error());
   return set_aside(env, store, digest, executable, "cannot be read");
@@ -83,7 +99,7 @@ Result<Hold> begin_work(os::Env& env, const std::string& store) {
 }
 
 Status declare_needs(os::Env& env, const std::string& store, const Hold& work,
-                     const Fileset& fileset, std::vector<Entry>& missing) {
+                     const Fileset& fileset, std::vector<Entry>& missing, Paths& fresh) {
   const std::string text = to_text(fileset);
   if (text.size() > kMostText) return fail(ErrorKind::full, "the names of its files are too long");
   BERTH_ASSIGN(const os::Fd shared, env.lock_shared(store + "/lock"));
@@ -91,7 +107,7 @@ Status declare_needs(os::Env& env, const std::string& store, const Hold& work,
   std::set<std::pair<Digest, Entry::Kind>> seen;
   for (const auto& entry : fileset.entries) {
     if (!has_object(entry) || !seen.emplace(entry.digest, entry.kind).second) continue;
-    const auto there = check_object(env, store, entry);
+    const auto there = check_object(env, store, entry, fresh);
     if (there) continue;
     if (there.error().kind != ErrorKind::not_found && there.error().kind != ErrorKind::corrupt)
       return there;

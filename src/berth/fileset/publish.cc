@@ -54,13 +54,17 @@ class Tree {
   std::set<std::string> made_;  // directories
 };
 
+constexpr std::string_view kInTheMaking = ".berth";
+constexpr std::string_view kOld = ".old";
+constexpr std::size_t kRandomDigits = 16;
+
 /// Puts `ready` in the place of whatever stands at `to`; that is then removed.
 Status put_in_place(os::Env& env, const std::string& ready, const std::string& to) {
   const auto renamed = env.rename(ready, to);
   if (renamed) return renamed;
   if (env.exchange(ready, to)) return remove_all(env, ready);
   // No exchange on this volume: the old one steps aside first, and back if the new one cannot come.
-  const std::string old = ready + ".old";
+  const std::string old = ready + std::string(kOld);
   if (!env.rename(to, old)) return renamed;
   if (const auto status = env.rename(ready, to); !status) {
     (void)env.rename(old, to);
@@ -71,12 +75,30 @@ Status put_in_place(os::Env& env, const std::string& ready, const std::string& t
 
 }  // namespace
 
+std::string in_the_making(os::Env& env, const std::string& to) {
+  const auto slash = to.rfind('/') + 1;  // 0 where there is none
+  return fmt::format("{}.{}.{:0{}x}{}", to.substr(0, slash), to.substr(slash), env.random(),
+                     kRandomDigits, kInTheMaking);
+}
+
+void sweep_making(os::Env& env, const std::string& making) {
+  const auto name = making.rfind('/') + 1;
+  const auto end = making.size() - std::min(making.size(), kInTheMaking.size() + kRandomDigits + 1);
+  const bool ours = making.ends_with(kInTheMaking) && end > name + 1 && making[name] == '.';
+  if (!ours) return;
+  const std::string old = making + std::string(kOld);
+  const std::string to = making.substr(0, name) + making.substr(name + 1, end - name - 1);
+  if (env.status(old) && !env.status(to)) (void)env.rename(old, to);
+  (void)remove_all(env, old);
+  (void)remove_all(env, making);
+}
+
 Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publish how) {
   BERTH_ASSIGN(const Hold held, hold(fileset));
   // Beside its place, for a rename does not leave the volume; hidden from most globs.
-  const auto slash = to.rfind('/') + 1;  // 0 where there is none
-  const std::string ready =
-      fmt::format("{}.{}.{:016x}.berth", to.substr(0, slash), to.substr(slash), env_->random());
+  const std::string ready = in_the_making(*env_, to);
+  if (how == Publish::copies)
+    BERTH_TRY(env_->symbolic_link(ready, fmt::format("{}/{}", held.directory(), kMaking)));
   auto status = Tree(*env_, directory_, ready, how).make(fileset);
   if (status) status = put_in_place(*env_, ready, to);
   if (!status) (void)remove_all(*env_, ready);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "berth/base/text.h"
+#include "berth/os/aside.h"
 #include "berth/os/env.h"
 
 namespace berth::machine {
@@ -45,10 +46,12 @@ class NoEnv : public os::Env {
   Status exchange(const std::string&, const std::string&) override { return no(); }
   Status stamp(const std::string&, mode_t, Wall) override { return no(); }
   Status sync(const std::string&) override { return no(); }
+  Status sync_all(std::span<const std::string>) override { return no(); }
   Status sync_volume(const std::string&) override { return no(); }
   mode_t mask() override { return 0; }
   Result<os::Fd> lock(const std::string&, bool) override { return no(); }
   Result<os::Fd> lock_shared(const std::string&) override { return no(); }
+  Result<os::Fd> lock_there(const std::string&) override { return no(); }
   Status write_all(const os::Fd&, std::string_view) override { return no(); }
   Result<std::optional<std::size_t>> read_some(const os::Fd&, std::span<char>) override {
     return no();
@@ -62,6 +65,7 @@ class NoEnv : public os::Env {
   void close(int) noexcept override {}
   Status wait(std::span<os::Watch>, std::optional<Mono>) override { return no(); }
   int stop_signals() override { return 0; }
+  std::unique_ptr<os::Aside> aside() override { return nullptr; }
   Result<os::Child> spawn(const os::SpawnSpec&) override { return no(); }
   Result<std::optional<os::ExitStatus>> reap(const os::Child&) override { return no(); }
   Status signal_group(pid_t, int) override { return no(); }

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,7 @@
 
 namespace berth::os {
 
+class Aside;
 class Env;
 
 /// Closes what it holds when it goes; an empty one holds nothing.
@@ -42,6 +44,11 @@ class Fd {
   int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
   void reset() { Fd gone = std::move(*this); }
+  /// The same, to be closed through another Env: for what was opened on another thread.
+  Fd in(Env& env) && {
+    env_ = nullptr;
+    return Fd(env, std::exchange(number_, -1));
+  }
 
  private:
   Env* env_ = nullptr;
@@ -71,6 +78,10 @@ struct FileStatus {
   mode_t mode = 0;
   bool executable = false;  // by this process
   Wall modified{};
+  // What a file is told by, as long as it lives, and when its content or its names changed last,
+  // which nobody can set; inode 0: not known.
+  std::uint64_t device = 0, inode = 0;
+  Wall changed{};
 };
 
 /// What stands somewhere below a directory.
@@ -157,8 +168,10 @@ class Env {
   virtual Status exchange(const std::string& a, const std::string& b) = 0;
   /// Mode (as it is, no umask) and time of a file.
   virtual Status stamp(const std::string& path, mode_t mode, Wall modified) = 0;
-  /// A file or directory, durably; the whole volume that it is on.
+  /// A file or directory, durably; many, each begun before the first is waited for; the whole
+  /// volume that it is on, with whatever others write there.
   virtual Status sync(const std::string& path) = 0;
+  virtual Status sync_all(std::span<const std::string> paths) = 0;
   virtual Status sync_volume(const std::string& path) = 0;
   /// Modes that the person takes from new files (make_private() changes only our own).
   virtual mode_t mask() = 0;
@@ -167,6 +180,8 @@ class Env {
   virtual Result<Fd> lock(const std::string& path, bool wait) = 0;
   /// The same, shared with others of its kind; waits.
   virtual Result<Fd> lock_shared(const std::string& path) = 0;
+  /// Like lock() of what is there: makes nothing, and never waits.
+  virtual Result<Fd> lock_there(const std::string& path) = 0;
 
   // Descriptors.
   /// All of it, or an error after which an unknown part is written.
@@ -187,6 +202,8 @@ class Env {
   virtual Status wait(std::span<Watch> watches, std::optional<Mono> until) = 0;
   /// How many stop signals came since the start.
   virtual int stop_signals() = 0;
+  /// For what takes long: see aside.h.
+  virtual std::unique_ptr<Aside> aside() = 0;
 
   // Processes.
   virtual Result<Child> spawn(const SpawnSpec& spec) = 0;
@@ -207,8 +224,9 @@ class Env {
 };
 
 /// The real one. Installs handlers for SIGINT and SIGTERM at the first call of
-/// install_stop_signals.
-std::unique_ptr<Env> posix_env();
+/// install_stop_signals. Once `*give_up`, it breaks off what takes long as if it were asked to stop
+/// at once.
+std::unique_ptr<Env> posix_env(const std::atomic<bool>* give_up = nullptr);
 
 /// Everything that this process makes from now on is the user's alone, and a file limit is an error
 /// instead of a signal; the tasks it starts get the umask and signals that it was started with.

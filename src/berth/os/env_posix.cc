@@ -20,6 +20,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/os/aside_posix.h"
 #include "berth/os/env.h"
 #include "berth/os/socket_posix.h"
 #include "berth/os/spawn_posix.h"
@@ -47,6 +48,10 @@ Duration read_clock(clockid_t clock) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
+Wall wall_of(const timespec& time) {
+  return Wall(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
 /// Retries a system call that a signal cut short.
 template <class Call>
 auto uninterrupted(Call call) {
@@ -58,6 +63,8 @@ auto uninterrupted(Call call) {
 
 class PosixEnv final : public Env {
  public:
+  explicit PosixEnv(const std::atomic<bool>* give_up) : give_up_(give_up) {}
+
   Mono now() override { return Mono(read_clock(CLOCK_MONOTONIC)); }
   Mono boot_clock() override { return Mono(read_clock(CLOCK_BOOTTIME)); }
   Wall wall() override { return Wall(read_clock(CLOCK_REALTIME)); }
@@ -141,8 +148,10 @@ class PosixEnv final : public Env {
     result.owner = st.st_uid;
     result.mode = st.st_mode & 07777U;
     result.executable = S_ISREG(st.st_mode) && access(path.c_str(), X_OK) == 0;
-    result.modified = Wall(std::chrono::seconds(st.st_mtim.tv_sec) +
-                           std::chrono::nanoseconds(st.st_mtim.tv_nsec));
+    result.modified = wall_of(st.st_mtim);
+    result.device = st.st_dev;
+    result.inode = st.st_ino;
+    result.changed = wall_of(st.st_ctim);
     return result;
   }
 
@@ -229,15 +238,7 @@ class PosixEnv final : public Env {
     return tree_posix(directory, most);
   }
   Status copy_file(const std::string& from, const std::string& to, mode_t mode) override {
-    BERTH_ASSIGN(const Fd source, open_read(from));
-    BERTH_ASSIGN(const Fd target, open_with(to, O_WRONLY | O_CREAT | O_EXCL, mode));
-    auto status = copy_posix(source.number(), target.number());
-    if (status && fchmod(target.number(), mode) != 0) status = errno_error(errno, to);
-    if (!status) {
-      ::unlink(to.c_str());
-      return std::unexpected(within(to, std::move(status).error()));
-    }
-    return {};
+    return copy_posix(*this, from, to, mode);
   }
   Status hard_link(const std::string& from, const std::string& to) override {
     if (::link(from.c_str(), to.c_str()) != 0) return errno_error(errno, to);
@@ -270,6 +271,7 @@ class PosixEnv final : public Env {
     if (::fsync(fd.number()) != 0) return errno_error(errno, path);
     return {};
   }
+  Status sync_all(std::span<const std::string> paths) override { return sync_all_posix(paths); }
   Status sync_volume(const std::string& path) override {
     BERTH_ASSIGN(const Fd fd, open_read(path));
     if (::syncfs(fd.number()) != 0) return errno_error(errno, path);
@@ -286,6 +288,10 @@ class PosixEnv final : public Env {
     return lock_with(path, LOCK_EX | (wait ? 0 : LOCK_NB));
   }
   Result<Fd> lock_shared(const std::string& path) override { return lock_with(path, LOCK_SH); }
+  Result<Fd> lock_there(const std::string& path) override {
+    BERTH_ASSIGN(Fd fd, open_read(path));
+    return flock_posix(std::move(fd), LOCK_EX | LOCK_NB, path);
+  }
 
   Status write_all(const Fd& fd, std::string_view bytes) override {
     while (!bytes.empty()) {
@@ -337,7 +343,11 @@ class PosixEnv final : public Env {
     return {};
   }
 
-  int stop_signals() override { return g_stop_signals.load(); }
+  int stop_signals() override {
+    const int came = g_stop_signals.load();
+    return give_up_ != nullptr && give_up_->load() ? std::max(came, 2) : came;
+  }
+  std::unique_ptr<Aside> aside() override { return aside_posix(); }
 
   Result<Child> spawn(const SpawnSpec& spec) override { return spawn_posix(*this, spec); }
   Result<std::optional<ExitStatus>> reap(const Child& child) override { return reap_posix(child); }
@@ -426,12 +436,12 @@ class PosixEnv final : public Env {
       number =
           uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
     if (number < 0) return errno_error(errno, path);
-    Fd fd(*this, number);
-    if (uninterrupted([&] { return ::flock(number, how); }) != 0) {
-      if (errno == EWOULDBLOCK) return fail(ErrorKind::busy, "{}: locked by another process", path);
-      return errno_error(errno, path);
-    }
-    return fd;
+    return flock_posix(Fd(*this, number), how, path);
+  }
+  static Result<Fd> flock_posix(Fd fd, int how, const std::string& path) {
+    if (uninterrupted([&] { return ::flock(fd.number(), how); }) == 0) return fd;
+    if (errno == EWOULDBLOCK) return fail(ErrorKind::busy, "{}: locked by another process", path);
+    return errno_error(errno, path);
   }
 
   static constexpr std::size_t kStatSize = 8192;
@@ -450,6 +460,7 @@ class PosixEnv final : public Env {
     return *ticks;
   }
 
+  const std::atomic<bool>* give_up_;
   std::vector<pollfd> polls_;
   ProcessIdentity self_;
   std::string boot_id_;
@@ -461,8 +472,8 @@ Fd::~Fd() {
   if (number_ >= 0) env_->close(number_);
 }
 
-std::unique_ptr<Env> posix_env() {
-  return std::make_unique<PosixEnv>();
+std::unique_ptr<Env> posix_env(const std::atomic<bool>* give_up) {
+  return std::make_unique<PosixEnv>(give_up);
 }
 
 void make_private() {

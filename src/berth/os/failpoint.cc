@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -21,7 +22,7 @@ struct Setting {
     file = all.substr(second + 1);
   }
   std::string name, file;
-  long left = 0;  // until it strikes
+  std::atomic<long> left = 0;  // until it strikes
 };
 
 }  // namespace

@@ -271,6 +271,12 @@ Result<Fd> FakeEnv::lock(const std::string& path, bool wait) {
   return add({Open::Kind::lock, path, 0});
 }
 
+Result<Fd> FakeEnv::lock_there(const std::string& path) {
+  BERTH_TRY(ask("lock"));
+  if (free_place(path)) return fail(ErrorKind::not_found, "{}: nothing is there", path);
+  return lock(path, false);
+}
+
 Status FakeEnv::write_all(const Fd& fd, std::string_view bytes) {
   BERTH_TRY(ask("write_all"));
   files_[open_.at(fd.number()).path] += bytes;
@@ -306,6 +312,8 @@ Status FakeEnv::wait(std::span<Watch> watches, std::optional<Mono> until) {
   std::optional<Mono> next = until;
   for (const auto& [pid, process] : processes_)
     if (!process.over && (!next || process.ends < *next)) next = process.ends;
+  for (const auto& [fd, open] : open_)
+    if (!open.due.empty() && (!next || open.due.front() < *next)) next = open.due.front();
   if (stop_at && (!next || *stop_at < *next)) next = stop_at;
   BERTH_ASSERT(next.has_value());  // else it would sleep for ever
   now_ = std::max(now_, *next);

@@ -41,8 +41,11 @@ class FakeEnv : public Env {
   std::optional<Mono> stop_at;
   Duration wall_skew{};
   Duration suspended{};               // how long the machine was
+  Duration aside_takes{};             // for each piece of work
   std::size_t socket_room = 1 << 16;  // bytes that one end of a socket takes before the other reads
 
+  /// Whoever uses this world is stopped for so long, and the world goes on.
+  void freeze(Duration time) { now_ += time; }
   void put(const std::string& path, std::string text);
   const std::string* find(const std::string& path) const;
   std::size_t processes_alive() const;
@@ -79,10 +82,12 @@ class FakeEnv : public Env {
   Status exchange(const std::string& a, const std::string& b) override;
   Status stamp(const std::string& path, mode_t mode, Wall modified) override;
   Status sync(const std::string&) override { return ask("sync"); }
+  Status sync_all(std::span<const std::string>) override { return ask("sync_all"); }
   Status sync_volume(const std::string&) override { return ask("sync_volume"); }
   mode_t mask() override { return 0022; }
   Result<Fd> lock(const std::string& path, bool wait) override;
   Result<Fd> lock_shared(const std::string& path) override { return lock(path, true); }
+  Result<Fd> lock_there(const std::string& path) override;
   Status write_all(const Fd& fd, std::string_view bytes) override;
   Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) override;
   Result<std::optional<std::size_t>> write_some(const Fd& fd, std::string_view bytes) override;
@@ -92,6 +97,7 @@ class FakeEnv : public Env {
   void close(int fd) noexcept override;
   Status wait(std::span<Watch> watches, std::optional<Mono> until) override;
   int stop_signals() override { return stops; }
+  std::unique_ptr<Aside> aside() override;
   Result<Child> spawn(const SpawnSpec& spec) override;
   Result<std::optional<ExitStatus>> reap(const Child& child) override;
   Status signal_group(pid_t group, int signal) override;
@@ -107,6 +113,7 @@ class FakeEnv : public Env {
   std::vector<std::pair<std::string, std::string>> environment() override;
 
  private:
+  friend class FakeAside;
   struct Process {
     FakeProgram program;
     Mono ends;
@@ -114,13 +121,14 @@ class FakeEnv : public Env {
     std::size_t out_read = 0, err_read = 0;
   };
   struct Open {
-    enum class Kind : std::uint8_t { file, lock, exited, out, err, listener, socket };
+    enum class Kind : std::uint8_t { file, lock, exited, out, err, listener, socket, aside };
     Kind kind = Kind::file;
     std::string path;
     pid_t pid = 0;
     int peer = -1;                // of a socket, while that is open
     std::string unread = {};      // of a socket
     std::vector<int> waits = {};  // of a listener: ends that nobody has accepted
+    std::vector<Mono> due = {};   // of work aside
   };
   /// How a file is stamped; what nobody stamped may be executed, and changed at the beginning.
   struct Stamp {

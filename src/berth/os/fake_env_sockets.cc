@@ -71,6 +71,7 @@ bool FakeEnv::ready(const Open& open, bool readable) const {
       if (peer == open_.end()) return true;
       return readable ? !open.unread.empty() : peer->second.unread.size() < socket_room;
     }
+    case Open::Kind::aside: return !open.due.empty() && open.due.front() <= now_;
     default: return open.pid != 0 && processes_.at(open.pid).over;
   }
 }

@@ -39,9 +39,9 @@ Result<TreeEntry> entry_at(int directory, const char* name, std::string path) {
 }
 
 /// Reads and writes, where the kernel would not copy by itself.
-Status copy_through_memory(int from, int to) {
+Status copy_through_memory(Env& env, int from, int to) {
   std::string buffer(1U << 20, '\0');
-  for (;;) {
+  while (env.stop_signals() < 2) {
     const auto got = ::read(from, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_error(errno, "read");
@@ -54,6 +54,25 @@ Status copy_through_memory(int from, int to) {
       left.remove_prefix(static_cast<std::size_t>(put));
     }
   }
+  return fail(ErrorKind::interrupted, "not copied to its end");
+}
+
+/// All of one open file into another, empty one.
+Status copy_content(Env& env, int from, int to) {
+  if (::ioctl(to, FICLONE, from) == 0) return {};
+  constexpr std::size_t kMost = 64U << 20;  // a person who wants to stop waits for that much
+  for (bool any = false; env.stop_signals() < 2;) {
+    const auto copied = ::copy_file_range(from, nullptr, to, nullptr, kMost, 0);
+    if (copied < 0 && errno == EINTR) continue;
+    // Not between these volumes, or a file of /proc, which says 0 at once.
+    const bool refused = copied < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS ||
+                                        errno == EOPNOTSUPP || errno == EPERM);
+    if (!any && (refused || copied == 0)) return copy_through_memory(env, from, to);
+    if (copied < 0) return errno_error(errno, "copy");
+    if (copied == 0) return {};
+    any = true;
+  }
+  return fail(ErrorKind::interrupted, "not copied to its end");
 }
 
 }  // namespace
@@ -85,20 +104,36 @@ Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::siz
   return entries;
 }
 
-Status copy_posix(int from, int to) {
-  if (::ioctl(to, FICLONE, from) == 0) return {};
-  constexpr std::size_t kMost = 1U << 30;
-  for (bool any = false;;) {
-    const auto copied = ::copy_file_range(from, nullptr, to, nullptr, kMost, 0);
-    if (copied < 0 && errno == EINTR) continue;
-    // Not between these volumes, or a file of /proc, which says 0 at once.
-    const bool refused = copied < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS ||
-                                        errno == EOPNOTSUPP || errno == EPERM);
-    if (!any && (refused || copied == 0)) return copy_through_memory(from, to);
-    if (copied < 0) return errno_error(errno, "copy");
-    if (copied == 0) return {};
-    any = true;
-  }
+Status sync_all_posix(std::span<const std::string> paths) {
+  // No descriptor is kept from the one to the other: there may be few, and many paths.
+  const auto each = [&](auto call) -> Status {
+    for (const auto& path : paths) {
+      const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      const bool well = fd >= 0 && call(fd) == 0;
+      const int number = errno;
+      if (fd >= 0) ::close(fd);
+      if (!well) return errno_error(number, path);
+    }
+    return {};
+  };
+  if (paths.size() > 1)
+    (void)each([](int fd) {  // of a directory it says EINVAL or so: nothing to begin
+      ::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+      return 0;
+    });
+  return each([](int fd) { return ::fsync(fd); });
+}
+
+Status copy_posix(Env& env, const std::string& from, const std::string& to, mode_t mode) {
+  BERTH_ASSIGN(const Fd source, env.open_read(from));
+  const int number = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (number < 0) return errno_error(errno, to);
+  const Fd target(env, number);
+  auto status = copy_content(env, source.number(), number);
+  if (status && fchmod(number, mode) != 0) status = errno_error(errno, to);
+  if (status) return {};
+  ::unlink(to.c_str());
+  return std::unexpected(within(to, std::move(status).error()));
 }
 
 }  // namespace berth::os

@@ -6,7 +6,8 @@
 namespace berth::os {
 
 Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::size_t most);
-/// All of one open file into another, empty one.
-Status copy_posix(int from, int to);
+Status sync_all_posix(std::span<const std::string> paths);
+/// interrupted: a second stop signal came.
+Status copy_posix(Env& env, const std::string& from, const std::string& to, mode_t mode);
 
 }  // namespace berth::os

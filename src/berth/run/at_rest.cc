@@ -19,16 +19,19 @@ Result<os::Fd> keep_runners_out(Site& site, const std::string& run_name) {
 
 }  // namespace
 
-Result<int> reopen_failed(Site& site, const std::string& run_name) {
+Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all) {
   BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
   BERTH_ASSIGN(const os::Fd lock, keep_runners_out(site, run_name));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  std::vector<TaskNumber> reopened;
   std::vector<store::Change> changes;
-  for (const auto& task : tasks)
-    if (task.state == store::TaskState::failed)
-      changes.emplace_back(store::TaskReopened{task.number});
+  for (const auto& task : tasks) {
+    if (task.state != store::TaskState::failed && !(all && store::final(task.state))) continue;
+    reopened.push_back(task.number);
+    changes.emplace_back(store::TaskReopened{task.number});
+  }
   if (!changes.empty()) BERTH_TRY(site.store->apply(record.id, changes));
-  return static_cast<int>(changes.size());
+  return reopened;
 }
 
 Status remove(Site& site, const std::string& run_name) {

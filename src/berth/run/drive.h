@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,24 +16,29 @@
 #include "berth/machine/health_watch.h"
 #include "berth/run/log_file.h"
 #include "berth/run/runner.h"
+#include "berth/run/source.h"
 #include "berth/run/workload.h"
 #include "berth/schedule/schedule.h"
 
 namespace berth::run {
 
 schedule::Verdict verdict_of(const exec::Ended& ended);
+std::int64_t& counter(store::Counts& counts, store::TaskState state);
 /// How an attempt ends when what has to be done around its process cannot be.
 exec::Cause cause_of(const Error& error, exec::Cause otherwise);
 
-/// One alloc of the machine and the worker on it.
+/// One alloc and the worker on it.
 struct Berthed {
   schedule::WorkerId id;
-  machine::AllocId alloc;
+  std::size_t source = 0;  // of the loop's
+  cluster::Alloc alloc;
+  std::optional<Mono> keepalive_at;
+  std::optional<Error> lost;  // that its lease ended
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<exec::Workplace> worker;
-  agent::Link* link = nullptr;  // `worker`, where that is a process of its own
-  std::string directory;        // of that
-  std::size_t watches = 0;      // how many of the loop's it appended this turn
+  bool apart = false;       // the worker is no process of ours, and keeps what it told
+  std::string directory;    // of an agent here
+  std::size_t watches = 0;  // how many of the loop's it appended this turn
 };
 
 /// What an earlier runner left of the run's agents.
@@ -52,12 +58,27 @@ Result<Left> find_agents(os::Env& env, const std::string& run_directory, std::in
 class Drive {
  public:
   Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> workload, Observer& observer,
-        machine::Ledger ledger, LogWriter log, Left left);
+        Sources sources, machine::Ledger ledger, LogWriter log, Left left);
 
-  /// Runs the whole loop.
-  Result<store::RunRecord> go();
+  /// Takes the run over, with what earlier runners left. `tries`: since something went well;
+  /// `only`: the tasks that may start, unless it is empty.
+  Status begin(std::int64_t tries, const std::vector<TaskNumber>& only);
+  Status turn();
+  bool over() const;
+  /// It has an alloc, or had one.
+  bool leased() const { return phase_ == store::Phase::eval; }
+  /// Something was completed by it.
+  bool has_progressed() const { return progressed_; }
+  /// Records how the run ended.
+  Result<store::RunRecord> settle();
 
  private:
+  struct Leasing {
+    Source source;
+    std::optional<Mono> seek_at{};  // there was no room: when it is worth asking again
+    int losses{};                   // of its workers, since one of them brought something to an end
+    std::string refusal{};          // that was told
+  };
   struct Live {  // an attempt that runs
     schedule::WorkerId worker;
     TaskNumber task;
@@ -66,19 +87,23 @@ class Drive {
 
   Status take_over();
   schedule::Task schedule_task(const store::TaskRecord& of, int retries) const;
-  void advance();
+  Status advance();
   void apply(Next& next);
   void add(std::vector<store::NewTask> tasks);
   void give_up(Error error);
-  bool over() const;
-  Status turn();
-  Status settle();
+  void step();
+  std::string result_json() const;
 
   void handle(exec::FromWorker& message);
   void on_started(const exec::Started& started);
   void on_metric(const exec::Metric& metric);
-  void on_ended(exec::Ended ended);
-  void check_output(exec::Ended& ended);
+  void record(const exec::Metric& metric);
+  void end_early(Token token);
+  void on_ended(exec::Ended ended, bool later);
+  void on_finished(Finished finished);
+  void on_settled(const exec::Ended& ended);
+  bool check_output(exec::Ended& ended, bool later);
+  static void spoil(exec::Ended& ended, const Error& error);
   void take_effects(const exec::Ended& ended, const Live& live,
                     const std::vector<schedule::Effect>& effects);
   void conclude(const exec::Ended& ended, const Live& live, store::TaskState to);
@@ -90,9 +115,16 @@ class Drive {
   void hear_of_devices(machine::DeviceNews news);
   std::string holders_of(const std::string& uuid);
   Status seek_allocs();
-  Result<bool> seek_alloc();
-  void berth(cluster::Alloc alloc);
-  void staff(Berthed& berthed, const machine::Block& block);
+  Result<bool> seek_alloc(Leasing& from);
+  Result<bool> seek_help(Leasing& from);
+  void berth(cluster::Alloc alloc, std::size_t source);
+  void keep_leases();
+  void staff(Berthed& berthed);
+  void free(const Berthed& berthed);
+  void ask(const exec::Launch& launch);
+  bool may_start(TaskNumber task) const { return only_.empty() || only_.contains(task); }
+  Berthed* primary() const;
+  void retain();
   void join_agents();
   void disown(Token token);
   void hear_last_words(exec::Ended ended);
@@ -118,8 +150,8 @@ class Drive {
   std::unique_ptr<Workload> workload_;
   const Manner& manner_;
   Observer& observer_;
-  std::unique_ptr<cluster::Cluster> cluster_;
-  cluster::Labels labels_;  // of its allocs
+  std::vector<Leasing> leasings_;  // the main one, then the auxiliary
+  cluster::Labels labels_;         // of its allocs
   LogWriter log_;
   Left left_;
   machine::Groups groups_;
@@ -129,10 +161,11 @@ class Drive {
   std::optional<schedule::Scheduler> scheduler_;
   std::vector<schedule::Effect> effects_;
   std::vector<std::unique_ptr<Berthed>> berthed_;
-  std::unordered_map<std::int64_t, Live> live_;  // by token
-  std::vector<exec::Ended> unstarted_;           // attempts that did not come to a process
-  bool more_ = false;                            // the workload has not looked at everything
-  std::optional<Error> error_;                   // why the run cannot go on to its end
+  std::unordered_map<std::int64_t, Live> live_;              // by token
+  std::unordered_map<std::int64_t, exec::Ended> finishing_;  // by token: ended well, see finish()
+  std::vector<exec::Ended> unstarted_;  // attempts that did not come to a process
+  bool more_ = false;                   // the workload has not looked at everything
+  std::optional<Error> error_;          // why the run cannot go on to its end
   std::int64_t workers_made_ = 0;
 
   std::vector<os::Watch> watches_;
@@ -141,8 +174,15 @@ class Drive {
   std::vector<store::Change> batch_;  // what has happened and is not durable yet
   std::vector<TaskEnd> ends_;         // shown once the batch is
   std::optional<Mono> commit_at_;
+  Duration company_wait_{};  // of a change, for others to be committed with it
 
-  std::optional<Mono> seek_at_;
+  store::Phase phase_ = store::Phase::init;
+  std::optional<machine::AllocId> primary_;  // as recorded
+  std::int64_t tries_ = 0;
+  std::set<TaskNumber> only_;
+  bool settled_ = false;
+  bool progressed_ = false;
+
   TaskNumber passed_task_;  // the first that found no room, while others got some
   int passed_ = 0;          // how many did
   std::optional<Mono> look_at_;

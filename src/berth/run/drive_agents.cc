@@ -7,6 +7,8 @@
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
+#include "berth/run/local_place.h"
+#include "berth/run/passive.h"
 
 namespace berth::run {
 namespace {
@@ -83,21 +85,33 @@ Status end_agents(Site& site, const store::RunRecord& run) {
 }
 
 /// A worker on the alloc: in a process of its own where the run's tasks are to outlive us.
-void Drive::staff(Berthed& berthed, const machine::Block& block) {
+void Drive::staff(Berthed& berthed) {
+  if (!manner_.asked.empty()) {
+    berthed.apart = true;
+    berthed.worker = std::make_unique<Passive>(env_, answers_directory(directory_),
+                                               [this](const auto& launch) { ask(launch); });
+    return;
+  }
+  if (const auto& elsewhere = leasings_[berthed.source].source.staff) {
+    berthed.apart = true;
+    berthed.worker = elsewhere(berthed.alloc);
+    return;
+  }
   const auto program = manner_.outlive ? agent::agent_program(env_) : Result<std::string>("");
   if (!program) observer_.on_note("its tasks end with this process: " + program.error().message);
   if (manner_.outlive && program) {
     berthed.directory =
         fmt::format("{}/{}-{}", agents_directory(directory_), record_.epoch, berthed.id.value);
-    auto link = agent::Link::start(env_,
-                                   {.program = *program,
-                                    .directory = berthed.directory,
-                                    .block = block,
-                                    .ledger_directory = site_.ledger_directory,
-                                    .alloc = berthed.alloc},
-                                   runner_side(env_, record_.epoch));
-    berthed.link = link.get();
-    berthed.worker = std::move(link);
+    berthed.apart = true;
+    auto agent = agent::Link::start(env_,
+                                    {.program = *program,
+                                     .directory = berthed.directory,
+                                     .block = berthed.alloc.block,
+                                     .ledger_directory = site_.ledger_directory,
+                                     .alloc = berthed.alloc.id},
+                                    runner_side(env_, record_.epoch));
+    berthed.worker =
+        std::make_unique<LocalPlace>(env_, std::move(agent), *berthed.machine, groups_);
   } else {
     berthed.worker = std::make_unique<exec::Worker>(env_, *berthed.machine, groups_);
   }
@@ -115,6 +129,10 @@ void Drive::join_agents() {
     added->id = {++workers_made_};
     added->directory = directory;
     added->machine = std::make_unique<machine::Machine>(link->agent().block);
+    added->alloc = {.id = link->agent().alloc,
+                    .machine = host_name_,
+                    .block = link->agent().block,
+                    .labels = labels_};
     std::vector<schedule::Earlier> earlier;
     for (const auto& each : link->earlier()) {
       if (!runs(each.task, each.token)) {
@@ -124,8 +142,8 @@ void Drive::join_agents() {
       earlier.push_back(each);
       live_.emplace(each.token.value, Live{added->id, each.task, 0});
     }
-    added->link = link.get();
-    added->worker = std::move(link);
+    added->apart = true;
+    added->worker = std::make_unique<LocalPlace>(env_, std::move(link), *added->machine, groups_);
     const auto id = added->id;
     const Resources resources = added->machine->total().resources;
     berthed_.push_back(std::move(added));
@@ -170,7 +188,7 @@ void Drive::disown(Token token) {
 void Drive::hear_last_words(exec::Ended ended) {
   const schedule::WorkerId ghost{++workers_made_};
   const Live live{ghost, ended.task, 0};
-  check_output(ended);
+  check_output(ended, false);
   std::vector<schedule::Effect> effects;
   scheduler_->joined(
       {.id = ghost, .resources = {}, .earlier = {{ended.task, ended.token, verdict_of(ended)}}},
@@ -181,13 +199,18 @@ void Drive::hear_last_words(exec::Ended ended) {
 
 /// Its journal tells what had come to an end; whatever else ran there starts again elsewhere.
 void Drive::bury(Berthed& berthed) {
-  const std::string because = berthed.worker->lost()->message;
+  const std::string because = berthed.lost->message;
   os::log_event(env_, "worker lost",
                 {{"worker", fmt::format("{}", berthed.id.value)}, {"why", json_quote(because)}});
   scheduler_->close(berthed.id);
-  if (auto remains = agent::read_journal(env_, berthed.directory))
+  if (auto remains = berthed.directory.empty() ? fail(ErrorKind::not_found, "no journal")
+                                               : agent::read_journal(env_, berthed.directory)) {
     for (auto& message : remains->messages)
-      if (!std::holds_alternative<exec::Output>(message)) handle(message);  // shown as it came
+      if (auto* ended = std::get_if<exec::Ended>(&message))
+        on_ended(std::move(*ended), false);
+      else if (!std::holds_alternative<exec::Output>(message))  // shown as it came
+        handle(message);
+  }
   std::vector<exec::Ended> lost;
   for (const auto& [token, live] : live_)
     if (live.worker == berthed.id)
@@ -196,9 +219,10 @@ void Drive::bury(Berthed& berthed) {
                       .cause = exec::Cause::worker_lost,
                       .exit_code = {},
                       .detail = because});
-  for (auto& ended : lost) on_ended(std::move(ended));
+  for (auto& ended : lost) on_ended(std::move(ended), false);
   scheduler_->left(berthed.id);
-  left_.gone.push_back(berthed.directory);  // forgotten once all of this is durable
+  if (!berthed.directory.empty())
+    left_.gone.push_back(berthed.directory);  // forgotten once all of this is durable
 }
 
 }  // namespace berth::run

@@ -36,7 +36,7 @@ void Drive::hear_of_devices(machine::DeviceNews news) {
   if (news == devices.news) return;
   std::swap(news, devices.news);
   host_read_ = {};
-  seek_at_.reset();
+  leasings_.front().seek_at.reset();
   os::log_event(env_, "devices", {{"news", machine::to_json(devices.news)}});
   const auto named = [](const machine::DeviceNews& list, const std::string& uuid) {
     return std::ranges::any_of(list.out_of_service,

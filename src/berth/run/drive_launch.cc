@@ -5,6 +5,7 @@
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
+#include "berth/run/passive.h"
 
 namespace berth::run {
 namespace {
@@ -14,6 +15,14 @@ std::string uuids_json(std::span<const machine::DeviceShare> devices) {
   std::vector<std::string> uuids;
   for (const auto& device : devices) uuids.push_back(json_quote(device.uuid));
   return uuids.empty() ? "" : "[" + join(uuids, ",") + "]";
+}
+
+/// As a person would type it in a shell.
+std::string as_typed(const std::vector<std::string>& argv) {
+  if (argv.size() == 3 && argv[0] == "/bin/sh" && argv[1] == "-c") return argv[2];
+  std::string line;
+  for (const auto& word : argv) line += (line.empty() ? "" : " ") + shell_quote(word);
+  return line;
 }
 
 }  // namespace
@@ -27,25 +36,42 @@ exec::Cause cause_of(const Error& error, exec::Cause otherwise) {
   }
 }
 
+/// Of a trial that somebody else carries out.
+void Drive::ask(const exec::Launch& launch) {
+  Question question{.label = task(launch.task).label,
+                    .command = as_typed(launch.argv),
+                    .directory = launch.directory,
+                    .metrics = manner_.asked,
+                    .answer = [this, number = launch.task](std::string_view told) -> Status {
+                      BERTH_ASSIGN(const auto answer, read_answer(told, manner_.asked));
+                      return leave_answer(env_, answers_directory(directory_), number, answer);
+                    }};
+  if (launch.argv.empty())
+    for (const auto& [name, value] : task(launch.task).params)
+      question.command += fmt::format("{}{}={}", question.command.empty() ? "" : " ", name, value);
+  observer_.on_question(question);
+}
+
 void Drive::launch(const schedule::StartAttempt& start) {
   store::TaskRecord& of = task(start.task);
   of.metrics.clear();
-  const auto launch = workload_->launch(of, start.token);
+  auto launch = workload_->launch(of, start.token);
   const Wants wants = workload_->wants(of);
   const machine::Request request{wants.resources, record_.name + "/" + of.label, wants.slot_sizes};
-  os::log_event(
-      env_, "launch",
-      {{"token", fmt::format("{}", start.token.value)}, {"request", machine::to_json(request)}});
+  if (os::logging())
+    os::log_event(
+        env_, "launch",
+        {{"token", fmt::format("{}", start.token.value)}, {"request", machine::to_json(request)}});
   live_.emplace(start.token.value, Live{start.worker, start.task, log_.end()});
   const auto on = std::ranges::find(berthed_, start.worker, [](const auto& b) { return b->id; });
   BERTH_ASSERT(on != berthed_.end());
   const auto placed = (*on)->machine->dry_run(request);
   batch_.emplace_back(store::AttemptStarted{start.task, start.token, env_.wall(),
-                                            to_json(wants.resources), host_name_,
+                                            to_json(wants.resources), (*on)->alloc.machine,
                                             placed ? uuids_json(placed->devices) : ""});
   count(start.task, store::TaskState::running);
   if (launch) {
-    (*on)->worker->tell(*launch);
+    (*on)->worker->tell(*std::move(launch));
     return os::failpoint("after launch");
   }
   unstarted_.push_back({.task = start.task,

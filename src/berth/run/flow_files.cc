@@ -12,36 +12,28 @@ namespace {
 constexpr std::size_t kInputsHeld = 8;
 constexpr Duration kGrace = std::chrono::seconds(5);
 
-std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-}
-
-bool is_file(const fileset::Fileset& fileset) {
-  const auto& entries = fileset.entries;
-  return entries.size() == 1 && entries[0].path == "." &&
-         entries[0].kind != fileset::Entry::Kind::directory;
-}
-
-/// Those of `entries` that `known` has none of that name for.
-std::vector<fileset::Entry> without(std::vector<fileset::Entry> entries,
-                                    const fileset::Fileset& known) {
-  std::erase_if(entries, [&](const fileset::Entry& entry) {
-    return entry.path == "." ||
-           std::ranges::binary_search(known.entries, entry.path, {}, &fileset::Entry::path);
-  });
-  return entries;
-}
-
 }  // namespace
 
 Result<fileset::Fileset> Inputs::get(const std::string& path) {
   if (const auto known = known_.find(path); known != known_.end()) return known->second;
-  BERTH_ASSIGN(auto captured, cache_.capture(path.starts_with('/') ? path : folder_ + "/" + path,
-                                             fileset::Expect::stored));
-  latest_.push_front(std::move(captured.hold));
+  if (auto failed = failed_.extract(path)) return std::unexpected(std::move(failed.mapped()));
+  BERTH_ASSIGN(auto captured, cache_.capture(place(path), fileset::Expect::stored));
+  take(path, std::move(captured));
+  return known_.at(path);
+}
+
+bool Inputs::takes_long(os::Env& env, const std::string& path) const {
+  return !known_.contains(path) && !failed_.contains(path) && run::takes_long(env, place(path));
+}
+
+void Inputs::take(const std::string& path, Result<fileset::Captured> captured) {
+  if (!captured) {
+    failed_.emplace(path, std::move(captured).error());
+    return;
+  }
+  latest_.push_front(std::move(captured->hold));
   if (latest_.size() > kInputsHeld) latest_.pop_back();
-  return known_.emplace(path, std::move(captured.fileset)).first->second;
+  known_.emplace(path, std::move(captured->fileset));
 }
 
 Status Inputs::restore(const std::string& path) {
@@ -52,8 +44,14 @@ Status Inputs::restore(const std::string& path) {
   return fail(ErrorKind::stale, "{}: it has changed since this run took it in", path);
 }
 
-Status FlowTasks::prepare(Prepared& prepared) {
+/// false, where `later` allows it: an input is read first, and then it is looked at again.
+Result<bool> FlowTasks::prepare(Prepared& prepared, bool later) {
   BERTH_ASSIGN(prepared.spec, graph_->spec(prepared.index));
+  for (const auto& input : prepared.spec.inputs) {
+    if (!later || input.world.empty() || !inputs_.takes_long(env_, input.world)) continue;
+    BERTH_TRY(read_aside(input.world, prepared.index));
+    return false;
+  }
   for (const auto& input : prepared.spec.inputs) {
     if (input.world.empty()) {
       prepared.inputs.push_back(input.content);
@@ -61,7 +59,8 @@ Status FlowTasks::prepare(Prepared& prepared) {
       BERTH_ASSIGN(prepared.inputs.emplace_back(), inputs_.get(input.world));
     }
   }
-  return hold_inputs(prepared);
+  BERTH_TRY(hold_inputs(prepared));
+  return true;
 }
 
 /// All of them by one hold; those of the world that are not in the store any more are read again.
@@ -88,51 +87,29 @@ Status FlowTasks::hold_inputs(Prepared& prepared) {
   return {};
 }
 
-std::string FlowTasks::place(const std::string& path) const {
-  return path.starts_with('/') ? path : record_.directory + "/" + path;
-}
-
 std::string FlowTasks::task_directory(TaskNumber number, Token token) const {
   return fmt::format("{}/tasks/{}-{}", directory_, number.value, token.value);
 }
 
-/// Brings outputs to their places beside the flow's file; what is there already stays untouched.
-Status FlowTasks::publish(const flow::TaskSpec& spec,
-                          const std::vector<fileset::Fileset>& outputs) {
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (const auto status = publish_one(spec, i, outputs[i]); !status)
-      return std::unexpected(within("out." + spec.outputs[i].name, status.error()));
-  os::failpoint("outputs published");
-  return {};
-}
-
-Status FlowTasks::publish_one(const flow::TaskSpec& spec, std::size_t output,
-                              const fileset::Fileset& content) {
-  const std::string to = place(spec.outputs[output].path);
-  const auto there = env_.status(to);
-  const bool folder = there && there->kind == os::FileStatus::Kind::directory;
-  if (there && (folder || !is_file(content) || there->size == content.entries[0].size)) {
-    const auto captured = cache_.capture(to, fileset::Expect::stored);
-    if (captured && captured->fileset == content) return {};
-    if (folder && !captured)
-      return fail(ErrorKind::exists, "{}: it cannot be replaced: {}", to, captured.error().message);
-    if (folder) BERTH_TRY(check_ours(spec.name, output, to, captured->fileset, content));
+Status FlowTasks::place_here(Delivery& delivery) {
+  for (;;) {
+    BERTH_ASSIGN(const bool placed, place(env_, cache_, delivery));
+    if (placed) return {};
+    BERTH_TRY(judge(delivery));
   }
-  if (const auto parent = parent_of(to); !env_.status(parent))
-    BERTH_TRY(env_.make_directory(parent, 0777 & ~env_.mask()));
-  return cache_.publish(content, to, fileset::Publish::copies);
 }
 
 /// A folder is replaced whole, so all that goes with it must be what an earlier run of this task
 /// wrote there. exists: names the first file that is not.
-Status FlowTasks::check_ours(const std::string& label, std::size_t output, const std::string& path,
-                             const fileset::Fileset& there, const fileset::Fileset& wanted) {
-  auto strange = without(there.entries, wanted);
-  if (strange.empty()) return {};
+Status FlowTasks::judge(Delivery& delivery) {
+  const std::size_t output = delivery.placed;
+  const auto there = std::exchange(delivery.there, std::nullopt);
+  auto strange = without(there->entries, delivery.outputs[output]);
+  delivery.ours = true;
   BERTH_ASSIGN(const auto runs, site_.store->runs());
   for (auto run = runs.rbegin(); run != runs.rend() && !strange.empty(); ++run) {
     if (run->kind != "flow" || run->directory != record_.directory) continue;
-    const auto task = site_.store->find_task(run->id, label);
+    const auto task = site_.store->find_task(run->id, delivery.spec.name);
     if (!task) continue;
     const auto result = site_.store->result(task->digest);
     if (!result) continue;
@@ -140,9 +117,10 @@ Status FlowTasks::check_ours(const std::string& label, std::size_t output, const
     if (outputs && output < outputs->size()) strange = without(strange, (*outputs)[output]);
   }
   if (strange.empty()) return {};
+  const auto& declared = delivery.spec.outputs[output];
   return fail(ErrorKind::exists,
-              "{}/{}: not written by this step; move it away, or it would be lost", path,
-              strange.front().path);
+              "out.{}: {}/{}: not written by this step; move it away, or it would be lost",
+              declared.name, inputs_.place(declared.path), strange.front().path);
 }
 
 /// interrupted: a stop came before a resume had looked at everything, and an agent tells of a task
@@ -163,7 +141,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   else
     (void)fileset::remove_all(env_, task_directory(task.number, earlier));
   if (std::exchange(prepared.adopted, false)) {
-    BERTH_TRY(prepare(prepared));
+    BERTH_TRY(prepare(prepared, false));
     key(prepared, task.number, depends_of(prepared), late_);
   }
   if (prepared.error) return std::unexpected(*prepared.error);
@@ -187,7 +165,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   if (spec.params_file)
     BERTH_TRY(env_.replace_file(directory + "/" + std::string(flow::kParamsFile),
                                 experiment::values_json(spec.params) + "\n", 0600));
-  auto environment = inherited_environment(env_);
+  auto environment = inherited_;
   for (const auto& [name, value] : spec.params) set(environment, parameter_variable(name), value);
   for (const auto& [name, value] : spec.environment) set(environment, name, value);
   name_task(environment, directory_, record_, task, token);
@@ -202,43 +180,42 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
                       .grace = kGrace};
 }
 
-/// Inputs are shared with other tasks and read-only, which who owns them can undo: what was written
-/// into is wrong for all of them, and this task says nothing about what it was to be.
-Status FlowTasks::check_inputs(const Prepared& prepared) {
-  for (std::size_t i = 0; i < prepared.inputs.size(); ++i) {
-    const auto hold = cache_.hold(prepared.inputs[i]);
-    if (!hold && hold.error().kind == ErrorKind::not_found)
-      return fail(ErrorKind::invalid,
-                  "its input {} is not what it was: {}; a task has to change a copy",
-                  prepared.spec.inputs[i].name, prepared.spec.inputs[i].place);
+Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
+                               std::vector<store::Change>& changes, bool later) {
+  BERTH_ASSIGN(Prepared * known, find(task));
+  Delivery delivery{.spec = known->spec,
+                    .folder = record_.directory,
+                    .directory = task_directory(task.number, token),
+                    .inputs = known->inputs};
+  if (!later || !takes_long(env_, delivery)) {
+    Status status = gather(cache_, delivery);
+    if (status) status = place_here(delivery);
+    BERTH_TRY(conclude(*known, task.label, delivery, std::move(status), changes));
+    return true;
   }
-  return {};
+  BERTH_TRY(deliver_aside(std::move(delivery), [this, number = task.number, label = task.label,
+                                                token](Delivery& delivered, Status status) {
+    const auto now = prepared_.find(number.value);
+    if (now == prepared_.end() || now->second.token != token) return;  // given up meanwhile
+    Finished& finished = finished_.emplace_back(Finished{token, {}, {}});
+    finished.status = conclude(now->second, label, delivered, std::move(status), finished.changes);
+  }));
+  return false;
 }
 
-Status FlowTasks::finish(const store::TaskRecord& task, Token token,
-                         std::vector<store::Change>& changes) {
-  BERTH_ASSIGN(Prepared * known, find(task));
-  Prepared& prepared = *known;
-  BERTH_TRY(check_inputs(prepared));
-  prepared.outputs.clear();
-  for (const auto& output : prepared.spec.outputs) {
-    const std::string path = task_directory(task.number, token) + "/" + output.path;
-    auto captured = cache_.capture(path, fileset::Expect::fresh);
-    if (!captured && captured.error().kind == ErrorKind::not_found)
-      return fail(ErrorKind::not_found, "it did not write out.{}: {}", output.name, output.path);
-    if (!captured) return std::unexpected(within("out." + output.name, captured.error()));
-    if (is_file(captured->fileset) == output.directory)
-      return fail(ErrorKind::invalid, "out.{}: {} is {}, wanted {}", output.name, output.path,
-                  output.directory ? "a file" : "a directory",
-                  output.directory ? "a directory" : "a file (the path of a directory ends in /)");
-    prepared.outputs.push_back(std::move(captured->fileset));
-    closing_.push_back(std::move(captured->hold));
-  }
-  os::failpoint("outputs captured");
+/// Of a task whose process has ended well: its result is kept, whether it could be placed or not.
+Status FlowTasks::conclude(Prepared& prepared, const std::string& label, Delivery& delivery,
+                           Status placed, std::vector<store::Change>& changes) {
+  std::ranges::move(delivery.holds, std::back_inserter(closing_));
+  if (!delivery.gathered) return placed;
+  prepared.outputs = std::move(delivery.outputs);
   if (!prepared.key.empty())
     changes.emplace_back(store::ResultKept{prepared.key, to_text(prepared.outputs),
-                                           record_.name + "/" + task.label, env_.wall()});
-  return publish(prepared.spec, prepared.outputs);
+                                           record_.name + "/" + label, env_.wall()});
+  // To run it again would not make room there.
+  if (!placed && placed.error().kind == ErrorKind::full)
+    return fail(ErrorKind::io, "{}; what it wrote is kept in the cache", placed.error().message);
+  return placed;
 }
 
 }  // namespace berth::run

@@ -84,6 +84,7 @@ std::string to_json_text(const FlowProgram& program) {
       {"name", program.name},         {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
       {"parallel", program.parallel}, {"outlive", program.outlive},
       {"priority", program.priority}, {"answers", to_json(program.answers)}};
+  if (program.retain > Duration(0)) json["retain_ms"] = to_ms(program.retain);
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
   return dump(json);
@@ -105,6 +106,7 @@ Result<FlowProgram> flow_program(std::string_view text) {
     program.parallel = json.at("parallel");
     program.outlive = json.value("outlive", false);
     program.priority = json.at("priority");
+    program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     if (json.contains("timeout_ms")) program.timeout = from_ms(json.at("timeout_ms"));
     if (json.contains("retries")) program.retries = json.at("retries");
     program.answers = answers_of(json.at("answers"));

@@ -41,6 +41,7 @@ struct FlowProgram {
   CacheMode cache = CacheMode::on;
   std::int64_t parallel = 0;        // tasks side by side at most; 0: as many as fit
   bool outlive = false;             // its tasks go on when their runner dies
+  Duration retain{};                // for which its alloc is kept when it fails
   std::int64_t priority = 0;        // of the run, among those that wait for the machine
   std::optional<Duration> timeout;  // of each task, instead of its step's
   std::optional<int> retries;

@@ -28,13 +28,16 @@ FlowTasks::FlowTasks(Site& site, store::RunRecord record, FlowProgram program,
                      fileset::ObjectStore cache)
     : site_(site),
       env_(*site.env),
+      inherited_(inherited_environment(env_)),
       directory_(run_directory(site, record.name)),
       record_(std::move(record)),
       program_(std::move(program)),
       cache_(std::move(cache)),
-      inputs_(cache_, record_.directory) {
+      inputs_(cache_, record_.directory),
+      aside_(env_.aside()) {
   manner_.parallel = program_.parallel;
   manner_.outlive = program_.outlive;
+  manner_.retain = program_.retain;
   manner_.in_turn = true;
 }
 
@@ -125,17 +128,27 @@ Result<Next> FlowTasks::next() {
   for (int looked = 0;; ++looked) {
     BERTH_TRY(take_ready(next));
     const auto step = next_step();
-    if (ready_again_.empty() && !step) break;
+    if (came_.empty() && ready_again_.empty() && !step) break;
     if (looked == kAtOnce || wants_commit()) {
       next.more = true;
       break;
     }
-    auto& ready = ready_again_.empty() ? queues_[*step].ready : ready_again_;
-    const flow::TaskIndex task = ready.front();
-    ready.pop_front();
-    const auto status = consider(task, next);
+    flow::TaskIndex task;
+    Status status;
+    if (!came_.empty()) {
+      auto came = std::move(came_.front());
+      came_.pop_front();
+      task = came.task;
+      count_unstarted(task, -1);
+      status = came.then(next);
+    } else {
+      auto& ready = ready_again_.empty() ? queues_[*step].ready : ready_again_;
+      task = ready.front();
+      ready.pop_front();
+      status = consider(task, next);
+    }
     if (status) continue;
-    ready.push_front(task);
+    queue_of(task).push_front(task);
     if (status.error().kind == ErrorKind::interrupted) break;
     if (!may_pass(status.error())) return std::unexpected(status.error());
     // Short of descriptors, say: a commit lets go of some, and so does what runs when it ends.
@@ -144,6 +157,10 @@ Result<Next> FlowTasks::next() {
     break;
   }
   return next;
+}
+
+std::deque<flow::TaskIndex>& FlowTasks::queue_of(flow::TaskIndex task) {
+  return queues_[static_cast<std::size_t>(graph_->step_of(task).value)].ready;
 }
 
 bool FlowTasks::wants_commit() const {
@@ -180,36 +197,64 @@ Status FlowTasks::take_ready(Next& next) {
 Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
   const std::string name = graph_->name(index);
   const TaskNumber number = number_of(name, next);
-  if (const auto recorded = recorded_.find(name); recorded != recorded_.end()) {
-    const store::TaskRecord task = recorded->second;
-    if (task.state == store::TaskState::running) return adopt(index, task);
-    bool settled = task.state == store::TaskState::failed;
-    if (!settled) {
-      BERTH_ASSIGN(settled, recall(index, task));
-      if (settled)
-        next.settled.push_back({number, task.state});
-      else
-        next.reopened.push_back(number);
-    }
-    recorded_.erase(name);
-    if (settled) return {};
-  }
+  const auto recorded = recorded_.find(name);
+  if (recorded == recorded_.end()) return take_up(index, number, next);
+  const store::TaskRecord task = recorded->second;
+  if (task.state == store::TaskState::running) return adopt(index, task);
+  if (task.state != store::TaskState::failed) BERTH_TRY(recall(index, task, next));
+  recorded_.erase(name);
+  return {};
+}
+
+/// What has to be done: from the cache, or by starting it.
+Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) {
   Prepared prepared{.index = index};
-  if (const auto status = prepare(prepared); !status) {
-    if (may_pass(status.error()) || status.error().kind == ErrorKind::interrupted) return status;
-    prepared.error = status.error();
-  } else {
-    const std::string depends = depends_of(prepared);
-    if (reads(program_.cache) && !prepared.spec.outputs.empty()) {
-      BERTH_ASSIGN(const bool brought, bring(number, prepared, depends, next));
-      if (brought) return {};
-    }
-    key(prepared, number, depends, next.changes);
+  const auto ready = prepare(prepared, true);
+  if (ready && !*ready) return {};  // until its inputs are read
+  if (!ready) {
+    if (may_pass(ready.error()) || ready.error().kind == ErrorKind::interrupted)
+      return std::unexpected(ready.error());
+    prepared.error = ready.error();
+    start(number, std::move(prepared), next);
+    return {};
   }
-  count_unstarted(index, 1);
+  const std::string depends = depends_of(prepared);
+  if (reads(program_.cache) && !prepared.spec.outputs.empty()) {
+    const std::string key = key_of(depends, true);
+    std::string origin;
+    BERTH_ASSIGN(auto found, find_result(key, prepared.spec.outputs.size(), &origin));
+    if (found) {
+      found->spec = prepared.spec;
+      return bring(
+          index, *std::move(found),
+          [this, number, depends, key, origin, prepared = std::move(prepared)](
+              Delivery& result, const Status& placed, Next& later) mutable -> Status {
+            if (!placed && may_pass(placed.error())) return placed;
+            if (!placed) {
+              prepared.error = placed.error();
+              this->key(prepared, number, depends, later.changes);
+              start(number, std::move(prepared), later);
+              return {};
+            }
+            later.changes.emplace_back(store::TaskKeyed{number, key, depends});
+            later.changes.emplace_back(
+                store::ResultKept{key, to_text(result.outputs), origin, env_.wall()});
+            later.settled.push_back({number, store::TaskState::cached});
+            std::ranges::move(result.holds, std::back_inserter(closing_));
+            return graph_->finish(prepared.index, std::move(result.outputs));
+          },
+          next);
+    }
+  }
+  key(prepared, number, depends, next.changes);
+  start(number, std::move(prepared), next);
+  return {};
+}
+
+void FlowTasks::start(TaskNumber number, Prepared prepared, Next& next) {
+  count_unstarted(prepared.index, 1);
   next.start.push_back(number);
   prepared_.insert_or_assign(number.value, std::move(prepared));
-  return {};
 }
 
 /// What an earlier runner started, and an agent still runs: its record stands.
@@ -238,62 +283,50 @@ std::string FlowTasks::key_of(const std::string& depends, bool shared) const {
   return to_hex(sha256(shared ? depends : record_.name + "\n" + depends));
 }
 
-/// What an earlier runner has finished; false where its outputs are no more.
-Result<bool> FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorded) {
-  std::vector<fileset::Fileset> outputs;
-  if (!step(index).out.empty()) {
-    BERTH_ASSIGN(auto found, find_result(recorded.digest, nullptr));
-    if (!found || found->size() != step(index).out.size()) return false;
-    outputs = *std::move(found);
-    // It may have died between recording them and bringing them to their places. Where that cannot
-    // be, the task says so itself.
-    const auto spec = graph_->spec(index);
-    if (!spec || !publish(*spec, outputs)) return false;
-  }
-  BERTH_TRY(graph_->finish(index, std::move(outputs)));
-  return true;
+/// What an earlier runner has finished; where its outputs are no more, it is to be done again.
+Status FlowTasks::recall(flow::TaskIndex index, store::TaskRecord recorded, Next& next) {
+  const auto done = [this, index, number = recorded.number, state = recorded.state](
+                        Delivery& result, const Status& placed, Next& later) -> Status {
+    if (!placed) {
+      later.reopened.push_back(number);
+      queue_of(index).push_front(index);
+      return {};
+    }
+    later.settled.push_back({number, state});
+    std::ranges::move(result.holds, std::back_inserter(closing_));
+    return graph_->finish(index, std::move(result.outputs));
+  };
+  Delivery none;
+  if (step(index).out.empty()) return done(none, {}, next);
+  BERTH_ASSIGN(auto found, find_result(recorded.digest, step(index).out.size(), nullptr));
+  auto spec = graph_->spec(index);
+  if (!found || !spec) return done(none, fail(ErrorKind::not_found, "no result"), next);
+  // It may have died between recording them and bringing them to their places. Where that cannot
+  // be, the task says so itself.
+  found->spec = *std::move(spec);
+  return bring(index, *std::move(found), done, next);
 }
 
-/// From the cache, if it is there.
-Result<bool> FlowTasks::bring(TaskNumber number, Prepared& prepared, const std::string& depends,
-                              Next& next) {
-  const std::string key = key_of(depends, true);
-  std::string origin;
-  BERTH_ASSIGN(auto found, find_result(key, &origin));
-  if (!found || found->size() != prepared.spec.outputs.size()) return false;
-  if (const auto status = publish(prepared.spec, *found); !status) {
-    if (may_pass(status.error())) return std::unexpected(status.error());
-    prepared.error = status.error();
-    return false;
-  }
-  next.changes.emplace_back(store::TaskKeyed{number, key, depends});
-  next.changes.emplace_back(
-      store::ResultKept{key, to_text(*found), std::move(origin), env_.wall()});
-  next.settled.push_back({number, store::TaskState::cached});
-  BERTH_TRY(graph_->finish(prepared.index, *std::move(found)));
-  return true;
-}
-
-/// nullopt: not there, or not whole any more. What it found is held until the next commit.
-Result<std::optional<std::vector<fileset::Fileset>>> FlowTasks::find_result(const std::string& key,
-                                                                            std::string* origin) {
-  using Found = std::optional<std::vector<fileset::Fileset>>;
+Result<std::optional<Delivery>> FlowTasks::find_result(const std::string& key, std::size_t outputs,
+                                                       std::string* origin) {
   const auto result = site_.store->result(key);
-  if (!result && result.error().kind == ErrorKind::not_found) return Found{};
+  if (!result && result.error().kind == ErrorKind::not_found) return std::nullopt;
   if (!result) return std::unexpected(result.error());
-  auto outputs = parse_outputs(result->outputs);
-  if (!outputs) return Found{};
+  auto found = parse_outputs(result->outputs);
+  if (!found || found->size() != outputs) return std::nullopt;
   fileset::Fileset all;
-  for (const auto& output : *outputs)
+  for (const auto& output : *found)
     all.entries.insert(all.entries.end(), output.entries.begin(), output.entries.end());
   auto hold = cache_.hold(all);
   if (!hold) {
     if (may_pass(hold.error())) return std::unexpected(hold.error());
-    return Found{};
+    return std::nullopt;
   }
-  closing_.push_back(*std::move(hold));
   if (origin != nullptr) *origin = result->origin;
-  return Found(*std::move(outputs));
+  std::optional<Delivery> delivery;
+  delivery.emplace(Delivery{.spec = {}, .folder = record_.directory, .outputs = *std::move(found)});
+  delivery->holds.push_back(*std::move(hold));
+  return delivery;
 }
 
 Status FlowTasks::ended(const store::TaskRecord& task, Token token, store::TaskState to) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <list>
 #include <unordered_map>
 
+#include "berth/os/aside.h"
+#include "berth/run/delivery.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/workload.h"
 
@@ -20,12 +23,20 @@ class Inputs {
   Result<fileset::Fileset> get(const std::string& path);
   /// Into the store again. stale: it is not what it was.
   Status restore(const std::string& path);
+  /// Whether it takes long to get; then it is to be captured elsewhere, and handed over here.
+  bool takes_long(os::Env& env, const std::string& path) const;
+  void take(const std::string& path, Result<fileset::Captured> captured);
+
+  std::string place(const std::string& path) const {
+    return path.starts_with('/') ? path : folder_ + "/" + path;
+  }
 
  private:
   fileset::ObjectStore& cache_;
   const std::string folder_;
   std::unordered_map<std::string, fileset::Fileset> known_;
-  std::list<fileset::Hold> latest_;  // the newest in front
+  std::unordered_map<std::string, Error> failed_;  // of what was captured elsewhere; told once
+  std::list<fileset::Hold> latest_;                // the newest in front
 };
 
 class FlowTasks final : public Workload {
@@ -38,9 +49,13 @@ class FlowTasks final : public Workload {
   Status take_over(std::span<const store::TaskRecord> tasks) override;
   Result<Next> next() override;
   Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
-  Status finish(const store::TaskRecord& task, Token token,
-                std::vector<store::Change>& changes) override;
+  Result<bool> finish(const store::TaskRecord& task, Token token,
+                      std::vector<store::Change>& changes, bool later) override;
+  void watch(std::vector<os::Watch>& watches) const override;
+  std::vector<Finished> turn() override;
+  bool busy() const override;
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
+  Status make_durable() override { return cache_.make_durable(); }
   void committed() override;
   bool wants_commit() const override;
   bool complete() const override { return graph_->done(); }
@@ -58,6 +73,9 @@ class FlowTasks final : public Workload {
     bool adopted = false;                    // that an earlier runner started: inputs unknown
     std::vector<fileset::Fileset> outputs{};
   };
+  /// A result, brought to its places or not. Fails as next() does, and is then asked for again.
+  using Brought = std::move_only_function<Status(Delivery&, Status placed, Next&)>;
+  using Delivered = std::move_only_function<void(Delivery&, Status placed)>;
 
   const flow::Step& step(flow::TaskIndex task) const;
   TaskNumber number_of(const std::string& name, Next& next);
@@ -69,26 +87,30 @@ class FlowTasks final : public Workload {
            std::vector<store::Change>& changes) const;
   Status sweep_directories(std::span<const store::TaskRecord> tasks);
   Status consider(flow::TaskIndex index, Next& next);
-  Result<bool> recall(flow::TaskIndex index, const store::TaskRecord& recorded);
-  Status prepare(Prepared& prepared);
+  Status recall(flow::TaskIndex index, store::TaskRecord recorded, Next& next);
+  Status take_up(flow::TaskIndex index, TaskNumber number, Next& next);
+  void start(TaskNumber number, Prepared prepared, Next& next);
+  Result<bool> prepare(Prepared& prepared, bool later);
   Status hold_inputs(Prepared& prepared);
   void count_unstarted(flow::TaskIndex task, std::int64_t change);
-  Status check_inputs(const Prepared& prepared);
-  Status check_ours(const std::string& label, std::size_t output, const std::string& path,
-                    const fileset::Fileset& there, const fileset::Fileset& wanted);
+  Status judge(Delivery& delivery);
+  Status place_here(Delivery& delivery);
+  Status conclude(Prepared& prepared, const std::string& label, Delivery& delivery, Status placed,
+                  std::vector<store::Change>& changes);
   std::optional<std::size_t> next_step() const;
-  Result<bool> bring(TaskNumber number, Prepared& prepared, const std::string& depends, Next& next);
-  Result<std::optional<std::vector<fileset::Fileset>>> find_result(const std::string& key,
-                                                                   std::string* origin);
-  Status publish(const flow::TaskSpec& spec, const std::vector<fileset::Fileset>& outputs);
-  Status publish_one(const flow::TaskSpec& spec, std::size_t output,
-                     const fileset::Fileset& content);
+  Status bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next);
+  Status deliver_aside(Delivery delivery, Delivered then);
+  Status read_aside(const std::string& world, flow::TaskIndex task);
+  std::deque<flow::TaskIndex>& queue_of(flow::TaskIndex task);
+  /// What a task wrote, held; nullopt: it is not there, or not whole any more.
+  Result<std::optional<Delivery>> find_result(const std::string& key, std::size_t outputs,
+                                              std::string* origin);
   std::string key_of(const std::string& depends, bool shared) const;
-  std::string place(const std::string& path) const;
   std::string task_directory(TaskNumber number, Token token) const;
 
   Site& site_;
   os::Env& env_;
+  const exec::Environment inherited_;
   const std::string directory_;  // the run's own
   const store::RunRecord record_;
   FlowProgram program_;
@@ -114,9 +136,17 @@ class FlowTasks final : public Workload {
   std::int64_t unstarted_ = 0;                           // of prepared_
   bool starved_ = false;             // of descriptors, until a commit lets go of some
   std::vector<store::Change> late_;  // that came up when a task was launched
+  struct Came {                      // from beside the loop, for next() to go on with
+    flow::TaskIndex task;
+    std::move_only_function<Status(Next&)> then;
+  };
+  std::deque<Came> came_;
+  std::unordered_map<std::string, std::vector<flow::TaskIndex>> reading_;  // who waits for an input
+  std::vector<Finished> finished_;
   // Of tasks that are done with the next commit: until then a later runner may have to look there.
   std::vector<std::string> emptied_;    // directories
   std::vector<fileset::Hold> closing_;  // of what is recorded with the next commit
+  std::unique_ptr<os::Aside> aside_;    // goes first
 };
 
 }  // namespace berth::run

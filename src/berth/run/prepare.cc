@@ -46,11 +46,11 @@ Status check_program(Site& site, const experiment::Program& program, const std::
     if (file.empty()) return error;
     return within(fmt::format("{}:{}: run", file, program.run_line), std::move(error));
   };
-  if (const auto first = first_program(program.run))
+  if (const auto first = program.passive ? std::nullopt : first_program(program.run))
     if (const auto status = check_executable(*site.env, *first, directory); !status)
       return std::unexpected(at_run(status.error()));
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
-  BERTH_TRY(find_devices(site, program.resources));
+  BERTH_TRY(find_devices(site, program.resources, program.gpus));
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
   machine::Machine machine(host.total, host.links);
   const auto fits = machine.dry_run({program.resources, program.name, program.slot_sizes});
@@ -62,6 +62,19 @@ Status check_program(Site& site, const experiment::Program& program, const std::
           fmt::format("{}:{}: resources.{}", file, program.resources_line, error.message);
     return std::unexpected(std::move(error));
   }
+  return {};
+}
+
+Status divide_gpus(Site& site, experiment::Program& program) {
+  if (program.trials_a_gpu == 1) return {};
+  BERTH_TRY(find_devices(site, program.resources, program.gpus));
+  std::int64_t least = INT64_MAX;
+  for (const auto& share : site.devices->shares) least = std::min(least, share.memory);
+  if (site.devices->shares.empty() || least / program.trials_a_gpu == 0)
+    return fail(ErrorKind::impossible, "gpu: {} trials cannot share GPU {} of this machine",
+                program.trials_a_gpu, program.gpus);
+  program.resources.set(Known::gpu_mem, least / program.trials_a_gpu);
+  program.trials_a_gpu = 1;
   return {};
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,6 +49,16 @@ struct TaskEnd {
   bool again = false;  // it will be tried again
 };
 
+/// A trial that somebody else carries out waits for what came of it.
+struct Question {
+  std::string label;
+  std::string command;               // for a shell; of a run that has none, its parameters
+  std::string directory;             // where it is meant to start
+  std::vector<std::string> metrics;  // what is asked for
+  /// Takes the answer as run/passive.h says; invalid: it is none.
+  std::function<Status(std::string_view told)> answer;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -55,6 +66,7 @@ class Observer {
   virtual void on_task_end(const TaskEnd& end) = 0;
   virtual void on_output(const exec::Output& output) = 0;
   virtual void on_note(const std::string& note) = 0;
+  virtual void on_question(const Question&) {}
 
   // Whoever shows output may be slower than who makes it, and must never hold up the run.
   /// False while it has enough: the tasks' output then stays in their pipes.
@@ -70,17 +82,22 @@ class Observer {
 Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
                      const std::string& file);
 
+/// Where several trials are to share a GPU: the memory that each then asks for. impossible: there
+/// is no such GPU.
+Status divide_gpus(Site& site, experiment::Program& program);
+
 /// Submits the run with all its trials, durably. `directory`: absolute, where its tasks start.
 Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
                                 const std::string& directory);
 
 /// Drives it until it is done, failed or stopped (two stop signals: at once). Returns the final
-/// record. busy: another process drives it.
-Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer& observer);
+/// record. `only`: starts none but these, unless it is empty. busy: another process drives it.
+Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer& observer,
+                               const std::vector<TaskNumber>& only = {});
 
-/// Makes the failed tasks of a run that does not run waiting again, their retries as at first; how
-/// many they were. drive() goes on with them. busy: it runs.
-Result<int> reopen_failed(Site& site, const std::string& run_name);
+/// Makes the failed tasks of a run that does not run waiting again, or all that have ended, their
+/// retries as at first; which they were. drive() goes on with them. busy: it runs.
+Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all);
 
 /// Forgets a run that does not run: its record, output and files. busy: it runs.
 Status remove(Site& site, const std::string& run_name);

@@ -50,9 +50,11 @@ std::string run_directory(const Site& site, const std::string& run_name) {
   return site.state_directory + "/runs/" + run_name;
 }
 
-Status find_devices(Site& site, const Resources& wanted) {
+Status find_devices(Site& site, const Resources& wanted, const std::string& gpus) {
   if (site.devices || machine::device_need(wanted).count == 0) return {};
   BERTH_ASSIGN(site.devices, machine::read_devices(*site.env, {}, site.ledger_directory));
+  if (!gpus.empty())
+    site.devices->shares = machine::visible_ones(std::move(site.devices->shares), gpus, gpus);
   return {};
 }
 

@@ -4,6 +4,7 @@
 // STATE/berth.db, STATE/runs/NAME/{lock, output.log, params/}: all of it the user's alone.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,13 +18,16 @@
 
 namespace berth::run {
 
+struct Sources;
+
 struct Site {
   os::Env* env = nullptr;
   std::string state_directory;
   std::unique_ptr<store::Store> store;
   std::string ledger_directory;
   machine::CapacityOptions capacity;
-  std::optional<machine::Devices> devices;  // once they are needed
+  std::optional<machine::Devices> devices;                               // once they are needed
+  std::function<Result<Sources>(const store::RunRecord&)> sources = {};  // none: this machine
 };
 
 /// $BERTH_DB, else $XDG_STATE_HOME/berth, else ~/.local/state/berth.
@@ -35,7 +39,8 @@ machine::CapacityOptions capacity_options(os::Env& env, const std::string& state
 Result<Site> open_site(os::Env& env);
 
 std::string run_directory(const Site& site, const std::string& run_name);
-/// Reads the devices, if that was not done yet and the request needs any. May take seconds.
-Status find_devices(Site& site, const Resources& wanted);
+/// Reads the devices, if that was not done yet and the request needs any: those that `gpus` names
+/// (as CUDA_VISIBLE_DEVICES does), else all that Berth may use. May take seconds.
+Status find_devices(Site& site, const Resources& wanted, const std::string& gpus = {});
 
 }  // namespace berth::run

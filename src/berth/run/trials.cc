@@ -1,78 +1,123 @@
-// The trials of an experiment, or the one task of a command.
+// The trials of an experiment, or the one task of a command: how each is started. Which they are,
+// and what they say, is in trials_search.cc.
+#include "berth/run/trials.h"
+
 #include <algorithm>
 
-#include "berth/run/workload.h"
+#include "berth/experiment/space.h"
+#include "berth/run/passive.h"
 
 namespace berth::run {
 namespace {
 
 constexpr std::string_view kParameterFile = "params_file";
-
-class Trials final : public Workload {
- public:
-  Trials(Site& site, const store::RunRecord& record, experiment::Program program)
-      : env_(*site.env),
-        directory_(run_directory(site, record.name)),
-        record_(record),
-        program_(std::move(program)),
-        manner_{.parallel = program_.parallel,
-                .seed = program_.search.seed,
-                .stop_on_failure = program_.stop_on_failure,
-                .one_success_is_enough = !program_.stop_on_failure,
-                .outlive = program_.outlive,
-                .in_turn = false,
-                .most = program_.resources,
-                .goal = program_.goal,
-                .steps = {}} {}
-
-  const Manner& manner() const override { return manner_; }
-
-  Wants wants(const store::TaskRecord&) const override {
-    return {program_.resources, program_.slot_sizes, program_.priority, program_.retries};
-  }
-
-  Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override {
-    auto environment = inherited_environment(env_);
-    for (const auto& [name, value] : program_.environment) set(environment, name, value);
-    for (const auto& [name, value] : task.params) set(environment, parameter_variable(name), value);
-    name_task(environment, directory_, record_, task, token);
-    const auto named = exec::placeholders(program_.run);
-    if (std::ranges::find(named, kParameterFile) != named.end()) {
-      BERTH_TRY(env_.make_directory(directory_ + "/params", 0700));
-      BERTH_TRY(env_.replace_file(parameter_file(task), experiment::values_json(task.params) + "\n",
-                                  0600));
-    }
-    return exec::Launch{
-        .task = task.number,
-        .token = token,
-        .request = {program_.resources, record_.name + "/" + task.label, program_.slot_sizes},
-        .argv = exec::command_line(program_.run,
-                                   [&](std::string_view name) { return value_of(task, name); }),
-        .environment = std::move(environment),
-        .directory = record_.directory,
-        .timeout = program_.timeout,
-        .grace = program_.grace};
-  }
-
- private:
-  std::optional<std::string> value_of(const store::TaskRecord& task, std::string_view name) const {
-    if (name == kParameterFile) return parameter_file(task);
-    for (const auto& [param, value] : task.params)
-      if (param == name) return value;
-    return std::nullopt;
-  }
-  std::string parameter_file(const store::TaskRecord& task) const {
-    return fmt::format("{}/params/{}.json", directory_, task.number.value);
-  }
-
-  os::Env& env_;
-  const std::string directory_;  // the run's own
-  const store::RunRecord record_;
-  const experiment::Program program_;
-  const Manner manner_;
-};
+constexpr std::string_view kCheckpoint = "checkpoint";
+constexpr std::string_view kSave = "save";
 
 }  // namespace
+
+Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program program)
+    : site_(site),
+      env_(*site.env),
+      inherited_(inherited_environment(env_)),
+      directory_(run_directory(site, record.name)),
+      record_(record),
+      program_(std::move(program)),
+      manner_{.parallel = program_.parallel,
+              .seed = program_.search.seed,
+              .stop_on_failure = program_.stop_on_failure,
+              .one_success_is_enough = !program_.stop_on_failure,
+              .outlive = program_.outlive,
+              .asked = program_.passive ? asked_of(program_) : std::vector<std::string>(),
+              .retain = program_.retain,
+              .in_turn = false,
+              .most = program_.resources,
+              .gpus = program_.gpus,
+              .goal = program_.goal,
+              .steps = {}} {
+  const bool external = program_.search.method == experiment::Search::Method::external;
+  if (external) {
+    auto environment = inherited_;
+    set(environment, "BERTH_RUN", record_.name);
+    set(environment, "BERTH_RUN_DIR", directory_);
+    external_.emplace(env_,
+                      ExternalProposer::Options{
+                          .argv = exec::command_line(program_.search.proposer,
+                                                     [](std::string_view) { return std::nullopt; }),
+                          .environment = std::move(environment),
+                          .directory = record_.directory,
+                          .pipe = directory_ + "/proposer.pipe",
+                          .patience = program_.search.patience});
+  } else if (adaptive(program_.search)) {
+    proposer_ = make_proposer(program_);
+  }
+  if (program_.early_stop) stopper_.emplace(*program_.early_stop, *program_.goal);
+}
+
+Wants Trials::wants(const store::TaskRecord&) const {
+  return {program_.resources, program_.slot_sizes, program_.priority, program_.retries};
+}
+
+Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) {
+  started(task.number);
+  auto environment = inherited_;
+  for (const auto& [name, value] : program_.environment) set(environment, name, value);
+  for (const auto& [name, value] : task.params) set(environment, parameter_variable(name), value);
+  set(environment, "BERTH_PARAMS", experiment::values_json(task.params));
+  name_task(environment, directory_, record_, task, token);
+  if (names(kCheckpoint) || program_.checkpoints) {
+    BERTH_TRY(env_.make_directory(checkpoint(task), 0700));
+    set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task));
+  }
+  if (program_.save_best) set(environment, "BERTH_SAVE", save(task));
+  if (names(kParameterFile)) {
+    BERTH_TRY(env_.make_directory(directory_ + "/params", 0700));
+    experiment::Values values = task.params;
+    if (program_.auptimizer) values.emplace_back("job_id", task.label);
+    if (program_.auptimizer && save(task) == "1") values.emplace_back("save_model", "true");
+    BERTH_TRY(
+        env_.replace_file(parameter_file(task), experiment::values_json(values) + "\n", 0600));
+  }
+  return exec::Launch{
+      .task = task.number,
+      .token = token,
+      .request = {program_.resources, record_.name + "/" + task.label, program_.slot_sizes},
+      .argv = exec::command_line(program_.run,
+                                 [&](std::string_view name) { return value_of(task, name); }),
+      .environment = std::move(environment),
+      .directory = record_.directory,
+      .timeout = program_.timeout,
+      .grace = program_.grace};
+}
+
+std::optional<std::string> Trials::value_of(const store::TaskRecord& task,
+                                            std::string_view name) const {
+  if (const auto* value = experiment::find_value(task.params, name)) return *value;
+  if (name == kParameterFile) return parameter_file(task);
+  if (name == kCheckpoint) return checkpoint(task);
+  if (name == kSave) return save(task);
+  if (std::ranges::find(program_.optional, name) != program_.optional.end()) return "";
+  return std::nullopt;
+}
+
+bool Trials::names(std::string_view name) const {
+  const auto named = exec::placeholders(program_.run);
+  return std::ranges::find(named, name) != named.end();
+}
+
+/// Of all attempts and budgets of the trial: what one left there the next finds.
+std::string Trials::checkpoint(const store::TaskRecord& task) const {
+  return fmt::format("{}/checkpoints/{}", directory_, task.label.substr(0, task.label.find('@')));
+}
+
+/// Set for the best one, when it runs again.
+std::string Trials::save(const store::TaskRecord& task) const {
+  return task.label == experiment::kBestAgain ? "1" : "0";
+}
+
+std::string Trials::parameter_file(const store::TaskRecord& task) const {
+  return fmt::format("{}/params/{}.json", directory_, task.number.value);
+}
 
 std::unique_ptr<Workload> trials(Site& site, const store::RunRecord& record,
                                  experiment::Program program) {

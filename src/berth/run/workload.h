@@ -3,8 +3,8 @@
 // task needs, how it is started, and what is left to do when its process has ended.
 //
 // Ownership: refers to the Site, which outlives it; kept by the loop. Threads: one. Failure: an
-// Error of next() ends the run as failed, with what was done kept; one of launch() or finish() is
-// the attempt's own.
+// Error of next() ends the run as failed, with what was done kept, but for full and busy, which the
+// runner tries again; one of launch() or finish() is the attempt's own.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,12 @@ struct Manner {
   std::uint64_t seed = 0;        // of the pauses before another try
   bool stop_on_failure = false;  // nothing new starts after a task that failed
   bool one_success_is_enough = false;
-  bool outlive = false;  // its tasks go on when their runner dies
-  bool in_turn = false;  // a task starts only when next() names it
-  Resources most;        // that a task of it asks for, of each resource
+  bool outlive = false;              // its tasks go on when their runner dies
+  std::vector<std::string> asked{};  // not empty: others carry tasks out, and tell these metrics
+  Duration retain{};                 // for which a run that failed keeps its primary alloc
+  bool in_turn = false;              // a task starts only when next() names it
+  Resources most;                    // that a task of it asks for, of each resource
+  std::string gpus{};                // the only ones that it may use; "": any
   std::optional<experiment::Goal> goal;
   std::vector<std::string> steps;  // whose progress is shown one by one; Workload::step_of()
 };
@@ -55,6 +58,19 @@ struct Next {
   bool more = false;                   // ask again before long: it has not looked at everything
 };
 
+/// What finish() had left for later.
+struct Finished {
+  Token token;
+  Status status;  // as of finish()
+  std::vector<store::Change> changes;
+};
+
+/// What a report of a running attempt is to the workload.
+struct Heard {
+  bool counts = true;  // false: said after the attempt was told to end
+  bool ends = false;   // the attempt is told to end now, as a success: see cut_short()
+};
+
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -68,13 +84,26 @@ class Workload {
   virtual Result<Next> next() { return Next{}; }
   /// What the worker is told; what it needs in files is there then. full, busy, io: may pass.
   virtual Result<exec::Launch> launch(const store::TaskRecord& task, Token token) = 0;
+  virtual Heard hear(const store::TaskRecord&, const exec::Metric&) { return {}; }
+  /// Why hear() ended the attempt, however its process took it; nullopt where it did not.
+  virtual std::optional<std::string> cut_short(TaskNumber, Token) { return std::nullopt; }
   /// When its process has ended well: adds what follows from it, and says why it is no success all
-  /// the same. full, busy: may pass; interrupted: asked to stop.
-  virtual Status finish(const store::TaskRecord&, Token, std::vector<store::Change>& /*changes*/) {
-    return {};
+  /// the same. full, busy: may pass; interrupted: asked to stop. false, where `later` allows it:
+  /// it takes long, and turn() will tell.
+  virtual Result<bool> finish(const store::TaskRecord&, Token, std::vector<store::Change>&,
+                              bool /*later*/) {
+    return true;
   }
+  /// What is done beside the loop: what to wake for, what has come of it, and whether there is more
+  /// to come.
+  virtual void watch(std::vector<os::Watch>&) const {}
+  virtual std::optional<Mono> deadline() const { return std::nullopt; }
+  virtual std::vector<Finished> turn() { return {}; }
+  virtual bool busy() const { return false; }
   /// The attempt has ended, and its task is now this; waiting: it will be tried again.
   virtual Status ended(const store::TaskRecord&, Token, store::TaskState) { return {}; }
+  /// What its changes name is on the disk when they are recorded.
+  virtual Status make_durable() { return {}; }
   /// All changes that it has given are durable. Until then it holds what they name; when that has
   /// become much, it wants a commit.
   virtual void committed() {}

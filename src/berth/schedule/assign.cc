@@ -1,5 +1,6 @@
 // Who gets what: the queue, the workers, and the one that is kept for a task too large to fit now.
 #include <algorithm>
+#include <tuple>
 
 #include "berth/schedule/schedule.h"
 
@@ -33,19 +34,22 @@ void Scheduler::assign(std::vector<Effect>& effects) {
   }
 }
 
-/// Where the task fits: a primary worker before a stealer, which is to become idle; then the one
-/// with the fewest cards free, so that what needs no card leaves them to what does.
+/// Where the task fits: on another worker than the one on which it failed last, if there is a
+/// choice; a primary worker before a stealer, which is to become idle; then the one with the fewest
+/// cards free, so that what needs no card leaves them to what does.
 Scheduler::Workers::iterator Scheduler::choose(TaskNumber task) {
   const Resources& wanted = resources(task);
   const bool behind = kept_ && key(task) > key(kept_->task);
-  const auto rank = [](const WorkerBooks& books) {
-    return std::pair(books.kind, books.free.get(Known::gpu));
+  const auto failed = failed_on_.find(task);
+  const auto rank = [&](const Workers::value_type& worker) {
+    const bool again = failed != failed_on_.end() && failed->second == worker.first;
+    return std::tuple(again, worker.second.kind, worker.second.free.get(Known::gpu));
   };
   auto best = workers_.end();
   for (auto at = workers_.begin(); at != workers_.end(); ++at) {
     if (at->second.closed || !at->second.free.covers(wanted)) continue;
     if (behind && at->first == kept_->worker && !kept_->spare.covers(wanted)) continue;
-    if (best == workers_.end() || rank(at->second) < rank(best->second)) best = at;
+    if (best == workers_.end() || rank(*at) < rank(*best)) best = at;
   }
   return best;
 }

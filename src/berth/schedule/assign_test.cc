@@ -18,6 +18,34 @@ using ::testing::ElementsAre;
 using testing::House;
 using testing::tasks_of;
 
+TEST(SchedulerRetry, OnAnotherWorkerThanTheOneOnWhichItFailed) {
+  House house(tasks_of(1, 1000, 2), {.backoff_first = Duration(1), .backoff_most = Duration(1)});
+  house.join(1, cpu(1000));
+  house.join(2, cpu(1000));
+  const auto failed_on = [&](WorkerId worker) {
+    const auto starts = house.take<StartAttempt>();
+    EXPECT_EQ(starts.size(), 1U);
+    EXPECT_EQ(starts.at(0).worker, worker);
+    house.end(starts.at(0).token, Verdict::failed);
+    house.now += std::chrono::seconds(1);
+    house.tick();
+  };
+  failed_on({1});
+  failed_on({2});
+  const auto last = house.take<StartAttempt>();
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_EQ(last[0].worker, WorkerId{1}) << "not where it failed last";
+}
+
+TEST(SchedulerRetry, OnTheSameWorkerWhereThereIsNoOther) {
+  House house(tasks_of(1, 1000, 1), {.backoff_first = Duration(1), .backoff_most = Duration(1)});
+  house.join(1, cpu(1000));
+  house.end(house.take<StartAttempt>().at(0).token, Verdict::failed);
+  house.now += std::chrono::seconds(1);
+  house.tick();
+  EXPECT_THAT(house.started(), ElementsAre(1));
+}
+
 TEST(SchedulerBackfill, SmallOnesPassTheHeadOnlySoOften) {
   auto tasks = tasks_of(2);
   tasks[1].resources = cpu(2000);

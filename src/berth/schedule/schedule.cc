@@ -224,6 +224,11 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
     ++stale_;
     return;
   }
+  const TaskNumber task = found->second.task;
+  if (verdict == Verdict::failed && entry(task).retries > 0)
+    failed_on_[task] = found->second.worker;
+  else
+    failed_on_.erase(task);
   conclude(release(found), token, verdict, now, effects);
   tick(now, effects);
 }

@@ -4,7 +4,7 @@
 // Ready tasks stand in one queue by priority, then age. A worker takes the first that fit it. The
 // first task that fits no worker now may be overtaken by smaller ones only so often
 // (Options::overtakings); then one worker that can hold it is kept for it, and only what it leaves
-// room for starts there.
+// room for starts there. What failed on a worker is tried on another one, where there is a choice.
 //
 // Threads: one. Failure: there is none; an event that does not fit (a stale token, an unknown
 // worker) changes nothing. Cost: an event looks at each worker for each shape (distinct resources)
@@ -277,6 +277,7 @@ class Scheduler {
   std::set<std::pair<Mono, TaskNumber>> delayed_;
   std::map<Token, Attempt> attempts_;
   Workers workers_;
+  std::map<TaskNumber, WorkerId> failed_on_;  // tasks that are tried again: where the last failed
   std::optional<Kept> kept_;
   std::int64_t issued_ = 0;
   std::int64_t open_ = 0;

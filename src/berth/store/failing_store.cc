@@ -39,6 +39,10 @@ Result<std::vector<AttemptRecord>> FailingStore::attempts(RunId run, TaskNumber 
 Result<std::vector<MetricRecord>> FailingStore::metrics(RunId run, TaskNumber task) {
   return pass([&] { return inner_.metrics(run, task); });
 }
+Result<std::vector<Usage>> FailingStore::usage(RunId run) {
+  return pass([&] { return inner_.usage(run); });
+}
+
 Status FailingStore::remove(RunId run) {
   return pass([&] { return inner_.remove(run); });
 }

@@ -35,6 +35,7 @@ class FailingStore final : public Store {
   Result<TaskRecord> find_task(RunId run, std::string_view label) override;
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override;
   Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) override;
+  Result<std::vector<Usage>> usage(RunId run) override;
   Status remove(RunId run) override;
   Result<ResultRecord> result(const std::string& digest) override;
   Result<std::vector<ResultRecord>> results(std::int64_t after) override;

@@ -192,8 +192,17 @@ struct Batch {
     const bool over = change.to != RunState::waiting && change.to != RunState::running;
     record.state = change.to;
     record.error = change.error;
+    record.result = change.result;
     record.ended = over ? std::optional(change.at) : std::nullopt;
     if (change.to == RunState::running && !record.started) record.started = change.at;
+    return {};
+  }
+
+  Status add(const RunStepped& change) {
+    run.record.phase = change.to;
+    run.record.alloc = change.alloc;
+    run.record.tries = change.tries;
+    run.record.last_try = change.last_try;
     return {};
   }
 };
@@ -289,6 +298,18 @@ class MemoryStore final : public Store {
     const Task* task = run == nullptr ? nullptr : run->find(number);
     if (task == nullptr) return no_task(id, number);
     return task->metrics;
+  }
+
+  Result<std::vector<Usage>> usage(RunId id) override {
+    const Run* run = find(id);
+    if (run == nullptr) return no_run(id);
+    std::map<std::string, Duration> held;
+    for (const Task& task : run->tasks)
+      for (const AttemptRecord& attempt : task.attempts)
+        if (attempt.ended) held[attempt.resources] += *attempt.ended - attempt.started;
+    std::vector<Usage> usage;
+    for (const auto& [resources, time] : held) usage.push_back({resources, time});
+    return usage;
   }
 
   Status remove(RunId id) override {

@@ -16,6 +16,8 @@ constexpr std::array<std::string_view, 5> kRunStates = {"waiting", "running", "d
 constexpr std::array<std::string_view, 6> kTaskStates = {"waiting", "running", "done",
                                                          "cached",  "failed",  "stopped"};
 
+constexpr std::array<std::string_view, 4> kPhases = {"init", "eval", "retry", "done"};
+
 template <class State, std::size_t n>
 std::optional<State> state_named(const std::array<std::string_view, n>& names,
                                  std::string_view name) {
@@ -77,6 +79,12 @@ std::string_view name(RunState state) {
 }
 std::string_view name(TaskState state) {
   return kTaskStates.at(static_cast<std::size_t>(state));
+}
+std::string_view name(Phase phase) {
+  return kPhases.at(static_cast<std::size_t>(phase));
+}
+std::optional<Phase> phase(std::string_view name) {
+  return state_named<Phase>(kPhases, name);
 }
 std::optional<RunState> run_state(std::string_view name) {
   return state_named<RunState>(kRunStates, name);

@@ -29,6 +29,12 @@ CREATE TABLE run (
   started_ns        INTEGER,
   ended_ns          INTEGER,
   error             TEXT    NOT NULL DEFAULT '',
+  result            TEXT    NOT NULL DEFAULT '',  -- JSON; '': not ended
+  phase             TEXT    NOT NULL DEFAULT 'init'
+                    CHECK (phase IN ('init', 'eval', 'retry', 'done')),
+  alloc             TEXT    NOT NULL DEFAULT '',  -- JSON; '': none
+  tries             INTEGER NOT NULL DEFAULT 0,
+  last_try_ns       INTEGER,
   epoch             INTEGER NOT NULL DEFAULT 0,  -- how often a runner took the run over
   runner_pid        INTEGER NOT NULL DEFAULT 0,
   runner_started_at INTEGER NOT NULL DEFAULT 0,  -- in the kernel's ticks: identity, not a date

@@ -206,6 +206,12 @@ void Query::column(int index, TaskState& value) {
   value = *state;
 }
 
+void Query::column(int index, Phase& value) {
+  const auto found = phase(statement_.getColumn(index).getText());
+  if (!found) throw SQLite::Exception("no phase of a run", SQLITE_CORRUPT);
+  value = *found;
+}
+
 void Query::column(int index, Values& value) {
   auto values = values_from_json(statement_.getColumn(index).getString());
   if (!values) throw SQLite::Exception(values.error().message, SQLITE_CORRUPT);

@@ -31,6 +31,14 @@ inline constexpr std::array kSteps = {
     "ALTER TABLE task ADD COLUMN depends TEXT NOT NULL DEFAULT ''",
     "CREATE TABLE result (sequence INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE,"
     " outputs TEXT NOT NULL, origin TEXT NOT NULL, used_ns INTEGER NOT NULL) STRICT",
+    // 5 to 6
+    "ALTER TABLE run ADD COLUMN result TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE run ADD COLUMN phase TEXT NOT NULL DEFAULT 'init'"
+    " CHECK (phase IN ('init', 'eval', 'retry', 'done'));"
+    "ALTER TABLE run ADD COLUMN alloc TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE run ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE run ADD COLUMN last_try_ns INTEGER;"
+    "UPDATE run SET phase = 'done' WHERE state IN ('done', 'failed', 'stopped')",
 };
 inline constexpr Migrations kMigrations = kSteps;
 
@@ -80,6 +88,7 @@ class Query {
   void bind(int index, const std::string& value) { statement_.bind(index, value); }
   void bind(int index, RunState value) { statement_.bindNoCopy(index, name(value).data()); }
   void bind(int index, TaskState value) { statement_.bindNoCopy(index, name(value).data()); }
+  void bind(int index, Phase value) { statement_.bindNoCopy(index, name(value).data()); }
   void bind(int index, const Values& value) { bind(index, to_json(value)); }
   void bind(int index, Wall value) { bind(index, value.time_since_epoch().count()); }
   template <class Tag>
@@ -89,12 +98,16 @@ class Query {
   void bind(int index, const std::optional<int>& value) {
     value ? statement_.bind(index, *value) : statement_.bind(index);
   }
+  void bind(int index, const std::optional<Wall>& value) {
+    value ? bind(index, *value) : statement_.bind(index);
+  }
 
   void column(int index, std::int64_t& value) { value = statement_.getColumn(index).getInt64(); }
   void column(int index, double& value);
   void column(int index, std::string& value) { value = statement_.getColumn(index).getString(); }
   void column(int index, RunState& value);
   void column(int index, TaskState& value);
+  void column(int index, Phase& value);
   void column(int index, Values& value);
   void column(int index, Wall& value) {
     value = Wall(Duration(statement_.getColumn(index).getInt64()));

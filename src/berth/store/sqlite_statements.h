@@ -12,7 +12,8 @@ namespace berth::store {
 inline std::string select_run(const char* rest) {
   return std::string(
              "SELECT id, name, kind, directory, priority, state, created_ns, started_ns, ended_ns,"
-             " error, epoch, runner_pid, runner_started_at,"
+             " error, epoch, runner_pid, runner_started_at, result, phase, alloc, tries,"
+             " last_try_ns,"
              " waiting, running, done, cached, failed, stopped ") +
          rest;
 }
@@ -23,7 +24,8 @@ void read_run(Query& query, RunRecord& run, More&... more) {
   Counts& n = run.counts;
   query.read(run.id, run.name, run.kind, run.directory, run.priority, run.state, run.created,
              run.started, run.ended, run.error, run.epoch, run.runner_pid, run.runner_started_at,
-             n.waiting, n.running, n.done, n.cached, n.failed, n.stopped, more...);
+             run.result, run.phase, run.alloc, run.tries, run.last_try, n.waiting, n.running,
+             n.done, n.cached, n.failed, n.stopped, more...);
 }
 
 /// Prepared once, when the store is opened.
@@ -70,9 +72,11 @@ struct Statements : Transaction::Statements {
       " stopped = stopped + ?9 WHERE id = ?1"};
   SQLite::Statement move_run{
       db,
-      "UPDATE run SET state = ?2, error = ?3,"
+      "UPDATE run SET state = ?2, error = ?3, result = ?5,"
       " started_ns = CASE WHEN ?2 = 'running' THEN coalesce(started_ns, ?4) ELSE started_ns END,"
       " ended_ns = CASE WHEN ?2 IN ('waiting', 'running') THEN NULL ELSE ?4 END WHERE id = ?1"};
+  SQLite::Statement step_run{
+      db, "UPDATE run SET phase = ?2, alloc = ?3, tries = ?4, last_try_ns = ?5 WHERE id = ?1"};
   SQLite::Statement task_marks{db,
                                "SELECT state, token FROM task WHERE run_id = ?1 AND number = ?2"};
   SQLite::Statement start_task{
@@ -81,6 +85,13 @@ struct Statements : Transaction::Statements {
       db,
       "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices)"
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"};
+  SQLite::Statement pass_task{
+      db, "UPDATE task SET state = ?4, token = ?3 WHERE run_id = ?1 AND number = ?2"};
+  SQLite::Statement whole_attempt{
+      db,
+      "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices, ended_ns,"
+      " exit_code, cause, detail, cpu_ms, peak_mem, log_begin, log_end)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"};
   SQLite::Statement end_task{
       db,
       "UPDATE task SET state = ?4"
@@ -144,6 +155,10 @@ struct Statements : Transaction::Statements {
       "SELECT token, started_ns, ended_ns, exit_code, cause, detail, resources, host, cpu_ms,"
       " peak_mem, log_begin, log_end, devices FROM attempt WHERE run_id = ?1 AND task = ?2 ORDER "
       "BY token"};
+  SQLite::Statement add_up_usage{
+      db,
+      "SELECT resources, sum(ended_ns - started_ns) FROM attempt"
+      " WHERE run_id = ?1 AND ended_ns IS NOT NULL GROUP BY resources ORDER BY resources"};
   SQLite::Statement list_metrics{db,
                                  "SELECT token, name, value, at_ns, sequence FROM metric"
                                  " WHERE run_id = ?1 AND task = ?2 ORDER BY sequence"};

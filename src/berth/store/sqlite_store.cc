@@ -2,6 +2,7 @@
 
 #include <array>
 #include <limits>
+#include <unordered_map>
 
 #include "berth/base/text.h"
 #include "berth/store/records.h"
@@ -31,6 +32,7 @@ class Batch {
     if (!read_marks()) return no_run(run_);
     for (const Change& change : changes)
       BERTH_TRY(std::visit([this](const auto& one) { return add(one); }, change));
+    for (const auto& [task, begun] : begun_) write(*begun);
     Query(sql_.mark_run, run_, last_token_, metrics_seen_, grown_[0], grown_[1], grown_[2],
           grown_[3], grown_[4], grown_[5])
         .run();
@@ -43,13 +45,17 @@ class Batch {
       return fail(ErrorKind::stale, "task {}: token {} is not above {}, the run's last",
                   change.task.value, change.token.value, last_token_.value);
     BERTH_ASSIGN(const TaskState from, state_to_start(change));
-    Query(sql_.start_task, run_, change.task, change.token).run();
-    Query(sql_.start_attempt, run_, change.task, change.token, change.at, change.resources,
-          change.host, change.devices)
-        .run();
+    begun_.emplace(change.task.value, &change);
     last_token_ = change.token;
     count(from, TaskState::running);
     return {};
+  }
+
+  void write(const AttemptStarted& begun) {
+    Query(sql_.start_task, run_, begun.task, begun.token).run();
+    Query(sql_.start_attempt, run_, begun.task, begun.token, begun.at, begun.resources, begun.host,
+          begun.devices)
+        .run();
   }
 
   /// waiting or stopped, once the attempt that still ran has been ended.
@@ -71,6 +77,21 @@ class Batch {
 
   Status add(const AttemptEnded& change) {
     BERTH_TRY(validate(change));
+    if (const auto found = begun_.find(change.task.value); found != begun_.end()) {
+      const AttemptStarted& begun = *found->second;
+      if (begun.token != change.token) {
+        ++applied_.refused;
+        return {};
+      }
+      Query(sql_.pass_task, run_, change.task, change.token, change.next).run();
+      Query(sql_.whole_attempt, run_, change.task, change.token, begun.at, begun.resources,
+            begun.host, begun.devices, change.at, change.exit_code, change.cause, change.detail,
+            change.cpu_ms, change.peak_mem, change.log_begin, change.log_end)
+          .run();
+      begun_.erase(found);
+      count(TaskState::running, change.next);
+      return {};
+    }
     if (Query(sql_.end_task, run_, change.task, change.token, change.next).run() == 0) {
       ++applied_.refused;
       return {};
@@ -84,6 +105,7 @@ class Batch {
   }
 
   Status add(const MetricSeen& change) {
+    if (const auto begun = begun_.extract(change.task.value)) write(*begun.mapped());
     const std::int64_t sequence = metrics_seen_ + 1;
     if (Query(sql_.add_metric, run_, change.task, change.token, sequence, change.name, change.value,
               change.at)
@@ -142,7 +164,12 @@ class Batch {
   }
 
   Status add(const RunMoved& change) {
-    Query(sql_.move_run, run_, change.to, change.error, change.at).run();
+    Query(sql_.move_run, run_, change.to, change.error, change.at, change.result).run();
+    return {};
+  }
+
+  Status add(const RunStepped& change) {
+    Query(sql_.step_run, run_, change.to, change.alloc, change.tries, change.last_try).run();
     return {};
   }
 
@@ -153,6 +180,8 @@ class Batch {
 
   Result<TaskMarks> find(TaskNumber task) {
     TaskMarks marks;
+    if (const auto begun = begun_.find(task.value); begun != begun_.end())
+      return TaskMarks{TaskState::running, begun->second->token};
     Query query(sql_.task_marks, run_, task);
     if (!query.next()) return no_task(run_, task);
     query.read(marks.state, marks.token);
@@ -173,6 +202,8 @@ class Batch {
 
   Statements& sql_;
   const RunId run_;
+  // Started and not written yet, by task: most end in the same batch, and are written once.
+  std::unordered_map<std::int64_t, const AttemptStarted*> begun_;
   Token last_token_;
   std::int64_t metrics_seen_ = 0;
   std::array<std::int64_t, 6> grown_{};  // by TaskState
@@ -350,6 +381,19 @@ class SqliteStore final : public Store {
         query.read(one.token, one.name, one.value, one.at, one.sequence);
       }
       return metrics;
+    });
+  }
+
+  Result<std::vector<Usage>> usage(RunId run) override {
+    return reading([&]() -> Result<std::vector<Usage>> {
+      if (!Query(sql_.run_marks, run).next()) return no_run(run);
+      std::vector<Usage> usage;
+      std::int64_t held_ns = 0;
+      for (Query query(sql_.add_up_usage, run); query.next();) {
+        query.read(usage.emplace_back().resources, held_ns);
+        usage.back().held = Duration(held_ns);
+      }
+      return usage;
     });
   }
 

@@ -26,10 +26,15 @@ namespace berth::store {
 
 enum class RunState : std::uint8_t { waiting, running, done, failed, stopped };
 enum class TaskState : std::uint8_t { waiting, running, done, cached, failed, stopped };
+/// Where the runner of a run stands: it waits for its first alloc, evaluates, pauses before it
+/// tries again, or is through.
+enum class Phase : std::uint8_t { init, eval, retry, done };
 std::string_view name(RunState state);
 std::string_view name(TaskState state);
+std::string_view name(Phase phase);
 std::optional<RunState> run_state(std::string_view name);
 std::optional<TaskState> task_state(std::string_view name);
+std::optional<Phase> phase(std::string_view name);
 /// No further attempt will be made, unless a failed one is reopened: done, cached, failed.
 bool final(TaskState state);
 
@@ -65,7 +70,12 @@ struct RunRecord {
   RunState state = RunState::waiting;
   Wall created;
   std::optional<Wall> started, ended;
-  std::string error;            // why it failed or cannot go on; empty otherwise
+  std::string error;   // why it failed or cannot go on; empty otherwise
+  std::string result;  // what came of it, as JSON; "" before its end
+  Phase phase = Phase::init;
+  std::string alloc;       // its primary one, as JSON; "" while it has none
+  std::int64_t tries = 0;  // since something last went well
+  std::optional<Wall> last_try;
   std::int64_t epoch = 0;       // how often a runner took the run over
   std::int64_t runner_pid = 0;  // of the last runner; 0: none yet
   std::int64_t runner_started_at =
@@ -175,10 +185,23 @@ struct RunMoved {
   RunState to = RunState::running;
   Wall at;  // becomes started (first time running) or ended (done, failed, stopped); a run that
             // waits or runs has no end
-  std::string error;  // replaces the earlier one
+  std::string error;        // replaces the earlier one
+  std::string result = {};  // so does this
+};
+struct RunStepped {
+  Phase to = Phase::init;
+  std::string alloc = {};  // replaces the earlier one
+  std::int64_t tries = 0;
+  std::optional<Wall> last_try = {};
 };
 using Change = std::variant<AttemptStarted, MetricSeen, AttemptEnded, TaskMoved, TaskReopened,
-                            TasksAdded, TaskKeyed, ResultKept, RunMoved>;
+                            TasksAdded, TaskKeyed, ResultKept, RunMoved, RunStepped>;
+
+/// For how long attempts that have ended held the same resources, in all.
+struct Usage {
+  std::string resources;  // as their attempts have it
+  Duration held{};
+};
 
 struct Applied {
   std::int64_t refused = 0;  // completions whose token was stale
@@ -212,6 +235,7 @@ class Store {
   virtual Result<TaskRecord> find_task(RunId run, std::string_view label) = 0;
   virtual Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) = 0;
   virtual Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) = 0;  // in order
+  virtual Result<std::vector<Usage>> usage(RunId run) = 0;  // by resources
   /// not_found, or removed with all its tasks; its name is never issued again.
   virtual Status remove(RunId run) = 0;
 

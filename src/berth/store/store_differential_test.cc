@@ -104,7 +104,11 @@ class Player {
         if (pick(0, 3) == 0)
           return ResultKept{std::to_string(pick(0, 9)), text(task.exit_code), "a-1/2", time()};
         if (pick(0, 3) == 0) return TaskKeyed{task.number, std::to_string(pick(0, 9)), "{}"};
-        return RunMoved{static_cast<RunState>(pick(0, 4)), time(), text(task.exit_code)};
+        if (pick(0, 3) == 0)
+          return RunStepped{static_cast<Phase>(pick(0, 3)), std::to_string(pick(0, 9)), pick(0, 9),
+                            pick(0, 1) == 0 ? std::nullopt : std::optional(time())};
+        return RunMoved{static_cast<RunState>(pick(0, 4)), time(), text(task.exit_code),
+                        std::to_string(pick(0, 9))};
       case 2:
       case 3:
       case 4: {

@@ -87,10 +87,13 @@ inline std::string text(const Counts& n) {
                      n.stopped);
 }
 inline std::string text(const RunRecord& run) {
-  return fmt::format("run {} {} {} {} {} {} {} created {} started {} ended {} '{}' {} {} {} [{}]",
-                     run.id.value, run.name, run.kind, run.spec_json, run.directory, run.priority,
-                     name(run.state), text(run.created), text(run.started), text(run.ended),
-                     run.error, run.epoch, run.runner_pid, run.runner_started_at, text(run.counts));
+  return fmt::format(
+      "run {} {} {} {} {} {} {} created {} started {} ended {} '{}' {} {} {} '{}' {} '{}' {} {} "
+      "[{}]",
+      run.id.value, run.name, run.kind, run.spec_json, run.directory, run.priority, name(run.state),
+      text(run.created), text(run.started), text(run.ended), run.error, run.epoch, run.runner_pid,
+      run.runner_started_at, run.result, name(run.phase), run.alloc, run.tries, text(run.last_try),
+      text(run.counts));
 }
 inline std::string text(const TaskRecord& task) {
   std::string line = fmt::format(
@@ -118,6 +121,9 @@ inline std::string text(const MetricRecord& one) {
 inline std::string text(const ResultRecord& one) {
   return fmt::format("result {} {} '{}' '{}' used {}", one.sequence, one.digest, one.outputs,
                      one.origin, text(std::optional(one.used)));
+}
+inline std::string text(const Usage& one) {
+  return fmt::format("held {} for {}", one.resources, one.held.count());
 }
 inline std::string text(std::int64_t number) {
   return std::to_string(number);
@@ -148,7 +154,7 @@ inline std::string everything(Store& store) {
   for (const RunRecord& run : *runs) {
     all += text(store.find_run(run.name)) + "\n";
     const auto tasks = store.tasks(run.id);
-    all += text(tasks);
+    all += text(tasks) + text(store.usage(run.id));
     if (!tasks) continue;
     for (const TaskRecord& task : *tasks)
       all += text(store.find_task(run.id, task.label)) + "\n" +

@@ -1,0 +1,186 @@
+#include "berth/experiment/auptimizer.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::experiment {
+namespace {
+
+Result<AuptimizerExperiment> read(const std::string& text) {
+  return read_auptimizer(text, "experiment.json");
+}
+
+/// With `more` keys after those that every document has.
+std::string document(const std::string& more) {
+  return R"({"script": "train.py", "resource": "cpu", "parameter_config": [
+    {"name": "x", "range": [-5, 5], "type": "float"}])" +
+         (more.empty() ? "" : ", " + more) + "}";
+}
+
+std::string error_of(const std::string& text) {
+  const auto read_one = read(text);
+  return read_one ? "" : read_one.error().message;
+}
+
+TEST(Auptimizer, IsToldFromFilesOfBerthsOwn) {
+  EXPECT_TRUE(is_auptimizer(document("")));
+  EXPECT_FALSE(is_auptimizer("run: ./train.py\nparams: {script: [a]}"));
+  EXPECT_FALSE(is_auptimizer(R"({"run": "x", "script": "y"})"));
+  EXPECT_FALSE(is_auptimizer("{broken"));
+  EXPECT_FALSE(is_auptimizer(""));
+}
+
+TEST(Auptimizer, AWholeDocument) {
+  const auto whole = read(R"({
+    "name": "./2dfunc/exp one.json", "script": "sub/train.py", "proposer": "random",
+    "n_samples": 7, "n_parallel": 3, "target": "min", "resource": "cpu", "workingdir": "./work",
+    "random_seed": 12, "dropped": 1,
+    "parameter_config": [
+      {"name": "lr", "range": [0.001, 0.1], "type": "float"},
+      {"name": "units", "range": [16, 64], "type": "int"},
+      {"name": "act", "range": ["relu", "tanh", 3, true], "type": "choice"}],
+    "resource_args": {"save_model": true, "multi_res_labels": ["flops", "size"],
+      "early_stop": {"aup_policy": "bandit", "aup_policy_steps": 10, "bandit_factor": 0.7,
+                     "warmup": 2}},
+    "runtime_args": {"env": {"MODE": "fast"}},
+    "job_failure": {"ignore_fail": true, "job_retries": 3}})");
+  ASSERT_TRUE(whole) << whole.error().message;
+  const Program& program = whole->program;
+  EXPECT_EQ(program.name, "exp_one");
+  EXPECT_EQ(program.run.text, "sub/train.py {params_file}");
+  EXPECT_EQ(program.search.method, Search::Method::random);
+  EXPECT_EQ(program.search.samples, 7);
+  EXPECT_EQ(program.search.seed, 12U);
+  EXPECT_EQ(program.parallel, 3);
+  EXPECT_EQ(program.goal->metric, "score");
+  EXPECT_FALSE(program.goal->maximize);
+  EXPECT_EQ(program.retries, 3);
+  EXPECT_FALSE(program.stop_on_failure);
+  EXPECT_TRUE(program.save_best);
+  EXPECT_EQ(program.early_stop->policy, EarlyStop::Policy::bandit);
+  EXPECT_EQ(program.early_stop->every, 10);
+  EXPECT_EQ(program.early_stop->warmup, 2);
+  EXPECT_NEAR(program.early_stop->slack, 0.3, 1e-12);
+  EXPECT_EQ(program.resources.get(Known::cpu), 1000);
+  EXPECT_EQ(program.environment.front(), (std::pair<std::string, std::string>{"MODE", "fast"}));
+  ASSERT_EQ(program.params.size(), 3U);
+  EXPECT_TRUE(program.params[1].integer);
+  EXPECT_EQ(program.params[2].choices, (std::vector<std::string>{"relu", "tanh", "3", "true"}));
+  EXPECT_EQ(whole->directory, "./work");
+  EXPECT_EQ(whole->notes,
+            (std::vector<std::string>{"multi_res_labels: flops is score_2, size is score_3",
+                                      "passed over, as nothing here corresponds to it: dropped"}));
+}
+
+TEST(Auptimizer, WhatIsNotToldIsAsThere) {
+  const auto least = read(document(""));
+  ASSERT_TRUE(least) << least.error().message;
+  EXPECT_EQ(least->program.name, "experiment");
+  EXPECT_EQ(least->program.run.text, "./train.py {params_file}");
+  EXPECT_EQ(least->program.search.samples, 10);
+  EXPECT_EQ(least->program.parallel, 1);
+  EXPECT_TRUE(least->program.goal->maximize);
+  EXPECT_TRUE(least->program.stop_on_failure);
+  EXPECT_TRUE(least->notes.empty());
+}
+
+TEST(Auptimizer, ASequenceTakesPointsOrIntervals) {
+  const auto sequence = read(R"({"script": "t.py", "resource": "cpu", "proposer": "sequence",
+    "parameter_config": [{"name": "x", "range": [0, 1], "type": "float", "n": 3},
+      {"name": "y", "range": [0, 1], "type": "float", "interval": 0.4},
+      {"name": "z", "range": [1, 2], "type": "int"}]})");
+  ASSERT_TRUE(sequence) << sequence.error().message;
+  EXPECT_EQ(sequence->program.params[0].points, 3);
+  EXPECT_EQ(sequence->program.params[1].choices, (std::vector<std::string>{"0", "0.4", "0.8"}));
+  EXPECT_EQ(*count_trials(sequence->program), 3 * 3 * 2);
+  EXPECT_NE(error_of(document(R"("proposer": "sequence")")).find("neither is told"),
+            std::string::npos);
+}
+
+TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
+  const auto hyperopt = read(document(R"("proposer": "hyperopt", "engine": "tpe")"));
+  ASSERT_TRUE(hyperopt) << hyperopt.error().message;
+  EXPECT_EQ(hyperopt->program.search.method, Search::Method::tpe);
+  EXPECT_EQ(hyperopt->notes.front(), "proposer hyperopt: searched by method tpe");
+  const auto bohb = read(document(
+      R"("proposer": "bohb", "eta": 4, "min_budget": 2, "max_budget": 32, "top_n_percent": 15)"));
+  ASSERT_TRUE(bohb) << bohb.error().message;
+  EXPECT_EQ(bohb->program.search.method, Search::Method::hyperband);
+  EXPECT_TRUE(bohb->program.search.model);
+  EXPECT_EQ(bohb->program.search.budget->parameter, "n_iterations");
+  EXPECT_EQ(bohb->program.search.budget->min, 2);
+  EXPECT_EQ(bohb->program.search.budget->max, 32);
+  EXPECT_EQ(bohb->program.search.budget->reduction, 4);
+  EXPECT_EQ(bohb->notes.back(), "passed over, as nothing here corresponds to it: top_n_percent");
+  const auto hyperband = read(document(R"("proposer": "hyperband", "max_iter": 9)"));
+  ASSERT_TRUE(hyperband) << hyperband.error().message;
+  EXPECT_EQ(hyperband->program.search.budget->max, 9);
+  EXPECT_FALSE(hyperband->program.search.model);
+  EXPECT_NE(error_of(document(R"("proposer": "eas")")).find("found 'eas'"), std::string::npos);
+}
+
+TEST(Auptimizer, Resources) {
+  auto text = document(R"("n_parallel": 4)");
+  const auto with = [&](const std::string& resource) {
+    std::string other = text;
+    return other.replace(other.find("cpu"), 3, resource);
+  };
+  EXPECT_TRUE(read(with("passive"))->program.passive);
+  EXPECT_EQ(read(with("passive"))->program.parallel, 1);
+  EXPECT_EQ(read(with("gpu"))->program.resources.get(Known::gpu), 1);
+  for (const auto* remote : {"node", "aws"}) {
+    const auto refused = read(with(remote));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::impossible);
+    EXPECT_NE(refused.error().message.find("wait for remote clusters"), std::string::npos);
+  }
+  EXPECT_NE(error_of(with("tpu")).find("found 'tpu'"), std::string::npos);
+}
+
+TEST(Auptimizer, TheEnvironmentFileNamesGpus) {
+  const std::string ini =
+      "[Auptimizer]\nSQL_ENGINE = sqlite\ngpu_mapping = {\"1\": \"0\", \"2\": \"2\", \"3\": "
+      "\"2\"}\n";
+  std::string text = document(R"("n_parallel": 8)");
+  auto cpu = *read(text);
+  ASSERT_TRUE(read_gpu_mapping(ini, "env.ini", cpu));
+  EXPECT_EQ(cpu.program.gpus, "");
+  text.replace(text.find("cpu"), 3, "gpu");
+  auto gpu = *read(text);
+  ASSERT_TRUE(read_gpu_mapping(ini, "env.ini", gpu));
+  EXPECT_EQ(gpu.program.gpus, "0,2");
+  EXPECT_EQ(gpu.program.trials_a_gpu, 2);
+  EXPECT_EQ(gpu.program.parallel, 3);
+  auto plain = *read(text);
+  ASSERT_TRUE(read_gpu_mapping("[Auptimizer]\n", "env.ini", plain));
+  EXPECT_EQ(plain.program.gpus, "");
+  EXPECT_EQ(plain.program.trials_a_gpu, 1);
+  EXPECT_FALSE(read_gpu_mapping("gpu_mapping = [0,\n", "env.ini", plain));
+  EXPECT_FALSE(read_gpu_mapping("gpu_mapping = {\"1\": \"0,1\"}\n", "env.ini", plain));
+}
+
+TEST(Auptimizer, TellsWhatIsMissing) {
+  EXPECT_NE(error_of(R"({"script": "t.py", "resource": "cpu"})").find("parameter_config"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"script": "t.py", "parameter_config": []})").find("resource"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"script": "", "resource": "cpu", "parameter_config": []})")
+                .find("experiment.json:1: script: the script's name is empty"),
+            std::string::npos);
+  for (const auto* range : {"[1]", "[2, 1]", "[a, b]", "3"})
+    EXPECT_NE(error_of(fmt::format(R"({{"script": "t", "resource": "cpu", "parameter_config":
+                [{{"name": "x", "range": {}, "type": "float"}}]}})",
+                                   range)),
+              "")
+        << range;
+}
+
+TEST(Auptimizer, WhatStandsBeforeAndAfterTheScriptRunsWithIt) {
+  const auto around = read(
+      document(R"("runtime_args": {"prescript": "source env.sh", "postscript": "rm -f tmp"})"));
+  EXPECT_EQ(around->program.run.text,
+            "source env.sh\n./train.py {params_file}\nberth_status=$?\nrm -f tmp\n"
+            "exit $berth_status");
+}
+
+}  // namespace
+}  // namespace berth::experiment

@@ -1,0 +1,160 @@
+#include "berth/experiment/halving.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/units.h"
+#include "berth/experiment/space.h"
+
+namespace berth::experiment {
+namespace {
+
+constexpr std::size_t kEnough = 10;  // trials of a level, for a model to tell good from bad
+constexpr double kFailed = -HUGE_VAL;
+
+bool whole(const Budget& budget) {
+  return budget.min == std::floor(budget.min) && budget.max == std::floor(budget.max);
+}
+
+/// How many trials of a round begin at each level: what all of a bracket spend together is about
+/// the same.
+std::vector<std::int64_t> bracket_sizes(const Budget& budget) {
+  const auto count = static_cast<double>(levels(budget).size());
+  std::vector<std::int64_t> sizes;
+  for (double rungs = count; rungs >= 1; --rungs)
+    sizes.push_back(std::llround(
+        std::ceil(count / rungs * std::pow(static_cast<double>(budget.reduction), rungs - 1))));
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<double> levels(const Budget& budget) {
+  std::vector<double> levels;
+  const auto factor = static_cast<double>(budget.reduction);
+  for (double amount = budget.max; amount >= budget.min * (1 - 1e-9); amount /= factor) {
+    levels.push_back(whole(budget) ? std::round(amount) : amount);
+    if (amount <= 0) break;
+  }
+  std::ranges::reverse(levels);
+  return levels;
+}
+
+std::optional<std::size_t> level_of(const Budget& budget, const Values& params) {
+  const auto* amount = find_value(params, budget.parameter);
+  const auto all = levels(budget);
+  for (std::size_t level = 0; level < all.size() && amount != nullptr; ++level)
+    if (budget_text(budget, all[level]) == *amount) return level;
+  return std::nullopt;
+}
+
+std::string budget_text(const Budget& budget, double amount) {
+  return number_text(amount, budget.min, budget.max);
+}
+
+std::int64_t hyperband_round(const Budget& budget) {
+  std::int64_t all = 0;
+  for (const auto size : bracket_sizes(budget)) all += size;
+  return all;
+}
+
+Halving::Halving(const Program& program)
+    : program_(program), levels_(levels(*program.search.budget)), samples_(program.search.samples) {
+  const bool hyperband = program.search.method == Search::Method::hyperband;
+  const auto sizes =
+      hyperband ? bracket_sizes(*program.search.budget) : std::vector<std::int64_t>{1};
+  for (std::size_t level = 0; level < sizes.size(); ++level)
+    brackets_.insert(brackets_.end(), static_cast<std::size_t>(sizes[level]), level);
+  if (samples_ == 0) samples_ = static_cast<std::int64_t>(brackets_.size());
+  rungs_.assign(levels_.size(), std::vector<Rung>(levels_.size()));
+  models_.assign(levels_.size(), Model(program.params, program.search.seed));
+}
+
+/// The level at which it begins.
+std::size_t Halving::bracket(std::int64_t trial) const {
+  return brackets_[static_cast<std::size_t>(trial - 1) % brackets_.size()];
+}
+
+void Halving::tell(const Told& told) {
+  const Budget& budget = *program_.search.budget;
+  const auto found = level_of(budget, told.trial.params);
+  const auto number = parse_integer(told.trial.label.substr(0, told.trial.label.find('@')));
+  const bool earlier = told.number <= 0;
+  if (!found || (!number && !earlier)) return;  // none of ours
+  const std::size_t level = *found;
+  Values params = told.trial.params;
+  std::erase_if(params, [&](const auto& value) { return value.first == budget.parameter; });
+  Told point = told;
+  if (!earlier) point.number = *number;
+  point.trial.params = params;
+  models_[level].tell(point);
+  if (earlier) return;
+  trials_[*number] = std::move(params);
+
+  auto& rungs = rungs_[bracket(*number)];
+  if (begun_.emplace(*number, level).second && level > bracket(*number))
+    std::erase_if(rungs[level - 1].waiting,
+                  [&](const auto& each) { return each.second == *number; });
+  if (told.state == Told::State::open) {
+    open_.insert(told.trial.label);
+    return;
+  }
+  open_.erase(told.trial.label);
+  const double score = told.scores.empty() ? kFailed : told.scores.front();
+  rungs[level].ended.emplace(-score, *number);
+  const bool goes_on =
+      level + 1 < levels_.size() && score != kFailed && !begun_.contains({*number, level + 1});
+  if (goes_on) rungs[level].waiting.emplace(-score, *number);
+}
+
+/// One of the best part of the rung that was not gone on with.
+std::optional<std::int64_t> Halving::promotable(const Rung& rung) const {
+  if (rung.waiting.empty()) return std::nullopt;
+  const auto first = *rung.waiting.begin();
+  const auto better = std::distance(rung.ended.begin(), rung.ended.find(first));
+  const auto part =
+      static_cast<std::int64_t>(rung.ended.size()) / program_.search.budget->reduction;
+  return better < part ? std::optional(first.second) : std::nullopt;
+}
+
+Proposal Halving::proposal(std::int64_t trial, const Values& params, std::size_t level) const {
+  const Budget& budget = *program_.search.budget;
+  Proposal next{.label = fmt::format("{}@{}", trial, budget_text(budget, levels_[level])),
+                .params = params};
+  next.params.emplace_back(budget.parameter, budget_text(budget, levels_[level]));
+  return next;
+}
+
+/// As the model of the highest level that tells enough would have it, or by chance.
+Values Halving::fresh(std::int64_t trial) const {
+  if (program_.search.model)
+    for (std::size_t level = models_.size(); level-- > 0;)
+      if (models_[level].known() >= kEnough) return models_[level].propose(trial);
+  return scattered(program_.params, trial, program_.search.seed);
+}
+
+std::optional<Proposal> Halving::ask() const {
+  for (std::size_t level = levels_.size() - 1; level-- > 0;)
+    for (const auto& rungs : rungs_)
+      if (const auto trial = promotable(rungs[level]))
+        return proposal(*trial, trials_.at(*trial), level + 1);
+  const auto drawn = static_cast<std::int64_t>(trials_.size());
+  if (drawn < samples_) return proposal(drawn + 1, fresh(drawn + 1), bracket(drawn + 1));
+  if (!open_.empty()) return std::nullopt;
+  // Whatever the numbers: somebody has to be given the whole budget.
+  for (std::size_t level = levels_.size(); level-- > 0;) {
+    const Rung::ByScore::value_type* best = nullptr;
+    bool reached = false;
+    for (const auto& rungs : rungs_) {
+      reached = reached || !rungs[level].ended.empty();
+      const auto& waiting = rungs[level].waiting;
+      if (!waiting.empty() && (best == nullptr || *waiting.begin() < *best))
+        best = &*waiting.begin();
+    }
+    if (best != nullptr) return proposal(best->second, trials_.at(best->second), level + 1);
+    if (reached) break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace berth::experiment

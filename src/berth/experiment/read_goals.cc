@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <array>
+
+#include "berth/exec/fields.h"
+#include "berth/experiment/proposer.h"
+#include "berth/experiment/reading.h"
+
+namespace berth::experiment {
+namespace {
+
+constexpr std::array<std::string_view, 2> kDirections{"max", "min"};
+constexpr std::size_t kMostGoals = 8;
+constexpr std::array<std::string_view, 2> kScores{"last", "best"};
+constexpr std::array<std::string_view, 4> kPolicies{"median", "bandit", "truncation", "curve"};
+
+Result<Goal> read_goal(const Field& field) {
+  BERTH_TRY(field.expect_keys({"metric", "direction", "score"}));
+  Goal goal;
+  BERTH_ASSIGN(const Field metric, field.get("metric"));
+  BERTH_ASSIGN(goal.metric, metric.text());
+  BERTH_ASSIGN(const std::size_t direction, choice_or(field, "direction", kDirections));
+  goal.maximize = direction == 0;
+  BERTH_ASSIGN(const std::size_t score, choice_or(field, "score", kScores));
+  goal.score = static_cast<Goal::Score>(score);
+  return goal;
+}
+
+/// One goal, or a list of them.
+Status read_all(const Field& field, Program& program) {
+  if (!field.is_list()) {
+    BERTH_ASSIGN(program.goal, read_goal(field));
+    return {};
+  }
+  BERTH_ASSIGN(const auto items, field.items());
+  if (items.empty() || items.size() > kMostGoals)
+    return field.error(fmt::format("wanted 1 to {} goals", kMostGoals));
+  BERTH_ASSIGN(program.goal, read_goal(items.front()));
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    BERTH_ASSIGN(Goal goal, read_goal(items[i]));
+    program.further_goals.push_back(std::move(goal));
+  }
+  if (program.goal->score == Goal::Score::best ||
+      std::ranges::any_of(program.further_goals,
+                          [](const Goal& goal) { return goal.score == Goal::Score::best; }))
+    return field.error("of several goals the last values count together: leave score out");
+  return {};
+}
+
+/// Above 0 and below 1: "0.2".
+Status read_part(const Field& map, std::string_view key, double& part) {
+  const auto field = map.find(key);
+  if (!field) return {};
+  BERTH_ASSIGN(part, field->number());
+  if (part <= 0 || part >= 1) return field->error("wanted a part, above 0 and below 1");
+  return {};
+}
+
+Result<EarlyStop> read_early_stop(const Field& field) {
+  EarlyStop stop;
+  BERTH_TRY(field.get("policy"));
+  BERTH_ASSIGN(const std::size_t policy, choice_or(field, "policy", kPolicies));
+  stop.policy = static_cast<EarlyStop::Policy>(policy);
+  switch (stop.policy) {
+    case EarlyStop::Policy::bandit:
+      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "slack"}));
+      break;
+    case EarlyStop::Policy::truncation:
+      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "part"}));
+      break;
+    case EarlyStop::Policy::curve:
+      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "probability", "steps"}));
+      break;
+    case EarlyStop::Policy::median:
+      BERTH_TRY(field.expect_keys({"policy", "warmup", "every"}));
+      break;
+  }
+  if (const auto warmup = field.find("warmup")) {
+    BERTH_ASSIGN(stop.warmup, exec::integer_within(*warmup, 0, kMostTrials));
+  }
+  if (const auto every = field.find("every")) {
+    BERTH_ASSIGN(stop.every, exec::integer_within(*every, 1, kMostTrials));
+  }
+  if (const auto slack = field.find("slack")) {
+    BERTH_ASSIGN(stop.slack, slack->number());
+    if (stop.slack < 0) return slack->error("wanted 0 or more");
+  }
+  if (const auto steps = field.find("steps")) {
+    BERTH_ASSIGN(stop.steps, exec::integer_within(*steps, 1, kMostTrials));
+  }
+  BERTH_TRY(read_part(field, "part", stop.part));
+  BERTH_TRY(read_part(field, "probability", stop.probability));
+  return stop;
+}
+
+}  // namespace
+
+Status read_goals(const Field& root, Program& program) {
+  if (const auto field = root.find("goal")) BERTH_TRY(read_all(*field, program));
+  const auto stop = root.find("early_stop");
+  if (stop && !program.goal) return stop->error("it takes a goal to tell which trials do badly");
+  if (stop) {
+    if (program.search.budget)
+      return stop->error("trials that are given their budget by and by need no early stop");
+    BERTH_ASSIGN(program.early_stop, read_early_stop(*stop));
+  }
+  if (adaptive(program.search) && !program.goal)
+    return root.find("search")->error("this method takes a goal to learn from");
+  return {};
+}
+
+}  // namespace berth::experiment

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <array>
+
+#include "berth/base/text.h"
+#include "berth/exec/fields.h"
+#include "berth/experiment/reading.h"
+
+namespace berth::experiment {
+namespace {
+
+constexpr std::array<std::string_view, 2> kScales{"linear", "log"};
+constexpr std::array<std::string_view, 2> kTypes{"float", "int"};
+constexpr double kGreatestInteger = 9007199254740992.0;  // 2^53: exact in a double
+
+Status read_range(const Field& field, Parameter& parameter) {
+  BERTH_TRY(field.expect_keys({"min", "max", "scale", "type", "n", "when"}));
+  BERTH_ASSIGN(const Field min, field.get("min"));
+  BERTH_ASSIGN(const Field max, field.get("max"));
+  BERTH_ASSIGN(parameter.min, min.number());
+  BERTH_ASSIGN(parameter.max, max.number());
+  if (parameter.min > parameter.max) return max.error("max is below min");
+  BERTH_ASSIGN(const std::size_t scale, choice_or(field, "scale", kScales));
+  parameter.scale = static_cast<Parameter::Scale>(scale);
+  if (parameter.scale == Parameter::Scale::log && parameter.min <= 0)
+    return min.error("a log scale takes a min above 0");
+  BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kTypes));
+  parameter.integer = type == 1;
+  if (parameter.integer) {
+    for (const auto& [bound, value] : {std::pair(min, parameter.min), {max, parameter.max}})
+      if (value != static_cast<double>(static_cast<std::int64_t>(
+                       std::clamp(value, -kGreatestInteger, kGreatestInteger))))
+        return bound.error("wanted a whole number, since type is int");
+  }
+  if (const auto points = field.find("n")) {
+    BERTH_ASSIGN(parameter.points, exec::integer_within(*points, 1, kMostTrials));
+  }
+  return {};
+}
+
+/// One text, or a list of them.
+Status read_texts(const Field& field, std::vector<std::string>& texts) {
+  if (!field.is_list()) {
+    BERTH_ASSIGN(std::string text, exec::process_text(field));
+    texts.push_back(std::move(text));
+    return {};
+  }
+  BERTH_ASSIGN(const auto items, field.items());
+  for (const auto& item : items) {
+    BERTH_ASSIGN(std::string text, exec::process_text(item));
+    texts.push_back(std::move(text));
+  }
+  if (items.empty()) return field.error("the list of choices is empty");
+  return {};
+}
+
+/// A condition is about what a trial has by then: a choice of a parameter before this one.
+Status read_conditions(const Field& field, const Program& program, Parameter& parameter) {
+  BERTH_ASSIGN(const auto entries, field.entries());
+  for (const auto& [name, values] : entries) {
+    const auto earlier = std::ranges::find(program.params, name, &Parameter::name);
+    if (earlier == program.params.end() || earlier->choices.empty())
+      return values.error(
+          fmt::format("wanted a parameter of choices that stands before '{}'", parameter.name));
+    Condition condition{.parameter = name, .values = {}};
+    BERTH_TRY(read_texts(values, condition.values));
+    for (const auto& value : condition.values)
+      if (std::ranges::find(earlier->choices, value) == earlier->choices.end())
+        return values.error(fmt::format("'{}' is no choice of '{}': {}", value, name,
+                                        join(earlier->choices, ", ")));
+    parameter.when.push_back(std::move(condition));
+  }
+  return {};
+}
+
+Result<Parameter> read_parameter(const std::string& name, const Field& field,
+                                 const Program& program) {
+  if (!valid_parameter_name(name))
+    return field.error(
+        "a parameter's name is made of letters, digits and _, begins with none of "
+        "the digits, and is neither params_file nor index");
+  Parameter parameter{.name = name, .choices = {}};
+  if (!field.is_map()) {
+    BERTH_TRY(read_texts(field, parameter.choices));
+  } else if (const auto choices = field.find("choices")) {
+    BERTH_TRY(field.expect_keys({"choices", "when"}));
+    BERTH_TRY(read_texts(*choices, parameter.choices));
+  } else {
+    BERTH_TRY(read_range(field, parameter));
+  }
+  if (const auto when = field.find("when")) BERTH_TRY(read_conditions(*when, program, parameter));
+  return parameter;
+}
+
+}  // namespace
+
+bool valid_parameter_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= 64 && !(name[0] >= '0' && name[0] <= '9') &&
+         name != "params_file" && name != "index" && std::ranges::all_of(name, allowed);
+}
+
+Status read_params(const Field& params, Program& program) {
+  BERTH_ASSIGN(const auto entries, params.entries());
+  for (const auto& [name, field] : entries) {
+    BERTH_ASSIGN(Parameter parameter, read_parameter(name, field, program));
+    for (const auto& earlier : program.params)
+      if (lower(earlier.name) == lower(name))
+        return field.error(
+            fmt::format("'{}' and '{}' would share one BERTH_PARAM_ variable", earlier.name, name));
+    if (!parameter.when.empty()) program.optional.push_back(name);
+    program.params.push_back(std::move(parameter));
+  }
+  return {};
+}
+
+}  // namespace berth::experiment

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "berth/base/text.h"
+#include "berth/exec/fields.h"
+#include "berth/experiment/halving.h"
+#include "berth/experiment/reading.h"
+
+namespace berth::experiment {
+namespace {
+
+constexpr std::array<std::string_view, 8> kMethods{"grid", "random",  "sequence",  "sobol",
+                                                   "tpe",  "halving", "hyperband", "external"};
+constexpr std::array<std::string_view, 2> kModels{"none", "tpe"};
+
+constexpr Duration kPatience = std::chrono::minutes(10);
+
+Status add_points(const Field& list, Program& program) {
+  BERTH_ASSIGN(const auto items, list.items());
+  if (items.empty()) return list.error("the list of points is empty");
+  for (const auto& item : items) {
+    BERTH_ASSIGN(Values point, read_point(item));
+    program.search.points.push_back(std::move(point));
+  }
+  return {};
+}
+
+/// What some point names and another does not.
+std::vector<std::string> not_in_all(const std::vector<Values>& points) {
+  std::map<std::string, std::size_t> named;
+  for (const auto& point : points)
+    for (const auto& [name, value] : point) ++named[name];
+  std::vector<std::string> names;
+  for (const auto& [name, times] : named)
+    if (times < points.size()) names.push_back(name);
+  return names;
+}
+
+Status check_points(const Field& at, Program& program) {
+  std::size_t values = 0;
+  for (const auto& point : program.search.points) values += point.size();
+  if (program.search.points.size() > kMostTrials || values > kMostValues)
+    return at.error(fmt::format("more than {} trials, or {} values", kMostTrials, kMostValues));
+  program.optional = not_in_all(program.search.points);
+  return {};
+}
+
+Status read_sequence(const Field& search, const Field& root, Program& program) {
+  const auto points = search.find("points");
+  const auto file = search.find("file");
+  if (points.has_value() == file.has_value())
+    return search.error("a sequence takes either points: [{lr: 0.1}, …] or file: NAME");
+  if (const auto params = root.find("params"))
+    return params->error("the points of a sequence name their parameters themselves");
+  if (points) {
+    BERTH_TRY(add_points(*points, program));
+    return check_points(*points, program);
+  }
+  BERTH_ASSIGN(program.search.file, exec::process_text(*file));
+  return {};
+}
+
+Status read_halving(const Field& search, Program& program) {
+  BERTH_ASSIGN(const std::size_t model, choice_or(search, "model", kModels));
+  program.search.model = model == 1;
+  BERTH_ASSIGN(const Field field, search.get("budget"));
+  BERTH_TRY(field.expect_keys({"param", "min", "max", "reduction"}));
+  Budget budget;
+  BERTH_ASSIGN(const Field param, field.get("param"));
+  BERTH_ASSIGN(budget.parameter, param.text());
+  if (!valid_parameter_name(budget.parameter)) return param.error("no name of a parameter");
+  for (const auto& parameter : program.params)
+    if (lower(parameter.name) == lower(budget.parameter))
+      return param.error("the budget is no other parameter: leave it out of params");
+  BERTH_ASSIGN(const Field min, field.get("min"));
+  BERTH_ASSIGN(const Field max, field.get("max"));
+  BERTH_ASSIGN(budget.min, min.number());
+  BERTH_ASSIGN(budget.max, max.number());
+  if (budget.min <= 0) return min.error("wanted more than 0");
+  if (budget.max < budget.min) return max.error("max is below min");
+  if (const auto reduction = field.find("reduction")) {
+    BERTH_ASSIGN(budget.reduction, exec::integer_within(*reduction, 2, 1000));
+  }
+  program.search.budget = budget;
+  if (program.search.method == Search::Method::hyperband && program.search.samples == 0)
+    program.search.samples = hyperband_round(budget);
+  return {};
+}
+
+Status read_external(const Field& search, Program& program) {
+  BERTH_ASSIGN(const Field run, search.get("run"));
+  BERTH_ASSIGN(program.search.proposer, exec::read_command(run));
+  program.search.patience = kPatience;
+  if (const auto patience = search.find("patience")) {
+    BERTH_ASSIGN(program.search.patience, exec::duration_of(*patience));
+  }
+  return {};
+}
+
+Status read_samples(const Field& search, Program& program) {
+  const auto samples = search.find("samples");
+  const auto method = program.search.method;
+  const bool counted = method == Search::Method::grid || method == Search::Method::sequence;
+  if (samples) {
+    BERTH_ASSIGN(program.search.samples, exec::integer_within(*samples, 1, kMostTrials));
+  }
+  if (!counted && !samples && method != Search::Method::hyperband)
+    return search.error("'samples' is missing: how many trials?");
+  if (counted && samples)
+    return samples->error(fmt::format("a {} takes every point; samples belong to method random",
+                                      kMethods[static_cast<std::size_t>(method)]));
+  return {};
+}
+
+}  // namespace
+
+Result<Values> read_point(const Field& field) {
+  Values point;
+  std::set<std::string> variables;
+  BERTH_ASSIGN(const auto entries, field.entries());
+  for (const auto& [name, value] : entries) {
+    if (!valid_parameter_name(name)) return value.error("no name of a parameter");
+    if (!variables.insert(lower(name)).second)
+      return value.error("another one would share its BERTH_PARAM_ variable");
+    BERTH_ASSIGN(std::string text, exec::process_text(value));
+    point.emplace_back(name, std::move(text));
+  }
+  return point;
+}
+
+Result<std::size_t> choice_or(const Field& map, std::string_view key,
+                              std::span<const std::string_view> choices) {
+  const auto field = map.find(key);
+  return field ? field->choice(choices) : 0;
+}
+
+Status read_search(const Field& root, Program& program) {
+  const bool has_range = std::ranges::any_of(program.params, [](const Parameter& parameter) {
+    return parameter.choices.empty() && !parameter.integer && parameter.points == 0;
+  });
+  const auto field = root.find("search");
+  if (!field) {
+    if (has_range)
+      return root.find("params")->error(
+          "a range is searched at random, or in n points; give search: {method: random, "
+          "samples: 20}, or the range an n");
+    return {};
+  }
+  BERTH_TRY(field->expect_keys(
+      {"method", "samples", "seed", "points", "file", "budget", "model", "run", "patience"}));
+  BERTH_ASSIGN(const std::size_t method, choice_or(*field, "method", kMethods));
+  program.search.method = static_cast<Search::Method>(method);
+  if (const auto seed = field->find("seed")) {
+    BERTH_ASSIGN(const std::int64_t value, exec::integer_within(*seed, 0, INT64_MAX));
+    program.search.seed = static_cast<std::uint64_t>(value);
+  }
+  BERTH_TRY(read_samples(*field, program));
+  if (program.search.method == Search::Method::sequence)
+    return read_sequence(*field, root, program);
+  for (const auto* key : {"points", "file"})
+    if (const auto other = field->find(key)) return other->error("belongs to method sequence");
+  const bool halves = program.search.method == Search::Method::halving ||
+                      program.search.method == Search::Method::hyperband;
+  if (halves) return read_halving(*field, program);
+  if (program.search.method == Search::Method::external) return read_external(*field, program);
+  for (const auto* key : {"run", "patience"})
+    if (const auto other = field->find(key)) return other->error("belongs to method external");
+  for (const auto* key : {"budget", "model"})
+    if (const auto other = field->find(key))
+      return other->error("belongs to methods halving and hyperband");
+  return {};
+}
+
+Status read_points(std::string_view text, const std::string& file, Program& program) {
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  std::string list(text);
+  if (begin != std::string_view::npos && text[begin] == '{') {
+    list.clear();
+    for (const auto line : split(text, '\n'))
+      list += fmt::format("{}{}\n", words(line).empty() ? "" : "- ", line);
+  }
+  BERTH_ASSIGN(const Field points, Field::parse(list, file));
+  BERTH_TRY(add_points(points, program));
+  return check_points(points, program);
+}
+
+}  // namespace berth::experiment

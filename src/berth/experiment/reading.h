@@ -1,0 +1,22 @@
+// The parts of read_program(): what a file says of its search and of its goal.
+#pragma once
+
+#include "berth/base/document.h"
+#include "berth/experiment/program.h"
+
+namespace berth::experiment {
+
+bool valid_parameter_name(std::string_view name);
+/// The index of the choice under `key`; 0 where it is absent.
+Result<std::size_t> choice_or(const Field& map, std::string_view key,
+                              std::span<const std::string_view> choices);
+
+/// The values of one point: {lr: 0.1, net: deep}.
+Result<Values> read_point(const Field& field);
+Status read_params(const Field& params, Program& program);
+/// After read_params().
+Status read_search(const Field& root, Program& program);
+/// What a trial reports, and when it is not worth its end.
+Status read_goals(const Field& root, Program& program);
+
+}  // namespace berth::experiment

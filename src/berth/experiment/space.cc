@@ -1,0 +1,110 @@
+#include "berth/experiment/space.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/units.h"
+
+namespace berth::experiment {
+namespace {
+
+double to_scale(const Parameter& parameter, double value) {
+  return parameter.scale == Parameter::Scale::log ? std::log(value) : value;
+}
+
+double from_scale(const Parameter& parameter, double value) {
+  return parameter.scale == Parameter::Scale::log ? std::exp(value) : value;
+}
+
+double value_between(const Parameter& parameter, double min, double max, double part) {
+  return from_scale(parameter, std::lerp(to_scale(parameter, min), to_scale(parameter, max), part));
+}
+
+std::string text_of(const Parameter& parameter, double value) {
+  value = std::clamp(value, parameter.min, parameter.max);
+  if (parameter.integer) return fmt::format("{}", std::llround(value));
+  return number_text(value, parameter.min, parameter.max);
+}
+
+/// Every integer has a share of its own, from half a step before it to half a step behind.
+double shares_begin(const Parameter& parameter) {
+  return parameter.min - (parameter.integer ? 0.5 : 0);
+}
+double shares_end(const Parameter& parameter) {
+  return parameter.max + (parameter.integer ? 0.5 : 0);
+}
+
+}  // namespace
+
+const std::string* find_value(const Values& values, std::string_view name) {
+  const auto found = std::ranges::find(values, name, &Values::value_type::first);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+bool present(const Parameter& parameter, const Values& earlier) {
+  return std::ranges::all_of(parameter.when, [&](const Condition& condition) {
+    const auto* value = find_value(earlier, condition.parameter);
+    return value != nullptr &&
+           std::ranges::find(condition.values, *value) != condition.values.end();
+  });
+}
+
+std::string number_text(double value, double min, double max) {
+  const double rounded = std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+  const bool inside = min <= rounded && rounded <= max;
+  return format_number(inside ? rounded : value);
+}
+
+std::string value_at(const Parameter& parameter, double part) {
+  if (!parameter.choices.empty()) {
+    const auto count = static_cast<double>(parameter.choices.size());
+    return parameter.choices[static_cast<std::size_t>(std::clamp(part * count, 0.0, count - 1))];
+  }
+  return text_of(parameter,
+                 value_between(parameter, shares_begin(parameter), shares_end(parameter), part));
+}
+
+std::optional<double> part_of(const Parameter& parameter, const std::string& value) {
+  if (!parameter.choices.empty()) {
+    const auto found = std::ranges::find(parameter.choices, value);
+    if (found == parameter.choices.end()) return std::nullopt;
+    return (static_cast<double>(found - parameter.choices.begin()) + 0.5) /
+           static_cast<double>(parameter.choices.size());
+  }
+  const auto number = parse_number(value);
+  if (!number || *number < parameter.min || *number > parameter.max) return std::nullopt;
+  const double begin = to_scale(parameter, shares_begin(parameter));
+  const double end = to_scale(parameter, shares_end(parameter));
+  return begin == end ? 0.5 : (to_scale(parameter, *number) - begin) / (end - begin);
+}
+
+std::string draw(const Parameter& parameter, Rng& rng) {
+  if (!parameter.choices.empty()) return parameter.choices[rng.below(parameter.choices.size())];
+  if (parameter.integer && parameter.scale == Parameter::Scale::linear) {
+    const auto min = static_cast<std::int64_t>(parameter.min);
+    const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(parameter.max) - min);
+    return fmt::format("{}", min + static_cast<std::int64_t>(rng.below(count + 1)));
+  }
+  return text_of(parameter, value_between(parameter, parameter.min, parameter.max, rng.uniform()));
+}
+
+std::int64_t grid_size(const Parameter& parameter) {
+  if (!parameter.choices.empty()) return static_cast<std::int64_t>(parameter.choices.size());
+  const double integers = parameter.max - parameter.min + 1;
+  if (parameter.integer) {
+    const auto all = static_cast<std::int64_t>(std::min(integers, 1e15));
+    return parameter.points > 0 ? std::min(parameter.points, all) : all;
+  }
+  return parameter.points;
+}
+
+std::string grid_value(const Parameter& parameter, std::int64_t index) {
+  if (!parameter.choices.empty()) return parameter.choices[static_cast<std::size_t>(index)];
+  const std::int64_t size = grid_size(parameter);
+  if (parameter.integer && parameter.points == 0)
+    return fmt::format("{}", static_cast<std::int64_t>(parameter.min) + index);
+  const double part = size == 1 ? 0 : static_cast<double>(index) / static_cast<double>(size - 1);
+  return text_of(parameter, value_between(parameter, parameter.min, parameter.max, part));
+}
+
+}  // namespace berth::experiment

@@ -1,0 +1,121 @@
+#include "berth/experiment/space_json.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "berth/base/text.h"
+#include "berth/base/time.h"
+#include "berth/experiment/external.h"
+
+namespace berth::experiment {
+namespace {
+
+Json texts_json(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const auto& text : texts) list.push_back(valid_utf8(text));
+  return list;
+}
+
+Json range_json(const Parameter& parameter) {
+  return Json{{"name", parameter.name},
+              {"min", parameter.min},
+              {"max", parameter.max},
+              {"log", parameter.scale == Parameter::Scale::log},
+              {"int", parameter.integer}};
+}
+
+Parameter parameter_of(const Json& json) {
+  Parameter parameter{.name = json.at("name"), .choices = {}};
+  if (const auto choices = json.find("choices"); choices != json.end()) {
+    parameter.choices = choices->get<std::vector<std::string>>();
+    if (parameter.choices.empty()) throw std::out_of_range("a parameter without choices");
+  } else {
+    parameter.min = json.at("min");
+    parameter.max = json.at("max");
+    if (json.at("log").get<bool>()) parameter.scale = Parameter::Scale::log;
+    parameter.integer = json.at("int");
+  }
+  if (const auto when = json.find("when"); when != json.end())
+    for (const auto& each : *when)
+      parameter.when.push_back(
+          {each.at("parameter"), each.at("values").get<std::vector<std::string>>()});
+  return parameter;
+}
+
+}  // namespace
+
+Json params_json(const std::vector<Parameter>& params) {
+  Json list = Json::array();
+  for (const auto& parameter : params) {
+    Json json = parameter.choices.empty()
+                    ? range_json(parameter)
+                    : Json{{"name", parameter.name}, {"choices", texts_json(parameter.choices)}};
+    for (const auto& condition : parameter.when)
+      json["when"].push_back(
+          {{"parameter", condition.parameter}, {"values", texts_json(condition.values)}});
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+std::vector<Parameter> params_of(const Json& json) {
+  std::vector<Parameter> params;
+  for (const auto& each : json) params.push_back(parameter_of(each));
+  return params;
+}
+
+Json search_json(const Search& search) {
+  Json json{{"method", static_cast<int>(search.method)}, {"samples", search.samples}};
+  if (search.model) json["model"] = true;
+  if (search.method == Search::Method::external) {
+    json["run"] = search.proposer.text;
+    json["words"] = texts_json(search.proposer.words);
+    json["patience_ms"] = to_ms(search.patience);
+  }
+  if (const auto& budget = search.budget)
+    json["budget"] = Json{{"param", budget->parameter},
+                          {"min", budget->min},
+                          {"max", budget->max},
+                          {"reduction", budget->reduction}};
+  return json;
+}
+
+std::string hello_line(const Program& program, const std::string& run) {
+  Json goals = Json::array();
+  const auto add = [&](const Goal& goal) {
+    goals.push_back({{"metric", score_name(goal)}, {"direction", goal.maximize ? "max" : "min"}});
+  };
+  if (program.goal) add(*program.goal);
+  for (const auto& goal : program.further_goals) add(goal);
+  return dump(Json{{"berth", 1},
+                   {"run", run},
+                   {"seed", program.search.seed},
+                   {"samples", program.search.samples},
+                   {"goals", goals},
+                   {"params", params_json(program.params)}}) +
+         "\n";
+}
+
+Search search_of(const Json& json) {
+  Search search;
+  const std::int64_t method = json.at("method");
+  search.method = static_cast<Search::Method>(method);
+  search.samples = json.at("samples");
+  search.model = json.value("model", false);
+  if (const auto budget = json.find("budget"); budget != json.end())
+    search.budget =
+        Budget{budget->at("param"), budget->at("min"), budget->at("max"), budget->at("reduction")};
+  if (search.method == Search::Method::external) {
+    search.proposer.text = json.at("run");
+    search.proposer.words = json.at("words").get<std::vector<std::string>>();
+    search.patience = from_ms(json.at("patience_ms"));
+  }
+  const bool budgeted =
+      search.method == Search::Method::halving || search.method == Search::Method::hyperband;
+  const bool sound = !search.budget || (search.budget->min > 0 && search.budget->reduction > 1);
+  if (!adaptive(search) || budgeted != search.budget.has_value() || !sound)
+    throw std::out_of_range("no search that learns");
+  return search;
+}
+
+}  // namespace berth::experiment

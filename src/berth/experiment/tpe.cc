@@ -1,0 +1,225 @@
+#include "berth/experiment/tpe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "berth/experiment/sobol.h"
+#include "berth/experiment/space.h"
+
+namespace berth::experiment {
+namespace {
+
+constexpr std::size_t kFirst = 10;      // trials by chance
+constexpr double kGoodPart = 0.2;       // of all that are scored
+constexpr std::size_t kMostGood = 25;   // and no more than these
+constexpr std::size_t kMostRest = 200;  // the latest
+constexpr int kCandidates = 48;
+constexpr double kPriorWeight = 1;  // of the whole space, counted in trials
+
+double normal_cdf(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
+
+/// One bell over the line from 0 to 1, cut off at its ends.
+struct Bell {
+  double center, width, scale;  // of its density, so that it has one whole
+  Bell(double at, double sigma) : center(at), width(sigma) {
+    const double whole = normal_cdf((1 - at) / sigma) - normal_cdf(-at / sigma);
+    scale = 1 / (sigma * std::sqrt(2 * std::numbers::pi) * whole);
+  }
+  double density(double x) const {
+    const double distance = (x - center) / width;
+    return scale * std::exp(-0.5 * distance * distance);
+  }
+  double draw(Rng& rng) const {
+    for (int i = 0; i < 64; ++i) {
+      const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
+      const double x = center + width * radius * std::cos(2 * std::numbers::pi * rng.uniform());
+      if (x >= 0 && x <= 1) return x;
+    }
+    return rng.uniform();
+  }
+};
+
+using Parts = std::vector<std::optional<double>>;
+
+/// The density over the whole space that some trials make: around each a bell, or for choices a
+/// preference, and one part of evenness.
+class Density {
+ public:
+  Density(const std::vector<Parameter>& params, const std::vector<const Parts*>& trials)
+      : params_(params), trials_(trials), bells_(params.size()) {
+    const auto count = static_cast<double>(trials.size());
+    const double shrink = std::pow(count, -1 / (4.0 + static_cast<double>(params.size())));
+    sameness_ = count / (count + kEvenness);
+    for (std::size_t at = 0; at < params.size(); ++at)
+      if (params[at].choices.empty()) raise_bells(at, shrink);
+  }
+
+  double at(const Parts& point) const {
+    double sum = kPriorWeight * by_chance(point);
+    for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+      double product = 1;
+      for (std::size_t at = 0; at < params_.size(); ++at)
+        if (point[at]) product *= factor(trial, at, *point[at]);
+      sum += product;
+    }
+    return sum / (static_cast<double>(trials_.size()) + kPriorWeight);
+  }
+
+  Values draw(Rng& rng) const {
+    const double all = static_cast<double>(trials_.size()) + kPriorWeight;
+    const auto trial = static_cast<std::size_t>(rng.uniform() * all);
+    Values values;
+    for (std::size_t at = 0; at < params_.size(); ++at) {
+      const Parameter& parameter = params_[at];
+      if (!present(parameter, values)) continue;
+      const bool near = trial < trials_.size() && (*trials_[trial])[at].has_value();
+      values.emplace_back(parameter.name,
+                          near ? draw_near(trial, at, rng) : value_at(parameter, rng.uniform()));
+    }
+    return values;
+  }
+
+ private:
+  static constexpr double kEvenness = 3;  // trials that it takes to half outweigh chance
+  static constexpr double kWidth = 0.08, kWidest = 0.35;
+
+  /// Not as wide as the trials lie apart: what drew them together would draw them ever closer.
+  void raise_bells(std::size_t at, double shrink) {
+    const Parameter& parameter = params_[at];
+    const double step = parameter.integer ? 0.5 / (parameter.max - parameter.min + 1) : 0;
+    const double width = std::clamp(kWidth * shrink, std::min(step, kWidest), kWidest);
+    for (const auto* trial : trials_) bells_[at].emplace_back((*trial)[at].value_or(0.5), width);
+  }
+
+  double by_chance(const Parts& point) const {
+    double product = 1;
+    for (std::size_t at = 0; at < params_.size(); ++at)
+      if (point[at] && !params_[at].choices.empty())
+        product /= static_cast<double>(params_[at].choices.size());
+    return product;
+  }
+
+  double factor(std::size_t trial, std::size_t at, double part) const {
+    const auto& own = (*trials_[trial])[at];
+    const auto& choices = params_[at].choices;
+    if (choices.empty()) return own ? bells_[at][trial].density(part) : 1;
+    const double any = 1 / static_cast<double>(choices.size());
+    if (!own) return any;
+    return (1 - sameness_) * any + (*own == part ? sameness_ : 0);
+  }
+
+  std::string draw_near(std::size_t trial, std::size_t at, Rng& rng) const {
+    const Parameter& parameter = params_[at];
+    if (parameter.choices.empty()) return value_at(parameter, bells_[at][trial].draw(rng));
+    const bool same = rng.uniform() < sameness_;
+    return value_at(parameter, same ? *(*trials_[trial])[at] : rng.uniform());
+  }
+
+  const std::vector<Parameter>& params_;
+  const std::vector<const Parts*> trials_;
+  std::vector<std::vector<Bell>> bells_;  // of each parameter that is a range, of each trial
+  double sameness_ = 0;                   // how often a choice is made again
+};
+
+Parts parts_of(const std::vector<Parameter>& params, const Values& values) {
+  Parts parts;
+  for (const auto& parameter : params) {
+    const auto* value = find_value(values, parameter.name);
+    parts.push_back(value == nullptr ? std::nullopt : part_of(parameter, *value));
+  }
+  return parts;
+}
+
+}  // namespace
+
+Values scattered(const std::vector<Parameter>& params, std::int64_t number, std::uint64_t seed) {
+  Values values;
+  for (std::size_t at = 0; at < params.size(); ++at)
+    if (present(params[at], values))
+      values.emplace_back(
+          params[at].name,
+          value_at(params[at], sobol(static_cast<std::uint64_t>(number), at, seed)));
+  return values;
+}
+
+Model::Model(std::vector<Parameter> params, std::uint64_t seed)
+    : params_(std::move(params)), seed_(seed) {}
+
+void Model::tell(const Told& trial) {
+  Seen& seen = seen_[trial.number];
+  seen.parts = parts_of(params_, trial.trial.params);
+  points_.insert(seen.parts);
+  if (trial.scores.empty() || !seen.scores.empty()) return;
+  seen.scores = trial.scores;
+  by_score_.emplace(-trial.scores.front(), trial.number);
+}
+
+/// The numbers of the best. Of several goals, with a weight of each by the lot: over many proposals
+/// all that lies on their front is searched around.
+std::vector<std::int64_t> Model::best(std::size_t count, std::int64_t number) const {
+  std::vector<std::int64_t> numbers;
+  const auto scored = by_score_.begin();
+  if (by_score_.empty()) return numbers;
+  const std::size_t goals = seen_.at(scored->second).scores.size();
+  if (goals == 1) {
+    for (auto at = scored; numbers.size() < count; ++at) numbers.push_back(at->second);
+    return numbers;
+  }
+  std::vector<double> least(goals, HUGE_VAL), most(goals, -HUGE_VAL), weights(goals);
+  for (const auto& [score, trial] : by_score_) {
+    const auto& scores = seen_.at(trial).scores;
+    for (std::size_t goal = 0; goal < goals; ++goal) {
+      least[goal] = std::min(least[goal], scores[goal]);
+      most[goal] = std::max(most[goal], scores[goal]);
+    }
+  }
+  Rng rng(mix(seed_ + 1) ^ mix(static_cast<std::uint64_t>(number)));
+  for (auto& weight : weights) weight = -std::log(1 - rng.uniform());
+  std::vector<std::pair<double, std::int64_t>> far;  // from the best of each goal, the worst of it
+  for (const auto& [score, trial] : by_score_) {
+    const auto& scores = seen_.at(trial).scores;
+    double worst = 0;
+    for (std::size_t goal = 0; goal < goals; ++goal) {
+      const double range = most[goal] - least[goal];
+      if (range > 0) worst = std::max(worst, weights[goal] * (most[goal] - scores[goal]) / range);
+    }
+    far.emplace_back(worst, trial);
+  }
+  std::ranges::partial_sort(far, far.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t i = 0; i < count; ++i) numbers.push_back(far[i].second);
+  return numbers;
+}
+
+Values Model::propose(std::int64_t number) const {
+  if (by_score_.size() < kFirst) return scattered(params_, number, seed_);
+  const auto good_count = std::min(
+      kMostGood,
+      static_cast<std::size_t>(std::ceil(kGoodPart * static_cast<double>(by_score_.size()))));
+  auto numbers = best(good_count, number);
+  std::vector<const Parts*> good, rest;
+  for (const auto trial : numbers) good.push_back(&seen_.at(trial).parts);
+  std::ranges::sort(numbers);
+  for (auto seen = seen_.rbegin(); seen != seen_.rend() && rest.size() < kMostRest; ++seen)
+    if (!std::ranges::binary_search(numbers, seen->first)) rest.push_back(&seen->second.parts);
+  const Density here(params_, good), elsewhere(params_, rest);
+  Rng rng(mix(seed_) ^ mix(static_cast<std::uint64_t>(number)));
+  Values chosen;
+  double most = -1;
+  bool fresh = false;
+  for (int candidate = 0; candidate < kCandidates; ++candidate) {
+    Values values = here.draw(rng);
+    const Parts parts = parts_of(params_, values);
+    const double worth = here.at(parts) / elsewhere.at(parts);
+    const bool is_new = !points_.contains(parts);
+    if (std::pair(is_new, worth) <= std::pair(fresh, most)) continue;
+    chosen = std::move(values);
+    most = worth;
+    fresh = is_new;
+  }
+  return chosen;
+}
+
+}  // namespace berth::experiment

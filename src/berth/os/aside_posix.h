@@ -1,0 +1,10 @@
+// Work beside the loop, for posix_env().
+#pragma once
+
+#include "berth/os/aside.h"
+
+namespace berth::os {
+
+std::unique_ptr<Aside> aside_posix();
+
+}  // namespace berth::os

@@ -1,0 +1,85 @@
+// What runs aside runs on another thread, and its end is told on this one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "berth/os/aside.h"
+#include "berth/os/posix_testing.h"
+
+namespace berth::os {
+namespace {
+
+class AsidePosixTest : public PosixTest {
+ protected:
+  void turn_until_done() {
+    while (aside_->busy()) {
+      std::array<Watch, 1> watches{Watch{aside_->ready()}};
+      ASSERT_TRUE(env_->wait(watches, std::nullopt));
+      ASSERT_TRUE(watches[0].ready);
+      aside_->turn();
+    }
+  }
+  std::unique_ptr<Aside> aside_ = env_->aside();
+};
+
+TEST_F(AsidePosixTest, WorksThereAndTellsHereInTurn) {
+  EXPECT_FALSE(aside_->busy());
+  EXPECT_EQ(aside_->ready(), -1);
+  const auto here = std::this_thread::get_id();
+  std::vector<int> told;
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(aside_->start([&, i](Env& there) -> Aside::Then {
+      EXPECT_NE(std::this_thread::get_id(), here);
+      EXPECT_NE(&there, env_.get());
+      EXPECT_TRUE(there.replace_file(path(std::to_string(i)), "x", 0600));
+      return [&, i] {
+        EXPECT_EQ(std::this_thread::get_id(), here);
+        EXPECT_TRUE(env_->status(path(std::to_string(i))));
+        told.push_back(i);
+      };
+    }));
+  turn_until_done();
+  ASSERT_EQ(told.size(), 100U);
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+}
+
+TEST_F(AsidePosixTest, WhatIsToldMayStartMore) {
+  int rounds = 0;
+  std::function<Aside::Work()> next = [&]() -> Aside::Work {
+    return [&](Env&) -> Aside::Then {
+      return [&] {
+        const auto started = ++rounds < 5 ? aside_->start(next()) : Status();
+        EXPECT_TRUE(started);
+      };
+    };
+  };
+  ASSERT_TRUE(aside_->start(next()));
+  turn_until_done();
+  EXPECT_EQ(rounds, 5);
+}
+
+TEST_F(AsidePosixTest, GoingItBreaksOffWhatIsUnderWayAndDropsTheRest) {
+  std::atomic<bool> began = false, gave_up = false, second = false;
+  bool told = false;
+  ASSERT_TRUE(aside_->start([&](Env& there) -> Aside::Then {
+    began = true;
+    while (there.stop_signals() < 2) std::this_thread::yield();
+    gave_up = true;
+    return [&] { told = true; };
+  }));
+  ASSERT_TRUE(aside_->start([&](Env&) -> Aside::Then {
+    second = true;
+    return [] {};
+  }));
+  ASSERT_TRUE(comes_true([&] { return began.load(); }));
+  aside_.reset();
+  EXPECT_TRUE(gave_up);
+  EXPECT_FALSE(second);
+  EXPECT_FALSE(told);
+  EXPECT_LT(env_->stop_signals(), 2);
+}
+
+}  // namespace
+}  // namespace berth::os

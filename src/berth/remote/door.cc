@@ -1,0 +1,80 @@
+#include "berth/remote/door.h"
+
+#include "berth/base/document.h"
+#include "berth/base/text.h"
+
+namespace berth::remote {
+namespace {
+
+/// $1 DIGEST, $2 SIZE, then the agent's own words. What comes is checked before it gets its name,
+/// where there is something to check it with, and tried: another machine may not be able to run it.
+constexpr std::string_view kScript = R"(umask 077
+digest=$1 size=$2; shift 2
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
+agent="$cache/agent-$digest"
+if [ ! -x "$agent" ]; then
+  cannot() { printf '\nberth-agent cannot %s\n' "$*"; exit 3; }
+  new="$agent.$$"
+  said=$(mkdir -p "$cache" 2>&1) || cannot "$said"
+  printf '\nberth-agent wanted\n'
+  head -c "$size" >"$new" || cannot "be kept in $cache"
+  if command -v sha256sum >/dev/null; then
+    sum=$(sha256sum "$new") && [ "${sum%% *}" = "$digest" ] || {
+      rm -f "$new"; cannot "be brought whole: what came has another digest"; }
+  fi
+  chmod 700 "$new"
+  said=$("$new" --version 2>&1) || { rm -f "$new"; cannot "run there ($(uname -sm)): $said"; }
+  mv -f "$new" "$agent"
+fi
+exec "$agent" "$@"
+)";
+
+}  // namespace
+
+std::vector<std::string> through(const Door& door, std::span<const std::string> command) {
+  std::vector<std::string> words = door.words;
+  for (const auto& word : command) words.push_back(door.shell ? shell_quote(word) : word);
+  return words;
+}
+
+std::vector<std::string> agent_command(const AgentFile& agent, std::span<const std::string> words) {
+  std::vector<std::string> command{"/bin/sh",
+                                   "-c",
+                                   std::string(kScript),
+                                   "berth-agent",
+                                   to_hex(agent.digest),
+                                   fmt::format("{}", agent.size)};
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+std::string to_json(const Place& place) {
+  std::vector<std::string> words;
+  for (const auto& word : place.door.words) words.push_back(json_quote(word));
+  return fmt::format(R"({{"machine":{},"door":[{}],"shell":{},"directory":{}}})",
+                     json_quote(place.door.name), join(words, ","), place.door.shell,
+                     json_quote(place.directory));
+}
+
+Result<Place> parse_place(std::string_view text) {
+  BERTH_ASSIGN(const auto place, Field::parse(text, "place"));
+  BERTH_ASSIGN(const auto machine, place.get("machine"));
+  BERTH_ASSIGN(const auto door, place.get("door"));
+  BERTH_ASSIGN(const auto items, door.items());
+  BERTH_ASSIGN(const auto shell, place.get("shell"));
+  BERTH_ASSIGN(const auto directory, place.get("directory"));
+  Place read;
+  BERTH_ASSIGN(read.door.name, machine.text());
+  for (const auto& item : items) {
+    BERTH_ASSIGN(auto word, item.text());
+    read.door.words.push_back(std::move(word));
+  }
+  constexpr std::string_view kBooleans[] = {"false", "true"};
+  BERTH_ASSIGN(const auto quoted, shell.choice(kBooleans));
+  read.door.shell = quoted == 1;
+  BERTH_ASSIGN(read.directory, directory.text());
+  if (!read.directory.starts_with('/')) return directory.error("wanted an absolute path");
+  return read;
+}
+
+}  // namespace berth::remote

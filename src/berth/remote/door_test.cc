@@ -1,0 +1,52 @@
+#include "berth/remote/door.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/base/rng.h"
+#include "berth/base/shell_testing.h"
+#include "berth/base/text.h"
+
+namespace berth::remote {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(Door, WithoutWordsLeadsToThisMachine) {
+  EXPECT_EQ(through({}, Words{"echo", "a b"}), (Words{"echo", "a b"}));
+}
+
+TEST(Door, LeavesWordsAloneUnlessAShellReadsThem) {
+  const Door job{.name = "node3", .words = {"srun", "--jobid=17"}};
+  EXPECT_EQ(through(job, Words{"echo", "$HOME; x"}),
+            (Words{"srun", "--jobid=17", "echo", "$HOME; x"}));
+}
+
+// What ssh does with its words: joins them by blanks and gives them to a shell.
+TEST(Door, NoWordEscapesTheShellBehindIt) {
+  const Door ssh{.name = "box", .words = {"ssh", "box", "--"}, .shell = true};
+  Rng rng(7);
+  for (int i = 0; i < 200; ++i) {
+    const Words hostile{hostile_value(rng), hostile_value(rng), ""};
+    Words command{"printf", "%s\\0"};
+    command.insert(command.end(), hostile.begin(), hostile.end());
+    const Words started = through(ssh, command);
+    EXPECT_EQ(shell_words(join(std::span(started).subspan(3), " ")), hostile);
+  }
+}
+
+TEST(Place, IsReadAsItWasWritten) {
+  const Place place{{.name = "gpu \"box\"", .words = {"ssh", "-p", "22", "h", "--"}, .shell = true},
+                    "/home/a/.local/state/berth/places/17"};
+  const auto again = parse_place(to_json(place));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, place);
+}
+
+TEST(Place, SaysWhatIsWrong) {
+  EXPECT_FALSE(parse_place("{}"));
+  EXPECT_FALSE(parse_place("[1]"));
+  EXPECT_FALSE(parse_place(R"({"machine":"a","door":[],"shell":false,"directory":"x"})"));
+}
+
+}  // namespace
+}  // namespace berth::remote

@@ -1,0 +1,119 @@
+#include "berth/run/delivery.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/os/failpoint.h"
+
+namespace berth::run {
+namespace {
+
+constexpr std::int64_t kLarge = 4 << 20;
+constexpr std::size_t kMany = 64;  // files
+
+bool is_file(const fileset::Fileset& fileset) {
+  const auto& entries = fileset.entries;
+  return entries.size() == 1 && entries[0].path == "." &&
+         entries[0].kind != fileset::Entry::Kind::directory;
+}
+
+/// Inputs are shared with other tasks and read-only, which who owns them can undo: what was written
+/// into is wrong for all of them, and this task says nothing about what it was to be.
+Status check_inputs(fileset::ObjectStore& cache, const Delivery& delivery) {
+  for (std::size_t i = 0; i < delivery.inputs.size(); ++i) {
+    const auto hold = cache.hold(delivery.inputs[i]);
+    if (!hold && hold.error().kind == ErrorKind::not_found)
+      return fail(ErrorKind::invalid,
+                  "its input {} is not what it was: {}; a task has to change a copy",
+                  delivery.spec.inputs[i].name, delivery.spec.inputs[i].place);
+  }
+  return {};
+}
+
+/// The next output. false: see Delivery::there.
+Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery) {
+  const std::string& path = delivery.spec.outputs[delivery.placed].path;
+  const fileset::Fileset& content = delivery.outputs[delivery.placed];
+  const std::string to = path.starts_with('/') ? path : delivery.folder + "/" + path;
+  const auto there = env.status(to);
+  const bool folder = there && there->kind == os::FileStatus::Kind::directory;
+  if (there && (folder || !is_file(content) || there->size == content.entries[0].size)) {
+    auto captured = cache.capture(to, fileset::Expect::stored);
+    if (captured && captured->fileset == content) return true;
+    if (folder && !captured)
+      return fail(ErrorKind::exists, "{}: it cannot be replaced: {}", to, captured.error().message);
+    if (folder && !delivery.ours && !without(captured->fileset.entries, content).empty()) {
+      delivery.there = std::move(captured->fileset);
+      return false;
+    }
+  }
+  if (const auto parent = parent_of(to); !env.status(parent))
+    BERTH_TRY(env.make_directory(parent, 0777 & ~env.mask()));
+  BERTH_TRY(cache.publish(content, to, fileset::Publish::copies));
+  return true;
+}
+
+}  // namespace
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+std::vector<fileset::Entry> without(std::vector<fileset::Entry> entries,
+                                    const fileset::Fileset& known) {
+  std::erase_if(entries, [&](const fileset::Entry& entry) {
+    return entry.path == "." ||
+           std::ranges::binary_search(known.entries, entry.path, {}, &fileset::Entry::path);
+  });
+  return entries;
+}
+
+bool takes_long(os::Env& env, const std::string& path) {
+  const auto status = env.status(path);
+  return status && (status->kind == os::FileStatus::Kind::directory || status->size > kLarge);
+}
+
+bool takes_long(os::Env& env, const Delivery& delivery) {
+  if (delivery.directory.empty())
+    return std::ranges::any_of(delivery.outputs, [](const fileset::Fileset& output) {
+      return output.entries.size() > kMany || fileset::total_bytes(output) > kLarge;
+    });
+  return std::ranges::any_of(delivery.spec.outputs, [&](const flow::TaskOutput& output) {
+    return takes_long(env, delivery.directory + "/" + output.path);
+  });
+}
+
+Status gather(fileset::ObjectStore& cache, Delivery& delivery) {
+  BERTH_TRY(check_inputs(cache, delivery));
+  for (const auto& output : delivery.spec.outputs) {
+    auto captured = cache.capture(delivery.directory + "/" + output.path, fileset::Expect::fresh);
+    if (!captured && captured.error().kind == ErrorKind::not_found)
+      return fail(ErrorKind::not_found, "it did not write out.{}: {}", output.name, output.path);
+    if (!captured) return std::unexpected(within("out." + output.name, captured.error()));
+    if (is_file(captured->fileset) == output.directory)
+      return fail(ErrorKind::invalid, "out.{}: {} is {}, wanted {}", output.name, output.path,
+                  output.directory ? "a file" : "a directory",
+                  output.directory ? "a directory" : "a file (the path of a directory ends in /)");
+    delivery.outputs.push_back(std::move(captured->fileset));
+    delivery.holds.push_back(std::move(captured->hold));
+  }
+  delivery.gathered = true;
+  os::failpoint("outputs captured");
+  return {};
+}
+
+Result<bool> place(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery) {
+  for (; delivery.placed < delivery.outputs.size(); ++delivery.placed) {
+    const auto placed = place_next(env, cache, delivery);
+    if (!placed)
+      return std::unexpected(
+          within("out." + delivery.spec.outputs[delivery.placed].name, placed.error()));
+    if (!*placed) return false;
+    delivery.ours = false;
+  }
+  os::failpoint("outputs published");
+  return true;
+}
+
+}  // namespace berth::run

@@ -1,0 +1,62 @@
+// From the end of a process to the end of its attempt: what it wrote comes to its places first,
+// beside the loop where that takes long.
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/os/log.h"
+#include "berth/run/drive.h"
+
+namespace berth::run {
+
+/// `later`: what follows from it may be done beside the loop.
+void Drive::on_ended(exec::Ended ended, bool later) {
+  if (!live_.contains(ended.token.value)) return;
+  finishing_.erase(ended.token.value);
+  if (check_output(ended, later)) return on_settled(ended);
+  finishing_.emplace(ended.token.value, std::move(ended));
+}
+
+void Drive::on_finished(Finished finished) {
+  auto node = finishing_.extract(finished.token.value);
+  if (!node) return;  // its worker was lost meanwhile
+  std::ranges::move(finished.changes, std::back_inserter(batch_));
+  if (!finished.status) spoil(node.mapped(), finished.status.error());
+  on_settled(node.mapped());
+}
+
+void Drive::on_settled(const exec::Ended& ended) {
+  const auto live = live_.find(ended.token.value);
+  if (os::logging())
+    os::log_event(env_, "ended",
+                  {{"token", fmt::format("{}", ended.token.value)},
+                   {"cause", json_quote(exec::describe(ended))},
+                   {"detail", json_quote(ended.detail)}});
+  // One alloc each time that others were seen to wait: the next look tells whether it was enough.
+  const auto on = std::ranges::find(berthed_, live->second.worker, [](auto& b) { return b->id; });
+  if (on != berthed_.end() && ended.cause == exec::Cause::ok) leasings_[(*on)->source].losses = 0;
+  if (on != berthed_.end() && (*on)->source == 0 && std::exchange(others_wait_, false))
+    scheduler_->close(live->second.worker);
+  std::vector<schedule::Effect> effects;
+  scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
+  take_effects(ended, live->second, effects);
+  live_.erase(live);
+}
+
+/// What is no success although its process ended well. false: that is not known yet.
+bool Drive::check_output(exec::Ended& ended, bool later) {
+  if (auto why = workload_->cut_short(ended.task, ended.token)) {
+    ended.cause = exec::Cause::stopped_early;
+    ended.detail = *std::move(why);
+  }
+  if (ended.cause != exec::Cause::ok) return true;
+  const auto done = workload_->finish(task(ended.task), ended.token, batch_, later);
+  if (!done) spoil(ended, done.error());
+  return !done || *done;
+}
+
+void Drive::spoil(exec::Ended& ended, const Error& error) {
+  ended.cause = cause_of(error, exec::Cause::not_as_declared);
+  ended.detail = error.message + (ended.detail.empty() ? "" : "; " + ended.detail);
+}
+
+}  // namespace berth::run

@@ -1,0 +1,224 @@
+// Whole runs of flows on a fake world: what takes long is done beside the loop.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/os/fake_env.h"
+#include "berth/run/flow_run.h"
+#include "berth/run/runner.h"
+
+namespace berth::run {
+namespace {
+
+constexpr std::size_t kLarge = 6 << 20;
+
+class Quiet final : public Observer {
+ public:
+  void on_progress(const Progress&, Mono) override {}
+  void on_task_end(const TaskEnd& end) override { ends.push_back(end); }
+  void on_output(const exec::Output&) override {}
+  void on_note(const std::string& note) override { notes.push_back(note); }
+  std::vector<TaskEnd> ends;
+  std::vector<std::string> notes;
+};
+
+/// Each program is "write NAME SIZE": it writes so many bytes to ./NAME in a second.
+class FlowDrive : public ::testing::Test {
+ protected:
+  FlowDrive() {
+    env_.put("/proc/meminfo", "MemTotal: 16000000 kB\n");
+    env_.put("/proc/self/cgroup", "");
+    env_.put("/proc/self/mountinfo", "");
+    for (const auto* path : {"/state", "/work", "/bin"}) (void)env_.make_directory(path, 0700);
+    env_.put("/bin/write", "");
+    env_.variables["PATH"] = "/bin";
+    site_.env = &env_;
+    site_.state_directory = "/state";
+    site_.store = store::memory_store();
+    site_.ledger_directory = "/ledger";
+    site_.capacity.disk_directory = "/state";
+    env_.program = [this](const os::SpawnSpec& spec) {
+      const auto size = parse_integer(spec.argv.at(2)).value();
+      env_.put(spec.directory + "/" + spec.argv.at(1),
+               std::string(static_cast<std::size_t>(size), 'x'));
+      started_.emplace_back(spec.argv.at(1), env_.now());
+      return os::FakeProgram{.duration = std::chrono::seconds(1)};
+    };
+  }
+  store::RunRecord submit_flow(const std::string& steps) {
+    FlowProgram program;
+    program.text = "name: f\nsteps:\n" + steps;
+    program.file = "f.yaml";
+    program.name = "f";
+    const auto checked = check_flow(site_, program, "/work");
+    EXPECT_TRUE(checked) << checked.error().message;
+    const auto run = submit(site_, program, "/work");
+    EXPECT_TRUE(run) << run.error().message;
+    return *run;
+  }
+  static std::string step(const std::string& name, std::size_t size) {
+    return fmt::format("  {}: {{run: write {} {}, out: {{o: {}}}}}\n", name, name, size, name);
+  }
+  store::RunRecord drive_run(const store::RunRecord& run) {
+    const auto done = drive(site_, run.name, observer_);
+    EXPECT_TRUE(done) << done.error().message;
+    EXPECT_EQ(env_.descriptors(), 0U);
+    return *done;
+  }
+  /// Something is being made beside a place.
+  bool any_beside(const std::string& folder) {
+    const auto fault = std::exchange(env_.fault, nullptr);
+    const auto names = env_.list(folder).value();
+    env_.fault = fault;
+    return std::ranges::any_of(names, [](const auto& each) { return each.ends_with(".berth"); });
+  }
+  /// When the last of these began.
+  Mono last_start() const { return started_.back().second; }
+
+  os::FakeEnv env_;
+  Site site_;
+  Quiet observer_;
+  std::vector<std::pair<std::string, Mono>> started_;
+};
+
+TEST_F(FlowDrive, OthersStartAndEndWhileALargeOutputIsTakenIn) {
+  env_.aside_takes = std::chrono::minutes(1);
+  std::string steps = step("large", kLarge);
+  for (int i = 0; i < 10; ++i) steps += step(fmt::format("small{}", i), 10);
+  const auto done = drive_run(submit_flow(steps));
+  EXPECT_EQ(done.counts, (store::Counts{.done = 11}));
+  EXPECT_LT(last_start() - Mono{}, std::chrono::seconds(20)) << "one core was left to them";
+  EXPECT_GE(env_.now() - Mono{}, std::chrono::minutes(1));
+  EXPECT_EQ(observer_.ends.back().label, "large");
+  EXPECT_EQ(env_.status("/work/large")->size, static_cast<std::int64_t>(kLarge));
+}
+
+TEST_F(FlowDrive, OthersStartAndEndWhileALargeInputIsRead) {
+  env_.aside_takes = std::chrono::minutes(1);
+  env_.put("/work/data", std::string(kLarge, 'x'));
+  std::string steps;
+  for (int i = 0; i < 3; ++i)
+    steps += fmt::format("  big{}: {{run: write big{} 5, in: {{d: data}}, out: {{o: big{}}}}}\n", i,
+                         i, i);
+  for (int i = 0; i < 10; ++i) steps += step(fmt::format("small{}", i), 10);
+  const auto done = drive_run(submit_flow(steps));
+  EXPECT_EQ(done.counts, (store::Counts{.done = 13}));
+  ASSERT_EQ(started_.size(), 13U);
+  EXPECT_LT(started_[9].second - Mono{}, std::chrono::seconds(20));
+  for (std::size_t i = 10; i < 13; ++i) EXPECT_EQ(started_[i].first, fmt::format("big{}", i - 10));
+  EXPECT_GE(started_[10].second - Mono{}, std::chrono::minutes(1));
+  EXPECT_LT(started_[10].second - Mono{}, std::chrono::minutes(2)) << "it is read once";
+}
+
+TEST_F(FlowDrive, WhatIsCachedIsBroughtBesideTheLoop) {
+  env_.put("/work/data", std::string(kLarge, 'x'));
+  const std::string steps =
+      step("large", kLarge) + "  next: {run: write next 5, in: {l: large.o}, out: {o: next}}\n";
+  EXPECT_EQ(drive_run(submit_flow(steps)).counts, (store::Counts{.done = 2}));
+  (void)env_.remove_file("/work/large");
+  const Mono before = env_.now();
+  env_.aside_takes = std::chrono::minutes(1);
+  EXPECT_EQ(drive_run(submit_flow(steps)).counts, (store::Counts{.cached = 2}));
+  EXPECT_GE(env_.now() - before, std::chrono::minutes(1));
+  EXPECT_TRUE(env_.find("/work/large"));
+  EXPECT_EQ(started_.size(), 2U);
+}
+
+TEST_F(FlowDrive, AStopDropsWhatIsReadAndWaitsForWhatIsTakenIn) {
+  env_.aside_takes = std::chrono::minutes(1);
+  env_.put("/work/data", std::string(kLarge, 'x'));
+  const auto run = submit_flow(step("large", kLarge) +
+                               "  next: {run: write next 5, in: {d: data}, out: {o: next}}\n");
+  env_.stop_at = Mono(std::chrono::seconds(3));
+  auto done = drive_run(run);
+  EXPECT_EQ(done.state, store::RunState::stopped);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 1, .stopped = 1}));
+  env_.stops = 0;
+  done = drive_run(run);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
+  EXPECT_EQ(started_.size(), 2U);
+}
+
+TEST_F(FlowDrive, ALargeInputThatIsMissingFailsWhoWantsIt) {
+  env_.put("/work/data", std::string(kLarge, 'x'));
+  const auto run =
+      submit_flow(step("a", 5) + "  next: {run: write next 5, in: {d: data}, out: {o: next}}\n");
+  env_.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call == "aside") (void)env_.remove_file("/work/data");
+    return std::nullopt;
+  };
+  const auto done = drive_run(run);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 1, .failed = 1}));
+  const auto end = std::ranges::find(observer_.ends, "next", &TaskEnd::label);
+  ASSERT_NE(end, observer_.ends.end());
+  EXPECT_NE(end->detail.find("/work/data"), std::string::npos) << end->detail;
+}
+
+// Nothing runs that could make room: the run tries again with pauses, and then says how it is.
+TEST_F(FlowDrive, WhatIsShortWhileItLooksForWhatIsNextIsTriedAgain) {
+  env_.put("/work/data", "x");
+  const auto run = submit_flow("  a: {run: write a 5, in: {d: data}, out: {o: a}}\n");
+  Mono until = env_.now() + std::chrono::seconds(1);
+  env_.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call != "copy_file" || env_.now() >= until) return std::nullopt;
+    return Error{ErrorKind::full, "no space left"};
+  };
+  EXPECT_EQ(drive_run(run).counts, (store::Counts{.done = 1}));
+  ASSERT_FALSE(observer_.notes.empty());
+  EXPECT_NE(observer_.notes[0].find("no space left; trying again in"), std::string::npos);
+
+  env_.put("/work/data", "y");
+  until = env_.now() + std::chrono::hours(1);
+  const auto other = submit_flow("  b: {run: write b 5, in: {d: data}, out: {o: b}}\n");
+  EXPECT_EQ(drive(site_, other.name, observer_).error().kind, ErrorKind::full);
+  until = env_.now();
+  EXPECT_EQ(drive_run(other).counts, (store::Counts{.done = 1})) << "and can be resumed";
+}
+
+TEST_F(FlowDrive, NoRoomAtAPlaceFailsTheTaskAndKeepsItsResult) {
+  for (const std::size_t size : {std::size_t{10}, kLarge}) {
+    observer_.ends.clear();
+    const auto name = fmt::format("o{}", size);
+    const auto run = submit_flow(step(name, size));
+    env_.fault = [&](std::string_view call) -> std::optional<Error> {
+      // The copy beside its place: the store's own is of another name.
+      if (call == "rename" && env_.find("/work/" + name) == nullptr && any_beside("/work"))
+        return Error{ErrorKind::full, "no space left"};
+      return std::nullopt;
+    };
+    auto done = drive_run(run);
+    env_.fault = nullptr;
+    EXPECT_EQ(done.counts, (store::Counts{.failed = 1}));
+    EXPECT_EQ(observer_.ends.at(0).detail,
+              fmt::format("out.o: no space left; what it wrote is kept in the cache"));
+    const auto spawned = env_.spawned();
+    done = drive_run(submit_flow(step(name, size)));
+    EXPECT_EQ(done.counts, (store::Counts{.cached = 1}));
+    EXPECT_EQ(env_.spawned(), spawned);
+  }
+}
+
+// 2,000 tasks of 0.1 s on 64 places: the ideal is 32 waves of one after the other.
+TEST_F(FlowDrive, AWideFlowKeepsSixtyFourPlacesBusy) {
+  env_.cores.resize(64);
+  std::iota(env_.cores.begin(), env_.cores.end(), 0);
+  env_.put("/proc/cpuinfo", "");
+  env_.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::milliseconds(100)};
+  };
+  std::string values;
+  for (int i = 0; i < 2000; ++i) values += fmt::format("{}{}", i == 0 ? "" : ", ", i);
+  const auto run =
+      submit_flow(fmt::format("  wide: {{foreach: {{i: [{}]}}, run: \"write {{i}}\"}}\n", values));
+  const Mono began = env_.now();
+  EXPECT_EQ(drive_run(run).counts, (store::Counts{.done = 2000}));
+  EXPECT_EQ(env_.most_alive(), 64U);
+  const Duration ideal = std::chrono::milliseconds(3200);
+  EXPECT_LE(env_.now() - began, ideal * 105 / 100);
+}
+
+}  // namespace
+}  // namespace berth::run

@@ -1,0 +1,57 @@
+// Who works on an alloc of this machine: an agent, whose tasks go on when this process dies, and
+// this process itself for tasks so brief that nobody would miss them, which it starts in a third
+// of the time. What is brief is learned: of tasks that differ by their number only (digits-3/17,
+// count-2/count/4) so many have ended at once, one after the other.
+//
+// Threads: one. Failure: as Workplace has it; it is lost with its agent. Where none can be started
+// (no room, no descriptors) all is done here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "berth/agent/link.h"
+#include "berth/exec/worker.h"
+
+namespace berth::run {
+
+/// "digits-3" of "digits-3/17"; "" of a name without a number, which is not one of many.
+std::string_view series_of(std::string_view task_name);
+
+class LocalPlace final : public exec::Workplace {
+ public:
+  /// `machine` and `groups` outlive it.
+  LocalPlace(os::Env& env, std::unique_ptr<agent::Link> agent, machine::Machine& machine,
+             machine::Groups& groups);
+
+  void tell(const exec::ToWorker& message) override;
+  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
+  std::optional<Mono> deadline() const override;
+  void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
+  bool idle() const override { return (alone_ || agent_->idle()) && here_.idle(); }
+  void acknowledge() override { agent_->acknowledge(); }
+  void finish() override { agent_->finish(); }
+  void retain(Duration time) override { agent_->retain(time); }
+  std::optional<Error> lost() const override { return alone_ ? std::nullopt : agent_->lost(); }
+
+ private:
+  struct Flight {
+    std::string series;
+    Mono began;
+  };
+  void tell_agent(const exec::ToWorker& message);
+  bool brief(const std::string& series) const;
+  void learn(const exec::Ended& ended);
+
+  os::Env& env_;
+  std::unique_ptr<agent::Link> agent_;
+  exec::Worker here_;
+  std::unordered_map<std::string, int> in_a_row_;     // brief ones, by series
+  std::unordered_map<std::int64_t, Flight> flights_;  // by token
+  std::vector<exec::ToWorker> unheard_;               // by an agent that has not answered yet
+  std::size_t agents_watches_ = 0;
+  bool alone_ = false;
+};
+
+}  // namespace berth::run

@@ -1,0 +1,54 @@
+// For tests of whole runs: a fake world with a memory store and two cores, and somebody who
+// watches.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "berth/os/fake_env.h"
+#include "berth/run/runner.h"
+#include "berth/run/source.h"
+
+namespace berth::run::testing {
+
+class Quiet : public Observer {
+ public:
+  void on_progress(const Progress& progress, Mono) override { last = progress; }
+  void on_task_end(const TaskEnd& end) override { ends.push_back(end); }
+  void on_output(const exec::Output&) override {}
+  void on_note(const std::string& note) override { notes.push_back(note); }
+  Progress last;
+  std::vector<TaskEnd> ends;
+  std::vector<std::string> notes;
+};
+
+struct World {
+  explicit World(std::uint64_t seed = 1) : env(seed) {
+    env.put("/proc/meminfo", "MemTotal: 16000000 kB\n");
+    env.put("/proc/self/cgroup", "");
+    env.put("/proc/self/mountinfo", "");
+    (void)env.make_directory("/state", 0700);
+    site.env = &env;
+    site.state_directory = "/state";
+    site.store = store::memory_store();
+    site.ledger_directory = "/ledger";
+    site.capacity.disk_directory = "/state";
+  }
+  store::RunRecord submit_trials(int count, const std::string& more = "") {
+    const auto program = experiment::read_program(
+        fmt::format("name: t\nrun: ./x {{i}}\nparams: {{i: {{min: 1, max: {}, type: int}}}}\n{}",
+                    count, more),
+        "t.yaml");
+    EXPECT_TRUE(program) << program.error().message;
+    const auto run = submit(site, *program, "/work");
+    EXPECT_TRUE(run) << run.error().message;
+    return *run;
+  }
+  os::FakeEnv env;
+  Site site;
+  Quiet observer;
+};
+
+}  // namespace berth::run::testing

@@ -1,0 +1,144 @@
+// A runner's phases, as its store has them; what is tried again, and what is left of a run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "berth/run/run_testing.h"
+#include "berth/store/failing_store.h"
+
+namespace berth::run {
+namespace {
+
+using testing::World;
+
+class Phases : public ::testing::Test {
+ protected:
+  Phases() {
+    inner_ = std::move(world_.site.store);
+    auto failing = std::make_unique<store::FailingStore>(*inner_);
+    failing_ = failing.get();
+    world_.site.store = std::move(failing);
+    world_.env.program = [](const os::SpawnSpec&) {
+      return os::FakeProgram{.duration = std::chrono::seconds(1)};
+    };
+    world_.env.fault = [this](std::string_view call) -> std::optional<Error> {
+      if (call != "wait") return std::nullopt;
+      const auto runs = inner_->runs();
+      const auto run = *inner_->find_run(runs->back().name);
+      const std::string phase(store::name(run.phase));
+      if (seen_.empty() || seen_.back() != phase) seen_.push_back(phase);
+      if (run.phase == store::Phase::eval && run.alloc.empty()) ++eval_without_alloc_;
+      if (arm_ && world_.env.now() >= *arm_) {
+        failing_->arm(fault_);
+        arm_.reset();
+      }
+      return std::nullopt;
+    };
+  }
+
+  World world_;
+  std::unique_ptr<store::Store> inner_;
+  store::FailingStore* failing_ = nullptr;
+  std::vector<std::string> seen_;
+  int eval_without_alloc_ = 0;
+  std::optional<Mono> arm_;
+  store::StoreFault fault_;
+};
+
+TEST_F(Phases, AreRecordedOneAfterTheOther) {
+  world_.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1), .out = "::berth score=0.5\n"};
+  };
+  const auto run = world_.submit_trials(4, "goal: {metric: score}\n");
+  EXPECT_EQ(run.phase, store::Phase::init);
+  const auto done = drive(world_.site, run.name, world_.observer);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(seen_, (std::vector<std::string>{"init", "eval"}));
+  EXPECT_EQ(done->phase, store::Phase::done);
+  EXPECT_EQ(done->alloc, "");
+  EXPECT_EQ(done->result, R"({"done":4,"cached":0,"failed":0,"best":{"task":"1","value":0.5}})");
+  EXPECT_LE(eval_without_alloc_, 1);
+}
+
+TEST_F(Phases, WhatMayPassIsTriedAgainFromTheBeginning) {
+  arm_ = Mono(std::chrono::milliseconds(1500));
+  fault_ = {.times = 2, .error = {ErrorKind::full, "no space left"}};
+  const auto run = world_.submit_trials(6);
+  const auto done = drive(world_.site, run.name, world_.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->state, store::RunState::done);
+  EXPECT_EQ(done->counts, (store::Counts{.done = 6}));
+  EXPECT_EQ(done->epoch, 2) << "a try takes the run over as a resume does";
+  EXPECT_NE(done->last_try, std::nullopt);
+  EXPECT_EQ(done->tries, 0);
+  EXPECT_EQ(std::ranges::count_if(world_.observer.notes,
+                                  [](const auto& note) {
+                                    return note.starts_with("no space left; trying again in ");
+                                  }),
+            1);
+  EXPECT_EQ(world_.env.descriptors(), 0U);
+}
+
+TEST_F(Phases, NotForEver) {
+  arm_ = Mono(std::chrono::milliseconds(1500));
+  fault_ = {.times = 1 << 20, .error = {ErrorKind::full, "no space left"}};
+  const auto run = world_.submit_trials(6);
+  const auto failed = drive(world_.site, run.name, world_.observer);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::full);
+  EXPECT_EQ(std::ranges::count_if(
+                world_.observer.notes,
+                [](const auto& note) { return note.find("trying again") != std::string::npos; }),
+            5);
+  failing_->disarm();
+  const auto done = drive(world_.site, run.name, world_.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts, (store::Counts{.done = 6}));
+}
+
+TEST_F(Phases, WhatNoTryCanMendEndsAtOnce) {
+  arm_ = Mono(std::chrono::milliseconds(1500));
+  fault_ = {.times = 1 << 20, .error = {ErrorKind::corrupt, "damaged"}};
+  const auto run = world_.submit_trials(6);
+  const auto failed = drive(world_.site, run.name, world_.observer);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::corrupt);
+  EXPECT_TRUE(world_.observer.notes.empty());
+}
+
+TEST_F(Phases, WhatWasHeldIsAddedUp) {
+  const auto run = world_.submit_trials(6, "resources: {cpu: 2}\n");
+  ASSERT_TRUE(drive(world_.site, run.name, world_.observer));
+  const auto usage = inner_->usage(run.id);
+  ASSERT_EQ(usage->size(), 1U);
+  EXPECT_EQ(usage->front().resources, R"({"cpu":2})");
+  EXPECT_EQ(usage->front().held, std::chrono::seconds(6));
+}
+
+TEST_F(Phases, OnlyWhatFailedOrEverythingAnew) {
+  bool mended = false;
+  world_.env.program = [&](const os::SpawnSpec& spec) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1),
+                           .exit_code = !mended && spec.argv.at(1) == "2" ? 1 : 0};
+  };
+  const auto run = world_.submit_trials(8, "on_failure: stop\nparallel: 1\n");
+  const auto halted = drive(world_.site, run.name, world_.observer);
+  ASSERT_EQ(halted->counts, (store::Counts{.waiting = 6, .done = 1, .failed = 1}));
+  mended = true;
+  const auto failed = reopen(world_.site, run.name, false);
+  ASSERT_EQ(failed, (std::vector<TaskNumber>{{2}}));
+  const auto only = drive(world_.site, run.name, world_.observer, *failed);
+  ASSERT_TRUE(only) << only.error().message;
+  EXPECT_EQ(only->state, store::RunState::stopped);
+  EXPECT_EQ(only->counts, (store::Counts{.done = 2, .stopped = 6}));
+  EXPECT_EQ(drive(world_.site, run.name, world_.observer)->counts, (store::Counts{.done = 8}));
+  EXPECT_EQ(reopen(world_.site, run.name, true)->size(), 8U);
+  const auto anew = drive(world_.site, run.name, world_.observer);
+  EXPECT_EQ(anew->counts, (store::Counts{.done = 8}));
+  const auto tasks = inner_->tasks(run.id);
+  EXPECT_EQ(tasks->at(1).attempts, 3);
+  EXPECT_EQ(tasks->at(7).attempts, 2);
+}
+
+}  // namespace
+}  // namespace berth::run

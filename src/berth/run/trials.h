@@ -1,0 +1,80 @@
+// The trials of an experiment, or the one task of a command, to the loop that drives them. Where
+// the search learns from them, the next is asked for when the last has found a place.
+#pragma once
+
+#include <unordered_map>
+
+#include "berth/experiment/early_stop.h"
+#include "berth/experiment/proposer.h"
+#include "berth/run/external_proposer.h"
+#include "berth/run/workload.h"
+
+namespace berth::run {
+
+class Trials final : public Workload {
+ public:
+  Trials(Site& site, const store::RunRecord& record, experiment::Program program);
+
+  const Manner& manner() const override { return manner_; }
+  Wants wants(const store::TaskRecord& task) const override;
+  Status take_over(std::span<const store::TaskRecord> tasks) override;
+  Result<Next> next() override;
+  Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
+  Heard hear(const store::TaskRecord& task, const exec::Metric& metric) override;
+  std::optional<std::string> cut_short(TaskNumber task, Token token) override;
+  Result<bool> finish(const store::TaskRecord& task, Token token,
+                      std::vector<store::Change>& changes, bool later) override;
+  Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
+  bool complete() const override { return complete_; }
+  void watch(std::vector<os::Watch>& watches) const override;
+  bool busy() const override { return external_ && external_->asked(); }
+  std::optional<Mono> deadline() const override;
+
+ private:
+  enum class Stand : std::uint8_t { waiting, running, over };
+  struct Cut {
+    std::string because;
+    bool told = true;  // the attempt
+  };
+
+  void stand(TaskNumber task, Stand to);
+  void started(TaskNumber task);
+  void tell(const store::TaskRecord& task);
+  void tell_earlier();
+  void add(experiment::Proposal proposal, Next& next);
+  Status ask_external(Next& next);
+  void last_of_all(Next& next);
+  void consider_best(const store::TaskRecord& task);
+  Status recall_reports(const store::TaskRecord& task);
+
+  std::optional<std::string> value_of(const store::TaskRecord& task, std::string_view name) const;
+  bool names(std::string_view name) const;
+  std::string checkpoint(const store::TaskRecord& task) const;
+  std::string save(const store::TaskRecord& task) const;
+  std::string parameter_file(const store::TaskRecord& task) const;
+
+  Site& site_;
+  os::Env& env_;
+  const exec::Environment inherited_;
+  const std::string directory_;  // the run's own
+  const store::RunRecord record_;
+  const experiment::Program program_;
+  const Manner manner_;
+  std::unique_ptr<experiment::Proposer> proposer_;  // none: all trials are known from the start
+  std::optional<ExternalProposer> external_;
+  std::optional<experiment::EarlyStopper> stopper_;
+  std::unordered_map<std::int64_t, Cut> cut_;  // attempts that were told to end, by token
+  std::vector<Stand> stands_;                  // of each trial, by number
+  std::int64_t waiting_ = 0, running_ = 0;     // trials
+  bool complete_ = true;
+  bool exhausted_ = true;          // nothing more is proposed
+  bool waiting_for_ends_ = false;  // the external one has nothing before something has ended
+  struct Best {
+    double score;
+    experiment::Values params;
+  };
+  std::optional<Best> best_;  // where it is to run again
+  bool best_again_ = false;   // that is done, or on its way
+};
+
+}  // namespace berth::run

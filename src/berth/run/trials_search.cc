@@ -1,0 +1,210 @@
+// Which trials there are, and what follows from what they report.
+#include "berth/base/text.h"
+#include "berth/experiment/external.h"
+#include "berth/run/trials.h"
+
+namespace berth::run {
+
+void Trials::stand(TaskNumber task, Stand to) {
+  const auto at = static_cast<std::size_t>(task.value - 1);
+  const auto count = [&](std::int64_t change) {
+    if (stands_[at] == Stand::waiting) waiting_ += change;
+    if (stands_[at] == Stand::running) running_ += change;
+  };
+  if (at < stands_.size())
+    count(-1);
+  else
+    stands_.resize(at + 1);
+  stands_[at] = to;
+  count(1);
+}
+
+Status Trials::take_over(std::span<const store::TaskRecord> tasks) {
+  tell_earlier();
+  for (const auto& task : tasks) {
+    const bool runs = task.state == store::TaskState::running;
+    stand(task.number, store::final(task.state) ? Stand::over
+                       : runs                   ? Stand::running
+                                                : Stand::waiting);
+    tell(task);
+    consider_best(task);
+    if (stopper_) BERTH_TRY(recall_reports(task));
+  }
+  exhausted_ = !adaptive(program_.search);
+  complete_ = exhausted_ && !program_.save_best;
+  return {};
+}
+
+/// What it has reported to earlier runners.
+Status Trials::recall_reports(const store::TaskRecord& task) {
+  const bool runs = task.state == store::TaskState::running;
+  if (!runs && task.state != store::TaskState::done) return {};
+  BERTH_ASSIGN(const auto metrics, site_.store->metrics(record_.id, task.number));
+  stopper_->begin(task.number.value);
+  std::optional<std::string> because;
+  for (const auto& metric : metrics)
+    if (metric.token == task.token && metric.name == program_.goal->metric)
+      because = stopper_->report(task.number.value, metric.value);
+  const bool whole = task.cause == "ok";
+  if (!runs)
+    stopper_->end(task.number.value, whole ? experiment::EarlyStopper::End::whole
+                                           : experiment::EarlyStopper::End::cut_short);
+  else if (because)
+    cut_.emplace(task.token.value, Cut{*because, false});
+  return {};
+}
+
+void Trials::tell_earlier() {
+  if (external_) external_->say(experiment::hello_line(program_, record_.name));
+  std::int64_t number = 0;
+  for (const auto& [params, metrics] : program_.earlier) {
+    constexpr auto kDone = experiment::Told::State::done;
+    if (external_) external_->say(experiment::tell_line("", params, kDone, metrics));
+    if (proposer_)
+      proposer_->tell({number, {"", params}, kDone, experiment::scores_of(program_, metrics)});
+    --number;
+  }
+}
+
+void Trials::tell(const store::TaskRecord& task) {
+  if (task.label == experiment::kBestAgain) return;
+  using State = experiment::Told::State;
+  const State state = task.state == store::TaskState::failed ? State::failed
+                      : task.state == store::TaskState::done ? State::done
+                                                             : State::open;
+  if (external_)
+    external_->say(experiment::tell_line(task.label, task.params, state, task.metrics));
+  if (proposer_)
+    proposer_->tell({.number = task.number.value,
+                     .trial = {task.label, task.params},
+                     .state = state,
+                     .scores = state == State::done ? experiment::scores_of(program_, task.metrics)
+                                                    : std::vector<double>()});
+}
+
+void Trials::consider_best(const store::TaskRecord& task) {
+  if (task.label == experiment::kBestAgain) best_again_ = true;
+  if (!program_.save_best || task.state != store::TaskState::done) return;
+  const auto scores = experiment::scores_of(program_, task.metrics);
+  if (scores.empty() || (best_ && scores.front() <= best_->score)) return;
+  best_ = Best{scores.front(), task.params};
+}
+
+void Trials::add(experiment::Proposal proposal, Next& next) {
+  const TaskNumber number{static_cast<std::int64_t>(stands_.size()) + 1};
+  stand(number, Stand::waiting);
+  if (proposer_) proposer_->tell({.number = number.value, .trial = proposal});
+  next.added.push_back({std::move(proposal.label), std::move(proposal.params)});
+}
+
+/// One trial ahead of what has found a place, so that each is proposed with all that is known.
+Result<Next> Trials::next() {
+  Next next;
+  if (complete_) return next;
+  const bool full = program_.parallel > 0 && waiting_ + running_ >= program_.parallel;
+  if (waiting_ > 0 || full) return next;
+  if (external_ && !exhausted_) {
+    BERTH_TRY(ask_external(next));
+  } else if (!exhausted_) {
+    if (auto proposal = proposer_->ask())
+      add(*std::move(proposal), next);
+    else
+      exhausted_ = running_ == 0;
+  }
+  if (exhausted_ && running_ == 0 && next.added.empty()) last_of_all(next);
+  return next;
+}
+
+Status Trials::ask_external(Next& next) {
+  const auto trial = static_cast<std::int64_t>(stands_.size()) + 1;
+  if (trial > program_.search.samples) {
+    exhausted_ = true;
+    return {};
+  }
+  if (waiting_for_ends_) return {};
+  const std::string label = fmt::format("{}", trial);
+  if (!external_->asked()) external_->ask(experiment::ask_line(label));
+  BERTH_ASSIGN(const auto line, external_->turn());
+  if (!line) return {};
+  BERTH_ASSIGN(auto answer, experiment::read_answer(program_, *line));
+  switch (answer.kind) {
+    case experiment::Answer::Kind::params: add({label, std::move(answer.params)}, next); break;
+    case experiment::Answer::Kind::done: exhausted_ = true; break;
+    case experiment::Answer::Kind::wait:
+      if (running_ == 0)
+        return fail(ErrorKind::invalid, "the proposer waits, and nothing runs that could end");
+      waiting_for_ends_ = true;
+  }
+  return {};
+}
+
+/// Nothing is left to try: the best once more, if that is wanted.
+void Trials::last_of_all(Next& next) {
+  if (best_ && !best_again_) {
+    best_again_ = true;
+    return add({std::string(experiment::kBestAgain), best_->params}, next);
+  }
+  complete_ = true;
+}
+
+void Trials::watch(std::vector<os::Watch>& watches) const {
+  if (external_) external_->watch(watches);
+}
+
+std::optional<Mono> Trials::deadline() const {
+  return external_ ? external_->deadline() : std::nullopt;
+}
+
+void Trials::started(TaskNumber task) {
+  stand(task, Stand::running);
+  if (stopper_) stopper_->begin(task.value);
+}
+
+Heard Trials::hear(const store::TaskRecord& task, const exec::Metric& metric) {
+  if (!stopper_) return {};
+  if (const auto cut = cut_.find(metric.token.value); cut != cut_.end())
+    return {.counts = false, .ends = !std::exchange(cut->second.told, true)};
+  if (metric.name != program_.goal->metric) return {};
+  auto because = stopper_->report(task.number.value, metric.value);
+  if (!because) return {};
+  cut_.emplace(metric.token.value, Cut{*std::move(because)});
+  return {.counts = true, .ends = true};
+}
+
+std::optional<std::string> Trials::cut_short(TaskNumber, Token token) {
+  const auto cut = cut_.find(token.value);
+  return cut == cut_.end() ? std::nullopt : std::optional(cut->second.because);
+}
+
+Result<bool> Trials::finish(const store::TaskRecord& task, Token, std::vector<store::Change>&,
+                            bool) {
+  if (!program_.goal) return true;
+  std::vector<std::string> missing;
+  const auto look = [&](const experiment::Goal& goal) {
+    if (!experiment::score(goal, task.metrics)) missing.push_back(goal.metric);
+  };
+  look(*program_.goal);
+  for (const auto& goal : program_.further_goals) look(goal);
+  if (missing.empty()) return true;
+  return fail(ErrorKind::invalid, "it reported no {}, which its goal is about",
+              join(missing, ", no "));
+}
+
+Status Trials::ended(const store::TaskRecord& task, Token token, store::TaskState to) {
+  const bool again = to == store::TaskState::waiting || to == store::TaskState::stopped;
+  stand(task.number, again ? Stand::waiting : Stand::over);
+  if (stopper_) {
+    using End = experiment::EarlyStopper::End;
+    const bool cut = cut_.erase(token.value) > 0;
+    const bool done = to == store::TaskState::done;
+    stopper_->end(task.number.value, cut ? End::cut_short : done ? End::whole : End::failed);
+  }
+  if (!again) {
+    tell(task);
+    consider_best(task);
+    waiting_for_ends_ = false;
+  }
+  return {};
+}
+
+}  // namespace berth::run

@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+"""What people see of an experiment: the sorted table, the chart, CSV, runs side by side."""
+
+import csv
+import io
+import json
+import unittest
+
+from berth_case import Case
+
+SWEEP = """
+name: {name}
+run: 'echo "::berth score={{x}}.5 loss={scale}{{x}}"; test {{x}} != 3'
+params: {{x: {values}, tag: ["a, b"]}}
+goal: {{metric: {metric}, direction: {direction}}}
+"""
+
+
+class Views(Case):
+    def sweep(self, name="sweep", values="[1, 2, 3, 4]", metric="score", direction="max", scale=""):
+        self.write(f"{name}.yaml", SWEEP.format(name=name, values=values, metric=metric,
+                                                direction=direction, scale=scale))
+        self.berth("run", f"{name}.yaml")
+
+    def shown(self, *arguments):
+        """The labels of the rows of the table."""
+        lines = self.berth("show", *arguments).out.decode().splitlines()
+        return [line.split()[0] for line in lines[1:5]]
+
+
+class Show(Views):
+    def test_sorts_by_the_goal_and_by_whatever_is_asked(self):
+        self.sweep()
+        self.assertEqual(self.shown("sweep-1"), ["4", "2", "1", "3"], "the failed one last")
+        self.assertEqual(self.shown("sweep-1", "--sort", "score"), ["4", "2", "1", "3"])
+        self.assertEqual(self.shown("sweep-1", "--sort", "x"), ["1", "2", "3", "4"])
+        self.assertEqual(self.shown("sweep-1", "--sort", "metrics.loss"), ["1", "2", "3", "4"])
+        self.assertEqual(self.shown("sweep-1", "--sort", "state"), ["1", "2", "4", "3"])
+        self.assertEqual(sorted(self.shown("sweep-1", "--sort", "time")), ["1", "2", "3", "4"])
+        ordered = self.house.json("show", "sweep-1", "--sort", "score")["tasks"]
+        self.assertEqual([task["id"] for task in ordered], [f"sweep-1/{n}" for n in (4, 2, 1, 3)])
+
+    def test_an_unknown_column_is_told_with_those_there_are(self):
+        self.sweep()
+        text = self.one_line(self.berth("show", "sweep-1", "--sort", "acc", code=2))
+        self.assertIn("no trial has 'acc'; there are: task, time, state, score, loss, x, tag", text)
+
+    def test_csv_is_read_by_other_programs(self):
+        self.sweep()
+        rows = list(csv.DictReader(io.StringIO(self.berth("show", "sweep-1", "--csv").out.decode())))
+        self.assertEqual([row["id"] for row in rows], [f"sweep-1/{n}" for n in (1, 2, 3, 4)])
+        self.assertEqual({row["params.tag"] for row in rows}, {"a, b"})
+        self.assertEqual([float(row["metrics.score"]) for row in rows], [1.5, 2.5, 3.5, 4.5])
+        self.assertEqual([row["state"] for row in rows], ["done", "done", "failed", "done"])
+        self.assertEqual((rows[2]["cause"], rows[2]["exit_code"]), ("exit 1", "1"))
+        self.assertTrue(all(float(row["seconds"]) >= 0 for row in rows))
+        first = csv.DictReader(io.StringIO(self.berth("show", "sweep-1", "--csv", "--sort", "score").out.decode()))
+        self.assertEqual(next(first)["id"], "sweep-1/4")
+        self.berth("show", "sweep-1", "--csv", "--graph", code=2)
+
+    def test_the_chart_shows_how_the_best_grew(self):
+        self.sweep(values="[2, 1, 5, 4, 9]")
+        text = self.berth("show", "sweep-1").out.decode()
+        chart = text[text.index("score of 5 trials"):].splitlines()
+        self.assertEqual(chart[0], "score of 5 trials; * the best so far")
+        self.assertEqual(chart[1], "9.5 |    *", "trial 5 is the best, and in the top row")
+        self.assertEqual(chart[8], "1.5 | o")
+        drawn = "".join(line.partition("|")[2] for line in chart[1:9])
+        self.assertEqual((drawn.count("*"), drawn.count("o")), (3, 2))
+        self.assertEqual(chart[9], "    +-----")
+
+    def test_a_chart_fits_a_terminal_and_is_plain(self):
+        self.write("long.yaml", "name: long\nrun: echo ::berth loss=1e-{x}\n"
+                   "params: {x: {min: 1, max: 200, type: int}}\ngoal: {metric: loss, direction: min}\n"
+                   "resources: {cpu: 0.01}\n")
+        self.berth("run", "long.yaml")
+        text = self.berth("show", "long-1").out
+        chart = text[text.index(b"loss (logarithmic) of 200 trials"):].decode("ascii").splitlines()[:11]
+        self.assertTrue(all(len(line) <= 80 for line in chart), chart)
+        self.assertEqual(chart[10].split(), ["1", "200"])
+
+    def test_no_chart_of_what_has_no_scores(self):
+        self.sweep(values="[1, 2]")
+        self.assertNotIn(b"best so far", self.berth("show", "sweep-1").out)
+        self.berth("run", "--", "true")
+        self.assertNotIn(b"best so far", self.berth("show", "true-1").out)
+
+
+class Compare(Views):
+    def test_runs_side_by_side(self):
+        self.sweep("a")
+        self.sweep("b", values="[4, 2, 6]")
+        document = self.house.json("compare", "a-1", "b-1")
+        self.assertEqual((document["version"], document["metric"], document["direction"]), (1, "score", "max"))
+        a, b = document["runs"]
+        self.assertEqual((a["id"], a["scored"], a["best_score"], a["median_score"]), ("a-1", 3, 4.5, 2.5))
+        self.assertEqual((b["best"]["id"], b["best"]["params"]["x"], b["median_score"]), ("b-1/3", 6, 4.5))
+        self.assertGreater(b["median_trial_seconds"], 0)
+        self.assertGreaterEqual(b["seconds"], b["median_trial_seconds"])
+        self.assertEqual(document["shared"], [
+            {"params": {"x": x, "tag": "a, b"}, "scores": {"a-1": x + 0.5, "b-1": x + 0.5}} for x in (4, 2)])
+        text = self.berth("compare", "a-1", "b-1").out.decode()
+        self.assertRegex(text, r"run +state +done +failed +best score +trial +median")
+        self.assertRegex(text, r"best trial's +a-1 +b-1\n")
+        self.assertIn("score of the parameters that all have tried (2)", text)
+
+    def test_by_another_metric(self):
+        self.sweep("a")
+        self.sweep("b", metric="loss", direction="min", scale="1")
+        text = self.one_line(self.berth("compare", "a-1", "b-1", code=2))
+        self.assertIn("b-1 has another goal (min loss) than the runs before it (max score)", text)
+        document = self.house.json("compare", "a-1", "b-1", "--metric", "loss", "--direction", "min")
+        self.assertEqual([run["best_score"] for run in document["runs"]], [1, 11])
+        self.assertEqual([run["best"]["id"] for run in document["runs"]], ["a-1/1", "b-1/1"])
+
+    def test_runs_without_scores_are_told(self):
+        self.sweep("a")
+        self.berth("run", "--", "true")
+        document = self.house.json("compare", "a-1", "true-1")
+        self.assertEqual((document["runs"][1]["best"], document["runs"][1]["best_score"]), (None, None))
+        self.assertEqual(document["shared"], [])
+        self.berth("run", "--", "true")
+        self.assertIn("has a goal; say", self.one_line(self.berth("compare", "true-1", "true-2", code=2)))
+        self.berth("compare", "a-1", code=2)
+        self.berth("compare", "a-1", "nothing-1", code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
