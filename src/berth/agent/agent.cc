@@ -26,6 +26,8 @@ constexpr Duration kTryAgain = std::chrono::seconds(1);
 constexpr Duration kStartedWaits = std::chrono::milliseconds(3);
 /// How long after SIGTERM a runner may take to hear how its tasks ended.
 constexpr Duration kLastWords = std::chrono::seconds(5);
+/// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
+constexpr Duration kLooksEvery = std::chrono::seconds(1);
 constexpr std::size_t kUnwatched = static_cast<std::size_t>(-1);
 
 void adapt(const Start& start, exec::Environment& environment) {
@@ -78,7 +80,9 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
       groups_(env),
       worker_(std::make_unique<exec::Worker>(env, machine_, groups_)),
       journal_(env, options_.directory),
-      lease_ends_(env.boot_clock() + options_.lease) {}
+      lease_ends_(env.boot_clock() + options_.lease) {
+  if (options_.alloc.value != 0) looks_at_ = env.now() + kLooksEvery;
+}
 
 Agent::~Agent() {
   worker_.reset();
@@ -122,6 +126,7 @@ std::optional<Mono> Agent::deadline() const {
   };
   if (!lease_over()) consider(now + (lease_ends_ - env_->boot_clock()));
   if (ends_by_) consider(*ends_by_);
+  if (looks_at_) consider(*looks_at_);
   for (const auto& guest : guests_)
     if (guest->stream.ended()) consider(now);
   if (tell_by_)
@@ -238,6 +243,7 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   if (runner_ != nullptr)
     cut(*runner_,
         {ErrorKind::stale, fmt::format("displaced by the runner of epoch {}", hello.epoch)});
+  looks_at_.reset();
   runner_ = &guest;
   epoch_ = hello.epoch;
   environment_ = std::move(hello.environment);
@@ -325,7 +331,20 @@ void Agent::give_up() {
   over_ = true;
 }
 
+/// Whoever started us may have ended, and its alloc with it, before it handed that over.
+void Agent::look_for_alloc() {
+  if (!looks_at_ || env_->now() < *looks_at_) return;
+  looks_at_ = env_->now() + kLooksEvery;
+  const auto entries = ledger_.entries();
+  if (!entries) return;
+  const auto ours = std::ranges::find(*entries, options_.alloc, &machine::LedgerEntry::id);
+  if (ours != entries->end()) return;
+  note("its alloc is nobody's any more");
+  has_alloc_ = false;
+}
+
 void Agent::consider_end() {
+  look_for_alloc();
   if (!has_alloc_) {
     over_ = true;
     return;

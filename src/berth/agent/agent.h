@@ -84,6 +84,7 @@ class Agent {
   void cut(Guest& guest, const Error& because);
   void heed_stop_signals();
   void give_up();
+  void look_for_alloc();
   void consider_end();
   void note(std::string_view text);
 
@@ -107,6 +108,7 @@ class Agent {
   std::size_t worker_watches_at_ = 0;
   std::optional<Mono> tell_by_;  // when what was published must be sent and written
   std::optional<Mono> ends_by_;  // SIGTERM came: however slow the runner
+  std::optional<Mono> looks_at_;  // for its alloc, until the first runner is welcomed
   bool wants_output_ = true, has_alloc_ = true, finishing_ = false, over_ = false;
 };
 

@@ -419,6 +419,23 @@ TEST(Agent, WithoutItsAllocItTakesNobody) {
   EXPECT_EQ(late->lost()->kind, ErrorKind::stale) << "and it does not wait for its lease to end";
 }
 
+TEST(Agent, WhoseAllocIsNobodysAnyMoreWaitsForNobody) {
+  FakeWorld world;
+  auto ledger = machine::Ledger::open(world.env, "/ledger");
+  const auto alloc = ledger->acquire({cores(4)}, {cores(2).resources, "a-1"}, {});
+  ASSERT_TRUE(alloc);
+  world.options.ledger_directory = "/ledger";
+  world.options.alloc = alloc->id;
+  world.open();
+  Heard heard;
+  const Mono begun = world.env.now();
+  world.run(nullptr, heard, [&] { return world.env.now() - begun > seconds(5); });
+  ASSERT_TRUE(world.agent) << "who started it may be slow to hand the alloc over";
+  ASSERT_TRUE(ledger->release(alloc->id));
+  world.run(nullptr, heard, [&] { return !world.agent; });
+  EXPECT_LE(world.env.now() - begun, seconds(8));
+}
+
 TEST(Agent, AStartedOneIsWaitedForAndAFailedStartIsLost) {
   FakeWorld world;
   world.open();
