@@ -124,6 +124,9 @@ void add_others(CLI::App& app, Arguments& arguments) {
   cache->add_flag("--collect", arguments.collect, "remove what no recent run needs");
   cache->add_option("--unused-for", arguments.unused_for,
                     "with --collect: results that no run has used for so long (default 30d)");
+  auto* migrate = add("migrate", "take all runs of this state directory to a PostgreSQL database",
+                      nullptr, "berth migrate --to postgresql://ada@db.lab/berth");
+  migrate->add_option("--to", arguments.target, "the database, which has no runs yet")->required();
   auto* logs = add("logs", "what the tasks printed", "RUN[/TASK]", "berth logs -f digits-3/17");
   logs->add_flag("-f,--follow", arguments.follow, "go on until the run, or the task, ends");
   add("trace", "a run as a timeline, as ui.perfetto.dev opens it", "RUN",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "berth/cli/commands.h"
+#include "berth/cli/migrate.h"
 #include "berth/cli/table.h"
 #include "berth/os/log.h"
 
@@ -13,19 +14,20 @@ using berth::Result;
 using berth::cli::Arguments;
 
 constexpr std::pair<const char*, Result<int> (*)(berth::os::Env&, const Arguments&)> kCommands[] = {
-    {"", berth::cli::overview_command},     {"run", berth::cli::run_command},
-    {"resume", berth::cli::resume_command}, {"stop", berth::cli::stop_command},
-    {"runs", berth::cli::runs_command},     {"show", berth::cli::show_command},
-    {"best", berth::cli::best_command},     {"why", berth::cli::why_command},
-    {"logs", berth::cli::logs_command},     {"machine", berth::cli::machine_command},
-    {"topo", berth::cli::topo_command},     {"place", berth::cli::place_command},
-    {"retry", berth::cli::retry_command},   {"rm", berth::cli::rm_command},
-    {"prune", berth::cli::prune_command},   {"wait", berth::cli::wait_command},
-    {"top", berth::cli::top_command},       {"watch-devices", berth::cli::watch_devices_command},
-    {"trace", berth::cli::trace_command},   {"cache", berth::cli::cache_command},
-    {"plan", berth::cli::plan_command},     {"serve", berth::cli::serve_command},
-    {"agent", berth::cli::agent_command},   {"compare", berth::cli::compare_command},
-    {"ask", berth::cli::ask_command},       {"tell", berth::cli::tell_command},
+    {"", berth::cli::overview_command},       {"run", berth::cli::run_command},
+    {"resume", berth::cli::resume_command},   {"stop", berth::cli::stop_command},
+    {"runs", berth::cli::runs_command},       {"show", berth::cli::show_command},
+    {"best", berth::cli::best_command},       {"why", berth::cli::why_command},
+    {"logs", berth::cli::logs_command},       {"machine", berth::cli::machine_command},
+    {"topo", berth::cli::topo_command},       {"place", berth::cli::place_command},
+    {"retry", berth::cli::retry_command},     {"rm", berth::cli::rm_command},
+    {"prune", berth::cli::prune_command},     {"wait", berth::cli::wait_command},
+    {"top", berth::cli::top_command},         {"watch-devices", berth::cli::watch_devices_command},
+    {"trace", berth::cli::trace_command},     {"cache", berth::cli::cache_command},
+    {"plan", berth::cli::plan_command},       {"serve", berth::cli::serve_command},
+    {"agent", berth::cli::agent_command},     {"compare", berth::cli::compare_command},
+    {"ask", berth::cli::ask_command},         {"tell", berth::cli::tell_command},
+    {"migrate", berth::cli::migrate_command},
 };
 
 Result<int> dispatch(int count, char** values) {

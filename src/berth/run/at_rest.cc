@@ -3,25 +3,37 @@
 
 #include "berth/fileset/fileset.h"
 #include "berth/run/runner.h"
+#include "berth/store/database.h"
 
 namespace berth::run {
 namespace {
 
-/// As long as the lock is held no runner takes the run over.
-Result<os::Fd> keep_runners_out(Site& site, const std::string& run_name) {
+/// As long as both are held no runner takes the run over, here or elsewhere.
+struct KeptOut {
+  os::Fd lock;
+  std::unique_ptr<store::Claim> claim;
+};
+
+Result<KeptOut> keep_runners_out(Site& site, const store::RunRecord& run) {
+  const std::string& run_name = run.name;
   const std::string directory = run_directory(site, run_name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
   auto lock = site.env->lock(directory + "/lock", false);
   if (!lock && lock.error().kind == ErrorKind::busy)
     return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", run_name, run_name);
-  return lock;
+  if (!lock) return std::unexpected(lock.error());
+  auto claim = store::claim(*site.store, run.id);
+  if (!claim && claim.error().kind == ErrorKind::busy)
+    return fail(ErrorKind::busy, "{} is running on another machine; stop it there first", run_name);
+  if (!claim) return std::unexpected(claim.error());
+  return KeptOut{*std::move(lock), *std::move(claim)};
 }
 
 }  // namespace
 
 Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all) {
   BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
-  BERTH_ASSIGN(const os::Fd lock, keep_runners_out(site, run_name));
+  BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(site, record));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   std::vector<TaskNumber> reopened;
   std::vector<store::Change> changes;
@@ -36,7 +48,7 @@ Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, 
 
 Status remove(Site& site, const std::string& run_name) {
   BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
-  BERTH_ASSIGN(const os::Fd lock, keep_runners_out(site, run_name));
+  BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(site, record));
   const std::string directory = run_directory(site, run_name);
   BERTH_TRY(end_agents(site, record));
   BERTH_TRY(end_orphans(*site.env, directory));

@@ -9,6 +9,7 @@
 #include "berth/cluster/tracing.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
+#include "berth/store/database.h"
 
 namespace berth::run {
 namespace {
@@ -144,6 +145,7 @@ void Drive::give_up(Error error) {
 
 Status Drive::turn() {
   heed_stop_signals();
+  BERTH_TRY(store::keep_claims(*site_.store));
   BERTH_TRY(seek_allocs());
   carry_out();
   watches_.clear();

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "berth/run/workload.h"
+#include "berth/store/database.h"
 
 namespace berth::run {
 namespace {
@@ -26,7 +27,9 @@ void set(exec::Environment& environment, std::string name, std::string value) {
 exec::Environment inherited_environment(os::Env& env) {
   auto environment = env.environment();
   std::erase_if(environment, [](const auto& variable) {
-    return std::ranges::find(kVisibility, variable.first) != kVisibility.end();
+    const auto& [name, value] = variable;
+    return std::ranges::find(kVisibility, name) != kVisibility.end() ||
+           (name == "BERTH_DB" && store::holds_password(value));
   });
   return environment;
 }

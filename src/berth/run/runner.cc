@@ -7,6 +7,7 @@
 
 #include "berth/base/units.h"
 #include "berth/run/drive.h"
+#include "berth/store/database.h"
 
 namespace berth::run {
 namespace {
@@ -140,8 +141,21 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
                   record.runner_pid);
     return std::unexpected(lock.error());
   }
+  const auto claim = store::claim(*site.store, record.id);
+  if (!claim) {
+    if (claim.error().kind == ErrorKind::busy)
+      return fail(ErrorKind::busy, "{} is running already, on another machine", record.name);
+    return std::unexpected(claim.error());
+  }
   Runner runner(site, std::move(record), *std::move(lock), observer, only);
-  while (runner.phase() != Phase::done) BERTH_TRY(runner.step());
+  while (runner.phase() != Phase::done) {
+    const auto status = runner.step();
+    if (status) continue;
+    // Overtaken on another machine: what our agents still run is run there again.
+    if (status.error().kind == ErrorKind::stale)
+      if (const auto now = site.store->find_run(run_name)) (void)end_agents(site, *now);
+    return std::unexpected(status.error());
+  }
   return runner.record();
 }
 

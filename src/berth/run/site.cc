@@ -1,21 +1,83 @@
 #include "berth/run/site.h"
 
 #include "berth/base/text.h"
+#include "berth/run/migrate.h"
+#include "berth/store/database.h"
 
 namespace berth::run {
+namespace {
+
+/// The database that BERTH_DB names; nullopt where it names a directory, or nothing.
+std::optional<std::string> database_url(os::Env& env) {
+  auto named = env.variable("BERTH_DB");
+  if (named && !store::is_database_url(*named)) named.reset();
+  return named;
+}
+
+constexpr std::size_t kMostMarker = 4096;
+
+/// A state directory belongs to one store for good: this file names the database, where that is it.
+/// Else logs and names of two of them would meet in one directory.
+std::string marker_of(const std::string& state) {
+  return state + "/database";
+}
+
+Result<std::unique_ptr<store::Store>> open_sqlite(os::Env& env, const std::string& state) {
+  if (const auto marker = env.read_file(marker_of(state), kMostMarker))
+    return fail(ErrorKind::usage, "{}: its runs are in a database: set BERTH_DB to {}", state,
+                trim(marker->substr(std::min(marker->find(' '), marker->size()))));
+  return store::sqlite_store(state + "/berth.db");
+}
+
+/// From now on the directory's runs are in that database. usage: they are in another one, or in a
+/// file of its own.
+Status join_database(os::Env& env, const std::string& state, const store::Database& database) {
+  const auto marker = env.read_file(marker_of(state), kMostMarker);
+  if (marker && marker->starts_with(database.id + " ")) return {};
+  if (marker)
+    return fail(ErrorKind::usage,
+                "{}: its runs are in another database, {}; name another directory in BERTH_STATE",
+                state, trim(marker->substr(std::min(marker->find(' '), marker->size()))));
+  if (env.status(state + "/berth.db"))
+    return fail(ErrorKind::usage,
+                "{}: it has runs of its own: take them along with berth migrate --to URL, or name "
+                "another directory in BERTH_STATE",
+                state);
+  return mark_database(env, state, database);
+}
+
+Result<std::unique_ptr<store::Store>> open_database(os::Env& env, const std::string& state,
+                                                    const std::string& url) {
+  BERTH_ASSIGN(auto database, store::postgres_store(url, env.host_name()));
+  BERTH_TRY(join_database(env, state, database));
+  return std::move(database.store);
+}
+
+}  // namespace
+
+Status mark_database(os::Env& env, const std::string& state, const store::Database& database) {
+  const std::string marker = marker_of(state);
+  BERTH_TRY(env.replace_file(marker, database.id + " " + database.place + "\n", 0600));
+  BERTH_TRY(env.sync(marker));
+  return env.sync(state);
+}
 
 Result<std::string> state_directory(os::Env& env) {
+  const auto variable = [&](const char* name) { return env.variable(name).value_or(""); };
   std::string directory;
-  if (const auto named = env.variable("BERTH_DB"); named && !named->empty())
-    directory = *named;
-  else if (const auto state = env.variable("XDG_STATE_HOME"); state && !state->empty())
-    directory = *state + "/berth";
-  else if (const auto home = env.variable("HOME"); home && !home->empty())
-    directory = *home + "/.local/state/berth";
+  if (const auto named = variable("BERTH_DB"); !named.empty() && !store::is_database_url(named))
+    directory = named;
+  else if (const auto aside = variable("BERTH_STATE"); !aside.empty())
+    directory = aside;
+  else if (const auto state = variable("XDG_STATE_HOME"); !state.empty())
+    directory = state + "/berth";
+  else if (const auto home = variable("HOME"); !home.empty())
+    directory = home + "/.local/state/berth";
   else
     return fail(ErrorKind::usage, "no place for the state: set BERTH_DB, XDG_STATE_HOME or HOME");
   if (directory.find("://") != std::string::npos)
-    return fail(ErrorKind::usage, "BERTH_DB={}: wanted a directory for the state",
+    return fail(ErrorKind::usage,
+                "BERTH_DB={}: wanted a directory for the state, or postgresql://HOST/DATABASE",
                 clip(directory.substr(0, directory.find("://") + 3)));
   if (const auto status = env.status(directory);
       status && status->kind != os::FileStatus::Kind::directory)
@@ -40,7 +102,9 @@ Result<Site> open_site(os::Env& env) {
   BERTH_ASSIGN(std::string directory, state_directory(env));
   BERTH_TRY(env.make_directory(directory, 0700));
   BERTH_ASSIGN(site.state_directory, env.real_path(directory));
-  BERTH_ASSIGN(site.store, store::sqlite_store(site.state_directory + "/berth.db"));
+  const auto url = database_url(env);
+  BERTH_ASSIGN(site.store, url ? open_database(env, site.state_directory, *url)
+                               : open_sqlite(env, site.state_directory));
   site.ledger_directory = machine::Ledger::default_directory(env);
   site.capacity = capacity_options(env, site.state_directory);
   return site;

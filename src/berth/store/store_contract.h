@@ -3,35 +3,37 @@
 
 #include <gtest/gtest.h>
 
+#include "berth/store/postgres_testing.h"
 #include "berth/store/store_testing.h"
 
 namespace berth::store {
 
-struct Backend {
-  const char* name;
-  bool durable;
-};
-inline void PrintTo(const Backend& backend, std::ostream* out) {
-  *out << backend.name;
-}
+enum class Backend : std::uint8_t { memory, sqlite, postgres };
 
 class StoreTest : public testing::TestWithParam<Backend> {
  protected:
-  void SetUp() override { open(); }
+  void SetUp() override {
+    if (GetParam() == Backend::postgres) database_.emplace();
+    open();
+  }
 
   void open() {
     store_.reset();
-    if (!GetParam().durable) {
-      store_ = memory_store();
-      return;
-    }
-    auto opened = sqlite_store(directory_ / "berth.db");
+    auto opened = opened_store();
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = *std::move(opened);
   }
+  Result<std::unique_ptr<Store>> opened_store() {
+    switch (GetParam()) {
+      case Backend::memory: return memory_store();
+      case Backend::sqlite: return sqlite_store(directory_ / "berth.db");
+      case Backend::postgres: return test_store(database_->url());
+    }
+    return memory_store();
+  }
   /// What a later process sees; a memory store has no later.
   void reopen() {
-    if (GetParam().durable) open();
+    if (GetParam() != Backend::memory) open();
   }
 
   RunId submit(const std::string& name, int tasks = 3) {
@@ -49,14 +51,18 @@ class StoreTest : public testing::TestWithParam<Backend> {
   std::string counts() { return text(store_->runs().value().at(0).counts); }
 
   TemporaryDirectory directory_;
+  std::optional<TestDatabase> database_;
   std::unique_ptr<Store> store_;
 };
 
 inline auto backends() {
-  return testing::Values(Backend{"memory", false}, Backend{"sqlite", true});
+  std::vector<Backend> all{Backend::memory, Backend::sqlite};
+  if (!test_server().empty()) all.push_back(Backend::postgres);
+  return testing::ValuesIn(all);
 }
 inline std::string backend_name(const testing::TestParamInfo<Backend>& test) {
-  return test.param.name;
+  constexpr const char* kNames[] = {"memory", "sqlite", "postgres"};
+  return kNames[static_cast<std::size_t>(test.param)];
 }
 
 }  // namespace berth::store

@@ -1,16 +1,18 @@
-// Thousands of random operations on SQLite and on the oracle: every answer and, again and again,
-// everything that can be read back is the same. BERTH_SEED= replays a failure.
+// Thousands of random operations on SQLite and PostgreSQL, and on the oracle: every answer and,
+// again and again, everything that can be read back is the same. BERTH_SEED= replays a failure.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 
 #include "berth/base/rng.h"
+#include "berth/store/postgres_testing.h"
 #include "berth/store/store_testing.h"
 
 namespace berth::store {
 namespace {
 
-constexpr int kSeeds = 20;
+constexpr std::uint64_t kSeeds = 20;
 constexpr int kOperations = 600;
 
 class Player {
@@ -135,11 +137,11 @@ class Player {
   int accepted_ = 0;
 };
 
-void play_seed(std::uint64_t seed) {
+using Open = std::function<Result<std::unique_ptr<Store>>()>;
+
+void play_seed(std::uint64_t seed, const Open& open) {
   SCOPED_TRACE(fmt::format("BERTH_SEED={}", seed));
-  const TemporaryDirectory directory;
-  const std::string file = directory / "berth.db";
-  auto store = sqlite_store(file).value();
+  auto store = open().value();
   const auto oracle = memory_store();
   Player player(seed, *oracle);
   for (int i = 0; i < kOperations; ++i) {
@@ -149,17 +151,35 @@ void play_seed(std::uint64_t seed) {
     }
     if (i % 200 == 199) {
       store.reset();
-      store = sqlite_store(file).value();
+      store = open().value();
     }
     if (testing::Test::HasFailure()) FAIL() << "operation " << i;
   }
   EXPECT_GT(player.accepted(), kOperations / 4);
 }
 
+void play_sqlite(std::uint64_t seed) {
+  const TemporaryDirectory directory;
+  play_seed(seed, [&] { return sqlite_store(directory / "berth.db"); });
+}
+
+void play_postgres(std::uint64_t seed) {
+  const TestDatabase database;
+  play_seed(seed, [&] { return test_store(database.url()); });
+}
+
+void play_seeds(std::uint64_t most, void (*play)(std::uint64_t)) {
+  if (const char* seed = std::getenv("BERTH_SEED")) return play(std::strtoull(seed, nullptr, 10));
+  for (std::uint64_t seed = 1; seed <= most; ++seed) play(seed);
+}
+
 TEST(StoreDifferential, SqliteAnswersAsTheOracle) {
-  if (const char* seed = std::getenv("BERTH_SEED"))
-    return play_seed(std::strtoull(seed, nullptr, 10));
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) play_seed(seed);
+  play_seeds(kSeeds, play_sqlite);
+}
+
+TEST(StoreDifferential, PostgresAnswersAsTheOracle) {
+  if (test_server().empty()) GTEST_SKIP() << "no server: tests/postgres_server.py starts one";
+  play_seeds(kSeeds / 5, play_postgres);
 }
 
 }  // namespace

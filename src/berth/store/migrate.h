@@ -1,0 +1,31 @@
+// All runs of a SQLite file into a PostgreSQL database: everything or nothing.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "berth/store/store.h"
+
+namespace berth::store {
+
+struct Migrated {
+  std::string id, place;   // of the database
+  bool was_there = false;  // an earlier migration had brought everything already
+  std::vector<std::pair<std::string, std::int64_t>> rows;  // of each table
+};
+
+struct Migration {
+  std::string file, url;
+  /// Called once nobody can write to the file, with the runs that may still be driven: an error
+  /// stops it.
+  std::function<Status(const std::vector<std::string>& open_runs)> keep_runners_out;
+  std::function<void(const std::string& table, std::int64_t rows)> on_progress;
+  /// Called when everything is in the database, and before the file refuses all changes.
+  std::function<Status(const Migrated&)> conclude;
+};
+
+/// exists: the database has other runs; errors as of sqlite_store() and postgres_store().
+Result<Migrated> migrate(const Migration& migration);
+
+}  // namespace berth::store

@@ -1,0 +1,108 @@
+// A session with a PostgreSQL server: statements go out together and their answers come back
+// together, in one round trip; errors advise.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "berth/store/postgres_address.h"
+#include "berth/store/postgres_library.h"
+#include "berth/store/postgres_values.h"
+
+namespace berth::store {
+
+/// The answer to one statement.
+class Rows {
+ public:
+  Rows(const Libpq& pq, PGresult* result) : pq_(&pq), result_(result, pq.PQclear) {}
+
+  /// Whether there is another row.
+  bool next() { return ++row_ < pq_->PQntuples(result_.get()); }
+  int columns() const { return pq_->PQnfields(result_.get()); }
+  /// How many rows the statement changed.
+  std::int64_t changed() const;
+  /// The row's columns in order. corrupt: one is not what was written.
+  template <class... Columns>
+  Status read(Columns&... values) {
+    int column = 0;
+    if ((get(column++, values) && ...)) return {};
+    return unreadable(column - 1);
+  }
+
+ private:
+  std::string_view text(int column) const {
+    return {pq_->PQgetvalue(result_.get(), row_, column),
+            static_cast<std::size_t>(pq_->PQgetlength(result_.get(), row_, column))};
+  }
+  template <class Value>
+  bool get(int column, Value& value) {
+    return from_sql(text(column), value);
+  }
+  template <class Value>
+  bool get(int column, std::optional<Value>& value) {
+    value.reset();
+    return pq_->PQgetisnull(result_.get(), row_, column) != 0 || get(column, value.emplace());
+  }
+  Status unreadable(int column) const;
+
+  const Libpq* pq_;
+  std::unique_ptr<PGresult, void (*)(PGresult*)> result_;
+  int row_ = -1;
+};
+
+/// What helps after an error.
+enum class Mend : std::uint8_t {
+  nothing,
+  again,      // the transaction, as it was: the server undid it for the sake of another
+  reconnect,  // the connection is gone, or its server is about to be
+};
+
+/// `state`: an SQLSTATE of five characters, or "" when the connection failed.
+struct Explained {
+  Error error;
+  Mend mend;
+};
+Explained explain_postgres(const std::string& place, std::string_view state,
+                           std::string_view message);
+
+class Connection {
+ public:
+  /// One attempt. denied, not_found: the server refused; io: none is there, or it does not answer.
+  /// Then `mend` says whether it may soon.
+  static Result<std::unique_ptr<Connection>> open(const Address& address, Mend& mend);
+
+  /// One round trip. After an error, which is the first one's, the statements behind it were not
+  /// executed, and an open transaction waits for its ROLLBACK.
+  Result<std::vector<Rows>> run(const Statements& statements);
+  /// Several statements in one text, without values.
+  Status run_script(const char* sql);
+
+  /// What helps after the last error.
+  Mend mend() const { return mend_; }
+  bool lost() const { return mend_ == Mend::reconnect; }
+  int server_version() const { return pq_.PQserverVersion(connection_.get()); }
+  std::string encoding() const;
+  std::int64_t round_trips() const { return round_trips_; }
+
+ private:
+  using Handle = std::unique_ptr<PGconn, void (*)(PGconn*)>;
+  Connection(const Libpq& pq, Handle connection, std::string place)
+      : pq_(pq), connection_(std::move(connection)), place_(std::move(place)) {}
+
+  Status wait(bool writable);
+  Status flush();
+  Result<PGresult*> next_result();
+  Status failed(std::string_view state, std::string_view message);
+  Status broken();
+  Status check(PGresult* result);
+
+  const Libpq& pq_;
+  Handle connection_;
+  std::string place_;
+  Mend mend_ = Mend::nothing;
+  std::int64_t round_trips_ = 0;
+};
+
+}  // namespace berth::store

@@ -1,0 +1,371 @@
+#!/usr/bin/python3
+"""berth on a real PostgreSQL server: flows and sweeps, two runners that share it, a server that is
+stopped at once again and again, passwords, and the way there from SQLite.
+
+    postgres_test.py --stops N      # only the stops, N of them
+"""
+
+import collections
+import json
+import os
+import random
+import signal
+import sys
+import time
+import unittest
+
+from berth_case import Case, House, until
+from postgres_server import Server
+
+TRIAL = """#!/bin/sh
+echo "$1 $BERTH_RUN:$BERTH_TOKEN" >> "$WITNESS"
+sleep "$2"
+echo "::berth value=$1"
+"""
+
+SWEEP = """run: ./trial {{i}} {pause}
+params: {{i: {{min: 1, max: {tasks}, type: int}}}}
+resources: {{cpu: 0.5}}
+parallel: 2
+"""
+
+FLOW = """steps:
+  one:
+    foreach: {i: [1, 2, 3]}
+    run: echo {i} > {out.x}
+    out: {x: "out/{index}.txt"}
+    resources: {cpu: 0.5}
+  all:
+    in: {x: one.x}
+    run: cat {in.x} > {out.y}
+    out: {y: all.txt}
+"""
+
+
+class Shared(Case):
+    """A server, and a house whose runs are in its database."""
+
+    settings, auth, password = (), "trust", None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(settings=cls.settings, auth=cls.auth, password=cls.password)
+        cls.addClassCleanup(cls.server.close)
+        cls.databases = 0
+
+    def setUp(self):
+        super().setUp()
+        type(self).databases += 1
+        self.database = f"d{self.databases}"
+        self.server.sql(f"CREATE DATABASE {self.database}")
+        self.share(self.house)
+        self.script("trial", TRIAL)
+        self.witness = self.dir / "witness"
+
+    def share(self, house):
+        house.environment |= {"BERTH_DB": self.server.url(self.database), "BERTH_STATE": str(house.state),
+                              "WITNESS": str(self.dir / "witness")}
+
+    def another_machine(self, name="elsewhere"):
+        """A state directory and a ledger of its own, and the same database."""
+        place = self.dir / name
+        place.mkdir()
+        house = House(place)
+        self.share(house)
+        self.addCleanup(house.close)
+        return house
+
+    def sweep(self, tasks, pause=0.02):
+        return self.write("sweep.yaml", SWEEP.format(tasks=tasks, pause=pause))
+
+    def executions(self):
+        """How often each trial ran; no token twice."""
+        lines = [line.split() for line in self.witness.read_text().splitlines()]
+        tokens = [token for _, token in lines]
+        self.assertEqual(len(set(tokens)), len(tokens))
+        return collections.Counter(int(number) for number, _ in lines)
+
+    def assert_done_once(self, house, run, tasks):
+        shown = house.json("show", run)
+        self.assertEqual(shown["run"]["state"], "done", shown["run"])
+        self.assertEqual(shown["run"]["counts"]["done"], tasks)
+        for task in shown["tasks"]:
+            self.assertEqual(task["metrics"], {"value": task["params"]["i"]}, task)
+        good = self.server.sql("SELECT task, count(*) FROM berth.attempt JOIN berth.run ON id = run_id"
+                               f" WHERE name = '{run}' AND cause = 'ok' GROUP BY task", self.database)
+        self.assertEqual(len(good), tasks)
+        self.assertEqual({count for _, count in good}, {"1"})
+
+
+class PostgresTest(Shared):
+    def test_sweeps_and_flows_run_on_it(self):
+        self.berth("run", self.sweep(20, pause=0))
+        self.assert_done_once(self.house, "sweep-1", 20)
+        self.assertEqual(set(self.executions().values()), {1})
+        flow = self.write("flow/flow.yaml", FLOW)
+        self.berth("run", flow)
+        self.assertEqual((self.dir / "flow/all.txt").read_text(), "1\n2\n3\n")
+        self.berth("run", flow)
+        self.assertEqual(self.house.counts("flow-2")["cached"], 4)
+        self.assertIn(b"value=7", self.berth("logs", "sweep-1/7").out)
+        for command in (["runs"], ["show", "flow-1"], ["why", "flow-2/all"], ["top", "--once"], ["machine"], ["cache"]):
+            self.berth(*command)
+        self.assertFalse((self.house.state / "berth.db").exists())
+        self.berth("rm", "sweep-1")
+        self.berth("show", "sweep-1", code=2)
+        self.assert_tidy()
+
+    def test_a_run_in_the_background_is_stopped_and_goes_on(self):
+        run = self.berth("run", "--detach", self.sweep(40, pause=0.05)).out.decode().strip()
+        until(lambda: self.house.counts(run)["done"] > 3, "it runs")
+        self.berth("stop", run)
+        self.berth("resume", run)
+        self.assert_done_once(self.house, run, 40)
+        self.assert_tidy()
+
+    def test_the_cache_of_another_machine_is_a_miss(self):
+        flow = self.write("flow/flow.yaml", FLOW)
+        self.berth("run", flow)
+        other = self.another_machine()
+        self.assertEqual(other.run("run", flow).code, 0)
+        self.assertEqual(other.counts("flow-2")["done"], 4)
+        self.assertEqual(other.run("run", flow).code, 0)
+        self.assertEqual(other.counts("flow-3")["cached"], 4)
+
+    def test_two_runners_share_one_database(self):
+        other = self.another_machine()
+        sweep = self.sweep(60)
+        first, second = self.house.start("run", sweep), other.start("run", sweep)
+        for runner in (first, second):
+            _, err = runner.communicate(timeout=60)
+            self.assertEqual(runner.returncode, 0, err)
+        self.assertEqual({run["id"] for run in other.json("runs")["runs"]}, {"sweep-1", "sweep-2"})
+        for run in ("sweep-1", "sweep-2"):
+            self.assert_done_once(other, run, 60)
+        self.assertEqual(set(self.executions().values()), {2})
+
+    def test_a_run_has_one_runner_on_all_machines(self):
+        other = self.another_machine()
+        runner = self.house.start("run", self.sweep(60, pause=0.05))
+        until(lambda: self.witness.exists() and self.house.counts("sweep-1")["done"] > 3, "it runs")
+        self.assertEqual(other.json("show", "sweep-1")["run"]["state"], "running")
+        for command in ("resume", "rm"):
+            refused = other.run(command, "sweep-1")
+            self.assertEqual(refused.code, 3, refused)
+            self.assertIn(b"is running", refused.err)
+        runner.kill()
+        runner.wait()
+        until(lambda: other.json("show", "sweep-1")["run"]["state"] == "interrupted", "its end is seen")
+        self.assertEqual(other.run("resume", "sweep-1").code, 0)
+        self.assert_done_once(self.house, "sweep-1", 60)
+
+    def test_a_runner_that_was_cut_off_and_overtaken_is_refused(self):
+        other = self.another_machine()
+        runner = self.house.start("run", self.sweep(60, pause=0.05))
+        until(lambda: self.witness.exists() and self.house.counts("sweep-1")["done"] > 3, "it runs")
+        runner.send_signal(signal.SIGSTOP)
+        self.server.sql("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'berth'")
+        self.assertEqual(other.run("resume", "sweep-1").code, 0)
+        before = other.json("show", "sweep-1")
+        runner.send_signal(signal.SIGCONT)
+        _, err = runner.communicate(timeout=60)
+        self.assertEqual(runner.returncode, 3, err)
+        self.assertRegex(err, b"another (runner|process)")
+        self.assertEqual(other.json("show", "sweep-1"), before)
+        self.assert_done_once(other, "sweep-1", 60)
+        self.assert_tidy()
+
+    def test_a_server_that_is_away_is_told_of_and_nothing_else(self):
+        self.berth("run", "--", "true")
+        self.server.stop()
+        try:
+            self.house.environment["BERTH_DB"] += "?connect_timeout=2"
+            began = time.monotonic()
+            waiting = self.house.start("runs")
+            time.sleep(1)
+            self.assertIsNone(waiting.poll(), "it is waited for")
+        finally:
+            self.server.start()
+        out, err = waiting.communicate(timeout=60)
+        self.assertEqual(waiting.returncode, 0, err)
+        self.assertIn(b"true-1", out)
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_one_state_directory_has_one_store(self):
+        own = self.dir / "own"
+        self.berth("run", "--", "true", env={"BERTH_DB": str(own)})
+        refused = self.berth("runs", env={"BERTH_STATE": str(own)}, code=2)
+        self.assertIn("berth migrate", self.one_line(refused))
+        self.berth("runs")
+        refused = self.berth("runs", env={"BERTH_DB": str(self.house.state)}, code=2)
+        self.assertIn(f"/{self.database}", self.one_line(refused))
+        refused = self.berth("runs", env={"BERTH_DB": self.server.url("postgres")}, code=2)
+        self.assertIn("BERTH_STATE", self.one_line(refused))
+
+
+class MigrateTest(Shared):
+    """From a state directory's own file to the database; self.sqlite is the way things were before."""
+
+    def setUp(self):
+        super().setUp()
+        self.sqlite = {"BERTH_DB": str(self.house.state)}
+        self.url = self.server.url(self.database)
+
+    def old(self, *arguments, code=0):
+        return self.berth(*arguments, code=code, env=self.sqlite)
+
+    def fill(self):
+        self.old("run", self.sweep(10, pause=0))
+        self.old("run", self.write("flow/flow.yaml", FLOW))
+        self.old("run", "--", "false", code=1)
+
+    def runs_there(self):
+        return self.server.sql("SELECT name FROM berth.run ORDER BY id", self.database)
+
+    def test_all_runs_are_taken_along(self):
+        self.fill()
+        self.old("run", "--name", "gone", "--", "true")
+        self.old("rm", "gone-1")
+        asked = [["--json", "runs"], ["--json", "show", "sweep-1"], ["--json", "show", "flow-1"],
+                 ["--json", "why", "false-1/1"], ["logs", "sweep-1"], ["--json", "cache"]]
+        before = [self.old(*command).out for command in asked]
+        moved = self.old("--json", "migrate", "--to", self.url)
+        self.assertEqual(json.loads(moved.out)["rows"]["attempt"], 15)
+        self.assertIn(b"attempt: 15", moved.err)
+        self.assertEqual([self.berth(*command).out for command in asked], before)
+        self.berth("run", self.dir / "flow/flow.yaml")
+        self.assertEqual(self.house.counts("flow-2")["cached"], 4)
+        self.berth("run", "--name", "gone", "--", "true")
+        self.assertEqual([run["id"] for run in self.house.json("runs")["runs"]][-2:], ["flow-2", "gone-2"])
+        self.assertIn("BERTH_DB", self.one_line(self.old("runs", code=2)))
+        again = self.old("migrate", "--to", self.url)
+        self.assertIn(b"was there already", again.out)
+
+    def test_a_run_that_is_driven_stays(self):
+        runner = self.house.start("run", self.sweep(40, pause=0.05), env=self.sqlite)
+        until(lambda: len(self.witness.read_text().split()) > 4 if self.witness.exists() else False, "it runs")
+        refused = self.old("migrate", "--to", self.url, code=3)
+        self.assertIn("sweep-1 is running", self.one_line(refused))
+        self.assertEqual(self.runs_there(), [])
+        self.assertEqual(runner.wait(60), 0)
+        self.old("migrate", "--to", self.url)
+        self.assert_done_once(self.house, "sweep-1", 40)
+
+    def test_a_migration_that_is_killed_has_moved_nothing(self):
+        self.fill()
+        self.berth("runs", env={"BERTH_STATE": str(self.dir / "other")})  # makes the tables
+        release = self.server.hold("LOCK TABLE berth.metric", self.database)
+        self.addCleanup(release)
+        migration = self.house.start("migrate", "--to", self.url, env=self.sqlite)
+        until(lambda: self.server.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+              != [["0"]], "it is in the middle")
+        migration.kill()
+        migration.wait()
+        release()
+        self.assertEqual(self.runs_there(), [])
+        self.old("run", "--", "true")
+        self.old("migrate", "--to", self.url)
+        self.assertEqual(self.runs_there(), [["sweep-1"], ["flow-1"], ["false-1"], ["true-1"]])
+
+    def test_a_database_with_other_runs_is_refused(self):
+        self.fill()
+        self.berth("run", "--", "true", env={"BERTH_STATE": str(self.dir / "other")})
+        refused = self.old("migrate", "--to", self.url, code=2)
+        self.assertIn("it has runs already", self.one_line(refused))
+        self.assertEqual(self.runs_there(), [["true-1"]])
+        self.old("runs")
+
+    def test_a_password_among_the_arguments_is_refused(self):
+        self.fill()
+        refused = self.old("migrate", "--to", self.server.url(self.database, "ada:s3cret"), code=2)
+        self.assertNotIn("s3cret", self.one_line(refused))
+
+
+class StopsTest(Shared):
+    """The server is stopped without a word, in the middle of whatever it does, and started again."""
+
+    stops = 4
+
+    def test_stops_under_load_lose_nothing_and_repeat_nothing(self):
+        seed = random.randrange(1 << 30)
+        rng = random.Random(seed)
+        tasks = 150 * self.stops
+        began = time.monotonic()
+        runner = self.house.start("run", self.sweep(tasks))
+        other = self.another_machine()
+        until(lambda: self.witness.exists(), "it runs")
+        acknowledged, submitting = 0, None
+        for _ in range(self.stops):
+            deadline = time.monotonic() + rng.uniform(0.05, 0.8)
+            while time.monotonic() < deadline:  # single commands come and go all the time
+                submitting = submitting or other.start("run", "--name", "single", "--", "true")
+                if submitting.poll() is not None:
+                    self.assertEqual(submitting.returncode, 0, (seed, submitting.communicate()))
+                    acknowledged, submitting = acknowledged + 1, None
+                time.sleep(0.005)
+            self.server.restart("immediate")
+            self.assertIsNone(runner.poll(), (seed, "it ended during the stops"))
+        if submitting:
+            self.assertEqual(submitting.wait(120), 0, (seed, submitting.communicate()))
+            acknowledged += 1
+        _, err = runner.communicate(timeout=600)
+        self.assertEqual(runner.returncode, 0, (seed, err))
+        self.assert_done_once(self.house, "sweep-1", tasks)
+        self.assertEqual(self.executions(), {i: 1 for i in range(1, tasks + 1)}, seed)
+        singles = [run for run in other.json("runs")["runs"] if run["name"] == "single"]
+        self.assertEqual(len(singles), acknowledged, seed)
+        self.assertEqual({run["state"] for run in singles}, {"done"} if singles else set())
+        self.assert_tidy()
+        print(f"{self.stops} immediate stops: {tasks} tasks done once each, {acknowledged} commands acknowledged and "
+              f"there, {time.monotonic() - began:.1f} s", file=sys.stderr)
+
+
+class PasswordTest(Shared):
+    auth, password = "scram-sha-256", "s3cret"
+
+    @classmethod
+    def setUpClass(cls):
+        os.environ["PGPASSWORD"] = cls.password  # of psql, which makes the databases
+        cls.addClassCleanup(os.environ.pop, "PGPASSWORD")
+        super().setUpClass()
+
+    def setUp(self):
+        super().setUp()
+        self.house.environment.pop("PGPASSWORD", None)
+
+    def test_a_password_comes_from_a_file(self):
+        refused = self.berth("runs", code=3)
+        self.assertIn("password", self.one_line(refused))
+        file = self.write("pgpass", f"*:*:*:ada:{self.password}\n")
+        file.chmod(0o600)
+        self.berth("run", "--", "true", env={"PGPASSFILE": str(file)})
+        file.write_text("*:*:*:ada:wrong\n")
+        refused = self.berth("runs", env={"PGPASSFILE": str(file)}, code=3)
+        self.assertIn("password authentication failed", self.one_line(refused))
+
+    def test_a_password_in_the_url_is_shown_nowhere(self):
+        url = self.server.url(self.database, "ada:" + self.password)
+        log = self.dir / "log.json"
+        env = {"BERTH_DB": url, "BERTH_LOG": str(log)}
+        ran = self.berth("run", "--", "sh", "-c", "env", env=env)
+        shown = [ran.out + ran.err, log.read_bytes()]
+        for command in (["runs"], ["show", "sh-1"], ["--json", "show", "sh-1"], ["why", "sh-1/1"], ["logs", "sh-1"]):
+            done = self.berth(*command, env=env)
+            shown.append(done.out + done.err)
+        wrong = self.berth("runs", env={"BERTH_DB": url.replace("s3cret", "t0psecret")}, code=3)
+        shown.append(wrong.err)
+        for path in self.house.state.rglob("*"):
+            if path.is_file():
+                shown.append(path.read_bytes())
+        for text in shown:
+            self.assertNotRegex(text, b"s3cret|t0psecret")
+        stored = self.server.sql("SELECT string_agg(t::text, '') FROM berth.run_spec t", self.database)
+        self.assertNotIn("s3cret", str(stored))
+
+
+if __name__ == "__main__":
+    if "--stops" in sys.argv:
+        at = sys.argv.index("--stops")
+        StopsTest.stops = int(sys.argv[at + 1])
+        sys.argv[at:at + 2] = ["StopsTest"]
+    unittest.main()
