@@ -71,7 +71,7 @@ class Feeder {
                         .token = {++token_},
                         .request = {},
                         .argv = {"/bin/true"},
-                        .environment = environment_,
+                        .environment = {},
                         .directory = "/"};
     launch.request.resources.set(Known::cpu, 1000);
     launch.request.holder = "bench-1/17";
@@ -93,8 +93,8 @@ void BM_TrueByWorker(benchmark::State& state) {
   const auto env = os::posix_env();
   machine::Machine machine(block());
   machine::Groups groups(*env);
-  exec::Worker worker(*env, machine, groups);
   Feeder feeder(*env);
+  exec::Worker worker(*env, machine, groups, feeder.environment());
   const double before = own_cpu_us();
   for (auto _ : state) feeder.run(worker, kTasks);
   const auto tasks = static_cast<double>(state.iterations()) * kTasks;
@@ -130,19 +130,17 @@ BENCHMARK(BM_TrueByAgent)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 /// The lines of one task, written and read.
 void BM_ProtocolOfATask(benchmark::State& state) {
-  Start start{
-      .launch = {.task = {1},
-                 .token = {1LL << 33},
-                 .request = {},
-                 .argv = {"/bin/true"},
-                 .environment = {{"BERTH_TASK", "bench-1/1"}, {"BERTH_TOKEN", "8589934592"}},
-                 .directory = "/home/someone/project"},
-      .unset = {}};
-  start.launch.request.resources.set(Known::cpu, 1000);
+  exec::Launch launch{.task = {1},
+                      .token = {1LL << 33},
+                      .request = {},
+                      .argv = {"/bin/true"},
+                      .environment = {{"BERTH_TASK", "bench-1/1"}, {"BERTH_TOKEN", "8589934592"}},
+                      .directory = "/home/someone/project"};
+  launch.request.resources.set(Known::cpu, 1000);
   const exec::Started started{{1}, {1LL << 33}, block(), ""};
   const exec::Ended ended{.task = {1}, .token = {1LL << 33}, .exit_code = 0, .detail = ""};
   for (auto _ : state) {
-    benchmark::DoNotOptimize(decode_call(encode(Call(start))));
+    benchmark::DoNotOptimize(decode_call(encode(Call(launch))));
     benchmark::DoNotOptimize(decode_answer(encode(1, started)));
     benchmark::DoNotOptimize(decode_answer(encode(2, ended)));
   }

@@ -4,6 +4,8 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/environment.h"
+#include "berth/fileset/fileset.h"
 #include "berth/machine/ledger_file.h"
 #include "berth/os/failpoint.h"
 
@@ -29,21 +31,6 @@ constexpr Duration kLastWords = std::chrono::seconds(5);
 /// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
 constexpr Duration kLooksEvery = std::chrono::seconds(1);
 constexpr std::size_t kUnwatched = static_cast<std::size_t>(-1);
-
-void adapt(const Start& start, exec::Environment& environment) {
-  if (!start.unset.empty())
-    std::erase_if(environment, [&](const auto& variable) {
-      return std::ranges::find(start.unset, variable.first) != start.unset.end();
-    });
-  for (const auto& [name, value] : start.launch.environment) {
-    const auto present =
-        std::ranges::find(environment, name, &std::pair<std::string, std::string>::first);
-    if (present != environment.end())
-      present->second = value;
-    else
-      environment.emplace_back(name, value);
-  }
-}
 
 }  // namespace
 
@@ -96,6 +83,7 @@ Agent::~Agent() {
   const auto log = env_->status(file("log"));
   if (log && log->size == 0) (void)env_->remove_file(file("log"));
   (void)env_->remove_directory(options_.directory);  // unless the log has something to say
+  if (!options_.with.empty()) (void)fileset::remove_all(*env_, options_.with);
 }
 
 bool Agent::lease_over() const {
@@ -201,7 +189,7 @@ Status Agent::handle(Guest& guest, Call call) {
                             : fail(ErrorKind::invalid, "the first word is hello");
   }
   lease_ends_ = env_->boot_clock() + options_.lease;
-  if (auto* one = std::get_if<Start>(&call)) {
+  if (auto* one = std::get_if<exec::Launch>(&call)) {
     start(std::move(*one));
   } else if (const auto* cancel = std::get_if<exec::Cancel>(&call)) {
     worker_->tell(*cancel);
@@ -247,6 +235,11 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   runner_ = &guest;
   epoch_ = hello.epoch;
   environment_ = std::move(hello.environment);
+  if (hello.beside) {
+    auto own = exec::inherited_environment(*env_);
+    exec::set(own, environment_);
+    environment_ = std::move(own);
+  }
   wants_output_ = true;
   lease_ends_ = env_->boot_clock() + options_.lease;
   sent_to_ = journal_.begin();
@@ -262,11 +255,10 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   return {};
 }
 
-void Agent::start(Start start) {
-  exec::Launch& launch = start.launch;
+void Agent::start(exec::Launch launch) {
   if (!known_.try_emplace(launch.token, Known{launch.task}).second) return;
   exec::Environment environment = environment_;
-  adapt(start, environment);
+  exec::set(environment, launch.environment);
   launch.environment = std::move(environment);
   worker_->tell(std::move(launch));
   os::failpoint("agent launched");

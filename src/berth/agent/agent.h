@@ -42,6 +42,7 @@ struct AgentOptions {
   bool outlive = false;
   std::string ledger_directory{};  // with `alloc`
   machine::AllocId alloc{};  // handed over to this process before it is told to launch; 0: none
+  std::string with{};        // a directory that goes with the agent's when all is acknowledged
 };
 
 class Agent {
@@ -78,7 +79,7 @@ class Agent {
   void listen_to(Guest& guest);
   Status handle(Guest& guest, Call call);
   Status welcome(Guest& guest, Hello hello);
-  void start(Start start);
+  void start(exec::Launch launch);
   void publish(const exec::FromWorker& message);
   void send();
   void cut(Guest& guest, const Error& because);
@@ -106,8 +107,8 @@ class Agent {
   std::int64_t epoch_ = 0;
   std::int64_t sent_to_ = 0;  // position in the journal
   std::size_t worker_watches_at_ = 0;
-  std::optional<Mono> tell_by_;  // when what was published must be sent and written
-  std::optional<Mono> ends_by_;  // SIGTERM came: however slow the runner
+  std::optional<Mono> tell_by_;   // when what was published must be sent and written
+  std::optional<Mono> ends_by_;   // SIGTERM came: however slow the runner
   std::optional<Mono> looks_at_;  // for its alloc, until the first runner is welcomed
   bool wants_output_ = true, has_alloc_ = true, finishing_ = false, over_ = false;
 };

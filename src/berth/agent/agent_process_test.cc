@@ -41,7 +41,7 @@ class AgentEnvPosixTest : public os::PosixTest {
   exec::Launch shell(std::int64_t token, const std::string& script) {
     auto launch = launch_of(token, {"/bin/sh", "-c", script});
     launch.request.resources.set(Known::cpu, 10);
-    launch.environment = env_->environment();
+    launch.environment.clear();
     launch.directory = directory_;
     return launch;
   }
@@ -57,6 +57,14 @@ class AgentEnvPosixTest : public os::PosixTest {
   }
   std::unique_ptr<Link> attach(std::int64_t epoch) {
     return Link::attach(*env_, options_.directory, runner(epoch));
+  }
+  /// By a shell that ends with running "$@".
+  std::unique_ptr<Link> through(const std::string& script) {
+    return Link::through(
+        *env_,
+        {.command = {"/bin/sh", "-c", script, "sh", options_.program, "stdio", options_.directory},
+         .agent_file = {}},
+        std::chrono::seconds(20), runner(2));
   }
   /// By its file.
   os::ProcessIdentity agent() {
@@ -339,32 +347,49 @@ TEST_F(AgentEnvPosixTest, TheAllocIsItsOwnAndLivesAsLongAsIt) {
   EXPECT_TRUE(ledger->acquire(host, {two_cores().resources, "b-1"}, {}));
 }
 
-/// `berth-agent stdio DIR` joins a pair of descriptors to the agent: what ssh would carry.
-TEST_F(AgentEnvPosixTest, ItsStandardInputAndOutputAreAsGoodAsItsSocket) {
+/// `berth-agent stdio DIR` joins its standard input and output to the agent: what ssh would carry,
+/// behind whatever a login says.
+TEST_F(AgentEnvPosixTest, ThroughALineItIsTheSameAgent) {
   start().reset();
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::fcntl(ends[1], F_SETFL, 0);
-    ::dup2(ends[1], 0);
-    ::dup2(ends[1], 1);
-    ::execl(options_.program.c_str(), "berth-agent", "stdio", options_.directory.c_str(), nullptr);
-    ::_exit(127);
+  const auto link = through("echo Welcome to the machine; printf 'no end '; exec \"$@\"");
+  Heard heard;
+  link->tell(shell(1, "head -c 3000000 /dev/zero; exit 3"));
+  EXPECT_TRUE(run(*link, heard, [&] { return link->ready() && link->idle(); }));
+  EXPECT_EQ(heard.ends[1].exit_code, 3);
+  EXPECT_EQ(heard.output[1].size(), 3'000'000U);
+  EXPECT_EQ(link->agent().id, "1");
+}
+
+/// The connection is cut again and again, by the far end and in the middle of anything.
+TEST_F(AgentEnvPosixTest, ALineThatBreaksIsMadeAgain) {
+  start().reset();
+  const auto link = through("(sleep 0.$(($$ % 7))1; kill -9 $$) & exec \"$@\"");
+  Heard heard;
+  constexpr int kTasks = 12;
+  for (int i = 1; i <= kTasks; ++i) {
+    auto launch = shell(i, fmt::format("echo once >>ran.{}; sleep 0.1; echo {}", i, i));
+    launch.request.resources.set(Known::cpu, 10);
+    link->tell(launch);
   }
-  ::close(ends[1]);
-  {
-    const auto link = Link::over(*env_, os::Fd(*env_, ends[0]), runner(2));
-    Heard heard;
-    link->tell(shell(1, "head -c 3000000 /dev/zero; exit 3"));
-    EXPECT_TRUE(run(*link, heard, [&] { return link->ready() && link->idle(); }));
-    EXPECT_EQ(heard.ends[1].exit_code, 3);
-    EXPECT_EQ(heard.output[1].size(), 3'000'000U);
-    EXPECT_EQ(link->agent().id, "1");
+  EXPECT_TRUE(run(*link, heard, [&] { return link->idle(); }));
+  for (int i = 1; i <= kTasks; ++i) {
+    EXPECT_EQ(heard.ended[i], 1);
+    EXPECT_EQ(heard.output[i], fmt::format("{}\n", i));
+    EXPECT_EQ(env_->read_file(path(fmt::format("ran.{}", i)), 100).value_or(""), "once\n");
   }
-  int status = 0;
-  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-  EXPECT_EQ(status, 0) << "it ends with its standard input";
+}
+
+TEST_F(AgentEnvPosixTest, ALineThatFindsNoAgentIsLost) {
+  const auto link = through("exec \"$@\"");
+  Heard heard;
+  EXPECT_TRUE(run(*link, heard, [&] { return link->lost().has_value(); }));
+  EXPECT_EQ(link->lost()->kind, ErrorKind::impossible);
+  const auto dead = Link::through(
+      *env_, {.command = {"/bin/sh", "-c", "echo no route >&2; exit 1"}, .agent_file = {}},
+      std::chrono::milliseconds(700), runner(2));
+  EXPECT_TRUE(run(*dead, heard, [&] { return dead->lost().has_value(); }));
+  EXPECT_EQ(dead->lost()->kind, ErrorKind::stale);
+  EXPECT_NE(dead->lost()->message.find("no route"), std::string::npos) << dead->lost()->message;
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(Agent, RunsWhatItIsToldAndReportsIt) {
   EXPECT_FALSE(link->lost());
 }
 
-TEST(Agent, TheEnvironmentIsTheLaunchsOwn) {
+TEST(Agent, WhatALaunchSaysOfItsEnvironmentWins) {
   FakeWorld world;
   exec::Environment seen;
   world.env.program = [&](const os::SpawnSpec& spec) {
@@ -61,14 +61,40 @@ TEST(Agent, TheEnvironmentIsTheLaunchsOwn) {
   world.open();
   const auto link = world.attach(1);
   auto launch = launch_of(1);
-  launch.environment = {{"PATH", "/other"}, {"HOME", "/"}, {"NEW", "1"}, {"HOME", "twice"}};
+  launch.environment = {{"PATH", "/other"}, {"NEW", "1"}};
   link->tell(launch);
   Heard heard;
   world.run(link.get(), heard, [&] { return link->idle(); });
   std::erase_if(seen, [](const auto& variable) { return variable.first.ends_with("DEVICES"); });
   std::ranges::sort(seen);
-  EXPECT_EQ(seen, (exec::Environment{
-                      {"HOME", "/"}, {"NEW", "1"}, {"OMP_NUM_THREADS", "1"}, {"PATH", "/other"}}));
+  EXPECT_EQ(seen, (exec::Environment{{"HOME", "/"},
+                                     {"NEW", "1"},
+                                     {"OMP_NUM_THREADS", "1"},
+                                     {"ONLY", "here"},
+                                     {"PATH", "/other"}}));
+}
+
+TEST(Agent, ARunnerElsewhereAddsToTheEnvironmentOfTheMachine) {
+  FakeWorld world;
+  exec::Environment seen;
+  world.env.program = [&](const os::SpawnSpec& spec) {
+    seen = spec.environment;
+    return os::FakeProgram{};
+  };
+  world.env.variables = {{"HOME", "/there"}, {"PATH", "/there/bin"}, {"CUDA_VISIBLE_DEVICES", "3"}};
+  world.open();
+  const auto link = Link::attach(world.env, world.options.directory,
+                                 {.epoch = 1, .environment = {{"PATH", "/set"}}, .beside = true});
+  auto launch = launch_of(1);
+  launch.environment = {{"NEW", "1"}};
+  link->tell(launch);
+  Heard heard;
+  world.run(link.get(), heard, [&] { return link->idle(); });
+  std::erase_if(seen, [](const auto& variable) { return variable.second.empty(); });
+  std::ranges::sort(seen);
+  EXPECT_EQ(seen,
+            (exec::Environment{
+                {"HOME", "/there"}, {"NEW", "1"}, {"OMP_NUM_THREADS", "1"}, {"PATH", "/set"}}));
 }
 
 TEST(Agent, WhatEndedMeanwhileIsToldToTheNextRunnerOnce) {

@@ -39,13 +39,14 @@ Link::Link(os::Env& env, RunnerSide side)
       heard_at_(env.boot_clock()),
       keepalive_at_(heard_at_),
       give_up_at_(heard_at_ + kStartsWithin) {
-  // Of a name that stands twice the first counts, as for getenv().
-  std::erase_if(side_.environment, [&](const auto& variable) {
-    return !places_.try_emplace(variable.first, places_.size()).second;
-  });
+  greet();
+}
+
+void Link::greet() {
   Hello hello;
   hello.epoch = side_.epoch;
   hello.environment = side_.environment;
+  hello.beside = side_.beside;
   stream_.send(encode(Call(std::move(hello))));
 }
 
@@ -89,12 +90,6 @@ std::unique_ptr<Link> Link::attach(os::Env& env, const std::string& directory, R
   return link;
 }
 
-std::unique_ptr<Link> Link::over(os::Env& env, os::Fd fd, RunnerSide side) {
-  auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
-  link->stream_.open(std::move(fd));
-  return link;
-}
-
 /// At once, or again later when too many wait before us.
 Status Link::connect() {
   connect_at_.reset();
@@ -110,38 +105,30 @@ Status Link::connect() {
 
 void Link::tell(const exec::ToWorker& message) {
   if (lost_) return;
-  if (const auto* wanted = std::get_if<exec::Launch>(&message))
+  if (const auto* wanted = std::get_if<exec::Launch>(&message)) {
     launch(*wanted);
-  else if (const auto* cancel = std::get_if<exec::Cancel>(&message))
-    stream_.send(encode(Call(*cancel)));
-  else
-    stream_.send(encode(Call(exec::Abandon{})));
+  } else if (const auto* cancel = std::get_if<exec::Cancel>(&message)) {
+    if (outstanding_.contains(cancel->token)) cancelled_.insert(cancel->token);
+    say(encode(Call(*cancel)));
+  } else {
+    abandoned_ = true;
+    say(encode(Call(exec::Abandon{})));
+  }
+}
+
+/// Now, or with the next welcome.
+void Link::say(std::string line) {
+  if (!door_ || welcomed_) stream_.send(line);
 }
 
 void Link::launch(const exec::Launch& launch) {
-  Start start{{.task = launch.task,
-               .token = launch.token,
-               .request = launch.request,
-               .argv = launch.argv,
-               .environment = {},
-               .directory = launch.directory,
-               .timeout = launch.timeout,
-               .grace = launch.grace},
-              {}};
-  const exec::Environment& base = side_.environment;
-  std::vector<bool> seen(base.size());
-  for (const auto& variable : launch.environment) {
-    const auto known = places_.find(variable.first);
-    const bool again = known != places_.end() && seen[known->second];
-    if (known != places_.end()) seen[known->second] = true;
-    if (known == places_.end() || (!again && base[known->second].second != variable.second))
-      start.launch.environment.push_back(variable);
-  }
-  for (std::size_t i = 0; i < base.size(); ++i)
-    if (!seen[i]) start.unset.push_back(base[i].first);
-  const std::string line = encode(Call(std::move(start)));
+  std::string line = encode(Call(launch));
   outstanding_.insert(launch.token);
-  if (line.size() <= kMessageMost) return stream_.send(line);
+  if (line.size() <= kMessageMost) {
+    say(line);
+    if (door_) launches_.emplace(launch.token, std::move(line));
+    return;
+  }
   received_.emplace_back(exec::Ended{.task = launch.task,
                                      .token = launch.token,
                                      .cause = exec::Cause::cannot_start,
@@ -150,7 +137,10 @@ void Link::launch(const exec::Launch& launch) {
 }
 
 void Link::acknowledge() {
-  acknowledged_ = handed_out_;
+  std::int64_t up_to = handed_out_;
+  for (const auto& [token, number] : held_) up_to = std::min(up_to, number - 1);
+  acknowledged_ = std::max(acknowledged_, up_to);
+  std::erase_if(ends_, [&](const auto& end) { return end.second <= acknowledged_; });
 }
 
 void Link::finish() {
@@ -163,15 +153,16 @@ void Link::retain(Duration time) {
 
 void Link::say_last(const Call& call) {
   if (lost_) return;
+  last_ = call;
   send_due();
-  stream_.send(encode(call));
+  say(encode(call));
   (void)stream_.write();
 }
 
-std::vector<schedule::Earlier> Link::earlier() const {
+std::vector<schedule::Earlier> Attached::earlier() const {
   std::vector<schedule::Earlier> attempts;
-  if (!welcome_) return attempts;
-  for (const auto& [task, token] : welcome_->attempts)
+  if (!ready()) return attempts;
+  for (const auto& [task, token] : agent().attempts)
     attempts.push_back({.task = task, .token = token});
   return attempts;
 }
@@ -180,6 +171,7 @@ void Link::watch(std::vector<os::Watch>& watches, bool read_output) {
   if (lost_) return;
   output_wanted_ = read_output;
   send_due();
+  if (line_) line_->watch(watches);
   if (launcher_) {
     watches.push_back({.fd = launcher_->exited.number()});
     watches.push_back({.fd = launcher_->out.number()});
@@ -193,12 +185,17 @@ std::optional<Mono> Link::deadline() const {
   if (!received_.empty()) return env_->now();
   if (lost_) return std::nullopt;
   if (stream_.is_open() && stream_.ended()) return env_->now();
-  Mono at = connect_at_.value_or(give_up_at_);
-  if (welcome_) {
-    at = keepalive_at_;
-    if (!welcome_->outlive) at = std::min(at, heard_at_ + welcome_->lease);
-  }
-  return env_->now() + std::max(Duration(0), at - env_->boot_clock());
+  std::optional<Mono> first = dial_at_;
+  const auto consider = [&](Mono at) { first = first ? std::min(*first, at) : at; };
+  if (connect_at_) consider(*connect_at_);
+  if (!door_ && !welcome_) consider(give_up_at_);
+  // What cannot be sent now is not waited for.
+  if (welcomed_ && stream_.unsent() <= kUnsentMost) consider(keepalive_at_);
+  if (const auto most = patience()) consider(heard_at_ + *most);
+  if (line_)
+    if (const auto until = line_->deadline()) consider(env_->boot_clock() + (*until - env_->now()));
+  if (!first) return std::nullopt;
+  return env_->now() + std::max(Duration(0), *first - env_->boot_clock());
 }
 
 void Link::turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) {
@@ -218,20 +215,34 @@ void Link::progress(std::span<const os::Watch> watches) {
   } else if (connect_at_) {
     if (now >= *connect_at_)
       if (const auto status = connect(); !status) lose(status.error());
+  } else if (door_) {
+    turn_line(watches);
   } else if (watches.size() >= 2) {
-    auto status = stream_.turn(watches);
-    // What came before it broke is heard all the same.
-    if (auto heard = hear_all(); !heard) status = heard;
-    if (!status && !lost_) lose(status.error());
-    if (!lost_ && stream_.ended()) lose({ErrorKind::io, "the agent has ended"});
+    turn_stream(watches);
   }
-  if (!lost_ && !welcome_ && now >= give_up_at_)
+  if (!lost_ && !door_ && !welcome_ && now >= give_up_at_)
     lose({ErrorKind::io,
           fmt::format("no agent answered within {}", format_duration(kStartsWithin))});
-  if (!lost_ && welcome_ && !welcome_->outlive && now - heard_at_ >= welcome_->lease)
-    lose({ErrorKind::stale, fmt::format("the agent was silent for its whole lease of {}",
-                                        format_duration(welcome_->lease))});
+  if (const auto most = patience(); !lost_ && most && now - heard_at_ >= *most)
+    lose({ErrorKind::stale,
+          fmt::format("the agent was silent for its whole lease of {}{}{}", format_duration(*most),
+                      cut_ ? ": " : "", cut_ ? cut_->message : "")});
   if (!lost_) send_due();
+}
+
+/// How long the agent may be silent; none: for ever.
+std::optional<Duration> Link::patience() const {
+  if (welcome_ && !welcome_->outlive) return welcome_->lease;
+  return door_ ? std::optional(patience_) : std::nullopt;
+}
+
+void Link::turn_stream(std::span<const os::Watch> watches) {
+  auto status = stream_.turn(watches);
+  // What came before it broke is heard all the same.
+  if (auto heard = hear_all(); !heard) return lose(heard.error());
+  if (lost_ || (status && !stream_.ended())) return;
+  const Error because = status ? Error{ErrorKind::io, "the agent has ended"} : status.error();
+  door_ ? redial(because) : lose(because);
 }
 
 Status Link::hear_all() {
@@ -248,16 +259,7 @@ Status Link::hear_all() {
 Status Link::hear(Answer answer) {
   if (const auto* refusal = std::get_if<Refusal>(&answer))
     return std::unexpected(within("the agent", refusal->error));
-  if (auto* welcome = std::get_if<Welcome>(&answer)) {
-    if (welcome_ || welcome->version != kProtocolVersion)
-      return fail(ErrorKind::invalid, "the agent's welcome is of version {}, or came twice",
-                  welcome->version);
-    for (const auto& attempt : welcome->attempts) outstanding_.insert(attempt.token);
-    next_ = welcome->first;
-    handed_out_ = acknowledged_ = acknowledged_sent_ = next_ - 1;
-    welcome_ = std::move(*welcome);
-    return {};
-  }
+  if (auto* again = std::get_if<Welcome>(&answer)) return welcome(std::move(*again));
   if (!welcome_) return fail(ErrorKind::invalid, "the agent's first word is its welcome");
   auto* numbered = std::get_if<Numbered>(&answer);
   if (numbered == nullptr || numbered->number < next_) return {};
@@ -265,7 +267,31 @@ Status Link::hear(Answer answer) {
     return fail(ErrorKind::corrupt, "the agent sent message {} after {}", numbered->number,
                 next_ - 1);
   ++next_;
+  if (const auto* ended = std::get_if<exec::Ended>(&numbered->message)) {
+    ends_[ended->token] = numbered->number;
+    launches_.erase(ended->token);
+    cancelled_.erase(ended->token);
+  }
   received_.push_back(std::move(numbered->message));
+  return {};
+}
+
+Status Link::welcome(Welcome welcome) {
+  if (welcomed_ || welcome.version != kProtocolVersion)
+    return fail(ErrorKind::invalid, "the agent's welcome is of version {}, or came twice",
+                welcome.version);
+  if (welcome_ && welcome.first > next_)
+    return fail(ErrorKind::corrupt, "the agent has forgotten what nobody acknowledged");
+  if (!welcome_) {
+    for (const auto& attempt : welcome.attempts) outstanding_.insert(attempt.token);
+    next_ = welcome.first;
+    handed_out_ = acknowledged_ = next_ - 1;
+  }
+  acknowledged_sent_ = welcome.first - 1;
+  output_wished_ = true;
+  welcome_ = std::move(welcome);
+  welcomed_ = true;
+  if (door_) say_again();
   return {};
 }
 
@@ -298,7 +324,7 @@ Status Link::begin(std::string_view line) {
 }
 
 void Link::send_due() {
-  if (!welcome_ || stream_.unsent() > kUnsentMost) return;
+  if (!welcomed_ || stream_.unsent() > kUnsentMost) return;
   const Mono now = env_->boot_clock();
   if (acknowledged_ > acknowledged_sent_) {
     stream_.send(encode(Call(Acknowledge{acknowledged_})));
@@ -312,37 +338,47 @@ void Link::send_due() {
     stream_.send(encode(Call(Keepalive{})));
     keepalive_at_ = now + welcome_->lease / kKeepalivesALease;
   }
-  if (const auto status = stream_.write(); !status) lose(status.error());
+  if (const auto status = stream_.write(); !status)
+    door_ ? redial(status.error()) : lose(status.error());
 }
 
 void Link::lose(Error because) {
   lost_ = std::move(because);
   stream_.close();
+  line_.reset();
   if (launcher_) (void)env_->signal_group(launcher_->pid, SIGKILL);
   launcher_.reset();
 }
 
-void settle(os::Env& env, std::span<const std::unique_ptr<Link>> links, Mono until) {
+void settle(os::Env& env, std::span<Attached* const> links, Mono until) {
   for (;;) {
     std::vector<os::Watch> watches;
     std::vector<std::size_t> begins;
+    Mono first = until;
     bool open = false;
-    for (const auto& link : links) {
-      begins.push_back(watches.size());
-      if (link->lost_ || link->ready()) continue;
-      open = true;
-      link->watch(watches);
-    }
+    for (const auto* link : links) open = open || !(link->lost() || link->ready());
     if (!open) return;
+    for (auto* link : links) {
+      begins.push_back(watches.size());
+      if (link->lost() || link->ready()) continue;
+      link->watch(watches);
+      first = std::min(first, link->deadline().value_or(until));
+    }
     begins.push_back(watches.size());
-    (void)env.wait(watches, until);
+    (void)env.wait(watches, first);
     for (std::size_t i = 0; i < links.size(); ++i) {
-      Link& link = *links[i];
+      Attached& link = *links[i];
       link.progress(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]));
-      if (env.now() >= until && !link.lost_ && !link.ready())
+      if (env.now() >= until && !link.lost() && !link.ready())
         link.lose({ErrorKind::busy, "the agent did not answer in time"});
     }
   }
+}
+
+void settle(os::Env& env, std::span<const std::unique_ptr<Link>> links, Mono until) {
+  std::vector<Attached*> all;
+  for (const auto& link : links) all.push_back(link.get());
+  settle(env, all, until);
 }
 
 Result<std::string> agent_program(os::Env& env) {

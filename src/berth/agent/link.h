@@ -17,13 +17,14 @@
 // (see read_journal()), busy where there is one that does not listen.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "berth/agent/line.h"
 #include "berth/agent/line_stream.h"
 #include "berth/agent/protocol.h"
 #include "berth/exec/workplace.h"
@@ -35,7 +36,8 @@ namespace berth::agent {
 /// Of the run as it is now.
 struct RunnerSide {
   std::int64_t epoch = 0;         // of this runner: greater than that of any before
-  exec::Environment environment;  // that all launches share, more or less
+  exec::Environment environment;  // of all launches
+  bool beside = false;            // beside the agent's own, not in place of it
 };
 
 struct StartOptions {
@@ -48,14 +50,31 @@ struct StartOptions {
   machine::AllocId alloc{};        // of this process: handed over to the agent; 0: none
 };
 
-class Link final : public exec::Workplace {
+/// A worker apart: what a later runner can attach to.
+class Attached : public exec::Workplace {
+ public:
+  /// It has answered: what follows is known.
+  virtual bool ready() const = 0;
+  virtual const Welcome& agent() const = 0;
+  /// As turn(), but hands nothing out.
+  virtual void progress(std::span<const os::Watch> watches) = 0;
+  virtual void lose(Error because) = 0;
+  /// Attempts that it runs, or whose end will now come.
+  std::vector<schedule::Earlier> earlier() const;
+};
+
+class Link final : public Attached {
  public:
   /// Starts an agent and connects to it, both in later turns. The error of starting is lost().
   static std::unique_ptr<Link> start(os::Env& env, StartOptions options, RunnerSide side);
   /// To the agent of a directory. Where there is none, it is lost() at once: not_found.
   static std::unique_ptr<Link> attach(os::Env& env, const std::string& directory, RunnerSide side);
-  /// To an agent behind another door (ssh): one descriptor, both ways, non-blocking.
-  static std::unique_ptr<Link> over(os::Env& env, os::Fd fd, RunnerSide side);
+  /// To an agent behind a command that ends in `berth-agent stdio DIR`. A connection that breaks,
+  /// or falls silent, is made again until the agent was silent for its whole lease, or for
+  /// `patience` before it has answered and where it outlives its lease; what a broken one swallowed
+  /// is said again.
+  static std::unique_ptr<Link> through(os::Env& env, LineOptions line, Duration patience,
+                                       RunnerSide side);
 
   void tell(const exec::ToWorker& message) override;
   void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
@@ -65,45 +84,70 @@ class Link final : public exec::Workplace {
   void acknowledge() override;
   std::optional<Error> lost() const override { return lost_; }
 
-  /// The agent has answered: what follows is known.
-  bool ready() const { return welcome_.has_value(); }
-  const Welcome& agent() const { return *welcome_; }
+  bool ready() const override { return welcome_.has_value(); }
+  const Welcome& agent() const override { return *welcome_; }
+  void progress(std::span<const os::Watch> watches) override;
+  void lose(Error because) override;
   /// The alloc is the agent's, and goes with it; before, it is still this process's.
   bool has_alloc() const { return has_alloc_; }
-  /// Attempts that it runs, or whose end will now come.
-  std::vector<schedule::Earlier> earlier() const;
   /// The agent frees its alloc and ends, once idle and acknowledged. The Link may go at once.
   void finish() override;
   void retain(Duration time) override;
+  /// The end of an attempt, just handed out, is not acknowledged before it is let go of.
+  void hold(Token token) {
+    if (const auto end = ends_.find(token); end != ends_.end()) held_.insert(*end);
+  }
+  void let_go(Token token) { held_.erase(token); }
+  /// Why there is no connection now, while it is made again.
+  const std::optional<Error>& cut() const { return cut_; }
 
  private:
   explicit Link(os::Env& env, RunnerSide side);
-  friend void settle(os::Env& env, std::span<const std::unique_ptr<Link>> links, Mono until);
   void launch(const exec::Launch& launch);
-  void progress(std::span<const os::Watch> watches);
   void turn_launcher(std::span<const os::Watch> watches);
   Status begin(std::string_view line);
   Status connect();
+  void greet();
+  void dial();
+  void redial(Error because);
+  void turn_line(std::span<const os::Watch> watches);
+  void turn_stream(std::span<const os::Watch> watches);
+  void say(std::string line);
+  Status welcome(Welcome welcome);
+  void say_again();
+  std::optional<Duration> patience() const;
   Status hear(Answer answer);
   Status hear_all();
   void send_due();
   void say_last(const Call& call);
-  void lose(Error because);
 
   os::Env* env_;
   RunnerSide side_;
-  std::unordered_map<std::string, std::size_t> places_;  // in its environment, by name
   StartOptions options_;
   std::optional<os::Child> launcher_;  // while it starts the agent
   std::string said_, complained_;      // by the launcher
+  std::optional<LineOptions> door_;    // of one through a line
+  std::unique_ptr<Line> line_;
+  std::optional<Mono> dial_at_;
+  Duration patience_{};
+  int dials_ = 0;  // in vain
+  std::optional<Error> cut_;
+  std::map<Token, std::string> launches_;  // launches that a broken line may have swallowed
+  std::set<Token> cancelled_;
+  bool abandoned_ = false;
+  std::optional<Call> last_;  // what was said last of all
   LineStream stream_;
   std::optional<Welcome> welcome_;
+  bool welcomed_ = false;  // on this connection
   std::optional<Error> lost_;
   std::vector<exec::FromWorker> received_;
-  std::set<Token> outstanding_;  // launched, or taken over, and their end not handed out
-  std::int64_t next_ = 1;        // number of the next message
+  std::set<Token> outstanding_;         // launched, or taken over, and their end not handed out
+  std::int64_t next_ = 1;               // number of the next message
+  std::map<Token, std::int64_t> ends_;  // numbers of those that are not acknowledged
+  std::map<Token, std::int64_t> held_;
   std::int64_t handed_out_ = 0, acknowledged_ = 0, acknowledged_sent_ = 0;
   Mono heard_at_, keepalive_at_;    // by the boot clock
+  Mono opened_at_;                  // the connection
   Mono give_up_at_;                 // starting takes no longer
   std::optional<Mono> connect_at_;  // too many waited before us
   bool output_wanted_ = true, output_wished_ = true, has_alloc_ = true;
@@ -111,6 +155,7 @@ class Link final : public exec::Workplace {
 
 /// Turns the links, without handing anything out, until each is ready or lost, or `until`: those
 /// that are neither then are lost. For a runner's start.
+void settle(os::Env& env, std::span<Attached* const> links, Mono until);
 void settle(os::Env& env, std::span<const std::unique_ptr<Link>> links, Mono until);
 
 /// berth-agent beside the running program. not_found, io.

@@ -1,7 +1,8 @@
 // berth-agent: the worker process. `start` makes one, which belongs to nobody, and returns when it
 // listens; `stdio` joins standard input and output to the one of a directory, so that
-// `ssh host berth agent stdio DIR` is the same to a runner as its socket. Links nothing shared but
-// libc and libm.
+// `ssh host berth-agent stdio DIR` is the same to a runner as its socket; `pool` makes them for who
+// is elsewhere, and `files` brings them what their tasks work on. Links nothing shared but libc and
+// libm.
 #include <fmt/core.h>
 
 #include <array>
@@ -13,6 +14,9 @@
 #include <vector>
 
 #include "berth/agent/agent.h"
+#include "berth/agent/files.h"
+#include "berth/agent/line.h"
+#include "berth/agent/pool.h"
 #include "berth/base/units.h"
 #include "berth/machine/ledger_file.h"
 #include "berth/os/detach_posix.h"
@@ -23,7 +27,10 @@ namespace {
 constexpr std::string_view kUsage =
     "berth-agent: a worker that outlives its runner; started by berth itself\n"
     "  berth-agent start DIR --block BLOCK --lease-ms N [--outlive] [--ledger DIR --alloc ID]\n"
-    "  berth-agent stdio DIR\n"
+    "                        [--with DIR]\n"
+    "  berth-agent stdio DIR    joins standard input and output to the one of DIR\n"
+    "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
+    "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
     "  berth-agent --version\n";
 
 using Words = std::span<const std::string_view>;
@@ -53,6 +60,8 @@ Result<AgentOptions> read_options(Words words) {
       options.lease = from_ms(lease_ms);
     } else if (name == "--ledger") {
       options.ledger_directory = value;
+    } else if (name == "--with") {
+      options.with = value;
     } else if (name == "--alloc") {
       BERTH_ASSIGN(options.alloc.value, parse_integer(value));
     } else {
@@ -94,9 +103,17 @@ Status live(os::Env& env, Words words) {
 Status relay(os::Env& env, Words words) {
   if (words.size() != 1) return fail(ErrorKind::usage, "wanted DIR");
   os::install_stop_signals();
-  BERTH_ASSIGN(const os::Fd socket, env.connect_local(fmt::format("{}/socket", words[0])));
   const os::Fd in(env, 0);
   const os::Fd out(env, 1);
+  const auto connected = env.connect_local(fmt::format("{}/socket", words[0]));
+  if (!connected) {
+    const bool none = connected.error().kind == ErrorKind::not_found;
+    const auto& said = connected.error().message;
+    if (none) BERTH_TRY(env.write_all(out, fmt::format("\n{}go on there: {}\n", kCannot, said)));
+    return std::unexpected(connected.error());
+  }
+  const os::Fd& socket = *connected;
+  BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
   std::array<char, 65536> buffer;
   std::string waiting;
   while (env.stop_signals() == 0) {
@@ -127,11 +144,18 @@ Status run(Words words) {
   const std::string_view command = words.empty() ? "" : words[0];
   if (command == "start") return live(*env, words.subspan(1));
   if (command == "stdio") return relay(*env, words.subspan(1));
+  if (command == "pool" || command == "files") {
+    os::make_private();
+    BERTH_ASSIGN(const auto program, env->real_path("/proc/self/exe"));
+    if (command == "pool") return serve_pool(*env, program);
+    if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
+    return serve_files(*env, std::string(words[1]));
+  }
   const bool help = command == "--help" || command == "-h";
   if (help) std::fputs(kUsage.data(), stdout);
   if (command == "--version") std::puts("berth-agent 0.1.0");
   if (help || command == "--version") return {};
-  return fail(ErrorKind::usage, "wanted start or stdio; see berth-agent --help");
+  return fail(ErrorKind::usage, "wanted start, stdio, pool or files; see berth-agent --help");
 }
 
 }  // namespace

@@ -35,10 +35,7 @@ struct Hello {
   std::int64_t version = kProtocolVersion;
   std::int64_t epoch = 0;
   exec::Environment environment;  // of every launch, but for what that says
-};
-struct Start {
-  exec::Launch launch;             // its environment: what differs from Hello's, or is not there
-  std::vector<std::string> unset;  // what is in Hello's only
+  bool beside = false;            // beside the agent's own, not in place of it
 };
 /// Everything up to this number is durable. The agent repeats it among its own messages.
 struct Acknowledge {
@@ -55,7 +52,7 @@ struct Finish {};
 struct Retain {
   Duration time{};
 };
-using Call = std::variant<Hello, Start, exec::Cancel, exec::Abandon, Acknowledge, WantOutput,
+using Call = std::variant<Hello, exec::Launch, exec::Cancel, exec::Abandon, Acknowledge, WantOutput,
                           Keepalive, Finish, Retain>;
 
 // Agent to runner.

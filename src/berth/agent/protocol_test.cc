@@ -40,22 +40,21 @@ void round_trip(const Answer& answer) {
   EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
-Start start() {
-  Start start{.launch = {.task = {3},
-                         .token = {1LL << 40},
-                         .request = {block().resources, "a-1/3" + any_bytes(), {13, 31}},
-                         .argv = {"x", "", any_bytes()},
-                         .environment = {{"A", any_bytes()}, {"B", "=="}},
-                         .directory = "/" + any_bytes(),
-                         .timeout = std::chrono::hours(9),
-                         .grace = std::chrono::seconds(1)},
-              .unset = {"C", any_bytes()}};
-  return start;
+exec::Launch launch() {
+  return {.task = {3},
+          .token = {1LL << 40},
+          .request = {block().resources, "a-1/3" + any_bytes(), {13, 31}},
+          .argv = {"x", "", any_bytes()},
+          .environment = {{"A", any_bytes()}, {"B", "=="}},
+          .directory = "/" + any_bytes(),
+          .timeout = std::chrono::hours(9),
+          .grace = std::chrono::seconds(1)};
 }
 
 TEST(AgentProtocol, WhatIsSaidIsHeard) {
-  round_trip(Call(Hello{kProtocolVersion, 7, {{"PATH", "/bin"}, {"X", any_bytes()}, {"E", ""}}}));
-  round_trip(Call(start()));
+  round_trip(
+      Call(Hello{kProtocolVersion, 7, {{"PATH", "/bin"}, {"X", any_bytes()}, {"E", ""}}, true}));
+  round_trip(Call(launch()));
   round_trip(Call(exec::Cancel{{9}}));
   round_trip(Call(exec::Abandon{}));
   round_trip(Call(Acknowledge{12}));
@@ -83,21 +82,20 @@ TEST(AgentProtocol, WhatIsSaidIsHeard) {
 }
 
 TEST(AgentProtocol, EveryFieldOfALaunchIsHeard) {
-  const Start said = start();
+  const exec::Launch said = launch();
   const auto call = decode_call(encode(Call(said)));
   ASSERT_TRUE(call);
-  const auto& heard = std::get<Start>(*call);
-  EXPECT_EQ(heard.launch.task, said.launch.task);
-  EXPECT_EQ(heard.launch.token, said.launch.token);
-  EXPECT_EQ(heard.launch.request.resources, said.launch.request.resources);
-  EXPECT_EQ(heard.launch.request.holder, said.launch.request.holder);
-  EXPECT_EQ(heard.launch.request.slot_sizes, said.launch.request.slot_sizes);
-  EXPECT_EQ(heard.launch.argv, said.launch.argv);
-  EXPECT_EQ(heard.launch.environment, said.launch.environment);
-  EXPECT_EQ(heard.launch.directory, said.launch.directory);
-  EXPECT_EQ(heard.launch.timeout, said.launch.timeout);
-  EXPECT_EQ(heard.launch.grace, said.launch.grace);
-  EXPECT_EQ(heard.unset, said.unset);
+  const auto& heard = std::get<exec::Launch>(*call);
+  EXPECT_EQ(heard.task, said.task);
+  EXPECT_EQ(heard.token, said.token);
+  EXPECT_EQ(heard.request.resources, said.request.resources);
+  EXPECT_EQ(heard.request.holder, said.request.holder);
+  EXPECT_EQ(heard.request.slot_sizes, said.request.slot_sizes);
+  EXPECT_EQ(heard.argv, said.argv);
+  EXPECT_EQ(heard.environment, said.environment);
+  EXPECT_EQ(heard.directory, said.directory);
+  EXPECT_EQ(heard.timeout, said.timeout);
+  EXPECT_EQ(heard.grace, said.grace);
 }
 
 TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {
@@ -155,7 +153,7 @@ TEST(AgentProtocol, NonsenseIsRefused) {
        "{\"jsonrpc\":\"2.0\",\"method\":\"cancel\",\"params\":{\"token\":5}} x",
        R"({"jsonrpc":"2.0","method":"hello","params":{"version":1,"epoch":1,"environment":["A=€"]}})"})
     EXPECT_FALSE(decode_call(line)) << line;
-  std::string no_command = encode(Call(start()));
+  std::string no_command = encode(Call(launch()));
   no_command.replace(no_command.find("\"argv\":["),
                      no_command.find("],\"set\"") - no_command.find("\"argv\":["), "\"argv\":[");
   EXPECT_FALSE(decode_call(no_command)) << no_command;
@@ -166,7 +164,7 @@ TEST(AgentProtocol, NonsenseIsRefused) {
 }
 
 TEST(AgentProtocol, CutOrChangedAnywhereItIsReadOrRefused) {
-  const std::string call = encode(Call(start()));
+  const std::string call = encode(Call(launch()));
   const std::string answer = encode(
       Answer(Welcome{1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}}, 18}));
   for (std::size_t most = 0; most < call.size(); ++most)

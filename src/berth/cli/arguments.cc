@@ -52,6 +52,12 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       ->check(CLI::Range(-1000, 1000));
   run->add_option("--parallel", arguments.parallel, "tasks side by side at most")
       ->check(CLI::Range(1, 1'000'000));
+  run->add_option("--cluster", arguments.clusters,
+                  "where it runs, by names of berth cluster list: the first, and what of the "
+                  "others helps; default: this machine")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAME");
   run->add_option("--cache", arguments.cache,
                   "of a flow: on (default), off, read (keep nothing new) or write (take nothing)")
       ->check(CLI::IsMember({"off", "read", "write", "on"}));
@@ -67,7 +73,27 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       "  berth run sweep.yaml\n"
       "  berth run examples/flow/licences.yaml\n"
       "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
+      "  berth run --cluster lab sweep.yaml\n"
       "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.");
+}
+
+void add_cluster(CLI::App& app, Arguments& arguments) {
+  auto* cluster = app.add_subcommand("cluster", "the machines elsewhere that runs may go to");
+  cluster->add_option("ACTION", arguments.action, "list, probe, add or remove")
+      ->required()
+      ->check(CLI::IsMember({"list", "probe", "add", "remove"}));
+  cluster->add_option("NAME", arguments.target, "the cluster; probe: all without it");
+  cluster->add_option("HOST", arguments.targets,
+                      "of add: user@host[:port], or a name of your ssh "
+                      "config");
+  cluster->add_option("--key", arguments.name, "of add: the key file of these hosts");
+  cluster->footer(
+      "Examples:\n"
+      "  berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab\n"
+      "  berth cluster probe lab\n"
+      "  berth run --cluster lab sweep.yaml\n"
+      "They stand in ~/.config/berth/clusters.yaml, or the file that BERTH_CLUSTERS names, which\n"
+      "takes more than add writes: see docs/files.md.");
 }
 
 void add_compare(CLI::App& app, Arguments& arguments) {
@@ -287,6 +313,7 @@ Result<std::variant<Arguments, Printout>> parse_arguments(int count, const char*
   add_placement(app, arguments);
   add_plan(app, arguments);
   add_serve(app, arguments);
+  add_cluster(app, arguments);
   app.add_subcommand("agent", "a worker in a process of its own, started by the others");
   try {
     app.parse(ours, values);

@@ -40,6 +40,8 @@ struct Arguments {
   bool failed = false, all = false;  // of retry
   bool follow = false;
   bool detach = false, plan_only = false, dry_run = false, once = false;
+  std::vector<std::string> clusters;     // of run: the main one first
+  std::string action;                    // of cluster: list, probe, add, remove
   std::string warm_start;                // of run: another one
   std::string cache;                     // of run: off, read, write or on; "": on
   bool verify = false, collect = false;  // of cache

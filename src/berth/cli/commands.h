@@ -31,6 +31,7 @@ Result<int> plan_command(os::Env& env, const Arguments& arguments);
 Result<int> trace_command(os::Env& env, const Arguments& arguments);
 Result<int> cache_command(os::Env& env, const Arguments& arguments);
 Result<int> serve_command(os::Env& env, const Arguments& arguments);
+Result<int> cluster_command(os::Env& env, const Arguments& arguments);
 Result<int> agent_command(os::Env& env, const Arguments& arguments);
 /// `berth` alone: what is running.
 Result<int> overview_command(os::Env& env, const Arguments& arguments);

@@ -26,8 +26,8 @@ constexpr std::pair<const char*, Result<int> (*)(berth::os::Env&, const Argument
     {"trace", berth::cli::trace_command},     {"cache", berth::cli::cache_command},
     {"plan", berth::cli::plan_command},       {"serve", berth::cli::serve_command},
     {"agent", berth::cli::agent_command},     {"compare", berth::cli::compare_command},
-    {"ask", berth::cli::ask_command},         {"tell", berth::cli::tell_command},
-    {"migrate", berth::cli::migrate_command},
+    {"cluster", berth::cli::cluster_command}, {"ask", berth::cli::ask_command},
+    {"tell", berth::cli::tell_command},       {"migrate", berth::cli::migrate_command},
 };
 
 Result<int> dispatch(int count, char** values) {

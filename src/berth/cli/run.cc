@@ -19,6 +19,8 @@
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 #include "berth/experiment/auptimizer.h"
+#include "berth/remote/clusters.h"
+#include "berth/run/elsewhere.h"
 
 namespace berth::cli {
 namespace {
@@ -291,9 +293,12 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
     if (program == nullptr) return fail(ErrorKind::usage, "--warm-start: a flow searches nothing");
     BERTH_TRY(begin_with(site, arguments.warm_start, *program));
   }
-  BERTH_TRY(check(site, prepared));
+  for (const auto& name : arguments.clusters) BERTH_TRY(remote::find_cluster(env, name));
+  // What other machines have is known when they answer.
+  if (arguments.clusters.empty()) BERTH_TRY(check(site, prepared));
   if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
   BERTH_ASSIGN(const auto record, submit(site, prepared));
+  if (!arguments.clusters.empty()) BERTH_TRY(run::keep_clusters(site, record, arguments.clusters));
   if (arguments.detach) return detach(env, site, record, arguments.json);
   return drive_to_end(env, site, record, arguments.json);
 }

@@ -24,10 +24,13 @@ struct Launch {
   Token token;
   machine::Request request;
   std::vector<std::string> argv;  // argv[0] with a slash is relative to `directory`
-  Environment environment;        // the whole of it, but for what the worker adds of the placement
+  Environment environment;        // beyond what all tasks of its worker have: it wins
   std::string directory;
   Duration timeout{};  // 0: none
   Duration grace{};    // between TERM and KILL
+  // For a worker on another machine, paths here: what is there before it starts (of the first, what
+  // an earlier launch took stays as it was), and what comes back when it has ended, if it is there.
+  std::vector<std::string> takes_once = {}, takes = {}, brings = {};
 };
 /// TERM, grace, KILL to the whole process group; ended with cause `stopped`. Unknown token:
 /// nothing.

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "berth/base/units.h"
+#include "berth/exec/environment.h"
 
 namespace berth::exec {
 namespace {
@@ -18,7 +19,7 @@ constexpr Duration kLookAtGroup = std::chrono::milliseconds(10);
 constexpr std::size_t kReadsATurn = 16;
 
 /// What the caller set stands, unless the placement itself decides it.
-void set(Environment& environment, std::string name, std::string value, bool decided = false) {
+void decide(Environment& environment, std::string name, std::string value, bool decided = false) {
   for (auto& [present, old] : environment)
     if (present == name) {
       if (decided) old = std::move(value);
@@ -48,8 +49,9 @@ struct Worker::Process {
   Cause verdict = Cause::ok;  // ours: time_limit or stopped
 };
 
-Worker::Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups)
-    : env_(&env), machine_(&machine), groups_(&groups) {}
+Worker::Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
+               Environment environment)
+    : env_(&env), machine_(&machine), groups_(&groups), environment_(std::move(environment)) {}
 
 Worker::~Worker() {
   for (auto& process : processes_) {
@@ -93,13 +95,14 @@ void Worker::launch(const Launch& launch) {
 
   os::SpawnSpec spec;
   spec.argv = launch.argv;
-  spec.environment = launch.environment;
+  spec.environment = environment_;
+  set(spec.environment, launch.environment);
   spec.directory = launch.directory;
   for (const auto& share : block.cores) spec.cores.push_back(share.core);
   const std::int64_t cpu = block.resources.get(Known::cpu);
-  if (cpu > 0) set(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
+  if (cpu > 0) decide(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
   for (auto& [name, value] : machine::visibility(block.devices))
-    set(spec.environment, std::move(name), std::move(value), !block.devices.empty());
+    decide(spec.environment, std::move(name), std::move(value), !block.devices.empty());
   process->group = groups_->acquire(block);
   if (process->group) spec.join_files = process->group->join_files;
 

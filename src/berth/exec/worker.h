@@ -19,7 +19,9 @@ namespace berth::exec {
 
 class Worker final : public Workplace {
  public:
-  Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups);
+  /// `environment`: what all its tasks have, but for what a launch says and the placement adds.
+  Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
+         Environment environment = {});
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker() override;
@@ -44,6 +46,7 @@ class Worker final : public Workplace {
   os::Env* env_;
   machine::Machine* machine_;
   machine::Groups* groups_;
+  const Environment environment_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<FromWorker> pending_;
 };

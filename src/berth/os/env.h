@@ -94,19 +94,22 @@ struct TreeEntry {
   std::string target;       // of a symbolic link, as it is written
 };
 
-/// One process to start. Its stdin is /dev/null; stdout and stderr are pipes that come back.
+/// One process to start. Its stdin is /dev/null; stdout and stderr are pipes that come back. One
+/// that `talks` has one end of a socket for both stdin and stdout, of which Child::out is the
+/// other.
 struct SpawnSpec {
   std::vector<std::string> argv;  // argv[0] is looked up in env's PATH
   std::vector<std::pair<std::string, std::string>> environment;  // the whole of it
   std::string directory;                                         // absolute
   std::vector<int> cores;                                        // affinity; empty: inherited
   std::span<const Fd> join_files;  // cgroup files into which the child writes "0"
+  bool talks = false;
 };
 
 struct Child {
   pid_t pid = 0;  // also its process group: it leads one of its own
   Fd exited;      // readable once it has exited (a pidfd)
-  Fd out, err;    // non-blocking read ends
+  Fd out, err;    // non-blocking read ends; of one that talks `out` is written to as well
 };
 
 struct ExitStatus {

@@ -340,8 +340,14 @@ Result<Child> FakeEnv::spawn(const SpawnSpec& spec) {
   processes_.emplace(pid, std::move(process));
   ++spawned_;
   most_alive_ = std::max(most_alive_, processes_alive());
-  return Child{pid, add({Open::Kind::exited, "", pid}), add({Open::Kind::out, "", pid}),
-               add({Open::Kind::err, "", pid})};
+  Child child{pid, add({Open::Kind::exited, "", pid}), add({Open::Kind::out, "", pid}),
+              add({Open::Kind::err, "", pid})};
+  if (!spec.talks) return child;
+  const int theirs = next_fd_++;
+  child.out = add({Open::Kind::socket, "", 0, theirs});
+  open_.emplace(theirs, Open{Open::Kind::socket, "", 0, child.out.number()});
+  if (Fd other(*this, theirs); talk) talk(spec, std::move(other));
+  return child;
 }
 
 Result<std::optional<ExitStatus>> FakeEnv::reap(const Child& child) {

@@ -31,6 +31,8 @@ class FakeEnv : public Env {
   std::function<FakeProgram(const SpawnSpec&)> program = [](const SpawnSpec&) {
     return FakeProgram{};
   };
+  /// Given the other end of a process that talks; without it, that end is closed.
+  std::function<void(const SpawnSpec&, Fd)> talk;
   /// Asked before every fallible call, by its name ("spawn", "write_all", …).
   std::function<std::optional<Error>(std::string_view call)> fault;
   std::vector<int> cores{0, 1};

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -111,7 +112,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 struct Pipe {
-  Fd read, write;
+  Fd read, write;  // ours, the child's
 };
 
 Result<Pipe> make_pipe(Env& env) {
@@ -120,6 +121,15 @@ Result<Pipe> make_pipe(Env& env) {
   Pipe pipe{Fd(env, ends[0]), Fd(env, ends[1])};
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return pipe;
+}
+
+/// What the child reads and writes by the same descriptor, and so do we.
+Result<Pipe> make_socket(Env& env) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return errno_error(errno, "socketpair");
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return Pipe{Fd(env, ends[0]), Fd(env, ends[1])};
 }
 
 /// One stack for all: the parent is suspended while a child uses it, and an Env has one thread.
@@ -162,7 +172,7 @@ mode_t g_task_umask = kPresentUmask;
 Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   BERTH_ASSERT(!spec.argv.empty());
   BERTH_ASSIGN(const std::string path, find_program(spec));
-  BERTH_ASSIGN(Pipe out, make_pipe(env));
+  BERTH_ASSIGN(Pipe out, spec.talks ? make_socket(env) : make_pipe(env));
   BERTH_ASSIGN(Pipe err, make_pipe(env));
   static const int null_input = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -187,7 +197,7 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
   launch.join_files = join_files.data();
   launch.cores = spec.cores.empty() ? nullptr : &cores;
   launch.parent = getpid();
-  launch.in = null_input;
+  launch.in = spec.talks ? out.write.number() : null_input;
   launch.out = out.write.number();
   launch.err = err.write.number();
 

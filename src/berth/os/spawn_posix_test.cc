@@ -32,6 +32,25 @@ TEST_F(SpawnPosix, GivesNoOtherDescriptorsAndNoInput) {
   EXPECT_EQ(run(shell("ls -l /proc/self/fd")).out.find("secret"), std::string::npos);
 }
 
+TEST_F(SpawnPosix, TalksBothWays) {
+  auto spec = shell("while read -r line; do echo \"heard $line\"; done; echo err >&2");
+  spec.talks = true;
+  auto child = start(spec);
+  EXPECT_EQ(env_->write_some(child.out, "one\ntwo\n").value(), 8U);
+  std::string heard;
+  std::array<char, 100> buffer{};
+  while (heard.size() < 20) {
+    std::vector<Watch> watches{{.fd = child.out.number()}};
+    ASSERT_TRUE(env_->wait(watches, env_->now() + std::chrono::seconds(10)));
+    const auto got = env_->read_some(child.out, buffer);
+    ASSERT_TRUE(got && *got && **got > 0);
+    heard.append(buffer.data(), **got);
+  }
+  EXPECT_EQ(heard, "heard one\nheard two\n");
+  child.out.reset();  // the end of its input
+  EXPECT_EQ(finish(std::move(child)).err, "err\n");
+}
+
 TEST_F(SpawnPosix, BringsAllOutputApart) {
   const auto finished =
       run(shell("i=0; while [ $i -lt 20000 ]; do echo out $i; echo err >&2; "

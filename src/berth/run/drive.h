@@ -44,8 +44,9 @@ struct Berthed {
 /// What an earlier runner left of the run's agents.
 struct Left {
   struct Agent {
-    std::string directory;
-    std::unique_ptr<agent::Link> link;
+    std::string directory;  // "": it is elsewhere
+    std::string machine;
+    std::unique_ptr<agent::Attached> link;
   };
   std::vector<Agent> agents;                 // that live, and wait for us
   std::vector<exec::FromWorker> last_words;  // of those that do not
@@ -53,7 +54,7 @@ struct Left {
   std::vector<Token> tokens;      // attempts that run, or whose end is known
 };
 /// Attaches to all of them. busy: one lives and does not listen.
-Result<Left> find_agents(os::Env& env, const std::string& run_directory, std::int64_t epoch);
+Result<Left> find_agents(Site& site, const store::RunRecord& record);
 
 class Drive {
  public:

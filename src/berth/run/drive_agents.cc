@@ -7,6 +7,7 @@
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
+#include "berth/run/elsewhere.h"
 #include "berth/run/local_place.h"
 #include "berth/run/passive.h"
 
@@ -33,10 +34,30 @@ Result<agent::Remains> read_when_gone(os::Env& env, const std::string& directory
   }
 }
 
+/// Those that do not answer are given up: they end with their lease.
+void find_elsewhere(Site& site, const store::RunRecord& record, Left& left) {
+  auto outposts = find_outposts(site, record);
+  std::vector<agent::Attached*> all;
+  for (const auto& outpost : outposts) all.push_back(outpost.worker.get());
+  agent::settle(*site.env, all, site.env->now() + kAnswersWithin);
+  for (auto& [directory, machine, worker] : outposts) {
+    if (worker->lost()) {
+      left.gone.push_back(directory);
+      continue;
+    }
+    for (const auto& earlier : worker->earlier()) left.tokens.push_back(earlier.token);
+    left.agents.push_back({"", machine, std::move(worker)});
+  }
+}
+
 }  // namespace
 
-Result<Left> find_agents(os::Env& env, const std::string& run, std::int64_t epoch) {
+Result<Left> find_agents(Site& site, const store::RunRecord& record) {
+  os::Env& env = *site.env;
+  const std::string run = run_directory(site, record.name);
+  const std::int64_t epoch = record.epoch + 1;
   Left left;
+  find_elsewhere(site, record, left);
   const auto names = env.list(agents_directory(run));
   if (!names) return left;
   std::vector<std::unique_ptr<agent::Link>> links;
@@ -48,7 +69,7 @@ Result<Left> find_agents(os::Env& env, const std::string& run, std::int64_t epoc
     const std::string directory = agents_directory(run) + "/" + (*names)[i];
     if (!links[i]->lost()) {
       for (const auto& earlier : links[i]->earlier()) left.tokens.push_back(earlier.token);
-      left.agents.push_back({directory, std::move(links[i])});
+      left.agents.push_back({directory, env.host_name(), std::move(links[i])});
       continue;
     }
     auto remains = read_when_gone(env, directory);
@@ -67,9 +88,9 @@ Result<Left> find_agents(os::Env& env, const std::string& run, std::int64_t epoc
 
 Status end_agents(Site& site, const store::RunRecord& run) {
   os::Env& env = *site.env;
-  BERTH_ASSIGN(auto left, find_agents(env, run_directory(site, run.name), run.epoch + 1));
+  BERTH_ASSIGN(auto left, find_agents(site, run));
   const Mono until = env.now() + kAnswersWithin;
-  for (auto& [directory, link] : left.agents) {
+  for (auto& [directory, machine, link] : left.agents) {
     link->tell(exec::Abandon{});
     while (!link->lost() && !link->idle() && env.now() < until) {
       std::vector<os::Watch> watches;
@@ -113,7 +134,8 @@ void Drive::staff(Berthed& berthed) {
     berthed.worker =
         std::make_unique<LocalPlace>(env_, std::move(agent), *berthed.machine, groups_);
   } else {
-    berthed.worker = std::make_unique<exec::Worker>(env_, *berthed.machine, groups_);
+    berthed.worker = std::make_unique<exec::Worker>(env_, *berthed.machine, groups_,
+                                                    inherited_environment(env_));
   }
 }
 
@@ -124,13 +146,13 @@ void Drive::join_agents() {
     return number.value >= 1 && number.value <= static_cast<std::int64_t>(tasks_.size()) &&
            task(number).state == store::TaskState::running && task(number).token == token;
   };
-  for (auto& [directory, link] : left_.agents) {
+  for (auto& [directory, machine, link] : left_.agents) {
     auto added = std::make_unique<Berthed>();
     added->id = {++workers_made_};
     added->directory = directory;
     added->machine = std::make_unique<machine::Machine>(link->agent().block);
     added->alloc = {.id = link->agent().alloc,
-                    .machine = host_name_,
+                    .machine = machine,
                     .block = link->agent().block,
                     .labels = labels_};
     std::vector<schedule::Earlier> earlier;

@@ -165,19 +165,22 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   if (spec.params_file)
     BERTH_TRY(env_.replace_file(directory + "/" + std::string(flow::kParamsFile),
                                 experiment::values_json(spec.params) + "\n", 0600));
-  auto environment = inherited_;
+  exec::Environment environment;
   for (const auto& [name, value] : spec.params) set(environment, parameter_variable(name), value);
   for (const auto& [name, value] : spec.environment) set(environment, name, value);
   name_task(environment, directory_, record_, task, token);
   const flow::Step& of = step(prepared.index);
-  return exec::Launch{.task = task.number,
+  exec::Launch launch{.task = task.number,
                       .token = token,
                       .request = {of.resources, record_.name + "/" + task.label, of.slot_sizes},
                       .argv = spec.command,
                       .environment = std::move(environment),
                       .directory = directory,
                       .timeout = of.timeout,
-                      .grace = kGrace};
+                      .grace = kGrace,
+                      .takes = {directory}};
+  for (const auto& output : spec.outputs) launch.brings.push_back(directory + "/" + output.path);
+  return launch;
 }
 
 Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,

@@ -28,7 +28,6 @@ FlowTasks::FlowTasks(Site& site, store::RunRecord record, FlowProgram program,
                      fileset::ObjectStore cache)
     : site_(site),
       env_(*site.env),
-      inherited_(inherited_environment(env_)),
       directory_(run_directory(site, record.name)),
       record_(std::move(record)),
       program_(std::move(program)),

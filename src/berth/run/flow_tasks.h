@@ -110,7 +110,6 @@ class FlowTasks final : public Workload {
 
   Site& site_;
   os::Env& env_;
-  const exec::Environment inherited_;
   const std::string directory_;  // the run's own
   const store::RunRecord record_;
   FlowProgram program_;

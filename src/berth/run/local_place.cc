@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "berth/run/workload.h"
+
 namespace berth::run {
 namespace {
 
@@ -20,7 +22,9 @@ std::string_view series_of(std::string_view task_name) {
 
 LocalPlace::LocalPlace(os::Env& env, std::unique_ptr<agent::Link> agent, machine::Machine& machine,
                        machine::Groups& groups)
-    : env_(env), agent_(std::move(agent)), here_(env, machine, groups) {}
+    : env_(env),
+      agent_(std::move(agent)),
+      here_(env, machine, groups, inherited_environment(env)) {}
 
 bool LocalPlace::brief(const std::string& series) const {
   const auto known = in_a_row_.find(series);

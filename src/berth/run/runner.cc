@@ -7,6 +7,7 @@
 
 #include "berth/base/units.h"
 #include "berth/run/drive.h"
+#include "berth/run/elsewhere.h"
 #include "berth/store/database.h"
 
 namespace berth::run {
@@ -58,16 +59,14 @@ class Runner {
     BERTH_ASSIGN(record_, site_.store->find_run(record_.name));
     if (last_try_) record_.last_try = last_try_;
     const std::string directory = run_directory(site_, record_.name);
-    BERTH_ASSIGN(auto left, find_agents(env, directory, record_.epoch + 1));
+    BERTH_ASSIGN(auto left, find_agents(site_, record_));
     BERTH_ASSIGN(const int orphans, end_orphans(env, directory, left.tokens));
     if (orphans > 0)
       observer_.on_note(fmt::format("ended {} process{} of an earlier runner", orphans,
                                     orphans == 1 ? "" : "es"));
     BERTH_ASSIGN(auto workload, workload_of(site_, record_));
     Sources sources;
-    if (site_.sources) {
-      BERTH_ASSIGN(sources, site_.sources(record_));
-    }
+    BERTH_ASSIGN(sources, site_.sources ? site_.sources(record_) : sources_of(site_, record_));
     BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site_.ledger_directory));
     BERTH_ASSIGN(auto log, LogWriter::open(env, directory));
     loop_.emplace(site_, record_, std::move(workload), observer_, std::move(sources),

@@ -19,7 +19,6 @@ constexpr std::string_view kSave = "save";
 Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program program)
     : site_(site),
       env_(*site.env),
-      inherited_(inherited_environment(env_)),
       directory_(run_directory(site, record.name)),
       record_(record),
       program_(std::move(program)),
@@ -37,7 +36,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
               .steps = {}} {
   const bool external = program_.search.method == experiment::Search::Method::external;
   if (external) {
-    auto environment = inherited_;
+    auto environment = inherited_environment(env_);
     set(environment, "BERTH_RUN", record_.name);
     set(environment, "BERTH_RUN_DIR", directory_);
     external_.emplace(env_,
@@ -60,8 +59,7 @@ Wants Trials::wants(const store::TaskRecord&) const {
 
 Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) {
   started(task.number);
-  auto environment = inherited_;
-  for (const auto& [name, value] : program_.environment) set(environment, name, value);
+  exec::Environment environment = program_.environment;
   for (const auto& [name, value] : task.params) set(environment, parameter_variable(name), value);
   set(environment, "BERTH_PARAMS", experiment::values_json(task.params));
   name_task(environment, directory_, record_, task, token);
@@ -78,7 +76,7 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
     BERTH_TRY(
         env_.replace_file(parameter_file(task), experiment::values_json(values) + "\n", 0600));
   }
-  return exec::Launch{
+  exec::Launch launch{
       .task = task.number,
       .token = token,
       .request = {program_.resources, record_.name + "/" + task.label, program_.slot_sizes},
@@ -88,6 +86,14 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
       .directory = record_.directory,
       .timeout = program_.timeout,
       .grace = program_.grace};
+  // A plain command has no files of its own: where the folder is there too, it runs there.
+  if (program_.kind != "command") launch.takes_once = {record_.directory};
+  if (names(kParameterFile)) launch.takes.push_back(parameter_file(task));
+  if (names(kCheckpoint) || program_.checkpoints) {
+    launch.takes.push_back(checkpoint(task));
+    launch.brings.push_back(checkpoint(task));
+  }
+  return launch;
 }
 
 std::optional<std::string> Trials::value_of(const store::TaskRecord& task,

@@ -55,7 +55,6 @@ class Trials final : public Workload {
 
   Site& site_;
   os::Env& env_;
-  const exec::Environment inherited_;
   const std::string directory_;  // the run's own
   const store::RunRecord record_;
   const experiment::Program program_;

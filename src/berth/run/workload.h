@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/exec/environment.h"
 #include "berth/exec/messages.h"
 #include "berth/experiment/program.h"
 #include "berth/run/site.h"
@@ -117,14 +118,12 @@ std::unique_ptr<Workload> trials(Site& site, const store::RunRecord& record,
 /// corrupt: the record is none of a flow; invalid: the flow can be built no longer.
 Result<std::unique_ptr<Workload>> flow_tasks(Site& site, const store::RunRecord& record);
 
-/// Of the process that starts tasks, without what tells it which devices are its own: each task is
-/// told that for itself.
+/// What exec has of it, without a database's password.
 exec::Environment inherited_environment(os::Env& env);
 /// By what a task knows what it is, and we whose it is.
 void name_task(exec::Environment& environment, const std::string& run_directory,
                const store::RunRecord& run, const store::TaskRecord& task, Token token);
-/// Replaces or adds.
-void set(exec::Environment& environment, std::string name, std::string value);
+using exec::set;
 /// "BERTH_PARAM_LR".
 std::string parameter_variable(std::string_view name);
 

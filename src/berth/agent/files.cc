@@ -1,0 +1,164 @@
+#include "berth/agent/files.h"
+
+#include <array>
+
+#include "berth/agent/frames.h"
+#include "berth/agent/intake.h"
+#include "berth/agent/line.h"
+#include "berth/base/text.h"
+
+namespace berth::agent {
+namespace {
+
+using fileset::Fileset;
+
+Result<std::string> store_directory(os::Env& env) {
+  if (const auto cache = env.variable("XDG_CACHE_HOME"); cache && cache->starts_with('/'))
+    return *cache + "/berth/objects";
+  if (const auto home = env.variable("HOME"); home && home->starts_with('/'))
+    return *home + "/.cache/berth/objects";
+  return fail(ErrorKind::impossible, "no place for files: neither XDG_CACHE_HOME nor HOME");
+}
+
+/// Nothing that comes from elsewhere leaves the directory.
+Result<std::string> below(const std::string& directory, std::string_view path) {
+  if (path.empty() || path.find('\0') != std::string_view::npos)
+    return fail(ErrorKind::invalid, "no path: {}", clip(path));
+  for (const auto name : split(path, '/'))
+    if (name.empty() || name == "." || name == "..")
+      return fail(ErrorKind::invalid, "a path that may lead elsewhere: {}", clip(path));
+  return fmt::format("{}/{}", directory, path);
+}
+
+class FileServer {
+ public:
+  FileServer(os::Env& env, const os::Fd& out, std::string directory, std::string store,
+             fileset::ObjectStore objects)
+      : env_(env),
+        directory_(std::move(directory)),
+        store_(store),
+        objects_(std::move(objects)),
+        intake_(env, std::move(store)),
+        out_(out) {}
+
+  /// An error ends the connection: what came is not what was promised.
+  Status take(const Frame& frame) {
+    switch (frame.kind) {
+      case FrameKind::files:
+        if (text_.size() + frame.bytes.size() > fileset::kMostText)
+          return fail(ErrorKind::invalid, "a list of files that is too long");
+        text_ += frame.bytes;
+        return {};
+      case FrameKind::object: {
+        BERTH_ASSIGN(const auto piece, parse_piece(frame.bytes));
+        return intake_.begin(piece);
+      }
+      case FrameKind::data: return intake_.add(frame.bytes);
+      case FrameKind::ask: return answer(ask());
+      case FrameKind::publish: return answer(publish(frame.bytes));
+      case FrameKind::capture: return answer(capture(frame.bytes));
+      case FrameKind::get: return answer(get(frame.bytes));
+      case FrameKind::remove: return answer(remove(frame.bytes));
+      case FrameKind::same: return answer(same(frame.bytes));
+      default: return fail(ErrorKind::invalid, "a frame that is an answer");
+    }
+  }
+
+ private:
+  Status say(FrameKind kind, std::string_view bytes) {
+    return env_.write_all(out_, encode(kind, bytes));
+  }
+  Status say_all(FrameKind kind, std::string_view text) {
+    for (; !text.empty(); text.remove_prefix(std::min(text.size(), kFrameMost)))
+      BERTH_TRY(say(kind, text.substr(0, kFrameMost)));
+    return {};
+  }
+  Status answer(const Status& status) {
+    return status ? say(FrameKind::end, {}) : say(FrameKind::error, to_text(status.error()));
+  }
+
+  Status ask() {
+    auto parsed = fileset::parse_fileset(std::exchange(text_, {}));
+    if (!parsed) return std::unexpected(parsed.error());
+    fileset_ = *std::move(parsed);
+    BERTH_ASSIGN(const auto missing, intake_.missing(fileset_));
+    std::string list;
+    for (const auto& piece : missing) list += to_text(piece) + "\n";
+    return say_all(FrameKind::missing, list);
+  }
+
+  Status publish(std::string_view path) {
+    BERTH_ASSIGN(const auto to, below(directory_, path));
+    BERTH_TRY(env_.make_directory(to.substr(0, to.rfind('/')), 0700));
+    BERTH_ASSIGN(const auto hold, objects_.hold(fileset_));
+    return objects_.publish(fileset_, to, fileset::Publish::copies);
+  }
+
+  Status capture(std::string_view path) {
+    BERTH_ASSIGN(const auto from, below(directory_, path));
+    BERTH_ASSIGN(auto captured, objects_.capture(from, fileset::Expect::fresh));
+    hold_ = std::move(captured.hold);
+    return say_all(FrameKind::files, to_text(captured.fileset));
+  }
+
+  Status get(std::string_view text) {
+    BERTH_ASSIGN(auto piece, parse_piece(text));
+    while (piece.offset < piece.size) {
+      BERTH_ASSIGN(const auto bytes, read_object(env_, store_, piece));
+      if (bytes.empty()) return fail(ErrorKind::corrupt, "{}: it is too short", piece.digest);
+      BERTH_TRY(say(FrameKind::data, bytes));
+      piece.offset += static_cast<std::int64_t>(bytes.size());
+    }
+    return {};
+  }
+
+  Status remove(std::string_view path) {
+    BERTH_ASSIGN(const auto gone, below(directory_, path));
+    return fileset::remove_all(env_, gone);
+  }
+
+  Status same(const std::string& path) {
+    if (!path.starts_with('/')) return fail(ErrorKind::invalid, "wanted an absolute path");
+    BERTH_TRY(env_.status(path));
+    return {};
+  }
+
+  os::Env& env_;
+  const std::string directory_, store_;
+  fileset::ObjectStore objects_;
+  Intake intake_;
+  const os::Fd& out_;
+  std::string text_;
+  Fileset fileset_;
+  fileset::Hold hold_;  // of what was captured last
+};
+
+}  // namespace
+
+Status serve_files(os::Env& env, const std::string& directory) {
+  BERTH_ASSIGN(const auto store, store_directory(env));
+  BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
+  const os::Fd in(env, 0);
+  const os::Fd out(env, 1);
+  FileServer server(env, out, directory, store, std::move(objects));
+  BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
+  FrameReader reader;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    std::array<os::Watch, 1> watches{os::Watch{.fd = 0}};
+    BERTH_TRY(env.wait(watches, std::nullopt));
+    BERTH_ASSIGN(const auto got, env.read_some(in, buffer));
+    if (got && *got == 0) return {};
+    if (got) reader.add({buffer.data(), *got});
+    for (;;) {
+      BERTH_ASSIGN(const auto frame, reader.next());
+      if (!frame) break;
+      const auto status = server.take(*frame);
+      if (status) continue;
+      (void)env.write_all(out, encode(FrameKind::error, to_text(status.error())));
+      return status;
+    }
+  }
+}
+
+}  // namespace berth::agent

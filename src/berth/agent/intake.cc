@@ -1,0 +1,79 @@
+#include "berth/agent/intake.h"
+
+#include <algorithm>
+#include <set>
+
+#include "berth/fileset/objects.h"
+
+namespace berth::agent {
+
+std::string Intake::part(const Piece& piece) const {
+  return fmt::format("{}/incoming/{}{}", store_, piece.digest, piece.executable ? ".x" : "");
+}
+
+Result<std::vector<Piece>> Intake::missing(const fileset::Fileset& fileset) {
+  std::vector<Piece> missing;
+  std::set<std::pair<Digest, bool>> seen;
+  fileset::Paths fresh;  // whole, and for whoever wrote them to sync
+  for (const auto& entry : fileset.entries) {
+    const bool executable = entry.kind == fileset::Entry::Kind::executable;
+    if (!fileset::has_object(entry) || !seen.emplace(entry.digest, executable).second) continue;
+    const auto there = fileset::check_object(env_, store_, entry, fresh);
+    if (there) continue;
+    if (there.error().kind != ErrorKind::not_found && there.error().kind != ErrorKind::corrupt)
+      return std::unexpected(there.error());
+    Piece piece{to_hex(entry.digest), executable, 0, entry.size};
+    if (const auto part_of_it = env_.status(part(piece)); part_of_it)
+      piece.offset = std::min(part_of_it->size, entry.size);
+    missing.push_back(std::move(piece));
+  }
+  return missing;
+}
+
+Status Intake::begin(const Piece& piece) {
+  if (piece_) return fail(ErrorKind::invalid, "an object begins within another");
+  BERTH_TRY(env_.make_directory(store_ + "/incoming", 0700));
+  BERTH_ASSIGN(fd_, env_.open_append(part(piece), 0600));
+  const auto status = env_.status(part(piece));
+  const std::int64_t there = status ? status->size : 0;
+  if (there < piece.offset)
+    return fail(ErrorKind::invalid, "{}: {} bytes are here, not {}", piece.digest, there,
+                piece.offset);
+  if (there > piece.offset) BERTH_TRY(env_.truncate(fd_, piece.offset));
+  piece_ = piece;
+  return piece.offset == piece.size ? finish() : Status{};
+}
+
+Status Intake::add(std::string_view bytes) {
+  if (!piece_) return fail(ErrorKind::invalid, "bytes of no object");
+  if (piece_->offset + static_cast<std::int64_t>(bytes.size()) > piece_->size)
+    return fail(ErrorKind::invalid, "more bytes than the object has");
+  BERTH_TRY(env_.write_all(fd_, bytes));
+  piece_->offset += static_cast<std::int64_t>(bytes.size());
+  return piece_->offset == piece_->size ? finish() : Status{};
+}
+
+Status Intake::finish() {
+  fd_.reset();
+  const Piece piece = *std::exchange(piece_, std::nullopt);
+  BERTH_ASSIGN(const auto content, fileset::read_content(env_, part(piece)));
+  BERTH_ASSIGN(const auto digest, parse_digest(piece.digest));
+  if (content.digest != digest) {
+    (void)env_.remove_file(part(piece));
+    return fail(ErrorKind::corrupt, "object {} came with other bytes", piece.digest);
+  }
+  const std::string object = fileset::object_path(store_, digest, piece.executable);
+  BERTH_TRY(env_.make_directory(object.substr(0, object.rfind('/')), 0700));
+  BERTH_TRY(fileset::seal(env_, part(piece), piece.executable, fileset::Sealed::durable));
+  BERTH_TRY(env_.sync(part(piece)));
+  return env_.rename(part(piece), object);
+}
+
+Result<std::string> read_object(os::Env& env, const std::string& store, const Piece& piece) {
+  BERTH_ASSIGN(const auto digest, parse_digest(piece.digest));
+  BERTH_ASSIGN(const os::Fd fd,
+               env.open_read(fileset::object_path(store, digest, piece.executable)));
+  return env.read_at(fd, piece.offset, kFrameMost);
+}
+
+}  // namespace berth::agent

@@ -1,0 +1,156 @@
+#include "berth/agent/line.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::agent {
+namespace {
+
+constexpr std::size_t kNoiseMost = 1 << 20;  // bytes before the first word
+constexpr std::size_t kComplaintMost = 16 << 10;
+constexpr std::size_t kPiece = 256 << 10;  // of the file
+constexpr Duration kLastWords = std::chrono::milliseconds(200);
+
+/// The last line that says something: what ssh complains of stands behind what a host greets with.
+std::string last_line(std::string_view text) {
+  const auto lines = split(trim(text), '\n');
+  return lines.empty() ? "" : clip(trim(lines.back()), 300);
+}
+
+}  // namespace
+
+Line::Line(os::Env& env, LineOptions options)
+    : env_(&env), options_(std::move(options)), give_up_at_(env.now() + options_.answers_within) {
+  auto child = env.spawn({.argv = options_.command,
+                          .environment = env.environment(),
+                          .directory = "/",
+                          .cores = {},
+                          .join_files = {},
+                          .talks = true});
+  if (child)
+    child_ = *std::move(child);
+  else
+    lost_ = child.error();
+}
+
+Line::~Line() {
+  if (!child_) return;
+  child_->out.reset();
+  child_->err.reset();
+  // What was said on the connection last is still on its way; one that hangs is not waited for.
+  const auto gone = [&] {
+    std::array<os::Watch, 1> watches{os::Watch{.fd = child_->exited.number()}};
+    (void)env_->wait(watches, env_->now() + kLastWords);
+    const auto reaped = env_->reap(*child_);
+    return !reaped || *reaped;
+  };
+  if (here_ && gone()) return;
+  (void)env_->signal_pid(child_->pid, SIGKILL);
+  (void)gone();
+}
+
+void Line::watch(std::vector<os::Watch>& watches) const {
+  const bool waits = !lost_ && child_ && !here_;
+  watches.push_back({.fd = waits ? child_->out.number() : -1});
+  watches.push_back({.fd = waits && bringing_ ? child_->out.number() : -1, .readable = false});
+  watches.push_back({.fd = lost_ || !child_ ? -1 : child_->err.number()});
+}
+
+std::optional<Mono> Line::deadline() const {
+  if (lost_ || here_) return std::nullopt;
+  return give_up_at_;
+}
+
+void Line::turn(std::span<const os::Watch> watches) {
+  if (lost_ || watches.size() < 3) return;
+  if (watches[2].ready) {
+    std::array<char, 4096> buffer;
+    const auto got = env_->read_some(child_->err, buffer);
+    if (!got || (*got && **got == 0))
+      child_->err.reset();
+    else if (*got && complained_.size() < kComplaintMost)
+      complained_.append(buffer.data(), **got);
+  }
+  if (here_) return;
+  if (watches[0].ready) read();
+  if (bringing_ && !here_ && !lost_) bring();
+  if (!here_ && !lost_ && env_->now() >= give_up_at_)
+    lose(because({ErrorKind::busy,
+                  fmt::format("no answer within {}", format_duration(options_.answers_within))}));
+}
+
+void Line::read() {
+  std::array<char, 4096> buffer;
+  const auto got = env_->read_some(child_->out, buffer);
+  if (got && !*got) return;
+  if (!got || **got == 0)
+    return lose(because({ErrorKind::io, "it ended without a word from berth-agent"}));
+  heard_.append(buffer.data(), **got);
+  for (auto end = heard_.find('\n'); end != std::string::npos && !here_ && !lost_;
+       end = heard_.find('\n')) {
+    hear(trim(std::string_view(heard_).substr(0, end)));
+    heard_.erase(0, end + 1);
+  }
+  if (here_ && !heard_.empty()) return lose({ErrorKind::invalid, "berth-agent spoke unasked"});
+  if (heard_.size() > kNoiseMost)
+    lose({ErrorKind::invalid, "a line without end where berth-agent was to answer"});
+}
+
+void Line::hear(std::string_view line) {
+  if (line == kHere) {
+    here_ = true;
+  } else if (line.starts_with(kCannot)) {
+    lose({ErrorKind::impossible, "berth-agent cannot " + clip(line.substr(kCannot.size()), 400)});
+  } else if (line == kWanted && !bringing_) {
+    auto file = env_->open_read(options_.agent_file);
+    if (!file) return lose(file.error());
+    file_ = *std::move(file);
+    bringing_ = true;
+  }
+}
+
+void Line::bring() {
+  while (file_) {
+    if (unsent_.empty()) {
+      auto piece = env_->read_at(file_, brought_, kPiece);
+      if (!piece) return lose(piece.error());
+      if (piece->empty()) return file_.reset();
+      unsent_ = *std::move(piece);
+    }
+    const auto put = env_->write_some(child_->out, unsent_);
+    if (!put) return lose(because(put.error()));
+    if (!*put) return;
+    unsent_.erase(0, **put);
+    brought_ += static_cast<std::int64_t>(**put);
+    give_up_at_ = env_->now() + options_.answers_within;
+  }
+}
+
+Error Line::because(Error otherwise) {
+  if (!child_) return otherwise;
+  // Its complaint may be on its way.
+  const Mono until = env_->now() + kLastWords;
+  while (child_->err && env_->now() < until) {
+    std::array<os::Watch, 1> watches{os::Watch{.fd = child_->err.number()}};
+    (void)env_->wait(watches, until);
+    std::array<char, 4096> buffer;
+    const auto got = env_->read_some(child_->err, buffer);
+    if (!got || (*got && **got == 0)) child_->err.reset();
+    if (got && *got && complained_.size() < kComplaintMost)
+      complained_.append(buffer.data(), **got);
+    if (!watches[0].ready) break;
+  }
+  const std::string said = last_line(complained_);
+  if (said.empty()) return otherwise;
+  return {ErrorKind::io, said};
+}
+
+void Line::lose(Error error) {
+  lost_ = std::move(error);
+}
+
+}  // namespace berth::agent

@@ -1,0 +1,83 @@
+// A Link whose connection is a command that may break: made again, with what it swallowed said
+// again. Tokens and numbers make what is said twice count once.
+#include <algorithm>
+
+#include "berth/agent/link.h"
+
+namespace berth::agent {
+namespace {
+
+constexpr Duration kDialFirst = std::chrono::milliseconds(500);
+constexpr Duration kDialMost = std::chrono::seconds(10);
+/// So long after the last word a connection that seems to stand is given up: of three keepalives a
+/// lease one at least was not answered.
+constexpr int kSilencesALease = 2;
+
+}  // namespace
+
+std::unique_ptr<Link> Link::through(os::Env& env, LineOptions line, Duration patience,
+                                    RunnerSide side) {
+  auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
+  link->door_ = std::move(line);
+  link->patience_ = patience;
+  link->dial();
+  return link;
+}
+
+void Link::dial() {
+  dial_at_.reset();
+  stream_ = LineStream(*env_);
+  greet();
+  line_ = std::make_unique<Line>(*env_, *door_);
+  opened_at_ = env_->boot_clock();
+}
+
+void Link::redial(Error because) {
+  stream_.close();
+  welcomed_ = false;
+  if (line_) because = line_->because(std::move(because));
+  cut_ = std::move(because);
+  line_.reset();
+  const Duration pause = std::min(kDialMost, kDialFirst * (1 << std::min(dials_++, 6)));
+  const auto jitter = static_cast<std::int64_t>(env_->random() % 1024);  // 50 % to 150 %
+  dial_at_ = env_->boot_clock() + pause * (512 + jitter) / 1024;
+}
+
+void Link::turn_line(std::span<const os::Watch> watches) {
+  const Mono now = env_->boot_clock();
+  if (!line_) {
+    if (!dial_at_ || now >= *dial_at_) dial();
+    return;
+  }
+  if (watches.size() < 5) return;  // it was made after watch()
+  line_->turn(watches.subspan(0, 3));
+  if (const auto& lost = line_->lost()) {
+    // Where there is no such agent, or none can be, another call finds none either.
+    if (lost->kind == ErrorKind::impossible) return lose(*lost);
+    return redial(*lost);
+  }
+  if (!stream_.is_open()) {
+    if (!line_->here()) return;
+    stream_.open(line_->take());
+    opened_at_ = now;
+    if (const auto status = stream_.write(); !status) return redial(status.error());
+  }
+  turn_stream(watches.subspan(3, 2));
+  const auto most = patience();
+  if (!lost_ && line_ && most && now - std::max(heard_at_, opened_at_) >= *most / kSilencesALease)
+    redial({ErrorKind::busy, "the connection fell silent"});
+}
+
+void Link::say_again() {
+  cut_.reset();
+  dials_ = 0;
+  keepalive_at_ = env_->boot_clock();
+  for (const auto& [token, line] : launches_)
+    if (std::ranges::find(welcome_->attempts, token, &Attempt::token) == welcome_->attempts.end())
+      stream_.send(line);
+  for (const Token token : cancelled_) stream_.send(encode(Call(exec::Cancel{token})));
+  if (abandoned_) stream_.send(encode(Call(exec::Abandon{})));
+  if (last_) stream_.send(encode(*last_));
+}
+
+}  // namespace berth::agent

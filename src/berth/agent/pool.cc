@@ -1,0 +1,182 @@
+#include "berth/agent/pool.h"
+
+#include <algorithm>
+
+#include "berth/agent/fields.h"
+#include "berth/agent/line.h"
+#include "berth/agent/line_stream.h"
+#include "berth/base/units.h"
+
+namespace berth::agent {
+namespace {
+
+constexpr auto kSystemFile = "/etc/berth/machine.yaml";
+constexpr std::size_t kSmallFile = 64 << 10;
+
+std::string system_of(os::Env& env) {
+  const auto word = [&](const char* path) {
+    return std::string(trim(env.read_file(path, kSmallFile).value_or("?")));
+  };
+  return fmt::format("{} {} {}", word("/proc/sys/kernel/ostype"),
+                     word("/proc/sys/kernel/osrelease"), word("/proc/sys/kernel/arch"));
+}
+
+/// The block of an agent that lives, by its file.
+Result<machine::Block> read_agent_file(os::Env& env, const std::string& directory) {
+  BERTH_ASSIGN(const auto text, env.read_file(directory + "/agent.json", kSmallFile));
+  BERTH_ASSIGN(const auto json, parse_json(text));
+  if (!json.is_object()) return fail(ErrorKind::corrupt, "{}/agent.json: no object", directory);
+  Fields fields(json);
+  return fields.finish(fields.block("block"));
+}
+
+}  // namespace
+
+Result<std::string> places_directory(os::Env& env) {
+  if (const auto state = env.variable("XDG_STATE_HOME"); state && state->starts_with('/'))
+    return *state + "/berth/places";
+  if (const auto home = env.variable("HOME"); home && home->starts_with('/'))
+    return *home + "/.local/state/berth/places";
+  return fail(ErrorKind::impossible, "no place for the state: neither XDG_STATE_HOME nor HOME");
+}
+
+Result<std::unique_ptr<Pool>> Pool::open(os::Env& env, std::string program) {
+  BERTH_ASSIGN(auto places, places_directory(env));
+  BERTH_TRY(env.make_directory(places, 0700));
+  BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, machine::Ledger::default_directory(env)));
+  return std::unique_ptr<Pool>(
+      new Pool(env, std::move(program), std::move(places), std::move(ledger)));
+}
+
+Pool::Pool(os::Env& env, std::string program, std::string places, machine::Ledger ledger)
+    : env_(env),
+      program_(std::move(program)),
+      places_(std::move(places)),
+      ledger_(ledger),
+      cluster_(env, std::move(ledger), [this] { return host(); }) {}
+
+Result<machine::Host> Pool::host() {
+  machine::CapacityOptions options;
+  options.disk_directory = places_;
+  if (const auto file = env_.variable("BERTH_MACHINE"))
+    options.machine_file = *file;
+  else if (env_.status(kSystemFile))
+    options.machine_file = kSystemFile;
+  BERTH_ASSIGN(const auto capacity, machine::discover(env_, options));
+  notes_ = capacity.notes;
+  if (!devices_) {
+    BERTH_ASSIGN(devices_,
+                 machine::read_devices(env_, {}, machine::Ledger::default_directory(env_)));
+  }
+  return machine::host_of(capacity, &*devices_);
+}
+
+PoolAnswer Pool::answer(const PoolCall& call) {
+  if (const auto* wanted = std::get_if<AskLease>(&call)) {
+    auto leased = lease(*wanted);
+    return leased ? PoolAnswer(*std::move(leased)) : PoolAnswer(leased.error());
+  }
+  auto told = offer();
+  return told ? PoolAnswer(*std::move(told)) : PoolAnswer(told.error());
+}
+
+Result<MachineOffer> Pool::offer() {
+  BERTH_ASSIGN(auto offers, cluster_.offers());
+  BERTH_ASSIGN(const auto entries, ledger_.entries());
+  MachineOffer told{.host = env_.host_name(),
+                    .version = "0.1.0",
+                    .system = system_of(env_),
+                    .free = std::move(offers.front().free),
+                    .total = std::move(offers.front().total),
+                    .devices = {},
+                    .holders = {},
+                    .notes = notes_};
+  for (const auto& device : devices_->topology.devices) told.devices.push_back(device.model);
+  for (const auto& entry : entries)
+    told.holders.push_back({entry.label, entry.block.resources, entry.waiting});
+  return told;
+}
+
+Result<Leased> Pool::lease(const AskLease& wanted) {
+  const std::string place = fmt::format("{}/{}", places_, wanted.id);
+  const std::string directory = place + "/agent";
+  if (env_.status(directory + "/agent.json")) {
+    BERTH_ASSIGN(auto block, read_agent_file(env_, directory));
+    return Leased{place, std::move(block)};
+  }
+  BERTH_ASSIGN(const auto alloc, cluster_.allocate({.requirements = {wanted.ask.resources, 1},
+                                                    .slot_sizes = wanted.ask.slot_sizes,
+                                                    .priority = wanted.ask.priority,
+                                                    .waits = wanted.waits,
+                                                    .labels = {{"run", wanted.ask.label}}}));
+  auto started = start(wanted, alloc.block, place, alloc.id);
+  if (!started) {
+    (void)cluster_.free(alloc.id);
+    return std::unexpected(within("start an agent", started.error()));
+  }
+  return Leased{place, alloc.block};
+}
+
+/// "ready PID STARTED": the alloc is its own from then on.
+Result<std::string> Pool::start(const AskLease& wanted, const machine::Block& block,
+                                const std::string& place, machine::AllocId id) {
+  BERTH_TRY(env_.make_directory(place, 0700));
+  BERTH_TRY(env_.make_directory(place + "/work", 0700));
+  const std::string ledger = machine::Ledger::default_directory(env_);
+  os::SpawnSpec spec{
+      .argv = {program_, "start", place + "/agent", "--block", machine::write_block(block),
+               "--lease-ms", fmt::format("{}", to_ms(wanted.lease)), "--ledger", ledger, "--alloc",
+               fmt::format("{}", id.value), "--with", place},
+      .environment = env_.environment(),
+      .directory = "/",
+      .cores = {},
+      .join_files = {}};
+  if (wanted.outlive) spec.argv.emplace_back("--outlive");
+  BERTH_ASSIGN(auto child, env_.spawn(spec));
+  std::string said, complained;
+  for (auto [fd, text] : {std::pair(&child.out, &said), std::pair(&child.err, &complained)}) {
+    std::array<char, 4096> buffer;
+    while (*fd) {
+      std::array<os::Watch, 1> watches{os::Watch{.fd = fd->number()}};
+      BERTH_TRY(env_.wait(watches, std::nullopt));
+      const auto got = env_.read_some(*fd, buffer);
+      if (got && !*got) continue;
+      if (!got || **got == 0) break;
+      text->append(buffer.data(), **got);
+    }
+  }
+  std::array<os::Watch, 1> watches{os::Watch{.fd = child.exited.number()}};
+  BERTH_TRY(env_.wait(watches, std::nullopt));
+  (void)env_.reap(child);
+  const auto fields = words(trim(said));
+  if (fields.size() != 3 || fields[0] != "ready")
+    return fail(ErrorKind::io, "{}", clip(trim(complained.empty() ? said : complained), 400));
+  BERTH_ASSIGN(const auto pid, parse_integer(fields[1]));
+  BERTH_ASSIGN(const auto started_at, parse_integer(fields[2]));
+  BERTH_TRY(ledger_.hand_over(id, {static_cast<pid_t>(pid), started_at}));
+  (void)cluster_.free(id);  // it is the agent's to release
+  return place;
+}
+
+Status serve_pool(os::Env& env, const std::string& program) {
+  const os::Fd out(env, 1);
+  auto pool = Pool::open(env, program);
+  if (!pool) return std::unexpected(pool.error());
+  BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
+  LineStream stream(env);
+  stream.open(os::Fd(env, 0));
+  while (!stream.ended()) {
+    std::vector<os::Watch> watches;
+    stream.watch(watches);
+    BERTH_TRY(env.wait(watches, std::nullopt));
+    BERTH_TRY(stream.turn(watches));
+    while (const auto line = stream.next()) {
+      const auto call = decode_pool_call(*line);
+      const auto answer = call ? (*pool)->answer(*call) : PoolAnswer(call.error());
+      BERTH_TRY(env.write_all(out, encode(answer) + "\n"));
+    }
+  }
+  return {};
+}
+
+}  // namespace berth::agent

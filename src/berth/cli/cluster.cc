@@ -1,0 +1,170 @@
+// berth cluster: the machines elsewhere that runs may go to.
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/cli/commands.h"
+#include "berth/cli/table.h"
+#include "berth/remote/clusters.h"
+#include "berth/remote/ssh.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kFileMost = 1 << 20;
+constexpr Duration kProbesWithin = std::chrono::seconds(60);
+
+struct Probed {
+  std::string cluster, host;
+  Result<agent::MachineOffer> offer;
+};
+
+std::string amounts(const Resources& free, const Resources& total) {
+  std::vector<std::string> parts;
+  total.each([&](std::string_view name, std::int64_t amount) {
+    if (name == "disk") return;
+    parts.push_back(fmt::format("{} {} of {}", name, format_amount(name, free.get(name)),
+                                format_amount(name, amount)));
+  });
+  return join(parts, ", ");
+}
+
+/// Of all hosts of a cluster at once.
+Result<std::vector<Probed>> probe(os::Env& env, const remote::ClusterEntry& entry) {
+  BERTH_ASSIGN(const auto agent, remote::agent_file(env));
+  BERTH_ASSIGN(const auto opened, remote::open_cluster(env, entry, agent));
+  std::vector<Probed> probed;
+  std::vector<remote::Host*> open = opened.hosts;
+  const Mono until = env.now() + kProbesWithin;
+  while (!open.empty() && env.stop_signals() == 0) {
+    std::erase_if(open, [&](remote::Host* host) {
+      auto offer = host->look();
+      if (!offer && !host->failure() && env.now() < until) return false;
+      if (!offer && host->failure()) offer = std::unexpected(*host->failure());
+      probed.push_back({entry.name, host->name(), std::move(offer)});
+      return true;
+    });
+    if (!open.empty()) BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(10)));
+  }
+  std::ranges::sort(probed, {}, &Probed::host);
+  return probed;
+}
+
+std::string probed_json(const std::vector<Probed>& probed) {
+  std::string text;
+  for (const auto& [cluster, host, offer] : probed) {
+    text += fmt::format(R"({}{{"cluster":{},"host":{})", text.empty() ? "" : ",",
+                        json_quote(cluster), json_quote(host));
+    if (!offer) {
+      text += fmt::format(R"(,"error":{}}})", json_quote(offer.error().message));
+      continue;
+    }
+    std::string devices, holders;
+    for (const auto& device : offer->devices)
+      devices += (devices.empty() ? "" : ",") + json_quote(device);
+    for (const auto& holder : offer->holders)
+      holders +=
+          fmt::format(R"({}{{"what":{},"resources":{},"waits":{}}})", holders.empty() ? "" : ",",
+                      json_quote(holder.label), to_json(holder.resources), holder.waiting);
+    text += fmt::format(
+        R"(,"name":{},"system":{},"free":{},"total":{},"devices":[{}],"holders":[{}]}})",
+        json_quote(offer->host), json_quote(offer->system), to_json(offer->free.resources),
+        to_json(offer->total.resources), devices, holders);
+  }
+  return "{\"version\":1,\"hosts\":[" + text + "]}\n";
+}
+
+Result<int> probe_command(os::Env& env, const Arguments& arguments) {
+  os::install_stop_signals();
+  std::vector<remote::ClusterEntry> entries;
+  if (arguments.target.empty()) {
+    BERTH_ASSIGN(entries, remote::read_clusters(env));
+  } else {
+    BERTH_ASSIGN(auto entry, remote::find_cluster(env, arguments.target));
+    entries.push_back(std::move(entry));
+  }
+  std::vector<Probed> all;
+  for (const auto& entry : entries) {
+    BERTH_ASSIGN(auto probed, probe(env, entry));
+    std::ranges::move(probed, std::back_inserter(all));
+  }
+  const bool good =
+      std::ranges::all_of(all, [](const Probed& one) { return one.offer.has_value(); });
+  if (arguments.json) {
+    print(probed_json(all));
+    return good ? 0 : exit_code(ErrorKind::busy);
+  }
+  Table table({"cluster", "host", "free", "GPUs", "system", "held by"});
+  for (const auto& [cluster, host, offer] : all) {
+    if (!offer) {
+      table.add({cluster, host, offer.error().message, "", "", ""});
+      continue;
+    }
+    std::vector<std::string> holders;
+    for (const auto& holder : offer->holders)
+      if (!holder.waiting) holders.push_back(holder.label);
+    table.add({cluster, host, amounts(offer->free.resources, offer->total.resources),
+               join(offer->devices, ", "), offer->system, join(holders, ", ")});
+  }
+  print(table.empty() ? "no clusters; see berth cluster --help\n" : table.text());
+  return good ? 0 : exit_code(ErrorKind::busy);
+}
+
+Result<int> list_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(const auto entries, remote::read_clusters(env));
+  if (arguments.json) {
+    std::string text;
+    for (const auto& entry : entries)
+      text += fmt::format(R"({}{{"name":{},"kind":{},"lease_ms":{}}})", text.empty() ? "" : ",",
+                          json_quote(entry.name), json_quote(entry.kind), to_ms(entry.lease));
+    print("{\"version\":1,\"clusters\":[" + text + "]}\n");
+    return 0;
+  }
+  Table table({"cluster", "kind", "lease", "hosts"});
+  for (const auto& entry : entries) {
+    const auto hosts = entry.body.find("hosts");
+    const auto items = hosts ? hosts->items() : Result<std::vector<Field>>(std::vector<Field>{});
+    table.add({entry.name, entry.kind, format_duration(entry.lease),
+               items ? fmt::format("{}", items->size()) : ""});
+  }
+  BERTH_ASSIGN(const auto file, remote::clusters_file(env));
+  print(table.empty() ? fmt::format("no clusters in {}; see berth cluster --help\n", file)
+                      : table.text());
+  return 0;
+}
+
+Status change(os::Env& env, const Arguments& arguments) {
+  if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
+  BERTH_ASSIGN(const auto file, remote::clusters_file(env));
+  const auto present = env.read_file(file, kFileMost);
+  if (!present && present.error().kind != ErrorKind::not_found)
+    return std::unexpected(present.error());
+  const std::string text = present.value_or("");
+  if (arguments.action == "remove") {
+    BERTH_ASSIGN(const auto now, remote::without_cluster(text, arguments.target));
+    return env.replace_file(file, now, 0600);
+  }
+  if (arguments.targets.empty()) return fail(ErrorKind::usage, "wanted hosts; see --help");
+  std::string entry = fmt::format("{}:\n  kind: ssh\n  hosts:\n", arguments.target);
+  for (const auto& host : arguments.targets) {
+    const std::string line = arguments.name.empty() ? host : host + " " + arguments.name;
+    const auto parsed = remote::parse_ssh_host(line);
+    if (!parsed) return fail(ErrorKind::usage, "{}", parsed.error().message);
+    entry += fmt::format("    - {}\n", json_quote(line));
+  }
+  BERTH_ASSIGN(const auto now, remote::with_cluster(text, arguments.target, entry));
+  if (const auto slash = file.rfind('/'); slash != std::string::npos && slash > 0)
+    BERTH_TRY(env.make_directory(file.substr(0, slash), 0700));
+  return env.replace_file(file, now, 0600);
+}
+
+}  // namespace
+
+Result<int> cluster_command(os::Env& env, const Arguments& arguments) {
+  if (arguments.action == "list") return list_command(env, arguments);
+  if (arguments.action == "probe") return probe_command(env, arguments);
+  BERTH_TRY(change(env, arguments));
+  return 0;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,37 @@
+#include "berth/exec/environment.h"
+
+#include <algorithm>
+#include <array>
+
+namespace berth::exec {
+namespace {
+
+/// What the drivers take for the devices that a process may see.
+constexpr std::array<std::string_view, 5> kVisibility{
+    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL"};
+
+}  // namespace
+
+Environment inherited_environment(os::Env& env) {
+  auto environment = env.environment();
+  std::erase_if(environment, [](const auto& variable) {
+    return std::ranges::find(kVisibility, variable.first) != kVisibility.end();
+  });
+  return environment;
+}
+
+void set(Environment& environment, std::string name, std::string value) {
+  const auto present =
+      std::ranges::find(environment, name, &std::pair<std::string, std::string>::first);
+  if (present != environment.end())
+    present->second = std::move(value);
+  else
+    environment.emplace_back(std::move(name), std::move(value));
+}
+
+void set(Environment& environment, const Environment& over) {
+  for (const auto& [name, value] : over) set(environment, name, value);
+}
+
+}  // namespace berth::exec

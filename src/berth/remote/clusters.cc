@@ -1,0 +1,232 @@
+#include "berth/remote/clusters.h"
+
+#include <algorithm>
+#include <array>
+
+#include "berth/agent/link.h"
+#include "berth/base/text.h"
+#include "berth/exec/fields.h"
+#include "berth/remote/ssh.h"
+
+namespace berth::remote {
+namespace {
+
+constexpr std::size_t kFileMost = 1 << 20;
+constexpr std::size_t kAgentMost = 256 << 20;
+
+bool is_name(std::string_view name) {
+  constexpr std::size_t kNameMost = 64;
+  return !name.empty() && name.size() <= kNameMost && name.front() != '-' &&
+         std::ranges::all_of(name, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
+Result<bool> truth_of(const Field& field) {
+  constexpr std::array<std::string_view, 2> kBooleans{"false", "true"};
+  BERTH_ASSIGN(const auto choice, field.choice(kBooleans));
+  return choice == 1;
+}
+
+Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
+  if (!is_name(name)) return body.error("a cluster's name is of letters, digits, '-', '_', '.'");
+  BERTH_ASSIGN(const Field kind, body.get("kind"));
+  ClusterEntry entry{.name = name, .kind = {}, .body = body, .surroundings = {}};
+  BERTH_ASSIGN(entry.kind, kind.text());
+  constexpr std::array<std::string_view, 3> kKinds{"ssh", "slurm", "ec2"};
+  BERTH_TRY(kind.choice(kKinds));
+  if (const auto env = body.find("env"))
+    BERTH_TRY(exec::read_environment(*env, entry.surroundings.environment));
+  for (const auto& [key, to] : {std::pair("prescript", &entry.surroundings.prescript),
+                                std::pair("postscript", &entry.surroundings.postscript)})
+    if (const auto script = body.find(key)) {
+      BERTH_ASSIGN(*to, exec::process_text(*script));
+    }
+  if (const auto lease = body.find("lease")) {
+    BERTH_ASSIGN(entry.lease, lease->duration());
+    constexpr Duration kLeast = std::chrono::seconds(1);
+    constexpr Duration kMost = std::chrono::hours(24 * 30);
+    if (entry.lease < kLeast || entry.lease > kMost) return lease->error("wanted 1s to 30d");
+  }
+  if (const auto outlive = body.find("outlive")) {
+    BERTH_ASSIGN(entry.outlive, truth_of(*outlive));
+  }
+  if (const auto shares = body.find("shared_folders")) {
+    BERTH_ASSIGN(entry.shares, truth_of(*shares));
+  }
+  return entry;
+}
+
+Result<SshHost> read_host(const Field& field) {
+  if (field.is_scalar()) {
+    BERTH_ASSIGN(const auto text, field.text());
+    auto host = parse_ssh_host(text);
+    if (!host) return field.error(host.error());
+    return host;
+  }
+  BERTH_TRY(field.expect_keys({"host", "user", "port", "key"}));
+  BERTH_ASSIGN(const Field name, field.get("host"));
+  BERTH_ASSIGN(std::string line, name.text());
+  if (line.find(':') != std::string::npos) line = "[" + line + "]";
+  if (const auto user = field.find("user")) {
+    BERTH_ASSIGN(const auto text, user->text());
+    line = text + "@" + line;
+  }
+  if (const auto port = field.find("port")) {
+    BERTH_ASSIGN(const auto text, port->text());
+    line += ":" + text;
+  }
+  auto host = parse_ssh_host(line);
+  if (!host) return field.error(host.error());
+  if (const auto key = field.find("key")) {
+    BERTH_ASSIGN(host->key, key->text());
+  }
+  return host;
+}
+
+Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const AgentFile& agent) {
+  BERTH_TRY(entry.body.expect_keys({"kind", "env", "prescript", "postscript", "lease", "outlive",
+                                    "shared_folders", "hosts", "options", "connects_within",
+                                    "silent_most"}));
+  SshOptions options;
+  if (const auto more = entry.body.find("options")) {
+    BERTH_ASSIGN(const auto items, more->items());
+    for (const auto& item : items) {
+      BERTH_ASSIGN(auto word, item.text());
+      options.options.push_back(std::move(word));
+    }
+  }
+  for (const auto& [key, to] : {std::pair("connects_within", &options.connects_within),
+                                std::pair("silent_most", &options.silent_most)})
+    if (const auto time = entry.body.find(key)) {
+      BERTH_ASSIGN(*to, time->duration());
+    }
+  BERTH_ASSIGN(const Field list, entry.body.get("hosts"));
+  BERTH_ASSIGN(const auto items, list.items());
+  if (items.empty()) return list.error("wanted one host at least");
+  const std::string home = env.variable("HOME").value_or("");
+  const std::string sockets = ssh_sockets(env);
+  std::vector<std::unique_ptr<Host>> hosts;
+  OpenedCluster opened;
+  for (const auto& item : items) {
+    BERTH_ASSIGN(const auto host, read_host(item));
+    Door door = ssh_door(host, options, home, sockets);
+    if (std::ranges::find(hosts, door.name, [](const auto& one) { return one->name(); }) !=
+        hosts.end())
+      return item.error(fmt::format("{} stands here twice", door.name));
+    hosts.push_back(std::make_unique<Host>(
+        env, std::move(door), agent, HostOptions{.lease = entry.lease, .outlive = entry.outlive}));
+    opened.hosts.push_back(hosts.back().get());
+  }
+  opened.cluster = host_cluster(env, std::move(hosts));
+  return opened;
+}
+
+/// Where the entry of the cluster stands: its first byte and the one behind its last.
+std::optional<std::pair<std::size_t, std::size_t>> place_of(std::string_view text,
+                                                            const std::string& name) {
+  std::optional<std::size_t> begin;
+  std::size_t end = 0;  // behind the last line that is of the entry
+  for (std::size_t at = 0; at < text.size();) {
+    const auto stop = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const auto line = text.substr(at, stop - at);
+    const bool blank = trim(line).empty() || line.front() == '#';
+    if (begin && !blank && line.front() != ' ' && line.front() != '\t') break;
+    if (!begin && (line.starts_with(name + ":") || line.starts_with("\"" + name + "\":")))
+      begin = at;
+    if (begin && !blank) end = stop;
+    at = stop;
+  }
+  if (!begin) return std::nullopt;
+  return std::pair(*begin, end);
+}
+
+}  // namespace
+
+Result<std::string> clusters_file(os::Env& env) {
+  if (const auto named = env.variable("BERTH_CLUSTERS"); named && !named->empty()) return *named;
+  if (const auto config = env.variable("XDG_CONFIG_HOME"); config && config->starts_with('/'))
+    return *config + "/berth/clusters.yaml";
+  if (const auto home = env.variable("HOME"); home && !home->empty())
+    return *home + "/.config/berth/clusters.yaml";
+  return fail(ErrorKind::usage, "no place for the clusters: set BERTH_CLUSTERS or HOME");
+}
+
+Result<std::vector<ClusterEntry>> parse_clusters(std::string_view text, const std::string& file) {
+  std::vector<ClusterEntry> entries;
+  BERTH_ASSIGN(const Field document, Field::parse(text, file));
+  if (document.is_null()) return entries;
+  BERTH_ASSIGN(const auto fields, document.entries());
+  for (const auto& [name, body] : fields) {
+    BERTH_ASSIGN(auto entry, read_entry(name, body));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Result<std::vector<ClusterEntry>> read_clusters(os::Env& env) {
+  BERTH_ASSIGN(const auto file, clusters_file(env));
+  const auto text = env.read_file(file, kFileMost);
+  if (!text && text.error().kind == ErrorKind::not_found) return std::vector<ClusterEntry>{};
+  if (!text) return std::unexpected(text.error());
+  return parse_clusters(*text, file);
+}
+
+Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {
+  BERTH_ASSIGN(auto entries, read_clusters(env));
+  const auto found = std::ranges::find(entries, name, &ClusterEntry::name);
+  if (found != entries.end()) return std::move(*found);
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.push_back(entry.name);
+  BERTH_ASSIGN(const auto file, clusters_file(env));
+  if (names.empty())
+    return fail(ErrorKind::not_found, "no cluster '{}': {} has none; see berth cluster --help",
+                clip(name), file);
+  return fail(ErrorKind::not_found, "no cluster '{}': {} has {}", clip(name), file,
+              join(names, ", "));
+}
+
+Result<std::string> with_cluster(std::string_view text, const std::string& name,
+                                 std::string_view entry) {
+  if (!is_name(name))
+    return fail(ErrorKind::usage, "'{}': wanted letters, digits, '-', '_' and '.'", clip(name));
+  BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
+  if (std::ranges::find(entries, name, &ClusterEntry::name) != entries.end())
+    return fail(ErrorKind::exists, "there is a cluster '{}' already", name);
+  std::string now(text);
+  if (!now.empty() && now.back() != '\n') now += '\n';
+  now += entry;
+  BERTH_TRY(parse_clusters(now, "clusters.yaml"));
+  return now;
+}
+
+Result<std::string> without_cluster(std::string_view text, const std::string& name) {
+  BERTH_ASSIGN(const auto before, parse_clusters(text, "clusters.yaml"));
+  const auto place = place_of(text, name);
+  if (!place) return fail(ErrorKind::not_found, "no cluster '{}'", clip(name));
+  std::string now(text.substr(0, place->first));
+  now += text.substr(place->second);
+  const auto after = parse_clusters(now, "clusters.yaml");
+  if (!after || after->size() + 1 != before.size())
+    return fail(ErrorKind::invalid, "'{}' cannot be cut out of the file: edit it", clip(name));
+  return now;
+}
+
+Result<AgentFile> agent_file(os::Env& env) {
+  static std::optional<AgentFile> known;
+  if (known) return *known;
+  BERTH_ASSIGN(const auto path, agent::agent_program(env));
+  BERTH_ASSIGN(const auto bytes, env.read_file(path, kAgentMost));
+  known = AgentFile{path, sha256(bytes), static_cast<std::int64_t>(bytes.size())};
+  return *known;
+}
+
+Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry,
+                                   const AgentFile& agent) {
+  if (entry.kind == "ssh") return open_ssh(env, entry, agent);
+  return fail(ErrorKind::impossible, "cluster '{}': kind {} is not here yet", entry.name,
+              entry.kind);
+}
+
+}  // namespace berth::remote

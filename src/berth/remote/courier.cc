@@ -1,0 +1,248 @@
+#include "berth/remote/courier.h"
+
+#include <algorithm>
+#include <array>
+
+#include "berth/base/text.h"
+
+namespace berth::remote {
+namespace {
+
+using agent::FrameKind;
+
+constexpr std::size_t kAhead = 4 << 20;  // bytes that wait to be sent
+constexpr Duration kDialFirst = std::chrono::milliseconds(500);
+constexpr Duration kDialMost = std::chrono::seconds(10);
+
+}  // namespace
+
+Result<std::unique_ptr<Courier>> Courier::open(os::Env& env, agent::LineOptions line,
+                                               std::string store) {
+  BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
+  return std::unique_ptr<Courier>(
+      new Courier(env, std::move(line), std::move(store), std::move(objects)));
+}
+
+Courier::Courier(os::Env& env, agent::LineOptions line, std::string store,
+                 fileset::ObjectStore objects)
+    : env_(env),
+      options_(std::move(line)),
+      store_(std::move(store)),
+      objects_(std::move(objects)) {}
+
+void Courier::send(Errand errand) {
+  if (std::ranges::find(errands_, errand) == errands_.end()) errands_.push_back(std::move(errand));
+}
+
+void Courier::dial() {
+  dial_at_.reset();
+  fd_.reset();
+  out_.clear();
+  sent_ = 0;
+  reader_ = {};
+  step_ = Step::none;
+  line_ = std::make_unique<agent::Line>(env_, options_);
+}
+
+void Courier::fall() {
+  fd_.reset();
+  line_.reset();
+  step_ = Step::none;
+  intake_.reset();
+  const Duration pause = std::min(kDialMost, kDialFirst * (1 << std::min(falls_++, 5)));
+  const auto jitter = static_cast<std::int64_t>(env_.random() % 1024);  // 50 % to 150 %
+  dial_at_ = env_.now() + pause * (512 + jitter) / 1024;
+}
+
+void Courier::watch(std::vector<os::Watch>& watches) {
+  if (!line_ && !errands_.empty() && !dial_at_) dial();
+  if (!line_) return;
+  line_->watch(watches);
+  watches.push_back({.fd = fd_.number()});
+  watches.push_back({.fd = sent_ < out_.size() ? fd_.number() : -1, .readable = false});
+}
+
+std::optional<Mono> Courier::deadline() const {
+  if (!done_.empty()) return env_.now();
+  if (errands_.empty()) return std::nullopt;
+  if (!line_) return dial_at_.value_or(env_.now());
+  if (fd_ && step_ == Step::none) return env_.now();
+  return line_->deadline();
+}
+
+void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& done) {
+  if (line_ && watches.size() >= 5) {
+    line_->turn(watches.subspan(0, 3));
+    if (line_->lost()) {
+      const Error lost = *line_->lost();
+      fall();
+      // No other call would find it: nothing can be brought there.
+      if (lost.kind == ErrorKind::impossible)
+        while (!errands_.empty()) end(lost);
+    } else if (!fd_ && line_->here()) {
+      fd_ = line_->take();
+    } else if (fd_) {
+      if (!exchange(watches.subspan(3, 2))) fall();
+    }
+  }
+  if (!line_ && !errands_.empty() && dial_at_ && env_.now() >= *dial_at_) dial();
+  if (fd_ && step_ == Step::none && !errands_.empty()) begin();
+  std::ranges::move(done_, std::back_inserter(done));
+  done_.clear();
+}
+
+Status Courier::exchange(std::span<const os::Watch> watches) {
+  if (watches[0].ready) {
+    std::array<char, 65536> buffer;
+    for (int reads = 0; reads < 32; ++reads) {
+      BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer));
+      if (!got) break;
+      if (*got == 0) return fail(ErrorKind::io, "the connection ended");
+      reader_.add({buffer.data(), *got});
+      if (*got < buffer.size()) break;
+    }
+    for (;;) {
+      BERTH_ASSIGN(auto frame, reader_.next());
+      if (!frame) break;
+      falls_ = 0;
+      BERTH_TRY(hear(*std::move(frame)));
+    }
+  }
+  if (step_ == Step::feeding) feed();
+  while (sent_ < out_.size()) {
+    BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(out_).substr(sent_)));
+    if (!put) break;
+    sent_ += *put;
+  }
+  if (sent_ == out_.size() || sent_ > kAhead) {
+    out_.erase(0, sent_);
+    sent_ = 0;
+  }
+  return {};
+}
+
+void Courier::begin() {
+  const Errand& errand = errands_.front();
+  text_.clear();
+  pieces_.clear();
+  if (errand.kind == Errand::Kind::compare) {
+    step_ = Step::comparing;
+    return say(FrameKind::same, errand.there);
+  }
+  if (errand.kind == Errand::Kind::remove) {
+    step_ = Step::comparing;
+    return say(FrameKind::remove, errand.there);
+  }
+  if (errand.kind == Errand::Kind::fetch) {
+    step_ = Step::capturing;
+    return say(FrameKind::capture, errand.there);
+  }
+  auto captured = objects_.capture(errand.here, fileset::Expect::stored);
+  if (!captured) return end(captured.error());
+  captured_ = *std::move(captured);
+  const std::string text = fileset::to_text(captured_.fileset);
+  for (auto rest = std::string_view(text); !rest.empty();
+       rest.remove_prefix(std::min(rest.size(), agent::kFrameMost)))
+    say(FrameKind::files, rest.substr(0, agent::kFrameMost));
+  say(FrameKind::ask, {});
+  step_ = Step::asked;
+}
+
+Status Courier::hear(agent::Frame frame) {
+  switch (frame.kind) {
+    case FrameKind::error: end(agent::parse_error(frame.bytes)); return {};
+    case FrameKind::missing:
+    case FrameKind::files:
+      if (text_.size() + frame.bytes.size() > fileset::kMostText)
+        return fail(ErrorKind::invalid, "a list that is too long");
+      text_ += frame.bytes;
+      return {};
+    case FrameKind::data:
+      if (!intake_ || !intake_->open()) return fail(ErrorKind::invalid, "bytes that nobody wanted");
+      return intake_->add(frame.bytes);
+    case FrameKind::end: return hear_end();
+    default: return fail(ErrorKind::invalid, "a frame that is no answer");
+  }
+}
+
+Status Courier::hear_end() {
+  switch (step_) {
+    case Step::asked:
+      for (const auto line : split(text_, '\n')) {
+        if (line.empty()) continue;
+        BERTH_ASSIGN(auto piece, agent::parse_piece(line));
+        pieces_.push_back(std::move(piece));
+      }
+      begun_ = false;
+      step_ = Step::feeding;
+      return {};
+    case Step::publishing:
+    case Step::comparing: end({}); return {};
+    case Step::capturing: {
+      BERTH_ASSIGN(captured_.fileset, fileset::parse_fileset(text_));
+      intake_ = std::make_unique<agent::Intake>(env_, store_);
+      auto missing = intake_->missing(captured_.fileset);
+      if (!missing) {
+        end(missing.error());
+        return {};
+      }
+      pieces_.assign(missing->begin(), missing->end());
+      step_ = Step::getting;
+      return fetch_next();
+    }
+    case Step::getting: return fetch_next();
+    default: return fail(ErrorKind::invalid, "an answer to nothing");
+  }
+}
+
+/// What is missing there, as fast as it goes.
+void Courier::feed() {
+  while (!pieces_.empty() && out_.size() - sent_ < kAhead) {
+    agent::Piece& piece = pieces_.front();
+    if (!std::exchange(begun_, true)) say(FrameKind::object, agent::to_text(piece));
+    const auto bytes = agent::read_object(env_, store_, piece);
+    // What was begun there cannot be taken back but by a new connection.
+    if (!bytes) return end(bytes.error()), fall();
+    if (!bytes->empty()) say(FrameKind::data, *bytes);
+    piece.offset += static_cast<std::int64_t>(bytes->size());
+    if (bytes->empty() && piece.offset < piece.size)
+      return end(Error{ErrorKind::corrupt, "an object is too short"}), fall();
+    if (piece.offset < piece.size) continue;
+    begun_ = false;
+    pieces_.pop_front();
+  }
+  if (!pieces_.empty()) return;
+  say(FrameKind::publish, errands_.front().there);
+  step_ = Step::publishing;
+}
+
+Status Courier::fetch_next() {
+  while (!pieces_.empty()) {
+    const agent::Piece piece = pieces_.front();
+    pieces_.pop_front();
+    BERTH_TRY(intake_->begin(piece));
+    if (!intake_->open()) continue;  // all of it was here
+    say(FrameKind::get, agent::to_text(piece));
+    return {};
+  }
+  const auto placed = place();
+  end(placed ? std::nullopt : std::optional(placed.error()));
+  return {};
+}
+
+Status Courier::place() {
+  const std::string& to = errands_.front().here;
+  BERTH_ASSIGN(const auto hold, objects_.hold(captured_.fileset));
+  BERTH_TRY(env_.make_directory(to.substr(0, std::max<std::size_t>(to.rfind('/'), 1)), 0700));
+  return objects_.publish(captured_.fileset, to, fileset::Publish::copies);
+}
+
+void Courier::end(std::optional<Error> failed) {
+  done_.push_back({std::move(errands_.front()), std::move(failed)});
+  errands_.pop_front();
+  step_ = Step::none;
+  captured_ = {};
+  intake_.reset();
+}
+
+}  // namespace berth::remote

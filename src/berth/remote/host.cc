@@ -1,0 +1,254 @@
+#include "berth/remote/host.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::remote {
+namespace {
+
+constexpr Duration kSoon = std::chrono::milliseconds(10);
+constexpr Duration kLookAgain = std::chrono::seconds(2);
+constexpr Duration kUpFirst = std::chrono::seconds(1);
+constexpr Duration kUpMost = std::chrono::minutes(1);
+constexpr Duration kAnswersLeast = std::chrono::seconds(2);
+constexpr Duration kAnswersMost = std::chrono::seconds(20);  // its drivers may take seconds
+/// How long a grant waits for whoever asked before it is given back.
+constexpr Duration kGrantWaits = std::chrono::seconds(10);
+
+bool same(const agent::AskLease& a, const machine::Ask& b) {
+  return a.ask.resources == b.resources && a.ask.slot_sizes == b.slot_sizes;
+}
+
+}  // namespace
+
+Host::Host(os::Env& env, Door door, AgentFile agent, HostOptions options)
+    : env_(env),
+      door_(std::move(door)),
+      agent_(std::move(agent)),
+      options_(options),
+      stream_(env) {}
+
+/// What was leased and nobody has is given back; what somebody has lives by its own connection.
+Host::~Host() {
+  if (granted_)
+    if (const auto* leased = std::get_if<agent::Leased>(&*granted_)) let_go(leased->directory);
+  for (const auto& [id, held] : held_)
+    if (!held.staffed) let_go(held.directory);
+  const Mono until = env_.now() + std::chrono::seconds(2);
+  agent::settle(env_, leaving_, until);
+  for (const auto& link : leaving_) link->finish();
+}
+
+/// Up, and not waiting for an answer. busy.
+Status Host::ready() {
+  pump();
+  if (!line_ && up_at_ && env_.now() < *up_at_)
+    return fail(ErrorKind::busy, "{}: {}", door_.name, down_.message);
+  if (!line_) {
+    const std::vector<std::string> words{"pool"};
+    line_ = std::make_unique<agent::Line>(
+        env_, agent::LineOptions{.command = through(door_, agent_command(agent_, words)),
+                                 .agent_file = agent_.path});
+    stream_ = agent::LineStream(env_);
+    pump();
+  }
+  if (line_ && (!stream_.is_open() || asked_))
+    return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+  if (!line_) return fail(ErrorKind::busy, "{}: {}", door_.name, down_.message);
+  return {};
+}
+
+void Host::pump() {
+  for (const auto& link : leaving_) {
+    std::vector<os::Watch> watches;
+    std::vector<exec::FromWorker> ignored;
+    link->watch(watches);
+    (void)env_.wait(watches, env_.now());
+    link->turn(watches, ignored);
+  }
+  std::erase_if(leaving_, [](const auto& link) {
+    if (link->ready()) link->finish();
+    return link->ready() || link->lost();
+  });
+  if (granted_at_ && env_.now() - *granted_at_ >= kGrantWaits) {
+    granted_at_.reset();
+    wanted_.reset();
+    const auto answer = *std::exchange(granted_, std::nullopt);
+    if (const auto* leased = std::get_if<agent::Leased>(&answer)) let_go(leased->directory);
+  }
+  if (line_) turn();
+}
+
+void Host::turn() {
+  std::vector<os::Watch> watches;
+  line_->watch(watches);
+  stream_.watch(watches);
+  if (!env_.wait(watches, env_.now())) return;
+  const auto all = std::span<const os::Watch>(watches);
+  line_->turn(all.subspan(0, 3));
+  if (line_->lost()) return fall(*line_->lost());
+  if (!stream_.is_open()) {
+    if (line_->here()) stream_.open(line_->take());
+    return;
+  }
+  const auto status = stream_.turn(all.subspan(3, 2));
+  while (const auto text = stream_.next()) {
+    auto answer = agent::decode_pool_answer(*text);
+    if (!answer) return fall(answer.error());
+    falls_ = 0;
+    hear(*std::move(answer));
+  }
+  const Duration patience = std::clamp(options_.lease / 2, kAnswersLeast, kAnswersMost);
+  if (asked_ && env_.now() - asked_at_ >= patience)
+    return fall(
+        {ErrorKind::busy, fmt::format("it did not answer within {}", format_duration(patience))});
+  if (!status || stream_.ended())
+    fall(line_->because(status ? Error{ErrorKind::io, "the connection ended"} : status.error()));
+}
+
+void Host::fall(Error because) {
+  down_ = std::move(because);
+  line_.reset();
+  stream_.close();
+  asked_.reset();
+  offer_.reset();
+  offered_at_.reset();
+  const Duration pause = std::min(kUpMost, kUpFirst * (1 << std::min(falls_++, 6)));
+  const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
+  up_at_ = env_.now() + pause * (768 + jitter) / 1024;
+}
+
+void Host::ask(const agent::PoolCall& call) {
+  asked_ = call;
+  asked_at_ = env_.now();
+  stream_.send(agent::encode(call));
+  pump();
+}
+
+void Host::hear(agent::PoolAnswer answer) {
+  const auto of = std::exchange(asked_, std::nullopt);
+  if (!of) return;
+  if (std::holds_alternative<agent::AskLease>(*of)) {
+    granted_ = std::move(answer);
+    granted_at_ = env_.now();
+    offered_at_.reset();
+  } else if (auto* offer = std::get_if<agent::MachineOffer>(&answer)) {
+    offer_ = std::move(*offer);
+    offered_at_ = env_.now();
+  } else if (const auto* error = std::get_if<Error>(&answer)) {
+    fall(*error);
+  }
+}
+
+Result<agent::MachineOffer> Host::look() {
+  pump();
+  const bool fresh = offered_at_ && env_.now() - *offered_at_ < kLookAgain;
+  if (fresh) return *offer_;
+  BERTH_TRY(ready());
+  ask(agent::AskOffer{});
+  if (offer_ && offered_at_) return *offer_;
+  return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+}
+
+Result<std::vector<cluster::Offer>> Host::offers() {
+  BERTH_ASSIGN(const auto offer, look());
+  return std::vector<cluster::Offer>{
+      {.machine = door_.name, .free = offer.free, .total = offer.total, .links = {}}};
+}
+
+Result<cluster::Alloc> Host::accept(const cluster::Offer& offer,
+                                    const std::optional<machine::Request>& part,
+                                    const cluster::Labels& labels) {
+  cluster::Wish wish{.requirements = {offer.free.resources, 1}, .labels = labels};
+  wish.requirements.min.set(Known::gpu_mem, 0);
+  wish.requirements.min.set(Known::gpu_slots, 0);
+  if (part) wish.requirements.min = part->resources;
+  if (part) wish.slot_sizes = part->slot_sizes;
+  return allocate(wish);
+}
+
+Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
+  const machine::Ask ask_for{wish.requirements.min, cluster::name_of(wish.labels), wish.priority,
+                             wish.slot_sizes};
+  for (int round = 0; round < 2; ++round) {
+    pump();
+    if (granted_ && wanted_ && same(*wanted_, ask_for)) {
+      const auto answer = *std::exchange(granted_, std::nullopt);
+      wanted_.reset();
+      granted_at_.reset();
+      if (const auto* leased = std::get_if<agent::Leased>(&answer))
+        return inspect(keep(*leased, labels_));
+      if (const auto* error = std::get_if<Error>(&answer))
+        return std::unexpected(within(door_.name, *error));
+      return fail(ErrorKind::io, "{}: it answered something else", door_.name);
+    }
+    BERTH_TRY(ready());
+    if (wanted_) {  // a connection that broke took the answer along: the same id, the same alloc
+      ask(*wanted_);
+      return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+    }
+    labels_ = wish.labels;
+    wanted_ = agent::AskLease{.id = fmt::format("{:016x}", env_.random()),
+                              .ask = ask_for,
+                              .lease = options_.lease,
+                              .outlive = options_.outlive,
+                              .waits = false};
+    ask(*wanted_);
+  }
+  return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+}
+
+cluster::AllocId Host::keep(agent::Leased leased, const cluster::Labels& labels) {
+  const cluster::AllocId id{static_cast<std::int64_t>(env_.random() >> 1)};
+  held_.emplace(id, Held{.alloc = {.id = id,
+                                   .machine = door_.name,
+                                   .block = std::move(leased.block),
+                                   .labels = labels},
+                         .directory = std::move(leased.directory)});
+  return id;
+}
+
+Mono Host::retry_at() {
+  if (!line_ && up_at_) return *up_at_;
+  const bool answered = line_ && stream_.is_open() && !asked_;
+  return env_.now() + (answered ? kSoon * 10 : kSoon);
+}
+
+Result<std::optional<Mono>> Host::keepalive(cluster::AllocId id) {
+  BERTH_TRY(inspect(id));
+  return std::optional<Mono>{};
+}
+
+Result<cluster::Alloc> Host::inspect(cluster::AllocId id) {
+  const auto held = held_.find(id);
+  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  return held->second.alloc;
+}
+
+Result<Place> Host::place(cluster::AllocId id) {
+  const auto held = held_.find(id);
+  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  held->second.staffed = true;
+  return Place{door_, held->second.directory};
+}
+
+Status Host::free(cluster::AllocId id) {
+  const auto held = held_.find(id);
+  if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+  if (!held->second.staffed) let_go(held->second.directory);
+  held_.erase(held);
+  offered_at_.reset();
+  return {};
+}
+
+/// Tells an agent that nobody works with to end. Where that does not reach it, its lease ends.
+void Host::let_go(const std::string& directory) {
+  const std::vector<std::string> words{"stdio", directory + "/agent"};
+  leaving_.push_back(agent::Link::through(
+      env_, {.command = through(door_, agent_command(agent_, words)), .agent_file = agent_.path},
+      options_.lease, {.epoch = 0, .environment = {}}));
+}
+
+}  // namespace berth::remote

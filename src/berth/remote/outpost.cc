@@ -1,0 +1,336 @@
+#include "berth/remote/outpost.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+
+namespace berth::remote {
+namespace {
+
+constexpr std::size_t kRecordMost = 1 << 20;
+constexpr std::string_view kWrapper =
+    R"(eval "$BERTH_PRESCRIPT"; "$@"; status=$?; eval "$BERTH_POSTSCRIPT"; exit "$status")";
+
+bool within(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+/// Each mention of the path, and of what lies below it.
+void replace_path(std::string& text, const std::string& from, const std::string& to) {
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    const auto end = at + from.size();
+    constexpr std::string_view kName =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    const bool whole = end == text.size() || kName.find(text[end]) == std::string_view::npos;
+    if (!whole) {
+      at = end;
+      continue;
+    }
+    text.replace(at, from.size(), to);
+    at += to.size();
+  }
+}
+
+exec::Ended unstarted(const exec::Launch& launch, exec::Cause cause, std::string detail) {
+  return {.task = launch.task,
+          .token = launch.token,
+          .cause = cause,
+          .exit_code = {},
+          .detail = std::move(detail)};
+}
+
+}  // namespace
+
+std::unique_ptr<Outpost> Outpost::open(os::Env& env, OutpostOptions options) {
+  return std::unique_ptr<Outpost>(new Outpost(env, std::move(options)));
+}
+
+Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std::move(options)) {
+  const Place& place = options_.place;
+  const auto line = [&](std::vector<std::string> words) {
+    return agent::LineOptions{.command = through(place.door, agent_command(options_.agent, words)),
+                              .agent_file = options_.agent.path};
+  };
+  link_ = agent::Link::through(
+      env_, line({"stdio", place.directory + "/agent"}), options_.patience,
+      {.epoch = options_.epoch, .environment = options_.surroundings.environment, .beside = true});
+  auto courier = Courier::open(env_, line({"files", place.directory + "/work"}), options_.store);
+  if (courier)
+    courier_ = *std::move(courier);
+  else
+    broken_ = courier.error();
+  auto kept = env_.make_directory(options_.directory, 0700);
+  if (kept) kept = env_.replace_file(options_.directory + "/place.json", to_json(place), 0600);
+  if (!kept) broken_ = kept.error();
+  const auto names = env_.list(options_.directory);
+  for (const auto& name : names.value_or(std::vector<std::string>{})) {
+    if (!name.starts_with("brings.")) continue;
+    const auto text = env_.read_file(options_.directory + "/" + name, kRecordMost);
+    const auto token = std::strtoll(name.c_str() + std::string_view("brings.").size(), nullptr, 10);
+    if (!text) continue;
+    for (const auto path : split(*text, '\0'))
+      if (!path.empty()) brings_[Token{token}].emplace_back(path);
+  }
+}
+
+std::optional<Error> Outpost::lost() const {
+  return broken_ ? broken_ : link_->lost();
+}
+
+std::string Outpost::record_of(Token token) const {
+  return fmt::format("{}/brings.{}", options_.directory, token.value);
+}
+
+/// Durable enough: it has to outlive this process, not the machine.
+bool Outpost::keep(Token token, const std::vector<std::string>& brings) {
+  std::string text;
+  for (const auto& path : brings) text += without_slash(path) + '\0';
+  return brings.empty() || env_.replace_file(record_of(token), text, 0600).has_value();
+}
+
+void Outpost::tell(const exec::ToWorker& message) {
+  if (lost()) return;
+  if (const auto* launch = std::get_if<exec::Launch>(&message)) {
+    for (const auto& path : launch->takes) brought_.erase(path);
+    if (!keep(launch->token, launch->brings)) {
+      pending_.emplace_back(
+          unstarted(*launch, exec::Cause::short_of_means, "the run's directory is full"));
+      return;
+    }
+    for (const auto& path : launch->brings) brings_[launch->token].push_back(without_slash(path));
+    staged_.push_back(*launch);
+    return advance();
+  }
+  const auto* cancel = std::get_if<exec::Cancel>(&message);
+  std::erase_if(staged_, [&](const exec::Launch& launch) {
+    if (cancel != nullptr && launch.token != cancel->token) return false;
+    pending_.emplace_back(unstarted(launch, exec::Cause::stopped, ""));
+    return true;
+  });
+  link_->tell(message);
+}
+
+std::string Outpost::root_of(const std::string& path) const {
+  return within(path, options_.root) ? options_.root : path;
+}
+
+std::string Outpost::there(const std::string& path) const {
+  const auto known = shared_.find(root_of(path));
+  if (known != shared_.end() && known->second) return path;
+  return options_.place.directory + "/work" + path;
+}
+
+/// Whether both machines see the same folder: known, or being looked up by a file that is made
+/// here.
+bool Outpost::settled(const std::string& root) {
+  if (shared_.contains(root)) return true;
+  if (asked_.contains(root)) return false;
+  const std::string nonce = fmt::format("{}/.berth-{:016x}", root, env_.random());
+  const bool here = options_.place.door.words.empty();
+  if (here || !options_.shares || !env_.replace_file(nonce, "", 0600)) {
+    shared_[root] = here && options_.shares;
+    return true;
+  }
+  asked_[root] = nonce;
+  courier_->send({Errand::Kind::compare, root, nonce});
+  return false;
+}
+
+/// Sets off what is not there yet; an error is the launch's own.
+std::optional<Error> Outpost::stage(const exec::Launch& launch, bool& ready) {
+  ready = settled(root_of(launch.directory));
+  for (const auto* paths : {&launch.takes_once, &launch.takes})
+    for (const auto& path : *paths) {
+      if (!settled(root_of(path))) {
+        ready = false;
+      } else if (!shared_.at(root_of(path))) {
+        const auto brought = brought_.find(path);
+        if (brought == brought_.end()) {
+          ready = false;
+          courier_->send({Errand::Kind::bring, path, path.substr(1)});
+        } else if (brought->second) {
+          const Error failed = *brought->second;
+          brought_.erase(brought);  // another launch tries again
+          return failed;
+        }
+      }
+    }
+  return std::nullopt;
+}
+
+void Outpost::advance() {
+  for (std::size_t i = 0; i < staged_.size();) {
+    bool is_ready = false;
+    const auto failed = stage(staged_[i], is_ready);
+    if (failed) {
+      const bool passes = retryable(failed->kind);
+      pending_.emplace_back(unstarted(
+          staged_[i], passes ? exec::Cause::short_of_means : exec::Cause::cannot_start,
+          fmt::format("bring its files to {}: {}", options_.place.door.name, failed->message)));
+    }
+    if (!failed && !is_ready) {
+      ++i;
+      continue;
+    }
+    exec::Launch launch = std::move(staged_[i]);
+    staged_.erase(staged_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!failed) depart(std::move(launch));
+  }
+}
+
+/// Everything is there.
+void Outpost::depart(exec::Launch launch) {
+  std::set<std::string> paths(launch.takes.begin(), launch.takes.end());
+  paths.insert(launch.takes_once.begin(), launch.takes_once.end());
+  for (const auto& path : launch.brings) paths.insert(without_slash(path));
+  for (const auto& path : paths) {
+    const std::string to = there(path);
+    if (to == path) continue;
+    for (auto& word : launch.argv) replace_path(word, path, to);
+    for (auto& [name, value] : launch.environment) replace_path(value, path, to);
+  }
+  for (const auto& path : launch.takes) {
+    brought_.erase(path);
+    if (there(path) != path) litter_[launch.token].push_back(path.substr(1));
+  }
+  const bool taken = std::ranges::any_of(
+      paths, [&](const std::string& path) { return within(launch.directory, path); });
+  const bool is_shared = shared_.at(root_of(launch.directory));
+  if (!is_shared)
+    launch.directory = taken ? there(launch.directory) : options_.place.directory + "/work";
+  const auto& [environment, prescript, postscript] = options_.surroundings;
+  if (!prescript.empty() || !postscript.empty()) {
+    // Not among the words: those everybody on that machine can see.
+    launch.environment.emplace_back("BERTH_PRESCRIPT", prescript);
+    launch.environment.emplace_back("BERTH_POSTSCRIPT", postscript);
+    launch.argv.insert(launch.argv.begin(), {"/bin/sh", "-c", std::string(kWrapper), "sh"});
+  }
+  link_->tell(launch);
+}
+
+void Outpost::watch(std::vector<os::Watch>& watches, bool read_output) {
+  const std::size_t before = watches.size();
+  link_->watch(watches, read_output);
+  of_link_ = watches.size() - before;
+  if (!lost()) courier_->watch(watches);
+}
+
+std::optional<Mono> Outpost::deadline() const {
+  if (!pending_.empty()) return env_.now();
+  auto first = link_->deadline();
+  if (lost()) return first;
+  if (const auto at = courier_->deadline(); at && (!first || *at < *first)) first = at;
+  return first;
+}
+
+void Outpost::progress(std::span<const os::Watch> watches) {
+  link_->progress(watches.subspan(0, std::min(of_link_, watches.size())));
+}
+
+void Outpost::turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) {
+  std::vector<exec::FromWorker> heard;
+  link_->turn(watches.subspan(0, std::min(of_link_, watches.size())), heard);
+  for (auto& message : heard) {
+    if (auto* ended = std::get_if<exec::Ended>(&message))
+      on_ended(std::move(*ended), messages);
+    else
+      messages.push_back(std::move(message));
+  }
+  if (!lost()) {
+    std::vector<Outcome> done;
+    courier_->turn(watches.subspan(std::min(of_link_, watches.size())), done);
+    for (auto& outcome : done) hear(std::move(outcome));
+    advance();
+    tell_ends(messages);
+  }
+  std::ranges::move(pending_, std::back_inserter(messages));
+  pending_.clear();
+  if (lost() && !forgotten_) {
+    (void)fileset::remove_all(env_, options_.directory);
+    forgotten_ = true;
+  }
+}
+
+void Outpost::hear(Outcome outcome) {
+  const Errand& errand = outcome.errand;
+  if (errand.kind == Errand::Kind::compare) {
+    (void)env_.remove_file(errand.there);
+    asked_.erase(errand.here);
+    shared_[errand.here] = !outcome.failed;
+  } else if (errand.kind == Errand::Kind::remove) {
+    return;
+  } else if (errand.kind == Errand::Kind::bring) {
+    brought_[errand.here] = std::move(outcome.failed);
+  } else {
+    for (auto& [token, leaving] : leaving_) {
+      if (leaving.paths.erase(errand.here) == 0) continue;
+      if (outcome.failed && outcome.failed->kind != ErrorKind::not_found)
+        leaving.failed = outcome.failed;
+    }
+  }
+}
+
+void Outpost::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages) {
+  const auto brings = brings_.find(ended.token);
+  Leaving leaving{ended, {}, {}};
+  if (brings != brings_.end())
+    for (const auto& path : brings->second)
+      if (!settled(root_of(path)) || !shared_.at(root_of(path))) leaving.paths.insert(path);
+  if (leaving.paths.empty()) {
+    forget(ended.token);
+    messages.emplace_back(std::move(ended));
+    return;
+  }
+  link_->hold(ended.token);
+  for (const auto& path : leaving.paths)
+    courier_->send({Errand::Kind::fetch, path, path.substr(1)});
+  leaving_.emplace(ended.token, std::move(leaving));
+}
+
+/// It has ended: what it took along and left there goes.
+void Outpost::forget(Token token) {
+  brings_.erase(token);
+  (void)env_.remove_file(record_of(token));
+  if (const auto litter = litter_.extract(token))
+    for (const auto& path : litter.mapped()) courier_->send({Errand::Kind::remove, "", path});
+}
+
+/// What left everything here.
+void Outpost::tell_ends(std::vector<exec::FromWorker>& messages) {
+  for (auto at = leaving_.begin(); at != leaving_.end();) {
+    auto& [token, leaving] = *at;
+    if (!leaving.paths.empty()) {
+      ++at;
+      continue;
+    }
+    if (leaving.failed && leaving.ended.cause == exec::Cause::ok) {
+      leaving.ended.cause = exec::Cause::short_of_means;
+      leaving.ended.detail = fmt::format("fetch what it left on {}: {}", options_.place.door.name,
+                                         leaving.failed->message);
+    }
+    messages.emplace_back(std::move(leaving.ended));
+    link_->let_go(token);
+    forget(token);
+    at = leaving_.erase(at);
+  }
+}
+
+bool Outpost::idle() const {
+  return staged_.empty() && leaving_.empty() && pending_.empty() && link_->idle();
+}
+
+void Outpost::acknowledge() {
+  link_->acknowledge();
+}
+
+void Outpost::finish() {
+  link_->finish();
+  (void)fileset::remove_all(env_, options_.directory);
+}
+
+}  // namespace berth::remote

@@ -1,0 +1,103 @@
+// The worker on an alloc elsewhere: an agent there, and the files that its tasks take along and
+// leave. What a task needs is there before it is launched, what it leaves is here before its end is
+// told; to the loop it is a worker like any other. A folder that both machines share is noticed,
+// and used as it is.
+//
+// Paths here stand there below the place's work/, but for shared ones; words and variables that
+// name them are changed accordingly.
+//
+// DIR here (0700): place.json, and for each attempt that leaves anything what that is: by these a
+// later runner goes on.
+//
+// Ownership: refers to Env. Threads: one. Failure: as Workplace has it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "berth/agent/link.h"
+#include "berth/remote/courier.h"
+#include "berth/remote/door.h"
+
+namespace berth::remote {
+
+/// What all tasks of a cluster have around them.
+struct Surroundings {
+  exec::Environment environment;
+  std::string prescript, postscript;  // for /bin/sh, in the task's own process; "": none
+};
+
+struct OutpostOptions {
+  Place place;
+  AgentFile agent;
+  std::string directory;  // here, of this Outpost alone
+  std::string root;       // here: what lies below is shared when this is
+  std::string store;      // the object store here
+  Duration patience = std::chrono::minutes(2);
+  std::int64_t epoch = 0;
+  bool shares = true;  // folders that both machines have are looked for
+  Surroundings surroundings;
+};
+
+class Outpost final : public agent::Attached {
+ public:
+  /// On a new alloc, or on one that an earlier runner left. An error is lost().
+  static std::unique_ptr<Outpost> open(os::Env& env, OutpostOptions options);
+
+  void tell(const exec::ToWorker& message) override;
+  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
+  std::optional<Mono> deadline() const override;
+  void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
+  bool idle() const override;
+  void acknowledge() override;
+  void finish() override;
+  std::optional<Error> lost() const override;
+
+  bool ready() const override { return link_->ready(); }
+  const agent::Welcome& agent() const override { return link_->agent(); }
+  void progress(std::span<const os::Watch> watches) override;
+  void lose(Error because) override { link_->lose(std::move(because)); }
+
+ private:
+  struct Leaving {  // an end that waits for what the attempt left
+    exec::Ended ended;
+    std::set<std::string> paths;
+    std::optional<Error> failed;
+  };
+  Outpost(os::Env& env, OutpostOptions options);
+  void advance();
+  void hear(Outcome outcome);
+  bool settled(const std::string& root);
+  std::optional<Error> stage(const exec::Launch& launch, bool& ready);
+  void depart(exec::Launch launch);
+  bool keep(Token token, const std::vector<std::string>& brings);
+  void on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages);
+  void forget(Token token);
+  void tell_ends(std::vector<exec::FromWorker>& messages);
+  std::string root_of(const std::string& path) const;
+  std::string there(const std::string& path) const;
+  std::string record_of(Token token) const;
+
+  os::Env& env_;
+  OutpostOptions options_;
+  std::unique_ptr<agent::Link> link_;
+  std::unique_ptr<Courier> courier_;
+  std::optional<Error> broken_;
+  std::size_t of_link_ = 0;
+  bool forgotten_ = false;
+
+  std::map<std::string, bool> shared_;                   // by root
+  std::map<std::string, std::string> asked_;             // nonce of a root, while it is looked for
+  std::map<std::string, std::optional<Error>> brought_;  // by path here
+  std::vector<exec::Launch> staged_;                     // in the order of their launch
+  std::map<Token, std::vector<std::string>> brings_;
+  std::map<Token, std::vector<std::string>> litter_;  // there, of attempts that run
+  std::map<Token, Leaving> leaving_;
+  std::vector<exec::FromWorker> pending_;
+};
+
+}  // namespace berth::remote

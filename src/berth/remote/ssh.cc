@@ -1,0 +1,232 @@
+#include "berth/remote/ssh.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::remote {
+namespace {
+
+bool is_safe(std::string_view name) {
+  constexpr std::string_view kOthers = "._-:%";  // of addresses with a zone, too
+  return !name.empty() && name.front() != '-' && std::ranges::all_of(name, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kOthers.find(c) != std::string_view::npos;
+  });
+}
+
+class HostCluster final : public FarCluster {
+ public:
+  HostCluster(os::Env& env, std::vector<std::unique_ptr<Host>> hosts)
+      : env_(env), hosts_(std::move(hosts)), next_(env.now()) {}
+
+  Result<std::vector<cluster::Offer>> offers() override {
+    std::vector<cluster::Offer> all;
+    std::string because;
+    for (const auto& host : hosts_) {
+      auto some = host->offers();
+      if (some)
+        std::ranges::move(*some, std::back_inserter(all));
+      else
+        because += (because.empty() ? "" : "; ") + some.error().message;
+    }
+    if (all.empty()) return fail(ErrorKind::busy, "{}", because);
+    return all;
+  }
+
+  Result<cluster::Alloc> accept(const cluster::Offer& offer,
+                                const std::optional<machine::Request>& part,
+                                const cluster::Labels& labels) override {
+    const auto host =
+        std::ranges::find(hosts_, offer.machine, [](const auto& each) { return each->name(); });
+    if (host == hosts_.end()) return fail(ErrorKind::stale, "{}: no such host", offer.machine);
+    return own(**host, (*host)->accept(offer, part, labels));
+  }
+
+  /// One host is asked at a time; what it answers decides who is asked next.
+  Result<cluster::Alloc> allocate(const cluster::Wish& wish) override {
+    if (!asking_) {
+      BERTH_ASSIGN(asking_, choose(wish));
+      wish_ = wish;
+    }
+    Host& host = *hosts_[*asking_];
+    const bool same =
+        wish.requirements.min == wish_.requirements.min && wish.slot_sizes == wish_.slot_sizes;
+    if (!same && env_.now() < asked_at_ + kPatience) {
+      next_ = host.retry_at();
+      return fail(ErrorKind::busy, "{}: it is being asked", host.name());
+    }
+    auto alloc = host.allocate(same ? wish_ : wish);
+    next_ = host.retry_at();
+    const bool waits =
+        !alloc && alloc.error().kind == ErrorKind::busy && host.asking() && !host.failure();
+    if (!waits) asking_.reset();
+    if (!alloc && alloc.error().kind == ErrorKind::impossible) alloc.error().kind = ErrorKind::busy;
+    return own(host, std::move(alloc));
+  }
+
+  Mono retry_at() override { return next_; }
+  Result<std::optional<Mono>> keepalive(cluster::AllocId id) override {
+    BERTH_ASSIGN(Host * host, of(id));
+    return host->keepalive(id);
+  }
+  Result<cluster::Alloc> inspect(cluster::AllocId id) override {
+    BERTH_ASSIGN(Host * host, of(id));
+    return host->inspect(id);
+  }
+  Result<Place> place(cluster::AllocId id) override {
+    BERTH_ASSIGN(Host * host, of(id));
+    return host->place(id);
+  }
+  Status free(cluster::AllocId id) override {
+    BERTH_ASSIGN(Host * host, of(id));
+    owners_.erase(id);
+    return host->free(id);
+  }
+
+ private:
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+
+  Result<Host*> of(cluster::AllocId id) {
+    const auto owner = owners_.find(id);
+    if (owner == owners_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
+    return owner->second;
+  }
+  Result<cluster::Alloc> own(Host& host, Result<cluster::Alloc> alloc) {
+    if (alloc) owners_.emplace(alloc->id, &host);
+    return alloc;
+  }
+
+  /// The host that it fits closest. impossible: it fits none, and all have been heard.
+  Result<std::size_t> choose(const cluster::Wish& wish) {
+    std::vector<cluster::Offer> offers;
+    std::vector<std::size_t> from;
+    std::string because;
+    bool all = true;
+    next_ = env_.now() + std::chrono::seconds(2);
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      auto some = hosts_[i]->offers();
+      if (!some) {
+        next_ = std::min(next_, hosts_[i]->retry_at());
+        all = false;
+        because += (because.empty() ? "" : "; ") + some.error().message;
+        continue;
+      }
+      offers.push_back(std::move(some->front()));
+      from.push_back(i);
+    }
+    if (offers.empty()) return fail(ErrorKind::busy, "{}", because);
+    auto choice = cluster::closest(offers, wish);
+    if (choice) {
+      asked_at_ = env_.now();
+      return from[choice->offer];
+    }
+    if (!all && choice.error().kind == ErrorKind::impossible) choice.error().kind = ErrorKind::busy;
+    if (!because.empty()) choice.error().message += "; " + because;
+    return std::unexpected(choice.error());
+  }
+
+  os::Env& env_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::map<cluster::AllocId, Host*> owners_;
+  std::optional<std::size_t> asking_;
+  cluster::Wish wish_;
+  Mono asked_at_{}, next_;
+};
+
+}  // namespace
+
+Result<SshHost> parse_ssh_host(std::string_view line) {
+  SshHost host;
+  auto rest = trim(line);
+  const auto blank = std::min(rest.find_first_of(" \t"), rest.size());
+  host.key = trim(rest.substr(blank));
+  rest = rest.substr(0, blank);
+  if (const auto at = rest.rfind('@'); at != std::string_view::npos) {
+    host.user = rest.substr(0, at);
+    rest = rest.substr(at + 1);
+    if (!is_safe(host.user))
+      return fail(ErrorKind::invalid, "'{}': wanted a user before the @", clip(line));
+  }
+  std::string_view port;
+  const auto bracket = rest.starts_with('[') ? rest.find(']') : std::string_view::npos;
+  if (bracket != std::string_view::npos) {
+    host.host = rest.substr(1, bracket - 1);
+    port = rest.substr(bracket + 1);
+    if (!port.empty() && port.front() != ':')
+      return fail(ErrorKind::invalid, "'{}': wanted :port behind the ]", clip(line));
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const auto colon = rest.find(':');
+    host.host = rest.substr(0, colon);
+    if (colon != std::string_view::npos) port = rest.substr(colon + 1);
+  }
+  if (!is_safe(host.host))
+    return fail(ErrorKind::invalid, "'{}': wanted a host: user@host[:port] [keyfile]", clip(line));
+  if (!port.empty()) {
+    const auto number = parse_integer(port);
+    constexpr int kPortMost = 65535;
+    if (!number || *number < 1 || *number > kPortMost)
+      return fail(ErrorKind::invalid, "'{}': wanted a port, 1 to {}", clip(line), kPortMost);
+    host.port = static_cast<int>(*number);
+  }
+  return host;
+}
+
+std::string ssh_sockets(os::Env& env) {
+  constexpr std::size_t kLongest = 60;  // what ssh adds has to fit a socket's path, too
+  std::vector<std::string> places;
+  if (const auto run = env.variable("XDG_RUNTIME_DIR"); run && run->starts_with('/'))
+    places.push_back(*run + "/berth-ssh");
+  places.push_back(fmt::format("/tmp/berth-ssh-{}", env.user()));
+  for (const auto& place : places) {
+    if (place.size() > kLongest || !env.make_directory(place, 0700)) continue;
+    const auto status = env.status(place);
+    const auto real = env.real_path(place);
+    constexpr mode_t kOfOthers = 0077;
+    const bool ours = status && status->owner == env.user() && (status->mode & kOfOthers) == 0 &&
+                      status->kind == os::FileStatus::Kind::directory;
+    if (ours && real && *real == place) return place;
+  }
+  return "";
+}
+
+Door ssh_door(const SshHost& host, const SshOptions& options, const std::string& home,
+              const std::string& sockets) {
+  const auto seconds = [](Duration time) { return std::max<std::int64_t>(1, to_ms(time) / 1000); };
+  constexpr int kAlives = 3;
+  Door door{.name = host.host, .words = {"ssh"}, .shell = true};
+  if (host.port != 0) door.name += fmt::format(":{}", host.port);
+  auto& words = door.words;
+  words.insert(words.end(), options.options.begin(), options.options.end());
+  for (const auto& option :
+       {std::string("BatchMode=yes"), std::string("LogLevel=ERROR"),
+        fmt::format("ConnectTimeout={}", seconds(options.connects_within)),
+        fmt::format("ServerAliveInterval={}",
+                    std::max<std::int64_t>(1, seconds(options.silent_most) / kAlives)),
+        fmt::format("ServerAliveCountMax={}", kAlives)})
+    words.insert(words.end(), {"-o", option});
+  if (host.port != 0) words.insert(words.end(), {"-p", fmt::format("{}", host.port)});
+  if (!host.user.empty()) words.insert(words.end(), {"-l", host.user});
+  if (!host.key.empty()) {
+    const std::string key = host.key.starts_with("~/") ? home + host.key.substr(1) : host.key;
+    words.insert(words.end(), {"-i", key, "-o", "IdentitiesOnly=yes"});
+  }
+  words.emplace_back("-T");
+  if (!sockets.empty()) {
+    // Who comes by another key, or with another config, has a connection of his own.
+    constexpr std::size_t kEnough = 16;
+    const std::string mark = to_hex(sha256(home + join(words, "\n") + host.host));
+    words.insert(words.end(), {"-o", "ControlMaster=auto", "-o", "ControlPersist=30", "-o",
+                               fmt::format("ControlPath={}/{}", sockets, mark.substr(0, kEnough))});
+  }
+  words.insert(words.end(), {"--", host.host});
+  return door;
+}
+
+std::unique_ptr<FarCluster> host_cluster(os::Env& env, std::vector<std::unique_ptr<Host>> hosts) {
+  return std::make_unique<HostCluster>(env, std::move(hosts));
+}
+
+}  // namespace berth::remote

@@ -1,0 +1,85 @@
+#include "berth/remote/ssh.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "berth/remote/clusters.h"
+
+namespace berth::remote {
+namespace {
+
+TEST(SshHost, IsReadAsPeopleWriteIt) {
+  EXPECT_EQ(*parse_ssh_host("gpu-box"), (SshHost{.host = "gpu-box", .user = "", .key = ""}));
+  EXPECT_EQ(*parse_ssh_host(" alice@10.0.0.7:2222   ~/.ssh/a key "),
+            (SshHost{.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "~/.ssh/a key"}));
+  EXPECT_EQ(*parse_ssh_host("a@[fe80::1%eth0]:22"),
+            (SshHost{.host = "fe80::1%eth0", .user = "a", .port = 22, .key = ""}));
+}
+
+TEST(SshHost, NothingThatSshOrAShellCouldMistake) {
+  for (const auto* line : {"", "-oProxyCommand=x", "a@-b", "-a@b", "a@b:0", "a@b:70000", "a@b:x",
+                           "a;b", "$(x)", "a@b\nc", "[a", "[a]b", "a@", "@a", "a'b"})
+    EXPECT_FALSE(parse_ssh_host(line)) << line;
+}
+
+TEST(SshDoor, EndsInTheHostBehindADoubleDash) {
+  const auto door = ssh_door({.host = "box", .user = "a", .port = 22, .key = "~/.ssh/k"},
+                             {.options = {"-F", "x"}}, "/home/a", "/run/s");
+  EXPECT_TRUE(door.shell);
+  EXPECT_EQ(door.name, "box:22");
+  EXPECT_EQ(door.words.back(), "box");
+  EXPECT_EQ(door.words.end()[-2], "--");
+  const auto has = [&](const char* word) {
+    return std::ranges::find(door.words, word) != door.words.end();
+  };
+  EXPECT_TRUE(has("/home/a/.ssh/k") && has("BatchMode=yes") && has("ControlMaster=auto"));
+}
+
+constexpr auto kFile =
+    "# mine\n"
+    "lab:\n"
+    "  kind: ssh\n"
+    "  hosts: [a, b@c:22 k]\n"
+    "  lease: 90s\n"
+    "  env: {A: b}\n"
+    "  prescript: module load cuda\n"
+    "\n"
+    "# theirs\n"
+    "other:\n"
+    "  kind: slurm\n";
+
+TEST(Clusters, AreRead) {
+  const auto entries = parse_clusters(kFile, "clusters.yaml");
+  ASSERT_TRUE(entries) << entries.error().message;
+  ASSERT_EQ(entries->size(), 2U);
+  EXPECT_EQ(entries->at(0).lease, std::chrono::seconds(90));
+  EXPECT_EQ(entries->at(0).surroundings.prescript, "module load cuda");
+  EXPECT_EQ(entries->at(1).kind, "slurm");
+}
+
+TEST(Clusters, SayWhatIsWrongAndWhere) {
+  const auto wrong = [](const char* text) {
+    const auto entries = parse_clusters(text, "c.yaml");
+    return entries ? std::string("nothing") : entries.error().message;
+  };
+  EXPECT_TRUE(wrong("lab: {hosts: [a]}").starts_with("c.yaml:1: lab"))
+      << wrong("lab: {hosts: [a]}");
+  EXPECT_NE(wrong("lab:\n  kind: shh\n").find("c.yaml:2"), std::string::npos);
+  EXPECT_NE(wrong("lab:\n  kind: ssh\n  lease: 0s\n").find("c.yaml:3"), std::string::npos);
+  EXPECT_NE(wrong("\"a b\":\n  kind: ssh\n").find("name"), std::string::npos);
+}
+
+TEST(Clusters, AreAddedAndCutOutAgainWithTheCommentsOfOthersKept) {
+  const auto more = with_cluster(kFile, "new", "new:\n  kind: ssh\n  hosts: [x]\n");
+  ASSERT_TRUE(more) << more.error().message;
+  EXPECT_EQ(*without_cluster(*more, "new"), kFile);
+  const auto less = without_cluster(kFile, "lab");
+  ASSERT_TRUE(less) << less.error().message;
+  EXPECT_EQ(*less, "# mine\n\n# theirs\nother:\n  kind: slurm\n");
+  EXPECT_EQ(with_cluster(kFile, "lab", "lab:\n  kind: ssh\n").error().kind, ErrorKind::exists);
+  EXPECT_EQ(without_cluster(kFile, "nobody").error().kind, ErrorKind::not_found);
+}
+
+}  // namespace
+}  // namespace berth::remote

@@ -1,0 +1,134 @@
+"""Real sshds on loopback for the tests: each a machine of its own as far as Berth can see, with a port, a
+home, a ledger and a cache of its own. They and what they start are ended by recorded pid."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from berth_case import processes_with, until
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ.get("PATH", ""))
+SSH = shutil.which("ssh")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class SshHost:
+    """One sshd. `mark` stands in the environment of all that it starts."""
+
+    def __init__(self, bed, name, machine="", noise=""):
+        self.name, self.port = name, free_port()
+        self.path = bed.path / name
+        self.home = self.path / "home"
+        self.home.mkdir(parents=True)
+        self.mark = f"BERTH_TEST_HOST={self.path}"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path / "host_key"], check=True)
+        (self.path / "machine.yaml").write_text(machine)
+        variables = {"HOME": self.home, "BERTH_LEDGER": self.path / "ledger", "BERTH_TEST_HOST": self.path,
+                     "BERTH_TEST": bed.mark, "BERTH_MACHINE": self.path / "machine.yaml"}
+        self.config = self.path / "sshd_config"
+        self.config.write_text("\n".join([
+            f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {self.path}/host_key",
+            f"PidFile {self.path}/sshd.pid", f"AuthorizedKeysFile {bed.path}/client_key.pub", "StrictModes no",
+            "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PrintMotd no",
+            "MaxStartups 100", "MaxSessions 100", "LogLevel ERROR",
+            "SetEnv " + " ".join(f'"{key}={value}"' for key, value in variables.items()),
+            # A login that talks before it does what it is told.
+            f"ForceCommand {noise} exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", ""]))
+        self.server = None
+        self.start()
+
+    def start(self):
+        Path("/run/sshd").mkdir(exist_ok=True)
+        with open(self.path / "sshd.log", "ab") as log:
+            self.server = subprocess.Popen([SSHD, "-D", "-e", "-f", self.config], stdin=subprocess.DEVNULL,
+                                           stdout=subprocess.DEVNULL, stderr=log)
+
+        def answers():
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        until(answers, f"sshd of {self.name}")
+
+    def processes(self):
+        return processes_with(self.mark)
+
+    def cut(self):
+        """Ends the sshd and all connections through it; what it started goes on."""
+        self.server.kill()
+        self.server.wait()
+        for pid in connections(self.port):
+            kill(pid)
+
+    def close(self):
+        if self.server.poll() is None:
+            self.server.kill()
+        self.server.wait()
+        for pid in connections(self.port) + self.processes():
+            kill(pid)
+
+
+def kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def connections(port):
+    """The pids of sshd's children that serve a connection to this port."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == "01":
+                inodes.add(f"socket:[{fields[9]}]")
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            if "sshd" not in Path(f"/proc/{entry}/comm").read_text():
+                continue
+            links = {os.readlink(f"/proc/{entry}/fd/{fd}") for fd in os.listdir(f"/proc/{entry}/fd")}
+        except OSError:
+            continue
+        if links & inodes:
+            found.append(int(entry))
+    return found
+
+
+class SshBed:
+    """Hosts, a client's key, and the options that ssh needs to know them by."""
+
+    def __init__(self, path, mark):
+        self.path, self.mark = Path(path), mark
+        self.path.mkdir()
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path / "client_key"], check=True)
+        self.hosts = []
+
+    def host(self, name, **more):
+        self.hosts.append(SshHost(self, name, **more))
+        return self.hosts[-1]
+
+    def clusters(self, name="lab", hosts=None, **more):
+        """The text of a cluster of these hosts. Their keys are known, as after a first visit."""
+        hosts = hosts or self.hosts
+        known = self.path / "known_hosts"
+        known.write_text("".join(
+            f"[127.0.0.1]:{host.port} {(host.path / 'host_key.pub').read_text()}" for host in self.hosts))
+        lines = [f"{name}:", "  kind: ssh", f"  options: [-F, /dev/null, -o, UserKnownHostsFile={known}]",
+                 "  hosts:"]
+        lines += [f"    - root@127.0.0.1:{host.port} {self.path}/client_key" for host in hosts]
+        lines += [f"  {key}: {value}" for key, value in more.items()]
+        return "\n".join(lines) + "\n"
+
+    def close(self):
+        for host in self.hosts:
+            host.close()

@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+"""Runs on machines that are reached by ssh: real sshds on loopback, each with a home and a ledger of its own."""
+
+import json
+import os
+import signal
+import time
+import unittest
+
+from berth_case import Case, numbers, until
+from ssh_bed import SSH, SSHD, SshBed, connections, kill
+
+FULL = os.environ.get("BERTH_FULL") == "1"
+MACHINE = "cpu: 2\n"
+
+
+@unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are wanted")
+class Ssh(Case):
+    def setUp(self):
+        super().setUp()
+        self.bed = SshBed(self.dir / "bed", self.dir)
+        self.addCleanup(self.bed.close)
+        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "clusters.yaml")
+
+    def lab(self, count, lease="20s", hosts=None, noise="", **more):
+        made = hosts or [self.bed.host(f"host{i}", machine=MACHINE, noise=noise) for i in range(count)]
+        # On one machine every folder is shared: as if it were not.
+        settings = {"shared_folders": "false", "lease": lease, "silent_most": "3s", **more}
+        self.write("clusters.yaml", self.bed.clusters(hosts=made, **settings))
+        return made
+
+    def test_a_command_runs_there(self):
+        host, = self.lab(1, noise="echo Welcome, traveller;", env="{GREETING: hello}",
+                         prescript="'export FROM_PRESCRIPT=yes'")
+        done = self.berth("run", "--cluster", "lab", "--", "sh", "-c",
+                          'echo "$HOME $GREETING $FROM_PRESCRIPT $BERTH_TASK"; exit 3', code=1)
+        self.assertEqual(done.out.decode().split()[:3], [str(host.home), "hello", "yes"])
+        self.assertEqual(self.house.tasks("sh-1")[0]["exit_code"], 3)
+        self.assertEqual(self.house.tasks("sh-1")[0]["host"], f"127.0.0.1:{host.port}")
+        until(lambda: not [pid for pid in host.processes() if "start" in cmdline(pid)], "its agent ended")
+
+    def test_probe_shows_each_host(self):
+        hosts = self.lab(2)
+        probed = json.loads(self.berth("--json", "cluster", "probe", "lab").out)["hosts"]
+        self.assertEqual({one["host"] for one in probed}, {f"127.0.0.1:{host.port}" for host in hosts})
+        self.assertEqual([one["total"]["cpu"] for one in probed], [2, 2])
+        hosts[0].cut()
+        probed = json.loads(self.berth("--json", "cluster", "probe", "lab", code=3).out)["hosts"]
+        wrong, = [one for one in probed if "error" in one]
+        self.assertIn("refused", wrong["error"])
+
+    def test_clusters_are_added_and_removed(self):
+        self.write("clusters.yaml", "# mine\nold:\n  kind: ssh  # stays\n  hosts: [a]\n")
+        self.berth("cluster", "add", "lab", "me@example.org:2200", "gpu-box", "--key", "~/.ssh/lab")
+        listed = json.loads(self.berth("--json", "cluster", "list").out)["clusters"]
+        self.assertEqual([one["name"] for one in listed], ["old", "lab"])
+        self.berth("cluster", "remove", "lab")
+        self.assertEqual((self.dir / "clusters.yaml").read_text(),
+                         "# mine\nold:\n  kind: ssh  # stays\n  hosts: [a]\n")
+        for hostile in ("-oProxyCommand=touch x", "a;b", "a@-b", "a b;c@d"):
+            self.assertEqual(self.house.run("cluster", "add", "x", "--", hostile).code, 2)
+        self.assertIn("lba", self.one_line(self.berth("run", "--cluster", "lba", "--", "true", code=2)))
+
+    def test_trials_take_their_folder_along(self):
+        self.lab(2)
+        self.script("folder/train.sh", 'read -r data < "data/it\'s here.txt"\n'
+                    'echo "::berth loss=$1"\necho "$data $(cat "$2")" > "$BERTH_CHECKPOINT_DIR/model"\n')
+        self.write("folder/data/it's here.txt", "data\n")
+        self.write("folder/sweep.yaml", "run: /bin/sh ./train.sh {lr} {params_file}\ncheckpoints: true\n"
+                   "params:\n  lr: [1, 2, 3, 4]\ngoal: {metric: loss, direction: min}\n")
+        self.berth("run", "--cluster", "lab", "folder/sweep.yaml")
+        tasks = self.house.tasks("sweep-1")
+        self.assertEqual(sorted(task["metrics"]["loss"] for task in tasks), [1, 2, 3, 4])
+        for task in tasks:
+            model = next((self.house.state / "runs/sweep-1/checkpoints").glob(f"{task['id'].rpartition('/')[2]}/model"), None)
+            self.assertIsNotNone(model, task)
+            self.assertIn("data {", model.read_text())
+
+    def test_no_name_reaches_a_shell(self):
+        self.lab(1)
+        hostile = "$(touch owned) `touch owned`;'\"\n"
+        folder = "fol der';touch owned;'"
+        self.script(f"{folder}/it.sh", 'printf "%s" "$1" > "$2"\n')
+        self.write(f"{folder}/flow.yaml", json.dumps({"name": "f", "steps": {"a": {
+            "run": ["/bin/sh", "./it.sh", hostile, "{out.o}"], "in": {"s": "it.sh"},
+            "out": {"o": "out $(touch owned).txt"}}}}))
+        self.berth("run", "--cluster", "lab", f"{folder}/flow.yaml")
+        self.assertEqual((self.dir / folder / "out $(touch owned).txt").read_text(), hostile)
+        self.assertEqual([str(path) for path in self.dir.rglob("owned")], [])
+
+    def flow(self, tasks, pause):
+        """Counts each execution by a witness that all hosts see; its outputs travel."""
+        self.write("in.txt", "x" * 1000 + "\n")
+        self.write("flow.yaml", json.dumps({"name": "many", "steps": {
+            "split": {"run": f"for i in $(seq {tasks}); do echo $i > {{out.parts}}/$i; done", "out": {"parts": "parts/"}},
+            "work": {"foreach": {"part": "split.parts/*"}, "in": {"text": "in.txt"},
+                     "run": f"cat {{part}} >> {self.dir}/witness; sleep {pause}; "
+                            "cat {part} {in.text} | wc -c > {out.n}",
+                     "out": {"n": "counts/{index}.txt"}},
+            "sum": {"in": {"n": "work.n"}, "run": "cat {in.n} | wc -l > {out.total}",
+                    "out": {"total": "total.txt"}}}}))
+
+    def check_flow(self, tasks):
+        self.assertEqual((self.dir / "total.txt").read_text().strip(), str(tasks))
+        counts = self.house.counts("many-1")
+        self.assertEqual((counts["done"], counts["failed"]), (tasks + 2, 0))
+        self.assertEqual(set(numbers(self.dir / "witness")), set(range(1, tasks + 1)))
+
+    def test_a_flow_over_three_hosts_survives_all_that_befalls_them(self):
+        tasks = 200 if FULL else 40
+        hosts = self.lab(3, lease="20s" if FULL else "5s")
+        self.flow(tasks, 0.5)
+        run = self.house.start("run", "--cluster", "lab", "flow.yaml")
+        witness = self.dir / "witness"
+        until(lambda: len(numbers(witness)) >= tasks // 10, "it began", 120)
+        self.assertEqual(len({task["host"] for task in self.house.tasks("many-1") if task.get("host")}), 3)
+        dead, frozen, cut = hosts
+        dead.cut()
+        stopped = frozen.processes()
+        for pid in stopped:
+            kill(pid, signal.SIGSTOP)
+        cut.cut()
+        time.sleep(30 if FULL else 2)
+        cut.start()
+        self.assertEqual(run.wait(timeout=280), 0, run.stderr.read()[-2000:])
+        self.check_flow(tasks)
+        # The frozen one finds out that it is nobody any more.
+        for pid in stopped:
+            kill(pid, signal.SIGCONT)
+        until(lambda: not [pid for pid in frozen.processes() if "start" in cmdline(pid)], "the frozen one ended")
+        self.check_flow(tasks)
+
+    def test_a_killed_runner_goes_on_where_it_stood(self):
+        tasks = 60 if FULL else 12
+        self.lab(2)
+        self.flow(tasks, 0.5)
+        run = self.house.start("run", "--cluster", "lab", "flow.yaml")
+        until(lambda: len(numbers(self.dir / "witness")) >= 3, "it began", 60)
+        run.kill()
+        run.wait()
+        self.berth("resume", "many-1", timeout=120)
+        self.check_flow(tasks)
+        # What ran when the runner died was attached to, not run again.
+        self.assertEqual(len(numbers(self.dir / "witness")), tasks)
+
+    def test_nothing_is_left_when_the_runner_dies_for_good(self):
+        host, = self.lab(1, lease="2s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sleep", "1000")
+        until(lambda: [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it runs", 30)
+        run.kill()
+        until(lambda: not host.processes(), "nothing runs there any more", 30)
+
+
+def cmdline(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    unittest.main()
