@@ -7,8 +7,16 @@
 
 namespace berth::agent {
 
-std::string Intake::part(const Piece& piece) const {
-  return fmt::format("{}/incoming/{}{}", store_, piece.digest, piece.executable ? ".x" : "");
+Result<Intake::Part> Intake::free_part(const Piece& piece, bool make) const {
+  if (make) BERTH_TRY(env_.make_directory(store_ + "/incoming", 0700));
+  for (int number = 0;; ++number) {
+    auto path = fmt::format("{}/incoming/{}{}.{}", store_, piece.digest,
+                            piece.executable ? ".x" : "", number);
+    if (!make && !env_.status(path)) return Part{std::move(path), {}};
+    auto lock = env_.lock(path, false);
+    if (lock) return Part{std::move(path), *std::move(lock)};
+    if (lock.error().kind != ErrorKind::busy) return std::unexpected(lock.error());
+  }
 }
 
 Result<std::vector<Piece>> Intake::missing(const fileset::Fileset& fileset) {
@@ -23,8 +31,8 @@ Result<std::vector<Piece>> Intake::missing(const fileset::Fileset& fileset) {
     if (there.error().kind != ErrorKind::not_found && there.error().kind != ErrorKind::corrupt)
       return std::unexpected(there.error());
     Piece piece{to_hex(entry.digest), executable, 0, entry.size};
-    if (const auto part_of_it = env_.status(part(piece)); part_of_it)
-      piece.offset = std::min(part_of_it->size, entry.size);
+    BERTH_ASSIGN(const Part part, free_part(piece, false));
+    if (const auto begun = env_.status(part.path)) piece.offset = std::min(begun->size, entry.size);
     missing.push_back(std::move(piece));
   }
   return missing;
@@ -32,13 +40,12 @@ Result<std::vector<Piece>> Intake::missing(const fileset::Fileset& fileset) {
 
 Status Intake::begin(const Piece& piece) {
   if (piece_) return fail(ErrorKind::invalid, "an object begins within another");
-  BERTH_TRY(env_.make_directory(store_ + "/incoming", 0700));
-  BERTH_ASSIGN(fd_, env_.open_append(part(piece), 0600));
-  const auto status = env_.status(part(piece));
+  BERTH_ASSIGN(part_, free_part(piece, true));
+  BERTH_ASSIGN(fd_, env_.open_append(part_.path, 0600));
+  const auto status = env_.status(part_.path);
   const std::int64_t there = status ? status->size : 0;
   if (there < piece.offset)
-    return fail(ErrorKind::invalid, "{}: {} bytes are here, not {}", piece.digest, there,
-                piece.offset);
+    return fail(ErrorKind::io, "{}: {} bytes are here, not {}", piece.digest, there, piece.offset);
   if (there > piece.offset) BERTH_TRY(env_.truncate(fd_, piece.offset));
   piece_ = piece;
   return piece.offset == piece.size ? finish() : Status{};
@@ -56,17 +63,18 @@ Status Intake::add(std::string_view bytes) {
 Status Intake::finish() {
   fd_.reset();
   const Piece piece = *std::exchange(piece_, std::nullopt);
-  BERTH_ASSIGN(const auto content, fileset::read_content(env_, part(piece)));
+  const Part part = std::exchange(part_, {});
+  BERTH_ASSIGN(const auto content, fileset::read_content(env_, part.path));
   BERTH_ASSIGN(const auto digest, parse_digest(piece.digest));
   if (content.digest != digest) {
-    (void)env_.remove_file(part(piece));
+    (void)env_.remove_file(part.path);
     return fail(ErrorKind::corrupt, "object {} came with other bytes", piece.digest);
   }
   const std::string object = fileset::object_path(store_, digest, piece.executable);
   BERTH_TRY(env_.make_directory(object.substr(0, object.rfind('/')), 0700));
-  BERTH_TRY(fileset::seal(env_, part(piece), piece.executable, fileset::Sealed::durable));
-  BERTH_TRY(env_.sync(part(piece)));
-  return env_.rename(part(piece), object);
+  BERTH_TRY(fileset::seal(env_, part.path, piece.executable, fileset::Sealed::durable));
+  BERTH_TRY(env_.sync(part.path));
+  return env_.rename(part.path, object);
 }
 
 Result<std::string> read_object(os::Env& env, const std::string& store, const Piece& piece) {

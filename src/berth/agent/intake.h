@@ -1,10 +1,12 @@
 // Objects that come in pieces, into an object store: a connection that breaks leaves what has come,
 // and the next goes on behind it. Each is checked by its digest before it gets its name.
 //
-// STORE/incoming/DIGEST[.x]: the part that is there.
+// STORE/incoming/DIGEST[.x].N: a part that is there, locked by whoever adds to it. Of an object
+// that two connections bring at once each has a part of its own.
 //
-// Ownership: refers to Env. Threads: one; processes as many as like, but one an object. Failure: as
-// Env has it; corrupt: what came is not what was promised, and is thrown away.
+// Ownership: refers to Env. Threads: one; processes as many as like. Failure: as Env has it;
+// corrupt: what came is not what was promised, and is thrown away; io: the part that was to go on
+// is not as it was, ask for what is missing once more.
 #pragma once
 
 #include <optional>
@@ -24,19 +26,24 @@ class Intake {
 
   /// The objects of a fileset that the store lacks, each once, and how much of each is there.
   Result<std::vector<Piece>> missing(const fileset::Fileset& fileset);
-  /// invalid: not where the part that is there ends.
   Status begin(const Piece& piece);
   bool open() const { return piece_.has_value(); }
   /// The last byte makes it an object.
   Status add(std::string_view bytes);
 
  private:
-  std::string part(const Piece& piece) const;
+  /// The first part that nobody adds to, and its lock: none where the part is not there yet.
+  struct Part {
+    std::string path;
+    os::Fd lock;
+  };
+  Result<Part> free_part(const Piece& piece, bool make) const;
   Status finish();
 
   os::Env& env_;
   const std::string store_;
   std::optional<Piece> piece_;  // that comes; its offset grows
+  Part part_;
   os::Fd fd_;
 };
 

@@ -59,6 +59,8 @@ class Attached : public exec::Workplace {
   /// As turn(), but hands nothing out.
   virtual void progress(std::span<const os::Watch> watches) = 0;
   virtual void lose(Error because) = 0;
+  /// The alloc is the agent's, and goes with it; before, it is still this process's.
+  virtual bool has_alloc() const { return true; }
   /// Attempts that it runs, or whose end will now come.
   std::vector<schedule::Earlier> earlier() const;
 };
@@ -88,8 +90,7 @@ class Link final : public Attached {
   const Welcome& agent() const override { return *welcome_; }
   void progress(std::span<const os::Watch> watches) override;
   void lose(Error because) override;
-  /// The alloc is the agent's, and goes with it; before, it is still this process's.
-  bool has_alloc() const { return has_alloc_; }
+  bool has_alloc() const override { return has_alloc_; }
   /// The agent frees its alloc and ends, once idle and acknowledged. The Link may go at once.
   void finish() override;
   void retain(Duration time) override;

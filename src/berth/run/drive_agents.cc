@@ -165,7 +165,10 @@ void Drive::join_agents() {
       live_.emplace(each.token.value, Live{added->id, each.task, 0});
     }
     added->apart = true;
-    added->worker = std::make_unique<LocalPlace>(env_, std::move(link), *added->machine, groups_);
+    if (directory.empty())
+      added->worker = std::move(link);
+    else
+      added->worker = std::make_unique<LocalPlace>(env_, std::move(link), *added->machine, groups_);
     const auto id = added->id;
     const Resources resources = added->machine->total().resources;
     berthed_.push_back(std::move(added));

@@ -20,8 +20,8 @@ std::string_view series_of(std::string_view task_name) {
   return task_name.substr(0, slash);
 }
 
-LocalPlace::LocalPlace(os::Env& env, std::unique_ptr<agent::Link> agent, machine::Machine& machine,
-                       machine::Groups& groups)
+LocalPlace::LocalPlace(os::Env& env, std::unique_ptr<agent::Attached> agent,
+                       machine::Machine& machine, machine::Groups& groups)
     : env_(env),
       agent_(std::move(agent)),
       here_(env, machine, groups, inherited_environment(env)) {}

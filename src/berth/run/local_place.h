@@ -22,7 +22,7 @@ std::string_view series_of(std::string_view task_name);
 class LocalPlace final : public exec::Workplace {
  public:
   /// `machine` and `groups` outlive it.
-  LocalPlace(os::Env& env, std::unique_ptr<agent::Link> agent, machine::Machine& machine,
+  LocalPlace(os::Env& env, std::unique_ptr<agent::Attached> agent, machine::Machine& machine,
              machine::Groups& groups);
 
   void tell(const exec::ToWorker& message) override;
@@ -45,7 +45,7 @@ class LocalPlace final : public exec::Workplace {
   void learn(const exec::Ended& ended);
 
   os::Env& env_;
-  std::unique_ptr<agent::Link> agent_;
+  std::unique_ptr<agent::Attached> agent_;
   exec::Worker here_;
   std::unordered_map<std::string, int> in_a_row_;     // brief ones, by series
   std::unordered_map<std::int64_t, Flight> flights_;  // by token
