@@ -114,12 +114,15 @@ sys.exit(config["flag"])
             given = {t["params"]["n_iterations"] for t in self.house.tasks(run)}
             self.assertEqual(given, {1, 3, 9}, run)
 
-    def test_remote_ones_are_refused_with_a_reason(self):
+    def test_other_machines_have_to_be_named(self):
         for resource in ("node", "aws"):
             self.document(resource=resource)
-            text = self.one_line(self.berth("run", "experiment.json", code=3))
-            self.assertIn("experiment.json:1: resource: trials on", text)
-            self.assertIn("wait for remote clusters", text)
+            text = self.one_line(self.berth("run", "experiment.json", code=2))
+            self.assertIn(f"{resource}_mapping in .aup/env.ini", text)
+        self.write(".aup/env.ini", '[Auptimizer]\nnode_mapping = {"1": "-oProxyCommand=touch owned"}\n')
+        self.document(resource="node")
+        self.assertIn("env.ini: node_mapping", self.one_line(self.berth("run", "experiment.json", code=2)))
+        self.assertFalse((self.dir / "owned").exists())
 
     def test_what_is_wrong_is_told(self):
         self.document(script="nothing.py")

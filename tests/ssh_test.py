@@ -76,6 +76,49 @@ class Ssh(Case):
             self.assertIsNotNone(model, task)
             self.assertIn("data {", model.read_text())
 
+    def test_a_file_says_where_it_runs(self):
+        self.lab(1)
+        self.write("in.txt", "1\n")
+        self.write("flow.yaml", "cluster: lab\nsteps:\n"
+                   "  a: {in: {x: in.txt}, out: {y: y.txt}, run: 'cat {in.x} > {out.y}; echo $HOME'}\n")
+        self.berth("run", "flow.yaml")
+        self.assertEqual((self.dir / "y.txt").read_text(), "1\n")
+        self.assertEqual(self.house.tasks("flow-1")[0]["host"], f"127.0.0.1:{self.bed.hosts[0].port}")
+        self.write("sweep.yaml", "cluster: [lab, lba]\nrun: echo {x}\nparams: {x: [1]}\n")
+        self.assertIn("lba", self.one_line(self.berth("run", "sweep.yaml", code=2)))
+        self.write("sweep.yaml", "cluster: {lab: 1}\nrun: echo {x}\nparams: {x: [1]}\n")
+        self.assertIn("sweep.yaml:1:", self.one_line(self.berth("run", "sweep.yaml", code=2)))
+
+    def test_what_fits_no_host_is_told(self):
+        self.lab(2)
+        wrong = self.berth("run", "--cluster", "lab", "--cpu", "3", "--", "true", code=3)
+        self.assertIn("cpu", self.one_line(wrong))
+        self.assertEqual(self.house.json("show", "true-1")["run"]["state"], "interrupted")
+
+    def test_auptimizer_s_nodes(self):
+        self.lab(2)
+        self.script("aup/train.py", "#!/usr/bin/python3\nimport json, os, sys\nconfig = json.load(open(sys.argv[1]))\n"
+                    "print('#Auptimizer:%s' % config['x'])\nprint(os.environ['HOME'])\n")
+        document = {"script": "train.py", "proposer": "sequence", "resource": "node", "n_parallel": 2,
+                    "parameter_config": [{"name": "x", "range": [0, 3], "type": "int", "interval": 1}],
+                    "resource_args": {"async_run": True, "reconn_wait_time": 5, "max_retries": 4}}
+        self.write("aup/exp.json", json.dumps(document))
+        self.assertIn("node_mapping", self.one_line(self.berth("run", "aup/exp.json", code=2)))
+        mapping = {str(i): f"root@127.0.0.1:{host.port} {self.bed.path}/client_key"
+                   for i, host in enumerate(self.bed.hosts)}
+        self.write("aup/.aup/env.ini", f"[Auptimizer]\nnode_mapping = {json.dumps(mapping)}\n")
+        self.berth("run", "--cluster", "lab", "aup/exp.json")
+        self.assertEqual(sorted(task["metrics"]["score"] for task in self.house.tasks("exp-1")), [0, 1, 2, 3])
+        # Host keys are checked as ssh does, and nobody has visited these before.
+        run = self.house.start("run", "aup/exp.json")
+        told = next(line for line in run.stderr if b"waiting: 127" in line)
+        self.assertIn(b"ost key verification failed", told)
+        run.send_signal(signal.SIGINT)
+        run.wait(60)
+        own = (self.house.state / "runs/exp-2/clusters.yaml").read_text()
+        for part in ("kind: ssh", "lease: 20s", "outlive: true", str(self.bed.hosts[1].port)):
+            self.assertIn(part, own)
+
     def test_no_name_reaches_a_shell(self):
         self.lab(1)
         hostile = "$(touch owned) `touch owned`;'\"\n"
@@ -113,7 +156,8 @@ class Ssh(Case):
         run = self.house.start("run", "--cluster", "lab", "flow.yaml")
         witness = self.dir / "witness"
         until(lambda: len(numbers(witness)) >= tasks // 10, "it began", 120)
-        self.assertEqual(len({task["host"] for task in self.house.tasks("many-1") if task.get("host")}), 3)
+        until(lambda: len({task["host"] for task in self.house.tasks("many-1") if task.get("host")}) == 3,
+              "all three work", 60)
         dead, frozen, cut = hosts
         dead.cut()
         stopped = frozen.processes()
@@ -136,6 +180,8 @@ class Ssh(Case):
         self.flow(tasks, 0.5)
         run = self.house.start("run", "--cluster", "lab", "flow.yaml")
         until(lambda: len(numbers(self.dir / "witness")) >= 3, "it began", 60)
+        outposts = list((self.house.state / "runs/many-1/outposts").iterdir())
+        self.assertLessEqual(len(outposts), 3, "one agent is enough for a host's tasks, once there are many")
         run.kill()
         run.wait()
         self.berth("resume", "many-1", timeout=120)

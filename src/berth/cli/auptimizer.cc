@@ -9,24 +9,29 @@ namespace {
 constexpr std::size_t kLargestFile = 1U << 20;
 constexpr const char* kEnvironmentFile = "/.aup/env.ini";
 
-/// The one beside the document, else the person's.
-Status read_environment_file(os::Env& env, const std::string& directory,
-                             experiment::AuptimizerExperiment& experiment) {
+/// The one beside the document, else the person's. Whether it names machines.
+Result<bool> read_environment_file(os::Env& env, const std::string& directory,
+                                   experiment::AuptimizerExperiment& experiment) {
   for (const auto& place : {directory, env.variable("HOME").value_or("")}) {
     const std::string file = place + kEnvironmentFile;
     const auto text = env.read_file(file, kLargestFile);
-    if (text) return experiment::read_gpu_mapping(*text, file, experiment);
+    if (text && !experiment.cluster.empty())
+      return experiment::read_machines(*text, file, experiment);
+    if (text) {
+      BERTH_TRY(experiment::read_gpu_mapping(*text, file, experiment));
+      return false;
+    }
     if (text.error().kind != ErrorKind::not_found) return std::unexpected(text.error());
   }
-  return {};
+  return false;
 }
 
 }  // namespace
 
-Result<experiment::Program> auptimizer_program(os::Env& env, std::string_view text,
-                                               const std::string& file, std::string& directory) {
+Result<FromAuptimizer> from_auptimizer(os::Env& env, std::string_view text, const std::string& file,
+                                       std::string& directory) {
   BERTH_ASSIGN(auto experiment, experiment::read_auptimizer(text, file));
-  BERTH_TRY(read_environment_file(env, directory, experiment));
+  BERTH_ASSIGN(const bool named, read_environment_file(env, directory, experiment));
   const std::string& work = experiment.directory;
   if (!work.empty()) {
     const auto path = env.real_path(work.front() == '/' ? work : directory + "/" + work);
@@ -34,7 +39,8 @@ Result<experiment::Program> auptimizer_program(os::Env& env, std::string_view te
     directory = *path;
   }
   for (const auto& note : experiment.notes) print_error(fmt::format("{}: {}\n", file, note));
-  return std::move(experiment.program);
+  return FromAuptimizer{std::move(experiment.program), experiment.cluster,
+                        named || experiment.cluster.starts_with("slurm:")};
 }
 
 }  // namespace berth::cli

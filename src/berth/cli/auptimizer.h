@@ -11,7 +11,12 @@ namespace berth::cli {
 
 /// Tells on standard error what is done otherwise than there. `directory`: the document's folder;
 /// becomes where its script runs.
-Result<experiment::Program> auptimizer_program(os::Env& env, std::string_view text,
-                                               const std::string& file, std::string& directory);
+struct FromAuptimizer {
+  experiment::Program program;
+  std::string cluster;  // as of AuptimizerExperiment
+  bool machines;        // it knows them: an environment file names them, or they need no names
+};
+Result<FromAuptimizer> from_auptimizer(os::Env& env, std::string_view text, const std::string& file,
+                                       std::string& directory);
 
 }  // namespace berth::cli

@@ -19,7 +19,6 @@
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 #include "berth/experiment/auptimizer.h"
-#include "berth/remote/clusters.h"
 #include "berth/run/elsewhere.h"
 
 namespace berth::cli {
@@ -78,11 +77,12 @@ struct Prepared {
   std::variant<experiment::Program, run::FlowProgram> program;
   std::string directory;
   std::string file;
+  run::Whereabouts where = {};
 };
 
 /// A flow's steps say for themselves what they take.
 Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string text,
-                                      const std::string& file) {
+                                      const std::string& file, run::Whereabouts& where) {
   run::FlowProgram program;
   program.text = std::move(text);
   program.file = file;
@@ -92,6 +92,7 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   experiment::Program options;
   BERTH_TRY(apply_options(arguments, options));
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
+  where.names = flow.clusters;
   program.name = options.name.empty() ? flow.name : options.name;
   program.parallel = options.parallel;
   program.outlive = true;
@@ -103,10 +104,10 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   return program;
 }
 
-/// `directory`: the file's folder; becomes where its trials start.
+/// The prepared directory is the file's folder, and becomes where its trials start.
 Result<experiment::Program> trials_program(os::Env& env, const Arguments& arguments,
-                                           std::string_view text, const std::string& file,
-                                           std::string& directory) {
+                                           std::string_view text, Prepared& prepared) {
+  const std::string& file = prepared.file;
   if (!arguments.cache.empty())
     return fail(ErrorKind::usage, "--cache: only the tasks of a flow are cached, and {} is none",
                 file.empty() ? "a command" : file);
@@ -114,9 +115,20 @@ Result<experiment::Program> trials_program(os::Env& env, const Arguments& argume
   if (file.empty()) {
     program = program_of_command(arguments);
   } else if (experiment::is_auptimizer(text)) {
-    BERTH_ASSIGN(program, auptimizer_program(env, text, file, directory));
+    BERTH_ASSIGN(auto read, from_auptimizer(env, text, file, prepared.directory));
+    program = std::move(read.program);
+    if (!read.cluster.empty() && !read.machines && arguments.clusters.empty())
+      return fail(
+          ErrorKind::invalid,
+          "{}: resource: which machines? Name them as {}_mapping in .aup/env.ini, or run it "
+          "with --cluster NAME",
+          file, read.cluster.substr(0, read.cluster.find(':')));
+    prepared.where.own = read.cluster;
+    if (!read.cluster.empty())
+      prepared.where.names = {read.cluster.substr(0, read.cluster.find(':'))};
   } else {
     BERTH_ASSIGN(program, experiment::read_program(text, file));
+    prepared.where.names = program.clusters;
   }
   BERTH_TRY(apply_options(arguments, program));
   program.outlive = true;
@@ -166,20 +178,27 @@ Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
   }
   BERTH_ASSIGN(prepared.directory, env.real_path(folder));
   if (!prepared.file.empty() && run::is_flow(text)) {
-    BERTH_ASSIGN(prepared.program, flow_program(arguments, std::move(text), prepared.file));
+    BERTH_ASSIGN(prepared.program,
+                 flow_program(arguments, std::move(text), prepared.file, prepared.where));
   } else {
-    BERTH_ASSIGN(auto program,
-                 trials_program(env, arguments, text, prepared.file, prepared.directory));
+    BERTH_ASSIGN(auto program, trials_program(env, arguments, text, prepared));
     BERTH_TRY(read_sequence(env, prepared.directory, program));
     prepared.program = std::move(program);
   }
+  if (!arguments.clusters.empty()) prepared.where = {arguments.clusters, ""};
   return prepared;
 }
 
+/// What other machines have is known when they answer.
 Status check(run::Site& site, Prepared& prepared) {
+  const bool here = prepared.where.names.empty();
+  BERTH_TRY(run::check_clusters(*site.env, prepared.where));
   if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
-    return run::check_flow(site, *flow, prepared.directory);
+    return run::check_flow(site, *flow, prepared.directory, here);
   auto& program = std::get<experiment::Program>(prepared.program);
+  if (!here && program.passive)
+    return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
+  if (!here) return {};
   BERTH_TRY(run::divide_gpus(site, program));
   return run::check_program(site, program, prepared.directory, prepared.file);
 }
@@ -293,12 +312,15 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
     if (program == nullptr) return fail(ErrorKind::usage, "--warm-start: a flow searches nothing");
     BERTH_TRY(begin_with(site, arguments.warm_start, *program));
   }
-  for (const auto& name : arguments.clusters) BERTH_TRY(remote::find_cluster(env, name));
-  // What other machines have is known when they answer.
-  if (arguments.clusters.empty()) BERTH_TRY(check(site, prepared));
+  BERTH_TRY(check(site, prepared));
+  if (arguments.plan_only && !prepared.where.names.empty())
+    return fail(ErrorKind::usage,
+                "--plan: what {} has room for is known when it answers: "
+                "berth cluster probe {}",
+                prepared.where.names.front(), prepared.where.names.front());
   if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
   BERTH_ASSIGN(const auto record, submit(site, prepared));
-  if (!arguments.clusters.empty()) BERTH_TRY(run::keep_clusters(site, record, arguments.clusters));
+  BERTH_TRY(run::keep_clusters(site, record, prepared.where));
   if (arguments.detach) return detach(env, site, record, arguments.json);
   return drive_to_end(env, site, record, arguments.json);
 }

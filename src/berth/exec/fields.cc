@@ -60,6 +60,20 @@ Status read_resources(const Field& field, Resources& resources, std::vector<int>
   return {};
 }
 
+Result<std::vector<std::string>> read_names(const Field& field) {
+  std::vector<Field> items{field};
+  if (!field.is_scalar()) {
+    BERTH_ASSIGN(items, field.items());
+  }
+  std::vector<std::string> names;
+  for (const auto& item : items) {
+    BERTH_ASSIGN(auto name, item.text());
+    if (name.empty()) return item.error("wanted a name");
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 Result<exec::Command> read_command(const Field& field) {
   exec::Command command;
   if (field.is_list()) {

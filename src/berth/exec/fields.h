@@ -20,6 +20,8 @@ Result<std::string> process_text(const Field& field);
 Result<Duration> duration_of(const Field& field);
 Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most);
 
+/// Of clusters: one, or a list of them.
+Result<std::vector<std::string>> read_names(const Field& field);
 /// A text, or a list of words.
 Result<Command> read_command(const Field& field);
 Status read_environment(const Field& field, Environment& environment);

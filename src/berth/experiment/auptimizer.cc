@@ -9,6 +9,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/experiment/auptimizer_elsewhere.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/reading.h"
 
@@ -181,23 +182,16 @@ Status read_resource(const Field& root, AuptimizerExperiment& experiment) {
   BERTH_ASSIGN(const Field field, root.get("resource"));
   BERTH_ASSIGN(const std::string resource, field.text());
   BERTH_ASSIGN(program.parallel, integer_or(root, "n_parallel", 1, 1));
-  if (resource == "node" || resource == "aws")
-    return std::unexpected(Error{
-        ErrorKind::impossible,
-        field
-            .error(fmt::format("trials on {} wait for remote clusters, which Berth does not have "
-                               "yet; cpu, gpu and passive run here",
-                               resource == "node" ? "other machines" : "AWS"))
-            .error()
-            .message});
   if (resource == "passive") {
     program.passive = true;
     program.parallel = 1;  // as there: one at a time
   } else if (resource == "gpu") {
     program.resources.set(Known::gpu, 1);
+  } else if (resource == "node" || resource == "aws" || resource == "slurm") {
+    BERTH_TRY(read_elsewhere(root, resource, experiment));
   } else if (resource != "cpu") {
     return field.error(
-        fmt::format("wanted cpu, gpu, passive, node or aws, found '{}'", clip(resource)));
+        fmt::format("wanted cpu, gpu, passive, node, aws or slurm, found '{}'", clip(resource)));
   }
   if (!program.passive) program.resources.set(Known::cpu, 1000);
   program.resources_line = field.node().line;
@@ -333,12 +327,7 @@ Status read_gpu_mapping(std::string_view text, const std::string& file,
                         AuptimizerExperiment& experiment) {
   Program& program = experiment.program;
   if (program.resources.get(Known::gpu) == 0) return {};
-  std::string mapping;
-  for (const auto line : split(text, '\n')) {
-    const auto equals = line.find('=');
-    if (equals != std::string_view::npos && lower(trim(line.substr(0, equals))) == "gpu_mapping")
-      mapping = trim(line.substr(equals + 1));
-  }
+  const std::string mapping = environment_value(text, "gpu_mapping");
   if (mapping.empty()) return {};
   BERTH_ASSIGN(const Field root, Field::parse(mapping, file + ": gpu_mapping"));
   BERTH_ASSIGN(const auto entries, root.entries());

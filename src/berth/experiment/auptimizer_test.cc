@@ -127,13 +127,39 @@ TEST(Auptimizer, Resources) {
   EXPECT_TRUE(read(with("passive"))->program.passive);
   EXPECT_EQ(read(with("passive"))->program.parallel, 1);
   EXPECT_EQ(read(with("gpu"))->program.resources.get(Known::gpu), 1);
-  for (const auto* remote : {"node", "aws"}) {
-    const auto refused = read(with(remote));
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().kind, ErrorKind::impossible);
-    EXPECT_NE(refused.error().message.find("wait for remote clusters"), std::string::npos);
-  }
   EXPECT_NE(error_of(with("tpu")).find("found 'tpu'"), std::string::npos);
+}
+
+TEST(Auptimizer, OtherMachines) {
+  const auto with = [](const std::string& resource, const std::string& arguments = "{}") {
+    std::string text = document(R"("n_parallel": 4, "resource_args": )" + arguments);
+    return *read(text.replace(text.find("cpu"), 3, resource));
+  };
+  const std::string ini =
+      "[Auptimizer]\nnode_mapping = {\"1\": \"ann@a:2200 ~/k\", \"2\": \"b\", \"3\": \"b\"}\n"
+      "aws_mapping = {'1': 'ec2-user@i-12 ~/k.pem', '2': 'ec2-user@i-34 ~/k.pem'}\n";
+  auto node = with("node");
+  EXPECT_EQ(node.program.resources.get(Known::cpu), 1000);
+  ASSERT_TRUE(*read_machines(ini, "env.ini", node));
+  EXPECT_EQ(node.cluster,
+            "node:\n  kind: ssh\n  lease: 90s\n  outlive: false\n  hosts:\n"
+            "    - \"ann@a:2200 ~/k\"\n    - \"b\"\n");
+  auto aws = with("aws", R"({"async_run": true, "async_timeout": 600, "shutdown": true})");
+  ASSERT_TRUE(*read_machines(ini, "env.ini", aws));
+  EXPECT_EQ(aws.cluster,
+            "aws:\n  kind: ec2\n  lease: 600s\n  outlive: true\n  at_end: stop\n"
+            "  patience: 300s\n  instances: [\"i-12\", \"i-34\"]\n  user: \"ec2-user\"\n"
+            "  key_file: \"~/k.pem\"\n");
+  EXPECT_EQ(with("slurm", R"({"partition": "gpu"})").cluster,
+            "slurm:\n  kind: slurm\n  lease: 90s\n  outlive: false\n  partition: \"gpu\"\n");
+  auto other = with("node");
+  EXPECT_FALSE(*read_machines("[Auptimizer]\nx = 1\n", "env.ini", other));
+  for (const auto* wrong :
+       {"node_mapping = {}", "node_mapping = {\"1\": \"-oProxy=x\"}",
+        "node_mapping = {\"1\": \"a;b\"}", "node_mapping = {\"1\": [", "node_mapping = 7"})
+    EXPECT_FALSE(read_machines(wrong, "env.ini", other)) << wrong;
+  auto two = with("aws");
+  EXPECT_FALSE(read_machines("aws_mapping = [a@i-1, b@i-2]", "env.ini", two));
 }
 
 TEST(Auptimizer, TheEnvironmentFileNamesGpus) {

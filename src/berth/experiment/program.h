@@ -126,6 +126,7 @@ struct Program {
   std::int64_t trials_a_gpu = 1;  // that share each: settled when it is submitted
   bool passive = false;  // somebody else carries the trials out, and tells what came of them
   Duration retain{};     // for which its alloc is kept when it fails
+  std::vector<std::string> clusters;  // where it runs; empty: here. Kept with the run, not in JSON
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
   // Where these stand in the file, for errors that need the world; 0 where there is none.
   int run_line = 0, resources_line = 0;

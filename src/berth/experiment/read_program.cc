@@ -89,7 +89,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   if (root.is_null()) return root.error("the file is empty");
   BERTH_TRY(root.expect_keys({"name", "run", "resources", "params", "search", "priority", "env",
                               "goal", "parallel", "timeout", "grace", "retries", "on_failure",
-                              "checkpoints", "early_stop", "save_best", "passive"}));
+                              "checkpoints", "early_stop", "save_best", "passive", "cluster"}));
   Program program;
   program.kind = "experiment";
   program.name = stem(file);
@@ -105,6 +105,11 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   if (const auto passive = root.find("passive")) {
     BERTH_ASSIGN(const std::size_t is, passive->choice(kNoYes));
     program.passive = is == 1;
+  }
+  if (const auto cluster = root.find("cluster")) {
+    if (program.passive)
+      return cluster->error("passive trials run wherever whoever asks for them is");
+    BERTH_ASSIGN(program.clusters, exec::read_names(*cluster));
   }
   if (const auto run = root.find("run"); run || !program.passive) {
     BERTH_ASSIGN(const Field command, root.get("run"));

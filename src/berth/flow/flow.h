@@ -102,6 +102,7 @@ struct Step {
 struct Flow {
   std::string name, file;
   std::vector<Step> steps;
+  std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: here
 };
 
 /// From the text of a file named `file`.

@@ -377,7 +377,7 @@ std::string stem(std::string_view file) {
 Result<Flow> read_flow(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env"}));
+  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -390,6 +390,9 @@ Result<Flow> read_flow(std::string_view text, const std::string& file) {
     BERTH_ASSIGN(known.params, read_params(*params));
   }
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
+  if (const auto cluster = root.find("cluster")) {
+    BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
+  }
   BERTH_ASSIGN(const Field steps, root.get("steps"));
   BERTH_ASSIGN(const auto entries, steps.entries());
   if (entries.empty()) return steps.error("there is no step");

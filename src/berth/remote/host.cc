@@ -23,6 +23,14 @@ bool same(const agent::AskLease& a, const machine::Ask& b) {
 
 }  // namespace
 
+Resources part_of(const cluster::Offer& offer, const std::optional<machine::Request>& part) {
+  if (part) return part->resources;
+  Resources all = offer.free.resources;  // whole devices are counted, not what is within them
+  all.set(Known::gpu_mem, 0);
+  all.set(Known::gpu_slots, 0);
+  return all;
+}
+
 Host::Host(os::Env& env, Door door, AgentFile agent, HostOptions options)
     : env_(env),
       door_(std::move(door)),
@@ -161,10 +169,7 @@ Result<std::vector<cluster::Offer>> Host::offers() {
 Result<cluster::Alloc> Host::accept(const cluster::Offer& offer,
                                     const std::optional<machine::Request>& part,
                                     const cluster::Labels& labels) {
-  cluster::Wish wish{.requirements = {offer.free.resources, 1}, .labels = labels};
-  wish.requirements.min.set(Known::gpu_mem, 0);
-  wish.requirements.min.set(Known::gpu_slots, 0);
-  if (part) wish.requirements.min = part->resources;
+  cluster::Wish wish{.requirements = {part_of(offer, part), 1}, .labels = labels};
   if (part) wish.slot_sizes = part->slot_sizes;
   return allocate(wish);
 }

@@ -22,6 +22,9 @@
 
 namespace berth::remote {
 
+/// What is to be asked for: of a machine, this part of the offer, or all of it.
+Resources part_of(const cluster::Offer& offer, const std::optional<machine::Request>& part);
+
 struct HostOptions {
   Duration lease = std::chrono::minutes(2);
   bool outlive = false;  // allocs go on without us until nothing runs

@@ -44,20 +44,21 @@ class HostCluster final : public FarCluster {
     return own(**host, (*host)->accept(offer, part, labels));
   }
 
-  /// One host is asked at a time; what it answers decides who is asked next.
+  /// One host is asked at a time; what it answers decides who is asked next. What was asked for one
+  /// wish is left to it for a while.
   Result<cluster::Alloc> allocate(const cluster::Wish& wish) override {
-    if (!asking_) {
-      BERTH_ASSIGN(asking_, choose(wish));
-      wish_ = wish;
-    }
-    Host& host = *hosts_[*asking_];
     const bool same =
-        wish.requirements.min == wish_.requirements.min && wish.slot_sizes == wish_.slot_sizes;
-    if (!same && env_.now() < asked_at_ + kPatience) {
+        wish.requirements.min == wished_.requirements.min && wish.slot_sizes == wished_.slot_sizes;
+    if (asking_ && !same) {
+      Host& host = *hosts_[*asking_];
       next_ = host.retry_at();
-      return fail(ErrorKind::busy, "{}: it is being asked", host.name());
+      if (env_.now() < asked_at_ + kPatience)
+        return fail(ErrorKind::busy, "{}: it is being asked", host.name());
+      asking_.reset();
     }
-    auto alloc = host.allocate(same ? wish_ : wish);
+    if (!asking_) BERTH_TRY(choose(wish));
+    Host& host = *hosts_[*asking_];
+    auto alloc = host.allocate(part_);
     next_ = host.retry_at();
     const bool waits =
         !alloc && alloc.error().kind == ErrorKind::busy && host.asking() && !host.failure();
@@ -98,8 +99,9 @@ class HostCluster final : public FarCluster {
     return alloc;
   }
 
-  /// The host that it fits closest. impossible: it fits none, and all have been heard.
-  Result<std::size_t> choose(const cluster::Wish& wish) {
+  /// The host that it fits closest, and how much of it. impossible: it fits none, and all have been
+  /// heard.
+  Status choose(const cluster::Wish& wish) {
     std::vector<cluster::Offer> offers;
     std::vector<std::size_t> from;
     std::string because;
@@ -119,8 +121,11 @@ class HostCluster final : public FarCluster {
     if (offers.empty()) return fail(ErrorKind::busy, "{}", because);
     auto choice = cluster::closest(offers, wish);
     if (choice) {
+      wished_ = part_ = wish;
+      part_.requirements = {part_of(offers[choice->offer], choice->part), 1};
       asked_at_ = env_.now();
-      return from[choice->offer];
+      asking_ = from[choice->offer];
+      return {};
     }
     if (!all && choice.error().kind == ErrorKind::impossible) choice.error().kind = ErrorKind::busy;
     if (!because.empty()) choice.error().message += "; " + because;
@@ -131,7 +136,7 @@ class HostCluster final : public FarCluster {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::map<cluster::AllocId, Host*> owners_;
   std::optional<std::size_t> asking_;
-  cluster::Wish wish_;
+  cluster::Wish wished_, part_;  // what was wished, and what is asked for it
   Mono asked_at_{}, next_;
 };
 

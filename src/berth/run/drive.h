@@ -119,6 +119,7 @@ class Drive {
   Result<bool> seek_alloc(Leasing& from);
   Result<bool> seek_help(Leasing& from);
   void berth(cluster::Alloc alloc, std::size_t source);
+  std::int64_t number_of(const std::string& machine);
   void keep_leases();
   void staff(Berthed& berthed);
   void free(const Berthed& berthed);
@@ -168,6 +169,7 @@ class Drive {
   bool more_ = false;                   // the workload has not looked at everything
   std::optional<Error> error_;          // why the run cannot go on to its end
   std::int64_t workers_made_ = 0;
+  std::map<std::string, std::int64_t> machines_;  // elsewhere, by name: their numbers, from 1
 
   std::vector<os::Watch> watches_;
   std::vector<exec::FromWorker> messages_;

@@ -173,7 +173,11 @@ void Drive::join_agents() {
     const Resources resources = added->machine->total().resources;
     berthed_.push_back(std::move(added));
     std::vector<schedule::Effect> effects;
-    scheduler_->joined({.id = id, .resources = resources, .earlier = earlier}, env_.now(), effects);
+    scheduler_->joined({.id = id,
+                        .resources = resources,
+                        .earlier = earlier,
+                        .machine = directory.empty() ? number_of(machine) : 0},
+                       env_.now(), effects);
     for (const auto& effect : effects) {
       if (const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect)) disown(cancel->token);
       effects_.push_back(effect);

@@ -60,11 +60,13 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
   const auto wanting = scheduler_->wanting();
   if (passed_task_ != wanting.front()) passed_ = 0;
   passed_task_ = wanting.front();
-  for (const auto number : wanting) {
-    const bool passes = number != wanting.front();
+  const auto needs = scheduler_->needs();
+  for (std::size_t i = 0; i < wanting.size(); ++i) {
+    const bool passes = i > 0;
     if (passes && (first || passed_ == kPassings)) break;
-    const Wants wants = workload_->wants(task(number));
-    auto alloc = cluster.allocate({.requirements = {wants.resources, 1},
+    const Wants wants = workload_->wants(task(wanting[i]));
+    const std::int64_t width = from.source.staff ? needs[i].width : 1;
+    auto alloc = cluster.allocate({.requirements = {wants.resources, width},
                                    .slot_sizes = wants.slot_sizes,
                                    .priority = record_.priority,
                                    .waits = first,
@@ -75,10 +77,12 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
       berth(*std::move(alloc), 0);
       return true;
     }
-    // A machine that shrank under us may grow again; anything else is not mended by waiting.
+    // A machine that shrank under us may grow again; anything else is not mended by waiting, and
+    // what other machines have nobody has looked at before.
     const auto kind = alloc.error().kind;
-    if (kind != ErrorKind::busy && kind != ErrorKind::impossible)
-      return std::unexpected(alloc.error());
+    const bool passing =
+        kind == ErrorKind::busy || (kind == ErrorKind::impossible && !(first && from.source.staff));
+    if (!passing) return std::unexpected(alloc.error());
     if (passes) continue;
     from.seek_at = cluster.retry_at();
     if (!first) continue;
@@ -126,11 +130,16 @@ void Drive::berth(cluster::Alloc alloc, std::size_t source) {
   const schedule::Worker worker{
       .id = added->id,
       .resources = added->alloc.block.resources,
-      .kind = source == 0 ? schedule::Kind::primary : schedule::Kind::stealer};
+      .kind = source == 0 ? schedule::Kind::primary : schedule::Kind::stealer,
+      .machine = leasings_[source].source.staff ? number_of(added->alloc.machine) : 0};
   berthed_.push_back(std::move(added));
   if (!look_at_) look_at_ = env_.now() + kLookForOthers;
   scheduler_->joined(worker, env_.now(), effects_);
   carry_out();
+}
+
+std::int64_t Drive::number_of(const std::string& machine) {
+  return machines_.try_emplace(machine, std::ssize(machines_) + 1).first->second;
 }
 
 /// Each lease is renewed when a third of it has gone; what fails is tried again soon. One that has

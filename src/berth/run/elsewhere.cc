@@ -1,5 +1,7 @@
 #include "berth/run/elsewhere.h"
 
+#include <algorithm>
+
 #include "berth/base/text.h"
 #include "berth/fileset/fileset.h"
 #include "berth/remote/clusters.h"
@@ -11,6 +13,19 @@ constexpr std::size_t kSmallFile = 64 << 10;
 
 std::string outposts_directory(const Site& site, const store::RunRecord& record) {
   return run_directory(site, record.name) + "/outposts";
+}
+
+Result<remote::ClusterEntry> find_cluster(os::Env& env, const std::string& own,
+                                          const std::string& name) {
+  BERTH_ASSIGN(auto entries, remote::parse_clusters(own, "the run's own clusters"));
+  const auto found = std::ranges::find(entries, name, &remote::ClusterEntry::name);
+  if (found != entries.end()) return std::move(*found);
+  return remote::find_cluster(env, name);
+}
+
+std::string own_clusters(Site& site, const store::RunRecord& record) {
+  return site.env->read_file(run_directory(site, record.name) + "/clusters.yaml", kSmallFile)
+      .value_or("");
 }
 
 remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
@@ -29,7 +44,7 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
 
 Result<Source> open_source(Site& site, const store::RunRecord& record, const std::string& name) {
   os::Env& env = *site.env;
-  BERTH_ASSIGN(const auto entry, remote::find_cluster(env, name));
+  BERTH_ASSIGN(const auto entry, find_cluster(env, own_clusters(site, record), name));
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(auto opened, remote::open_cluster(env, entry, agent));
   remote::FarCluster* cluster = opened.cluster.get();
@@ -48,11 +63,18 @@ Result<Source> open_source(Site& site, const store::RunRecord& record, const std
 
 }  // namespace
 
-Status keep_clusters(Site& site, const store::RunRecord& record,
-                     std::span<const std::string> names) {
+Status check_clusters(os::Env& env, const Whereabouts& where) {
+  for (const auto& name : where.names) BERTH_TRY(find_cluster(env, where.own, name));
+  return {};
+}
+
+Status keep_clusters(Site& site, const store::RunRecord& record, const Whereabouts& where) {
+  if (where.names.empty()) return {};
   const std::string directory = run_directory(site, record.name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
-  return site.env->replace_file(directory + "/clusters", join(names, "\n"), 0600);
+  if (!where.own.empty())
+    BERTH_TRY(site.env->replace_file(directory + "/clusters.yaml", where.own, 0600));
+  return site.env->replace_file(directory + "/clusters", join(where.names, "\n"), 0600);
 }
 
 Result<Sources> sources_of(Site& site, const store::RunRecord& record) {
@@ -75,6 +97,7 @@ std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& rec
   std::vector<LeftElsewhere> left;
   const std::string all = outposts_directory(site, record);
   const auto names = env.list(all);
+  const auto own = own_clusters(site, record);
   for (const auto& name : names.value_or(std::vector<std::string>{})) {
     const std::string directory = all + "/" + name;
     const auto cluster = env.read_file(directory + "/cluster", kSmallFile);
@@ -82,7 +105,7 @@ std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& rec
     const auto place =
         text ? remote::parse_place(*text) : Result<remote::Place>(std::unexpected(text.error()));
     const auto agent = remote::agent_file(env);
-    const auto entry = remote::find_cluster(env, cluster.value_or(""));
+    const auto entry = find_cluster(env, own, cluster.value_or(""));
     if (!place || !agent || !entry) {
       (void)fileset::remove_all(env, directory);
       continue;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "berth/agent/link.h"
 #include "berth/run/site.h"
@@ -12,9 +12,15 @@
 
 namespace berth::run {
 
-/// Keeps with the run where it goes: the first is its main cluster, the others help.
-Status keep_clusters(Site& site, const store::RunRecord& record,
-                     std::span<const std::string> names);
+/// Where a run goes.
+struct Whereabouts {
+  std::vector<std::string> names;  // of clusters: the first is its main one, the others help
+  std::string own;                 // entries of a file of clusters that are the run's alone
+};
+/// That there are such clusters. not_found, invalid.
+Status check_clusters(os::Env& env, const Whereabouts& where);
+/// Keeps it with the run.
+Status keep_clusters(Site& site, const store::RunRecord& record, const Whereabouts& where);
 /// What was kept; without any, this machine.
 Result<Sources> sources_of(Site& site, const store::RunRecord& record);
 

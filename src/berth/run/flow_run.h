@@ -62,9 +62,9 @@ flow::World world_of(os::Env& env, std::string directory, Answers& answers);
 /// With the program's own options in it.
 Result<flow::Flow> read_flow(const FlowProgram& program);
 
-/// Checks what needs no record yet: inputs, places that steps fit, programs that are not there.
-/// Fills the answers. not_found, invalid, impossible.
-Status check_flow(Site& site, FlowProgram& program, const std::string& directory);
+/// Checks what needs no record yet: inputs, places that steps fit, programs that are not there;
+/// these two only of what runs `here`. Fills the answers. not_found, invalid, impossible.
+Status check_flow(Site& site, FlowProgram& program, const std::string& directory, bool here = true);
 /// Submits it with the tasks that are known, durably.
 Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::string& directory);
 

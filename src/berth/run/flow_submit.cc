@@ -66,10 +66,10 @@ void ask_variables(const flow::Flow& flow, const flow::World& world) {
 
 }  // namespace
 
-Status check_flow(Site& site, FlowProgram& program, const std::string& directory) {
+Status check_flow(Site& site, FlowProgram& program, const std::string& directory, bool here) {
   BERTH_ASSIGN(auto flow, read_flow(program));
-  BERTH_TRY(check_places(site, program, flow));
-  BERTH_TRY(check_programs(site, program, flow));
+  if (here) BERTH_TRY(check_places(site, program, flow));
+  if (here) BERTH_TRY(check_programs(site, program, flow));
   BERTH_TRY(check_outputs(program, flow));
   BERTH_TRY(flow::Graph::build(std::move(flow), world_of(*site.env, directory, program.answers)));
   return {};

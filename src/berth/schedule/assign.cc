@@ -34,7 +34,7 @@ void Scheduler::assign(std::vector<Effect>& effects) {
   }
 }
 
-/// Where the task fits: on another worker than the one on which it failed last, if there is a
+/// Where the task fits: on another machine than the one on which it failed last, if there is a
 /// choice; a primary worker before a stealer, which is to become idle; then the one with the fewest
 /// cards free, so that what needs no card leaves them to what does.
 Scheduler::Workers::iterator Scheduler::choose(TaskNumber task) {
@@ -42,7 +42,7 @@ Scheduler::Workers::iterator Scheduler::choose(TaskNumber task) {
   const bool behind = kept_ && key(task) > key(kept_->task);
   const auto failed = failed_on_.find(task);
   const auto rank = [&](const Workers::value_type& worker) {
-    const bool again = failed != failed_on_.end() && failed->second == worker.first;
+    const bool again = failed != failed_on_.end() && failed->second == worker.second.machine;
     return std::tuple(again, worker.second.kind, worker.second.free.get(Known::gpu));
   };
   auto best = workers_.end();

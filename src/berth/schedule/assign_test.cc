@@ -37,6 +37,25 @@ TEST(SchedulerRetry, OnAnotherWorkerThanTheOneOnWhichItFailed) {
   EXPECT_EQ(last[0].worker, WorkerId{1}) << "not where it failed last";
 }
 
+TEST(SchedulerRetry, OnAnotherMachineThanTheOneOnWhichItFailed) {
+  House house(tasks_of(1, 1000, 1), {.backoff_first = Duration(1), .backoff_most = Duration(1)});
+  const auto join = [&](std::int64_t id, std::int64_t machine) {
+    house.scheduler.joined({.id = {id}, .resources = cpu(1000), .machine = machine}, house.now,
+                           house.effects);
+  };
+  join(1, 7);
+  const auto first = house.take<StartAttempt>();
+  join(2, 7);
+  join(3, 8);
+  ASSERT_EQ(first.size(), 1U);
+  house.end(first[0].token, Verdict::failed);
+  house.now += std::chrono::seconds(1);
+  house.tick();
+  const auto again = house.take<StartAttempt>();
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].worker, WorkerId{3});
+}
+
 TEST(SchedulerRetry, OnTheSameWorkerWhereThereIsNoOther) {
   House house(tasks_of(1, 1000, 1), {.backoff_first = Duration(1), .backoff_most = Duration(1)});
   house.join(1, cpu(1000));

@@ -159,11 +159,14 @@ void Scheduler::skip(TaskNumber task, TaskNumber because, std::vector<Effect>& e
 }
 
 void Scheduler::joined(const Worker& worker, Mono now, std::vector<Effect>& effects) {
-  const bool added = workers_
-                         .emplace(worker.id, WorkerBooks{.total = worker.resources,
-                                                         .free = worker.resources,
-                                                         .kind = worker.kind})
-                         .second;
+  const bool added =
+      workers_
+          .emplace(worker.id,
+                   WorkerBooks{.total = worker.resources,
+                               .free = worker.resources,
+                               .kind = worker.kind,
+                               .machine = worker.machine > 0 ? worker.machine : -worker.id.value})
+          .second;
   BERTH_ASSERT(added);
   for (const auto& earlier : worker.earlier) {
     if (adopt(earlier, worker.id, now, effects)) continue;
@@ -226,7 +229,7 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
   }
   const TaskNumber task = found->second.task;
   if (verdict == Verdict::failed && entry(task).retries > 0)
-    failed_on_[task] = found->second.worker;
+    failed_on_[task] = workers_.at(found->second.worker).machine;
   else
     failed_on_.erase(task);
   conclude(release(found), token, verdict, now, effects);

@@ -4,7 +4,8 @@
 // Ready tasks stand in one queue by priority, then age. A worker takes the first that fit it. The
 // first task that fits no worker now may be overtaken by smaller ones only so often
 // (Options::overtakings); then one worker that can hold it is kept for it, and only what it leaves
-// room for starts there. What failed on a worker is tried on another one, where there is a choice.
+// room for starts there. What failed on a worker is tried on another one, of another machine, where
+// there is a choice.
 //
 // Threads: one. Failure: there is none; an event that does not fit (a stale token, an unknown
 // worker) changes nothing. Cost: an event looks at each worker for each shape (distinct resources)
@@ -76,6 +77,7 @@ struct Worker {
   Resources resources;
   Kind kind = Kind::primary;
   std::vector<Earlier> earlier{};  // by token
+  std::int64_t machine = 0;        // greater than 0, that of others on the same; 0: one for itself
 };
 
 struct Options {
@@ -214,6 +216,7 @@ class Scheduler {
     Resources total, free;
     Kind kind = Kind::primary;
     std::int64_t running = 0;
+    std::int64_t machine = 0;  // below 0: the worker's own
     bool closed = false;
   };
   using ReadyKey = std::pair<std::int64_t, std::int64_t>;  // -priority, number
@@ -277,7 +280,7 @@ class Scheduler {
   std::set<std::pair<Mono, TaskNumber>> delayed_;
   std::map<Token, Attempt> attempts_;
   Workers workers_;
-  std::map<TaskNumber, WorkerId> failed_on_;  // tasks that are tried again: where the last failed
+  std::map<TaskNumber, std::int64_t> failed_on_;  // tasks that are tried again: the last machine
   std::optional<Kept> kept_;
   std::int64_t issued_ = 0;
   std::int64_t open_ = 0;
