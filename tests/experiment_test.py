@@ -129,7 +129,7 @@ search: {{method: external, run: ./propose, samples: 5{more}}}
 goal: {{metric: loss, direction: min}}
 parallel: 1
 """)
-        return self.berth("run", "sweep.yaml", code=code)
+        return self.berth("run", "sweep.yaml", code=code, timeout=180)
 
     def test_it_is_told_every_trial_and_asked_for_the_next(self):
         self.search("""
@@ -261,7 +261,7 @@ class Causes(Case):
 
     def why(self, command, more="", code=1):
         self.write("sweep.yaml", f"run: {json.dumps(command)}\ngoal: {{metric: acc}}\n{more}")
-        self.berth("run", "sweep.yaml", code=code)
+        self.berth("run", "sweep.yaml", code=code, timeout=180)
         name = self.house.json("runs")["runs"][-1]["id"]
         return self.berth("why", f"{name}/1").out.decode()
 

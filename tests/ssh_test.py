@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Runs on machines that are reached by ssh: real sshds on loopback, each with a home and a ledger of its own."""
 
+import hashlib
 import json
 import os
 import signal
@@ -76,6 +77,24 @@ class Ssh(Case):
             self.assertIsNotNone(model, task)
             self.assertIn("data {", model.read_text())
 
+    def test_a_large_file_goes_on_where_it_was_cut_off(self):
+        host, = self.lab(1, lease="30s")
+        with open(self.dir / "large.bin", "wb") as file:
+            for _ in range(96):
+                file.write(os.urandom(1 << 20))
+        self.write("flow.yaml", "steps:\n  a: {in: {x: large.bin}, out: {y: y.txt}, run: 'sha256sum < {in.x} > {out.y}'}\n")
+        run = self.house.start("run", "--cluster", "lab", "flow.yaml")
+        incoming = host.home / ".cache/berth/objects/incoming"
+        until(lambda: incoming.exists() and sum(part.stat().st_size for part in incoming.iterdir()) > 1 << 20,
+              "some of it came", 60)
+        host.cut()
+        host.start()
+        self.assertEqual(run.wait(timeout=120), 0)
+        with open(self.dir / "large.bin", "rb") as file:
+            wanted = hashlib.file_digest(file, "sha256").hexdigest()
+        self.assertEqual((self.dir / "y.txt").read_text().split()[0], wanted)
+        self.assertEqual(list(incoming.iterdir()), [])
+
     def test_a_file_says_where_it_runs(self):
         self.lab(1)
         self.write("in.txt", "1\n")
@@ -116,7 +135,7 @@ class Ssh(Case):
         run.send_signal(signal.SIGINT)
         run.wait(60)
         own = (self.house.state / "runs/exp-2/clusters.yaml").read_text()
-        for part in ("kind: ssh", "lease: 20s", "outlive: true", str(self.bed.hosts[1].port)):
+        for part in ("kind: ssh", "lease: 20s", "outlive: 86400s", str(self.bed.hosts[1].port)):
             self.assertIn(part, own)
 
     def test_no_name_reaches_a_shell(self):
@@ -188,6 +207,22 @@ class Ssh(Case):
         self.check_flow(tasks)
         # What ran when the runner died was attached to, not run again.
         self.assertEqual(len(numbers(self.dir / "witness")), tasks)
+
+    def test_a_task_outlives_a_long_silence(self):
+        host, = self.lab(1, lease="1s", outlive="true")
+        command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        host.cut()
+        agents = [pid for pid in host.processes() if "start" in cmdline(pid)]
+        gone = time.monotonic() + 4  # lengths of its lease
+        until(lambda: time.monotonic() > gone, "the lease has ended")
+        self.assertEqual([pid for pid in host.processes() if "start" in cmdline(pid)], agents)
+        self.write("go", "")
+        host.start()
+        self.assertEqual(run.wait(timeout=60), 0)
+        self.assertEqual(numbers(self.dir / "witness"), [1])
+        self.assertIn(b"told", self.berth("logs", "sh-1").out)
 
     def test_nothing_is_left_when_the_runner_dies_for_good(self):
         host, = self.lab(1, lease="2s")

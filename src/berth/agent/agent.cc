@@ -30,6 +30,7 @@ constexpr Duration kStartedWaits = std::chrono::milliseconds(3);
 constexpr Duration kLastWords = std::chrono::seconds(5);
 /// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
 constexpr Duration kLooksEvery = std::chrono::seconds(1);
+constexpr Duration kKeepsWhatItHasToTell = std::chrono::hours(24);
 constexpr std::size_t kUnwatched = static_cast<std::size_t>(-1);
 
 }  // namespace
@@ -76,14 +77,15 @@ Agent::~Agent() {
   if (options_.alloc.value != 0) (void)ledger_.release(options_.alloc);
   const auto file = [&](const char* name) { return options_.directory + "/" + name; };
   (void)env_->remove_file(file("socket"));
-  if (!over_ || journal_.acknowledged() + 1 != journal_.next()) return;
+  // What is left of one elsewhere nobody could read.
+  if (over_ && !options_.with.empty()) (void)fileset::remove_all(*env_, options_.with);
+  if (!over_ || !options_.with.empty() || journal_.acknowledged() + 1 != journal_.next()) return;
   journal_.remove();
   (void)env_->remove_file(file("agent.json"));
   (void)env_->remove_file(file("lock"));
   const auto log = env_->status(file("log"));
   if (log && log->size == 0) (void)env_->remove_file(file("log"));
   (void)env_->remove_directory(options_.directory);  // unless the log has something to say
-  if (!options_.with.empty()) (void)fileset::remove_all(*env_, options_.with);
 }
 
 bool Agent::lease_over() const {
@@ -115,6 +117,7 @@ std::optional<Mono> Agent::deadline() const {
   if (!lease_over()) consider(now + (lease_ends_ - env_->boot_clock()));
   if (ends_by_) consider(*ends_by_);
   if (looks_at_) consider(*looks_at_);
+  if (keeps_until_) consider(now + (*keeps_until_ - env_->boot_clock()));
   for (const auto& guest : guests_)
     if (guest->stream.ended()) consider(now);
   if (tell_by_)
@@ -221,7 +224,7 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   if (hello.epoch < epoch_)
     return fail(ErrorKind::stale, "a later runner was here: epoch {}, not {}", epoch_, hello.epoch);
   if (ends_by_ || finishing_) return fail(ErrorKind::stale, "the agent is about to end");
-  if (options_.alloc.value != 0) {
+  if (options_.alloc.value != 0 && !keeps_until_) {
     BERTH_ASSIGN(const bool ours, ledger_.holds(options_.alloc));
     if (!ours) {  // who started it died before it was handed over, say
       has_alloc_ = false;
@@ -257,6 +260,12 @@ Status Agent::welcome(Guest& guest, Hello hello) {
 
 void Agent::start(exec::Launch launch) {
   if (!known_.try_emplace(launch.token, Known{launch.task}).second) return;
+  if (keeps_until_)
+    return publish(exec::Ended{.task = launch.task,
+                               .token = launch.token,
+                               .cause = exec::Cause::worker_lost,
+                               .exit_code = {},
+                               .detail = "the lease of its worker had ended"});
   exec::Environment environment = environment_;
   exec::set(environment, launch.environment);
   launch.environment = std::move(environment);
@@ -347,10 +356,18 @@ void Agent::consider_end() {
   const bool acknowledged = journal_.acknowledged() + 1 == journal_.next();
   if (ends_by_)
     over_ = told || env_->now() >= *ends_by_;
+  else if (keeps_until_)
+    over_ = acknowledged || env_->boot_clock() >= *keeps_until_;
   else if (finishing_)
     over_ = acknowledged || runner_ == nullptr;
-  else
-    over_ = runner_ == nullptr && lease_over();
+  else if (runner_ == nullptr && lease_over())
+    acknowledged || options_.with.empty() ? void(over_ = true) : retire();
+}
+
+void Agent::retire() {
+  note("its lease has ended: it stays to tell what came of its tasks");
+  keeps_until_ = env_->boot_clock() + kKeepsWhatItHasToTell;
+  if (options_.alloc.value != 0) (void)ledger_.release(options_.alloc);
 }
 
 void Agent::note(std::string_view text) {

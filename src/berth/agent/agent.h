@@ -8,7 +8,9 @@
 //
 // Its lease is renewed by every message of the runner, and measured by a clock that goes on while
 // the machine or the agent sleeps. When it ends, an agent that may outlive its runner goes on until
-// nothing runs; any other kills what runs, tells nothing more and is over.
+// nothing runs; any other kills what runs, tells nothing more and is over. One whose journal its
+// runner cannot read (it is elsewhere: `with`) then gives its alloc back, and stays for a day to be
+// asked what came of its tasks; it launches none.
 //
 // DIR (0700, absolute, the agent's alone): lock, socket, journal.N, agent.json, log. When all is
 // acknowledged the agent takes them along.
@@ -87,6 +89,7 @@ class Agent {
   void give_up();
   void look_for_alloc();
   void consider_end();
+  void retire();
   void note(std::string_view text);
 
   os::Env* env_;
@@ -107,9 +110,10 @@ class Agent {
   std::int64_t epoch_ = 0;
   std::int64_t sent_to_ = 0;  // position in the journal
   std::size_t worker_watches_at_ = 0;
-  std::optional<Mono> tell_by_;   // when what was published must be sent and written
-  std::optional<Mono> ends_by_;   // SIGTERM came: however slow the runner
-  std::optional<Mono> looks_at_;  // for its alloc, until the first runner is welcomed
+  std::optional<Mono> tell_by_;      // when what was published must be sent and written
+  std::optional<Mono> ends_by_;      // SIGTERM came: however slow the runner
+  std::optional<Mono> looks_at_;     // for its alloc, until the first runner is welcomed
+  std::optional<Mono> keeps_until_;  // retired, by the boot clock: what it has to tell
   bool wants_output_ = true, has_alloc_ = true, finishing_ = false, over_ = false;
 };
 

@@ -99,6 +99,47 @@ TEST(Agent, ARunnerElsewhereAddsToTheEnvironmentOfTheMachine) {
                 {"HOME", "/there"}, {"NEW", "1"}, {"OMP_NUM_THREADS", "1"}, {"PATH", "/set"}}));
 }
 
+TEST(Agent, OneElsewhereStaysToTellWhatCameOfItsTasks) {
+  FakeWorld world;
+  world.options.outlive = true;
+  world.options.with = "/runs/a-1";
+  world.env.program = [](const os::SpawnSpec&) { return takes(seconds(10)); };
+  world.open();
+  Heard heard;
+  auto link = world.attach(1);
+  link->tell(launch_of(1));
+  world.run(link.get(), heard, [&] { return heard.started[1] == 1; });
+  link.reset();  // its connection broke, for longer than the lease
+  const Mono begun = world.env.now();
+  world.run(nullptr, heard, [&] { return world.env.now() - begun > std::chrono::hours(1); });
+  ASSERT_TRUE(world.agent);
+  link = world.attach(2);
+  link->tell(launch_of(2));
+  world.run(link.get(), heard, [&] { return heard.ended[1] == 1 && heard.ended[2] == 1; });
+  EXPECT_FALSE(link->lost()) << link->lost()->message;
+  EXPECT_EQ(heard.ends[1].cause, exec::Cause::ok);
+  EXPECT_EQ(heard.ends[2].cause, exec::Cause::worker_lost) << "it has nothing left to run it on";
+  link->acknowledge();
+  world.run(link.get(), heard, [&] { return !world.agent; });
+  EXPECT_FALSE(world.env.status("/runs/a-1"));
+}
+
+TEST(Agent, OneElsewhereThatNobodyAsksEndsInTheEnd) {
+  FakeWorld world;
+  world.options.outlive = true;
+  world.options.with = "/runs/a-1";
+  world.open();
+  Heard heard;
+  auto link = world.attach(1);
+  link->tell(launch_of(1));
+  world.run(link.get(), heard, [&] { return heard.started[1] == 1 || heard.ended[1] == 1; });
+  link.reset();
+  const Mono begun = world.env.now();
+  world.run(nullptr, heard, [&] { return !world.agent; });
+  EXPECT_GT(world.env.now() - begun, std::chrono::hours(23));
+  EXPECT_FALSE(world.env.status("/runs/a-1"));
+}
+
 TEST(Agent, WhatEndedMeanwhileIsToldToTheNextRunnerOnce) {
   FakeWorld world;
   world.options.outlive = true;

@@ -6,6 +6,7 @@
 #include "berth/agent/line.h"
 #include "berth/agent/line_stream.h"
 #include "berth/base/units.h"
+#include "berth/fileset/fileset.h"
 
 namespace berth::agent {
 namespace {
@@ -44,8 +45,23 @@ Result<std::unique_ptr<Pool>> Pool::open(os::Env& env, std::string program) {
   BERTH_ASSIGN(auto places, places_directory(env));
   BERTH_TRY(env.make_directory(places, 0700));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, machine::Ledger::default_directory(env)));
-  return std::unique_ptr<Pool>(
+  auto pool = std::unique_ptr<Pool>(
       new Pool(env, std::move(program), std::move(places), std::move(ledger)));
+  pool->sweep();
+  return pool;
+}
+
+/// What agents left that were killed, and that nobody has come back to for a day.
+void Pool::sweep() {
+  constexpr Duration kOld = std::chrono::hours(24);
+  const auto names = env_.list(places_);
+  for (const auto& name : names.value_or(std::vector<std::string>{})) {
+    const std::string place = places_ + "/" + name;
+    const auto status = env_.status(place);
+    if (!status || env_.wall() - status->modified < kOld) continue;
+    const auto lock = env_.lock_there(place + "/agent/lock");
+    if (lock || lock.error().kind == ErrorKind::not_found) (void)fileset::remove_all(env_, place);
+  }
 }
 
 Pool::Pool(os::Env& env, std::string program, std::string places, machine::Ledger ledger)

@@ -30,6 +30,7 @@ class Pool {
 
  private:
   Pool(os::Env& env, std::string program, std::string places, machine::Ledger ledger);
+  void sweep();
   Result<machine::Host> host();
   Result<MachineOffer> offer();
   Result<Leased> lease(const AskLease& wanted);

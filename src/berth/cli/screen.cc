@@ -120,6 +120,7 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
     text +=
         fmt::format("  left ~{}", format_duration(elapsed / here * (progress.total - finished)));
   if (!progress.waiting_for.empty()) text += fmt::format("  waiting: {}", progress.waiting_for);
+  if (!progress.doing.empty()) text += "  " + progress.doing;
   return text;
 }
 

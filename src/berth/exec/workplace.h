@@ -41,6 +41,8 @@ class Workplace {
   virtual void finish() {}
   /// As finish(), but what it holds of its machine is kept for so long, where that is possible.
   virtual void retain(Duration) { finish(); }
+  /// What it does besides tasks that takes long, for people: "data.bin to box: 35 % of 1.2 GiB".
+  virtual std::string doing() const { return ""; }
   /// Why nothing will come any more; nullopt while it lives.
   virtual std::optional<Error> lost() const { return std::nullopt; }
 };

@@ -13,7 +13,8 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::int64_t kMost_s = 30 * 24 * 3600;
+constexpr std::int64_t kDay_s = 24 * 3600;
+constexpr std::int64_t kMost_s = 30 * kDay_s;
 constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
 
 struct Mapped {
@@ -94,15 +95,15 @@ Status read_elsewhere(const Field& root, const std::string& resource,
   constexpr std::int64_t kWait_s = 30, kRetries = 3;  // as there
   BERTH_ASSIGN(const auto wait_s, seconds_or(arguments, "reconn_wait_time", kWait_s));
   BERTH_ASSIGN(const auto retries, seconds_or(arguments, "max_retries", kRetries));
-  BERTH_ASSIGN(const auto lease_s,
-               seconds_or(arguments, "async_timeout", std::min(kMost_s, wait_s * retries)));
+  BERTH_ASSIGN(const auto alone_s, seconds_or(arguments, "async_timeout", kDay_s));
   BERTH_ASSIGN(const bool alone, yes_or(arguments, "async_run", false));
   std::string& entry = experiment.cluster;
-  entry = fmt::format("{}:\n  kind: {}\n  lease: {}s\n  outlive: {}\n", resource,
+  entry = fmt::format("{}:\n  kind: {}\n  lease: {}s\n", resource,
                       resource == "node"  ? "ssh"
                       : resource == "aws" ? "ec2"
                                           : "slurm",
-                      lease_s, alone);
+                      std::min(kMost_s, wait_s * retries));
+  if (alone) entry += fmt::format("  outlive: {}s\n", alone_s);
   if (resource == "aws") {
     BERTH_ASSIGN(const bool shutdown, yes_or(arguments, "shutdown", false));
     entry += fmt::format("  at_end: {}\n", shutdown ? "stop" : "keep");

@@ -142,16 +142,16 @@ TEST(Auptimizer, OtherMachines) {
   EXPECT_EQ(node.program.resources.get(Known::cpu), 1000);
   ASSERT_TRUE(*read_machines(ini, "env.ini", node));
   EXPECT_EQ(node.cluster,
-            "node:\n  kind: ssh\n  lease: 90s\n  outlive: false\n  hosts:\n"
+            "node:\n  kind: ssh\n  lease: 90s\n  hosts:\n"
             "    - \"ann@a:2200 ~/k\"\n    - \"b\"\n");
   auto aws = with("aws", R"({"async_run": true, "async_timeout": 600, "shutdown": true})");
   ASSERT_TRUE(*read_machines(ini, "env.ini", aws));
   EXPECT_EQ(aws.cluster,
-            "aws:\n  kind: ec2\n  lease: 600s\n  outlive: true\n  at_end: stop\n"
+            "aws:\n  kind: ec2\n  lease: 90s\n  outlive: 600s\n  at_end: stop\n"
             "  patience: 300s\n  instances: [\"i-12\", \"i-34\"]\n  user: \"ec2-user\"\n"
             "  key_file: \"~/k.pem\"\n");
   EXPECT_EQ(with("slurm", R"({"partition": "gpu"})").cluster,
-            "slurm:\n  kind: slurm\n  lease: 90s\n  outlive: false\n  partition: \"gpu\"\n");
+            "slurm:\n  kind: slurm\n  lease: 90s\n  partition: \"gpu\"\n");
   auto other = with("node");
   EXPECT_FALSE(*read_machines("[Auptimizer]\nx = 1\n", "env.ini", other));
   for (const auto* wrong :

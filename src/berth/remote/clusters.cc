@@ -12,6 +12,7 @@ namespace berth::remote {
 namespace {
 
 constexpr std::size_t kFileMost = 1 << 20;
+constexpr Duration kOutlives = std::chrono::hours(24);
 constexpr std::size_t kAgentMost = 256 << 20;
 
 bool is_name(std::string_view name) {
@@ -27,6 +28,14 @@ Result<bool> truth_of(const Field& field) {
   constexpr std::array<std::string_view, 2> kBooleans{"false", "true"};
   BERTH_ASSIGN(const auto choice, field.choice(kBooleans));
   return choice == 1;
+}
+
+/// false, true, or for how long.
+Status read_outlive(const Field& field, ClusterEntry& entry) {
+  const auto time = field.duration();
+  BERTH_ASSIGN(entry.outlive, time ? true : truth_of(field));
+  if (entry.outlive) entry.patience = time.value_or(kOutlives);
+  return {};
 }
 
 Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
@@ -49,9 +58,8 @@ Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
     constexpr Duration kMost = std::chrono::hours(24 * 30);
     if (entry.lease < kLeast || entry.lease > kMost) return lease->error("wanted 1s to 30d");
   }
-  if (const auto outlive = body.find("outlive")) {
-    BERTH_ASSIGN(entry.outlive, truth_of(*outlive));
-  }
+  if (const auto outlive = body.find("outlive")) BERTH_TRY(read_outlive(*outlive, entry));
+  entry.patience = std::max(entry.patience, entry.lease);
   if (const auto shares = body.find("shared_folders")) {
     BERTH_ASSIGN(entry.shares, truth_of(*shares));
   }

@@ -33,6 +33,7 @@ struct ClusterEntry {
   Surroundings surroundings;
   Duration lease = std::chrono::minutes(2);  // how long an alloc lives without a word from us
   bool outlive = false;                      // tasks go on when we are gone for longer
+  Duration patience{};                       // how long a machine that fell silent is waited for
   bool shares = true;                        // a folder that both machines see is used, not copied
 };
 

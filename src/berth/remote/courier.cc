@@ -34,6 +34,18 @@ void Courier::send(Errand errand) {
   if (std::ranges::find(errands_, errand) == errands_.end()) errands_.push_back(std::move(errand));
 }
 
+std::optional<Courier::Way> Courier::way() const {
+  constexpr std::int64_t kMuch = 4 << 20;
+  if (errands_.empty() || total_ < kMuch) return std::nullopt;
+  return Way{errands_.front(), moved_, total_};
+}
+
+/// All of what is to travel is known.
+void Courier::set_out() {
+  moved_ = total_ = 0;
+  for (const auto& piece : pieces_) total_ += piece.size - piece.offset;
+}
+
 void Courier::dial() {
   dial_at_.reset();
   fd_.reset();
@@ -125,6 +137,7 @@ void Courier::begin() {
   const Errand& errand = errands_.front();
   text_.clear();
   pieces_.clear();
+  set_out();
   if (errand.kind == Errand::Kind::compare) {
     step_ = Step::comparing;
     return say(FrameKind::same, errand.there);
@@ -159,6 +172,7 @@ Status Courier::hear(agent::Frame frame) {
       return {};
     case FrameKind::data:
       if (!intake_ || !intake_->open()) return fail(ErrorKind::invalid, "bytes that nobody wanted");
+      moved_ += std::ssize(frame.bytes);
       return intake_->add(frame.bytes);
     case FrameKind::end: return hear_end();
     default: return fail(ErrorKind::invalid, "a frame that is no answer");
@@ -174,6 +188,7 @@ Status Courier::hear_end() {
         pieces_.push_back(std::move(piece));
       }
       begun_ = false;
+      set_out();
       step_ = Step::feeding;
       return {};
     case Step::publishing:
@@ -187,6 +202,7 @@ Status Courier::hear_end() {
         return {};
       }
       pieces_.assign(missing->begin(), missing->end());
+      set_out();
       step_ = Step::getting;
       return fetch_next();
     }
@@ -205,6 +221,7 @@ void Courier::feed() {
     if (!bytes) return end(bytes.error()), fall();
     if (!bytes->empty()) say(FrameKind::data, *bytes);
     piece.offset += static_cast<std::int64_t>(bytes->size());
+    moved_ += std::ssize(*bytes);
     if (bytes->empty() && piece.offset < piece.size)
       return end(Error{ErrorKind::corrupt, "an object is too short"}), fall();
     if (piece.offset < piece.size) continue;
@@ -243,6 +260,7 @@ void Courier::end(std::optional<Error> failed) {
   step_ = Step::none;
   captured_ = {};
   intake_.reset();
+  total_ = 0;
 }
 
 }  // namespace berth::remote

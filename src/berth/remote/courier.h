@@ -39,6 +39,12 @@ class Courier {
 
   /// Unless it is on the way already.
   void send(Errand errand);
+  /// What is on its way, where that is much.
+  struct Way {
+    Errand errand;
+    std::int64_t moved = 0, total = 0;  // bytes
+  };
+  std::optional<Way> way() const;
   void watch(std::vector<os::Watch>& watches);
   std::optional<Mono> deadline() const;
   void turn(std::span<const os::Watch> watches, std::vector<Outcome>& done);
@@ -49,6 +55,7 @@ class Courier {
   void fall();
   Status exchange(std::span<const os::Watch> watches);
   void begin();
+  void set_out();
   Status hear(agent::Frame frame);
   Status hear_end();
   void feed();
@@ -83,9 +90,10 @@ class Courier {
   };
   Step step_ = Step::none;
   fileset::Captured captured_;
-  std::string text_;                 // of a list that comes
-  std::deque<agent::Piece> pieces_;  // that are to travel
-  bool begun_ = false;               // the first of them
+  std::string text_;                    // of a list that comes
+  std::deque<agent::Piece> pieces_;     // that are to travel
+  bool begun_ = false;                  // the first of them
+  std::int64_t moved_ = 0, total_ = 0;  // bytes of all of them
   std::unique_ptr<agent::Intake> intake_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 
 namespace berth::remote {
 namespace {
@@ -113,6 +114,16 @@ void Outpost::tell(const exec::ToWorker& message) {
     return true;
   });
   link_->tell(message);
+}
+
+std::string Outpost::doing() const {
+  const auto way = courier_ ? courier_->way() : std::nullopt;
+  if (!way) return "";
+  const auto& [errand, moved, total] = *way;
+  const bool there = errand.kind == Errand::Kind::bring;
+  return fmt::format("{} {} {}: {} % of {}", errand.here.substr(errand.here.rfind('/') + 1),
+                     there ? "to" : "from", options_.place.door.name,
+                     moved * 100 / std::max<std::int64_t>(total, 1), format_bytes(total));
 }
 
 std::string Outpost::root_of(const std::string& path) const {

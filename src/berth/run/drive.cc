@@ -380,6 +380,9 @@ Status Drive::commit() {
 
 void Drive::show() {
   progress_.workers = static_cast<std::int64_t>(berthed_.size());
+  progress_.doing.clear();
+  for (const auto& berthed : berthed_)
+    if (progress_.doing.empty()) progress_.doing = berthed->worker->doing();
   observer_.on_progress(progress_, env_.now());
 }
 

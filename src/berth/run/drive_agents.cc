@@ -15,6 +15,7 @@ namespace berth::run {
 namespace {
 
 constexpr Duration kAnswersWithin = std::chrono::seconds(10);
+constexpr Duration kAnswersElsewhereWithin = std::chrono::seconds(30);
 
 std::string agents_directory(const std::string& run) {
   return run + "/agents";
@@ -39,7 +40,7 @@ void find_elsewhere(Site& site, const store::RunRecord& record, Left& left) {
   auto outposts = find_outposts(site, record);
   std::vector<agent::Attached*> all;
   for (const auto& outpost : outposts) all.push_back(outpost.worker.get());
-  agent::settle(*site.env, all, site.env->now() + kAnswersWithin);
+  agent::settle(*site.env, all, site.env->now() + kAnswersElsewhereWithin);
   for (auto& [directory, machine, worker] : outposts) {
     if (worker->lost()) {
       left.gone.push_back(directory);

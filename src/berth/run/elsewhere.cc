@@ -36,7 +36,7 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
           .directory = std::move(directory),
           .root = run_directory(site, record.name),
           .store = site.state_directory + "/cache",
-          .patience = entry.lease,
+          .patience = entry.patience,
           .epoch = record.epoch + 1,  // of the runner that is about to take over
           .shares = entry.shares,
           .surroundings = entry.surroundings};

@@ -38,6 +38,7 @@ struct Progress {
   std::optional<Best> best;
   std::int64_t workers = 0;
   std::string waiting_for;  // why nothing runs; "" when something does
+  std::string doing;        // what takes long beside the tasks; "" mostly
   Mono began;               // when this runner took over
 };
 

@@ -12,6 +12,8 @@ namespace {
 constexpr const char* kSchema =
 #include "berth/store/postgres_schema.inc"
     ;
+/// Whoever begins is told soon that the server is away; whoever is at work waits for it for longer.
+constexpr auto kOpensWithin = std::chrono::seconds(8);
 constexpr int kFirstVersion = 6;
 /// SQL that brings a database of version kFirstVersion + i to the next; postgres_schema.sql is what
 /// all of them lead to.
@@ -75,7 +77,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& url,
                                                std::chrono::milliseconds patience) {
   BERTH_ASSIGN(auto address, read_address(url));
   std::unique_ptr<Session> session(new Session(std::move(address), patience, random_seed()));
-  Patience waits(patience, session->chance_);
+  Patience waits(std::min<std::chrono::milliseconds>(patience, kOpensWithin), session->chance_);
   BERTH_TRY(session->reconnect(waits));
   return session;
 }
@@ -90,8 +92,9 @@ Status Session::reconnect(Patience& patience) {
     auto status = connect();
     if (status || mend_ == Mend::nothing) return status;
     if (patience.pause()) continue;
-    status.error().message += fmt::format(
-        " (tried for {} s)", std::chrono::duration_cast<std::chrono::seconds>(patience_).count());
+    status.error().message +=
+        fmt::format(" (tried for {} s)",
+                    std::chrono::duration_cast<std::chrono::seconds>(patience.most()).count());
     return status;
   }
 }

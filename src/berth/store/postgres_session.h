@@ -24,6 +24,7 @@ class Patience {
   Patience(std::chrono::milliseconds most, Rng& chance) : most_(most), chance_(chance) {}
   /// False, at once, when it is at its end.
   bool pause();
+  std::chrono::milliseconds most() const { return most_; }
 
  private:
   std::chrono::milliseconds most_;
