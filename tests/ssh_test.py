@@ -50,6 +50,23 @@ class Ssh(Case):
         wrong, = [one for one in probed if "error" in one]
         self.assertIn("refused", wrong["error"])
 
+    def test_top_shows_who_holds_what_there(self):
+        hosts = self.lab(2)
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"touch {self.dir}/began; exec sleep 100")
+        until((self.dir / "began").exists, "it runs", 60)
+        busy = self.house.tasks("sh-1")[0]["host"]
+        next(host for host in hosts if not busy.endswith(str(host.port))).cut()
+        cluster, = self.house.json("top", "--once")["clusters"]
+        self.assertEqual((cluster["name"], cluster["kind"]), ("lab", "ssh"))
+        held, gone = cluster["hosts"]
+        if "error" in held:
+            held, gone = gone, held
+        self.assertEqual((held["free"]["cpu"], held["total"]["cpu"], held["holders"]), (1, 2, "sh-1"))
+        self.assertIn("refused", gone["error"])
+        self.assertIn(b"cpu 1 of 2", self.berth("top", "--once").out)
+        run.send_signal(signal.SIGINT)
+        run.wait(60)
+
     def test_clusters_are_added_and_removed(self):
         self.write("clusters.yaml", "# mine\nold:\n  kind: ssh  # stays\n  hosts: [a]\n")
         self.berth("cluster", "add", "lab", "me@example.org:2200", "gpu-box", "--key", "~/.ssh/lab")

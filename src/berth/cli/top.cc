@@ -1,4 +1,5 @@
-// berth top: who holds what of this machine, again every second on a terminal, once elsewhere.
+// berth top: who holds what of this machine and of the clusters, again every second on a terminal,
+// once elsewhere.
 #include <unistd.h>
 
 #include "berth/base/units.h"
@@ -6,11 +7,13 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
 #include "berth/cli/table.h"
+#include "berth/cli/top_clusters.h"
 
 namespace berth::cli {
 namespace {
 
 constexpr std::size_t kBarWidth = 30;
+constexpr Duration kAnswersWithin = std::chrono::seconds(15);
 
 std::string bar(std::int64_t held, std::int64_t total) {
   const double part = total > 0 ? static_cast<double>(held) / static_cast<double>(total) : 0;
@@ -35,12 +38,19 @@ Result<int> top_command(os::Env& env, const Arguments& arguments) {
   const bool live = !arguments.json && !arguments.once && ::isatty(STDOUT_FILENO) == 1;
   if (live) os::install_stop_signals();
   BERTH_ASSIGN(MachineReport report, machine_report(env, arguments));
+  BERTH_ASSIGN(auto clusters, TopClusters::open(env));
+  // Looked at once, it is worth waiting for.
+  const Mono until = env.now() + (live ? Duration(0) : kAnswersWithin);
+  while (!clusters.settled() && env.now() < until && env.stop_signals() == 0)
+    BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(10)));
+  if (arguments.json) {
+    std::string text = machine_json(report);
+    text.insert(text.rfind('}'), clusters.json());
+    print(text);
+    return 0;
+  }
   for (;;) {
-    if (arguments.json) {
-      print(machine_json(report));
-      return 0;
-    }
-    print((live ? std::string(kHomeAndClear) : "") + page(report, env.wall()));
+    print((live ? std::string(kHomeAndClear) : "") + page(report, env.wall()) + clusters.text());
     if (!live) return 0;
     BERTH_TRY(env.wait({}, env.now() + std::chrono::seconds(1)));
     if (env.stop_signals() > 0) return 0;
