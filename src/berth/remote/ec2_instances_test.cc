@@ -327,9 +327,11 @@ void live(std::uint64_t seed) {
              std::vector(world.instances->machines().begin(), world.instances->machines().end()))
           world.instances->use(machine.id, machine.ready && chance.below(2) == 0);
         break;
-      default:
-        (void)world.instances->want(wish(1 + static_cast<std::int64_t>(chance.below(8)),
-                                         1 + static_cast<std::int64_t>(chance.below(6))));
+      default: {
+        const auto cores = 1 + static_cast<std::int64_t>(chance.below(8));
+        const auto width = 1 + static_cast<std::int64_t>(chance.below(6));
+        (void)world.instances->want(wish(cores, width));
+      }
     }
     world.pass(1ms * chance.below(60'000));
     ASSERT_LE(world.ec2.alive(), static_cast<std::ptrdiff_t>(world.settings.most));

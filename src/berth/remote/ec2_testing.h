@@ -129,8 +129,9 @@ inline std::string FakeEc2::told(const FakeInstance& each) const {
 
 inline std::pair<int, std::string> FakeEc2::run(std::map<std::string, std::string>& of) {
   const std::string token = of["ClientToken"];
-  if (no_capacity.contains(of["InstanceType"])) return refused(500, "InsufficientInstanceCapacity");
-  if (!tokens.contains(token)) {
+  if (!tokens.contains(token)) {  // else it answers as it did then, as EC2 does
+    if (no_capacity.contains(of["InstanceType"]))
+      return refused(500, "InsufficientInstanceCapacity");
     FakeInstance made{.id = fmt::format("i-{:017x}", rng.next() >> 4),
                       .token = token,
                       .type = of["InstanceType"]};
