@@ -54,7 +54,7 @@ class Ssh(Case):
         hosts = self.lab(2)
         run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"touch {self.dir}/began; exec sleep 100")
         until((self.dir / "began").exists, "it runs", 60)
-        busy = self.house.tasks("sh-1")[0]["host"]
+        busy = until(lambda: self.house.tasks("sh-1")[0].get("host"), "it is known where")
         next(host for host in hosts if not busy.endswith(str(host.port))).cut()
         cluster, = self.house.json("top", "--once")["clusters"]
         self.assertEqual((cluster["name"], cluster["kind"]), ("lab", "ssh"))
