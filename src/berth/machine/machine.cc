@@ -114,7 +114,10 @@ Resources Machine::free() const {
 
 Block Machine::free_block() const {
   const auto devices = devices_.free();
-  return {free(), free_cores_, {devices.begin(), devices.end()}};
+  std::vector<CoreShare> cores;
+  std::ranges::copy_if(free_cores_, std::back_inserter(cores),
+                       [](const CoreShare& share) { return share.milli > 0; });
+  return {free(), std::move(cores), {devices.begin(), devices.end()}};
 }
 
 bool Machine::overdrawn() const {

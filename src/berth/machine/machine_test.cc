@@ -6,6 +6,7 @@
 #include <map>
 
 #include "berth/base/rng.h"
+#include "berth/machine/ledger_file.h"
 
 namespace berth::machine {
 namespace {
@@ -72,6 +73,28 @@ TEST(Machine, ARefusalTakesNothingAndNamesWhoHoldsTheRest) {
       refused.error(),
       (Error{ErrorKind::busy, "cpu: wanted 4, free 1.5 of 8; held by digits-3 4, sweep-1/7 2.5"}));
   EXPECT_EQ(machine.free(), before);
+}
+
+TEST(Machine, WhatIsFreeCanBeWrittenAndRead) {
+  Rng chance(1);
+  for (int round = 0; round < 200; ++round) {
+    Machine machine(workstation());
+    std::vector<Reservation> held;
+    for (int i = 0; i < 6; ++i) {
+      Request request = ask({{"cpu", static_cast<std::int64_t>(chance.below(3000))}});
+      if (chance.below(2) == 0) request.resources.set(Known::gpu, 1);
+      if (auto got = machine.reserve(request)) held.push_back(*std::move(got));
+      const Block free = machine.free_block();
+      const auto read = read_block(write_block(free));
+      ASSERT_TRUE(read) << read.error().message;
+      EXPECT_EQ(*read, free);
+    }
+    // More than there is: foreign processes came.
+    Block over = workstation();
+    over.resources.set(Known::cpu, 9000);
+    held.push_back(*machine.occupy(over, "others"));
+    EXPECT_TRUE(read_block(write_block(machine.free_block()))) << write_block(machine.free_block());
+  }
 }
 
 TEST(Machine, NamesThreeHoldersEachOnceTheGreatestFirst) {
