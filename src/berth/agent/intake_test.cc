@@ -18,8 +18,11 @@ class IntakeTest : public os::PosixTest {
     return {to_hex(sha256(text_)), false, offset, static_cast<std::int64_t>(text_.size())};
   }
   fileset::Fileset files() const {
-    return *fileset::parse_fileset(
-        fmt::format("f {} {} a.txt\n", to_hex(sha256(text_)), text_.size()));
+    fileset::Entry entry;
+    entry.path = "a.txt";
+    entry.digest = sha256(text_);
+    entry.size = static_cast<std::int64_t>(text_.size());
+    return {{entry}};
   }
   std::vector<std::int64_t> missing() {
     std::vector<std::int64_t> offsets;
