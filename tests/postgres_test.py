@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -158,6 +159,20 @@ class PostgresTest(Shared):
         until(lambda: other.json("show", "sweep-1")["run"]["state"] == "interrupted", "its end is seen")
         self.assertEqual(other.run("resume", "sweep-1").code, 0)
         self.assert_done_once(self.house, "sweep-1", 60)
+
+    @unittest.skipUnless(os.geteuid() == 0, "a name of its own is for root to give")
+    def test_from_another_machine_a_run_is_seen_and_not_stopped(self):
+        runner = self.house.start("run", self.sweep(200, pause=0.05))
+        until(lambda: self.witness.exists() and self.house.counts("sweep-1")["done"] > 3, "it runs")
+        elsewhere = ["unshare", "--uts", "sh", "-c", 'hostname far-away && exec "$@"', "sh", self.house.berth]
+        environment = {**os.environ, **self.house.environment}
+        stop = subprocess.run([*elsewhere, "stop", "sweep-1"], env=environment, capture_output=True, timeout=60)
+        self.assertEqual(stop.returncode, 3, stop)
+        self.assertIn(b"stop it there", stop.stderr)
+        shown = subprocess.run([*elsewhere, "--json", "show", "sweep-1"], env=environment, capture_output=True, timeout=60)
+        self.assertEqual(json.loads(shown.stdout)["run"]["state"], "running")
+        self.berth("stop", "sweep-1")
+        self.assertEqual(runner.wait(60), 130)
 
     def test_a_runner_that_was_cut_off_and_overtaken_is_refused(self):
         other = self.another_machine()

@@ -32,6 +32,7 @@ Json run_object(const ShownRun& run) {
               {"directory", run.record.directory},
               {"error", run.record.error},
               {"runner", run.record.runner_pid},
+              {"runner_host", run.record.runner_host},
               {"phase", store::name(run.record.phase)},
               {"tries", run.record.tries},
               {"last_try", time_json(run.record.last_try)},

@@ -371,6 +371,11 @@ Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& r
 Result<int> stop_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  if (drives_elsewhere(env, record))
+    return fail(
+        ErrorKind::busy,
+        "{} is driven on {}: stop it there, or, when that is gone, take it over: berth resume {}",
+        record.name, record.runner_host, record.name);
   const std::string state = state_now(env, record);
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
     return stop_agents(env, site, record);

@@ -63,7 +63,14 @@ Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run
   return task;
 }
 
+bool drives_elsewhere(os::Env& env, const store::RunRecord& run) {
+  return run.state == store::RunState::running && !run.runner_host.empty() &&
+         run.runner_host != env.host_name();
+}
+
 std::string state_now(os::Env& env, const store::RunRecord& run) {
+  // Whether a process of another machine lives is not known here.
+  if (drives_elsewhere(env, run)) return std::string(store::name(run.state));
   const bool open = run.state == store::RunState::running || run.state == store::RunState::waiting;
   // A run is submitted and then taken over by the same process, within milliseconds.
   constexpr Duration kBetween = std::chrono::seconds(5);

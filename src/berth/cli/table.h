@@ -36,6 +36,8 @@ Target parse_target(std::string_view text);
 Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run,
                                     const std::string& label);
 
+/// Its runner is a process of another machine, as far as the store knows.
+bool drives_elsewhere(os::Env& env, const store::RunRecord& run);
 /// What a run is now: its recorded state, or "interrupted" when its runner died.
 std::string state_now(os::Env& env, const store::RunRecord& run);
 

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kSchema =
 #include "berth/store/postgres_schema.inc"
     ;
-/// Whoever begins is told soon that the server is away; whoever is at work waits for it for longer.
+/// Whoever begins is told soon that no server answers; one that starts is waited for, and whoever
+/// is at work waits for longer.
 constexpr auto kOpensWithin = std::chrono::seconds(8);
 constexpr int kFirstVersion = 6;
 /// SQL that brings a database of version kFirstVersion + i to the next; postgres_schema.sql is what
@@ -55,8 +56,7 @@ bool is_true(const std::string& text) {
 }  // namespace
 
 bool Patience::pause() {
-  const auto spent = std::chrono::steady_clock::now() - began_;
-  if (spent >= most_) return false;
+  if (spent() >= most_) return false;
   const auto jitter = static_cast<double>(next_.count()) * (0.5 + chance_.uniform());
   ::poll(nullptr, 0, static_cast<int>(jitter));
   next_ = std::min<std::chrono::milliseconds>(next_ * 2, std::chrono::seconds(2));
@@ -77,8 +77,8 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& url,
                                                std::chrono::milliseconds patience) {
   BERTH_ASSIGN(auto address, read_address(url));
   std::unique_ptr<Session> session(new Session(std::move(address), patience, random_seed()));
-  Patience waits(std::min<std::chrono::milliseconds>(patience, kOpensWithin), session->chance_);
-  BERTH_TRY(session->reconnect(waits));
+  Patience waits(patience, session->chance_);
+  BERTH_TRY(session->reconnect(waits, kOpensWithin));
   return session;
 }
 
@@ -86,15 +86,17 @@ std::int64_t Session::round_trips() const {
   return connection_->round_trips();
 }
 
-/// Until it is connected, `patience` is at its end, or the server says no.
-Status Session::reconnect(Patience& patience) {
+/// Until it is connected, `patience` is at its end, no server has answered for `unanswered`, or the
+/// server says no.
+Status Session::reconnect(Patience& patience, std::chrono::milliseconds unanswered) {
   for (;;) {
     auto status = connect();
     if (status || mend_ == Mend::nothing) return status;
-    if (patience.pause()) continue;
+    const bool answered = status.error().message.find("FATAL") != std::string::npos;
+    if ((answered || patience.spent() < unanswered) && patience.pause()) continue;
     status.error().message +=
         fmt::format(" (tried for {} s)",
-                    std::chrono::duration_cast<std::chrono::seconds>(patience.most()).count());
+                    std::chrono::duration_cast<std::chrono::seconds>(patience.spent()).count());
     return status;
   }
 }

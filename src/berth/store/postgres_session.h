@@ -24,7 +24,10 @@ class Patience {
   Patience(std::chrono::milliseconds most, Rng& chance) : most_(most), chance_(chance) {}
   /// False, at once, when it is at its end.
   bool pause();
-  std::chrono::milliseconds most() const { return most_; }
+  std::chrono::milliseconds spent() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                                 began_);
+  }
 
  private:
   std::chrono::milliseconds most_;
@@ -85,7 +88,8 @@ class Session {
   Result<bool> try_write(const Statements& first, const Plan& plan, bool& unknown);
   Result<bool> was_committed();
   Mend recover();
-  Status reconnect(Patience& patience);
+  Status reconnect(Patience& patience,
+                   std::chrono::milliseconds unanswered = std::chrono::milliseconds::max());
   Status connect();
   Status greet();
   Status bring_to_current();

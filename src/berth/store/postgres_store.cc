@@ -33,7 +33,7 @@ std::unexpected<Error> no_task(RunId run, TaskNumber task) {
 /// The columns of a run, for read_run(), behind "SELECT" or "RETURNING".
 #define BERTH_RUN_COLUMNS                                                                    \
   "run.id, name, kind, directory, priority, state, created_ns, started_ns, ended_ns, error," \
-  " epoch, runner_pid, runner_started_at, result, phase, alloc, tries,"                      \
+  " epoch, runner_pid, runner_started_at, runner_host, result, phase, alloc, tries,"         \
   " last_try_ns, waiting, running, done, cached, failed, stopped"
 constexpr const char* kSubmit =
     "WITH counter AS (INSERT INTO name_counter (name, issued) VALUES ($1, 1)"
@@ -115,9 +115,9 @@ Result<RunRecord> read_run(Rows& rows, More&... more) {
   Counts& n = run.counts;
   BERTH_TRY(rows.read(run.id, run.name, run.kind, run.directory, run.priority, run.state,
                       run.created, run.started, run.ended, run.error, run.epoch, run.runner_pid,
-                      run.runner_started_at, run.result, run.phase, run.alloc, run.tries,
-                      run.last_try, n.waiting, n.running, n.done, n.cached, n.failed, n.stopped,
-                      more...));
+                      run.runner_started_at, run.runner_host, run.result, run.phase, run.alloc,
+                      run.tries, run.last_try, n.waiting, n.running, n.done, n.cached, n.failed,
+                      n.stopped, more...));
   return run;
 }
 

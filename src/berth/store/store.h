@@ -79,7 +79,8 @@ struct RunRecord {
   std::int64_t epoch = 0;       // how often a runner took the run over
   std::int64_t runner_pid = 0;  // of the last runner; 0: none yet
   std::int64_t runner_started_at =
-      0;  // its start time as the kernel counts it: identity, not a date
+      0;                      // its start time as the kernel counts it: identity, not a date
+  std::string runner_host{};  // where it is, or was; "": here, where all runners are
   Counts counts;
 };
 
