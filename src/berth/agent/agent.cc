@@ -273,7 +273,13 @@ void Agent::start(exec::Launch launch) {
   os::failpoint("agent launched");
 }
 
-void Agent::publish(const exec::FromWorker& message) {
+void Agent::publish(exec::FromWorker message) {
+  // Asked to end, we stop what nobody had asked to stop.
+  if (auto* stopped = std::get_if<exec::Ended>(&message);
+      stopped != nullptr && ends_by_ && stopped->cause == exec::Cause::stopped) {
+    stopped->cause = exec::Cause::worker_lost;
+    stopped->detail = "its agent was asked to end";
+  }
   const bool waits = std::holds_alternative<exec::Started>(message);
   const Mono by = env_->now() + (waits ? kStartedWaits : Duration(0));
   tell_by_ = tell_by_ ? std::min(*tell_by_, by) : by;

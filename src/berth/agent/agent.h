@@ -82,7 +82,7 @@ class Agent {
   Status handle(Guest& guest, Call call);
   Status welcome(Guest& guest, Hello hello);
   void start(exec::Launch launch);
-  void publish(const exec::FromWorker& message);
+  void publish(exec::FromWorker message);
   void send();
   void cut(Guest& guest, const Error& because);
   void heed_stop_signals();

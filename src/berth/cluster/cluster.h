@@ -46,6 +46,7 @@ struct Alloc {
   std::shared_ptr<machine::DeviceLinks> links = {};
   Labels labels = {};
   std::optional<Mono> expires = {};  // none: with the process
+  std::optional<Mono> closes = {};   // from then on nothing new is begun on it: its end is near
 };
 
 class Pool {

@@ -6,6 +6,7 @@
 #include "berth/agent/link.h"
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/remote/slurm_entry.h"
 #include "berth/remote/ssh.h"
 
 namespace berth::remote {
@@ -233,6 +234,10 @@ Result<AgentFile> agent_file(os::Env& env) {
 Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry,
                                    const AgentFile& agent) {
   if (entry.kind == "ssh") return open_ssh(env, entry, agent);
+  if (entry.kind == "slurm") {
+    BERTH_ASSIGN(auto options, read_slurm(env, entry, agent));
+    return OpenedCluster{.cluster = std::make_unique<Slurm>(env, std::move(options))};
+  }
   return fail(ErrorKind::impossible, "cluster '{}': kind {} is not here yet", entry.name,
               entry.kind);
 }

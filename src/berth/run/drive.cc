@@ -206,7 +206,10 @@ std::optional<Mono> Drive::next_moment() const {
   for (const auto& berthed : berthed_) consider(berthed->worker->deadline());
   consider(commit_at_);
   for (const auto& leasing : leasings_) consider(leasing.seek_at);
-  for (const auto& berthed : berthed_) consider(berthed->keepalive_at);
+  for (const auto& berthed : berthed_) {
+    consider(berthed->keepalive_at);
+    consider(berthed->alloc.closes);
+  }
   consider(workload_->deadline());
   consider(scheduler_->next_tick());
   consider(look_at_);

@@ -142,11 +142,15 @@ std::int64_t Drive::number_of(const std::string& machine) {
   return machines_.try_emplace(machine, std::ssize(machines_) + 1).first->second;
 }
 
-/// Each lease is renewed when a third of it has gone; what fails is tried again soon. One that has
-/// ended takes its worker along, whatever that still says.
+/// What is about to end gets nothing new. Each lease is renewed when a third of it has gone; what
+/// fails is tried again soon. One that has ended takes its worker along, whatever that still says.
 void Drive::keep_leases() {
   for (auto& berthed : berthed_) {
     const Mono now = env_.now();
+    if (berthed->alloc.closes && now >= *berthed->alloc.closes) {
+      berthed->alloc.closes.reset();
+      scheduler_->close(berthed->id);
+    }
     if (!berthed->keepalive_at || now < *berthed->keepalive_at) continue;
     cluster::Cluster& cluster = *leasings_[berthed->source].source.cluster;
     const Mono ends = *berthed->alloc.expires;

@@ -1,0 +1,93 @@
+// The words of the commands that Slurm is asked with, and the scripts that run in its jobs.
+#include "berth/base/text.h"
+#include "berth/machine/ledger_file.h"
+#include "berth/remote/slurm.h"
+
+namespace berth::remote {
+namespace {
+
+constexpr int kProbeFor_s = 60;  // an agent to come up
+
+/// Runs in the job. It waits for the agent to be there: one that is not on a shared volume comes
+/// with the first connection.
+constexpr std::string_view kScript = R"(n=0
+while [ $n -lt 240 ]; do
+  for agent in "$1" "${XDG_CACHE_HOME:-$HOME/.cache}/berth/agent-$2"; do
+    [ -x "$agent" ] && { shift 2; mkdir -p "$1" && exec "$agent" start "$1/agent" --stay --with "$@"; }
+  done
+  n=$((n + 1)); sleep 0.25
+done
+exit 66)";
+
+/// Through srun: until the agent listens.
+constexpr std::string_view kProbe = R"(n=0
+until [ -S "$1/agent/socket" ]; do
+  [ $n -lt "$2" ] || exit 66
+  n=$((n + 1)); sleep 0.1
+done)";
+
+}  // namespace
+
+std::string Slurm::place_name(cluster::AllocId id) {
+  return fmt::format("{:016x}", static_cast<std::uint64_t>(id.value));
+}
+
+// The words of the commands. What others chose is among them only as a name that is none but a
+// name.
+
+std::vector<std::string> Slurm::submission(const Job& job) const {
+  const Resources& wanted = job.ask.block.resources;
+  constexpr std::int64_t kMiB = 1 << 20;
+  const auto in_mib = [&](Known known) {
+    return fmt::format("{}M", wanted.get(known) / kMiB + (wanted.get(known) % kMiB != 0 ? 1 : 0));
+  };
+  std::vector<std::string> words{"sbatch",
+                                 "--parsable",
+                                 "--no-requeue",
+                                 "--nodes=1",
+                                 "--ntasks=1",
+                                 "--chdir=/",
+                                 "--output=/dev/null",
+                                 "--error=/dev/null",
+                                 "--job-name=" + name_,
+                                 "--comment=" + slurm_name(cluster::name_of(job.alloc.labels)),
+                                 "--partition=" + job.ask.partition,
+                                 fmt::format("--cpus-per-task={}", wanted.get(Known::cpu) / 1000)};
+  if (wanted.get(Known::mem) > 0) words.push_back("--mem=" + in_mib(Known::mem));
+  if (wanted.get(Known::disk) > 0) words.push_back("--tmp=" + in_mib(Known::disk));
+  if (const auto gpus = wanted.get(Known::gpu); gpus > 0)
+    words.push_back(fmt::format("--gres=gpu:{}{}{}", job.ask.gpu_type,
+                                job.ask.gpu_type.empty() ? "" : ":", gpus));
+  if (!options_.account.empty()) words.push_back("--account=" + options_.account);
+  if (options_.time_limit) words.push_back("--time=" + slurm_time(*options_.time_limit));
+  words.insert(words.end(), options_.flags.begin(), options_.flags.end());
+  std::string script = "exec /bin/sh -c";
+  for (const auto& word :
+       {std::string(kScript), std::string("berth"), options_.program, to_hex(options_.agent.digest),
+        options_.directory + "/" + place_name(job.alloc.id), std::string("--block"),
+        machine::write_block(job.ask.block), std::string("--lease-ms"),
+        fmt::format("{}", to_ms(options_.lease))})
+    script += " " + shell_quote(word);
+  if (options_.outlive) script += " --outlive";
+  words.push_back("--wrap=" + script);
+  return words;
+}
+
+Door Slurm::door(const Job& job) const {
+  return {.name = job.alloc.machine,
+          .words = {"srun", fmt::format("--jobid={}", job.number), "--overlap", "--nodes=1",
+                    "--ntasks=1", "--chdir=/", "--cpu-bind=none", "--quiet"},
+          .shell = false};
+}
+
+std::vector<std::string> Slurm::probe(const Job& job) const {
+  const std::vector<std::string> command{"/bin/sh",
+                                         "-c",
+                                         std::string(kProbe),
+                                         "berth",
+                                         options_.directory + "/" + place_name(job.alloc.id),
+                                         fmt::format("{}", kProbeFor_s * 10)};
+  return through(door(job), command);
+}
+
+}  // namespace berth::remote

@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+"""Runs on a real Slurm of three nodes: flows and sweeps, jobs that are cancelled, end or lose their
+node, a controller that is away; and nothing stays in the queue. BERTH_FULL=1 tries more of each."""
+
+import os
+import signal
+import statistics
+import time
+import unittest
+
+import slurm_bed
+from berth_case import Case, numbers, until
+
+FULL = os.environ.get("BERTH_FULL") == "1"
+TASKS = 60 if FULL else 16
+
+SWEEP = """\
+name: sweep
+run: sh -c 'echo {{i}} >> {dir}/witness; sleep {sleep}; echo "::berth score={{i}}"'
+params:
+  i: {{min: 1, max: {tasks}, type: int}}
+search: {{method: grid}}
+goal: {{metric: score}}
+retries: 0
+"""
+
+FLOW = """\
+name: count
+steps:
+  split:
+    run: split -n l/6 {in.text} {out.parts}/
+    in: {text: corpus.txt}
+    out: {parts: parts/}
+  count:
+    foreach: {part: split.parts/*}
+    run: wc -l < {part} > {out.n}
+    out: {n: counts/{index}.txt}
+  sum:
+    in: {counts: count.n}
+    run: cat {in.counts} | awk '{s += $1} END {print s}' > {out.total}
+    out: {total: total.txt}
+"""
+
+
+@unittest.skipUnless(slurm_bed.installed(), "needs slurmctld, slurmd, slurm-client and munge")
+class OnSlurm(Case):
+    slurm = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = slurm_bed.Slurm(nodes=3, cores=4, gpus=2, partitions=[
+            "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
+            "PartitionName=closed Nodes=ALL MaxTime=INFINITE State=DOWN"])
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.slurm:
+            cls.slurm.close()
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.clear)
+        self.house.environment.update(
+            SLURM_CONF=self.slurm.environment["SLURM_CONF"], PATH=self.slurm.environment["PATH"],
+            BERTH_CLUSTERS=str(self.dir / "clusters.yaml"), XDG_STATE_HOME=str(self.dir / "xdg"),
+            XDG_CACHE_HOME=str(self.dir / "cache"))
+        self.cluster()
+
+    def clear(self):
+        for job in self.slurm.jobs():
+            self.slurm.command("scancel", job, check=False)
+        until(lambda: not self.slurm.jobs(), "an empty queue")
+
+    def cluster(self, more="", lease="5s"):
+        self.write("clusters.yaml", f"hpc:\n  kind: slurm\n  lease: {lease}\n{more}")
+
+    def sweep(self, sleep="0.3", tasks=TASKS):
+        return self.write("sweep.yaml", SWEEP.format(dir=self.dir, sleep=sleep, tasks=tasks))
+
+    def assert_all_done(self, run="sweep-1", tasks=TASKS):
+        counts = self.house.counts(run)
+        self.assertEqual((counts["done"], counts["failed"]), (tasks, 0), counts)
+        self.assertEqual(set(numbers(self.dir / "witness")), set(range(1, tasks + 1)))
+        until(lambda: not self.slurm.jobs(), f"an empty queue: {self.slurm.jobs()}")
+
+    def running(self):
+        return [job for job, state in self.slurm.jobs().items() if state == "RUNNING"]
+
+    def background(self, sleep="0.3", tasks=TASKS):
+        """A sweep that has begun."""
+        process = self.house.start("run", "--cluster", "hpc", self.sweep(sleep, tasks))
+        until(lambda: numbers(self.dir / "witness"), "a task that runs", 40)
+        return process
+
+    def finish(self, process, code=0, patience_s=90):
+        out, err = process.communicate(timeout=patience_s)
+        self.assertEqual(process.returncode, code, (out[-2000:], err[-4000:]))
+
+    def test_a_sweep_runs_in_several_jobs_and_leaves_none(self):
+        self.berth("run", "--cluster", "hpc", self.sweep())
+        hosts = {task["host"] for task in self.house.tasks("sweep-1")}
+        self.assertTrue(hosts <= set(self.slurm.nodes) and len(hosts) > 1, hosts)
+        self.assert_all_done()
+
+    def test_a_flow_takes_its_files_along(self):
+        self.write("corpus.txt", "a line\n" * 1000)
+        self.berth("run", "--cluster", "hpc", self.write("count.yaml", FLOW))
+        self.assertEqual((self.dir / "total.txt").read_text(), "1000\n")
+        until(lambda: not self.slurm.jobs(), "an empty queue")
+
+    def test_what_no_node_has_is_told_and_not_asked(self):
+        process = self.house.start("run", "--cluster", "hpc", "--cpu", "64", "--", "true")
+        said = b""
+        os.set_blocking(process.stderr.fileno(), False)
+        def told():
+            nonlocal said
+            said += process.stderr.read() or b""
+            return b"64" in said and b"main" in said or process.poll() is not None
+        until(told, "that it is too much")
+        self.assertFalse(self.slurm.jobs())
+        self.assertIn(b"partition main", said)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+
+    def test_a_cancelled_job_costs_no_task_its_retries(self):
+        process = self.background("1")
+        self.slurm.command("scancel", self.running()[0])
+        self.finish(process)
+        self.assert_all_done()
+
+    def test_a_killed_runner_leaves_nothing_in_the_queue(self):
+        self.cluster("  jobs: 8\n", lease="3s")
+        process = self.background("600", tasks=40)
+        until(lambda: "PENDING" in self.slurm.jobs().values(), "a job that waits", 40)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        until(lambda: not self.slurm.jobs(), "an empty queue", 40)
+        self.assertFalse([pid for pid in self.house.leftovers()
+                          if b"sleep" in open(f"/proc/{pid}/cmdline", "rb").read()])
+
+    def test_a_controller_that_restarts_loses_nothing(self):
+        process = self.background("0.5")
+        self.slurm.end_daemon("slurmctld", signal.SIGKILL)
+        time.sleep(3 if FULL else 1)
+        self.slurm.start_controller()
+        self.finish(process)
+        self.assert_all_done()
+
+    def test_a_job_near_its_time_limit_gets_nothing_new(self):
+        # Slurm counts in minutes: so the drain begins early instead of the end being late.
+        self.cluster("  time_limit: 1m\n  drain: 54s\n")
+        process = self.background("1", tasks=30)
+        first = set(self.running())
+        self.finish(process)
+        self.assert_all_done(tasks=30)
+        tasks = self.house.tasks("sweep-1")
+        self.assertEqual({task["attempts"] for task in tasks}, {1}, "drained, not killed")
+        self.assertTrue(first)
+
+    @unittest.skipUnless(FULL, "takes minutes")
+    def test_a_time_limit_hands_tasks_back(self):
+        self.cluster("  time_limit: 1m\n  drain: 20s\n")
+        process = self.background("40", tasks=14)
+        self.finish(process, patience_s=400)
+        self.assert_all_done(tasks=14)
+
+    @unittest.skipUnless(FULL, "takes half a minute")
+    def test_a_node_that_goes_down_takes_only_its_attempts(self):
+        process = self.background("2", tasks=40)
+        self.slurm.command("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=test")
+        self.finish(process)
+        self.slurm.command("scontrol", "update", "NodeName=n1", "State=RESUME")
+        self.assert_all_done(tasks=40)
+
+    def test_gpus_are_asked_for_by_gres(self):
+        self.berth("run", "--cluster", "hpc", "--gpu", "2", "--", "sh", "-c", "echo devices=$CUDA_VISIBLE_DEVICES")
+        run = self.house.json("runs")["runs"][0]["name"]
+        self.assertRegex(self.berth("logs", run).out.decode(), r"devices=\S+,\S+")
+
+    def test_tasks_follow_one_another_as_fast_as_here(self):
+        """Printed, not asserted: 200 tasks of no length, one at a time within one alloc."""
+        flow = self.write("fast.yaml", "name: fast\nrun: 'true'\nparams: {i: {min: 1, max: 200, type: int}}\n"
+                                       "search: {method: grid}\nparallel: 1\n")
+        def span(run, *arguments):
+            self.berth("run", *arguments, flow)
+            starts = sorted(task["started"] for task in self.house.tasks(run))
+            ends = [numbers_of(stamp) for stamp in starts]
+            return statistics.median(b - a for a, b in zip(ends, ends[1:])) * 1000
+        here, there = span("fast-1"), span("fast-2", "--cluster", "hpc")
+        print(f"\ndispatch: {here:.2f} ms a task here, {there:.2f} ms in a Slurm job: {there / here:.2f} times")
+
+
+def numbers_of(stamp):
+    """Seconds of "2026-11-21T05:04:03.123Z"."""
+    import datetime
+    return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+
+
+if __name__ == "__main__":
+    unittest.main()
