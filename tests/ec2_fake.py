@@ -164,17 +164,20 @@ class Instance:
 
     def boot(self):
         """Runs the user data; what it thinks is /run is the instance's own, and so is its shutdown."""
-        data = self.parameters.get("UserData")
-        if not data or not self.fake.directory:
+        if not self.fake.directory:
             return
-        (self.home() / "bin").mkdir(parents=True, exist_ok=True)
+        for folder in ("bin", "etc"):
+            (self.home() / folder).mkdir(parents=True, exist_ok=True)
         self.shut_down().unlink(missing_ok=True)
+        (self.home() / "running").touch()  # ssh would answer
         stand_in = self.home() / "bin/shutdown"
         stand_in.write_text(f"#!/bin/sh\ntouch {self.shut_down()}\n")
         stand_in.chmod(0o755)
+        data = self.parameters.get("UserData", "")
         script = b64decode(data).decode().replace("/run/", f"{self.home()}/").replace("/etc/", f"{self.home()}/etc/")
         self.process = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, start_new_session=True,
-                                        env={**os.environ, "PATH": f"{self.home()}/bin:{os.environ['PATH']}"})
+                                        env={**os.environ, "BERTH_FAKE_INSTANCE": self.id,
+                                             "PATH": f"{self.home()}/bin:{os.environ['PATH']}"})
 
     def leave(self, state):
         if self.since is not None:
@@ -185,6 +188,7 @@ class Instance:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         if self.fake.directory:
+            (self.home() / "running").unlink(missing_ok=True)
             end_processes(self.id)
 
     def told(self):
@@ -399,6 +403,7 @@ def main():
     sys.stdin.read()
     server.shutdown()
     for instance in Handler.fake.instances.values():
+        end_processes(instance.id)
         if instance.process and instance.process.poll() is None:
             os.killpg(instance.process.pid, signal.SIGKILL)
 

@@ -79,9 +79,9 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
 
 void add_cluster(CLI::App& app, Arguments& arguments) {
   auto* cluster = app.add_subcommand("cluster", "the machines elsewhere that runs may go to");
-  cluster->add_option("ACTION", arguments.action, "list, probe, add or remove")
+  cluster->add_option("ACTION", arguments.action, "list, probe, add, remove or clean")
       ->required()
-      ->check(CLI::IsMember({"list", "probe", "add", "remove"}));
+      ->check(CLI::IsMember({"list", "probe", "add", "remove", "clean"}));
   cluster->add_option("NAME", arguments.target, "the cluster; probe: all without it");
   cluster->add_option("HOST", arguments.targets,
                       "of add: user@host[:port], or a name of your ssh "
@@ -92,6 +92,7 @@ void add_cluster(CLI::App& app, Arguments& arguments) {
       "  berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab\n"
       "  berth cluster probe lab\n"
       "  berth run --cluster lab sweep.yaml\n"
+      "  berth cluster clean cloud     ends what dead runs have left running on EC2\n"
       "They stand in ~/.config/berth/clusters.yaml, or the file that BERTH_CLUSTERS names, which\n"
       "takes more than add writes: see docs/files.md.");
 }

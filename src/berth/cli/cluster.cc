@@ -3,6 +3,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/cluster_ec2.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/table.h"
 #include "berth/remote/clusters.h"
@@ -50,8 +51,9 @@ Result<std::vector<Probed>> probe(os::Env& env, const remote::ClusterEntry& entr
   return probed;
 }
 
-std::string probed_json(const std::vector<Probed>& probed) {
-  std::string text;
+std::string probed_json(const std::vector<Probed>& probed, const std::vector<Ec2Probed>& ec2) {
+  std::string text, clouds;
+  for (const auto& one : ec2) clouds += (clouds.empty() ? "" : ",") + to_json(one);
   for (const auto& [cluster, host, offer] : probed) {
     text += fmt::format(R"({}{{"cluster":{},"host":{})", text.empty() ? "" : ",",
                         json_quote(cluster), json_quote(host));
@@ -71,7 +73,7 @@ std::string probed_json(const std::vector<Probed>& probed) {
         json_quote(offer->host), json_quote(offer->system), to_json(offer->free.resources),
         to_json(offer->total.resources), devices, holders);
   }
-  return "{\"version\":1,\"hosts\":[" + text + "]}\n";
+  return "{\"version\":1,\"hosts\":[" + text + "],\"ec2\":[" + clouds + "]}\n";
 }
 
 Result<int> probe_command(os::Env& env, const Arguments& arguments) {
@@ -84,14 +86,20 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
     entries.push_back(std::move(entry));
   }
   std::vector<Probed> all;
+  std::vector<Ec2Probed> ec2;
   for (const auto& entry : entries) {
+    if (entry.kind == "ec2") {
+      BERTH_ASSIGN(ec2.emplace_back(), probe_ec2(env, entry));
+      continue;
+    }
     BERTH_ASSIGN(auto probed, probe(env, entry));
     std::ranges::move(probed, std::back_inserter(all));
   }
   const bool good =
-      std::ranges::all_of(all, [](const Probed& one) { return one.offer.has_value(); });
+      std::ranges::all_of(all, [](const Probed& one) { return one.offer.has_value(); }) &&
+      std::ranges::all_of(ec2, &Ec2Probed::good);
   if (arguments.json) {
-    print(probed_json(all));
+    print(probed_json(all, ec2));
     return good ? 0 : exit_code(ErrorKind::busy);
   }
   Table table({"cluster", "host", "free", "GPUs", "system", "held by"});
@@ -106,7 +114,9 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
     table.add({cluster, host, amounts(offer->free.resources, offer->total.resources),
                join(offer->devices, ", "), offer->system, join(holders, ", ")});
   }
-  print(table.empty() ? "no clusters; see berth cluster --help\n" : table.text());
+  for (const auto& one : ec2) print(to_text(one));
+  if (!table.empty()) print(table.text());
+  if (entries.empty()) print("no clusters; see berth cluster --help\n");
   return good ? 0 : exit_code(ErrorKind::busy);
 }
 
@@ -158,9 +168,22 @@ Status change(os::Env& env, const Arguments& arguments) {
   return env.replace_file(file, now, 0600);
 }
 
+Result<int> clean_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(const auto entry, remote::find_cluster(env, arguments.target));
+  BERTH_ASSIGN(const auto ended, clean_ec2(env, entry));
+  std::string text;
+  for (const auto& one : ended) text += (text.empty() ? "" : ",") + to_json(one);
+  if (arguments.json) print("{\"version\":1,\"ended\":[" + text + "]}\n");
+  if (arguments.json) return 0;
+  for (const auto& one : ended) print(fmt::format("ended {} of {}\n", one.id, one.run));
+  if (ended.empty()) print("nothing was left\n");
+  return 0;
+}
+
 }  // namespace
 
 Result<int> cluster_command(os::Env& env, const Arguments& arguments) {
+  if (arguments.action == "clean") return clean_command(env, arguments);
   if (arguments.action == "list") return list_command(env, arguments);
   if (arguments.action == "probe") return probe_command(env, arguments);
   BERTH_TRY(change(env, arguments));

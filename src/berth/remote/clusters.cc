@@ -6,6 +6,7 @@
 #include "berth/agent/link.h"
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/remote/ec2_cluster.h"
 #include "berth/remote/slurm_entry.h"
 #include "berth/remote/ssh.h"
 
@@ -132,6 +133,20 @@ Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const Ag
   return opened;
 }
 
+Result<OpenedCluster> open_ec2(os::Env& env, const ClusterEntry& entry, const AgentFile& agent,
+                               const std::optional<ForRun>& run) {
+  BERTH_ASSIGN(auto settings, read_ec2_settings(env, entry.name, entry.body));
+  OpenedCluster opened;
+  if (!run) return opened;
+  BERTH_ASSIGN(opened.cluster,
+               Ec2Cluster::open(env, std::move(settings),
+                                {.owner = {.run = run->name, .home = ec2_home(env, run->home)},
+                                 .directory = run->directory,
+                                 .agent = agent,
+                                 .host = {.lease = entry.lease, .outlive = entry.outlive}}));
+  return opened;
+}
+
 /// Where the entry of the cluster stands: its first byte and the one behind its last.
 std::optional<std::pair<std::size_t, std::size_t>> place_of(std::string_view text,
                                                             const std::string& name) {
@@ -231,9 +246,10 @@ Result<AgentFile> agent_file(os::Env& env) {
   return *known;
 }
 
-Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry,
-                                   const AgentFile& agent) {
+Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, const AgentFile& agent,
+                                   const std::optional<ForRun>& run) {
   if (entry.kind == "ssh") return open_ssh(env, entry, agent);
+  if (entry.kind == "ec2") return open_ec2(env, entry, agent, run);
   if (entry.kind == "slurm") {
     BERTH_ASSIGN(auto options, read_slurm(env, entry, agent));
     return OpenedCluster{.cluster = std::make_unique<Slurm>(env, std::move(options))};

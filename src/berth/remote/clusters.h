@@ -57,6 +57,13 @@ struct OpenedCluster {
   std::unique_ptr<FarCluster> cluster;
   std::vector<Host*> hosts = {};  // of it, where they are known beforehand
 };
-Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, const AgentFile& agent);
+/// For whom: a cluster that starts machines of its own notes them with the run.
+struct ForRun {
+  std::string name, directory;  // of the run
+  std::string home;             // the state directory
+};
+/// impossible: a cluster of that kind has no hosts but a run's.
+Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, const AgentFile& agent,
+                                   const std::optional<ForRun>& run = {});
 
 }  // namespace berth::remote

@@ -12,6 +12,7 @@
 // Pure, but for the interface at the end.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,9 @@ class FarCluster : public cluster::Cluster {
  public:
   /// stale: no alloc of that id.
   virtual Result<Place> place(cluster::AllocId id) = 0;
+  /// What it does by itself between calls (end machines that nobody uses, say), and when next;
+  /// none: nothing, ever.
+  virtual std::optional<Mono> tend() { return std::nullopt; }
 };
 
 }  // namespace berth::remote

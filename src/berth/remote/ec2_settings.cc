@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "berth/base/digest.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
@@ -129,7 +130,7 @@ Status read_bounds(const Field& field, Ec2Settings& settings) {
       return field.get("budget")->error("a budget needs the price of each type under `types`");
   }
   BERTH_TRY(read_time(field, "idle", Duration{}, settings.idle));
-  BERTH_TRY(read_time(field, "lease", std::chrono::minutes(2), settings.lease));
+  BERTH_TRY(read_time(field, "guard", std::chrono::seconds(10), settings.lease));
   BERTH_TRY(read_time(field, "patience", std::chrono::seconds(1), settings.patience));
   if (const auto at_end = field.find("at_end")) {
     constexpr std::array<std::string_view, 3> kChoices{"terminate", "stop", "keep"};
@@ -164,10 +165,12 @@ Status read_place(os::Env& env, const Field& field, Ec2Settings& settings) {
 
 Result<Ec2Settings> read_ec2_settings(os::Env& env, std::string name, const Field& field) {
   BERTH_TRY(field.expect_keys(
-      {"kind",  "region",   "endpoint", "profile", "instances",       "image",
-       "types", "spot",     "key_name", "subnet",  "security_groups", "instance_profile",
-       "user",  "key_file", "port",     "most",    "budget",          "at_end",
-       "idle",  "lease",    "patience"}));
+      {// what every kind of cluster has
+       "kind", "env", "prescript", "postscript", "lease", "outlive", "shared_folders",
+       // and this one
+       "region", "endpoint", "profile", "instances", "image", "types", "spot", "key_name", "subnet",
+       "security_groups", "instance_profile", "user", "key_file", "port", "most", "budget",
+       "at_end", "idle", "guard", "patience"}));
   Ec2Settings settings;
   settings.name = std::move(name);
   BERTH_TRY(read_place(env, field, settings));
@@ -195,6 +198,10 @@ Result<Ec2Settings> read_ec2_settings(os::Env& env, std::string name, const Fiel
   }
   BERTH_TRY(read_bounds(field, settings));
   return settings;
+}
+
+std::string ec2_home(os::Env& env, const std::string& state_directory) {
+  return to_hex(sha256(env.host_name() + ":" + state_directory)).substr(0, 16);
 }
 
 Result<Credentials> read_credentials(std::string_view text, std::string_view profile) {

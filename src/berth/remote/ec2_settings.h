@@ -46,7 +46,7 @@ struct Ec2Settings {
   std::optional<std::int64_t> budget;         // cents that a run may cost
   std::optional<AtEnd> at_end;                // none: terminate what we ran, stop what we started
   Duration idle = std::chrono::minutes(1);    // until one that nobody needs is ended
-  Duration lease = std::chrono::minutes(10);  // it ends itself when nobody renews
+  Duration lease = std::chrono::minutes(10);  // `guard`: it ends itself when nobody renews
   Duration patience = std::chrono::minutes(10);  // until ssh has to answer
 
   AtEnd end() const { return at_end.value_or(instances.empty() ? AtEnd::terminate : AtEnd::stop); }
@@ -61,6 +61,10 @@ Result<Credentials> read_credentials(std::string_view text, std::string_view pro
 /// From AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), unless a profile is named;
 /// else from AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials. denied: there are none.
 Result<Credentials> find_credentials(os::Env& env, const std::string& profile);
+
+/// How a state directory of this machine is called in the tags of instances: short, and no path of
+/// anybody's.
+std::string ec2_home(os::Env& env, const std::string& state_directory);
 
 /// Of the types with room for `min`, that with the least price for as many of it as fit side by
 /// side, up to `width`; all of them, best first. Empty: none has room.

@@ -170,6 +170,7 @@ Status Drive::turn() {
   }
   look_for_others();
   keep_leases();
+  tend_clusters();
   for (auto& message : messages_) handle(message);
   for (auto& finished : workload_->turn()) on_finished(std::move(finished));
   if (manner_.outlive && !messages_.empty() && !commit_at_) commit_at_ = env_.now() + company_wait_;
@@ -205,7 +206,10 @@ std::optional<Mono> Drive::next_moment() const {
   };
   for (const auto& berthed : berthed_) consider(berthed->worker->deadline());
   consider(commit_at_);
-  for (const auto& leasing : leasings_) consider(leasing.seek_at);
+  for (const auto& leasing : leasings_) {
+    consider(leasing.seek_at);
+    if (leasing.source.tend) consider(leasing.tend_at);
+  }
   for (const auto& berthed : berthed_) {
     consider(berthed->keepalive_at);
     consider(berthed->alloc.closes);

@@ -79,6 +79,7 @@ class Drive {
     std::optional<Mono> seek_at{};  // there was no room: when it is worth asking again
     int losses{};                   // of its workers, since one of them brought something to an end
     std::string refusal{};          // that was told
+    std::optional<Mono> tend_at = Mono{};  // when it has something to do by itself
   };
   struct Live {  // an attempt that runs
     schedule::WorkerId worker;
@@ -121,6 +122,7 @@ class Drive {
   void berth(cluster::Alloc alloc, std::size_t source);
   std::int64_t number_of(const std::string& machine);
   void keep_leases();
+  void tend_clusters();
   void staff(Berthed& berthed);
   void free(const Berthed& berthed);
   void ask(const exec::Launch& launch);

@@ -170,6 +170,12 @@ void Drive::keep_leases() {
   }
 }
 
+void Drive::tend_clusters() {
+  for (auto& leasing : leasings_)
+    if (leasing.source.tend && leasing.tend_at && env_.now() >= *leasing.tend_at)
+      leasing.tend_at = leasing.source.tend();
+}
+
 /// Idle workers whose alloc nobody here needs.
 Status Drive::give_back() {
   const bool wanted = scheduler_->next_tick().has_value();  // a retry is due soon

@@ -46,9 +46,13 @@ Result<Source> open_source(Site& site, const store::RunRecord& record, const std
   os::Env& env = *site.env;
   BERTH_ASSIGN(const auto entry, find_cluster(env, own_clusters(site, record), name));
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
-  BERTH_ASSIGN(auto opened, remote::open_cluster(env, entry, agent));
+  BERTH_ASSIGN(auto opened,
+               remote::open_cluster(env, entry, agent,
+                                    remote::ForRun{record.name, run_directory(site, record.name),
+                                                   site.state_directory}));
   remote::FarCluster* cluster = opened.cluster.get();
   Source source{.name = name, .cluster = std::move(opened.cluster)};
+  source.tend = [cluster] { return cluster->tend(); };
   source.staff = [&site, &env, record, entry, agent, cluster](const cluster::Alloc& alloc) {
     const std::string directory = fmt::format("{}/{}-{:x}", outposts_directory(site, record),
                                               record.epoch + 1, alloc.id.value);

@@ -18,6 +18,9 @@ struct Source {
   std::string name;  // "lab"
   std::unique_ptr<cluster::Cluster> cluster;
   std::function<std::unique_ptr<exec::Workplace>(const cluster::Alloc&)> staff = {};
+  /// What the cluster does by itself between calls (end machines that nobody uses, say), and when
+  /// next; none: nothing, ever.
+  std::function<std::optional<Mono>()> tend = {};
 };
 
 struct Sources {

@@ -68,6 +68,24 @@ class Stealers : public ::testing::Test {
   cluster::FakePool pool_;
 };
 
+TEST_F(Stealers, ClustersAreTendedWhenTheyWantToBe) {
+  std::vector<Mono> at;
+  world_.site.sources = [&](const store::RunRecord&) -> Result<Sources> {
+    Sources sources;
+    sources.auxiliary.push_back({.name = "lab", .cluster = std::make_unique<Lent>(pool_)});
+    sources.auxiliary.back().tend = [&] {
+      at.push_back(world_.env.now());
+      return std::optional(at.back() + std::chrono::milliseconds(300));
+    };
+    return sources;
+  };
+  const auto run = world_.submit_trials(2);
+  ASSERT_TRUE(drive(world_.site, run.name, world_.observer));
+  ASSERT_GE(at.size(), 5U);  // two seconds and more
+  for (std::size_t i = 1; i < at.size(); ++i)
+    EXPECT_EQ(at[i] - at[i - 1], std::chrono::milliseconds(300));
+}
+
 TEST_F(Stealers, ComeWithinASecondShareTheWorkAndGo) {
   const auto run = world_.submit_trials(20);
   const auto done = drive(world_.site, run.name, world_.observer);

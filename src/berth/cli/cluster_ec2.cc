@@ -1,0 +1,72 @@
+// berth cluster, of EC2: what the account lets Berth do, what runs, and the end of what is left.
+#include "berth/cli/cluster_ec2.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/cli/table.h"
+#include "berth/run/runner.h"
+
+namespace berth::cli {
+
+Result<Ec2Probed> probe_ec2(os::Env& env, const remote::ClusterEntry& entry) {
+  Ec2Probed probed{.cluster = entry.name};
+  BERTH_ASSIGN(const auto settings, remote::read_ec2_settings(env, entry.name, entry.body));
+  BERTH_ASSIGN(const std::string state, run::state_directory(env));
+  BERTH_ASSIGN(probed.permissions, remote::ec2_permissions(env, settings));
+  if (probed.permissions.front().allowed) {
+    BERTH_ASSIGN(probed.instances,
+                 remote::ec2_instances(env, settings, remote::ec2_home(env, state)));
+  }
+  return probed;
+}
+
+Result<std::vector<remote::Ec2Found>> clean_ec2(os::Env& env, const remote::ClusterEntry& entry) {
+  if (entry.kind != "ec2")
+    return fail(ErrorKind::usage, "{} is of kind {}: it leaves nothing", entry.name, entry.kind);
+  BERTH_ASSIGN(const auto settings, remote::read_ec2_settings(env, entry.name, entry.body));
+  BERTH_ASSIGN(const run::Site site, run::open_site(env));
+  const std::string home = remote::ec2_home(env, site.state_directory);
+  BERTH_ASSIGN(auto found, remote::ec2_instances(env, settings, home));
+  std::erase_if(found, [&](const remote::Ec2Found& instance) {
+    const auto run = site.store->find_run(instance.run);
+    return run && state_now(env, *run) == "running";
+  });
+  BERTH_TRY(remote::end_ec2_instances(env, settings, found));
+  return found;
+}
+
+bool Ec2Probed::good() const {
+  return std::ranges::all_of(permissions, [](const auto& one) { return one.allowed.has_value(); });
+}
+
+std::string to_text(const Ec2Probed& probed) {
+  Table may({"cluster", "EC2's action", "allowed"});
+  for (const auto& one : probed.permissions)
+    may.add({probed.cluster, one.action, one.allowed ? "yes" : one.allowed.error().message});
+  Table runs({"instance", "run", "type", "state", "address"});
+  for (const auto& one : probed.instances)
+    runs.add({one.id, one.run, one.type, one.state, one.address});
+  return may.text() + (runs.empty() ? "" : runs.text());
+}
+
+std::string to_json(const remote::Ec2Found& one) {
+  return fmt::format(R"({{"id":{},"run":{},"type":{},"state":{},"address":{}}})",
+                     json_quote(one.id), json_quote(one.run), json_quote(one.type),
+                     json_quote(one.state), json_quote(one.address));
+}
+
+std::string to_json(const Ec2Probed& probed) {
+  std::string permissions, instances;
+  for (const auto& one : probed.permissions)
+    permissions +=
+        fmt::format(R"({}{{"action":{},"allowed":{},"why":{}}})", permissions.empty() ? "" : ",",
+                    json_quote(one.action), one.allowed.has_value(),
+                    json_quote(one.allowed ? "" : one.allowed.error().message));
+  for (const auto& one : probed.instances)
+    instances += (instances.empty() ? "" : ",") + to_json(one);
+  return fmt::format(R"({{"cluster":{},"permissions":[{}],"instances":[{}]}})",
+                     json_quote(probed.cluster), permissions, instances);
+}
+
+}  // namespace berth::cli
