@@ -122,7 +122,7 @@ Status guard(os::Env& env, Words words) {
   BERTH_ASSIGN(const auto started, parse_integer(words[1]));
   BERTH_ASSIGN(os::Fd parent, os::detach(env, "/dev/null", "ready "));
   os::install_stop_signals();
-  BERTH_TRY(env.write_all(parent, "ready\n"));
+  BERTH_TRY(env.write_all(parent, "ready \n"));
   parent.reset();
   return stand_guard(env, {static_cast<pid_t>(pid), started}, {words.begin() + 2, words.end()});
 }

@@ -73,10 +73,11 @@ std::vector<std::string> Slurm::submission(const Job& job) const {
   return words;
 }
 
+/// Buffered, srun passes on only what ends in a newline; and frames do not.
 Door Slurm::door(const Job& job) const {
   return {.name = job.alloc.machine,
           .words = {"srun", fmt::format("--jobid={}", job.number), "--overlap", "--nodes=1",
-                    "--ntasks=1", "--chdir=/", "--cpu-bind=none", "--quiet"},
+                    "--ntasks=1", "--chdir=/", "--cpu-bind=none", "--unbuffered", "--quiet"},
           .shell = false};
 }
 
