@@ -57,7 +57,7 @@ class Ec2Test(Case):
 
     def cluster(self, **more):
         settings = {"kind": "ec2", "region": "eu-west-1", "image": "ami-0123456789abcdef0", "idle": "0s",
-                    "types": [{"type": "test.small", "cpu": 2, "mem": "4Gi", "price": 60}], **more}
+                    "types": [{"type": "t3.medium", "cpu": 2, "mem": "4Gi", "price": 60}], **more}
         self.write("clusters.yaml", json.dumps({"cloud": settings}))
 
     def tell(self, **knobs):
@@ -74,7 +74,7 @@ class Ec2Test(Case):
         return self.write("sweep.yaml", "name: digits\n"
                           f"run: sh -c 'sleep {seconds}; echo ::berth metric={{n}}'\n"
                           f"params: {{n: {{min: 1, max: {trials}, type: int, n: {trials}}}}}\n"
-                          "search: grid\nresources: {cpu: 1}\n")
+                          "search: {method: grid}\nresources: {cpu: 1}\n")
 
     def assert_nothing_left(self):
         until(lambda: not self.instances("pending", "running"), f"left running: {self.instances()}")
@@ -148,7 +148,7 @@ class Ec2Test(Case):
         self.assertEqual([one["action"] for one in probed["permissions"] if not one["allowed"]], ["RunInstances"])
 
     def test_named_instances_are_started_and_stopped(self):
-        self.tell(make=[{"id": "i-0123456789abcdef0", "type": "test.small"}])
+        self.tell(make=[{"id": "i-0123456789abcdef0", "type": "t3.medium"}])
         self.write("clusters.yaml", json.dumps({"cloud": {"kind": "ec2", "region": "eu-west-1",
                                                           "instances": ["i-0123456789abcdef0"]}}))
         self.script("bin/sudo", '#!/bin/sh\nshift\nexec "$@"\n')

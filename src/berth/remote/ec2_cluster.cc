@@ -109,7 +109,7 @@ void Ec2Cluster::look(const Ec2Machine& machine, Member& member) {
   member.look_at = env_.now() + kLook;
   instances_.ready(machine.id);
   // An earlier runner's agents may still hold some of it.
-  instances_.use(machine.id, !member.allocs.empty() || offer->free != offer->total);
+  instances_.use(machine.id, member.asked || !member.allocs.empty() || offer->free != offer->total);
 }
 
 std::optional<Mono> Ec2Cluster::tend() {
@@ -184,10 +184,12 @@ Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish
       member.part->resources.set(Known::gpu_slots, 0);
     }
     member.part->slot_sizes = wish.slot_sizes;
+    instances_.use(offer.machine, true);
   }
   auto alloc = accept(offer, member.part, wish.labels);
   const bool waits = !alloc && alloc.error().kind == ErrorKind::busy && member.host->asking();
   if (!waits) member.asked.reset();
+  if (!waits && !alloc) member.look_at = env_.now();  // whether it is still of use
   return alloc;
 }
 

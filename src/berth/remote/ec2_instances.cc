@@ -19,6 +19,7 @@ constexpr Duration kLeastLease = 120s;  // less is not worth starting an instanc
 constexpr Duration kDrain = 90s;        // before the lease ends for good
 constexpr Duration kUnseen = 5min;      // then EC2 has surely not started it, or forgotten it
 constexpr Duration kAgain = 5s;         // after a call that failed
+constexpr Duration kLeastIdle = 5s;     // for who waits to ask for it
 constexpr Duration kFirstBlock = 15s, kLongestBlock = 10min;
 constexpr int kMostFailures = 3;
 
@@ -219,7 +220,8 @@ void Ec2Instances::look_after(Ec2Machine& machine) {
   if (machine.phase == Phase::asked) return ask(machine);
   if (machine.phase == Phase::ending) return end(machine);
   if (machine.ready && !machine.in_use && !machine.kept) {
-    const bool done = !machine.draining.empty() || now - machine.unused_since >= settings_.idle;
+    const Duration idle = std::max(settings_.idle, kLeastIdle);
+    const bool done = !machine.draining.empty() || now - machine.unused_since >= idle;
     if (done) machine.phase = Phase::ending;
   }
   if (!machine.ready && now - machine.patient_since > settings_.patience) {

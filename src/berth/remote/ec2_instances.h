@@ -89,8 +89,8 @@ class Ec2Instances {
   void drain(const std::string& id, std::string why);
   /// All are to end, now, as the settings say.
   void end_all();
-  /// Nothing of ours runs or can still come to run.
-  bool over() const { return described_ && machines_.empty(); }
+  /// Nothing of ours runs or can still come to run, as far as EC2 lets us know.
+  bool over() const { return machines_.empty() && (described_ || refusal_); }
 
   std::int64_t spent_cents();
   const std::string& trouble() const { return trouble_; }
