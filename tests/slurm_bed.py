@@ -194,6 +194,9 @@ class Slurm:
         lines = self.command("squeue", "-h", "-o", "%i %T").stdout.split("\n")
         return {number: state for number, state in (line.split() for line in lines if line) if state not in ENDED}
 
+    def nodes_of(self, job):
+        return self.command("squeue", "-h", "-o", "%N", "-j", job).stdout.split()
+
     def close(self):
         """Ends the jobs, the nodes, the controller, munged, and what is left of the nodes' tasks."""
         if "slurmctld" in self.processes and self.processes["slurmctld"].poll() is None:

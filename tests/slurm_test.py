@@ -10,6 +10,7 @@ import time
 import unittest
 
 import slurm_bed
+import hostile
 from berth_case import Case, numbers, until
 
 FULL = os.environ.get("BERTH_FULL") == "1"
@@ -165,30 +166,50 @@ class OnSlurm(Case):
         self.finish(process, patience_s=400)
         self.assert_all_done(tasks=14)
 
-    @unittest.skipUnless(FULL, "takes half a minute")
     def test_a_node_that_goes_down_takes_only_its_attempts(self):
-        process = self.background("2", tasks=40)
-        self.slurm.command("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=test")
-        self.finish(process)
-        self.slurm.command("scontrol", "update", "NodeName=n1", "State=RESUME")
-        self.assert_all_done(tasks=40)
+        process = self.background("1", tasks=24)
+        lost = self.slurm.nodes_of(self.running()[0])[0]
+        self.slurm.command("scontrol", "update", f"NodeName={lost}", "State=DOWN", "Reason=test")
+        try:
+            self.finish(process)
+        finally:
+            self.slurm.command("scontrol", "update", f"NodeName={lost}", "State=RESUME", check=False)
+        self.assert_all_done(tasks=24)
+        until(lambda: set(self.slurm.node_states().values()) == {"idle"}, "nodes that are idle", 60)
 
     def test_gpus_are_asked_for_by_gres(self):
         self.berth("run", "--cluster", "hpc", "--gpu", "2", "--", "sh", "-c", "echo devices=$CUDA_VISIBLE_DEVICES")
         run = self.house.json("runs")["runs"][0]["id"]
         self.assertRegex(self.berth("logs", run).out.decode(), r"devices=\S+,\S+")
 
+    def test_what_people_name_is_never_more_than_a_name(self):
+        self.cluster("  shared_folders: false\n")
+        hostile.check(self, "hpc")
+        self.write("clusters.yaml", "hpc:\n  kind: slurm\n  partitions: ['main; touch owned']\n")
+        refused = self.house.run("run", "--cluster", "hpc", "--", "true")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn(b"no name that Slurm would take", refused.err)
+
+    def test_a_probe_tells_what_there_is(self):
+        partitions = {each["name"]: each for each in self.house.json("cluster", "probe", "hpc")["slurm"][0]["partitions"]}
+        main = partitions["main"]
+        self.assertEqual((main["nodes"], main["down"], main["free"]["cpu"], main["total"]["gpu"]), (3, 0, 12, 6), main)
+        self.assertFalse(partitions["closed"]["open"])
+        self.assertIn(b"12 of 12", self.berth("cluster", "probe", "hpc").out)
+
     def test_tasks_follow_one_another_as_fast_as_here(self):
-        """Within one alloc; printed, and held to the promise only where nothing else is at work."""
-        tasks = 600 if FULL else 200
+        """Within one alloc. The promise is for a machine with nothing else to do; of tasks that take no
+        time it is only printed, since here srun and slurmstepd take theirs of the same cores."""
         self.cluster("  jobs: 1\n")
-        for parallel in (1, 2):
-            sweep = self.write("fast.yaml", f"name: fast\nrun: 'true'\nparams: {{i: {{min: 1, max: {tasks}, type: int}}}}\n"
-                               f"search: {{method: grid}}\nparallel: {parallel}\n")
-            ratios = [self.ms_a_task(sweep, "--cluster", "hpc") / self.ms_a_task(sweep) for _ in range(5 if FULL else 1)]
-            ratio = statistics.median(ratios)
-            print(f"\ndispatch, {parallel} at a time: in a Slurm job {ratio:.2f} times what it takes here")
-            self.assertLess(ratio, 1.3 if FULL else 5)
+        for what, run, tasks in (("20 ms", "sleep 0.02", 60), ("nothing", "'true'", 400 if FULL else 100)):
+            for parallel in (1, 2) if FULL else (2,):
+                sweep = self.write("fast.yaml", f"name: fast\nrun: {run}\nparams: {{i: {{min: 1, max: {tasks}, type: int}}}}"
+                                   f"\nsearch: {{method: grid}}\nparallel: {parallel}\n")
+                ratio = statistics.median(self.ms_a_task(sweep, "--cluster", "hpc") / self.ms_a_task(sweep)
+                                          for _ in range(5 if FULL else 1))
+                print(f"\ntasks of {what}, {parallel} at a time: in a Slurm job {ratio:.2f} times what they take here")
+                if what != "nothing":
+                    self.assertLess(ratio, 1.3 if FULL else 3)
 
     def ms_a_task(self, sweep, *where):
         """Of a sweep of many short tasks."""
@@ -197,7 +218,6 @@ class OnSlurm(Case):
         tasks = self.house.tasks(run)
         self.assertEqual(len({task["host"] for task in tasks}), 1, "one alloc")
         first, last = min(seconds(task["started"]) for task in tasks), max(seconds(task["ended"]) for task in tasks)
-        print(f"{(last - first) * 1000 / len(tasks):.2f} ms a task {' '.join(where) or 'here'}")
         return (last - first) * 1000 / len(tasks)
 
 

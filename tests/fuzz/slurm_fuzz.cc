@@ -7,6 +7,9 @@ void berth::fuzz(std::string_view text) {
   if (const auto nodes = remote::read_slurm_nodes(text))
     for (const auto& each : *nodes)
       BERTH_ASSERT(each.cpus >= 0 && each.mem >= 0 && each.disk >= 0 && !each.partition.empty());
+  if (const auto partitions = remote::read_slurm_partitions(text))
+    for (const auto& each : *partitions)
+      BERTH_ASSERT(!each.name.empty() && each.nodes >= each.down && each.total.covers(each.free));
   if (const auto jobs = remote::read_slurm_jobs(text))
     for (const auto& each : *jobs) {
       BERTH_ASSERT(each.cpus >= 0 && each.mem >= 0);

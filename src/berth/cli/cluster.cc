@@ -4,6 +4,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/cluster_ec2.h"
+#include "berth/cli/cluster_slurm.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/table.h"
 #include "berth/remote/clusters.h"
@@ -51,9 +52,15 @@ Result<std::vector<Probed>> probe(os::Env& env, const remote::ClusterEntry& entr
   return probed;
 }
 
-std::string probed_json(const std::vector<Probed>& probed, const std::vector<Ec2Probed>& ec2) {
-  std::string text, clouds;
-  for (const auto& one : ec2) clouds += (clouds.empty() ? "" : ",") + to_json(one);
+template <typename Each>
+std::string list_json(const std::vector<Each>& all) {
+  std::string text;
+  for (const auto& one : all) text += (text.empty() ? "" : ",") + to_json(one);
+  return text;
+}
+
+std::string hosts_json(const std::vector<Probed>& probed) {
+  std::string text;
   for (const auto& [cluster, host, offer] : probed) {
     text += fmt::format(R"({}{{"cluster":{},"host":{})", text.empty() ? "" : ",",
                         json_quote(cluster), json_quote(host));
@@ -73,7 +80,7 @@ std::string probed_json(const std::vector<Probed>& probed, const std::vector<Ec2
         json_quote(offer->host), json_quote(offer->system), to_json(offer->free.resources),
         to_json(offer->total.resources), devices, holders);
   }
-  return "{\"version\":1,\"hosts\":[" + text + "],\"ec2\":[" + clouds + "]}\n";
+  return text;
 }
 
 Result<int> probe_command(os::Env& env, const Arguments& arguments) {
@@ -87,7 +94,12 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
   }
   std::vector<Probed> all;
   std::vector<Ec2Probed> ec2;
+  std::vector<SlurmProbed> slurm;
   for (const auto& entry : entries) {
+    if (entry.kind == "slurm") {
+      BERTH_ASSIGN(slurm.emplace_back(), probe_slurm(env, entry));
+      continue;
+    }
     if (entry.kind == "ec2") {
       BERTH_ASSIGN(ec2.emplace_back(), probe_ec2(env, entry));
       continue;
@@ -97,9 +109,11 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
   }
   const bool good =
       std::ranges::all_of(all, [](const Probed& one) { return one.offer.has_value(); }) &&
-      std::ranges::all_of(ec2, &Ec2Probed::good);
+      std::ranges::all_of(ec2, &Ec2Probed::good) &&
+      std::ranges::all_of(slurm, [](const SlurmProbed& one) { return one.partitions.has_value(); });
   if (arguments.json) {
-    print(probed_json(all, ec2));
+    print(fmt::format("{{\"version\":1,\"hosts\":[{}],\"ec2\":[{}],\"slurm\":[{}]}}\n",
+                      hosts_json(all), list_json(ec2), list_json(slurm)));
     return good ? 0 : exit_code(ErrorKind::busy);
   }
   Table table({"cluster", "host", "free", "GPUs", "system", "held by"});
@@ -115,6 +129,7 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
                join(offer->devices, ", "), offer->system, join(holders, ", ")});
   }
   for (const auto& one : ec2) print(to_text(one));
+  for (const auto& one : slurm) print(to_text(one));
   if (!table.empty()) print(table.text());
   if (entries.empty()) print("no clusters; see berth cluster --help\n");
   return good ? 0 : exit_code(ErrorKind::busy);

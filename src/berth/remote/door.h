@@ -4,7 +4,7 @@
 //
 //   this machine   {}
 //   SSH            {"ssh", "-o", "BatchMode=yes", …, "gpu-box", "--"}, shell
-//   a Slurm job    {"srun", "--jobid=17", "--overlap", "--nodes=1", "--ntasks=1"}
+//   a Slurm job    {"/bin/sh", "-c", two steps of it by srun (slurm_words.cc), "berth", "17", …}
 //
 // What strangers chose (labels, names of files, parameters) never stands in these words: it goes
 // through standard input, once the agent there has answered.

@@ -329,6 +329,8 @@ void Ec2Instances::run_answered(const std::string& token, Result<Xml> answer) {
     } else if (const auto page = read_instances(*answer)) {
       for (const Ec2Instance& each : page->instances) heard_of(each);
     }
+    machine = find(token);
+    if (machine != nullptr && !machine->id.empty()) machine->call_again = {};  // it may end at once
     return;
   }
   trouble_ = answer.error().message;
@@ -395,7 +397,10 @@ void Ec2Instances::end_all() {
 
 Mono Ec2Instances::next() {
   const Mono look = describing_ ? env_.now() + kLook : describe_at_;
-  const Mono next = std::min(look, env_.now() + kLook);
+  Mono next = std::min(look, env_.now() + kLook);
+  for (const Ec2Machine& machine : machines_)
+    if (machine.phase == Phase::ending && !machine.calling && !machine.id.empty())
+      next = std::min(next, std::max(machine.call_again, env_.now()));
   return std::min(next, api_.next().value_or(next));
 }
 

@@ -4,13 +4,15 @@
 
 #include "berth/base/text.h"
 #include "berth/os/log.h"
+#include "berth/remote/slurm_commands.h"
 
 namespace berth::remote {
 namespace {
 
 constexpr Duration kAnswersWithin = std::chrono::seconds(30);
 constexpr Duration kNodesAge = std::chrono::seconds(60);
-constexpr Duration kSoonest = std::chrono::milliseconds(20);  // that a command is looked at again
+constexpr Duration kNodesAgeInVain = std::chrono::seconds(5);  // while none of them would do
+constexpr Duration kSoonest = std::chrono::milliseconds(20);   // that a command is looked at again
 constexpr Duration kFirstLook = std::chrono::milliseconds(200);
 constexpr Duration kLongestPause = std::chrono::seconds(10);  // between looks at the queue
 constexpr Duration kLooksWhileHeld = std::chrono::seconds(5);
@@ -25,28 +27,13 @@ std::string hex(std::uint64_t number) {
   return fmt::format("{:016x}", number);
 }
 
-/// What Slurm's commands are to know: nothing of a job that we run in ourselves, nor of settings
-/// that would change what they print.
-exec::Environment command_environment(os::Env& env) {
-  auto environment = env.environment();
-  std::erase_if(environment, [](const auto& variable) {
-    const std::string& name = variable.first;
-    for (const std::string_view prefix :
-         {"SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SALLOC_", "SRUN_"})
-      if (name.starts_with(prefix) && !name.starts_with("SLURM_CONF")) return true;
-    return name == "LC_ALL";
-  });
-  environment.emplace_back("LC_ALL", "C");
-  return environment;
-}
-
 }  // namespace
 
 Slurm::Slurm(os::Env& env, SlurmOptions options)
     : env_(env),
       options_(std::move(options)),
       name_("berth-" + slurm_name(options_.name).substr(0, 40) + "-" + hex(env.random())),
-      environment_(command_environment(env)) {}
+      environment_(slurm_environment(env)) {}
 
 Slurm::~Slurm() {
   const Mono until = env_.now() + kLastWait;
@@ -101,7 +88,7 @@ bool Slurm::begin_next() {
   } else if (job != nullptr) {
     concerns_ = job->alloc.id;
     begin(submission(*job), &Slurm::after_submit);
-  } else if (seeks_ && (!nodes_at_ || now - *nodes_at_ > kNodesAge)) {
+  } else if (seeks_ && (!nodes_at_ || now - *nodes_at_ > nodes_age_)) {
     begin({"sinfo", "--noheader", "--exact", "--format=" + std::string(kSlurmNodesFormat)},
           &Slurm::after_nodes);
   } else if (Job* starting = first(Job::State::starts); starting != nullptr) {
@@ -322,6 +309,7 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
   if (!nodes_at_ && nodes_.empty()) return fail(ErrorKind::busy, "asking Slurm what there is");
   auto ask =
       match(wish, nodes_, options_.partitions, options_.time_limit, options_.gpus, resting());
+  nodes_age_ = ask ? kNodesAge : kNodesAgeInVain;
   std::int64_t coming = 0;
   for (const auto& job : jobs_)
     if (!job->taken && !job->unwanted && job->state != Job::State::over && serves(*job, wish))

@@ -131,7 +131,7 @@ class Slurm final : public FarCluster {
 
   std::vector<SlurmNodes> nodes_;
   std::optional<Mono> nodes_at_, look_at_;
-  Duration look_pause_{};
+  Duration look_pause_{}, nodes_age_{};
   std::optional<Error> nodes_error_;
   int silent_ = 0;  // times in a row that the controller did not answer
   Mono quiet_until_{};

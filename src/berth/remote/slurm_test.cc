@@ -143,7 +143,7 @@ TEST_F(SlurmTest, AJobThatRunsIsAnAlloc) {
   EXPECT_LT(*alloc->closes, env_.now() + 29min + 1s);
   const auto place = slurm->place(alloc->id);
   ASSERT_TRUE(place);
-  EXPECT_EQ(place->door.words[1], "--jobid=17");
+  EXPECT_EQ(place->door.words[4], "17");
   EXPECT_TRUE(place->directory.starts_with("/home/a/places/"));
   ASSERT_TRUE(slurm->keepalive(alloc->id));
   ASSERT_TRUE(slurm->free(alloc->id));
@@ -163,6 +163,16 @@ TEST_F(SlurmTest, WhatNoPartitionHasIsImpossibleBeforeAnythingIsAsked) {
   EXPECT_EQ(paper_.calls["sbatch"], 0);
   const auto longer = cluster({.partitions = {"gpu"}, .time_limit = 24h});
   EXPECT_NE(ask(*longer, wish(1)).error().message.find("time limit"), std::string::npos);
+}
+
+TEST_F(SlurmTest, NodesThatComeUpAreSoonSeen) {
+  paper_.nodes = "main*|up|infinite|2|down*|4|2000|0|(null)\n";
+  const auto slurm = cluster();
+  EXPECT_EQ(ask(*slurm, wish(1), 3s).error().kind, ErrorKind::busy);
+  EXPECT_EQ(paper_.calls["sinfo"], 1);
+  paper_.nodes = "main*|up|infinite|2|idle|4|2000|0|(null)\n";
+  (void)ask(*slurm, wish(1), 6s);
+  EXPECT_EQ(paper_.jobs.size(), 1U);
 }
 
 TEST_F(SlurmTest, GpusComeFromThePartitionThatHasThem) {

@@ -110,6 +110,46 @@ Result<SlurmNodes> read_nodes_row(const std::vector<std::string_view>& row) {
   return nodes;
 }
 
+std::int64_t count_of(std::span<const SlurmGpus> gpus) {
+  std::int64_t count = 0;
+  for (const auto& each : gpus) count += each.count;
+  return count;
+}
+
+/// One node, into its partition.
+Status add_node(const std::vector<std::string_view>& row, SlurmPartition& to) {
+  const auto cpus = split(row[4], '/');  // allocated, idle, other, all
+  if (cpus.size() != 4) return fail(ErrorKind::invalid, "\"{}\": wanted A/I/O/T", clip(row[4]));
+  BERTH_ASSIGN(const auto idle, read_count(cpus[1], 1000));
+  BERTH_ASSIGN(const auto all, read_count(cpus[3], 1000));
+  BERTH_ASSIGN(const auto mem, read_count(row[5], kMiB));
+  BERTH_ASSIGN(const auto mem_used, read_count(row[6], kMiB));
+  BERTH_ASSIGN(const auto gpus, read_gres(row[7]));
+  BERTH_ASSIGN(const auto gpus_used, read_gres(row[8]));
+  SlurmNodes node;
+  node.count = 1;
+  node.state = lower(row[3]);
+  const bool takes = works(node);
+  to.open = row[1] == "up";
+  BERTH_ASSIGN(to.longest, read_slurm_time(row[2]));
+  ++to.nodes;
+  if (!takes) ++to.down;
+  if (node.state == "idle") ++to.idle;
+  const auto add_to = [](Resources& sum, Known what, std::int64_t amount) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 60;
+    sum.set(what, std::min(sum.get(what) + std::clamp<std::int64_t>(amount, 0, kMost), kMost));
+  };
+  add_to(to.total, Known::cpu, all);
+  add_to(to.total, Known::mem, mem);
+  add_to(to.total, Known::gpu, count_of(gpus));
+  for (const auto& each : gpus) add(to.gpus, each.type, each.count);
+  if (!takes) return {};
+  add_to(to.free, Known::cpu, idle);
+  add_to(to.free, Known::mem, mem - mem_used);
+  add_to(to.free, Known::gpu, count_of(gpus) - count_of(gpus_used));
+  return {};
+}
+
 Result<SlurmJob> read_job_row(const std::vector<std::string_view>& row) {
   SlurmJob job;
   BERTH_ASSIGN(job.id, parse_integer(row[0]));
@@ -135,6 +175,22 @@ Result<std::vector<SlurmNodes>> read_slurm_nodes(std::string_view text) {
     auto nodes = read_nodes_row(row);
     if (!nodes) return std::unexpected(within("sinfo", nodes.error()));
     all.push_back(*std::move(nodes));
+  }
+  return all;
+}
+
+Result<std::vector<SlurmPartition>> read_slurm_partitions(std::string_view text) {
+  std::vector<SlurmPartition> all;
+  BERTH_ASSIGN(const auto table, read_table(text, 9));
+  for (const auto& row : table) {
+    const bool standard = row[0].ends_with('*');
+    const auto name = row[0].substr(0, row[0].size() - (standard ? 1 : 0));
+    if (name.empty()) return fail(ErrorKind::invalid, "sinfo: a partition without a name");
+    auto at = std::ranges::find(all, name, &SlurmPartition::name);
+    if (at == all.end())
+      at = all.insert(all.end(), SlurmPartition{.name = std::string(name), .standard = standard});
+    if (auto added = add_node(row, *at); !added)
+      return std::unexpected(within("sinfo", added.error()));
   }
   return all;
 }

@@ -14,6 +14,7 @@
 
 #include "berth/base/result.h"
 #include "berth/base/time.h"
+#include "berth/resource/resources.h"
 
 namespace berth::remote {
 
@@ -41,6 +42,20 @@ inline constexpr std::string_view kSlurmNodesFormat = "%P|%a|%l|%D|%T|%c|%m|%d|%
 Result<std::vector<SlurmNodes>> read_slurm_nodes(std::string_view text);
 /// Whether nodes in this state can run something, now or when what runs there ends.
 bool works(const SlurmNodes& nodes);
+
+/// A partition as a whole, for people.
+struct SlurmPartition {
+  std::string name;
+  bool standard = false, open = true;
+  std::optional<Duration> longest{};
+  std::int64_t nodes = 0, idle = 0, down = 0;
+  Resources free{}, total{};      // cpu, mem, gpu; free only of nodes that take jobs
+  std::vector<SlurmGpus> gpus{};  // of all nodes, by type
+};
+inline constexpr std::string_view kSlurmPartitionsFormat =
+    "Partition:|,Available:|,Time:|,StateLong:|,CPUsState:|,Memory:|,AllocMem:|,Gres:|,GresUsed:|";
+/// From a line for each node of each.
+Result<std::vector<SlurmPartition>> read_slurm_partitions(std::string_view text);
 
 enum class SlurmPhase : std::uint8_t {
   waits,   // it may start some time

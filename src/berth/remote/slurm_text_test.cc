@@ -76,6 +76,30 @@ TEST(SlurmText, NonsenseIsNamed) {
   EXPECT_EQ(read_slurm_job_id("17;bed\n"), 17);
 }
 
+TEST(SlurmText, PartitionsAreTheSumOfTheirNodes) {
+  const auto partitions = read_slurm_partitions(
+      "main*|up|2:00|mixed|3/1/0/4|2000|500|gpu:a100:2(S:0)|gpu:a100:1(IDX:0)|\n"
+      "main*|up|2:00|idle|0/4/0/4|2000|0|gpu:a100:2(S:0)|gpu:a100:0(IDX:N/A)|\n"
+      "main*|up|2:00|down*|0/0/4/4|2000|0|(null)|gpu:0|\n"
+      "old|down|infinite|idle|0/8/0/8|100|0|(null)|gpu:0|\n");
+  ASSERT_TRUE(partitions) << partitions.error().message;
+  ASSERT_EQ(partitions->size(), 2U);
+  const auto& first = partitions->front();
+  EXPECT_EQ(first.name, "main");
+  EXPECT_TRUE(first.standard && first.open);
+  EXPECT_EQ(first.longest, std::optional<Duration>(2min));
+  EXPECT_EQ(std::tuple(first.nodes, first.idle, first.down), std::tuple(3, 1, 1));
+  EXPECT_EQ(first.total.get(Known::cpu), 12'000);
+  EXPECT_EQ(first.free.get(Known::cpu), 5'000);
+  EXPECT_EQ(first.free.get(Known::mem), 3500LL << 20);
+  EXPECT_EQ(first.free.get(Known::gpu), 3);
+  EXPECT_EQ(first.gpus, (std::vector<SlurmGpus>{{"a100", 4}}));
+  EXPECT_FALSE(partitions->back().open);
+  for (const char* text : {"m|up|1:00|idle|1/2/3|1|0||", "m|up|1:00|idle|1/x/1/4|1|0|||",
+                           "|up|1:00|idle|0/1/0/1|1|0|||", "m|up|1:00|idle"})
+    EXPECT_FALSE(read_slurm_partitions(text)) << text;
+}
+
 TEST(SlurmText, TimesComeBack) {
   for (const Duration each : {Duration(0s), Duration(59s), Duration(61s), Duration(49h + 3s)})
     EXPECT_EQ(*read_slurm_time(slurm_time(each)), each);

@@ -1,0 +1,21 @@
+// berth cluster, of Slurm: the partitions, and what of them is free.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "berth/remote/clusters.h"
+#include "berth/remote/slurm_text.h"
+
+namespace berth::cli {
+
+struct SlurmProbed {
+  std::string cluster;
+  Result<std::vector<remote::SlurmPartition>> partitions;
+};
+/// invalid: the entry.
+Result<SlurmProbed> probe_slurm(os::Env& env, const remote::ClusterEntry& entry);
+std::string to_text(const SlurmProbed& probed);
+std::string to_json(const SlurmProbed& probed);
+
+}  // namespace berth::cli

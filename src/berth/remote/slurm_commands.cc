@@ -1,0 +1,41 @@
+#include "berth/remote/slurm_commands.h"
+
+#include <algorithm>
+
+namespace berth::remote {
+
+exec::Environment slurm_environment(os::Env& env) {
+  auto environment = env.environment();
+  std::erase_if(environment, [](const auto& variable) {
+    const std::string& name = variable.first;
+    for (const std::string_view prefix :
+         {"SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SALLOC_", "SRUN_"})
+      if (name.starts_with(prefix) && !name.starts_with("SLURM_CONF")) return true;
+    return name == "LC_ALL";
+  });
+  environment.emplace_back("LC_ALL", "C");
+  return environment;
+}
+
+Result<std::vector<SlurmPartition>> slurm_partitions(os::Env& env, const SlurmOptions& options) {
+  constexpr Duration kAnswersWithin = std::chrono::seconds(30);
+  Command command(env,
+                  {"sinfo", "--noheader", "--Node", "--exact",
+                   "--Format=" + std::string(kSlurmPartitionsFormat)},
+                  slurm_environment(env), kAnswersWithin);
+  const Mono until = env.now() + kAnswersWithin;
+  auto outcome = command.look();
+  for (; !outcome && env.stop_signals() == 0; outcome = command.look())
+    command.wait(std::min(until, env.now() + std::chrono::milliseconds(50)));
+  if (!outcome) return fail(ErrorKind::busy, "stopped");
+  if (outcome->error) return std::unexpected(*outcome->error);
+  if (outcome->exit_code != 0) return fail(ErrorKind::io, "sinfo: {}", gist_of(outcome->err));
+  BERTH_ASSIGN(auto partitions, read_slurm_partitions(outcome->out));
+  const auto& named = options.partitions;
+  std::erase_if(partitions, [&](const SlurmPartition& each) {
+    return !named.empty() && std::ranges::find(named, each.name) == named.end();
+  });
+  return partitions;
+}
+
+}  // namespace berth::remote
