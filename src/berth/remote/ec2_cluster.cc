@@ -130,7 +130,10 @@ std::optional<Mono> Ec2Cluster::tend() {
       member.host = std::make_unique<Host>(env_, door(machine), use_.agent, use_.host);
     }
     hear(machine.id, member);
-    look(machine, member);
+    if (machine.draining.empty())
+      look(machine, member);
+    else  // whatever an agent there still holds goes with it
+      instances_.use(machine.id, !member.allocs.empty());
   }
   return retry_at();
 }
@@ -179,9 +182,12 @@ Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish
     member.asked = wish;
     member.asked_at = env_.now();
     member.part = choice.part.value_or(machine::Request{offer.free.resources, ""});
-    if (!choice.part) {  // all of it: whole devices
+    if (!choice.part) {  // all of it: whole devices, and of the disk, which fills meanwhile, most
       member.part->resources.set(Known::gpu_mem, 0);
       member.part->resources.set(Known::gpu_slots, 0);
+      const std::int64_t disk = offer.free.resources.get(Known::disk);
+      const std::int64_t least = wish.requirements.min.get(Known::disk);
+      member.part->resources.set(Known::disk, least == 0 ? 0 : std::max(least, disk - disk / 16));
     }
     member.part->slot_sizes = wish.slot_sizes;
     instances_.use(offer.machine, true);
