@@ -53,7 +53,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 ReturnToService=2
 SlurmctldTimeout=10
-SlurmdTimeout=6
+SlurmdTimeout=30
 InactiveLimit=0
 KillWait=2
 MinJobAge=60
@@ -193,6 +193,13 @@ class Slurm:
         """{id: state} of the queue: what is pending, runs or comes to its end."""
         lines = self.command("squeue", "-h", "-o", "%i %T").stdout.split("\n")
         return {number: state for number, state in (line.split() for line in lines if line) if state not in ENDED}
+
+    def mend(self):
+        """Nodes that a test has taken down, or that seemed down to a controller that had restarted, take jobs again."""
+        for node, state in self.node_states().items():
+            if state != "idle":
+                self.command("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+        return set(self.node_states().values()) == {"idle"}
 
     def nodes_of(self, job):
         return self.command("squeue", "-h", "-o", "%N", "-j", job).stdout.split()

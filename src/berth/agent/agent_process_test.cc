@@ -191,7 +191,7 @@ TEST_F(AgentEnvPosixTest, TermEndsItsTasksAndIsToldBeforeItGoes) {
   const auto process = agent();
   EXPECT_TRUE(env_->signal_process(process, SIGTERM));
   ASSERT_TRUE(run(*link, heard, [&] { return link->lost().has_value(); }));
-  EXPECT_EQ(heard.ends[1].cause, exec::Cause::stopped);
+  EXPECT_EQ(heard.ends[1].cause, exec::Cause::worker_lost) << "nobody asked to stop the task";
   EXPECT_TRUE(gone(process));
   EXPECT_TRUE(read_journal(*env_, options_.directory)) << "nobody acknowledged: it is kept";
 }
