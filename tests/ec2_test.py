@@ -160,7 +160,7 @@ class Ec2Test(Case):
     def test_instances_come_and_go_with_the_need(self):
         self.cluster(most=3)
         run = self.house.start("run", "--cluster", "cloud", self.write("sweep.yaml", (
-            "name: digits\nrun: sh -c 'test {n} = 1 && sleep 25; sleep 2'\nparams: {n: {min: 1, max: 4, type: int}}\n"
+            "name: digits\nrun: sh -c 'test {n} = 1 && sleep 16; sleep 2'\nparams: {n: {min: 1, max: 4, type: int}}\n"
             "search: {method: grid}\nresources: {cpu: 1}\n")))
         until(lambda: len(self.instances("running")) == 2, "two instances for four tasks", 40)
         until(lambda: len(self.instances("running")) == 1, "the one that nobody needs ends", 40)
@@ -171,12 +171,12 @@ class Ec2Test(Case):
 
     def test_a_spot_instance_that_is_about_to_go_is_left_in_time(self):
         self.cluster(spot=True)
-        run = self.house.start("run", "--cluster", "cloud", self.sweep(seconds=5, trials=10))
+        run = self.house.start("run", "--cluster", "cloud", self.sweep(seconds=5, trials=8))
         until(lambda: any(task["state"] == "running" for task in self.tasks_or_none("digits-1")), "no trial runs", 40)
         first, = self.instances()
         self.tell(interrupt=[first["id"]])
         self.assertEqual(run.wait(timeout=120), 0)
-        self.assertEqual(self.house.counts("digits-1")["done"], 10)
+        self.assertEqual(self.house.counts("digits-1")["done"], 8)
         self.assertEqual(len(self.instances()), 2)
         self.assertEqual(self.instances()[0]["reason"], "", "we ended it, before EC2 did")
         self.assert_nothing_left()
