@@ -19,10 +19,11 @@ while [ $n -lt 240 ]; do
 done
 exit 66)";
 
-/// Here: two steps of the job, of which one only hears and the other only speaks. srun's connections
-/// delay what is small while an answer may be on its way (Nagle's algorithm meets delayed
-/// acknowledgements, 40 ms each time); on one that goes a single way that is rare. Unbuffered,
-/// because else nothing goes on before its newline. What we may run in ourselves is not meant.
+/// Here: two steps of the job, of which one only hears and the other only speaks. srun's
+/// connections delay what is small while an answer may be on its way (Nagle's algorithm meets
+/// delayed acknowledgements, 40 ms each time); on one that goes a single way that is rare.
+/// Unbuffered, because else nothing goes on before its newline. What we may run in ourselves is not
+/// meant.
 constexpr std::string_view kDoor = R"(job=$1 place=$2; shift 2
 for name in $(env | sed -n 's/^\(\(SLURM\|SRUN\)_[A-Z0-9_]*\)=.*/\1/p'); do
   [ "$name" = SLURM_CONF ] || unset "$name"
