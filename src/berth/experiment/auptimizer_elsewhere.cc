@@ -77,6 +77,22 @@ Result<std::string> instances_entry(const Field& root, const std::vector<Mapped>
   return entry;
 }
 
+/// As docs/slurm.md has them.
+Status read_slurm(const Field& arguments, std::string& entry) {
+  for (const auto* key : {"account", "time_limit"})
+    if (const auto field = arguments.find(key)) {
+      BERTH_ASSIGN(const auto text, field->text());
+      entry += fmt::format("  {}: {}\n", key, json_quote(text));
+    }
+  for (const auto* key : {"partitions", "flags"})
+    if (const auto field = arguments.find(key)) {
+      BERTH_ASSIGN(auto names, exec::read_names(*field));
+      for (auto& name : names) name = json_quote(name);
+      entry += fmt::format("  {}: [{}]\n", key, join(names, ", "));
+    }
+  return {};
+}
+
 }  // namespace
 
 std::string environment_value(std::string_view text, std::string_view key) {
@@ -111,12 +127,7 @@ Status read_elsewhere(const Field& root, const std::string& resource,
     BERTH_ASSIGN(const auto connections, seconds_or(arguments, "connection_retry", kConnections));
     entry += fmt::format("  patience: {}s\n", std::min(kMost_s, connections * kWait_s));
   }
-  if (resource == "slurm" && arguments)
-    for (const auto* key : {"partition", "account", "time", "flags"})
-      if (const auto field = arguments->find(key); field && field->is_scalar()) {
-        BERTH_ASSIGN(const auto text, field->text());
-        entry += fmt::format("  {}: {}\n", key, json_quote(text));
-      }
+  if (resource == "slurm" && arguments) BERTH_TRY(read_slurm(*arguments, entry));
   if (arguments && arguments->find("async_reconnect"))
     experiment.notes.emplace_back(
         "async_reconnect: passed over, a connection that broke is made again after 0.5 s, and then "

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "berth/os/fake_env.h"
+#include "berth/remote/clusters.h"
+#include "berth/remote/ec2_settings.h"
+#include "berth/remote/slurm_entry.h"
+
 namespace berth::experiment {
 namespace {
 
@@ -150,8 +155,25 @@ TEST(Auptimizer, OtherMachines) {
             "aws:\n  kind: ec2\n  lease: 90s\n  outlive: 600s\n  at_end: stop\n"
             "  patience: 300s\n  instances: [\"i-12\", \"i-34\"]\n  user: \"ec2-user\"\n"
             "  key_file: \"~/k.pem\"\n");
-  EXPECT_EQ(with("slurm", R"({"partition": "gpu"})").cluster,
-            "slurm:\n  kind: slurm\n  lease: 90s\n  partition: \"gpu\"\n");
+  const auto slurm = with("slurm", R"({"partitions": "gpu", "flags": ["--qos=high"],
+                                       "time_limit": "2h", "account": "ada"})");
+  EXPECT_EQ(slurm.cluster,
+            "slurm:\n  kind: slurm\n  lease: 90s\n  account: \"ada\"\n  time_limit: \"2h\"\n"
+            "  partitions: [\"gpu\"]\n  flags: [\"--qos=high\"]\n");
+  // Each is what the cluster of its kind understands.
+  os::FakeEnv env;
+  env.variables = {{"HOME", "/home/ada"},
+                   {"AWS_REGION", "eu-west-1"},
+                   {"AWS_ACCESS_KEY_ID", "k"},
+                   {"AWS_SECRET_ACCESS_KEY", "s"}};
+  const auto entry = [](const AuptimizerExperiment& experiment) {
+    return remote::parse_clusters(experiment.cluster, "its own").value().at(0);
+  };
+  const auto ec2 = remote::read_ec2_settings(env, "aws", entry(aws).body);
+  ASSERT_TRUE(ec2) << ec2.error().message;
+  EXPECT_EQ(ec2->instances, (std::vector<std::string>{"i-12", "i-34"}));
+  const auto jobs = remote::read_slurm(env, entry(slurm), {});
+  ASSERT_TRUE(jobs) << jobs.error().message;
   auto other = with("node");
   EXPECT_FALSE(*read_machines("[Auptimizer]\nx = 1\n", "env.ini", other));
   for (const auto* wrong :
