@@ -255,6 +255,9 @@ class MigrateTest(Shared):
         self.assertIn("BERTH_DB", self.one_line(self.old("runs", code=2)))
         again = self.old("migrate", "--to", self.url)
         self.assertIn(b"was there already", again.out)
+        self.server.sql("CREATE DATABASE second")
+        elsewhere = self.old("migrate", "--to", self.server.url("second"), code=3)
+        self.assertIn("for good", self.one_line(elsewhere))
 
     def test_a_run_that_is_driven_stays(self):
         runner = self.house.start("run", self.sweep(40, pause=0.05), env=self.sqlite)

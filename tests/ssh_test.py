@@ -225,6 +225,77 @@ class Ssh(Case):
         # What ran when the runner died was attached to, not run again.
         self.assertEqual(len(numbers(self.dir / "witness")), tasks)
 
+    def test_stopped_at_once_it_does_not_wait_for_a_host_that_is_cut_off(self):
+        host, = self.lab(1, lease="100s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sleep", "1000")
+        until(lambda: [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it runs", 30)
+        host.cut()
+        run.send_signal(signal.SIGINT)
+        next(line for line in run.stderr if b"once more" in line)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(timeout=30), 130)
+        self.assertIn(b"ends with its lease", run.stderr.read())
+
+    def test_a_resume_waits_for_a_host_on_which_tasks_may_run(self):
+        host, = self.lab(1, lease="100s")
+        command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        run.kill()
+        run.wait()
+        host.cut()
+        again = self.house.start("resume", "sh-1")
+        self.assertIn(b"is waited for", next(line for line in again.stderr if b"does not answer" in line))
+        host.start()
+        self.write("go", "")
+        self.assertEqual(again.wait(timeout=60), 0)
+        self.assertEqual(numbers(self.dir / "witness"), [1])
+
+    def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
+        host, = self.lab(1, lease="100s")
+        good = (self.dir / "clusters.yaml").read_text()
+        command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        run.kill()
+        run.wait()
+        self.write("clusters.yaml", "lab: [")
+        self.berth("resume", "sh-1", code=2)
+        self.write("clusters.yaml", good)
+        again = self.house.start("resume", "sh-1")
+        self.write("go", "")
+        self.assertEqual(again.wait(timeout=60), 0)
+        self.assertEqual(numbers(self.dir / "witness"), [1])
+
+    def test_nothing_is_held_there_once_a_run_is_over(self):
+        hosts = self.lab(3, lease="100s")
+        text = self.bed.clusters(name="lab", hosts=hosts[:1], shared_folders="false", lease="100s")
+        text += self.bed.clusters(name="other", hosts=hosts[1:], shared_folders="false", lease="100s")
+        self.write("clusters.yaml", text)
+        self.write("sweep.yaml", "run: [\"false\"]\nparams: {x: [1, 2, 3, 4, 5, 6, 7, 8]}\n")
+        for _ in range(3):
+            self.berth("run", "--cluster", "lab,other", "--", "true")
+            self.berth("run", "--cluster", "other,lab", "sweep.yaml", code=1)
+        until(lambda: not [pid for host in hosts for pid in host.processes() if " start " in cmdline(pid)],
+              "no agent is left", 15)
+
+    def test_what_is_retained_is_there_for_a_retry(self):
+        host, = self.lab(1)
+        self.write("flag", "")
+        self.berth("run", "--cluster", "lab", "--retain", "60s", "--", "test", "!", "-e", str(self.dir / "flag"), code=1)
+        agents = [pid for pid in host.processes() if " start " in cmdline(pid)]
+        self.assertEqual(len(agents), 1, "its alloc is kept")
+        (self.dir / "flag").unlink()
+        self.berth("retry", "test-1")
+        until(lambda: not [pid for pid in host.processes() if " start " in cmdline(pid)], "it is given back", 15)
+
+    def test_a_postscript_runs_behind_a_task_that_took_too_long(self):
+        self.lab(1, postscript=f"'echo 1 >> {self.dir}/after'")
+        self.berth("run", "--cluster", "lab", "--timeout", "1s", "--", "sleep", "30", code=1)
+        self.assertEqual(numbers(self.dir / "after"), [1])
+
     def test_a_task_outlives_a_long_silence(self):
         host, = self.lab(1, lease="1s", outlive="true")
         command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"

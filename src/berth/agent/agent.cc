@@ -30,6 +30,8 @@ constexpr Duration kStartedWaits = std::chrono::milliseconds(3);
 constexpr Duration kLastWords = std::chrono::seconds(5);
 /// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
 constexpr Duration kLooksEvery = std::chrono::seconds(1);
+/// The first lease: whoever asked for it comes soon or never.
+constexpr Duration kUnmetMost = std::chrono::seconds(60);
 constexpr Duration kKeepsWhatItHasToTell = std::chrono::hours(24);
 constexpr std::size_t kUnwatched = static_cast<std::size_t>(-1);
 
@@ -68,7 +70,7 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
       groups_(env),
       worker_(std::make_unique<exec::Worker>(env, machine_, groups_)),
       journal_(env, options_.directory),
-      lease_ends_(env.boot_clock() + options_.lease) {
+      lease_ends_(env.boot_clock() + std::min(options_.lease, kUnmetMost)) {
   if (options_.alloc.value != 0) looks_at_ = env.now() + kLooksEvery;
 }
 

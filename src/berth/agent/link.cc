@@ -350,29 +350,32 @@ void Link::lose(Error because) {
   launcher_.reset();
 }
 
-void settle(os::Env& env, std::span<Attached* const> links, Mono until) {
-  for (;;) {
-    std::vector<os::Watch> watches;
-    std::vector<std::size_t> begins;
-    Mono first = until;
-    bool open = false;
-    for (const auto* link : links) open = open || !(link->lost() || link->ready());
-    if (!open) return;
-    for (auto* link : links) {
-      begins.push_back(watches.size());
-      if (link->lost() || link->ready()) continue;
-      link->watch(watches);
-      first = std::min(first, link->deadline().value_or(until));
-    }
+bool settle_round(os::Env& env, std::span<Attached* const> links, Mono until) {
+  const auto open = [](const Attached* link) { return !link->lost() && !link->ready(); };
+  std::vector<os::Watch> watches;
+  std::vector<std::size_t> begins;
+  Mono first = until;
+  for (auto* link : links) {
     begins.push_back(watches.size());
-    (void)env.wait(watches, first);
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      Attached& link = *links[i];
-      link.progress(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]));
-      if (env.now() >= until && !link.lost() && !link.ready())
-        link.lose({ErrorKind::busy, "the agent did not answer in time"});
-    }
+    if (!open(link)) continue;
+    link->watch(watches);
+    first = std::min(first, link->deadline().value_or(until));
   }
+  begins.push_back(watches.size());
+  if (std::ranges::none_of(links, open)) return false;
+  (void)env.wait(watches, first);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    if (open(links[i]))
+      links[i]->progress(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]));
+  return std::ranges::any_of(links, open);
+}
+
+void settle(os::Env& env, std::span<Attached* const> links, Mono until) {
+  while (settle_round(env, links, until))
+    if (env.now() >= until) break;
+  for (auto* link : links)
+    if (!link->lost() && !link->ready())
+      link->lose({ErrorKind::busy, "the agent did not answer in time"});
 }
 
 void settle(os::Env& env, std::span<const std::unique_ptr<Link>> links, Mono until) {

@@ -154,8 +154,11 @@ class Link final : public Attached {
   bool output_wanted_ = true, output_wished_ = true, has_alloc_ = true;
 };
 
-/// Turns the links, without handing anything out, until each is ready or lost, or `until`: those
-/// that are neither then are lost. For a runner's start.
+/// Turns the links once, without handing anything out, and waits for that until `until`. Whether
+/// some are neither ready nor lost.
+bool settle_round(os::Env& env, std::span<Attached* const> links, Mono until);
+/// The same until each is ready or lost, or `until`: those that are neither then are lost. For a
+/// runner's start.
 void settle(os::Env& env, std::span<Attached* const> links, Mono until);
 void settle(os::Env& env, std::span<const std::unique_ptr<Link>> links, Mono until);
 

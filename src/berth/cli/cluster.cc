@@ -160,7 +160,8 @@ Result<int> list_command(os::Env& env, const Arguments& arguments) {
 
 Status change(os::Env& env, const Arguments& arguments) {
   if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
-  BERTH_ASSIGN(const auto file, remote::clusters_file(env));
+  BERTH_ASSIGN(auto file, remote::clusters_file(env));
+  if (const auto real = env.real_path(file)) file = *real;  // of a link, what it leads to
   const auto present = env.read_file(file, kFileMost);
   if (!present && present.error().kind != ErrorKind::not_found)
     return std::unexpected(present.error());

@@ -74,7 +74,11 @@ Result<Choice> closest(std::span<const Offer> offers, const Wish& wish) {
       const machine::Machine empty(offer.total, offer.links);
       const auto ever = empty.dry_run(*times(wish, 1));
       possible = possible || ever.has_value();
-      refusal = ever ? machine.dry_run(*times(wish, 1)).error() : ever.error();
+      if (ever)
+        refusal = Error{ErrorKind::busy, fmt::format("{} has no room for {} now", offer.machine,
+                                                     to_string(wish.requirements.min))};
+      else if (!possible)
+        refusal = ever.error();
       continue;
     }
     auto part = times(wish, often);

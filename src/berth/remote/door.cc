@@ -8,11 +8,11 @@ namespace {
 
 /// $1 DIGEST, $2 SIZE, then the agent's own words. What comes is checked before it gets its name,
 /// where there is something to check it with, and tried: another machine may not be able to run it.
-constexpr std::string_view kScript = R"(umask 077
+constexpr std::string_view kScript = R"sh(umask 077
 digest=$1 size=$2; shift 2
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
 agent="$cache/agent-$digest"
-if [ ! -x "$agent" ]; then
+if [ ! -x "$agent" ] || [ "$(wc -c <"$agent")" -ne "$size" ]; then
   cannot() { printf '\nberth-agent cannot %s\n' "$*"; exit 3; }
   new="$agent.$$"
   said=$(mkdir -p "$cache" 2>&1) || cannot "$said"
@@ -27,7 +27,7 @@ if [ ! -x "$agent" ]; then
   mv -f "$new" "$agent"
 fi
 exec "$agent" "$@"
-)";
+)sh";
 
 }  // namespace
 

@@ -23,11 +23,15 @@ bool same(const agent::AskLease& a, const machine::Ask& b) {
 
 }  // namespace
 
-Resources part_of(const cluster::Offer& offer, const std::optional<machine::Request>& part) {
+Resources part_of(const cluster::Offer& offer, const std::optional<machine::Request>& part,
+                  const Resources& least) {
   if (part) return part->resources;
   Resources all = offer.free.resources;  // whole devices are counted, not what is within them
   all.set(Known::gpu_mem, 0);
   all.set(Known::gpu_slots, 0);
+  // What is free of a disk is less by the time that it is asked for.
+  const auto disk = least.get(Known::disk);
+  all.set(Known::disk, disk == 0 ? 0 : std::max(disk, all.get(Known::disk) / 100 * 95));
   return all;
 }
 
@@ -40,11 +44,16 @@ Host::Host(os::Env& env, Door door, AgentFile agent, HostOptions options)
 
 /// What was leased and nobody has is given back; what somebody has lives by its own connection.
 Host::~Host() {
+  const Mono until = env_.now() + std::chrono::seconds(2);
+  // An alloc may be on its way.
+  while (asked_ && std::holds_alternative<agent::AskLease>(*asked_) && env_.now() < until) {
+    (void)env_.wait({}, env_.now() + kSoon);
+    pump();
+  }
   if (granted_)
     if (const auto* leased = std::get_if<agent::Leased>(&*granted_)) let_go(leased->directory);
   for (const auto& [id, held] : held_)
     if (!held.staffed) let_go(held.directory);
-  const Mono until = env_.now() + std::chrono::seconds(2);
   agent::settle(env_, leaving_, until);
   for (const auto& link : leaving_) link->finish();
 }
@@ -169,7 +178,7 @@ Result<std::vector<cluster::Offer>> Host::offers() {
 Result<cluster::Alloc> Host::accept(const cluster::Offer& offer,
                                     const std::optional<machine::Request>& part,
                                     const cluster::Labels& labels) {
-  cluster::Wish wish{.requirements = {part_of(offer, part), 1}, .labels = labels};
+  cluster::Wish wish{.requirements = {part_of(offer, part, {}), 1}, .labels = labels};
   if (part) wish.slot_sizes = part->slot_sizes;
   return allocate(wish);
 }

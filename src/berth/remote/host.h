@@ -22,8 +22,10 @@
 
 namespace berth::remote {
 
-/// What is to be asked for: of a machine, this part of the offer, or all of it.
-Resources part_of(const cluster::Offer& offer, const std::optional<machine::Request>& part);
+/// What is to be asked for: of a machine, this part of the offer, or all of it, where `least` is
+/// what one task takes.
+Resources part_of(const cluster::Offer& offer, const std::optional<machine::Request>& part,
+                  const Resources& least);
 
 struct HostOptions {
   Duration lease = std::chrono::minutes(2);

@@ -1,6 +1,7 @@
 #include "berth/remote/outpost.h"
 
 #include <algorithm>
+#include <array>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -8,9 +9,10 @@
 namespace berth::remote {
 namespace {
 
+constexpr Duration kLastTry = std::chrono::seconds(3);
 constexpr std::size_t kRecordMost = 1 << 20;
 constexpr std::string_view kWrapper =
-    R"(eval "$BERTH_PRESCRIPT"; "$@"; status=$?; eval "$BERTH_POSTSCRIPT"; exit "$status")";
+    R"(trap : HUP INT TERM; eval "$BERTH_PRESCRIPT"; "$@"; status=$?; eval "$BERTH_POSTSCRIPT"; exit "$status")";
 
 bool within(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -21,19 +23,24 @@ std::string without_slash(std::string path) {
   return path;
 }
 
-/// Each mention of the path, and of what lies below it.
-void replace_path(std::string& text, const std::string& from, const std::string& to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
-    const auto end = at + from.size();
-    constexpr std::string_view kName =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    const bool whole = end == text.size() || kName.find(text[end]) == std::string_view::npos;
-    if (!whole) {
-      at = end;
-      continue;
+/// A path here, and there.
+using Moved = std::vector<std::pair<std::string, std::string>>;
+
+/// Each mention of one of the paths, and of what lies below it; the longest counts. What has been
+/// replaced is not looked at again.
+void relocate(std::string& text, const Moved& moved) {
+  constexpr std::string_view kName =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::pair<std::string, std::string>* best = nullptr;
+    for (const auto& each : moved) {
+      if (text.compare(at, each.first.size(), each.first) != 0) continue;
+      const auto end = at + each.first.size();
+      const bool whole = end == text.size() || kName.find(text[end]) == std::string_view::npos;
+      if (whole && (best == nullptr || best->first.size() < each.first.size())) best = &each;
     }
-    text.replace(at, from.size(), to);
-    at += to.size();
+    if (best != nullptr) text.replace(at, best->first.size(), best->second);
+    at += best != nullptr ? best->second.size() : 1;
   }
 }
 
@@ -199,12 +206,11 @@ void Outpost::depart(exec::Launch launch) {
   std::set<std::string> paths(launch.takes.begin(), launch.takes.end());
   paths.insert(launch.takes_once.begin(), launch.takes_once.end());
   for (const auto& path : launch.brings) paths.insert(without_slash(path));
-  for (const auto& path : paths) {
-    const std::string to = there(path);
-    if (to == path) continue;
-    for (auto& word : launch.argv) replace_path(word, path, to);
-    for (auto& [name, value] : launch.environment) replace_path(value, path, to);
-  }
+  Moved moved;
+  for (const auto& path : paths)
+    if (std::string to = there(path); to != path) moved.emplace_back(path, std::move(to));
+  for (auto& word : launch.argv) relocate(word, moved);
+  for (auto& [name, value] : launch.environment) relocate(value, moved);
   for (const auto& path : launch.takes) {
     brought_.erase(path);
     if (there(path) != path) litter_[launch.token].push_back(path.substr(1));
@@ -339,7 +345,17 @@ void Outpost::acknowledge() {
   link_->acknowledge();
 }
 
+/// A later runner attaches to it.
+void Outpost::retain(Duration time) {
+  link_->retain(time);
+}
+
 void Outpost::finish() {
+  // One that has not heard of us yet would hold its part of the machine until its lease ends.
+  std::array<agent::Attached*, 1> itself{link_.get()};
+  const Mono until = env_.now() + kLastTry;
+  while (env_.now() < until && agent::settle_round(env_, itself, until)) {
+  }
   link_->finish();
   (void)fileset::remove_all(env_, options_.directory);
 }

@@ -55,6 +55,7 @@ class Outpost final : public agent::Attached {
   bool idle() const override;
   void acknowledge() override;
   void finish() override;
+  void retain(Duration time) override;
   std::string doing() const override;
   std::optional<Error> lost() const override;
 

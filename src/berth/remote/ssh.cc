@@ -122,7 +122,7 @@ class HostCluster final : public FarCluster {
     auto choice = cluster::closest(offers, wish);
     if (choice) {
       wished_ = part_ = wish;
-      part_.requirements = {part_of(offers[choice->offer], choice->part), 1};
+      part_.requirements = {part_of(offers[choice->offer], choice->part, wish.requirements.min), 1};
       asked_at_ = env_.now();
       asking_ = from[choice->offer];
       return {};

@@ -19,6 +19,7 @@ namespace {
 /// that is slow, or busy with others' work, the company is larger.
 constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
 constexpr Duration kGroupCommitMost = std::chrono::milliseconds(500);
+constexpr Duration kAtOnce = std::chrono::seconds(5);  // within that tasks that are killed end
 constexpr int kWaitsPerCommit = 4;
 constexpr std::size_t kLargestBatch = 4096;
 
@@ -170,6 +171,7 @@ Status Drive::turn() {
   }
   look_for_others();
   keep_leases();
+  leave_the_silent();
   tend_clusters();
   for (auto& message : messages_) handle(message);
   for (auto& finished : workload_->turn()) on_finished(std::move(finished));
@@ -197,6 +199,21 @@ void Drive::heed_stop_signals() {
   scheduler_->stop(effects_);
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
+  gives_up_at_ = env_.now() + kAtOnce;
+}
+
+/// Told to stop at once, a worker that does not (its machine cannot be reached) is left to its
+/// lease.
+void Drive::leave_the_silent() {
+  if (!gives_up_at_ || env_.now() < *gives_up_at_) return;
+  gives_up_at_.reset();
+  for (auto& berthed : berthed_) {
+    if (!berthed->apart || berthed->worker->idle()) continue;
+    berthed->lost =
+        Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
+                                           berthed->alloc.machine)};
+    observer_.on_note(berthed->lost->message);
+  }
 }
 
 std::optional<Mono> Drive::next_moment() const {
@@ -217,6 +234,7 @@ std::optional<Mono> Drive::next_moment() const {
   consider(workload_->deadline());
   consider(scheduler_->next_tick());
   consider(look_at_);
+  consider(gives_up_at_);
   if (health_) consider(health_->deadline());
   if (more_ || !unstarted_.empty()) consider(env_.now());
   consider(env_.now() + std::chrono::seconds(1));  // the screen's clock

@@ -1,6 +1,7 @@
 // The loop inside drive(): kept apart from the face, which no caller needs to see behind.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,8 +54,11 @@ struct Left {
   std::vector<std::string> gone;  // directories of these, not needed after the next commit
   std::vector<Token> tokens;      // attempts that run, or whose end is known
 };
-/// Attaches to all of them. busy: one lives and does not listen.
-Result<Left> find_agents(Site& site, const store::RunRecord& record);
+using Note = std::function<void(const std::string&)>;
+/// Attaches to all of them; those elsewhere are waited for at most so long. busy: one lives here
+/// and does not listen.
+Result<Left> find_agents(Site& site, const store::RunRecord& record, Duration most,
+                         const Note& note);
 
 class Drive {
  public:
@@ -138,6 +142,7 @@ class Drive {
   void look_for_others();
 
   void heed_stop_signals();
+  void leave_the_silent();
   std::optional<Mono> next_moment() const;
   Status commit();
   void count(TaskNumber task, store::TaskState to);
@@ -197,6 +202,7 @@ class Drive {
   std::optional<machine::HealthWatch> health_;
 
   Progress progress_;
+  std::optional<Mono> gives_up_at_;  // stopping at once: those that do not end
   int stops_heeded_ = 0;
 };
 

@@ -15,7 +15,7 @@ namespace berth::run {
 namespace {
 
 constexpr Duration kAnswersWithin = std::chrono::seconds(10);
-constexpr Duration kAnswersElsewhereWithin = std::chrono::seconds(30);
+constexpr Duration kLooksForStops = std::chrono::milliseconds(200);
 
 std::string agents_directory(const std::string& run) {
   return run + "/agents";
@@ -35,30 +35,51 @@ Result<agent::Remains> read_when_gone(os::Env& env, const std::string& directory
   }
 }
 
-/// Those that do not answer are given up: they end with their lease.
-void find_elsewhere(Site& site, const store::RunRecord& record, Left& left) {
+/// Each is waited for as long as its tasks may still run there, but `most`; asked to stop, not for
+/// long. Whoever has not answered then is left to its lease.
+void find_elsewhere(Site& site, const store::RunRecord& record, Left& left, Duration most,
+                    const Note& note) {
+  os::Env& env = *site.env;
   auto outposts = find_outposts(site, record);
   std::vector<agent::Attached*> all;
-  for (const auto& outpost : outposts) all.push_back(outpost.worker.get());
-  agent::settle(*site.env, all, site.env->now() + kAnswersElsewhereWithin);
-  for (auto& [directory, machine, worker] : outposts) {
-    if (worker->lost()) {
+  Duration patience{};
+  for (const auto& outpost : outposts) {
+    all.push_back(outpost.worker.get());
+    patience = std::max(patience, std::min(outpost.patience, most));
+  }
+  const Mono begun = env.now();
+  Mono until = begun + patience, tell_at = begun + kAnswersWithin;
+  while (agent::settle_round(env, all, std::min({until, tell_at, env.now() + kLooksForStops}))) {
+    if (env.stop_signals() > 0) until = std::min(until, begun + kAnswersWithin);
+    if (env.now() >= until) break;
+    if (env.now() < tell_at) continue;
+    tell_at = until;
+    for (const auto& outpost : outposts)
+      if (!outpost.worker->ready() && !outpost.worker->lost())
+        note(fmt::format("{} does not answer; tasks may run there, so it is waited for",
+                         outpost.machine));
+  }
+  for (auto& [directory, machine, waited, worker] : outposts) {
+    if (worker->ready()) {
+      for (const auto& earlier : worker->earlier()) left.tokens.push_back(earlier.token);
+      left.agents.push_back({"", machine, std::move(worker)});
+    } else if (worker->lost()) {
       left.gone.push_back(directory);
-      continue;
+    } else {
+      note(fmt::format("{} does not answer: what may run there ends with its lease", machine));
     }
-    for (const auto& earlier : worker->earlier()) left.tokens.push_back(earlier.token);
-    left.agents.push_back({"", machine, std::move(worker)});
   }
 }
 
 }  // namespace
 
-Result<Left> find_agents(Site& site, const store::RunRecord& record) {
+Result<Left> find_agents(Site& site, const store::RunRecord& record, Duration most,
+                         const Note& note) {
   os::Env& env = *site.env;
   const std::string run = run_directory(site, record.name);
   const std::int64_t epoch = record.epoch + 1;
   Left left;
-  find_elsewhere(site, record, left);
+  find_elsewhere(site, record, left, most, note);
   const auto names = env.list(agents_directory(run));
   if (!names) return left;
   std::vector<std::unique_ptr<agent::Link>> links;
@@ -89,7 +110,7 @@ Result<Left> find_agents(Site& site, const store::RunRecord& record) {
 
 Status end_agents(Site& site, const store::RunRecord& run) {
   os::Env& env = *site.env;
-  BERTH_ASSIGN(auto left, find_agents(site, run));
+  BERTH_ASSIGN(auto left, find_agents(site, run, kAnswersWithin * 3, [](const std::string&) {}));
   const Mono until = env.now() + kAnswersWithin;
   for (auto& [directory, machine, link] : left.agents) {
     link->tell(exec::Abandon{});

@@ -36,7 +36,7 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
           .directory = std::move(directory),
           .root = run_directory(site, record.name),
           .store = site.state_directory + "/cache",
-          .patience = entry.patience,
+          .patience = std::max(entry.patience, entry.lease),
           .epoch = record.epoch + 1,  // of the runner that is about to take over
           .shares = entry.shares,
           .surroundings = entry.surroundings};
@@ -109,13 +109,16 @@ std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& rec
     const auto place =
         text ? remote::parse_place(*text) : Result<remote::Place>(std::unexpected(text.error()));
     const auto agent = remote::agent_file(env);
-    const auto entry = find_cluster(env, own, cluster.value_or(""));
-    if (!place || !agent || !entry) {
+    if (!place || !agent) {
       (void)fileset::remove_all(env, directory);
       continue;
     }
+    // An entry that a person has taken out, or broken, does not make us forget what runs there.
+    auto entry = find_cluster(env, own, cluster.value_or(""));
+    if (!entry) entry = find_cluster(env, "gone: {kind: ssh}", "gone");
+    if (!entry) continue;
     left.push_back(
-        {directory, place->door.name,
+        {directory, place->door.name, std::max(entry->patience, entry->lease),
          remote::Outpost::open(env, options_of(site, record, *entry, *agent, *place, directory))});
   }
   return left;

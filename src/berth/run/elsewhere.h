@@ -27,6 +27,7 @@ Result<Sources> sources_of(Site& site, const store::RunRecord& record);
 /// What earlier runners left elsewhere, each in a directory of RUN/outposts.
 struct LeftElsewhere {
   std::string directory, machine;
+  Duration patience;  // for which one that does not answer is waited for
   std::unique_ptr<agent::Attached> worker;
 };
 std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& record);

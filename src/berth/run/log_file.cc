@@ -6,6 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "berth/base/units.h"
+
 namespace berth::run {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr std::uint32_t kMagic = 0x4c545242;  // "BRTL"
 constexpr std::size_t kHeadSize = 32;
 constexpr std::size_t kLargestFrame = 16U << 20;
 constexpr std::int64_t kSmallOutput = 1 << 20;  // an attempt that prints more gets its own file
+constexpr std::string_view kOwnBegin = "output-", kOwnEnd = ".log";
 constexpr std::size_t kReadStep = 4U << 20;
 
 enum class FrameKind : std::uint8_t { bytes = 0, goes_on_in_own_file = 1 };
@@ -66,7 +69,7 @@ std::string main_file(const std::string& directory) {
 }
 
 std::string own_file(const std::string& directory, Token token) {
-  return fmt::format("{}/output-{}.log", directory, token.value);
+  return fmt::format("{}/{}{}{}", directory, kOwnBegin, token.value, kOwnEnd);
 }
 
 /// The offset after the last whole frame.
@@ -88,6 +91,14 @@ Result<std::int64_t> sound_end(os::Env& env, const os::Fd& file, std::int64_t si
 Result<LogWriter> LogWriter::open(os::Env& env, std::string directory) {
   LogWriter writer(env, std::move(directory));
   BERTH_ASSIGN(writer.main_, writer.open_sink(main_file(writer.directory_)));
+  BERTH_ASSIGN(const auto names, env.list(writer.directory_));
+  for (const auto& name : names) {
+    std::string_view token = name;
+    if (!token.starts_with(kOwnBegin) || !token.ends_with(kOwnEnd)) continue;
+    token.remove_prefix(kOwnBegin.size());
+    token.remove_suffix(kOwnEnd.size());
+    if (const auto number = parse_integer(token)) writer.begun_.insert(Token{*number});
+  }
   return writer;
 }
 
@@ -114,7 +125,8 @@ void LogWriter::remember(Status status) {
 void LogWriter::append(const exec::Output& output) {
   std::int64_t& written = written_[output.token];
   written += static_cast<std::int64_t>(output.bytes.size());
-  if (written > kSmallOutput && !own_.contains(output.token)) remember(open_own(output));
+  const bool much = written > kSmallOutput || begun_.contains(output.token);
+  if (much && !own_.contains(output.token)) remember(open_own(output));
   const auto own = own_.find(output.token);
   put(own == own_.end() ? main_.buffer : own->second.buffer, output);
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ class LogWriter {
   Sink main_;
   std::map<Token, std::int64_t> written_;  // bytes of each attempt that runs
   std::map<Token, Sink> own_;              // of those that print much
+  std::set<Token> begun_;                  // that an earlier writer gave a file of their own
   Status failure_;                         // that no later flush can mend
 };
 

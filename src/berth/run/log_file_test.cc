@@ -203,6 +203,13 @@ TEST_F(LogFileTest, AnOwnFileThatWasCutIsMendedToo) {
   EXPECT_EQ(text(1), part + part + std::string(2U << 20, 'b'));
 }
 
+TEST_F(LogFileTest, AnAttemptGoesOnInItsOwnFileUnderALaterWriter) {
+  const std::string part(600'000, 'a');
+  write({{1, part}, {1, part}, {1, part}});
+  write({{1, "the next runner's"}});  // little, so far
+  EXPECT_EQ(text(1), part + part + part + "the next runner's");
+}
+
 TEST_F(LogFileTest, AFullDiskLosesNothingOnceThereIsRoom) {
   for (const std::size_t written : {0U, 1U, 32U, 40U, 76U, 77U}) {  // of the two frames' 76 bytes
     env_.put(kMain, "");

@@ -2,6 +2,7 @@
 #include "berth/run/migrate.h"
 
 #include "berth/base/text.h"
+#include "berth/store/postgres_address.h"
 
 namespace berth::run {
 
@@ -16,6 +17,9 @@ Result<store::Migrated> migrate(
   const std::string file = state + "/berth.db";
   if (!env.status(file))
     return fail(ErrorKind::not_found, "{}: there are no runs to take along", file);
+  BERTH_ASSIGN(const auto address, store::read_address(url));
+  if (const auto place = marked_database(env, state); place && *place != address.place)
+    return fail(ErrorKind::exists, "{}: its runs have been taken to {}, for good", file, *place);
   std::vector<os::Fd> locks;
   store::Migration migration;
   migration.file = file;

@@ -59,7 +59,8 @@ class Runner {
     BERTH_ASSIGN(record_, site_.store->find_run(record_.name));
     if (last_try_) record_.last_try = last_try_;
     const std::string directory = run_directory(site_, record_.name);
-    BERTH_ASSIGN(auto left, find_agents(site_, record_));
+    BERTH_ASSIGN(auto left, find_agents(site_, record_, Duration::max(),
+                                        [&](const auto& note) { observer_.on_note(note); }));
     BERTH_ASSIGN(const int orphans, end_orphans(env, directory, left.tokens));
     if (orphans > 0)
       observer_.on_note(fmt::format("ended {} process{} of an earlier runner", orphans,

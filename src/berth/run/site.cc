@@ -22,10 +22,15 @@ std::string marker_of(const std::string& state) {
   return state + "/database";
 }
 
+/// Of a marker's text.
+std::string place_in(std::string_view marker) {
+  return std::string(trim(marker.substr(std::min(marker.find(' '), marker.size()))));
+}
+
 Result<std::unique_ptr<store::Store>> open_sqlite(os::Env& env, const std::string& state) {
   if (const auto marker = env.read_file(marker_of(state), kMostMarker))
     return fail(ErrorKind::usage, "{}: its runs are in a database: set BERTH_DB to {}", state,
-                trim(marker->substr(std::min(marker->find(' '), marker->size()))));
+                place_in(*marker));
   return store::sqlite_store(state + "/berth.db");
 }
 
@@ -37,7 +42,7 @@ Status join_database(os::Env& env, const std::string& state, const store::Databa
   if (marker)
     return fail(ErrorKind::usage,
                 "{}: its runs are in another database, {}; name another directory in BERTH_STATE",
-                state, trim(marker->substr(std::min(marker->find(' '), marker->size()))));
+                state, place_in(*marker));
   if (env.status(state + "/berth.db"))
     return fail(ErrorKind::usage,
                 "{}: it has runs of its own: take them along with berth migrate --to URL, or name "
@@ -54,6 +59,11 @@ Result<std::unique_ptr<store::Store>> open_database(os::Env& env, const std::str
 }
 
 }  // namespace
+
+std::optional<std::string> marked_database(os::Env& env, const std::string& state) {
+  const auto marker = env.read_file(marker_of(state), kMostMarker);
+  return marker ? std::optional(place_in(*marker)) : std::nullopt;
+}
 
 Status mark_database(os::Env& env, const std::string& state, const store::Database& database) {
   const std::string marker = marker_of(state);

@@ -228,10 +228,10 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
     return;
   }
   const TaskNumber task = found->second.task;
-  if (verdict == Verdict::failed && entry(task).retries > 0)
-    failed_on_[task] = workers_.at(found->second.worker).machine;
-  else
+  if (verdict == Verdict::done || (verdict == Verdict::failed && entry(task).retries == 0))
     failed_on_.erase(task);
+  else
+    failed_on_[task] = workers_.at(found->second.worker).machine;
   conclude(release(found), token, verdict, now, effects);
   tick(now, effects);
 }
