@@ -256,7 +256,7 @@ class MigrateTest(Shared):
         again = self.old("migrate", "--to", self.url)
         self.assertIn(b"was there already", again.out)
         self.server.sql("CREATE DATABASE second")
-        elsewhere = self.old("migrate", "--to", self.server.url("second"), code=3)
+        elsewhere = self.old("migrate", "--to", self.server.url("second"), code=2)
         self.assertIn("for good", self.one_line(elsewhere))
 
     def test_a_run_that_is_driven_stays(self):
