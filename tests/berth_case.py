@@ -4,6 +4,7 @@ BERTH_BIN names the binary. Every process that a test causes carries BERTH_TEST=
 environment, by which what is left of it is found; processes are ended by recorded pid, never by name.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -103,7 +104,8 @@ class House:
                 if pipe:
                     pipe.close()
         for pid in self.leftovers():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def until(condition, what, patience_s=PATIENCE_S):
