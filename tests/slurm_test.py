@@ -51,9 +51,12 @@ class OnSlurm(Case):
 
     @classmethod
     def setUpClass(cls):
-        cls.slurm = slurm_bed.Slurm(nodes=3, cores=4, gpus=2, partitions=[
-            "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
-            "PartitionName=closed Nodes=ALL MaxTime=INFINITE State=DOWN"])
+        try:
+            cls.slurm = slurm_bed.Slurm(nodes=3, cores=4, gpus=2, partitions=[
+                "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
+                "PartitionName=closed Nodes=ALL MaxTime=INFINITE State=DOWN"])
+        except AssertionError as error:  # not every container lets it
+            raise unittest.SkipTest(f"Slurm does not start here: {error}") from error
 
     @classmethod
     def tearDownClass(cls):
