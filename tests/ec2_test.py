@@ -121,7 +121,7 @@ class Ec2Test(Case):
         self.assert_nothing_left()
 
     def test_an_instance_of_a_killed_runner_ends_itself_and_the_run_goes_on(self):
-        self.cluster(guard="10s", patience="10s")
+        self.cluster(guard="10s", patience="10s", lease="5s")
         run = self.house.start("run", "--cluster", "cloud", self.sweep(seconds=2, trials=4))
         until(lambda: any(task["state"] == "running" for task in self.tasks_or_none("digits-1")), "no trial runs")
         os.kill(run.pid, signal.SIGKILL)
