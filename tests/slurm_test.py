@@ -200,6 +200,7 @@ class OnSlurm(Case):
         self.assertFalse(partitions["closed"]["open"])
         self.assertIn(b"12 of 12", self.berth("cluster", "probe", "hpc").out)
 
+    @unittest.skipUnless(FULL, "a figure, for a machine with nothing else to do: BERTH_FULL=1")
     def test_tasks_follow_one_another_as_fast_as_here(self):
         """Within one alloc. The promise is for a machine with nothing else to do; of tasks that take no
         time it is only printed, since here srun and slurmstepd take theirs of the same cores."""
@@ -212,7 +213,7 @@ class OnSlurm(Case):
                                           for _ in range(5 if FULL else 1))
                 print(f"\ntasks of {what}, {parallel} at a time: in a Slurm job {ratio:.2f} times what they take here")
                 if what != "nothing":
-                    self.assertLess(ratio, 1.3 if FULL else 3)
+                    self.assertLess(ratio, 1.3)
 
     def ms_a_task(self, sweep, *where):
         """Of a sweep of many short tasks."""

@@ -181,15 +181,8 @@ Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish
     BERTH_ASSIGN(const auto choice, cluster::closest({&offer, 1}, wish));
     member.asked = wish;
     member.asked_at = env_.now();
-    member.part = choice.part.value_or(machine::Request{offer.free.resources, ""});
-    if (!choice.part) {  // all of it: whole devices, and of the disk, which fills meanwhile, most
-      member.part->resources.set(Known::gpu_mem, 0);
-      member.part->resources.set(Known::gpu_slots, 0);
-      const std::int64_t disk = offer.free.resources.get(Known::disk);
-      const std::int64_t least = wish.requirements.min.get(Known::disk);
-      member.part->resources.set(Known::disk, least == 0 ? 0 : std::max(least, disk - disk / 16));
-    }
-    member.part->slot_sizes = wish.slot_sizes;
+    member.part =
+        machine::Request{part_of(offer, choice.part, wish.requirements.min), "", wish.slot_sizes};
     instances_.use(offer.machine, true);
   }
   auto alloc = accept(offer, member.part, wish.labels);
