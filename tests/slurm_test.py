@@ -205,12 +205,12 @@ class OnSlurm(Case):
         """Within one alloc. The promise is for a machine with nothing else to do; of tasks that take no
         time it is only printed, since here srun and slurmstepd take theirs of the same cores."""
         self.cluster("  jobs: 1\n")
-        for what, run, tasks in (("20 ms", "sleep 0.02", 60), ("nothing", "'true'", 400 if FULL else 100)):
-            for parallel in (1, 2) if FULL else (2,):
+        for what, run, tasks in (("20 ms", "sleep 0.02", 60), ("nothing", "'true'", 400)):
+            for parallel in (1, 2):
                 sweep = self.write("fast.yaml", f"name: fast\nrun: {run}\nparams: {{i: {{min: 1, max: {tasks}, type: int}}}}"
                                    f"\nsearch: {{method: grid}}\nparallel: {parallel}\n")
                 ratio = statistics.median(self.ms_a_task(sweep, "--cluster", "hpc") / self.ms_a_task(sweep)
-                                          for _ in range(5 if FULL else 1))
+                                          for _ in range(5))
                 print(f"\ntasks of {what}, {parallel} at a time: in a Slurm job {ratio:.2f} times what they take here")
                 if what != "nothing":
                     self.assertLess(ratio, 1.3)

@@ -53,7 +53,7 @@ enum class Cause : std::uint8_t {
   stopped,          // by Cancel or Abandon
   cannot_start,     // no such program, not executable, …
   short_of_means,   // no descriptor, process or memory was left to start it: may pass
-  worker_lost,      // what ran it is gone, or gives it back: it ends with its machine
+  worker_lost,      // what ran it is gone, or has given it back
   not_as_declared,  // it ended well, but did not write or report what it was to: so says the runner
   stopped_early,    // not worth its end, but a success with what it had by then: the runner's too
 };
