@@ -187,6 +187,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
   top->add_flag("--once", arguments.once, "one page, also on a terminal");
   auto* machine = add("machine", "what this machine has, what is free, and who holds the rest",
                       nullptr, "berth machine --json");
+  machine->add_flag("--probe", arguments.probe,
+                    "try whether limits hold here: a process is placed in a control group");
   machine->add_option("--disk-dir", arguments.disk_directory,
                       "the directory whose volume counts (default: the state directory)");
 }

@@ -103,12 +103,19 @@ struct CacheReport {
 };
 std::string cache_json(const CacheReport& report);
 
+/// Whether tasks are held to their limits on this machine.
+struct LimitsReport {
+  std::string enforced;  // "memory, pids, cpu by cgroup v2"; "": they are advice
+  std::string because;   // of advice, or where they are held
+  bool probed = false;   // a process was placed in a group; else it is what reading tells
+};
+
 struct MachineReport {
   machine::Capacity capacity;
   Resources held, free;
   bool overdrawn = false;
   std::vector<machine::LedgerEntry> entries;
-  std::string enforced;
+  LimitsReport limits;
   machine::Devices devices;
   std::vector<machine::DeviceShare> total_devices, free_devices;  // those in service
 };

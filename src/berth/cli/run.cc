@@ -24,8 +24,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kLargestFile = 16U << 20;
-constexpr std::size_t kMostRows = 20;
+constexpr std::size_t kLargestInput = 16U << 20;
 
 Status apply_options(const Arguments& arguments, experiment::Program& program) {
   if (!arguments.name.empty()) {
@@ -140,7 +139,7 @@ Status read_sequence(os::Env& env, const std::string& directory, experiment::Pro
   const std::string& file = program.search.file;
   if (file.empty()) return {};
   BERTH_ASSIGN(const std::string text,
-               env.read_file(file.front() == '/' ? file : directory + "/" + file, kLargestFile));
+               env.read_file(file.front() == '/' ? file : directory + "/" + file, kLargestInput));
   return experiment::read_points(text, file, program);
 }
 
@@ -171,7 +170,7 @@ Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
   Prepared prepared{.program = {}, .directory = {}, .file = arguments.target};
   std::string text, folder = ".";
   if (arguments.words.empty()) {
-    BERTH_ASSIGN(text, env.read_file(prepared.file, kLargestFile));
+    BERTH_ASSIGN(text, env.read_file(prepared.file, kLargestInput));
     // What comes through a pipe has no folder: the one we are in stands for it.
     if (const auto path = env.real_path(prepared.file))
       folder = path->substr(0, path->find_last_of('/') + 1);

@@ -11,7 +11,6 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
 constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
 
 Status read_limits(const Field& root, Program& program) {

@@ -19,7 +19,7 @@ namespace {
 /// that is slow, or busy with others' work, the company is larger.
 constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
 constexpr Duration kGroupCommitMost = std::chrono::milliseconds(500);
-constexpr Duration kAtOnce = std::chrono::seconds(5);  // within that tasks that are killed end
+constexpr Duration kKillTimeout = std::chrono::seconds(5);  // within that tasks that are killed end
 constexpr int kWaitsPerCommit = 4;
 constexpr std::size_t kLargestBatch = 4096;
 
@@ -199,7 +199,7 @@ void Drive::heed_stop_signals() {
   scheduler_->stop(effects_);
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
-  gives_up_at_ = env_.now() + kAtOnce;
+  gives_up_at_ = env_.now() + kKillTimeout;
 }
 
 /// Told to stop at once, a worker that does not (its machine cannot be reached) is left to its
