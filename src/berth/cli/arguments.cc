@@ -43,6 +43,10 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       ->delimiter(',')
       ->type_name("SLOTS")
       ->check(CLI::Range(1, 10'000));
+  run->add_option("--enforce", arguments.enforce,
+                  "where a machine cannot hold a task to its limits: 'required' does not run it "
+                  "there, 'advisory' (the default) says so once")
+      ->check(CLI::IsMember({"required", "advisory"}));
   run->add_option("--timeout", arguments.timeout, "time limit of each task, such as 10m");
   run->add_option("--retries", arguments.retries, "further attempts of a task that fails")
       ->check(CLI::Range(0, 1000));

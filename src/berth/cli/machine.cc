@@ -39,29 +39,6 @@ std::string devices_text(const MachineReport& report) {
   return table.empty() ? "" : "\n" + table.text();
 }
 
-std::string limits_text(const LimitsReport& limits) {
-  const bool held = !limits.enforced.empty();
-  return fmt::format("limits: {}{}{}{}\n", held ? "enforced, " : "advisory",
-                     held ? limits.enforced : "",
-                     limits.because.empty() ? "" : (held ? ", " : ": ") + limits.because,
-                     limits.probed ? " (tried)" : "; berth machine --probe tries it");
-}
-
-/// What reading tells; nothing is changed.
-Result<LimitsReport> expect_limits(os::Env& env) {
-  const auto plan = machine::plan_groups(env, "", false);
-  LimitsReport limits;
-  limits.because = plan.because;
-  if (plan.way == machine::GroupPlan::Way::none) return limits;
-  if (plan.way == machine::GroupPlan::Way::v1) {
-    limits.enforced = machine::Groups(env).enforced();
-    limits.because.clear();
-  } else {
-    limits.enforced = "by cgroup v2";
-  }
-  return limits;
-}
-
 /// Places a process in a group with limits.
 Result<LimitsReport> probe_limits(os::Env& env) {
   machine::Groups groups(env, {.may_move = true});
@@ -123,6 +100,28 @@ std::string report_text(const MachineReport& report, Wall now) {
 
 }  // namespace
 
+std::string limits_text(const LimitsReport& limits) {
+  const bool held = !limits.enforced.empty();
+  return fmt::format("limits: {}{}{}{}\n", held ? "enforced: " : "advisory",
+                     held ? limits.enforced : "",
+                     limits.because.empty() ? "" : (held ? ", " : ": ") + limits.because,
+                     limits.probed ? " (tried)" : "; berth machine --probe tries it");
+}
+
+LimitsReport expect_limits(os::Env& env) {
+  const auto plan = machine::plan_groups(env, "", false);
+  LimitsReport limits;
+  limits.because = plan.because;
+  if (plan.way == machine::GroupPlan::Way::none) return limits;
+  if (plan.way == machine::GroupPlan::Way::v1) {
+    limits.enforced = machine::Groups(env).enforced();
+    limits.because.clear();
+  } else {
+    limits.enforced = "by cgroup v2";
+  }
+  return limits;
+}
+
 std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody) {
   Table holders({"who", "what", "on", "since", "pid", ""});
   for (const auto& entry : report.entries) {
@@ -158,7 +157,8 @@ Result<MachineReport> machine_report(os::Env& env, const Arguments& arguments) {
   MachineReport report;
   BERTH_ASSIGN(report.devices,
                machine::read_devices(env, {}, machine::Ledger::default_directory(env)));
-  BERTH_ASSIGN(report.limits, arguments.probe ? probe_limits(env) : expect_limits(env));
+  BERTH_ASSIGN(report.limits,
+               arguments.probe ? probe_limits(env) : Result<LimitsReport>(expect_limits(env)));
   BERTH_TRY(refresh(env, arguments, report));
   return report;
 }

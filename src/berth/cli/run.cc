@@ -53,6 +53,7 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
     if (!retain) return std::unexpected(within("--retain", std::move(retain).error()));
     program.retain = *retain;
   }
+  if (!arguments.enforce.empty()) program.enforce = arguments.enforce == "required";
   if (arguments.retries > 0) program.retries = arguments.retries;
   if (arguments.priority != 0) program.priority = arguments.priority;
   if (arguments.parallel > 0) program.parallel = arguments.parallel;
@@ -85,7 +86,7 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   run::FlowProgram program;
   program.text = std::move(text);
   program.file = file;
-  if (!arguments.resources.empty() || !arguments.slot_sizes.empty())
+  if (!arguments.resources.empty() || !arguments.slot_sizes.empty() || !arguments.enforce.empty())
     return fail(ErrorKind::usage,
                 "{}: what a task of a flow takes stands with its step, as resources", file);
   experiment::Program options;

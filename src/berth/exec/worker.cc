@@ -127,7 +127,7 @@ Result<os::Child> Worker::start(os::SpawnSpec& spec, Process& process, bool enfo
     if (process.group->directory) spec.group = &process.group->directory;
   }
   auto child = env_->spawn(spec);
-  if (child || !process.group || enforce || retryable(child.error().kind)) return child;
+  if (child || !process.group || enforce || child.error().kind == ErrorKind::full) return child;
   // What starts without its group, but not in it, tells that the group is at fault.
   spec.join_files = {};
   spec.group = nullptr;

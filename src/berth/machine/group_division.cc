@@ -54,7 +54,6 @@ Status enable(os::Env& env, GroupDivision& division) {
   for (const auto name : kInOrder) {
     if (has(before, name)) continue;
     const auto given = env.write_into(control, fmt::format("+{}", name));
-    if (given) division.added.emplace_back(name);
     if (!given && name == "memory") return std::unexpected(given.error());
   }
   division.controllers = controllers_of(env, division.directory);
@@ -62,20 +61,27 @@ Status enable(os::Env& env, GroupDivision& division) {
   return fail(ErrorKind::denied, "{}: the memory controller was not given to it", control);
 }
 
-bool others_stand(os::Env& env, const GroupDivision& division) {
-  const auto names = env.list(division.directory).value_or(std::vector<std::string>());
-  return std::ranges::any_of(names, [&](const std::string& name) {
-    return parse_group_name(name) && division.directory + "/" + name != division.leaf;
-  });
-}
-
 void undo_locked(os::Env& env, const GroupDivision& division) {
-  if (others_stand(env, division)) return;
-  const std::string control = division.directory + "/cgroup.subtree_control";
-  for (auto name = division.added.rbegin(); name != division.added.rend(); ++name)
-    (void)env.write_into(control, "-" + *name);
-  (void)move_processes(env, division.leaf, division.directory);
-  (void)env.remove_directory(division.leaf);
+  const std::string& directory = division.directory;
+  const auto names = env.list(directory).value_or(std::vector<std::string>());
+  std::vector<std::string> leaves{division.leaf};
+  for (const auto& name : names) {
+    const auto made = parse_group_name(name);
+    const std::string path = directory + "/" + name;
+    if (!made || path == division.leaf) continue;
+    if (env.alive(made->maker) || !made->leaf) {
+      (void)env.remove_directory(division.leaf);  // if nothing is in it; else the last one does it
+      return;
+    }
+    leaves.push_back(path);
+  }
+  const auto given = controllers_of(env, directory);
+  for (auto name = given.rbegin(); name != given.rend(); ++name)
+    (void)env.write_into(directory + "/cgroup.subtree_control", "-" + *name);
+  for (const auto& leaf : leaves) {
+    (void)move_processes(env, leaf, directory);
+    (void)env.remove_directory(leaf);
+  }
 }
 
 }  // namespace
@@ -96,16 +102,7 @@ Result<GroupDivision> divide_group(os::Env& env, const std::string& directory,
   return std::unexpected(done.error());
 }
 
-Result<GroupDivision> join_division(os::Env& env, const std::string& directory) {
-  GroupDivision division;
-  division.directory = directory;
-  division.controllers = controllers_of(env, directory);
-  if (has(division.controllers, "memory")) return division;
-  return fail(ErrorKind::denied, "{}: its groups have no memory controller", directory);
-}
-
 void undo_division(os::Env& env, const GroupDivision& division) {
-  if (division.leaf.empty()) return;
   const auto lock = env.lock(division.directory, true);
   undo_locked(env, division);
 }

@@ -66,9 +66,7 @@ void Groups::prepare() {
   if (plan_.way == GroupPlan::Way::scope)
     if (const auto entered = enter_scope(); !entered) return give_up(entered.error().message);
   const std::string& directory = plan_.parents.front().directory;
-  auto division = plan_.way == GroupPlan::Way::beside
-                      ? join_division(*env_, directory)
-                      : divide_group(*env_, directory, prefix_ + ".runner");
+  auto division = divide_group(*env_, directory, prefix_ + ".runner");
   if (!division) return give_up(division.error().message);
   division_ = *std::move(division);
   parents_ = {{"unified", division_->directory}};
@@ -288,8 +286,8 @@ GroupUsage Groups::usage(Group& group) {
 }
 
 void Groups::kill_all(const Group& group) {
-  constexpr int kRounds = 16;  // whoever forks meanwhile is met in the next round
-  if (division_) {             // kills what is below it too
+  constexpr int kKillRounds = 16;  // whoever forks meanwhile is met in the next round
+  if (division_) {                 // kills what is below it too
     (void)env_->write_into(file(parents_.front(), group, "cgroup.kill"), "1");
     return;
   }
@@ -297,7 +295,7 @@ void Groups::kill_all(const Group& group) {
   const Parent& parent = counted != parents_.end() ? *counted : parents_.front();
   for (const auto& below : groups_below(file(parent, group, "")))
     kill_listed(env_->read_file(below + "/cgroup.procs", kSmallFile).value_or(""));
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kKillRounds; ++round) {
     const std::string processes = read(group.processes);
     if (processes.empty()) return;
     kill_listed(processes);

@@ -119,7 +119,7 @@ Block limited(std::int64_t milli, std::int64_t mem) {
   return block;
 }
 
-constexpr GroupOptions kAgent{.may_move = true};
+const GroupOptions kAgent{.may_move = true};
 
 TEST(GroupsV2, ADelegatedGroupIsDividedAndPutBack) {
   UnifiedKernel env("/lab");
@@ -221,6 +221,7 @@ TEST(GroupsV2, ABerthWithinABerth) {
       << "the task's group is its own to divide";
   UnifiedKernel leaf("/lab/berth.9.9.runner");
   leaf.put("/cg/lab/cgroup.subtree_control", "memory pids ");
+  leaf.withheld = {"cpu", "cpuset"};
   Groups groups(leaf);
   EXPECT_EQ(groups.plan().way, Way::beside);
   const auto group = groups.acquire(limited(1000, 1 << 20));
@@ -228,6 +229,25 @@ TEST(GroupsV2, ABerthWithinABerth) {
   EXPECT_TRUE(leaf.status("/cg/lab/" + group->name));
   EXPECT_EQ(groups.enforced(), "memory, pids by cgroup v2");
   EXPECT_EQ(groups.not_held(limited(500, 1).resources), "cpu");
+}
+
+TEST(GroupsV2, TheLastToGoPutsBackWhatAnotherDivided) {
+  UnifiedKernel env("/lab/berth.9.9.runner");
+  env.put("/cg/lab/cgroup.subtree_control", "memory pids ");
+  const auto shares = [&] {
+    Groups groups(env);
+    auto group = groups.acquire(limited(1000, 1 << 20));
+    ASSERT_TRUE(group);
+    groups.release(std::move(group));
+  };
+  shares();
+  EXPECT_EQ(env.members["/cg/lab/berth.9.9.runner"].size(), 2U) << "its maker lives";
+  EXPECT_FALSE(env.status("/cg/lab/berth.1000.5000.runner"));
+  env.dead.insert(9);
+  shares();
+  EXPECT_EQ(env.members["/cg/lab"].size(), 2U);
+  EXPECT_FALSE(env.status("/cg/lab/berth.9.9.runner"));
+  EXPECT_EQ(*env.find("/cg/lab/cgroup.subtree_control"), "");
 }
 
 TEST(GroupsV2, WhereMemoryIsNotGivenAllIsPutBack) {
