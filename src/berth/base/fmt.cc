@@ -1,6 +1,6 @@
 // The fmt library's own code, compiled once for the programs that must not need the shared one: the
-// agent, which travels, and the placement library. With the header-only form every file that formats
-// anything would compile it anew, which doubles the time of a build.
+// agent, which travels, and the placement library. With the header-only form every file that
+// formats anything would compile it anew, which doubles the time of a build.
 
 #include <fmt/format-inl.h>
 
