@@ -34,7 +34,7 @@ class Machine:
         self.cpus, self.memory_mib = cpus, memory_mib
         self.path, self.log = PLACE / name, PLACE / f"{name}.log"
         self.port = self.pid = self.began = None
-        self.child = None
+        self.child, self.detached = None, False
 
     @classmethod
     def found(cls, name):
@@ -46,12 +46,14 @@ class Machine:
         machine = cls(name)
         machine.image.path = Path(state["image"])
         machine.port, machine.pid, machine.began = state["port"], state["pid"], state["began"]
+        machine.detached = True
         return machine if machine.running() else None
 
     # Life and death.
 
-    def boot(self, detach=False, fresh=True):
-        """Starts it and waits until root is let in. `fresh=False` goes on with the disk of its last life."""
+    def boot(self, detach=None, fresh=True):
+        """Starts it and waits until root is let in. `fresh=False` goes on with the disk of its last life, and
+        at its port. One that is detached does not end with this process."""
         if Machine.found(self.name):
             raise Unavailable(f"a machine called {self.name} runs already")
         if fresh:
@@ -60,8 +62,10 @@ class Machine:
         if not self._disk.exists():
             subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", self.image.disk, self._disk],
                            check=True)
-        self.port = free_port()
-        self._start(detach)
+        if fresh or not self.port:
+            self.port = free_port()
+        self.detached = self.detached if detach is None else detach
+        self._start()
         try:
             self._wait_for_ssh()
         except BaseException:
@@ -69,7 +73,7 @@ class Machine:
             raise
         return self
 
-    def _start(self, detach):
+    def _start(self):
         uid = uuid.uuid4()
         command = ["qemu-system-x86_64", "-name", self.name, "-nodefaults", "-no-user-config", "-display", "none",
                    "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(self.cpus),
@@ -81,7 +85,7 @@ class Machine:
                    "-serial", f"file:{self.log}", "-qmp", "unix:qmp,server=on,wait=off", "-no-reboot"]
         with open(self.path / "qemu.err", "wb") as err:
             self.child = subprocess.Popen(command, cwd=self.path, stdin=subprocess.DEVNULL, stdout=err, stderr=err,
-                                          start_new_session=True, preexec_fn=None if detach else end_with_parent)
+                                          start_new_session=True, preexec_fn=None if self.detached else end_with_parent)
         self.pid, self.began = self.child.pid, start_time(self.child.pid)
         (self.path / "machine.json").write_text(json.dumps(
             {"pid": self.pid, "began": self.began, "port": self.port, "image": str(self.image.path)}))
@@ -159,6 +163,11 @@ class Machine:
             said = (late.stdout or b"").decode(errors="replace"), (late.stderr or b"").decode(errors="replace")
             return Finished(255, said[0], f"timed out after {timeout} s\n{said[1]}")
         return Finished(ended.returncode, ended.stdout.decode(errors="replace"), ended.stderr.decode(errors="replace"))
+
+    def popen(self, user, command):
+        """The same, begun and not waited for."""
+        return subprocess.Popen(self.ssh_command(user, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
 
     def put(self, path, content, mode=0o644):
         """Writes one file there, as root."""

@@ -7,7 +7,7 @@ from vm_case import SHORT, TESTS, VmCase, main
 
 LIMITS = "/usr/local/lib/berth-tests/limits.py"
 PLACE = "/var/tmp/limits"
-LOOK_S = 900  # some 50 s where nobody else uses the two cores
+LOOK_S = 500  # some 50 s where nobody else uses the two cores; each hanging run adds 120
 
 
 class Enforcement(VmCase):
@@ -26,7 +26,9 @@ class Enforcement(VmCase):
         if wait:  # it was only begun there
             ended = self.vm.ssh("root", f"timeout {LOOK_S} sh -c 'until [ -e {PLACE}/{name}/found.json ]; do sleep 1; done'",
                                 timeout=LOOK_S + 60)
-        self.assertEqual(ended.code, 0, f"{command}: {ended}\n{self.vm.console(10)}")
+        if ended.code != 0:
+            self.vm.ssh("root", f"pkill -KILL -f {LIMITS}")
+            self.fail(f"{command}: {ended}\n{self.vm.console(10)}")
         found = json.loads(self.ok(self.vm.ssh("root", f"cat {PLACE}/{name}/found.json")))
         self.check_done(found)
         return found
@@ -121,6 +123,41 @@ class Enforcement(VmCase):
     def test_container_of_a_user_that_may_write_groups(self):
         self.check_enforced(self.look("podman-user-unmasked", "u",
                                       self.podman("--security-opt unmask=/sys/fs/cgroup")))
+
+    @unittest.skipIf(SHORT, "the short form")
+    def test_a_reload_of_systemd_takes_no_limit_away(self):
+        """It rewrites every group it believes to be its own."""
+        for user in ("root", "u"):
+            place = f"{PLACE}/reload-{user}"
+            settings = f"mkdir -p {place} && cd {place} && export BERTH_DB={place}/state BERTH_LEDGER={place}/ledger"
+            with self.vm.popen(user, f"{settings}; timeout -k 5 150 berth run --mem 50M --timeout 100s -- "
+                               f"sh -c 'touch began; exec /usr/bin/python3 {LIMITS} hog'") as run:
+                self.until(f"[ -e {place}/began ]")
+                self.ok(self.vm.ssh("u", "systemctl --user daemon-reload"))
+                # Only then does the task take too much.
+                self.ok(self.vm.ssh("root", f"systemctl daemon-reload && sleep 2 && touch {place}/neighbour.lives"))
+                _, err = run.communicate(timeout=300)
+            why = json.loads(self.ok(self.vm.ssh(user, f"{settings}; berth --json why sh-1/1")))
+            self.assertEqual(why["cause"].replace("_", " "), "out of memory", err)
+
+    @unittest.skipIf(SHORT, "the short form")
+    def test_a_detached_run_outlives_the_last_logout(self):
+        """Some 10 s after it systemd ends what runs under the manager of a user who does not linger."""
+        self.without_user_manager()
+        place = f"{PLACE}/detached"
+        settings = f"export BERTH_DB={place}/state BERTH_LEDGER={place}/ledger"
+        self.ok(self.vm.ssh("u", f"mkdir -p {place} && cd {place} && {settings} && "
+                            "berth run --detach --mem 100M -- sh -c 'sleep 45; touch outlived'"))
+        ended = self.vm.ssh("root", f"for i in $(seq 120); do [ -e {place}/outlived ] && exit 0; sleep 1; done; exit 1",
+                            timeout=300)
+        self.assertEqual(ended.code, 0, "the task was ended with the session")
+        shown = json.loads(self.ok(self.vm.ssh("u", f"{settings}; timeout 60 berth wait sh-1 >&2; berth --json show sh-1")))
+        self.assertEqual(shown["run"]["state"], "done", shown)
+
+    def until(self, condition, patience_s=120):
+        """Waits within the machine, where asking again costs no login."""
+        self.ok(self.vm.ssh("root", f"for i in $(seq {patience_s}); do {condition} && exit 0; sleep 1; done; exit 1",
+                            timeout=2 * patience_s))
 
     def without_user_manager(self):
         self.vm.ssh("root", "loginctl terminate-user u; systemctl stop user@1000.service")

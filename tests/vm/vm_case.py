@@ -1,7 +1,7 @@
 """What the tests on real machines share. BERTH_BIN says what is copied in; its neighbours go with it.
 
-BERTH_VM=short takes the shortest way through. BERTH_VM_MACHINE=NAME uses a machine that `tools/vm.py up NAME`
-has booted, for those who work on these tests: a boot is what takes longest."""
+BERTH_VM=short takes the shortest way through. BERTH_VM_KEEP=1 leaves the machines running for the next time, for
+those who work on these tests; `tools/vm.py down NAME` ends them."""
 import os
 import sys
 import unittest
@@ -14,6 +14,7 @@ from vm_image import Image, Unavailable  # noqa: E402
 from vm_machine import BUILT, Machine  # noqa: E402
 
 SHORT = os.environ.get("BERTH_VM") == "short"
+KEEP = os.environ.get("BERTH_VM_KEEP") == "1"
 SUITE = os.environ.get("BERTH_VM_SUITE", "bookworm")
 BIN = Path(os.environ["BERTH_BIN"]).resolve().parent if "BERTH_BIN" in os.environ else BUILT
 SKIPPED = 77  # what ctest takes for skipped
@@ -25,15 +26,16 @@ class VmCase(unittest.TestCase):
     containers = False
 
     @classmethod
-    def machine(cls, name, **more):
+    def machine(cls, name, copied=True, **more):
         """A machine of this name that has booted, with what was built in it."""
-        if machine := Machine.found(os.environ.get("BERTH_VM_MACHINE", "none")):
+        machine = KEEP and Machine.found(name)
+        if not machine:
+            machine = Machine(name, image(cls.containers), **more)
+            if not KEEP:
+                cls.addClassCleanup(machine.close)
+            machine.boot(detach=KEEP)
+        if copied:
             machine.copy_in(BIN)
-            return machine
-        machine = Machine(name, image(cls.containers), **more)
-        cls.addClassCleanup(machine.close)
-        machine.boot()
-        machine.copy_in(BIN)
         return machine
 
     def ok(self, finished):
