@@ -127,7 +127,8 @@ Result<os::Child> Worker::start(os::SpawnSpec& spec, Process& process, bool enfo
     if (process.group->directory) spec.group = &process.group->directory;
   }
   auto child = env_->spawn(spec);
-  if (child || !process.group || enforce || child.error().kind == ErrorKind::full) return child;
+  if (child || !process.group || child.error().kind == ErrorKind::full) return child;
+  if (enforce) return fail(ErrorKind::denied, "enforce: required, but {}", child.error().message);
   // What starts without its group, but not in it, tells that the group is at fault.
   spec.join_files = {};
   spec.group = nullptr;
