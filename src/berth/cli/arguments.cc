@@ -44,6 +44,9 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       ->type_name("SLOTS")
       ->check(CLI::Range(1, 10'000));
   run->add_option("--timeout", arguments.timeout, "time limit of each task, such as 10m");
+  run->add_option(
+      "--gpu-mem-over", arguments.gpu_mem_over,
+      "what comes of a task that has more of a GPU than --gpu-mem: warn (default), kill");
   run->add_option("--retries", arguments.retries, "further attempts of a task that fails")
       ->check(CLI::Range(0, 1000));
   run->add_option("--retain", arguments.retain,

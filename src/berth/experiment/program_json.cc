@@ -113,6 +113,7 @@ std::string to_json_text(const Program& program) {
   if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
+  if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
   if (!program.slot_sizes.empty()) json["slot_sizes"] = program.slot_sizes;
   return dump(json);
 }
@@ -134,6 +135,7 @@ Result<Program> from_json_text(std::string_view text) {
       program.resources.set(name, integer_of(amount, 0, INT64_MAX));
     if (const auto sizes = json.find("slot_sizes"); sizes != json.end())
       program.slot_sizes = sizes->get<std::vector<int>>();
+    if (json.value("gpu_mem_over", "warn") == "kill") program.gpu_mem_over = exec::GpuMemOver::kill;
     program.outlive = json.value("outlive", false);
     program.passive = json.value("passive", false);
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));

@@ -178,6 +178,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
                       .directory = directory,
                       .timeout = of.timeout,
                       .grace = kGrace,
+                      .gpu_mem_over = exec::watched(of.resources, of.gpu_mem_over),
                       .takes = {directory}};
   for (const auto& output : spec.outputs) launch.brings.push_back(directory + "/" + output.path);
   return launch;
