@@ -1,15 +1,17 @@
 #!/usr/bin/python3
-"""GPUs of the machine as a person meets them: shared, whole, ill, and held by the dead. BERTH_TOPOLOGY
-stands in for the hardware."""
+"""GPUs of the machine as a person meets them: shared, whole, ill, held by the dead, and taken more of than was
+asked for. BERTH_TOPOLOGY stands in for the hardware, or a driver's library of our own."""
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import unittest
 from collections import Counter
 from pathlib import Path
 
-from berth_case import Case, alive, until
+from berth_case import BERTH, Case, alive, until
 
 # Says which devices it has when it starts, waits for a file, and says that it ends.
 TASK = """#!/bin/sh
@@ -152,6 +154,126 @@ class Gpu(Case):
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
         until(lambda: not alive(watches[0]), "nobody reads its news")
+
+
+# Says its number, then waits for a file of its own.
+SHARER = """#!/bin/sh
+echo $$ > pid.$1.new && mv pid.$1.new pid.$1
+while [ ! -e go.$1 ]; do sleep 0.02; done
+"""
+
+
+class Shares(Case):
+    """Two trials with 10 GiB each of one card, of which our own library of NVIDIA's tells what each has."""
+
+    def setUp(self):
+        super().setUp()
+        library = Path(BERTH).resolve().parent.parent / "tests/libfake_nvml_whole.so"
+        os.symlink(library, self.dir / "libnvidia-ml.so.1")
+        self.have()
+        self.house.environment |= {"LD_LIBRARY_PATH": str(self.dir), "CUDA_VISIBLE_DEVICES": "1",
+                                   "BERTH_FAKE_NVML_PROCESSES": str(self.dir / "figures"),
+                                   "BERTH_GPU_MEM_EVERY": "50ms"}
+        self.script("sharer", SHARER)
+
+    def have(self, *lines):
+        self.write("figures.new", "".join(line + "\n" for line in lines))
+        os.rename(self.dir / "figures.new", self.dir / "figures")
+
+    def start(self, extra=""):
+        self.write("s.yaml", "name: s\nrun: ./sharer {i}\nparams: {i: [1, 2]}\n"
+                             f"resources: {{cpu: 0.01, gpu_mem: 10GiB}}\n{extra}")
+        with (self.dir / "said").open("wb") as said:
+            run = self.house.start("run", "s.yaml", err=said)
+        until(lambda: (self.dir / "pid.1").exists() and (self.dir / "pid.2").exists(), "both run")
+        return run, *((self.dir / f"pid.{i}").read_text().strip() for i in (1, 2))
+
+    def go(self, *tasks):
+        for task in tasks:
+            self.write(f"go.{task}", "")
+
+    def said(self, text):
+        return text in (self.dir / "said").read_text()
+
+    def test_more_than_its_share_is_told_at_once_and_kept(self):
+        run, one, two = self.start()
+        self.have(f"1 {one} {10 << 30}", f"1 {two} {1 << 30}")
+        self.assertFalse(self.said("share"))
+        self.have(f"1 {one} {12 << 30}", f"1 {two} {1 << 30}")
+        until(lambda: self.said("s-1/1: over its share of GPU memory: 12 GiB of 10 GiB on GPU-00000001"),
+              "a note at once")
+        self.go(1, 2)
+        self.assertEqual(run.wait(20), 0)
+        self.assertEqual(self.house.counts("s-1")["done"], 2)
+        self.assertIn(b"more GPU memory than its share: 12 GiB of 10 GiB on GPU-00000001",
+                      self.berth("why", "s-1/1").out)
+        self.assertNotIn(b"share", self.berth("why", "s-1/2").out)
+        self.assert_tidy()
+
+    def test_more_than_its_share_ends_it_where_that_is_wanted_and_its_neighbour_lives(self):
+        run, one, two = self.start("gpu_mem_over: kill\n")
+        child = subprocess.Popen(["sleep", "60"], env={"BERTH_TASK": "s-1/1"})  # that left its group
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        self.have(f"1 {one} {6 << 30}", f"1 {child.pid} {5 << 30}", f"1 {two} {10 << 30}")
+        until(lambda: self.house.tasks("s-1")[0]["state"] == "failed", "it is ended")
+        self.assertTrue(alive(int(two)))
+        self.go(2)
+        self.assertEqual(run.wait(20), 0)
+        task, neighbour = self.house.tasks("s-1")
+        self.assertEqual(task["cause"], "over its share of GPU memory")
+        self.assertEqual(neighbour["state"], "done")
+        self.assertIn(b"its processes had 11 GiB of 10 GiB on GPU-00000001", self.berth("why", "s-1/1").out)
+        self.assert_tidy()
+
+    def test_a_single_command_is_ended_too(self):
+        run = self.house.start("run", "--gpu-mem", "10GiB", "--gpu-mem-over", "kill", "--", "./sharer", "1")
+        until(lambda: (self.dir / "pid.1").exists(), "it runs")
+        self.have(f"1 {(self.dir / 'pid.1').read_text().strip()} {11 << 30}")
+        self.assertNotEqual(run.wait(20), 0)
+        self.assertIn("--gpu-mem-over: wanted warn or kill, found 'kil'; did you mean 'kill'?",
+                      self.one_line(self.berth("run", "--gpu-mem-over", "kil", "--", "true", code=2)))
+
+    def test_a_step_of_a_flow_is_ended_too(self):
+        self.write("f.yaml", "name: f\ngpu_mem_over: kill\nsteps:\n"
+                   f"  a: {{run: {self.dir}/sharer 1, resources: {{gpu_mem: 1GiB}}}}\n")
+        flow = self.house.start("run", "f.yaml", err=subprocess.DEVNULL)
+        # Its directory is its own.
+        witness = until(lambda: next(self.house.path.rglob("pid.1"), None), "it runs")
+        self.have(f"1 {witness.read_text().strip()} {2 << 30}")
+        self.assertNotEqual(flow.wait(20), 0)
+        self.assertEqual(self.house.tasks("f-1")[0]["cause"], "over its share of GPU memory")
+
+    def test_where_the_driver_tells_nothing_it_is_advisory(self):
+        for line, why in ("1 - -", "the driver tells nothing of its processes"), \
+                         ("1 {one} -", "the driver does not tell what a process has"), \
+                         ("1 4194300 1", "processes on it are not to be seen from here"):
+            with self.subTest(line):
+                run, one, two = self.start("gpu_mem_over: kill\n")
+                self.have(line.format(one=one), *([f"1 {one} {11 << 30}"] if "4194300" in line else []))
+                until(lambda: self.said(f"gpu_mem is advisory only: GPU-00000001: {why}"), "it is said")  # noqa: B023
+                self.go(1, 2)
+                self.assertEqual(run.wait(20), 0)
+                for name in ("pid.1", "pid.2", "go.1", "go.2"):
+                    os.remove(self.dir / name)
+                self.have()
+        self.assertEqual(self.house.counts("s-3")["done"], 2)
+
+    def test_the_watcher_is_there_while_parts_are_held_only(self):
+        def watchers():
+            found = []
+            for pid in self.house.leftovers():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    found += [pid] * (b"watch-figures" in Path(f"/proc/{pid}/cmdline").read_bytes())
+            return found
+        run, _, _ = self.start()
+        found = until(lambda: len(watchers()) == 2 and watchers(), "each agent asks the driver")
+        os.kill(found[0], signal.SIGKILL)  # a driver that crashes takes nobody with it
+        self.go(1, 2)
+        self.assertEqual(run.wait(20), 0)
+        self.assertEqual(watchers(), [])
+        self.berth("run", "--gpu", 1, "--", "true")
+        self.assert_tidy()
 
 
 if __name__ == "__main__":

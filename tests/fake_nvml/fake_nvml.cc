@@ -1,11 +1,18 @@
 // A libnvidia-ml.so.1 of three cards, for what only dlopen can show. Cards 0 and 1 are joined by
 // two NVLinks; card 2 is in MIG mode with one instance. BERTH_FAKE_NVML says what goes wrong:
 // "driver" (none is loaded), "lost" (card 1), "errors" (whatever comes after the handle).
+// BERTH_FAKE_NVML_PROCESSES names a file of lines "CARD PID BYTES", read at each call, which are
+// all the processes there are (BYTES -: not told; PID -: nothing is told of the card's processes).
 // FAKE_NVML_OLD leaves out what drivers of 2020 lack, FAKE_NVML_BROKEN what nothing works without.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "berth/machine/nvml_api.h"
 
@@ -35,6 +42,25 @@ nvmlReturn_t answer(nvmlDevice_t device) {
   if (trouble() == "errors") return kNvmlUnknown;
   return trouble() == "lost" && index_of(device) == 1 ? kNvmlGpuIsLost : kNvmlSuccess;
 }
+
+#ifndef FAKE_NVML_OLD
+/// `told` becomes false where the file says that nothing is told.
+std::vector<nvmlProcessInfo_t> listed_processes(const char* file, unsigned card, bool& told) {
+  std::vector<nvmlProcessInfo_t> processes;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    unsigned of = 0;
+    std::string pid, bytes;
+    if (!(fields >> of >> pid) || of != card) continue;
+    if (pid == "-") told = false;
+    if (pid == "-" || !(fields >> bytes)) continue;
+    processes.push_back({static_cast<unsigned>(std::stoul(pid)),
+                         bytes == "-" ? ~0ULL : std::stoull(bytes), ~0U, ~0U});
+  }
+  return processes;
+}
+#endif
 
 void write_address(unsigned index, nvmlPciInfo_t* pci) {
   *pci = {};
@@ -159,6 +185,16 @@ nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned* corrected,
 }
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                      nvmlProcessInfo_t* processes) {
+  if (const char* file = std::getenv("BERTH_FAKE_NVML_PROCESSES")) {
+    bool told = true;
+    const auto listed = listed_processes(file, index_of(device), told);
+    if (!told) return kNvmlNotSupported;
+    const bool fits = *count >= listed.size();
+    *count = static_cast<unsigned>(listed.size());
+    if (!fits) return kNvmlInsufficientSize;
+    std::copy(listed.begin(), listed.end(), processes);
+    return answer(device);
+  }
   constexpr unsigned kProcesses = 100;  // more than one asks for at first
   const unsigned room = *count;
   *count = kProcesses;

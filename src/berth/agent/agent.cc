@@ -68,7 +68,8 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
       listener_(std::move(listener)),
       machine_(options_.block),
       groups_(env, options_.groups),
-      worker_(std::make_unique<exec::Worker>(env, machine_, groups_)),
+      worker_(std::make_unique<exec::Worker>(env, machine_, groups_, exec::Environment{},
+                                             options_.ask_drivers)),
       journal_(env, options_.directory),
       lease_ends_(env.boot_clock() + std::min(options_.lease, kUnmetMost)) {
   if (options_.alloc.value != 0) looks_at_ = env.now() + kLooksEvery;

@@ -45,6 +45,7 @@ struct AgentOptions {
   std::string ledger_directory{};  // with `alloc`
   machine::AllocId alloc{};  // handed over to this process before it is told to launch; 0: none
   machine::GroupOptions groups{};
+  std::vector<std::string> ask_drivers{};  // as exec::Worker has it
   std::string with{};  // a directory that goes with the agent's when all is acknowledged
 };
 

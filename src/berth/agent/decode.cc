@@ -28,6 +28,9 @@ Result<Call> read_launch(Fields fields) {
   launch.timeout = Duration(fields.integer("timeout_ns", 0, kLongest_ns));
   launch.grace = Duration(fields.integer("grace_ns", 0, kLongest_ns));
   launch.enforce = fields.has("enforce") && fields.boolean("enforce");
+  if (fields.has("gpu_mem_over"))
+    launch.gpu_mem_over =
+        static_cast<exec::GpuMemOver>(fields.choice("gpu_mem_over", exec::kGpuMemOver));
   return fields.finish<Call>(std::move(launch));
 }
 
@@ -82,6 +85,11 @@ Result<Answer> read_message(std::string_view method, Fields fields) {
     metric.name = fields.bytes("name");
     metric.value = fields.number("value");
     return finish(std::move(metric));
+  }
+  if (method == "notice") {
+    exec::Notice notice;
+    notice.text = fields.bytes("text");
+    return finish(std::move(notice));
   }
   if (method == "started") {
     exec::Started started;

@@ -27,6 +27,8 @@ std::string write(const exec::Launch& launch) {
   writer.add("directory", launch.directory);
   writer.add("timeout_ns", launch.timeout.count()).add("grace_ns", launch.grace.count());
   if (launch.enforce) writer.add("enforce", true);
+  if (launch.gpu_mem_over != exec::GpuMemOver::unwatched)
+    writer.add("gpu_mem_over", exec::kGpuMemOver.at(static_cast<std::size_t>(launch.gpu_mem_over)));
   return writer.finish();
 }
 std::string write(const exec::Cancel& cancel) {
@@ -100,6 +102,9 @@ std::string write(std::int64_t number, const exec::Metric& metric) {
       .add("name", metric.name)
       .add_number("value", metric.value)
       .finish();
+}
+std::string write(std::int64_t number, const exec::Notice& notice) {
+  return numbered("notice", number, notice).add("text", notice.text).finish();
 }
 std::string write(std::int64_t number, const exec::Ended& ended) {
   Writer writer = numbered("ended", number, ended);

@@ -20,6 +20,8 @@
 #include "berth/agent/line.h"
 #include "berth/agent/pool.h"
 #include "berth/base/units.h"
+#include "berth/machine/device_figures.h"
+#include "berth/machine/devices.h"
 #include "berth/machine/ledger_file.h"
 #include "berth/os/detach_posix.h"
 
@@ -34,6 +36,7 @@ constexpr std::string_view kUsage =
     "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
     "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
     "  berth-agent anchor       keeps a log-in session open for the one that started it\n"
+    "  berth-agent watch-figures  tells what each process has of the GPUs, until nobody reads it\n"
     "  berth-agent guard PID STARTED COMMAND…  runs it once that process has ended\n"
     "  berth-agent --version\n";
 
@@ -92,6 +95,7 @@ Status live(os::Env& env, Words words) {
   BERTH_TRY(env.make_directory(options.directory, 0700));
   options.groups = {
       .may_move = true, .keep_in = options.stay, .anchor = {"/proc/self/exe", "anchor"}};
+  options.ask_drivers = {"/proc/self/exe", "watch-figures"};
   os::Fd parent;
   if (options.stay) {
     options.block = settle_in(env, std::move(options.block));
@@ -129,6 +133,19 @@ Status guard(os::Env& env, Words words) {
   BERTH_TRY(env.write_all(parent, "ready \n"));
   parent.reset();
   return stand_guard(env, {static_cast<pid_t>(pid), started}, {words.begin() + 2, words.end()});
+}
+
+Status tell_figures(os::Env& env) {
+  Duration every = std::chrono::seconds(1);
+  if (const auto text = env.variable("BERTH_GPU_MEM_EVERY")) {
+    const auto wanted = parse_duration(*text);
+    if (wanted && *wanted > Duration(0)) every = *wanted;
+  }
+  os::install_stop_signals();
+  const os::Fd out(env, STDOUT_FILENO);
+  // Its end is that of the agent, which reads no more.
+  (void)machine::watch_figures(env, machine::DeviceOptions().nvml_library, every, out);
+  return {};
 }
 
 /// Until either side ends. What the agent says waits for standard output to take it; what the
@@ -180,6 +197,7 @@ Status run(Words words) {
   if (command == "anchor") {
     while (true) ::pause();  // until its parent's death kills it
   }
+  if (command == "watch-figures") return tell_figures(*env);
   if (command == "stdio") return relay(*env, words.subspan(1));
   if (command == "pool" || command == "files") {
     os::make_private();

@@ -6,9 +6,9 @@
 
 namespace berth::agent {
 
-inline constexpr std::array<std::string_view, 9> kCauses{
+inline constexpr std::array<std::string_view, 10> kCauses{
     "ok",      "exit_code",    "signal",         "out_of_memory", "time_limit",
-    "stopped", "cannot_start", "short_of_means", "worker_lost"};
+    "stopped", "cannot_start", "short_of_means", "worker_lost",   "gpu_memory"};
 inline constexpr std::array<std::string_view, 3> kStreams{"", "out", "err"};
 
 }  // namespace berth::agent

@@ -48,7 +48,8 @@ exec::Launch launch() {
           .environment = {{"A", any_bytes()}, {"B", "=="}},
           .directory = "/" + any_bytes(),
           .timeout = std::chrono::hours(9),
-          .grace = std::chrono::seconds(1)};
+          .grace = std::chrono::seconds(1),
+          .gpu_mem_over = exec::GpuMemOver::kill};
 }
 
 TEST(AgentProtocol, WhatIsSaidIsHeard) {
@@ -70,6 +71,7 @@ TEST(AgentProtocol, WhatIsSaidIsHeard) {
   round_trip(Answer(Numbered{1, exec::Started{{1}, {2}, block(), "mem, \"disk\""}}));
   round_trip(Answer(Numbered{2, exec::Output{{1}, {2}, exec::Stream::err, any_bytes()}}));
   round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", -0.1}}));
+  round_trip(Answer(Numbered{3, exec::Notice{{1}, {2}, any_bytes()}}));
   round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", 1.7976931348623157e308}}));
   round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", 5e-324}}));
   for (int cause = 0; cause <= static_cast<int>(exec::Cause::short_of_means); ++cause)
@@ -94,6 +96,7 @@ TEST(AgentProtocol, EveryFieldOfALaunchIsHeard) {
   EXPECT_EQ(heard.argv, said.argv);
   EXPECT_EQ(heard.environment, said.environment);
   EXPECT_EQ(heard.directory, said.directory);
+  EXPECT_EQ(heard.gpu_mem_over, exec::GpuMemOver::kill);
   EXPECT_EQ(heard.timeout, said.timeout);
   EXPECT_EQ(heard.grace, said.grace);
 }

@@ -48,6 +48,9 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
                   "there, 'advisory' (the default) says so once")
       ->check(CLI::IsMember({"required", "advisory"}));
   run->add_option("--timeout", arguments.timeout, "time limit of each task, such as 10m");
+  run->add_option(
+      "--gpu-mem-over", arguments.gpu_mem_over,
+      "what comes of a task that has more of a GPU than --gpu-mem: warn (default), kill");
   run->add_option("--retries", arguments.retries, "further attempts of a task that fails")
       ->check(CLI::Range(0, 1000));
   run->add_option("--retain", arguments.retain,

@@ -33,6 +33,7 @@ struct Arguments {
   std::vector<std::pair<std::string, std::string>> resources;  // as written: {"cpu", "2"}
   std::vector<int> slot_sizes;
   std::string timeout;
+  std::string gpu_mem_over;  // of run: warn or kill
   int retries = 0;
   int priority = 0;
   int parallel = 0;

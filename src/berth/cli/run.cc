@@ -18,6 +18,7 @@
 #include "berth/cli/screen.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/exec/fields.h"
 #include "berth/experiment/auptimizer.h"
 #include "berth/run/elsewhere.h"
 
@@ -47,6 +48,11 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
     auto timeout = parse_duration(arguments.timeout);
     if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
     program.timeout = *timeout;
+  }
+  if (!arguments.gpu_mem_over.empty()) {
+    auto over = exec::gpu_mem_over_named(arguments.gpu_mem_over);
+    if (!over) return fail(ErrorKind::usage, "--gpu-mem-over: {}", over.error().message);
+    program.gpu_mem_over = *over;
   }
   if (!arguments.retain.empty()) {
     auto retain = parse_duration(arguments.retain);
@@ -100,6 +106,7 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   program.priority = options.priority;
   if (!arguments.timeout.empty()) program.timeout = options.timeout;
   if (arguments.retries > 0) program.retries = arguments.retries;
+  if (!arguments.gpu_mem_over.empty()) program.gpu_mem_over = options.gpu_mem_over;
   if (!arguments.cache.empty()) program.cache = *run::cache_mode(arguments.cache);
   return program;
 }

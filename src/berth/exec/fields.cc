@@ -1,5 +1,8 @@
 #include "berth/exec/fields.h"
 
+#include <algorithm>
+#include <span>
+
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
@@ -34,6 +37,26 @@ Result<Duration> duration_of(const Field& field) {
   BERTH_ASSIGN(const Duration duration, field.duration());
   if (duration > kLongest) return field.error("wanted at most 36500d");
   return duration;
+}
+
+Result<GpuMemOver> gpu_mem_over_named(std::string_view text) {
+  const auto choices = std::span(kGpuMemOver).subspan(1);
+  const auto found = std::ranges::find(choices, text);
+  if (found != choices.end())
+    return static_cast<GpuMemOver>(1 + std::distance(choices.begin(), found));
+  const auto meant = nearest(text, choices);
+  return fail(ErrorKind::invalid, "wanted warn or kill, found '{}'{}", clip(text),
+              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+}
+
+Status read_gpu_mem_over(const Field& map, GpuMemOver& over) {
+  const auto field = map.find("gpu_mem_over");
+  if (!field) return {};
+  BERTH_ASSIGN(const std::string text, field->text());
+  const auto named = gpu_mem_over_named(text);
+  if (!named) return field->error(named.error());
+  over = *named;
+  return {};
 }
 
 Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most) {

@@ -8,16 +8,19 @@
 
 #include "berth/base/document.h"
 #include "berth/exec/command.h"
+#include "berth/exec/messages.h"
 #include "berth/resource/resources.h"
 
 namespace berth::exec {
-
-using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// Text for a process, which ends it at a NUL byte: refused where it holds one.
 Result<std::string> process_text(const Field& field);
 /// At most 100 years: added to any clock it still fits.
 Result<Duration> duration_of(const Field& field);
+/// warn or kill.
+Result<GpuMemOver> gpu_mem_over_named(std::string_view text);
+/// As `gpu_mem_over` of the map says; unchanged where it does not.
+Status read_gpu_mem_over(const Field& map, GpuMemOver& over);
 Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most);
 
 /// Of clusters: one, or a list of them.

@@ -2,9 +2,11 @@
 // stream later: nothing here is a pointer into the other side.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -19,6 +21,14 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 // Runner to worker.
 
+/// What is done with a task that has more of a device than the part that it asked for.
+enum class GpuMemOver : std::uint8_t { unwatched, warn, kill };
+inline constexpr std::array<std::string_view, 3> kGpuMemOver{"unwatched", "warn", "kill"};
+/// Without a part of a device there is nothing to watch.
+inline GpuMemOver watched(const Resources& resources, GpuMemOver over) {
+  return resources.get(Known::gpu_mem) > 0 ? over : GpuMemOver::unwatched;
+}
+
 struct Launch {
   TaskNumber task;
   Token token;
@@ -30,6 +40,7 @@ struct Launch {
   Duration grace{};    // between TERM and KILL
   bool enforce =
       false;  // limits that the worker cannot hold it to are no advice: it does not start
+  GpuMemOver gpu_mem_over = GpuMemOver::unwatched;
   // For a worker on another machine, paths here: what is there before it starts (of the first, what
   // an earlier launch took stays as it was), and what comes back when it has ended, if it is there.
   std::vector<std::string> takes_once = {}, takes = {}, brings = {};
@@ -43,8 +54,8 @@ struct Cancel {
 struct Abandon {};
 using ToWorker = std::variant<Launch, Cancel, Abandon>;
 
-// Worker to runner, for each launch in this order: Started, any Output and Metric, Ended; or Ended
-// alone, when it could not be started.
+// Worker to runner, for each launch in this order: Started, any Output, Metric and Notice, Ended;
+// or Ended alone, when it could not be started.
 
 enum class Cause : std::uint8_t {
   ok,
@@ -56,6 +67,7 @@ enum class Cause : std::uint8_t {
   cannot_start,     // no such program, not executable, …
   short_of_means,   // no descriptor, process or memory was left to start it: may pass
   worker_lost,      // what ran it is gone, or has given it back
+  gpu_memory,       // it had more of a GPU's memory than its share, and was to be ended then
   not_as_declared,  // it ended well, but did not write or report what it was to: so says the runner
   stopped_early,    // not worth its end, but a success with what it had by then: the runner's too
 };
@@ -80,6 +92,12 @@ struct Metric {
   std::string name;
   double value = 0;
 };
+/// For people, at once.
+struct Notice {
+  TaskNumber task;
+  Token token;
+  std::string text;
+};
 struct Ended {
   TaskNumber task;
   Token token;
@@ -90,7 +108,7 @@ struct Ended {
   Duration cpu{};
   std::int64_t peak_mem = 0;  // bytes
 };
-using FromWorker = std::variant<Started, Output, Metric, Ended>;
+using FromWorker = std::variant<Started, Output, Metric, Notice, Ended>;
 
 /// "ok", "exit 3", "signal 11 (Segmentation fault)", "out of memory", "time limit", "stopped", …
 std::string describe(const Ended& ended);

@@ -28,6 +28,11 @@ void decide(Environment& environment, std::string name, std::string value, bool 
   environment.emplace_back(std::move(name), std::move(value));
 }
 
+/// "12.3 GiB of 10.0 GiB on GPU-…".
+std::string describe_share(const machine::OverShare& over) {
+  return fmt::format("{} of {} on {}", format_bytes(over.has), format_bytes(over.share), over.uuid);
+}
+
 }  // namespace
 
 struct Worker::Process {
@@ -46,12 +51,22 @@ struct Worker::Process {
   std::optional<Mono> group_look_at;  // the leader is gone, its children still have their grace
   machine::GroupUsage usage;
   bool killed = false;
-  Cause verdict = Cause::ok;  // ours: time_limit or stopped
+  Cause verdict = Cause::ok;  // ours: time_limit, stopped or gpu_memory
+  GpuMemOver gpu_mem_over = GpuMemOver::unwatched;
+  machine::OverShare over;  // of its devices the most that it had beyond a share
 };
 
 Worker::Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
-               Environment environment)
-    : env_(&env), machine_(&machine), groups_(&groups), environment_(std::move(environment)) {}
+               Environment environment, const std::vector<std::string>& ask_drivers)
+    : env_(&env), machine_(&machine), groups_(&groups), environment_(std::move(environment)) {
+  // What stands in for the hardware has no driver.
+  if (ask_drivers.empty() || env.variable("BERTH_TOPOLOGY")) return;
+  os::SpawnSpec program;
+  program.argv = ask_drivers;
+  program.environment = env.environment();
+  program.directory = "/";
+  guard_.emplace(env, std::move(program));
+}
 
 Worker::~Worker() {
   for (auto& process : processes_) {
@@ -64,8 +79,7 @@ void Worker::tell(const ToWorker& message) {
   if (const auto* wanted = std::get_if<Launch>(&message)) {
     launch(*wanted);
   } else if (const auto* token = std::get_if<Cancel>(&message)) {
-    for (auto& process : processes_)
-      if (process->token == token->token) cancel(*process);
+    if (Process* process = find(token->token)) end(*process, Cause::stopped);
   } else {
     for (auto& process : processes_) {
       if (process->verdict == Cause::ok) process->verdict = Cause::stopped;
@@ -111,9 +125,27 @@ void Worker::launch(const Launch& launch) {
   }
   process->child = *std::move(child);
   if (launch.timeout > Duration(0)) process->limit = env_->now() + launch.timeout;
-  pending_.emplace_back(
-      Started{launch.task, launch.token, block, groups_->advisory(block.resources)});
+  std::string advisory = groups_->advisory(block.resources);
+  if (const auto unwatched = guard(launch, *process); !unwatched.empty())
+    advisory += (advisory.empty() ? "" : "; ") + unwatched;
+  pending_.emplace_back(Started{launch.task, launch.token, block, std::move(advisory)});
   processes_.push_back(std::move(process));
+}
+
+/// Why its part of a device cannot be watched; empty: it can, or there is none to watch.
+std::string Worker::guard(const Launch& launch, Process& process) {
+  process.gpu_mem_over = launch.gpu_mem_over;
+  auto parts = machine::parts_of(process.reservation.block().devices);
+  if (launch.gpu_mem_over == GpuMemOver::unwatched || parts.empty()) return {};
+  if (!guard_)
+    return env_->variable("BERTH_TOPOLOGY") ? "" : "gpu_mem: no driver is asked by this process";
+  const auto name =
+      std::ranges::find(launch.environment, "BERTH_TASK", &Environment::value_type::first);
+  guard_->add({.id = launch.token.value,
+               .leader = process.child.pid,
+               .mark = name != launch.environment.end() ? "BERTH_TASK=" + name->second : "",
+               .shares = std::move(parts)});
+  return {};
 }
 
 Result<os::Child> Worker::start(os::SpawnSpec& spec, Process& process, bool enforce) {
@@ -139,14 +171,41 @@ Result<os::Child> Worker::start(os::SpawnSpec& spec, Process& process, bool enfo
   return alone;
 }
 
-void Worker::cancel(Process& process) {
-  if (process.verdict == Cause::ok) process.verdict = Cause::stopped;
+void Worker::heed(const machine::GuardReport& report) {
+  for (const auto& [token, because] : report.advisory)
+    if (const Process* process = find({token}))
+      pending_.emplace_back(
+          Notice{process->task, process->token, "gpu_mem is advisory only: " + because});
+  for (const auto& over : report.over)
+    if (Process* process = find({over.task})) heed(over, *process);
+}
+
+void Worker::heed(const machine::OverShare& over, Process& process) {
+  const bool first = process.over.has == 0;
+  if (over.has - over.share > process.over.has - process.over.share) process.over = over;
+  // A process that cannot be told for certain is not killed for what it has.
+  const bool kills = process.gpu_mem_over == GpuMemOver::kill && over.certain;
+  if (first && !kills)
+    pending_.emplace_back(Notice{process.task, process.token,
+                                 "over its share of GPU memory: " + describe_share(over)});
+  if (kills && !process.exit) end(process, Cause::gpu_memory);
+}
+
+Worker::Process* Worker::find(Token token) {
+  const auto found =
+      std::ranges::find(processes_, token, [](const auto& process) { return process->token; });
+  return found != processes_.end() ? found->get() : nullptr;
+}
+
+void Worker::end(Process& process, Cause verdict) {
+  if (process.verdict == Cause::ok) process.verdict = verdict;
   if (process.exit || process.kill_at) return;
   (void)env_->signal_group(process.child.pid, SIGTERM);
   process.kill_at = env_->now() + process.grace;
 }
 
 void Worker::watch(std::vector<os::Watch>& watches, bool read_output) {
+  if (guard_) guard_->watch(watches);
   for (const auto& process : processes_) {
     const os::Child& child = process->child;
     watches.push_back({.fd = process->exit ? -1 : child.exited.number()});
@@ -157,7 +216,7 @@ void Worker::watch(std::vector<os::Watch>& watches, bool read_output) {
 
 std::optional<Mono> Worker::deadline() const {
   if (!pending_.empty()) return env_->now();
-  std::optional<Mono> first;
+  std::optional<Mono> first = guard_ ? guard_->deadline() : std::nullopt;
   for (const auto& process : processes_)
     for (const auto& at :
          {process->limit, process->kill_at, process->group_look_at, process->close_at})
@@ -168,6 +227,10 @@ std::optional<Mono> Worker::deadline() const {
 void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) {
   const Mono now = env_->now();
   std::size_t at = 0;
+  if (guard_) {
+    heed(guard_->turn(!watches.empty() && watches[0].ready));
+    at = 1;
+  }
   for (auto& owned : processes_) {
     if (at + 3 > watches.size()) break;  // launched after watch()
     Process& process = *owned;
@@ -248,6 +311,7 @@ void Worker::on_exit(Process& process) {
     return;
   }
   process.limit.reset();
+  if (guard_) guard_->remove(process.token.value);
   if (graced)
     process.group_look_at = env_->now();
   else
@@ -277,8 +341,11 @@ void Worker::conclude(Process& process) {
   ended.peak_mem = process.usage.peak_mem > 0 ? process.usage.peak_mem : exit.peak_rss;
   const bool failed = exit.signal != 0 || exit.code != 0;
   const std::string limit = format_bytes(process.reservation.block().resources.get(Known::mem));
-  if (process.verdict != Cause::ok && (failed || process.verdict == Cause::time_limit)) {
+  const bool ours = process.verdict == Cause::time_limit || process.verdict == Cause::gpu_memory;
+  if (process.verdict != Cause::ok && (failed || ours)) {
     ended.cause = process.verdict;
+    if (process.verdict == Cause::gpu_memory)
+      ended.detail = "its processes had " + describe_share(process.over);
     if (process.verdict == Cause::time_limit)
       ended.detail = fmt::format("it ran longer than {}{}", format_duration(process.timeout),
                                  process.killed ? " and ignored TERM" : "");
@@ -292,6 +359,8 @@ void Worker::conclude(Process& process) {
   } else if (process.usage.oom_kills > 0) {
     ended.detail = fmt::format("a child of it was killed at the limit of {}", limit);
   }
+  if (ended.detail.empty() && process.over.has > 0)
+    ended.detail = "it had more GPU memory than its share: " + describe_share(process.over);
   if (ended.detail.empty() && !process.unreadable.empty())
     ended.detail = fmt::format("a metric line could not be read: {}", process.unreadable);
   pending_.emplace_back(std::move(ended));

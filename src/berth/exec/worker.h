@@ -12,6 +12,7 @@
 
 #include "berth/exec/metrics.h"
 #include "berth/exec/workplace.h"
+#include "berth/machine/device_guard.h"
 #include "berth/machine/groups.h"
 #include "berth/os/env.h"
 
@@ -20,8 +21,10 @@ namespace berth::exec {
 class Worker final : public Workplace {
  public:
   /// `environment`: what all its tasks have, but for what a launch says and the placement adds.
+  /// `ask_drivers`: a command that is machine::watch_figures(); empty: shares of devices are not
+  /// watched.
   Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
-         Environment environment = {});
+         Environment environment = {}, const std::vector<std::string>& ask_drivers = {});
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker() override;
@@ -36,7 +39,11 @@ class Worker final : public Workplace {
   struct Process;
   void launch(const Launch& launch);
   Result<os::Child> start(os::SpawnSpec& spec, Process& process, bool enforce);
-  void cancel(Process& process);
+  std::string guard(const Launch& launch, Process& process);
+  void heed(const machine::GuardReport& report);
+  void heed(const machine::OverShare& over, Process& process);
+  Process* find(Token token);
+  void end(Process& process, Cause verdict);
   void drain(Process& process, Stream stream);
   void take(Process& process, MetricReader::Reading reading);
   void on_exit(Process& process);
@@ -48,6 +55,7 @@ class Worker final : public Workplace {
   machine::Machine* machine_;
   machine::Groups* groups_;
   const Environment environment_;
+  std::optional<machine::DeviceGuard> guard_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<FromWorker> pending_;
 };

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/os/fake_env.h"
 
 namespace berth::exec {
@@ -21,7 +22,10 @@ class WorkerTest : public ::testing::Test {
       : env_(os::posix_env()),
         machine_(total()),
         groups_(*env_),
-        worker_(*env_, machine_, groups_) {}
+        worker_(std::in_place, *env_, machine_, groups_) {}
+  ~WorkerTest() override {
+    if (!file_.empty()) (void)env_->remove_file(file_);
+  }
 
   static machine::Block total() {
     machine::Block block;
@@ -48,17 +52,18 @@ class WorkerTest : public ::testing::Test {
   /// Runs until everything has ended, or until `enough` says so.
   void run(const std::function<bool()>& enough = [] { return false; }) {
     const Mono until = env_->now() + kLongEnough;
-    while (!worker_.idle() && !enough()) {
+    while (!worker_->idle() && !enough()) {
       ASSERT_LT(env_->now(), until) << "it never ended";
       std::vector<os::Watch> watches;
-      worker_.watch(watches);
-      const auto next = worker_.deadline();
+      worker_->watch(watches);
+      const auto next = worker_->deadline();
       ASSERT_TRUE(env_->wait(watches, next ? std::min(*next, until) : until));
       std::vector<FromWorker> messages;
-      worker_.turn(watches, messages);
+      worker_->turn(watches, messages);
       for (auto& message : messages) {
         if (auto* output = std::get_if<Output>(&message)) output_[output->stream] += output->bytes;
         if (auto* metric = std::get_if<Metric>(&message)) metrics_[metric->name] = metric->value;
+        if (auto* notice = std::get_if<Notice>(&message)) notices_.push_back(notice->text);
         if (auto* ended = std::get_if<Ended>(&message)) ended_.push_back(*ended);
       }
     }
@@ -75,10 +80,34 @@ class WorkerTest : public ::testing::Test {
     return false;
   }
 
+  /// A worker whose driver tells what stands in a file of figures, before any task is launched.
+  void use_fake_driver() {
+    machine::Block block = total();
+    block.devices = {{.uuid = "GPU-a", .memory = 20LL << 30, .slots = 13, .size = 13}};
+    machine_.set_total(block);
+    file_ = fmt::format("{}/berth-driver-{}", ::testing::TempDir(), env_->self().pid);
+    have({});
+    worker_.emplace(*env_, machine_, groups_, Environment{},
+                    std::vector<std::string>{
+                        "/bin/sh", "-c", fmt::format("while cat {}; do sleep 0.05; done", file_)});
+  }
+  void have(machine::DeviceFigures figures) {
+    ASSERT_TRUE(env_->replace_file(file_, machine::to_json(figures) + "\n", 0600));
+  }
+  /// With 10 GiB of the card. It prints its number.
+  Launch sharing(GpuMemOver over) {
+    Launch launch = shell("echo $$; exec sleep 2");
+    launch.request.resources.set(Known::gpu_mem, 10LL << 30);
+    launch.gpu_mem_over = over;
+    return launch;
+  }
+
   std::unique_ptr<os::Env> env_;
   machine::Machine machine_;
   machine::Groups groups_;
-  Worker worker_;
+  std::optional<Worker> worker_;
+  std::string file_;
+  std::vector<std::string> notices_;
   std::int64_t token_ = 0;
   std::map<Stream, std::string> output_;
   std::map<std::string, double> metrics_;
@@ -86,7 +115,7 @@ class WorkerTest : public ::testing::Test {
 };
 
 TEST_F(WorkerTest, OutputMetricsAndExitCode) {
-  worker_.tell(shell("echo out; echo err >&2; echo '::berth loss=0.5'; exit 3"));
+  worker_->tell(shell("echo out; echo err >&2; echo '::berth loss=0.5'; exit 3"));
   run();
   EXPECT_EQ(output_[Stream::out], "out\n::berth loss=0.5\n");
   EXPECT_EQ(output_[Stream::err], "err\n");
@@ -97,7 +126,7 @@ TEST_F(WorkerTest, OutputMetricsAndExitCode) {
 }
 
 TEST_F(WorkerTest, SignalThatNobodyHereSent) {
-  worker_.tell(shell("kill -SEGV $$"));
+  worker_->tell(shell("kill -SEGV $$"));
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::signal);
   EXPECT_EQ(ended_.at(0).signal, SIGSEGV);
@@ -107,7 +136,7 @@ TEST_F(WorkerTest, TimeLimitEndsTheWholeGroup) {
   Launch launch =
       shell("trap '' TERM; sh -c 'trap \"\" TERM; echo $$; sleep 100' & wait; sleep 100");
   launch.timeout = std::chrono::milliseconds(300);
-  worker_.tell(launch);
+  worker_->tell(launch);
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::time_limit);
   EXPECT_NE(ended_.at(0).detail.find("ignored TERM"), std::string::npos);
@@ -115,15 +144,15 @@ TEST_F(WorkerTest, TimeLimitEndsTheWholeGroup) {
 }
 
 TEST_F(WorkerTest, CancelIsStopped) {
-  worker_.tell(shell("echo up; sleep 100"));
+  worker_->tell(shell("echo up; sleep 100"));
   run([&] { return !output_[Stream::out].empty(); });
-  worker_.tell(Cancel{{token_}});
+  worker_->tell(Cancel{{token_}});
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::stopped);
 }
 
 TEST_F(WorkerTest, BackgroundChildEndsWithItsTask) {
-  worker_.tell(shell("sleep 100 & echo $!"));
+  worker_->tell(shell("sleep 100 & echo $!"));
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::ok);
   EXPECT_TRUE(goes(output_[Stream::out]));
@@ -132,7 +161,7 @@ TEST_F(WorkerTest, BackgroundChildEndsWithItsTask) {
 TEST_F(WorkerTest, ChildThatLeftTheGroupEndsWithItsTaskToo) {
   if (groups_.enforced().find("pids") == std::string::npos)
     GTEST_SKIP() << "no control group can be made here";
-  worker_.tell(shell("setsid sleep 100 & echo $!; sleep 0.2"));
+  worker_->tell(shell("setsid sleep 100 & echo $!; sleep 0.2"));
   run();
   EXPECT_TRUE(goes(output_[Stream::out]));
 }
@@ -193,17 +222,17 @@ TEST_F(WorkerTest, OutOfMemoryIsToldApart) {
     GTEST_SKIP() << "no memory group can be made here";
   Launch launch = shell("exec /usr/bin/python3 -c 'x = bytearray(300 << 20); print(len(x))'");
   launch.request.resources.set(Known::mem, 64 << 20);
-  worker_.tell(launch);
+  worker_->tell(launch);
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::out_of_memory) << describe(ended_.at(0));
   ended_.clear();
-  worker_.tell(shell("exit 1"));  // the next task of the same group is not blamed for it
+  worker_->tell(shell("exit 1"));  // the next task of the same group is not blamed for it
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::exit_code);
 }
 
 TEST_F(WorkerTest, LargeOutputComesWhole) {
-  worker_.tell(shell("head -c 30000000 /dev/zero; echo end"));
+  worker_->tell(shell("head -c 30000000 /dev/zero; echo end"));
   run();
   EXPECT_EQ(output_[Stream::out].size(), 30000004U);
   EXPECT_TRUE(output_[Stream::out].ends_with("end\n"));
@@ -212,7 +241,7 @@ TEST_F(WorkerTest, LargeOutputComesWhole) {
 TEST_F(WorkerTest, CannotStartGivesEverythingBack) {
   Launch launch = shell("");
   launch.argv = {"/no/such/program"};
-  worker_.tell(launch);
+  worker_->tell(launch);
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
   EXPECT_EQ(machine_.held(), Resources());
@@ -221,7 +250,7 @@ TEST_F(WorkerTest, CannotStartGivesEverythingBack) {
 TEST_F(WorkerTest, MoreThanTheMachineIsRefusedNotOverrun) {
   Launch launch = shell("exit 0");
   launch.request.resources.set(Known::cpu, 1'000'000);
-  worker_.tell(launch);
+  worker_->tell(launch);
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
   EXPECT_NE(ended_.at(0).detail.find("cpu: wanted 1000"), std::string::npos) << ended_[0].detail;
@@ -234,13 +263,57 @@ TEST_F(WorkerTest, ATaskSeesItsDevicesAndAnotherSeesNone) {
   Launch with = shell("echo $CUDA_VISIBLE_DEVICES,$NVIDIA_VISIBLE_DEVICES");
   with.request.resources.set(Known::gpu, 1);
   with.environment.emplace_back("CUDA_VISIBLE_DEVICES", "0,1,2");
-  worker_.tell(with);
+  worker_->tell(with);
   run();
   EXPECT_EQ(output_[Stream::out], "GPU-a,GPU-a\n") << "the placement decides, not the file";
   output_.clear();
-  worker_.tell(shell("echo \"<$CUDA_VISIBLE_DEVICES>\""));
+  worker_->tell(shell("echo \"<$CUDA_VISIBLE_DEVICES>\""));
   run();
   EXPECT_EQ(output_[Stream::out], "<>\n");
+}
+
+TEST_F(WorkerTest, MoreOfADeviceThanItsShareIsWarnedOfOnce) {
+  use_fake_driver();
+  worker_->tell(sharing(GpuMemOver::warn));
+  run([&] { return !output_[Stream::out].empty(); });
+  const auto pid = static_cast<pid_t>(*parse_integer(trim(output_[Stream::out])));
+  have({{{"GPU-a", pid, 11LL << 30}}, {}, ""});
+  run([&] { return !notices_.empty(); });
+  have({{{"GPU-a", pid, 15LL << 30}}, {}, ""});
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::ok) << describe(ended_[0]);
+  EXPECT_EQ(ended_[0].detail, "it had more GPU memory than its share: 15 GiB of 10 GiB on GPU-a");
+  ASSERT_EQ(notices_.size(), 1U);
+  EXPECT_EQ(notices_[0], "over its share of GPU memory: 11 GiB of 10 GiB on GPU-a");
+}
+
+TEST_F(WorkerTest, MoreOfADeviceThanItsShareEndsItWhereThatIsWanted) {
+  use_fake_driver();
+  worker_->tell(sharing(GpuMemOver::kill));
+  const std::int64_t over = token_;
+  run([&] { return !output_[Stream::out].empty(); });
+  const auto pid = static_cast<pid_t>(*parse_integer(trim(output_[Stream::out])));
+  worker_->tell(sharing(GpuMemOver::kill));
+  have({{{"GPU-a", pid, 11LL << 30}}, {}, ""});
+  run([&] { return !ended_.empty(); });
+  have({});
+  ASSERT_EQ(ended_.size(), 1U);
+  EXPECT_EQ(ended_[0].token.value, over);
+  EXPECT_EQ(describe(ended_[0]), "over its share of GPU memory");
+  EXPECT_EQ(ended_[0].detail, "its processes had 11 GiB of 10 GiB on GPU-a");
+  run();
+  EXPECT_EQ(ended_.at(1).cause, Cause::ok) << "its neighbour has nothing to do with it";
+  EXPECT_TRUE(notices_.empty());
+}
+
+TEST_F(WorkerTest, WhereTheDriverTellsNothingNobodyIsKilled) {
+  use_fake_driver();
+  worker_->tell(sharing(GpuMemOver::kill));
+  have({{}, {{"GPU-a", "it is a MIG instance"}}, ""});
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::ok);
+  ASSERT_EQ(notices_.size(), 1U);
+  EXPECT_EQ(notices_[0], "gpu_mem is advisory only: GPU-a: it is a MIG instance");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // A worker as a runner sees it, wherever it is: in the runner's own process (exec::Worker) or in
 // one that outlives the runner (agent::Link).
 //
-// For each launch come Started, any Output and Metric, and Ended, in this order, or Ended alone;
-// and Ended once. Nothing comes unasked, and nothing after lost().
+// For each launch come Started, any Output, Metric and Notice, and Ended, in this order, or Ended
+// alone; and Ended once. Nothing comes unasked, and nothing after lost().
 //
 // Threads: one. Failure: no call fails or blocks. What a worker cannot do is an Ended message; a
 // worker that is gone is lost(), and then its tasks have to be run elsewhere.

@@ -13,6 +13,7 @@
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 #include "berth/exec/command.h"
+#include "berth/exec/messages.h"
 #include "berth/resource/resources.h"
 
 namespace berth::experiment {
@@ -122,6 +123,7 @@ struct Program {
   int retries = 0;
   bool stop_on_failure = false;
   std::int64_t priority = 0;
+  exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
   bool outlive = false;           // its tasks go on when their runner dies
   bool auptimizer = false;        // its parameter file also holds job_id
   std::string gpus;               // the only ones it may use, as CUDA counts them; "": any

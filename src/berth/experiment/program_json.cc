@@ -114,6 +114,7 @@ std::string to_json_text(const Program& program) {
   if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
+  if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
   if (!program.slot_sizes.empty()) json["slot_sizes"] = program.slot_sizes;
   return dump(json);
 }
@@ -135,6 +136,7 @@ Result<Program> from_json_text(std::string_view text) {
       program.resources.set(name, integer_of(amount, 0, INT64_MAX));
     if (const auto sizes = json.find("slot_sizes"); sizes != json.end())
       program.slot_sizes = sizes->get<std::vector<int>>();
+    if (json.value("gpu_mem_over", "warn") == "kill") program.gpu_mem_over = exec::GpuMemOver::kill;
     program.outlive = json.value("outlive", false);
     program.enforce = json.value("enforce", false);
     program.passive = json.value("passive", false);

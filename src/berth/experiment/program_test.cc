@@ -122,6 +122,8 @@ TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
       {"run: x\nresources: 2", "f.yaml:2: resources: wanted a map, found '2'"},
       {"run: x\ntimeout: soon",
        "f.yaml:2: timeout: wanted a duration such as 90s, 10m or 1h30m, found 'soon'"},
+      {"run: x\ngpu_mem_over: kil",
+       "f.yaml:2: gpu_mem_over: wanted warn or kill, found 'kil'; did you mean 'kill'?"},
       {"run: x\ntimeout: 36501d", "f.yaml:2: timeout: wanted at most 36500d"},
       {"run: x\ngrace: 106751d", "f.yaml:2: grace: wanted at most 36500d"},
       {"run: x\nretries: -1", "f.yaml:2: retries: wanted 0 to 1000, found -1"},
@@ -280,6 +282,12 @@ TEST(Program, IsKeptAsJsonForAResume) {
   const Program words = program_of("run: [a, b]");
   EXPECT_EQ(from_json_text(to_json_text(words))->run, words.run);
   EXPECT_FALSE(from_json_text(to_json_text(words))->goal);
+}
+
+TEST(Program, WhatComesOfTooMuchGpuMemoryIsKept) {
+  EXPECT_EQ(program_of("run: x").gpu_mem_over, exec::GpuMemOver::warn);
+  const Program kill = program_of("run: x\ngpu_mem_over: kill");
+  EXPECT_EQ(from_json_text(to_json_text(kill))->gpu_mem_over, exec::GpuMemOver::kill);
 }
 
 TEST(Program, TheRarerKeysAreKeptToo) {

@@ -34,6 +34,7 @@ Status read_limits(const Field& root, Program& program) {
     BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
     program.retries = static_cast<int>(retries);
   }
+  BERTH_TRY(exec::read_gpu_mem_over(root, program.gpu_mem_over));
   if (const auto field = root.find("priority")) {
     BERTH_ASSIGN(program.priority, exec::integer_within(*field, -1000, 1000));
   }
@@ -87,10 +88,10 @@ bool valid_name(std::string_view name) {
 Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(
-      root.expect_keys({"name", "run", "resources", "params", "search", "priority", "env", "goal",
-                        "parallel", "timeout", "grace", "retries", "on_failure", "checkpoints",
-                        "early_stop", "save_best", "passive", "cluster", "enforce"}));
+  BERTH_TRY(root.expect_keys(
+      {"name",       "run",       "resources", "params",  "search",  "priority",    "env",
+       "goal",       "parallel",  "timeout",   "grace",   "retries", "on_failure",  "checkpoints",
+       "early_stop", "save_best", "passive",   "cluster", "enforce", "gpu_mem_over"}));
   Program program;
   program.kind = "experiment";
   program.name = stem(file);

@@ -28,6 +28,7 @@
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 #include "berth/exec/command.h"
+#include "berth/exec/messages.h"
 #include "berth/fileset/fileset.h"
 #include "berth/resource/resources.h"
 
@@ -94,6 +95,7 @@ struct Step {
   std::vector<int> slot_sizes;  // slots that a device of it may have; empty: any
   Duration timeout{};           // 0: none
   bool enforce = false;         // a machine that cannot hold it to its limits does not run it
+  exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
   int retries = 0;
   std::int64_t priority = 0;
   std::vector<StepIndex> after;  // all that it waits for, each once, ascending

@@ -53,6 +53,7 @@ struct Known {
   Params params;                  // of the flow
   exec::Environment environment;  // of the flow
   bool enforce = false;           // of the flow
+  exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
 };
 
 class StepReader {
@@ -62,8 +63,9 @@ class StepReader {
 
   Status read() {
     step_.line = field_.node().line;
-    BERTH_TRY(field_.expect_keys({"run", "in", "out", "resources", "needs", "foreach", "params",
-                                  "env", "timeout", "retries", "priority", "when", "enforce"}));
+    BERTH_TRY(
+        field_.expect_keys({"run", "in", "out", "resources", "needs", "foreach", "params", "env",
+                            "timeout", "retries", "priority", "when", "enforce", "gpu_mem_over"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -293,6 +295,8 @@ class StepReader {
       BERTH_ASSIGN(step_.timeout, exec::duration_of(*field));
     }
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
+    step_.gpu_mem_over = known_.gpu_mem_over;
+    BERTH_TRY(exec::read_gpu_mem_over(field_, step_.gpu_mem_over));
     if (const auto field = field_.find("retries")) {
       BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
       step_.retries = static_cast<int>(retries);
@@ -379,7 +383,8 @@ std::string stem(std::string_view file) {
 Result<Flow> read_flow(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce"}));
+  BERTH_TRY(
+      root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -393,6 +398,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file) {
   }
   BERTH_ASSIGN(known.enforce, exec::read_enforce(root, false));
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
+  BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }

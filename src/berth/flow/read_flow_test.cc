@@ -33,9 +33,10 @@ TEST(ReadFlow, TheRarerKeys) {
   const Flow flow = read(R"(
 params: {lr: 0.1, unused: 1, names: [a, b c]}
 env: {A: flow, B: flow}
+gpu_mem_over: kill
 steps:
   one: {run: 'true', needs: two, params: {own: 7, lr: 0.2}, env: {A: step}, timeout: 90s,
-        retries: 3, priority: -5, when: lr == 0.2 and not exists(done.txt)}
+        retries: 3, priority: -5, when: lr == 0.2 and not exists(done.txt), gpu_mem_over: warn}
   two: {run: [echo, "{names}"]}
 )");
   EXPECT_EQ(flow.name, "f");
@@ -48,6 +49,8 @@ steps:
             (std::vector<std::pair<std::string, std::string>>{{"B", "flow"}, {"A", "step"}}));
   EXPECT_EQ(one.timeout, 90s);
   EXPECT_EQ(one.retries, 3);
+  EXPECT_EQ(one.gpu_mem_over, exec::GpuMemOver::warn);
+  EXPECT_EQ(flow.steps[1].gpu_mem_over, exec::GpuMemOver::kill);
   EXPECT_EQ(one.priority, -5);
   ASSERT_EQ(one.when.size(), 2U);
   EXPECT_EQ(one.when[0].left, "lr");

@@ -251,6 +251,10 @@ void Drive::handle(exec::FromWorker& message) {
   } else if (const auto* metric = std::get_if<exec::Metric>(&message)) {
     // An agent may still tell of what an earlier runner started and nobody recorded.
     if (live_.contains(metric->token.value)) on_metric(*metric);
+  } else if (const auto* notice = std::get_if<exec::Notice>(&message)) {
+    if (live_.contains(notice->token.value))
+      observer_.on_note(
+          fmt::format("{}/{}: {}", record_.name, task(notice->task).label, notice->text));
   } else if (auto* ended = std::get_if<exec::Ended>(&message)) {
     on_ended(std::move(*ended), true);
   }

@@ -179,6 +179,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
                       .timeout = of.timeout,
                       .grace = kGrace,
                       .enforce = of.enforce,
+                      .gpu_mem_over = exec::watched(of.resources, of.gpu_mem_over),
                       .takes = {directory}};
   for (const auto& output : spec.outputs) launch.brings.push_back(directory + "/" + output.path);
   return launch;

@@ -5,6 +5,7 @@
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/fields.h"
 #include "berth/run/flow_run.h"
 
 namespace berth::run {
@@ -87,6 +88,8 @@ std::string to_json_text(const FlowProgram& program) {
   if (program.retain > Duration(0)) json["retain_ms"] = to_ms(program.retain);
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
+  if (program.gpu_mem_over)
+    json["gpu_mem_over"] = exec::kGpuMemOver.at(static_cast<std::size_t>(*program.gpu_mem_over));
   return dump(json);
 }
 
@@ -109,6 +112,11 @@ Result<FlowProgram> flow_program(std::string_view text) {
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     if (json.contains("timeout_ms")) program.timeout = from_ms(json.at("timeout_ms"));
     if (json.contains("retries")) program.retries = json.at("retries");
+    if (json.contains("gpu_mem_over")) {
+      const auto over = exec::gpu_mem_over_named(json.at("gpu_mem_over").get<std::string>());
+      if (!over) return std::unexpected(over.error());
+      program.gpu_mem_over = *over;
+    }
     program.answers = answers_of(json.at("answers"));
   } catch (const std::exception& error) {  // of the library
     return fail(ErrorKind::corrupt, "the stored flow cannot be read: {}", error.what());
@@ -144,6 +152,7 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
   for (auto& step : flow.steps) {
     if (program.timeout) step.timeout = *program.timeout;
     if (program.retries) step.retries = *program.retries;
+    if (program.gpu_mem_over) step.gpu_mem_over = *program.gpu_mem_over;
   }
   return flow;
 }

@@ -45,6 +45,7 @@ struct FlowProgram {
   std::int64_t priority = 0;        // of the run, among those that wait for the machine
   std::optional<Duration> timeout;  // of each task, instead of its step's
   std::optional<int> retries;
+  std::optional<exec::GpuMemOver> gpu_mem_over;
   Answers answers;
 };
 

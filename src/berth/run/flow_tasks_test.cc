@@ -57,6 +57,7 @@ TEST(FlowProgram, ComesBackAsItWas) {
   program.name = "a";
   program.cache = CacheMode::read;
   program.timeout = std::chrono::seconds(3);
+  program.gpu_mem_over = exec::GpuMemOver::kill;
   program.answers.exists = {{"x", true}, {"100%", false}};
   program.answers.glob = {{"*", {"\xff\n", "b"}}, {"none*", {}}};
   program.answers.variable = {{"A", "\xc3"}, {"B", std::nullopt}};
@@ -67,6 +68,8 @@ TEST(FlowProgram, ComesBackAsItWas) {
   EXPECT_EQ(back->cache, program.cache);
   EXPECT_EQ(back->timeout, program.timeout);
   EXPECT_EQ(back->retries, program.retries);
+  EXPECT_EQ(back->gpu_mem_over, program.gpu_mem_over);
+  EXPECT_EQ(read_flow(*back)->steps[0].gpu_mem_over, exec::GpuMemOver::kill);
   EXPECT_EQ(back->answers.exists, program.answers.exists);
   EXPECT_EQ(back->answers.glob, program.answers.glob);
   EXPECT_EQ(back->answers.variable, program.answers.variable);

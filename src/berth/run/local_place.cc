@@ -40,8 +40,9 @@ void LocalPlace::tell(const exec::ToWorker& message) {
   }
   std::string series(series_of(launch->request.holder));
   // The agent's tasks stand in no book of ours.
-  const bool here =
-      alone_ || (agent_->idle() && brief(series) && groups_.holds_as_is(launch->request.resources));
+  const bool watched = launch->gpu_mem_over != exec::GpuMemOver::unwatched;  // by the agent alone
+  const bool here = alone_ || (agent_->idle() && brief(series) && !watched &&
+                               groups_.holds_as_is(launch->request.resources));
   if (!series.empty()) flights_.emplace(launch->token.value, Flight{std::move(series), env_.now()});
   if (here)
     here_.tell(message);

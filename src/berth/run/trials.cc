@@ -86,7 +86,8 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
       .directory = record_.directory,
       .timeout = program_.timeout,
       .grace = program_.grace,
-      .enforce = program_.enforce};
+      .enforce = program_.enforce,
+      .gpu_mem_over = exec::watched(program_.resources, program_.gpu_mem_over)};
   // A plain command has no files of its own: where the folder is there too, it runs there.
   if (program_.kind != "command") launch.takes_once = {record_.directory};
   if (names(kParameterFile)) launch.takes.push_back(parameter_file(task));
