@@ -27,7 +27,7 @@ constexpr Duration kTryAgain = std::chrono::seconds(1);
 /// which spares both processes a third of their work on it.
 constexpr Duration kStartedWaits = std::chrono::milliseconds(3);
 /// How long after SIGTERM a runner may take to hear how its tasks ended.
-constexpr Duration kLastWords = std::chrono::seconds(5);
+constexpr Duration kTerminationGrace = std::chrono::seconds(5);
 /// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
 constexpr Duration kLooksEvery = std::chrono::seconds(1);
 /// The first lease: whoever asked for it comes soon or never.
@@ -67,7 +67,7 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
       lock_(std::move(lock)),
       listener_(std::move(listener)),
       machine_(options_.block),
-      groups_(env),
+      groups_(env, options_.groups),
       worker_(std::make_unique<exec::Worker>(env, machine_, groups_)),
       journal_(env, options_.directory),
       lease_ends_(env.boot_clock() + std::min(options_.lease, kUnmetMost)) {
@@ -328,7 +328,7 @@ void Agent::cut(Guest& guest, const Error& because) {
 void Agent::heed_stop_signals() {
   if (ends_by_ || env_->stop_signals() == 0) return;
   note("asked to end");
-  ends_by_ = env_->now() + kLastWords;
+  ends_by_ = env_->now() + kTerminationGrace;
   worker_->tell(exec::Abandon{});
 }
 

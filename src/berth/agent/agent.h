@@ -44,7 +44,8 @@ struct AgentOptions {
   bool outlive = false;
   std::string ledger_directory{};  // with `alloc`
   machine::AllocId alloc{};  // handed over to this process before it is told to launch; 0: none
-  std::string with{};        // a directory that goes with the agent's when all is acknowledged
+  machine::GroupOptions groups{};
+  std::string with{};  // a directory that goes with the agent's when all is acknowledged
 };
 
 class Agent {

@@ -27,6 +27,7 @@ Result<Call> read_launch(Fields fields) {
   launch.directory = fields.bytes("directory");
   launch.timeout = Duration(fields.integer("timeout_ns", 0, kLongest_ns));
   launch.grace = Duration(fields.integer("grace_ns", 0, kLongest_ns));
+  launch.enforce = fields.has("enforce") && fields.boolean("enforce");
   return fields.finish<Call>(std::move(launch));
 }
 

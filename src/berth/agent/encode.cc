@@ -26,6 +26,7 @@ std::string write(const exec::Launch& launch) {
   writer.add("argv", launch.argv).add("set", launch.environment);
   writer.add("directory", launch.directory);
   writer.add("timeout_ns", launch.timeout.count()).add("grace_ns", launch.grace.count());
+  if (launch.enforce) writer.add("enforce", true);
   return writer.finish();
 }
 std::string write(const exec::Cancel& cancel) {

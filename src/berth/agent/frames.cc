@@ -57,8 +57,8 @@ Result<Piece> parse_piece(std::string_view text) {
 }
 
 std::string to_text(const Error& error) {
-  constexpr std::size_t kMessageMost = 4096;
-  return fmt::format("{} {}", static_cast<int>(error.kind), clip(error.message, kMessageMost));
+  constexpr std::size_t kErrorMessageMost = 4096;
+  return fmt::format("{} {}", static_cast<int>(error.kind), clip(error.message, kErrorMessageMost));
 }
 
 Error parse_error(std::string_view text) {

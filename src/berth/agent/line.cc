@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kNoiseMost = 1 << 20;  // bytes before the first word
 constexpr std::size_t kComplaintMost = 16 << 10;
-constexpr std::size_t kPiece = 256 << 10;  // of the file
-constexpr Duration kLastWords = std::chrono::milliseconds(200);
+constexpr std::size_t kPiece = 256 << 10;                     // of the file
+constexpr Duration kLinger = std::chrono::milliseconds(200);  // for what is still on its way
 
 /// The last line that says something: what ssh complains of stands behind what a host greets with.
 std::string last_line(std::string_view text) {
@@ -44,7 +44,7 @@ Line::~Line() {
   // What was said on the connection last is still on its way; one that hangs is not waited for.
   const auto gone = [&] {
     std::array<os::Watch, 1> watches{os::Watch{.fd = child_->exited.number()}};
-    (void)env_->wait(watches, env_->now() + kLastWords);
+    (void)env_->wait(watches, env_->now() + kLinger);
     const auto reaped = env_->reap(*child_);
     return !reaped || *reaped;
   };
@@ -133,7 +133,7 @@ void Line::bring() {
 Error Line::because(Error otherwise) {
   if (!child_) return otherwise;
   // Its complaint may be on its way.
-  const Mono until = env_->now() + kLastWords;
+  const Mono until = env_->now() + kLinger;
   while (child_->err && env_->now() < until) {
     std::array<os::Watch, 1> watches{os::Watch{.fd = child_->err.number()}};
     (void)env_->wait(watches, until);

@@ -4,6 +4,7 @@
 // is elsewhere, and `files` brings them what their tasks work on. Links nothing shared but libc and
 // libm.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -32,6 +33,7 @@ constexpr std::string_view kUsage =
     "  berth-agent stdio DIR    joins standard input and output to the one of DIR\n"
     "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
     "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
+    "  berth-agent anchor       keeps a log-in session open for the one that started it\n"
     "  berth-agent guard PID STARTED COMMAND…  runs it once that process has ended\n"
     "  berth-agent --version\n";
 
@@ -88,6 +90,8 @@ Status live(os::Env& env, Words words) {
   BERTH_ASSIGN(Settings options, read_options(words));
   os::make_private();
   BERTH_TRY(env.make_directory(options.directory, 0700));
+  options.groups = {
+      .may_move = true, .keep_in = options.stay, .anchor = {"/proc/self/exe", "anchor"}};
   os::Fd parent;
   if (options.stay) {
     options.block = settle_in(env, std::move(options.block));
@@ -173,6 +177,9 @@ Status run(Words words) {
   const std::string_view command = words.empty() ? "" : words[0];
   if (command == "start") return live(*env, words.subspan(1));
   if (command == "guard") return guard(*env, words.subspan(1));
+  if (command == "anchor") {
+    while (true) ::pause();  // until its parent's death kills it
+  }
   if (command == "stdio") return relay(*env, words.subspan(1));
   if (command == "pool" || command == "files") {
     os::make_private();

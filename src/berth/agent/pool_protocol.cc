@@ -62,8 +62,8 @@ AskLease read_lease(Fields& fields) {
     lease.ask.slot_sizes.push_back(
         static_cast<int>(fields.integer_of(size, "slot_sizes", 0, kSlotsMost)));
   });
-  constexpr std::int64_t kLongest_ns = 1'000'000LL * 1'000'000'000;
-  lease.lease = Duration(fields.integer("lease_ns", 1'000'000, kLongest_ns));
+  constexpr std::int64_t kLongestLease_ns = 1'000'000LL * 1'000'000'000;
+  lease.lease = Duration(fields.integer("lease_ns", 1'000'000, kLongestLease_ns));
   lease.outlive = fields.boolean("outlive");
   lease.waits = fields.boolean("waits");
   return lease;

@@ -5,7 +5,7 @@
 namespace berth {
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr int kDeepestJson = 64;
 
 }  // namespace
 
@@ -18,12 +18,12 @@ Result<Json> parse_json(std::string_view text) {
   const auto bounded = [&](int depth, Json::parse_event_t event, Json&) {
     const bool opens =
         event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
-    if (opens && depth >= kDeepest) too_deep = true;
+    if (opens && depth >= kDeepestJson) too_deep = true;
     return !too_deep;
   };
   try {
     Json value = Json::parse(text, bounded);
-    if (too_deep) return fail(ErrorKind::invalid, "JSON nested more than {} deep", kDeepest);
+    if (too_deep) return fail(ErrorKind::invalid, "JSON nested more than {} deep", kDeepestJson);
     return value;
   } catch (const Json::exception& error) {
     return fail(ErrorKind::invalid, "not JSON: {}", error.what());

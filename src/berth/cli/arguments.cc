@@ -43,6 +43,10 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       ->delimiter(',')
       ->type_name("SLOTS")
       ->check(CLI::Range(1, 10'000));
+  run->add_option("--enforce", arguments.enforce,
+                  "where a machine cannot hold a task to its limits: 'required' does not run it "
+                  "there, 'advisory' (the default) says so once")
+      ->check(CLI::IsMember({"required", "advisory"}));
   run->add_option("--timeout", arguments.timeout, "time limit of each task, such as 10m");
   run->add_option("--retries", arguments.retries, "further attempts of a task that fails")
       ->check(CLI::Range(0, 1000));
@@ -187,6 +191,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
   top->add_flag("--once", arguments.once, "one page, also on a terminal");
   auto* machine = add("machine", "what this machine has, what is free, and who holds the rest",
                       nullptr, "berth machine --json");
+  machine->add_flag("--probe", arguments.probe,
+                    "try whether limits hold here: a process is placed in a control group");
   machine->add_option("--disk-dir", arguments.disk_directory,
                       "the directory whose volume counts (default: the state directory)");
 }

@@ -56,6 +56,8 @@ struct Arguments {
   std::string older_than;
   int keep = 0;
   std::string disk_directory;
+  std::string enforce;
+  bool probe = false;
   std::string topology, require, policy, objective;
   std::optional<std::string> available;  // "" is none of them
   PlanArguments plan;

@@ -6,7 +6,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kLargestFile = 1U << 20;
+constexpr std::size_t kLargestEnvironmentFile = 1U << 20;
 constexpr const char* kEnvironmentFile = "/.aup/env.ini";
 
 /// The one beside the document, else the person's. Whether it names machines.
@@ -14,7 +14,7 @@ Result<bool> read_environment_file(os::Env& env, const std::string& directory,
                                    experiment::AuptimizerExperiment& experiment) {
   for (const auto& place : {directory, env.variable("HOME").value_or("")}) {
     const std::string file = place + kEnvironmentFile;
-    const auto text = env.read_file(file, kLargestFile);
+    const auto text = env.read_file(file, kLargestEnvironmentFile);
     if (text && !experiment.cluster.empty())
       return experiment::read_machines(*text, file, experiment);
     if (text) {

@@ -11,8 +11,6 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kMostRows = 20;  // of shared parameters; --json has all
-
 struct Loaded {
   ShownRun run;
   std::vector<store::TaskRecord> tasks;

@@ -20,7 +20,7 @@ std::string number(std::int64_t count) {
 }
 
 /// A name within a quoted string of Graphviz.
-std::string quoted(std::string_view text) {
+std::string graphviz_quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -108,17 +108,17 @@ std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& st
 }
 
 std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& steps) {
-  std::string text = fmt::format("digraph {} {{\n  rankdir=LR;\n", quoted(flow.name));
+  std::string text = fmt::format("digraph {} {{\n  rankdir=LR;\n", graphviz_quoted(flow.name));
   text += "  node [shape=box, style=filled];\n";
   for (std::size_t i = 0; i < flow.steps.size(); ++i)
-    text += fmt::format("  {} [label={}, fillcolor={}];\n", quoted(steps[i].name),
-                        quoted(steps[i].name + ": " + standing(steps[i])),
+    text += fmt::format("  {} [label={}, fillcolor={}];\n", graphviz_quoted(steps[i].name),
+                        graphviz_quoted(steps[i].name + ": " + standing(steps[i])),
                         steps[i].known ? colour(steps[i].counts) : "white");
   for (const auto& step : flow.steps)
     for (const auto before : step.after)
       text += fmt::format("  {} -> {};\n",
-                          quoted(flow.steps[static_cast<std::size_t>(before.value)].name),
-                          quoted(step.name));
+                          graphviz_quoted(flow.steps[static_cast<std::size_t>(before.value)].name),
+                          graphviz_quoted(step.name));
   return text + "}\n";
 }
 

@@ -251,6 +251,12 @@ std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
   return dump(object) + "\n";
 }
 
+Json limits_json(const LimitsReport& limits) {
+  return Json{{"enforced", !limits.enforced.empty()},
+              {"because", limits.because},
+              {"probed", limits.probed}};
+}
+
 std::string machine_json(const MachineReport& report) {
   const machine::Capacity& capacity = report.capacity;
   Json nodes = Json::array();
@@ -285,7 +291,8 @@ std::string machine_json(const MachineReport& report) {
                    {"disk_path", capacity.disk_path},
                    {"disk_floor", capacity.disk_floor},
                    {"inodes_short", capacity.inodes_short},
-                   {"enforced", report.enforced},
+                   {"enforced", report.limits.enforced},
+                   {"limits", limits_json(report.limits)},
                    {"devices", device_list(report)},
                    {"holders", holders},
                    {"waiting", waiting},
@@ -308,6 +315,7 @@ std::string run_plan_json(const RunPlan& plan) {
                    {"name", plan.name},
                    {"tasks", plan.tasks},
                    {"resources", amounts(plan.resources)},
+                   {"limits", limits_json(plan.limits)},
                    {"side_by_side", Json{{"now", plan.now.size()}, {"empty_machine", plan.empty}}},
                    {"places", places},
                    {"waiting_before", plan.waiting_before},

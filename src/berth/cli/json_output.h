@@ -81,6 +81,13 @@ std::string topology_json(const topology::Topology& topology);
 /// {"version":1,"removed":["digits-1"]}
 std::string names_json(std::string_view what, const std::vector<std::string>& names);
 
+/// Whether tasks are held to their limits on this machine.
+struct LimitsReport {
+  std::string enforced;  // "memory, pids, cpu by cgroup v2"; "": they are advice
+  std::string because;   // of advice, or where they are held
+  bool probed = false;   // a process was placed in a group; else it is what reading tells
+};
+
 struct RunPlan {
   std::string name;
   std::int64_t tasks = 0;
@@ -89,6 +96,7 @@ struct RunPlan {
   std::vector<machine::Block> now;  // where those would be that fit now
   int waiting_before = 0;
   std::string why_no_more;
+  LimitsReport limits;
 };
 std::string run_plan_json(const RunPlan& plan);
 
@@ -108,7 +116,7 @@ struct MachineReport {
   Resources held, free;
   bool overdrawn = false;
   std::vector<machine::LedgerEntry> entries;
-  std::string enforced;
+  LimitsReport limits;
   machine::Devices devices;
   std::vector<machine::DeviceShare> total_devices, free_devices;  // those in service
 };

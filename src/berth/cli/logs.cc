@@ -8,7 +8,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+constexpr Duration kFollowPollInterval = std::chrono::milliseconds(100);
 
 /// Of one task its bytes as they were; of a whole run each line behind its task's label.
 class Printer {
@@ -85,7 +85,7 @@ Result<int> logs_command(os::Env& env, const Arguments& arguments) {
       }));
     }
     if (!arguments.follow || !more) break;
-    BERTH_TRY(env.wait({}, env.now() + kLookEvery));
+    BERTH_TRY(env.wait({}, env.now() + kFollowPollInterval));
   }
   printer.finish();
   return 0;

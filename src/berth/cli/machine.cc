@@ -1,5 +1,6 @@
 // berth machine: what this process may use, what is free, and who holds the rest.
 #include <algorithm>
+#include <array>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -38,6 +39,39 @@ std::string devices_text(const MachineReport& report) {
   return table.empty() ? "" : "\n" + table.text();
 }
 
+/// Places a process in a group with limits.
+Result<LimitsReport> probe_limits(os::Env& env) {
+  machine::Groups groups(env, {.may_move = true});
+  machine::Block block;
+  block.resources.set(Known::cpu, 500);
+  block.resources.set(Known::mem, std::int64_t{64} << 20);
+  const auto cores = env.affinity();
+  if (!cores.empty()) block.cores.push_back({cores.front(), 0, 500});
+  auto group = groups.acquire(block);
+  LimitsReport limits;
+  limits.probed = true;
+  if (group) {
+    os::SpawnSpec spec;
+    spec.argv = {"/proc/self/exe", "--version"};
+    spec.environment = env.environment();
+    spec.directory = "/";
+    spec.join_files = group->join_files;
+    if (group->directory) spec.group = &group->directory;
+    auto child = env.spawn(spec);
+    if (child) {
+      std::array<os::Watch, 1> watches{os::Watch{.fd = child->exited.number()}};
+      BERTH_TRY(env.wait(watches, env.now() + std::chrono::seconds(30)));
+      (void)env.reap(*child);
+    }
+    groups.release(std::move(group));
+    if (!child) groups.give_up(child.error().message);
+  }
+  limits.enforced = groups.enforced();
+  limits.because = groups.plan().because;
+  if (groups.plan().way == machine::GroupPlan::Way::v1) limits.because.clear();
+  return limits;
+}
+
 std::string report_text(const MachineReport& report, Wall now) {
   const machine::Capacity& capacity = report.capacity;
   Table table({"resource", "total", "free", "held", "from"});
@@ -57,8 +91,7 @@ std::string report_text(const MachineReport& report, Wall now) {
   std::string text = table.text();
   if (report.overdrawn) text += "more is held than there is now: a limit shrank\n";
   if (capacity.inodes_short) text += "the volume has hardly an inode left: disk counts as 0\n";
-  text += report.enforced.empty() ? "limits: advisory, no control group can be made here\n"
-                                  : fmt::format("limits: {}\n", report.enforced);
+  text += limits_text(report.limits);
   for (const auto& note : capacity.notes) text += fmt::format("note: {}\n", note);
   text += devices_text(report);
   const std::string holders = holders_text(report, now, "");
@@ -66,6 +99,28 @@ std::string report_text(const MachineReport& report, Wall now) {
 }
 
 }  // namespace
+
+std::string limits_text(const LimitsReport& limits) {
+  const bool held = !limits.enforced.empty();
+  return fmt::format("limits: {}{}{}{}\n", held ? "enforced: " : "advisory",
+                     held ? limits.enforced : "",
+                     limits.because.empty() ? "" : (held ? ", " : ": ") + limits.because,
+                     limits.probed ? " (tried)" : "; berth machine --probe tries it");
+}
+
+LimitsReport expect_limits(os::Env& env) {
+  const auto plan = machine::plan_groups(env, "", false);
+  LimitsReport limits;
+  limits.because = plan.because;
+  if (plan.way == machine::GroupPlan::Way::none) return limits;
+  if (plan.way == machine::GroupPlan::Way::v1) {
+    limits.enforced = machine::Groups(env).enforced();
+    limits.because.clear();
+  } else {
+    limits.enforced = "by cgroup v2";
+  }
+  return limits;
+}
 
 std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody) {
   Table holders({"who", "what", "on", "since", "pid", ""});
@@ -102,7 +157,8 @@ Result<MachineReport> machine_report(os::Env& env, const Arguments& arguments) {
   MachineReport report;
   BERTH_ASSIGN(report.devices,
                machine::read_devices(env, {}, machine::Ledger::default_directory(env)));
-  report.enforced = machine::Groups(env).enforced();
+  BERTH_ASSIGN(report.limits,
+               arguments.probe ? probe_limits(env) : Result<LimitsReport>(expect_limits(env)));
   BERTH_TRY(refresh(env, arguments, report));
   return report;
 }

@@ -13,6 +13,11 @@ Result<MachineReport> machine_report(os::Env& env, const Arguments& arguments);
 /// All but the devices anew.
 Status refresh(os::Env& env, const Arguments& arguments, MachineReport& report);
 
+/// Whether limits hold here, by reading alone; nothing is changed.
+LimitsReport expect_limits(os::Env& env);
+/// A line of it.
+std::string limits_text(const LimitsReport& limits);
+
 /// Who holds what and who waits; `nobody` where there is none.
 std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody);
 

@@ -24,8 +24,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kLargestFile = 16U << 20;
-constexpr std::size_t kMostRows = 20;
+constexpr std::size_t kLargestInput = 16U << 20;
 
 Status apply_options(const Arguments& arguments, experiment::Program& program) {
   if (!arguments.name.empty()) {
@@ -54,6 +53,7 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
     if (!retain) return std::unexpected(within("--retain", std::move(retain).error()));
     program.retain = *retain;
   }
+  if (!arguments.enforce.empty()) program.enforce = arguments.enforce == "required";
   if (arguments.retries > 0) program.retries = arguments.retries;
   if (arguments.priority != 0) program.priority = arguments.priority;
   if (arguments.parallel > 0) program.parallel = arguments.parallel;
@@ -86,7 +86,7 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   run::FlowProgram program;
   program.text = std::move(text);
   program.file = file;
-  if (!arguments.resources.empty() || !arguments.slot_sizes.empty())
+  if (!arguments.resources.empty() || !arguments.slot_sizes.empty() || !arguments.enforce.empty())
     return fail(ErrorKind::usage,
                 "{}: what a task of a flow takes stands with its step, as resources", file);
   experiment::Program options;
@@ -140,7 +140,7 @@ Status read_sequence(os::Env& env, const std::string& directory, experiment::Pro
   const std::string& file = program.search.file;
   if (file.empty()) return {};
   BERTH_ASSIGN(const std::string text,
-               env.read_file(file.front() == '/' ? file : directory + "/" + file, kLargestFile));
+               env.read_file(file.front() == '/' ? file : directory + "/" + file, kLargestInput));
   return experiment::read_points(text, file, program);
 }
 
@@ -171,7 +171,7 @@ Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
   Prepared prepared{.program = {}, .directory = {}, .file = arguments.target};
   std::string text, folder = ".";
   if (arguments.words.empty()) {
-    BERTH_ASSIGN(text, env.read_file(prepared.file, kLargestFile));
+    BERTH_ASSIGN(text, env.read_file(prepared.file, kLargestInput));
     // What comes through a pipe has no folder: the one we are in stands for it.
     if (const auto path = env.real_path(prepared.file))
       folder = path->substr(0, path->find_last_of('/') + 1);

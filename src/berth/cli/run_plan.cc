@@ -3,6 +3,7 @@
 #include "berth/cli/run_plan.h"
 
 #include "berth/cli/json_output.h"
+#include "berth/cli/machine_report.h"
 #include "berth/cli/table.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/ledger.h"
@@ -37,6 +38,11 @@ std::string place_text(const machine::Block& block) {
   return text.empty() ? "anywhere" : text;
 }
 
+/// Whether there is anything that a control group would hold a task to.
+bool has_limits(const Resources& resources) {
+  return resources.get(Known::mem) > 0 || resources.get(Known::cpu) % 1000 != 0;
+}
+
 std::string plan_text(const RunPlan& plan) {
   constexpr std::size_t kShown = 16;
   std::string text = fmt::format("{}: {} task{}, each {}\n", plan.name, plan.tasks,
@@ -45,6 +51,7 @@ std::string plan_text(const RunPlan& plan) {
       fmt::format("side by side: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
   for (std::size_t i = 0; i < plan.now.size() && i < kShown; ++i)
     text += fmt::format("  {}: {}\n", i + 1, place_text(plan.now[i]));
+  if (has_limits(plan.resources)) text += limits_text(plan.limits);
   if (plan.now.size() > kShown) text += fmt::format("  … and {} more\n", plan.now.size() - kShown);
   if (plan.waiting_before > 0)
     text += fmt::format("{} wait for the machine before it\n", plan.waiting_before);
@@ -58,6 +65,7 @@ Result<int> show_plan(run::Site& site, const experiment::Program& program, bool 
   RunPlan plan;
   plan.name = program.name;
   plan.resources = program.resources;
+  plan.limits = expect_limits(*site.env);
   BERTH_ASSIGN(plan.tasks, experiment::count_trials(program));
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(*site.env, site.ledger_directory));

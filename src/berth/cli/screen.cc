@@ -38,7 +38,7 @@ Size terminal_size() {
   return {size.ws_row, size.ws_col};
 }
 
-std::string bar(std::int64_t part, std::int64_t whole) {
+std::string progress_bar(std::int64_t part, std::int64_t whole) {
   constexpr std::int64_t kWidth = 12;
   const auto full = static_cast<std::size_t>(whole > 0 ? part * kWidth / whole : kWidth);
   return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
@@ -82,7 +82,7 @@ void Screen::draw(const run::Progress& progress, Mono now) {
     const std::int64_t total = finished + counts.waiting + counts.running + counts.stopped;
     if (total == 0 || lines.size() + 2 >= rows) continue;
     std::string text =
-        fmt::format("  {:<16} {} {}/{}", step.name, bar(finished, total), finished, total);
+        fmt::format("  {:<16} {} {}/{}", step.name, progress_bar(finished, total), finished, total);
     if (counts.cached > 0) text += fmt::format("  {} cached", counts.cached);
     if (counts.running > 0) text += fmt::format("  {} running", counts.running);
     if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
@@ -107,8 +107,8 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
   const store::Counts& counts = progress.counts;
   const std::int64_t finished = counts.done + counts.cached + counts.failed;
   const Duration elapsed = now - progress.began;
-  std::string text =
-      fmt::format("{} {} {}/{}", run_, bar(finished, progress.total), finished, progress.total);
+  std::string text = fmt::format("{} {} {}/{}", run_, progress_bar(finished, progress.total),
+                                 finished, progress.total);
   if (counts.cached > 0) text += fmt::format("  {} cached", counts.cached);
   if (counts.running > 0) text += fmt::format("  {} running", counts.running);
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);

@@ -13,6 +13,9 @@
 
 namespace berth::cli {
 
+/// How many rows a summary has; another command, or --json, has all.
+inline constexpr std::size_t kMostRows = 20;
+
 /// Columns padded to their widest cell, two blanks between; numbers to the right.
 class Table {
  public:

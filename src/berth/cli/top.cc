@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kBarWidth = 30;
 constexpr Duration kAnswersWithin = std::chrono::seconds(15);
 
-std::string bar(std::int64_t held, std::int64_t total) {
+std::string utilization_bar(std::int64_t held, std::int64_t total) {
   const double part = total > 0 ? static_cast<double>(held) / static_cast<double>(total) : 0;
   const auto full = static_cast<std::size_t>(std::min(1.0, part) * kBarWidth + 0.5);
   return std::string(full, '#') + std::string(kBarWidth - full, '.');
@@ -25,7 +25,7 @@ std::string page(const MachineReport& report, Wall now) {
   Table amounts({"resource", "", "held", "of"});
   report.capacity.total.each([&](std::string_view name, std::int64_t total) {
     const std::int64_t held = total - report.free.get(name);
-    amounts.add({std::string(name), bar(held, total), format_amount(name, held),
+    amounts.add({std::string(name), utilization_bar(held, total), format_amount(name, held),
                  format_amount(name, total)});
   });
   return amounts.text() + "\n" + holders_text(report, now, "nobody holds anything\n");

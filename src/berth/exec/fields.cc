@@ -43,6 +43,14 @@ Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std:
   return value;
 }
 
+Result<bool> read_enforce(const Field& map, bool otherwise) {
+  constexpr std::array<std::string_view, 2> kEnforce{"advisory", "required"};
+  const auto field = map.find("enforce");
+  if (!field) return otherwise;
+  BERTH_ASSIGN(const std::size_t choice, field->choice(kEnforce));
+  return choice == 1;
+}
+
 Status read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes) {
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {

@@ -24,6 +24,9 @@ Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std:
 Result<std::vector<std::string>> read_names(const Field& field);
 /// A text, or a list of words.
 Result<Command> read_command(const Field& field);
+/// `enforce`: required (true) or advisory, of a task's limits where a machine cannot hold it to
+/// them; `otherwise` where the key is not there.
+Result<bool> read_enforce(const Field& map, bool otherwise);
 Status read_environment(const Field& field, Environment& environment);
 /// A map of amounts; beside them gpu_slot_sizes: [31, 99].
 Status read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes);

@@ -28,6 +28,8 @@ struct Launch {
   std::string directory;
   Duration timeout{};  // 0: none
   Duration grace{};    // between TERM and KILL
+  bool enforce =
+      false;  // limits that the worker cannot hold it to are no advice: it does not start
   // For a worker on another machine, paths here: what is there before it starts (of the first, what
   // an earlier launch took stays as it was), and what comes back when it has ended, if it is there.
   std::vector<std::string> takes_once = {}, takes = {}, brings = {};

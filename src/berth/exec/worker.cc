@@ -104,9 +104,7 @@ void Worker::launch(const Launch& launch) {
   for (auto& [name, value] : machine::visibility(block.devices))
     decide(spec.environment, std::move(name), std::move(value), !block.devices.empty());
   process->group = groups_->acquire(block);
-  if (process->group) spec.join_files = process->group->join_files;
-
-  auto child = env_->spawn(spec);
+  auto child = start(spec, *process, launch.enforce);
   if (!child) {
     if (process->group) groups_->release(std::move(process->group));
     return refuse(child.error());
@@ -116,6 +114,29 @@ void Worker::launch(const Launch& launch) {
   pending_.emplace_back(
       Started{launch.task, launch.token, block, groups_->advisory(block.resources)});
   processes_.push_back(std::move(process));
+}
+
+Result<os::Child> Worker::start(os::SpawnSpec& spec, Process& process, bool enforce) {
+  const Resources& resources = process.reservation.block().resources;
+  if (enforce && !groups_->not_held(resources).empty())
+    return fail(ErrorKind::denied,
+                "enforce: required, but this machine cannot hold it to its limits ({})",
+                groups_->advisory(resources));
+  if (process.group) {
+    spec.join_files = process.group->join_files;
+    if (process.group->directory) spec.group = &process.group->directory;
+  }
+  auto child = env_->spawn(spec);
+  if (child || !process.group || child.error().kind == ErrorKind::full) return child;
+  if (enforce) return fail(ErrorKind::denied, "enforce: required, but {}", child.error().message);
+  // What starts without its group, but not in it, tells that the group is at fault.
+  spec.join_files = {};
+  spec.group = nullptr;
+  auto alone = env_->spawn(spec);
+  if (!alone) return child;
+  groups_->release(std::move(process.group));
+  groups_->give_up(child.error().message);
+  return alone;
 }
 
 void Worker::cancel(Process& process) {

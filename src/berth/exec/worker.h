@@ -35,6 +35,7 @@ class Worker final : public Workplace {
  private:
   struct Process;
   void launch(const Launch& launch);
+  Result<os::Child> start(os::SpawnSpec& spec, Process& process, bool enforce);
   void cancel(Process& process);
   void drain(Process& process, Stream stream);
   void take(Process& process, MetricReader::Reading reading);

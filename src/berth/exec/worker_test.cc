@@ -8,6 +8,7 @@
 #include <map>
 
 #include "berth/base/text.h"
+#include "berth/os/fake_env.h"
 
 namespace berth::exec {
 namespace {
@@ -134,6 +135,57 @@ TEST_F(WorkerTest, ChildThatLeftTheGroupEndsWithItsTaskToo) {
   worker_.tell(shell("setsid sleep 100 & echo $!; sleep 0.2"));
   run();
   EXPECT_TRUE(goes(output_[Stream::out]));
+}
+
+/// Its groups can be made and limited, and take no process.
+class GroupsThatTakeNobody final : public os::FakeEnv {
+ public:
+  GroupsThatTakeNobody() {
+    put("/proc/self/cgroup", "2:memory:/\n");
+    put("/proc/self/mountinfo", "31 20 0:31 / /cg rw - cgroup cgroup rw,memory\n");
+    (void)FakeEnv::make_directory("/cg", 0755);
+  }
+  Status make_directory(const std::string& path, mode_t mode) override {
+    BERTH_TRY(FakeEnv::make_directory(path, mode));
+    for (const auto* name : {"/tasks", "/cgroup.procs", "/memory.limit_in_bytes"})
+      put(path + name, "");
+    return {};
+  }
+  Result<os::Child> spawn(const os::SpawnSpec& spec) override {
+    ++tries;
+    if (spec.join_files.empty()) return FakeEnv::spawn(spec);
+    return fail(ErrorKind::io, "join its control group: Operation not supported");
+  }
+  int tries = 0;
+};
+
+TEST(WorkerGroups, AGroupThatTakesNoProcessMakesLimitsAdvice) {
+  GroupsThatTakeNobody env;
+  machine::Block block;
+  block.resources.set(Known::mem, 1 << 30);
+  machine::Machine machine(block);
+  machine::Groups groups(env);
+  Worker worker(env, machine, groups);
+  Launch launch{
+      .task = {1}, .token = {1}, .request = {}, .argv = {"x"}, .environment = {}, .directory = "/"};
+  launch.request.resources.set(Known::mem, 1 << 20);
+  const auto said = [&] {
+    std::vector<FromWorker> messages;
+    worker.tell(launch);
+    ++launch.token.value;
+    worker.turn({}, messages);
+    return messages;
+  };
+  EXPECT_EQ(std::get<Started>(said().at(0)).advisory,
+            "mem: join its control group: Operation not supported");
+  EXPECT_EQ(env.tries, 2);
+  EXPECT_TRUE(std::holds_alternative<Started>(said().at(0)));
+  EXPECT_EQ(env.tries, 3) << "no group is tried any more";
+  launch.enforce = true;
+  const auto refused = std::get<Ended>(said().at(0));
+  EXPECT_EQ(refused.cause, Cause::cannot_start);
+  EXPECT_NE(refused.detail.find("enforce: required"), std::string::npos) << refused.detail;
+  EXPECT_EQ(env.tries, 3);
 }
 
 TEST_F(WorkerTest, OutOfMemoryIsToldApart) {

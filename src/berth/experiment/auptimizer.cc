@@ -16,11 +16,10 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 3> kTypes{"float", "int", "choice"};
+constexpr std::array<std::string_view, 3> kParameterTypes{"float", "int", "choice"};
 constexpr std::array<std::string_view, 2> kTargets{"max", "min"};
-constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
-constexpr std::array<std::string_view, 4> kPolicies{"median", "bandit", "truncation",
-                                                    "curve_fitting"};
+constexpr std::array<std::string_view, 4> kAupPolicies{"median", "bandit", "truncation",
+                                                       "curve_fitting"};
 /// The parameter in which hyperband and bohb tell a script how long to train.
 constexpr const char* kBudget = "n_iterations";
 constexpr std::array<std::string_view, 13> kKnown{
@@ -82,8 +81,8 @@ Result<Parameter> read_parameter(const Field& field, bool sequence) {
     return name.error("a parameter's name is made of letters, digits and _");
   BERTH_ASSIGN(const Field range, field.get("range"));
   BERTH_ASSIGN(const auto items, range.items());
-  BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kTypes));
-  if (kTypes[type] == "choice") {
+  BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kParameterTypes));
+  if (kParameterTypes[type] == "choice") {
     if (items.empty()) return range.error("the list of choices is empty");
     for (const auto& item : items) {
       BERTH_ASSIGN(std::string text, exec::process_text(item));
@@ -95,7 +94,7 @@ Result<Parameter> read_parameter(const Field& field, bool sequence) {
   BERTH_ASSIGN(parameter.min, items[0].number());
   BERTH_ASSIGN(parameter.max, items[1].number());
   if (parameter.min > parameter.max) return range.error("max is below min");
-  parameter.integer = kTypes[type] == "int";
+  parameter.integer = kParameterTypes[type] == "int";
   if (parameter.integer)
     for (const auto& item : items)
       if (const auto whole = item.integer(); !whole) return std::unexpected(whole.error());
@@ -201,7 +200,7 @@ Status read_resource(const Field& root, AuptimizerExperiment& experiment) {
 Status read_early_stop(const Field& field, AuptimizerExperiment& experiment) {
   EarlyStop stop;
   BERTH_ASSIGN(const Field policy, field.get("aup_policy"));
-  BERTH_ASSIGN(const std::size_t which, policy.choice(kPolicies));
+  BERTH_ASSIGN(const std::size_t which, policy.choice(kAupPolicies));
   stop.policy = static_cast<EarlyStop::Policy>(which);
   BERTH_ASSIGN(stop.every, integer_or(field, "aup_policy_steps", 1, 1));
   BERTH_ASSIGN(stop.warmup, integer_or(field, "warmup", 0, 0));

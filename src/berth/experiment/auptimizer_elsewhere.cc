@@ -8,6 +8,7 @@
 #include "berth/exec/fields.h"
 #include "berth/experiment/auptimizer.h"
 #include "berth/experiment/auptimizer_elsewhere.h"
+#include "berth/experiment/reading.h"
 #include "berth/remote/ssh.h"
 
 namespace berth::experiment {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::int64_t kDay_s = 24 * 3600;
 constexpr std::int64_t kMost_s = 30 * kDay_s;
-constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
 
 struct Mapped {
   remote::SshHost host;

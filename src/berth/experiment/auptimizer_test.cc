@@ -10,7 +10,7 @@
 namespace berth::experiment {
 namespace {
 
-Result<AuptimizerExperiment> read(const std::string& text) {
+Result<AuptimizerExperiment> read_experiment(const std::string& text) {
   return read_auptimizer(text, "experiment.json");
 }
 
@@ -22,7 +22,7 @@ std::string document(const std::string& more) {
 }
 
 std::string error_of(const std::string& text) {
-  const auto read_one = read(text);
+  const auto read_one = read_experiment(text);
   return read_one ? "" : read_one.error().message;
 }
 
@@ -35,7 +35,7 @@ TEST(Auptimizer, IsToldFromFilesOfBerthsOwn) {
 }
 
 TEST(Auptimizer, AWholeDocument) {
-  const auto whole = read(R"({
+  const auto whole = read_experiment(R"({
     "name": "./2dfunc/exp one.json", "script": "sub/train.py", "proposer": "random",
     "n_samples": 7, "n_parallel": 3, "target": "min", "resource": "cpu", "workingdir": "./work",
     "random_seed": 12, "dropped": 1,
@@ -77,7 +77,7 @@ TEST(Auptimizer, AWholeDocument) {
 }
 
 TEST(Auptimizer, WhatIsNotToldIsAsThere) {
-  const auto least = read(document(""));
+  const auto least = read_experiment(document(""));
   ASSERT_TRUE(least) << least.error().message;
   EXPECT_EQ(least->program.name, "experiment");
   EXPECT_EQ(least->program.run.text, "./train.py {params_file}");
@@ -89,7 +89,8 @@ TEST(Auptimizer, WhatIsNotToldIsAsThere) {
 }
 
 TEST(Auptimizer, ASequenceTakesPointsOrIntervals) {
-  const auto sequence = read(R"({"script": "t.py", "resource": "cpu", "proposer": "sequence",
+  const auto sequence =
+      read_experiment(R"({"script": "t.py", "resource": "cpu", "proposer": "sequence",
     "parameter_config": [{"name": "x", "range": [0, 1], "type": "float", "n": 3},
       {"name": "y", "range": [0, 1], "type": "float", "interval": 0.4},
       {"name": "z", "range": [1, 2], "type": "int"}]})");
@@ -102,11 +103,11 @@ TEST(Auptimizer, ASequenceTakesPointsOrIntervals) {
 }
 
 TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
-  const auto hyperopt = read(document(R"("proposer": "hyperopt", "engine": "tpe")"));
+  const auto hyperopt = read_experiment(document(R"("proposer": "hyperopt", "engine": "tpe")"));
   ASSERT_TRUE(hyperopt) << hyperopt.error().message;
   EXPECT_EQ(hyperopt->program.search.method, Search::Method::tpe);
   EXPECT_EQ(hyperopt->notes.front(), "proposer hyperopt: searched by method tpe");
-  const auto bohb = read(document(
+  const auto bohb = read_experiment(document(
       R"("proposer": "bohb", "eta": 4, "min_budget": 2, "max_budget": 32, "top_n_percent": 15)"));
   ASSERT_TRUE(bohb) << bohb.error().message;
   EXPECT_EQ(bohb->program.search.method, Search::Method::hyperband);
@@ -116,7 +117,7 @@ TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
   EXPECT_EQ(bohb->program.search.budget->max, 32);
   EXPECT_EQ(bohb->program.search.budget->reduction, 4);
   EXPECT_EQ(bohb->notes.back(), "passed over, as nothing here corresponds to it: top_n_percent");
-  const auto hyperband = read(document(R"("proposer": "hyperband", "max_iter": 9)"));
+  const auto hyperband = read_experiment(document(R"("proposer": "hyperband", "max_iter": 9)"));
   ASSERT_TRUE(hyperband) << hyperband.error().message;
   EXPECT_EQ(hyperband->program.search.budget->max, 9);
   EXPECT_FALSE(hyperband->program.search.model);
@@ -129,16 +130,16 @@ TEST(Auptimizer, Resources) {
     std::string other = text;
     return other.replace(other.find("cpu"), 3, resource);
   };
-  EXPECT_TRUE(read(with("passive"))->program.passive);
-  EXPECT_EQ(read(with("passive"))->program.parallel, 1);
-  EXPECT_EQ(read(with("gpu"))->program.resources.get(Known::gpu), 1);
+  EXPECT_TRUE(read_experiment(with("passive"))->program.passive);
+  EXPECT_EQ(read_experiment(with("passive"))->program.parallel, 1);
+  EXPECT_EQ(read_experiment(with("gpu"))->program.resources.get(Known::gpu), 1);
   EXPECT_NE(error_of(with("tpu")).find("found 'tpu'"), std::string::npos);
 }
 
 TEST(Auptimizer, OtherMachines) {
   const auto with = [](const std::string& resource, const std::string& arguments = "{}") {
     std::string text = document(R"("n_parallel": 4, "resource_args": )" + arguments);
-    return *read(text.replace(text.find("cpu"), 3, resource));
+    return *read_experiment(text.replace(text.find("cpu"), 3, resource));
   };
   const std::string ini =
       "[Auptimizer]\nnode_mapping = {\"1\": \"ann@a:2200 ~/k\", \"2\": \"b\", \"3\": \"b\"}\n"
@@ -189,16 +190,16 @@ TEST(Auptimizer, TheEnvironmentFileNamesGpus) {
       "[Auptimizer]\nSQL_ENGINE = sqlite\ngpu_mapping = {\"1\": \"0\", \"2\": \"2\", \"3\": "
       "\"2\"}\n";
   std::string text = document(R"("n_parallel": 8)");
-  auto cpu = *read(text);
+  auto cpu = *read_experiment(text);
   ASSERT_TRUE(read_gpu_mapping(ini, "env.ini", cpu));
   EXPECT_EQ(cpu.program.gpus, "");
   text.replace(text.find("cpu"), 3, "gpu");
-  auto gpu = *read(text);
+  auto gpu = *read_experiment(text);
   ASSERT_TRUE(read_gpu_mapping(ini, "env.ini", gpu));
   EXPECT_EQ(gpu.program.gpus, "0,2");
   EXPECT_EQ(gpu.program.trials_a_gpu, 2);
   EXPECT_EQ(gpu.program.parallel, 3);
-  auto plain = *read(text);
+  auto plain = *read_experiment(text);
   ASSERT_TRUE(read_gpu_mapping("[Auptimizer]\n", "env.ini", plain));
   EXPECT_EQ(plain.program.gpus, "");
   EXPECT_EQ(plain.program.trials_a_gpu, 1);
@@ -223,7 +224,7 @@ TEST(Auptimizer, TellsWhatIsMissing) {
 }
 
 TEST(Auptimizer, WhatStandsBeforeAndAfterTheScriptRunsWithIt) {
-  const auto around = read(
+  const auto around = read_experiment(
       document(R"("runtime_args": {"prescript": "source env.sh", "postscript": "rm -f tmp"})"));
   EXPECT_EQ(around->program.run.text,
             "source env.sh\n./train.py {params_file}\nberth_status=$?\nrm -f tmp\n"

@@ -117,6 +117,8 @@ struct Program {
   std::int64_t parallel = 0;                 // side by side at most; 0: as many as fit
   Duration timeout{};                        // 0: none
   Duration grace = std::chrono::seconds(5);  // between TERM and KILL
+  bool enforce = false;                      // a machine that cannot hold a trial to its limits
+                                             // does not run it
   int retries = 0;
   bool stop_on_failure = false;
   std::int64_t priority = 0;

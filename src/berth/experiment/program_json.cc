@@ -109,6 +109,7 @@ std::string to_json_text(const Program& program) {
   if (program.save_best) json["save_best"] = true;
   if (program.checkpoints) json["checkpoints"] = true;
   if (program.outlive) json["outlive"] = true;
+  if (program.enforce) json["enforce"] = true;
   if (program.passive) json["passive"] = true;
   if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
@@ -135,6 +136,7 @@ Result<Program> from_json_text(std::string_view text) {
     if (const auto sizes = json.find("slot_sizes"); sizes != json.end())
       program.slot_sizes = sizes->get<std::vector<int>>();
     program.outlive = json.value("outlive", false);
+    program.enforce = json.value("enforce", false);
     program.passive = json.value("passive", false);
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     program.auptimizer = json.value("auptimizer", false);

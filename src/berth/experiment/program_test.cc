@@ -9,14 +9,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Program read(std::string_view text, const std::string& file = "sweep.yaml") {
+Program program_of(std::string_view text, const std::string& file = "sweep.yaml") {
   auto program = read_program(text, file);
   EXPECT_TRUE(program) << text << '\n' << program.error().message;
   return *std::move(program);
 }
 
 TEST(Program, ReadsTheFileOfTheDesign) {
-  const Program program = read(R"(name: digits
+  const Program program = program_of(R"(name: digits
 run: ./train.py --lr {lr} --width {width}
 resources: {cpu: 1, mem: 1G}              # gpu: 1, gpu_mem: 10G, gpu_slots: 8, disk: 5G, your own
 params:
@@ -55,7 +55,7 @@ on_failure: continue
 }
 
 TEST(Program, WhatIsNotGivenIsPlain) {
-  const Program program = read("run: ./a", "dir/my-sweep.v2.yaml");
+  const Program program = program_of("run: ./a", "dir/my-sweep.v2.yaml");
   EXPECT_EQ(program.name, "my-sweep");
   EXPECT_EQ(to_string(program.resources), "cpu 1");
   EXPECT_EQ(program.search.method, Search::Method::grid);
@@ -67,11 +67,11 @@ TEST(Program, WhatIsNotGivenIsPlain) {
   EXPECT_EQ(program.priority, 0);
   EXPECT_FALSE(program.stop_on_failure);
   EXPECT_EQ(*propose(program), std::vector<Values>(1)) << "no parameters: one trial";
-  EXPECT_EQ(read("run: a", "/x/.yaml").name, "run") << "a file without a name of its own";
+  EXPECT_EQ(program_of("run: a", "/x/.yaml").name, "run") << "a file without a name of its own";
 }
 
 TEST(Program, ReadsTheRarerKeys) {
-  const Program program = read(R"({"run": ["printf", "{x}", "a | b"], "params": {"x": "only"},
+  const Program program = program_of(R"({"run": ["printf", "{x}", "a | b"], "params": {"x": "only"},
     "goal": {"metric": "loss", "direction": "min"}, "priority": -7, "grace": "250ms",
     "on_failure": "stop", "resources": {"gpu": 1, "gpu_mem": "10G", "licence": 0.5}})");
   EXPECT_EQ(program.run.words, (std::vector<std::string>{"printf", "{x}", "a | b"}));
@@ -255,7 +255,8 @@ TEST(Program, NamesAreFitForPathsAndLabels) {
 }
 
 TEST(Program, IsKeptAsJsonForAResume) {
-  const Program program = read(R"({"run": "echo \"{x}\" é", "params": {"x": [1, 2]}, "name": "a",
+  const Program program =
+      program_of(R"({"run": "echo \"{x}\" é", "params": {"x": [1, 2]}, "name": "a",
     "resources": {"cpu": 1.5, "mem": "10G", "tokens": 3}, "parallel": 2, "timeout": "90s",
     "grace": "100us", "retries": 3, "on_failure": "stop", "priority": -3,
     "search": {"seed": 9223372036854775807}, "env": {"B": "two words", "A": ""},
@@ -276,13 +277,13 @@ TEST(Program, IsKeptAsJsonForAResume) {
   EXPECT_EQ(back->environment, program.environment);
   EXPECT_EQ(back->timeout, 90s);
   EXPECT_FALSE(back->goal->maximize);
-  const Program words = read("run: [a, b]");
+  const Program words = program_of("run: [a, b]");
   EXPECT_EQ(from_json_text(to_json_text(words))->run, words.run);
   EXPECT_FALSE(from_json_text(to_json_text(words))->goal);
 }
 
 TEST(Program, TheRarerKeysAreKeptToo) {
-  Program program = read(R"({"run": "x {a} {b} {checkpoint}", "checkpoints": true,
+  Program program = program_of(R"({"run": "x {a} {b} {checkpoint}", "checkpoints": true,
     "params": {"a": [1, 2], "b": {"min": 1, "max": 2, "type": "int", "when": {"a": 2}}}})");
   EXPECT_EQ(program.optional, std::vector<std::string>{"b"});
   program.goal = Goal{"m", true, Goal::Score::best};
@@ -306,10 +307,11 @@ TEST(Program, ASearchThatLearnsIsKeptWithItsSpace) {
        {"{method: tpe, samples: 7}",
         "{method: hyperband, model: tpe, budget: {param: e, min: 1, max: 9}}",
         "{method: external, run: [./p, a b], samples: 3, patience: 5s}"}) {
-    Program program = read("run: x {e}\nsearch: " + search +
-                           "\ngoal: [{metric: m}, {metric: n, direction: min}]\nsave_best: true\n"
-                           "params: {a: {min: 0.1, max: 10, scale: log}, b: [x, \"\\\"é\"], "
-                           "c: {min: 1, max: 3, type: int, when: {b: x}}}");
+    Program program =
+        program_of("run: x {e}\nsearch: " + search +
+                   "\ngoal: [{metric: m}, {metric: n, direction: min}]\nsave_best: true\n"
+                   "params: {a: {min: 0.1, max: 10, scale: log}, b: [x, \"\\\"é\"], "
+                   "c: {min: 1, max: 3, type: int, when: {b: x}}}");
     program.earlier.push_back({{{"a", "1"}}, {{"m", 0.5}, {"n", -1e-300}}});
     const std::string text = to_json_text(program);
     const auto back = from_json_text(text);
@@ -332,7 +334,7 @@ TEST(Program, ReadsTheFileOfASequence) {
       "- {lr: 0.1, w: 8}\n- lr: 1e-3\n",
   };
   for (const auto text : kTexts) {
-    Program program = read("run: x {lr} {w}\nsearch: {method: sequence, file: points}");
+    Program program = program_of("run: x {lr} {w}\nsearch: {method: sequence, file: points}");
     const auto status = read_points(text, "points", program);
     ASSERT_TRUE(status) << status.error().message;
     EXPECT_EQ(*propose(program),
@@ -346,7 +348,7 @@ TEST(Program, ReadsTheFileOfASequence) {
 }
 
 TEST(Program, StoredJsonThatIsDamagedIsCorrupt) {
-  const std::string good = to_json_text(read("run: x\ngoal: {metric: m}\nenv: {A: b}"));
+  const std::string good = to_json_text(program_of("run: x\ngoal: {metric: m}\nenv: {A: b}"));
   for (std::size_t cut = 0; cut < good.size(); ++cut)
     ASSERT_EQ(from_json_text(good.substr(0, cut)).error().kind, ErrorKind::corrupt) << cut;
   constexpr std::string_view kChanges[][2] = {

@@ -9,7 +9,7 @@ namespace berth::experiment {
 namespace {
 
 constexpr std::array<std::string_view, 2> kScales{"linear", "log"};
-constexpr std::array<std::string_view, 2> kTypes{"float", "int"};
+constexpr std::array<std::string_view, 2> kNumberTypes{"float", "int"};
 constexpr double kGreatestInteger = 9007199254740992.0;  // 2^53: exact in a double
 
 Status read_range(const Field& field, Parameter& parameter) {
@@ -23,7 +23,7 @@ Status read_range(const Field& field, Parameter& parameter) {
   parameter.scale = static_cast<Parameter::Scale>(scale);
   if (parameter.scale == Parameter::Scale::log && parameter.min <= 0)
     return min.error("a log scale takes a min above 0");
-  BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kTypes));
+  BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kNumberTypes));
   parameter.integer = type == 1;
   if (parameter.integer) {
     for (const auto& [bound, value] : {std::pair(min, parameter.min), {max, parameter.max}})

@@ -11,7 +11,6 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
 constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
 
 Status read_limits(const Field& root, Program& program) {
@@ -30,6 +29,7 @@ Status read_limits(const Field& root, Program& program) {
   if (const auto field = root.find("grace")) {
     BERTH_ASSIGN(program.grace, exec::duration_of(*field));
   }
+  BERTH_ASSIGN(program.enforce, exec::read_enforce(root, false));
   if (const auto field = root.find("retries")) {
     BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
     program.retries = static_cast<int>(retries);
@@ -87,9 +87,10 @@ bool valid_name(std::string_view name) {
 Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys({"name", "run", "resources", "params", "search", "priority", "env",
-                              "goal", "parallel", "timeout", "grace", "retries", "on_failure",
-                              "checkpoints", "early_stop", "save_best", "passive", "cluster"}));
+  BERTH_TRY(
+      root.expect_keys({"name", "run", "resources", "params", "search", "priority", "env", "goal",
+                        "parallel", "timeout", "grace", "retries", "on_failure", "checkpoints",
+                        "early_stop", "save_best", "passive", "cluster", "enforce"}));
   Program program;
   program.kind = "experiment";
   program.name = stem(file);

@@ -1,10 +1,16 @@
 // The parts of read_program(): what a file says of its search and of its goal.
 #pragma once
 
+#include <array>
+#include <span>
+#include <string_view>
+
 #include "berth/base/document.h"
 #include "berth/experiment/program.h"
 
 namespace berth::experiment {
+
+inline constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
 
 bool valid_parameter_name(std::string_view name);
 /// The index of the choice under `key`; 0 where it is absent.

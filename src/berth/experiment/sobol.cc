@@ -80,7 +80,7 @@ constexpr Directions directions_of(std::size_t dimension) {
   return directions;
 }
 
-constexpr auto kDirections = [] {
+constexpr auto kDirectionNumbers = [] {
   std::array<Directions, kSobolDimensions> all{};
   for (std::size_t dimension = 0; dimension < all.size(); ++dimension)
     all[dimension] = directions_of(dimension);
@@ -94,7 +94,7 @@ double sobol(std::uint64_t index, std::size_t dimension, std::uint64_t seed) {
   if (dimension >= kSobolDimensions) return Rng(rng.next() ^ mix(index)).uniform();
   auto bits = static_cast<std::uint32_t>(rng.next() >> kBits);
   for (std::size_t bit = 0; bit < kBits && index >> bit != 0; ++bit)
-    if ((index >> bit) & 1U) bits ^= kDirections[dimension][bit];
+    if ((index >> bit) & 1U) bits ^= kDirectionNumbers[dimension][bit];
   return bits * 0x1p-32;
 }
 

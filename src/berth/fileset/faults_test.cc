@@ -6,18 +6,12 @@
 #include <map>
 
 #include "berth/fileset/fileset.h"
+#include "berth/fileset/fileset_testing.h"
 #include "berth/fileset/objects.h"
 #include "berth/os/fake_env.h"
 
 namespace berth::fileset {
 namespace {
-
-ObjectStore::AddLive keep(std::unordered_set<Digest> live) {
-  return [live = std::move(live)](std::unordered_set<Digest>& all) -> Status {
-    all.insert(live.begin(), live.end());
-    return {};
-  };
-}
 
 class Faults : public ::testing::TestWithParam<ErrorKind> {
  protected:

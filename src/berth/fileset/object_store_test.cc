@@ -12,18 +12,12 @@
 
 #include "berth/base/rng.h"
 #include "berth/fileset/fileset.h"
+#include "berth/fileset/fileset_testing.h"
 #include "berth/fileset/objects.h"
 #include "berth/os/posix_testing.h"
 
 namespace berth::fileset {
 namespace {
-
-ObjectStore::AddLive keep(std::unordered_set<Digest> live) {
-  return [live = std::move(live)](std::unordered_set<Digest>& all) -> Status {
-    all.insert(live.begin(), live.end());
-    return {};
-  };
-}
 
 namespace fs = std::filesystem;
 
@@ -430,14 +424,14 @@ TEST_F(ObjectStoreTest, EveryTreeComesBack) {
 TEST_F(ObjectStoreTest, GlobFindsWhatTheShellFinds) {
   for (const char* name : {"in/a.txt", "in/b.txt", "in/.c.txt", "in/d/e.txt", "in/d/f/g.txt"})
     write(name, "");
-  using Texts = std::vector<std::string>;
+  using Paths = std::vector<std::string>;
   const auto found = [&](const std::string& pattern) { return *glob(*env_, path("in"), pattern); };
-  EXPECT_EQ(found("*.txt"), (Texts{"a.txt", "b.txt"}));
-  EXPECT_EQ(found("*/*.txt"), Texts{"d/e.txt"});
-  EXPECT_EQ(found("**/*.txt"), (Texts{"a.txt", "b.txt", "d/e.txt", "d/f/g.txt"}));
-  EXPECT_EQ(found("d/**"), (Texts{"d/e.txt", "d/f", "d/f/g.txt"}));
-  EXPECT_EQ(found("none/*"), Texts{});
-  EXPECT_EQ(found(path("in/?.txt")), (Texts{path("in/a.txt"), path("in/b.txt")}));
+  EXPECT_EQ(found("*.txt"), (Paths{"a.txt", "b.txt"}));
+  EXPECT_EQ(found("*/*.txt"), Paths{"d/e.txt"});
+  EXPECT_EQ(found("**/*.txt"), (Paths{"a.txt", "b.txt", "d/e.txt", "d/f/g.txt"}));
+  EXPECT_EQ(found("d/**"), (Paths{"d/e.txt", "d/f", "d/f/g.txt"}));
+  EXPECT_EQ(found("none/*"), Paths{});
+  EXPECT_EQ(found(path("in/?.txt")), (Paths{path("in/a.txt"), path("in/b.txt")}));
 }
 
 TEST_F(ObjectStoreTest, WhatIsRecordedWhileItCollectsStays) {

@@ -10,8 +10,6 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kRounding = 1e-9;  // of a rate
-
 /// A server, and what its names stand for. Points into the system.
 struct Known {
   const Server* server = nullptr;
@@ -77,7 +75,7 @@ Result<bool> mix_saturated(const System& system, const std::string& server, cons
     BERTH_ASSIGN(const Known known, look_up(system, server, part.accelerator));
     const double rate = rate_per_ms(load, *known.target, system.options.model);
     if (rate == 0) return false;
-    if (&part == mix.parts.data()) left_per_ms = rate * (1 - kRounding);
+    if (&part == mix.parts.data()) left_per_ms = rate * (1 - kRateRounding);
     const Demand demand{load.in_tokens, load.out_tokens, known.server->max_batch,
                         known.server->max_queue, *known.target};
     const Sizing sizing = size_replica(demand, *known.performance, system.options.model);

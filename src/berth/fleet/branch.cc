@@ -11,7 +11,6 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kSlack = 1e-9;              // limits and amounts are whole numbers
 constexpr double kWhole = 1e-6;              // a bound so much above a whole number is no better
 constexpr std::size_t kWorthShrinking = 64;  // options
 constexpr std::size_t kTogether = 4;         // options that a hasty search takes at once
@@ -27,7 +26,7 @@ void cut_limits(Choices& choices) {
   for (std::size_t r = 0; r < divisors.size(); ++r) {
     if (divisors[r] <= 1) continue;
     const auto divisor = static_cast<double>(divisors[r]);
-    choices.limits[r] = divisor * std::floor((choices.limits[r] + kSlack) / divisor);
+    choices.limits[r] = divisor * std::floor((choices.limits[r] + kFeasibilityTolerance) / divisor);
   }
 }
 
@@ -58,7 +57,7 @@ class Search {
       }
       const Relaxation::Place place = lp_.place();
       std::vector<Relaxation::Part> chosen;
-      if (hunt_.way != Way::by_trial)
+      if (hunt_.branching != Branching::by_trial)
         chosen = weightiest(std::move(parts));
       else if (const auto part = most_telling(parts, place))
         chosen = {*part};
@@ -74,7 +73,7 @@ class Search {
   /// Whether nothing more is to be found here; else the relaxation is at its optimum, and only
   /// options are allowed that may be part of what is below the cutoff.
   bool is_closed() {
-    if (hunt_.way == Way::hasty && hunt_.turns_left < 0) return true;
+    if (hunt_.branching == Branching::hasty && hunt_.turns_left < 0) return true;
     auto outcome =
         lp_.solve(hunt_.cutoff - node_.cost + 1e-6 * std::abs(hunt_.cutoff) + 1e-3, hunt_.budget);
     if (outcome == Relaxation::Outcome::infeasible) return true;
@@ -143,7 +142,7 @@ class Search {
   void offer(const Chosen& chosen) {
     const double cost = node_.cost + cost_of(node_.open, chosen);
     for (const double left : left_of(node_.open, chosen))
-      if (left < -kSlack) return leave_open();
+      if (left < -kFeasibilityTolerance) return leave_open();
     if (hunt_.is_too_dear(node_.open, cost)) return;
     hunt_.cutoff = cost;
     hunt_.found = node_.taken;
@@ -176,7 +175,7 @@ class Search {
     std::ranges::sort(parts, {}, weight);
     std::vector<Relaxation::Part> chosen;
     for (const Relaxation::Part& part : parts) {
-      if (chosen.size() >= (hunt_.way == Way::hasty ? kTogether : 1)) break;
+      if (chosen.size() >= (hunt_.branching == Branching::hasty ? kTogether : 1)) break;
       if (std::ranges::find(chosen, part.group, &Relaxation::Part::group) == chosen.end())
         chosen.push_back(part);
     }
@@ -248,7 +247,8 @@ bool narrow(const Node& from, const std::vector<bool>& stays, Node& to,
       to.open.options.push_back(from.open.options[kept[i]]);
     to.open.end_group();
   }
-  if (std::ranges::any_of(to.open.limits, [](double limit) { return limit < -kSlack; }))
+  if (std::ranges::any_of(to.open.limits,
+                          [](double limit) { return limit < -kFeasibilityTolerance; }))
     return false;
   cut_limits(to.open);
   return true;

@@ -25,12 +25,12 @@ bool narrow(const Node& from, const std::vector<bool>& stays, Node& to,
 
 /// How a search chooses the option to decide on: that which is worth the most, several such at once
 /// and not for long, or that which proves to make most of a difference. None is always the best.
-enum class Way : std::uint8_t { by_worth, hasty, by_trial };
+enum class Branching : std::uint8_t { by_worth, hasty, by_trial };
 
 /// What is looked for, and what came of it.
 struct Hunt {
   Budget& budget;
-  Way way = Way::by_worth;
+  Branching branching = Branching::by_worth;
   double cutoff = 0;                   // only what costs less is of use,
   double less = 0;                     // and by so much
   int turns_left = 100;                // hasty: how many dead ends it may still meet

@@ -13,7 +13,6 @@ namespace {
 constexpr double kMostLoss = 0.01;    // part of the requests that may find no place
 constexpr double kNearlyBest = 0.99;  // the least batch that takes so much of the best rate will do
 constexpr double kWorthwhile = 1e-4;  // a better batch must be better by this part
-constexpr double kRounding = 1e-9;
 
 struct Best {
   int batch = 1;
@@ -146,7 +145,8 @@ Sized replicas_calibrated(const Sizing& sizing, const Demand& demand,
                           const Performance& performance, double rate, int least) {
   Sized sized;
   // The least batch must not cost a replica more.
-  sized.replicas = std::max<double>(std::ceil(rate / sizing.best_rate * (1 - kRounding)), least);
+  sized.replicas =
+      std::max<double>(std::ceil(rate / sizing.best_rate * (1 - kRateRounding)), least);
   const double part = rate / sized.replicas;
   sized.batch =
       part <= sizing.rate

@@ -19,10 +19,6 @@ namespace {
 constexpr std::size_t kMostExact = 200;  // groups
 constexpr double kFirstReach = 1e-4;     // of the cost: how far the first cutoff is from the bound
 
-double tolerance_of(double cost) {
-  return 1e-9 * std::max(1.0, std::abs(cost));
-}
-
 /// A problem: its relaxation, and what is known of it so far.
 class Inquiry {
  public:
@@ -102,23 +98,25 @@ class Inquiry {
   double look_below(double cutoff, std::int64_t passes) {
     const double before = gap();
     double used = 0;
-    if (passes <= kFirstPasses) used = look_below(cutoff, way_, kGlance);
-    if (passes <= kFirstPasses && gap() == before) used = look_below(cutoff, Way::hasty, kGlance);
+    if (passes <= kFirstPasses) used = look_below(cutoff, branching_, kGlance);
+    if (passes <= kFirstPasses && gap() == before)
+      used = look_below(cutoff, Branching::hasty, kGlance);
     for (int i = 0; i < 2 && gap() == before && passes > kGlance; ++i) {
-      used = look_below(cutoff, way_, passes);
-      if (gap() == before) way_ = way_ == Way::by_worth ? Way::by_trial : Way::by_worth;
+      used = look_below(cutoff, branching_, passes);
+      if (gap() == before)
+        branching_ = branching_ == Branching::by_worth ? Branching::by_trial : Branching::by_worth;
     }
     return used;
   }
 
-  double look_below(double cutoff, Way way, std::int64_t passes) {
-    Hunt hunt = hunt_below(cutoff, way);
+  double look_below(double cutoff, Branching branching, std::int64_t passes) {
+    Hunt hunt = hunt_below(cutoff, branching);
     std::vector<bool> stays(choices_.options.size());
     for (std::uint32_t o = 0; o < stays.size(); ++o) stays[o] = may_be_part(hunt, o);
     const double used = look(hunt, stays, passes);
     const bool is_exact = choices_.whole_costs || enough_ == 0;
     const double closed = is_exact ? hunt.cutoff : hunt.cutoff - hunt.less;
-    if (way != Way::hasty)
+    if (branching != Branching::hasty)
       answer_.bound = std::max(answer_.bound, std::min(hunt.unfinished, closed));
     return used;
   }
@@ -128,7 +126,8 @@ class Inquiry {
   void look_around() {
     for (double part = kLeastFree; part <= kMostFree && !is_done() && !budget_.spent();) {
       const double nearer = answer_.cost - ambition_ * gap();
-      Hunt hunt = hunt_below(choices_.whole_costs ? std::ceil(nearer) : nearer, Way::by_worth);
+      Hunt hunt =
+          hunt_below(choices_.whole_costs ? std::ceil(nearer) : nearer, Branching::by_worth);
       std::vector<bool> stays(choices_.options.size()), is_free(choices_.groups());
       for (const Relaxation::Part& p : root_.parts()) is_free[p.group] = true;
       const Chosen mostly = root_.mostly();
@@ -150,9 +149,9 @@ class Inquiry {
     }
   }
 
-  Hunt hunt_below(double cutoff, Way way) {
+  Hunt hunt_below(double cutoff, Branching branching) {
     return {.budget = budget_,
-            .way = way,
+            .branching = branching,
             .cutoff = cutoff,
             .less = std::max(enough_ / 2, tolerance_of(cutoff))};
   }
@@ -188,7 +187,7 @@ class Inquiry {
   const double enough_;
   Node all_;
   Answer answer_;
-  Way way_ = Way::by_worth;
+  Branching branching_ = Branching::by_worth;
   Rng rng_{1};
   double ambition_ = 0.25;  // how much of the gap a choice nearby is to close
 };

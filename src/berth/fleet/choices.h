@@ -12,6 +12,7 @@
 // Pure; one thread each; the same problem gives the same answer.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,14 @@
 #include <vector>
 
 namespace berth::fleet {
+
+/// Limits and amounts are whole numbers: what a row is used beyond its limit by less is rounding.
+inline constexpr double kFeasibilityTolerance = 1e-9;
+
+/// Costs that differ by no more than this are equal.
+inline double tolerance_of(double cost) {
+  return 1e-9 * std::max(1.0, std::abs(cost));
+}
 
 struct Option {
   double cost = 0;

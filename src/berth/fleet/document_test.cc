@@ -8,6 +8,7 @@
 
 #include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/generated_fleet.h"
+#include "paths.h"
 
 namespace berth::fleet {
 
@@ -110,7 +111,7 @@ TEST(FleetDocument, GeneratorsMakeTheSameFleet) {
     const std::string command = fmt::format(
         "/usr/bin/python3 {}/tools/generate_fleet.py --seed {} --servers 50 "
         "--accelerators {} > {}",
-        BERTH_SOURCE_DIR, seed, accelerators, path);
+        tests::source_path(""), seed, accelerators, path);
     ASSERT_EQ(std::system(command.c_str()), 0);
     EXPECT_EQ(testing::read({{"generated", testing::text_of(path)}}),
               testing::generated_fleet(seed, 50, accelerators))

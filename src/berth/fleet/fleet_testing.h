@@ -8,6 +8,7 @@
 
 #include "berth/base/json.h"
 #include "berth/fleet/fleet.h"
+#include "paths.h"
 
 namespace berth::fleet::testing {
 
@@ -15,7 +16,7 @@ namespace berth::fleet::testing {
 std::string text_of(const std::string& path);
 
 inline std::string data_path(const std::string& fleet, const std::string& file) {
-  return std::string(BERTH_SOURCE_DIR) + "/../shared/data/fleets/" + fleet + "/" + file;
+  return tests::source_path("../shared/data/fleets/") + fleet + "/" + file;
 }
 
 /// Whether there is such a file. (Defined in document_test.cc too.)

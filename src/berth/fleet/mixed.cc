@@ -12,8 +12,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kCloseEnough = 3e-4;  // of the cost: where a search among many ends
-constexpr std::uint32_t kUnserved = UINT32_MAX;
+constexpr double kMixedOptimalityGap = 3e-4;  // of the cost: where a search among many ends
 
 /// What a server may get: a mix, or replicas[1] = 0 and a candidate.
 using Entry = Mix;
@@ -54,7 +53,7 @@ class MixedStages {
       left = left_beside(priority);
     }
     Problem last = stage(kByValue);
-    last.packing.close_enough = kCloseEnough * least_cost();
+    last.packing.close_enough = kMixedOptimalityGap * least_cost();
     const Packed answer = run(last, start_.prices, budget_.options);
     take_over(last, answer);
     optimum.bound = answer.bound;

@@ -11,8 +11,6 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kRounding = 1e-9;  // of a rate
-
 /// What of a server all its mixes share.
 struct Wanted {
   const Server& server;
@@ -73,7 +71,7 @@ class MixMaker {
     const Side& many = first_is_few ? second : first;
     const std::int64_t alone = few.candidate->replicas;
     const std::int64_t steps = std::min<std::int64_t>(alone, kMostSplits + 1);
-    const double wanted_per_s = 1000 * wanted_.rate_per_ms * (1 - kRounding);
+    const double wanted_per_s = 1000 * wanted_.rate_per_ms * (1 - kRateRounding);
     for (std::int64_t step = 1; step < steps; ++step) {
       const std::int64_t some = alone * step / steps;
       const double left_per_s =

@@ -12,10 +12,9 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kCloseEnough = 5e-4;            // of the cost: where a search among many ends
-constexpr std::int64_t kLeastShare = 3;          // of what is left for a stage: a third at most
-constexpr double kRounding = 1e-6;               // of whole numbers
-constexpr std::uint32_t kUnserved = UINT32_MAX;  // the tag of the option of not being served
+constexpr double kOptimalityGap = 5e-4;         // of the cost: where a search among many ends
+constexpr std::int64_t kLeastShare = 3;         // of what is left for a stage: a third at most
+constexpr double kIntegralityTolerance = 1e-6;  // of whole numbers
 
 class Stages {
  public:
@@ -48,7 +47,7 @@ class Stages {
       }
     }
     Problem last = value_stage();
-    last.choices.close_enough = kCloseEnough * least_cost();
+    last.choices.close_enough = kOptimalityGap * least_cost();
     const Answer answer = run(last, budget_.options);
     keep(last, answer);
     optimum.bound = answer.bound;
@@ -276,7 +275,7 @@ class Stages {
       double least = waiting;
       for (const std::uint32_t i : options_[s]) least = std::min(least, priced(i));
       const auto is_out = [&](double cost) {
-        return answer.relaxed + (cost - least) > answer.cost + kRounding;
+        return answer.relaxed + (cost - least) > answer.cost + kIntegralityTolerance;
       };
       std::erase_if(options_[s], [&](std::uint32_t i) { return is_out(priced(i)); });
       if (is_out(waiting)) may_wait_[s] = false;

@@ -8,6 +8,7 @@
 
 #include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/generated_fleet.h"
+#include "paths.h"
 
 namespace berth::fleet {
 namespace {
@@ -180,9 +181,8 @@ TEST(Optimal, StopsWhenTold) {
 }
 
 TEST(Optimal, ShadowPriceIsOfThisWorld) {
-  const System system =
-      testing::read({{"fleet.json", testing::text_of(std::string(BERTH_SOURCE_DIR) +
-                                                     "/examples/fleet/fleet.json")}});
+  const System system = testing::read(
+      {{"fleet.json", testing::text_of(tests::source_path("examples/fleet/fleet.json"))}});
   const Plan made = plan(system);
   for (const TypeTotal& total : made.totals)
     EXPECT_LT(total.shadow_price, 10 * made.cost) << total.type;

@@ -10,22 +10,18 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kSlack = 1e-9;  // limits and amounts are whole numbers
 constexpr int kRoundings = 20;
-constexpr double kNoise = 0.3;                  // of the prices in the last of them
-constexpr std::size_t kMostExact = 150;         // groups that are searched as a whole
-constexpr std::int64_t kAllLooks = 25'000'000;  // ways looked at then
-constexpr int kInVain = 2000;                   // neighbourhoods
-constexpr std::size_t kFewest = 4, kMost = 14;  // groups of one
-constexpr std::int64_t kNearLooks = 30000;      // ways looked at in one
-
-double tolerance_of(double cost) {
-  return 1e-9 * std::max(1.0, std::abs(cost));
-}
+constexpr double kNoise = 0.3;                   // of the prices in the last of them
+constexpr std::size_t kMostSearchedWhole = 150;  // groups that are searched as a whole
+constexpr std::int64_t kAllLooks = 25'000'000;   // ways looked at then
+constexpr int kInVain = 2000;                    // neighbourhoods
+constexpr std::size_t kFewest = 4, kMost = 14;   // groups of one
+constexpr std::int64_t kNearLooks = 30000;       // ways looked at in one
 
 bool fits(const Way& way, const std::vector<double>& left) {
   return std::ranges::all_of(way.uses, [&](const Use& use) {
-    return use.row < 0 || use.amount <= left[static_cast<std::size_t>(use.row)] + kSlack;
+    return use.row < 0 ||
+           use.amount <= left[static_cast<std::size_t>(use.row)] + kFeasibilityTolerance;
   });
 }
 
@@ -55,7 +51,7 @@ class Packer {
     for (int i = 0; i < kRoundings && !is_done() && !budget_.spent(); ++i)
       round(kNoise * i * i / (kRoundings * kRoundings));
     move_alone();
-    if (p_.groups() <= kMostExact && cost_ - bound_ > tolerance_of(cost_)) search_all();
+    if (p_.groups() <= kMostSearchedWhole && cost_ - bound_ > tolerance_of(cost_)) search_all();
     if (!is_done()) search_near();
     cost_ = 0;  // without the rounding of all the steps
     for (const std::uint32_t w : chosen_) cost_ += p_.ways[w].cost;
@@ -134,7 +130,7 @@ class Packer {
         use(from, -1, left_);
         std::uint32_t best = chosen_[g];
         for (const Cheap& c : cheap_[g])
-          if (p_.ways[c.way].cost < most_below(p_.ways[best].cost) + kSlack &&
+          if (p_.ways[c.way].cost < most_below(p_.ways[best].cost) + kFeasibilityTolerance &&
               fits(p_.ways[c.way], left_))
             best = c.way;
         use(from, 1, left_);
@@ -195,7 +191,7 @@ class Packer {
   }
   /// Beyond this the groups are no better than they are.
   double most_of(const Tree& tree) const {
-    return tree.thrift == 0 ? most_below(tree.best) : tree.best - kSlack;
+    return tree.thrift == 0 ? most_below(tree.best) : tree.best - kFeasibilityTolerance;
   }
 
   void descend(Tree& tree, std::size_t depth, double bound, double cost) {
@@ -256,7 +252,7 @@ class Packer {
       free.erase(std::ranges::unique(free).begin(), free.end());
       const double before = cost_;
       search(std::move(free), kNearLooks, thrift);
-      if (cost_ < before - kSlack) in_vain = 0;
+      if (cost_ < before - kFeasibilityTolerance) in_vain = 0;
     }
   }
 

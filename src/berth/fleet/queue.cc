@@ -53,11 +53,15 @@ struct Four {
   }
 };
 
+}  // namespace
+
 /// Σ r^j, Σ j·r^j and Σ j²·r^j for j = 1..count, 0 <= r <= 1.
 struct Geometric {
   double mass = 0, first = 0, second = 0;
   double last = 1;  // r^count
 };
+
+namespace {
 
 Geometric geometric(double r, int count) {
   Geometric sums;

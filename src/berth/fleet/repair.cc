@@ -7,7 +7,6 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kSlack = 1e-9;  // limits and amounts are whole numbers
 constexpr int kPasses = 30;
 constexpr std::size_t kPartners = 300;  // looked at for one move of two groups
 
@@ -28,7 +27,7 @@ class Mover {
 
   /// Out of rows that are used beyond their limits, by what it costs at the prices for each unit.
   bool repair(const std::vector<double>& prices) {
-    const auto is_over = [](double left) { return left < -kSlack; };
+    const auto is_over = [](double left) { return left < -kFeasibilityTolerance; };
     for (int pass = 0; pass < kPasses && !budget_.spent(); ++pass) {
       bool any = false;
       for (std::size_t row = 0; row < left_.size(); ++row)
@@ -61,7 +60,8 @@ class Mover {
   /// Whether `to` fits once `from` is gone.
   bool fits(const Option& from, const Option& to) const {
     const double room = left(to.row) + (from.row == to.row ? from.amount : 0);
-    return to.amount <= room + kSlack || (from.row == to.row && to.amount <= from.amount);
+    return to.amount <= room + kFeasibilityTolerance ||
+           (from.row == to.row && to.amount <= from.amount);
   }
   template <class Visit>
   void each_move(std::uint32_t group, const Visit& visit) const {
@@ -92,7 +92,7 @@ class Mover {
     std::ranges::sort(moves, cheaper);
     bool any = false;
     for (const Move& move : moves) {
-      if (left(row) >= -kSlack) break;
+      if (left(row) >= -kFeasibilityTolerance) break;
       const Option& from = at(chosen_[move.group]);
       if (from.row != row || !fits(from, at(move.to))) continue;
       apply(move);
@@ -160,7 +160,8 @@ class Mover {
       // Both leave, then both must fit.
       const Option from = at(chosen_[partner.group]);
       use(out, -1), use(from, -1), use(at(move.to), 1), use(at(partner.to), 1);
-      if (left(at(move.to).row) >= -kSlack && left(at(partner.to).row) >= -kSlack) {
+      if (left(at(move.to).row) >= -kFeasibilityTolerance &&
+          left(at(partner.to).row) >= -kFeasibilityTolerance) {
         chosen_[move.group] = move.to;
         chosen_[partner.group] = partner.to;
         budget_.options -= static_cast<std::int64_t>(looked_at);

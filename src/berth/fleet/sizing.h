@@ -66,8 +66,9 @@ Sizing size_calibrated(const Demand& demand, const Performance& performance);
 Sized replicas_calibrated(const Sizing& sizing, const Demand& demand,
                           const Performance& performance, double rate, int least);
 
-inline constexpr double kMargin = 1e-3;  // how far a rate stays from saturation, and from 0
-inline constexpr double kTpsPart = 0.9;  // of the range's end, when a throughput is asked for
+inline constexpr double kRateRounding = 1e-9;  // part of a rate
+inline constexpr double kMargin = 1e-3;        // how far a rate stays from saturation, and from 0
+inline constexpr double kTpsPart = 0.9;        // of the range's end, when a throughput is asked for
 
 inline Sizing refused(Refusal refusal) {
   Sizing sizing;

@@ -15,6 +15,9 @@ struct Pick {
 };
 using Solution = std::vector<Pick>;  // by server
 
+/// The tag of the option of not being served.
+inline constexpr std::uint32_t kUnserved = UINT32_MAX;
+
 /// By type: how many there are.
 std::vector<std::int64_t> limits_of(const System& system, const Candidates& candidates);
 

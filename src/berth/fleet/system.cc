@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMostAmount = 1e12;  // of anything that has no narrower bound
 constexpr int kMostCount = 1'000'000;
-constexpr double kRounding = 1e-6;  // of a sum
+constexpr double kSumRounding = 1e-6;
 
 struct Bound {
   std::string_view field;
@@ -113,7 +113,7 @@ Status check_parts(const Allocation& mix) {
                 clip(mix.accelerator));
   if (replicas != mix.replicas)
     return fail(ErrorKind::invalid, "numReplicas: {}, the parts have {}", mix.replicas, replicas);
-  if (std::abs(cost - mix.cost) > kRounding * std::max(1.0, mix.cost))
+  if (std::abs(cost - mix.cost) > kSumRounding * std::max(1.0, mix.cost))
     return fail(ErrorKind::invalid, "cost: {}, the parts cost {}", mix.cost, cost);
   return {};
 }

@@ -9,6 +9,7 @@
 #include "berth/base/text.h"
 #include "berth/flow/flow.h"
 #include "berth/os/posix_testing.h"
+#include "paths.h"
 
 namespace berth::flow {
 namespace {
@@ -112,7 +113,7 @@ class FlowExample : public os::PosixTest {
 
 TEST_F(FlowExample, LicencesTwiceAndWithAChangedInput) {
   std::string text =
-      env_->read_file(BERTH_SOURCE_DIR "/examples/flow/licences.yaml", 1 << 20).value();
+      env_->read_file(tests::source_path("examples/flow/licences.yaml"), 1 << 20).value();
   const std::string from = "/usr/share/common-licenses/*";
   ASSERT_NE(text.find(from), std::string::npos);
   text.replace(text.find(from), from.size(), "data/*");
@@ -143,7 +144,7 @@ TEST_F(FlowExample, LicencesTwiceAndWithAChangedInput) {
 TEST_F(FlowExample, TheRealLicences) {
   if (!fs::exists("/usr/share/common-licenses/GPL-3")) GTEST_SKIP() << "no Debian";
   const auto text =
-      env_->read_file(BERTH_SOURCE_DIR "/examples/flow/licences.yaml", 1 << 20).value();
+      env_->read_file(tests::source_path("examples/flow/licences.yaml"), 1 << 20).value();
   EXPECT_GE(run(text).size(), 13U);
   EXPECT_EQ(run(text), Words{});
 }

@@ -93,6 +93,7 @@ struct Step {
   Resources resources;
   std::vector<int> slot_sizes;  // slots that a device of it may have; empty: any
   Duration timeout{};           // 0: none
+  bool enforce = false;         // a machine that cannot hold it to its limits does not run it
   int retries = 0;
   std::int64_t priority = 0;
   std::vector<StepIndex> after;  // all that it waits for, each once, ascending

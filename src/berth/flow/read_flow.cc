@@ -52,6 +52,7 @@ struct Known {
   std::vector<Step>* of = nullptr;
   Params params;                  // of the flow
   exec::Environment environment;  // of the flow
+  bool enforce = false;           // of the flow
 };
 
 class StepReader {
@@ -62,7 +63,7 @@ class StepReader {
   Status read() {
     step_.line = field_.node().line;
     BERTH_TRY(field_.expect_keys({"run", "in", "out", "resources", "needs", "foreach", "params",
-                                  "env", "timeout", "retries", "priority", "when"}));
+                                  "env", "timeout", "retries", "priority", "when", "enforce"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -291,6 +292,7 @@ class StepReader {
     if (const auto field = field_.find("timeout")) {
       BERTH_ASSIGN(step_.timeout, exec::duration_of(*field));
     }
+    BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
     if (const auto field = field_.find("retries")) {
       BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
       step_.retries = static_cast<int>(retries);
@@ -377,7 +379,7 @@ std::string stem(std::string_view file) {
 Result<Flow> read_flow(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster"}));
+  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -389,6 +391,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file) {
   if (const auto params = root.find("params")) {
     BERTH_ASSIGN(known.params, read_params(*params));
   }
+  BERTH_ASSIGN(known.enforce, exec::read_enforce(root, false));
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));

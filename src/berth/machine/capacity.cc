@@ -20,7 +20,7 @@
 namespace berth::machine {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kLargestCapacityFile = 1 << 20;
 constexpr int kMostCores = 1 << 16;
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMilliPerCore = 1000;
@@ -45,7 +45,7 @@ struct Reader {
   /// What `parse` makes of the file's text; nullopt where it is absent, unreadable or malformed.
   template <class Parse>
   auto read(const std::string& path, Parse parse) const -> decltype(parse(std::string_view())) {
-    const auto text = env.read_file(path, kMostBytes);
+    const auto text = env.read_file(path, kLargestCapacityFile);
     if (!text && text.error().kind != ErrorKind::not_found)
       notes.push_back(fmt::format("{} cannot be read: {}", path, text.error().message));
     if (!text) return std::nullopt;
@@ -282,7 +282,7 @@ Result<std::vector<std::pair<std::string, int>>> read_slots(const Field& field) 
 Result<MachineFile> read_machine_file(os::Env& env, const std::string& path) {
   MachineFile file;
   if (path.empty()) return file;
-  const auto text = env.read_file(path, kMostBytes);
+  const auto text = env.read_file(path, kLargestCapacityFile);
   if (!text) return std::unexpected(within("machine file " + path, text.error()));
   BERTH_ASSIGN(const Field document, Field::parse(*text, path));
   if (document.is_null()) return file;

@@ -32,6 +32,8 @@ class NoEnv : public os::Env {
   Status make_directory(const std::string&, mode_t) override { return no(); }
   Status remove_file(const std::string&) override { return no(); }
   Status remove_directory(const std::string&) override { return no(); }
+  bool may_write(const std::string&) override { return false; }
+  Result<std::string> attribute(const std::string&, const std::string&) override { return no(); }
   Result<os::VolumeSpace> volume(const std::string&) override { return no(); }
   Result<os::Fd> open_append(const std::string&, mode_t) override { return no(); }
   Result<os::Fd> open_read(const std::string&) override { return no(); }
@@ -73,6 +75,7 @@ class NoEnv : public os::Env {
   Status signal_process(const os::ProcessIdentity&, int) override { return no(); }
   os::ProcessIdentity self() override { return {}; }
   bool alive(const os::ProcessIdentity&) override { return false; }
+  Status enter_scope(const std::string&, const std::string&) override { return no(); }
   uid_t user() override { return 0; }
   std::string host_name() override { return {}; }
   std::string boot_id() override { return {}; }

@@ -13,6 +13,7 @@
 #include "berth/base/units.h"
 #include "berth/machine/capacity_fixture.h"
 #include "berth/machine/cgroup_paths.h"
+#include "paths.h"
 
 namespace berth::machine {
 namespace {
@@ -23,14 +24,14 @@ constexpr std::int64_t kG = 1 << 30;
 std::vector<std::string> fixture_names() {
   std::vector<std::string> names;
   for (const auto& entry :
-       std::filesystem::directory_iterator(BERTH_SOURCE_DIR "/src/berth/machine/testdata"))
+       std::filesystem::directory_iterator(tests::source_path("src/berth/machine/testdata")))
     if (entry.path().extension() == ".txt") names.push_back(entry.path().stem());
   std::ranges::sort(names);
   return names;
 }
 
 Fixture load(const std::string& name) {
-  std::ifstream in(BERTH_SOURCE_DIR "/src/berth/machine/testdata/" + name + ".txt");
+  std::ifstream in(tests::source_path("src/berth/machine/testdata/" + name + ".txt"));
   EXPECT_TRUE(in) << name;
   return parse_fixture(std::string(std::istreambuf_iterator<char>(in), {}));
 }

@@ -11,7 +11,7 @@
 namespace berth::machine {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kLargestMountTable = 1 << 20;
 constexpr std::size_t kMostHierarchies = 64;
 constexpr std::size_t kMostMounts = 1024;  // of control groups
 constexpr std::size_t kDeepest = 64;
@@ -209,8 +209,9 @@ CgroupPaths parse_cgroup_paths(std::string_view cgroup, std::string_view mountin
 }
 
 Result<CgroupPaths> find_cgroup_paths(os::Env& env, const std::string& root) {
-  BERTH_ASSIGN(const auto mountinfo, env.read_file(root + "/proc/self/mountinfo", kMostBytes));
-  const auto cgroup = env.read_file(root + "/proc/self/cgroup", kMostBytes);
+  BERTH_ASSIGN(const auto mountinfo,
+               env.read_file(root + "/proc/self/mountinfo", kLargestMountTable));
+  const auto cgroup = env.read_file(root + "/proc/self/cgroup", kLargestMountTable);
   if (!cgroup && cgroup.error().kind != ErrorKind::not_found)
     return std::unexpected(cgroup.error());
   CgroupPaths paths = parse_cgroup_paths(cgroup.value_or(""), mountinfo);

@@ -12,7 +12,7 @@
 namespace berth::machine {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 16;
+constexpr std::size_t kLargestProcessFile = 1 << 16;
 
 /// Tells processes of allocs from others by their ancestors. Those that a container hides from us
 /// are taken for ours while any alloc has devices: counted twice they would keep devices idle.
@@ -29,9 +29,9 @@ class Ancestry {
   }
 
   bool ours(pid_t pid) {
-    constexpr int kDeepest = 64;
+    constexpr int kMostAncestors = 64;
     if (!env_.status(fmt::format("/proc/{}", pid))) return any_devices_;
-    for (int depth = 0; depth < kDeepest && pid > 1; ++depth, pid = parent(pid))
+    for (int depth = 0; depth < kMostAncestors && pid > 1; ++depth, pid = parent(pid))
       if (holders_.contains(pid)) return true;
     return false;
   }
@@ -39,7 +39,7 @@ class Ancestry {
  private:
   /// Field 4 of stat, behind the name in its parentheses; 0: not known.
   pid_t parent(pid_t pid) {
-    const auto text = env_.read_file(fmt::format("/proc/{}/stat", pid), kMostBytes);
+    const auto text = env_.read_file(fmt::format("/proc/{}/stat", pid), kLargestProcessFile);
     if (!text) return 0;
     const auto fields = words(std::string_view(*text).substr(text->rfind(')') + 1));
     return fields.size() > 1 ? static_cast<pid_t>(parse_integer(fields[1]).value_or(0)) : 0;
@@ -51,7 +51,7 @@ class Ancestry {
 };
 
 std::string program_of(os::Env& env, pid_t pid) {
-  const auto name = env.read_file(fmt::format("/proc/{}/comm", pid), kMostBytes);
+  const auto name = env.read_file(fmt::format("/proc/{}/comm", pid), kLargestProcessFile);
   return name ? valid_utf8(trim(*name)) : "";
 }
 

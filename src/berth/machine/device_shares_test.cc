@@ -1,4 +1,5 @@
 #include "berth/machine/device_shares.h"
+#include "berth/machine/machine_testing.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +7,6 @@
 
 namespace berth::machine {
 namespace {
-
-constexpr std::int64_t kGi = 1 << 30;
 
 DeviceShare device(int index, std::int64_t memory, int slots = 13, bool whole = true) {
   return {fmt::format("GPU-{}", index), index, index / 4, memory, slots, 13, whole};

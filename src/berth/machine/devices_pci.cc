@@ -11,14 +11,13 @@ namespace {
 
 using topology::Pcie;
 
-constexpr std::size_t kMostBytes = 1 << 16;
 constexpr std::string_view kDevices = "/devices/";  // "/sys/devices/pci0000:00/0000:00:01.0/…"
 constexpr std::string_view kHostBridge = "pci";
 
 /// The bridges within an AMD card are its own, no switch of the machine's: they are left out.
 bool is_within_card(os::Env& env, const std::string& bridge) {
   constexpr std::string_view kAmdGraphics = "0x1002";
-  const auto vendor = env.read_file(bridge + "/vendor", kMostBytes);
+  const auto vendor = env.read_file(bridge + "/vendor", kLargestSysfsFile);
   return vendor && trim(*vendor) == kAmdGraphics;
 }
 
@@ -50,10 +49,10 @@ std::string pci_address(std::string_view bus_id) {
 
 PciPlace pci_place(os::Env& env, const std::string& folder) {
   PciPlace place{path_of(env, folder), -1, {}};
-  if (const auto text = env.read_file(folder + "/numa_node", kMostBytes))
+  if (const auto text = env.read_file(folder + "/numa_node", kLargestSysfsFile))
     if (const auto node = parse_integer(trim(*text)); node && *node >= 0 && *node < (1 << 16))
       place.numa = static_cast<int>(*node);
-  if (const auto text = env.read_file(folder + "/local_cpulist", kMostBytes))
+  if (const auto text = env.read_file(folder + "/local_cpulist", kLargestSysfsFile))
     place.cores = topology::cores_of(trim(*text)).value_or(std::vector<int>());
   return place;
 }

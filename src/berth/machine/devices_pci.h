@@ -11,6 +11,8 @@
 
 namespace berth::machine {
 
+inline constexpr std::size_t kLargestSysfsFile = 1 << 16;
+
 /// "00000000:3B:00.0" -> "0000:3b:00.0", as sysfs names it.
 std::string pci_address(std::string_view bus_id);
 

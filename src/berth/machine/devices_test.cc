@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "berth/machine/devices_testing.h"
+#include "paths.h"
 
 namespace berth::machine {
 namespace {
@@ -34,7 +35,7 @@ DeviceOptions with_library(const std::string& library) {
 
 /// The fake library that the build makes: "whole", "old" or "broken".
 DeviceOptions with_fake(const std::string& kind) {
-  return with_library(BERTH_FAKE_NVML_DIR "/libfake_nvml_" + kind + ".so");
+  return with_library(tests::fake_nvml_path(kind));
 }
 
 Topology known(const std::string& name) {
@@ -55,12 +56,12 @@ DeviceWatch watched(os::Env& env, const DeviceOptions& options, const Topology& 
   return watch ? *std::move(watch) : DeviceWatch();
 }
 
-struct Machine {
+struct CatalogueMachine {
   const char* name;
   bool switched;
 };
 
-class NvidiaMachines : public testing::TestWithParam<Machine> {};
+class NvidiaMachines : public testing::TestWithParam<CatalogueMachine> {};
 
 TEST_P(NvidiaMachines, AreFoundAsTheCatalogueHasThem) {
   const Topology machine = known(GetParam().name);
@@ -82,17 +83,18 @@ TEST_P(NvidiaMachines, AreFoundAsTheCatalogueHasThem) {
   EXPECT_EQ(topology.source, "NVML");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NvidiaMachines,
-                         testing::Values(Machine{"dgx1-p100", false}, Machine{"dgx1-v100", false},
-                                         Machine{"4xrtx3090-nvlink-pairs", false},
-                                         Machine{"8xl40s", false}, Machine{"dgx2-v100", true},
-                                         Machine{"dgx-a100", true}, Machine{"dgx-h100", true},
-                                         Machine{"hgx-h200", true}, Machine{"hgx-b200", true}),
-                         [](const auto& machine) {
-                           std::string name = machine.param.name;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, NvidiaMachines,
+    testing::Values(CatalogueMachine{"dgx1-p100", false}, CatalogueMachine{"dgx1-v100", false},
+                    CatalogueMachine{"4xrtx3090-nvlink-pairs", false},
+                    CatalogueMachine{"8xl40s", false}, CatalogueMachine{"dgx2-v100", true},
+                    CatalogueMachine{"dgx-a100", true}, CatalogueMachine{"dgx-h100", true},
+                    CatalogueMachine{"hgx-h200", true}, CatalogueMachine{"hgx-b200", true}),
+    [](const auto& machine) {
+      std::string name = machine.param.name;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
 
 TEST(Nvidia, APairHasAsManySwitchedLinksAsTheLesserOfItsTwo) {
   FakeNvml nvml = nvml_of(known("dgx-h100"), true);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <utility>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -12,9 +13,9 @@ namespace berth::machine {
 namespace {
 
 constexpr std::size_t kSmallFile = 1 << 20;
-constexpr std::int64_t kPeriodUs = 100'000;     // the kernel's own default
-constexpr std::int64_t kMostProcesses = 16384;  // a fork bomb ends here
-constexpr std::array<std::string_view, 4> kControllers{"cpuset", "memory", "pids", "cpu"};
+constexpr std::int64_t kPeriodUs = 100'000;  // the kernel's own default
+constexpr std::int64_t kMostPids = 16384;    // a fork bomb ends here
+constexpr Duration kPause = std::chrono::milliseconds(10);
 
 std::string core_list(const Block& block) {
   std::string list;
@@ -29,6 +30,10 @@ bool takes_quota(const Block& block) {
   return cpu > 0 && cpu < static_cast<std::int64_t>(block.cores.size()) * 1000;
 }
 
+bool has_limits(const Block& block) {
+  return block.resources.get(Known::mem) > 0 || takes_quota(block);
+}
+
 std::int64_t number_after(std::string_view text, std::string_view key) {
   for (const auto line : split(text, '\n')) {
     const auto fields = words(line);
@@ -39,115 +44,155 @@ std::int64_t number_after(std::string_view text, std::string_view key) {
 
 }  // namespace
 
-Groups::Groups(os::Env& env, const std::string& root) : env_(&env) {
+Groups::Groups(os::Env& env, GroupOptions options)
+    : env_(&env),
+      options_(std::move(options)),
+      plan_(plan_groups(env, options_.root, options_.keep_in)) {
   const auto self = env.self();
   prefix_ = fmt::format("berth.{}.{}", self.pid, self.started_at);
-  const auto paths = find_cgroup_paths(env, root);
-  if (!paths) return;
-  for (const auto controller : kControllers) {
-    const CgroupHierarchy* hierarchy = paths->find(controller);
-    if (hierarchy == nullptr || !hierarchy->ours || hierarchy->version != 1) continue;
-    parents_.push_back({std::string(controller), hierarchy->groups.front().directory});
-  }
-  for (const auto& hierarchy : paths->hierarchies) {
-    if (hierarchy.version != 2 || !hierarchy.ours || !parents_.empty()) continue;
-    std::vector<std::string> candidates;
-    for (const auto& group : hierarchy.groups) candidates.push_back(group.directory);
-    candidates.resize(std::min<std::size_t>(candidates.size(), 2));
-    open_unified(candidates);
-  }
-  for (const auto& parent : parents_) sweep(parent);
-  // One trial tells which of them we may write.
-  Group trial;
-  trial.name = prefix_ + ".trial";
-  std::erase_if(parents_, [&](const Parent& parent) {
-    const bool writable = env.make_directory(file(parent, trial, ""), 0755).has_value();
-    if (writable) (void)env.remove_directory(file(parent, trial, ""));
-    return !writable;
-  });
+  if (plan_.way == GroupPlan::Way::v1) prepare();
+  if (plan_.way == GroupPlan::Way::beside || plan_.way == GroupPlan::Way::split)
+    sweep(plan_.parents.front());
 }
 
-/// A v2 group with processes in it gives no controllers to groups below it, so where ours cannot,
-/// the one above it is tried: our tasks then stand beside us.
-void Groups::open_unified(const std::vector<std::string>& candidates) {
-  for (const auto& directory : candidates) {
-    const std::string control = directory + "/cgroup.subtree_control";
-    for (const auto controller : kControllers)
-      (void)env_->write_into(control, fmt::format("+{}", controller));
-    const auto given = env_->read_file(control, kSmallFile);
-    if (!given || trim(*given).empty()) continue;
-    for (const auto controller : words(*given)) controllers_.emplace_back(controller);
-    parents_.push_back({"unified", directory});
+void Groups::prepare() {
+  prepared_ = true;
+  if (plan_.way == GroupPlan::Way::v1) {
+    parents_ = plan_.parents;
+    for (const auto& parent : parents_) sweep(parent);
     return;
   }
+  if (plan_.way == GroupPlan::Way::none) return;
+  if (plan_.way == GroupPlan::Way::scope)
+    if (const auto entered = enter_scope(); !entered) return give_up(entered.error().message);
+  const std::string& directory = plan_.parents.front().directory;
+  auto division = divide_group(*env_, directory, prefix_ + ".runner");
+  if (!division) return give_up(division.error().message);
+  division_ = *std::move(division);
+  parents_ = {{"unified", division_->directory}};
+}
+
+/// From there on our own group is one that we may divide.
+Status Groups::enter_scope() {
+  if (plan_.session && !options_.anchor.empty()) {
+    os::SpawnSpec spec;
+    spec.argv = options_.anchor;
+    spec.directory = "/";
+    BERTH_ASSIGN(anchor_, env_->spawn(spec));
+  }
+  const auto self = env_->self();
+  BERTH_TRY(env_->enter_scope(fmt::format("berth-{}-{}.scope", self.pid, self.started_at),
+                              plan_.part_of));
+  BERTH_ASSIGN(const auto paths, find_cgroup_paths(*env_, options_.root));
+  const auto own = std::ranges::find(paths.hierarchies, 2, &CgroupHierarchy::version);
+  if (own == paths.hierarchies.end())
+    return fail(ErrorKind::not_found, "the scope's group is not to be seen");
+  plan_.parents = {{"unified", own->groups.front().directory}};
+  return {};
+}
+
+void Groups::give_up(std::string because) {
+  prepared_ = true;
+  plan_.because = std::move(because);
+  plan_.way = GroupPlan::Way::none;
 }
 
 Groups::~Groups() {
-  for (const auto& group : idle_) remove(*group);
-  for (const auto& group : doomed_) remove(*group);
+  constexpr int kLooks = 100;  // at what was killed and is not gone yet
+  for (auto& group : idle_) doomed_.push_back(std::move(group));
+  for (int look = 0; look < kLooks; ++look) {
+    std::erase_if(doomed_, [&](const auto& group) { return remove(*group); });
+    if (doomed_.empty() || !env_->wait({}, env_->now() + kPause)) break;
+  }
+  if (division_) undo_division(*env_, *division_);
+  if (anchor_) (void)env_->signal_group(anchor_->pid, SIGKILL);
 }
 
 bool Groups::has(std::string_view controller) const {
-  for (const auto& parent : parents_) {
-    if (parent.controller == controller) return true;
-    if (parent.controller == "unified")
-      return std::ranges::find(controllers_, controller) != controllers_.end();
-  }
-  return false;
+  if (plan_.way == GroupPlan::Way::none) return false;
+  if (division_)
+    return std::ranges::find(division_->controllers, controller) != division_->controllers.end();
+  return std::ranges::find(parents_, controller, &Parent::controller) != parents_.end();
 }
 
 std::string Groups::enforced() const {
   std::string list;
-  for (const auto controller : kControllers)
+  for (const auto controller : kGroupControllers)
     if (has(controller)) list += fmt::format("{}{}", list.empty() ? "" : ", ", controller);
   if (list.empty()) return list;
-  return fmt::format("{} by cgroup {}", list, has_unified() ? "v2" : "v1");
+  return fmt::format("{} by cgroup {}", list, division_ ? "v2" : "v1");
 }
 
-std::string Groups::advisory(const Resources& resources) const {
+std::string Groups::not_held(const Resources& resources) const {
   std::vector<std::string> loose;
   if (resources.get(Known::mem) > 0 && !has("memory")) loose.emplace_back("mem");
   if (resources.get(Known::cpu) % 1000 != 0 && !has("cpu")) loose.emplace_back("cpu");
-  if (resources.get(Known::disk) > 0) loose.emplace_back("disk");
   return join(loose, ", ");
+}
+
+std::string Groups::advisory(const Resources& resources) const {
+  std::string text = not_held(resources);
+  const bool because = !text.empty() && !plan_.because.empty();
+  if (resources.get(Known::disk) > 0) text += text.empty() ? "disk" : ", disk";
+  return because ? fmt::format("{}: {}", text, plan_.because) : text;
+}
+
+bool Groups::holds_as_is(const Resources& resources) const {
+  if (prepared_ || plan_.way == GroupPlan::Way::none || plan_.way == GroupPlan::Way::beside)
+    return true;
+  return not_held(resources).empty();
 }
 
 std::string Groups::file(const Parent& parent, const Group& group, std::string_view name) const {
   return fmt::format("{}/{}{}{}", parent.directory, group.name, name.empty() ? "" : "/", name);
 }
 
-std::unique_ptr<Group> Groups::make() {
+Result<std::unique_ptr<Group>> Groups::make() {
   auto group = std::make_unique<Group>();
   group->name = fmt::format("{}.{}", prefix_, ++made_);
   for (const auto& parent : parents_) {
-    if (env_->make_directory(file(parent, *group, ""), 0755)) continue;
+    const auto made = env_->make_directory(file(parent, *group, ""), 0755);
+    if (made) continue;
     remove(*group);
-    return nullptr;
+    return std::unexpected(made.error());
   }
   open_files(*group);
   return group;
 }
 
 std::unique_ptr<Group> Groups::acquire(const Block& limits) {
-  if (parents_.empty()) return nullptr;
+  if (!prepared_ && has_limits(limits)) {
+    if (options_.may_move || plan_.way == GroupPlan::Way::beside)
+      prepare();
+    else if (plan_.way != GroupPlan::Way::none)
+      give_up("this process may not be moved into another control group");
+  }
+  if (parents_.empty() || plan_.way == GroupPlan::Way::none) return nullptr;
+  auto group = find_or_make(limits);
+  if (group) return *std::move(group);
+  give_up(group.error().message);
+  return nullptr;
+}
+
+Result<std::unique_ptr<Group>> Groups::find_or_make(const Block& limits) {
   std::erase_if(doomed_, [&](const auto& group) { return remove(*group); });
   // The one that had these very limits needs no writing.
   auto found = std::ranges::find(idle_, limits, [](const auto& group) { return group->limits; });
   if (found == idle_.end() && !idle_.empty()) found = idle_.end() - 1;
   std::unique_ptr<Group> group;
+  bool limited = false;
   if (found != idle_.end()) {
     group = std::move(*found);
     idle_.erase(found);
+    limited = group->limits == limits;
   } else {
-    group = make();
+    BERTH_ASSIGN(group, make());
   }
-  if (!group) return nullptr;
-  const bool fresh = group->join_files.empty();
-  if ((fresh || group->limits != limits) && !limit(*group, limits)) {
+  if (const auto status = limited ? Status() : limit(*group, limits); !status) {
     remove(*group);
-    return nullptr;
+    return std::unexpected(status.error());
   }
-  if (group->peak && !has_unified()) (void)env_->write_all(group->peak, "0");  // v1: begin anew
+  if (group->peak && !division_) (void)env_->write_all(group->peak, "0");  // v1: begin anew
   return group;
 }
 
@@ -170,6 +215,7 @@ void Groups::open_files(Group& group) {
     } else if (parent.controller == "unified") {
       open(group.peak, parent, "memory.peak", false);
       open(group.events, parent, "memory.events", false);
+      open(group.directory, parent, "", false);
     }
   }
   // Every task joins the pids group, where there is one.
@@ -178,45 +224,57 @@ void Groups::open_files(Group& group) {
   open(group.processes, counted, "cgroup.procs", false);
 }
 
-bool Groups::limit(Group& group, const Block& limits) {
+Status Groups::limit(Group& group, const Block& limits) {
+  group.limits = limits;
+  if (division_) return limit_unified(parents_.front(), group, limits);
   const std::int64_t mem = limits.resources.get(Known::mem);
   const std::int64_t quota_us = limits.resources.get(Known::cpu) * kPeriodUs / 1000;
-  const bool quota = takes_quota(limits);
   const std::string cores = core_list(limits);
-  bool written = true;
   group.join_files.clear();
-  const auto put = [&](const Parent& parent, std::string_view name, const std::string& text) {
-    written = env_->write_into(file(parent, group, name), text).has_value() && written;
-  };
   for (const auto& parent : parents_) {
-    const bool unified = parent.controller == "unified";
+    const auto put = [&](std::string_view name, const std::string& text) {
+      return env_->write_into(file(parent, group, name), text);
+    };
     if (parent.controller == "cpuset") {
       if (cores.empty()) continue;  // an empty cpuset takes no process
       const auto nodes = env_->read_file(parent.directory + "/cpuset.mems", kSmallFile);
-      put(parent, "cpuset.mems", std::string(trim(nodes.value_or("0"))));
-      put(parent, "cpuset.cpus", cores);
+      BERTH_TRY(put("cpuset.mems", std::string(trim(nodes.value_or("0")))));
+      BERTH_TRY(put("cpuset.cpus", cores));
     } else if (parent.controller == "memory") {
-      put(parent, "memory.limit_in_bytes", mem > 0 ? fmt::format("{}", mem) : "-1");
+      BERTH_TRY(put("memory.limit_in_bytes", mem > 0 ? fmt::format("{}", mem) : "-1"));
     } else if (parent.controller == "pids") {
-      put(parent, "pids.max", fmt::format("{}", kMostProcesses));
+      BERTH_TRY(put("pids.max", fmt::format("{}", kMostPids)));
     } else if (parent.controller == "cpu") {
-      if (!quota) continue;  // joining costs a little of every start, and would hold nothing
-      put(parent, "cpu.cfs_quota_us", fmt::format("{}", quota_us));
-    } else if (unified) {
-      if (has("memory")) put(parent, "memory.max", mem > 0 ? fmt::format("{}", mem) : "max");
-      if (has("pids")) put(parent, "pids.max", fmt::format("{}", kMostProcesses));
-      if (has("cpu"))
-        put(parent, "cpu.max",
-            quota ? fmt::format("{} {}", quota_us, kPeriodUs) : fmt::format("max {}", kPeriodUs));
-      if (has("cpuset")) put(parent, "cpuset.cpus", cores);
+      if (!takes_quota(limits)) continue;  // joining costs a little of every start, for nothing
+      BERTH_TRY(put("cpu.cfs_quota_us", fmt::format("{}", quota_us)));
     }
     // v1 moves one thread through "tasks", twelve times as fast as through "cgroup.procs".
-    auto join = env_->open_write(file(parent, group, unified ? "cgroup.procs" : "tasks"));
-    written = join.has_value() && written;
-    if (join) group.join_files.push_back(*std::move(join));
+    BERTH_ASSIGN(os::Fd join, env_->open_write(file(parent, group, "tasks")));
+    group.join_files.push_back(std::move(join));
   }
-  group.limits = limits;
-  return written;
+  return {};
+}
+
+/// A group of v2 serves one task, so that only what differs from a new group's limits is written.
+Status Groups::limit_unified(const Parent& parent, Group& group, const Block& limits) {
+  const std::int64_t mem = limits.resources.get(Known::mem);
+  const std::int64_t quota_us = limits.resources.get(Known::cpu) * kPeriodUs / 1000;
+  const std::string cores = core_list(limits);
+  const auto put = [&](std::string_view name, const std::string& text) {
+    return env_->write_into(file(parent, group, name), text);
+  };
+  if (mem > 0) {
+    BERTH_TRY(put("memory.max", fmt::format("{}", mem)));
+    (void)put("memory.swap.max", "0");  // absent where the kernel counts no swap
+    // Else a shell goes on, and exits with a code of its own, when its child is killed.
+    BERTH_TRY(put("memory.oom.group", "1"));
+  }
+  if (has("pids")) BERTH_TRY(put("pids.max", fmt::format("{}", kMostPids)));
+  if (has("cpu") && takes_quota(limits))
+    BERTH_TRY(put("cpu.max", fmt::format("{} {}", quota_us, kPeriodUs)));
+  if (has("cpuset") && !cores.empty()) BERTH_TRY(put("cpuset.cpus", cores));
+  if (!group.directory) return fail(ErrorKind::io, "{}: cannot be opened", group.name);
+  return {};
 }
 
 GroupUsage Groups::usage(Group& group) {
@@ -228,8 +286,8 @@ GroupUsage Groups::usage(Group& group) {
 }
 
 void Groups::kill_all(const Group& group) {
-  constexpr int kRounds = 16;  // whoever forks meanwhile is met in the next round
-  if (has_unified()) {         // kills what is below it too
+  constexpr int kKillRounds = 16;  // whoever forks meanwhile is met in the next round
+  if (division_) {                 // kills what is below it too
     (void)env_->write_into(file(parents_.front(), group, "cgroup.kill"), "1");
     return;
   }
@@ -237,7 +295,7 @@ void Groups::kill_all(const Group& group) {
   const Parent& parent = counted != parents_.end() ? *counted : parents_.front();
   for (const auto& below : groups_below(file(parent, group, "")))
     kill_listed(env_->read_file(below + "/cgroup.procs", kSmallFile).value_or(""));
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kKillRounds; ++round) {
     const std::string processes = read(group.processes);
     if (processes.empty()) return;
     kill_listed(processes);
@@ -270,7 +328,7 @@ std::vector<std::string> Groups::groups_below(const std::string& directory) {
 void Groups::release(std::unique_ptr<Group> group) {
   kill_all(*group);
   // v2 counts the peak from the group's making, so such a group serves one task.
-  if (has_unified() && has("memory")) {
+  if (division_) {
     if (!remove(*group)) doomed_.push_back(std::move(group));
     return;
   }
@@ -293,16 +351,21 @@ void Groups::sweep(const Parent& parent) {
   const auto names = env_->list(parent.directory);
   if (!names) return;
   for (const auto& name : *names) {
-    const auto parts = split(name, '.');
-    if (parts.size() != 4 || parts[0] != "berth") continue;
-    const os::ProcessIdentity maker{static_cast<pid_t>(parse_integer(parts[1]).value_or(0)),
-                                    parse_integer(parts[2]).value_or(0)};
-    if (env_->alive(maker)) continue;
-    Group dead;
-    dead.name = name;
-    open_files(dead);
-    kill_all(dead);
-    (void)remove(dead);
+    const auto made = parse_group_name(name);
+    if (!made || env_->alive(made->maker)) continue;
+    const std::string directory = parent.directory + "/" + name;
+    if (made->leaf) {  // others may live on in it
+      (void)env_->remove_directory(directory);
+      continue;
+    }
+    const bool unified = parent.controller == "unified";
+    if (unified) (void)env_->write_into(directory + "/cgroup.kill", "1");
+    kill_listed(env_->read_file(directory + "/cgroup.procs", kSmallFile).value_or(""));
+    for (const auto& below : groups_below(directory)) {
+      kill_listed(env_->read_file(below + "/cgroup.procs", kSmallFile).value_or(""));
+      (void)env_->remove_directory(below);
+    }
+    (void)env_->remove_directory(directory);
   }
 }
 

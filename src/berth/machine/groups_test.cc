@@ -12,14 +12,9 @@ namespace {
 /// A kernel's cgroup tree in memory: a directory that is made comes with the files it should have.
 class KernelEnv final : public os::FakeEnv {
  public:
-  void mount_v2(const std::string& group) {
-    put("/proc/self/cgroup", "0::" + group + "\n");
-    put("/proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-    files_of_new = {"cgroup.procs",  "cgroup.kill", "memory.max", "memory.peak",
-                    "memory.events", "pids.max",    "cpu.max",    "cpuset.cpus"};
-    put("/sys/fs/cgroup/cgroup.subtree_control", "cpuset cpu memory pids\n");
-  }
   void mount_v1() {
+    for (const auto* group : {"/cg/cpuset", "/cg/memory/lab", "/cg/pids", "/cg/cpu"})
+      (void)FakeEnv::make_directory(group, 0755);
     put("/proc/self/cgroup", "3:cpuset:/\n2:memory:/lab\n4:pids:/\n1:cpu:/\n");
     put("/proc/self/mountinfo",
         "31 20 0:31 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n"
@@ -32,7 +27,6 @@ class KernelEnv final : public os::FakeEnv {
                     "pids.max",    "memory.oom_control",    "cpu.cfs_quota_us"};
   }
   Status make_directory(const std::string& path, mode_t mode) override {
-    if (read_only) return fail(ErrorKind::denied, "{}: read-only", path);
     BERTH_TRY(FakeEnv::make_directory(path, mode));
     if (path.find("/berth.") != std::string::npos)
       for (const auto& name : files_of_new) put(path + "/" + name, "");
@@ -42,14 +36,9 @@ class KernelEnv final : public os::FakeEnv {
     for (const auto& name : files_of_new) (void)remove_file(path + "/" + name);
     return FakeEnv::remove_directory(path);
   }
-  Status write_into(const std::string& path, std::string_view text) override {
-    const bool control = path.ends_with("cgroup.subtree_control");
-    return control && find(path) != nullptr ? Status() : FakeEnv::write_into(path, text);
-  }
   Status write_all(const os::Fd&, std::string_view) override { return {}; }
 
   std::vector<std::string> files_of_new;
-  bool read_only = false;
 };
 
 Block block(std::int64_t milli, std::int64_t mem, std::vector<CoreShare> cores) {
@@ -113,31 +102,15 @@ TEST(Groups, OtherLimitsAreWrittenOverTheOldOnes) {
   EXPECT_EQ(*env.find("/cg/cpuset/" + group->name + "/cpuset.cpus"), "1");
 }
 
-TEST(Groups, V2UsesOurGroupOrTheOneAboveIt) {
-  KernelEnv env;
-  env.mount_v2("/user.slice");
-  Groups groups(env);
-  EXPECT_EQ(groups.enforced(), "cpuset, memory, pids, cpu by cgroup v2");
-  auto group = groups.acquire(block(500, 1 << 20, {{0, 0, 500}}));
-  ASSERT_TRUE(group);
-  const std::string name = group->name;
-  EXPECT_EQ(*env.find("/sys/fs/cgroup/" + name + "/cpu.max"), "50000 100000");
-  EXPECT_EQ(*env.find("/sys/fs/cgroup/" + name + "/memory.max"), "1048576");
-  env.put("/sys/fs/cgroup/" + name + "/memory.events", "low 0\noom 1\noom_kill 1\n");
-  EXPECT_EQ(groups.usage(*group).oom_kills, 1);
-  groups.release(std::move(group));
-  EXPECT_EQ(env.find("/sys/fs/cgroup/" + name + "/memory.max"), nullptr)
-      << "a v2 group counts its peak from its making, so it serves one task";
-}
-
 TEST(Groups, NothingWritableIsAdvisory) {
   KernelEnv env;
   env.mount_v1();
-  env.read_only = true;
+  env.read_only = {"/cg/cpuset", "/cg/memory/lab", "/cg/pids", "/cg/cpu"};
   Groups groups(env);
   EXPECT_EQ(groups.enforced(), "");
   EXPECT_EQ(groups.acquire(block(1000, 0, {})), nullptr);
-  EXPECT_EQ(groups.advisory(block(1500, 1, {}).resources), "mem, cpu");
+  EXPECT_EQ(groups.advisory(block(1500, 1, {}).resources),
+            "mem, cpu: no control group that this user may write to");
   EXPECT_EQ(groups.advisory(block(1000, 0, {}).resources), "");
 }
 
@@ -153,6 +126,21 @@ TEST(Groups, ThoseOfADeadBerthAreRemoved) {
     EXPECT_FALSE(env.status("/cg/" + controller + "/berth.77.5.1"));
     EXPECT_TRUE(env.status("/cg/" + controller + "/berth.78.5.1"));
   }
+}
+
+TEST(Groups, ALimitThatCannotBeSetMakesAllOfThemAdvice) {
+  KernelEnv env;
+  env.mount_v1();
+  Groups groups(env);
+  env.fault = [](std::string_view call) -> std::optional<Error> {
+    if (call == "write_into") return Error{ErrorKind::io, "memory.limit_in_bytes: Device busy"};
+    return std::nullopt;
+  };
+  EXPECT_EQ(groups.acquire(block(1500, 1 << 20, {{0, 0, 1000}, {1, 0, 500}})), nullptr);
+  env.fault = nullptr;
+  EXPECT_EQ(groups.acquire(block(1500, 1 << 20, {{0, 0, 1000}, {1, 0, 500}})), nullptr);
+  EXPECT_EQ(groups.advisory(block(1500, 1, {}).resources),
+            "mem, cpu: memory.limit_in_bytes: Device busy");
 }
 
 TEST(Groups, ItsOwnAreRemovedAtTheEnd) {

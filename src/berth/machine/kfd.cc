@@ -15,7 +15,6 @@
 namespace berth::machine {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 16;
 constexpr std::uint64_t kXgmi = 11;                 // a link's type
 constexpr std::uint64_t kOneHopWeight = 15;         // XGMI's weight of one hop
 constexpr std::uint64_t kPublic = 1, kPrivate = 2;  // a bank's heap: memory of the card
@@ -77,7 +76,7 @@ class KfdReader {
 
   /// nullopt with a note, unless the file is kept from us: then the device is another container's.
   std::optional<std::string> text(const std::string& path) {
-    const auto text = env_.read_file(path, kMostBytes);
+    const auto text = env_.read_file(path, kLargestSysfsFile);
     if (text) return *text;
     if (text.error().kind != ErrorKind::denied)
       reading_.lack(fmt::format("KFD: {} cannot be read: {}", path, text.error().message));
@@ -140,12 +139,12 @@ class KfdReader {
   }
 
   std::string model_of(std::uint64_t node, const Properties& properties, const std::string& pci) {
-    const auto product = env_.read_file(pci_folder(pci) + "/product_name", kMostBytes);
+    const auto product = env_.read_file(pci_folder(pci) + "/product_name", kLargestSysfsFile);
     if (product && !trim(*product).empty()) return std::string(trim(*product));
     const auto known =
         std::ranges::find(kCardNames, value(properties, "device_id"), &CardName::device_id);
     if (known != std::end(kCardNames)) return std::string(known->model);
-    const auto name = env_.read_file(folder(node) + "/name", kMostBytes);
+    const auto name = env_.read_file(folder(node) + "/name", kLargestSysfsFile);
     return name ? std::string(trim(*name)) : "";
   }
 
@@ -172,7 +171,7 @@ class KfdReader {
     for (const std::uint64_t pid : numbered(processes))
       for (const auto& [id, place] : ids_of_cards_) {
         const auto bytes =
-            env_.read_file(fmt::format("{}/{}/vram_{}", processes, pid, id), kMostBytes);
+            env_.read_file(fmt::format("{}/{}/vram_{}", processes, pid, id), kLargestSysfsFile);
         const auto memory = bytes ? number_of(trim(*bytes)) : std::nullopt;
         if (memory.value_or(0) > 0)
           reading_.devices[place].processes.push_back({static_cast<pid_t>(pid), bounded(*memory)});

@@ -9,6 +9,7 @@
 #include "berth/machine/devices.h"
 #include "berth/machine/devices_pci.h"
 #include "berth/machine/devices_testing.h"
+#include "paths.h"
 
 namespace berth::machine {
 namespace {
@@ -22,8 +23,8 @@ using topology::Topology;
 
 const DeviceOptions kNoNvidia{.root = "", .nvml_library = "/no/such/library.so", .nvml = nullptr};
 
-Fixture load(const std::string& name) {
-  std::ifstream in(BERTH_SOURCE_DIR "/src/berth/machine/testdata_devices/" + name + ".txt");
+Fixture load_devices(const std::string& name) {
+  std::ifstream in(tests::source_path("src/berth/machine/testdata_devices/" + name + ".txt"));
   EXPECT_TRUE(in) << name;
   std::stringstream text;
   text << in.rdbuf();
@@ -39,7 +40,7 @@ Topology found(DeviceEnv& env) {
 class Kfd : public testing::TestWithParam<std::string> {};
 
 TEST_P(Kfd, FindsWhatTheCatalogueSaysOfTheMachine) {
-  const Fixture fixture = load(GetParam());
+  const Fixture fixture = load_devices(GetParam());
   DeviceEnv env(fixture);
   const Topology topology = found(env);
   const auto like =
@@ -77,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kfd, testing::Values("mi250x", "mi300x"),
                          [](const auto& machine) { return machine.param; });
 
 TEST(KfdCards, AreNamedForTheVariableThatChoosesThem) {
-  DeviceEnv env(load("mi250x"));
+  DeviceEnv env(load_devices("mi250x"));
   const Topology topology = found(env);
   ASSERT_EQ(topology.devices.size(), 8U);
   EXPECT_EQ(topology.devices[0].uuid, "GPU-1234567800000001");
@@ -86,7 +87,7 @@ TEST(KfdCards, AreNamedForTheVariableThatChoosesThem) {
 }
 
 TEST(KfdCards, OfAMixedMachine) {
-  DeviceEnv env(load("mixed"));
+  DeviceEnv env(load_devices("mixed"));
   const Topology topology = found(env);
   ASSERT_EQ(topology.devices.size(), 3U);  // the CPUs and another container's card are none
   EXPECT_EQ(topology.devices[0].model, "AMD Radeon PRO W7900");
@@ -109,7 +110,7 @@ TEST(KfdCards, OfAMixedMachine) {
 }
 
 TEST(KfdCards, TellWhoUsesThem) {
-  DeviceEnv env(load("mixed"));
+  DeviceEnv env(load_devices("mixed"));
   const auto watch =
       refresh_health(env, kNoNvidia, found(env), [](pid_t pid) { return pid == 4712; });
   ASSERT_TRUE(watch);
@@ -117,7 +118,7 @@ TEST(KfdCards, TellWhoUsesThem) {
 }
 
 TEST(KfdCards, BehindANewPrefixAreTheSame) {
-  DeviceEnv live(load("mi300x"));
+  DeviceEnv live(load_devices("mi300x"));
   DeviceEnv moved;
   for (const auto& [path, text] : live.files) moved.files["/fixture" + path] = text;
   for (const auto& [from, to] : live.links) moved.links["/fixture" + from] = "/fixture" + to;
@@ -129,7 +130,7 @@ TEST(KfdCards, BehindANewPrefixAreTheSame) {
 }
 
 TEST(KfdCards, ALinkToldFromOneSideAloneDoesNotCount) {
-  DeviceEnv env(load("mi300x"));
+  DeviceEnv env(load_devices("mi300x"));
   env.files.erase("/sys/class/kfd/kfd/topology/nodes/2/io_links/1/properties");  // of 0 to 1
   const Topology topology = found(env);
   ASSERT_EQ(topology.devices.size(), 8U);
@@ -139,7 +140,7 @@ TEST(KfdCards, ALinkToldFromOneSideAloneDoesNotCount) {
 }
 
 TEST(KfdCards, OnlyXgmiOfOneHopIsALink) {
-  DeviceEnv env(load("mi300x"));
+  DeviceEnv env(load_devices("mi300x"));
   const std::string links = "/sys/class/kfd/kfd/topology/nodes/2/io_links/";  // of card 0
   const auto change = [&](const std::string& link, const std::string& from, const std::string& to) {
     std::string& text = env.files.at(links + link + "/properties");
@@ -155,7 +156,7 @@ TEST(KfdCards, OnlyXgmiOfOneHopIsALink) {
 }
 
 TEST(KfdCards, OfOneIdAreToldApart) {
-  DeviceEnv env(load("mi300x"));
+  DeviceEnv env(load_devices("mi300x"));
   env.files["/sys/class/kfd/kfd/topology/nodes/3/properties"] =
       env.files["/sys/class/kfd/kfd/topology/nodes/2/properties"];
   const Topology topology = found(env);
@@ -164,7 +165,7 @@ TEST(KfdCards, OfOneIdAreToldApart) {
 }
 
 TEST(KfdCards, ThatLoseALinkOrVanishAreUnwell) {
-  DeviceEnv env(load("mi300x"));
+  DeviceEnv env(load_devices("mi300x"));
   const Topology earlier = found(env);
   const std::string nodes = "/sys/class/kfd/kfd/topology/nodes/";
   env.files.erase(nodes + "2/io_links/3/properties");  // of 0 to 3
@@ -178,7 +179,7 @@ TEST(KfdCards, ThatLoseALinkOrVanishAreUnwell) {
 }
 
 TEST(KfdCards, AreSoundWhateverCannotBeRead) {
-  const DeviceEnv whole(load("mixed"));
+  const DeviceEnv whole(load_devices("mixed"));
   for (const auto& [path, _] : whole.files) {
     DeviceEnv env = whole;
     env.broken[path] = {ErrorKind::io, "the disk is on fire"};
@@ -195,7 +196,7 @@ TEST(KfdCards, AreSoundWhateverCannotBeRead) {
 TEST(KfdCards, AreSoundWithDamagedBytes) {
   Rng rng(3);
   for (const char* name : {"mi250x", "mixed"}) {
-    const DeviceEnv whole(load(name));
+    const DeviceEnv whole(load_devices(name));
     for (int round = 0; round < 200; ++round) {
       DeviceEnv env = whole;
       for (auto& [_, text] : env.files)

@@ -15,6 +15,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/machine/ledger.h"
+#include "berth/machine/machine_testing.h"
 
 namespace berth::machine {
 namespace {
@@ -22,7 +23,6 @@ namespace {
 constexpr unsigned kProcesses = 16;
 constexpr int kRounds = 200;
 constexpr unsigned kLongest_s = 60;  // else it hangs
-constexpr std::int64_t kGi = 1 << 30;
 constexpr std::size_t kCores = 4;
 
 /// Four bits for each process in one word, so that one look sees all of them at one moment.
@@ -75,7 +75,7 @@ struct Witness {
   }
 };
 
-Block four_cores() {
+Block four_cores_of_two_nodes() {
   Block block;
   block.resources.set(Known::cpu, 1000 * kCores);
   block.resources.set(Known::mem, 8 * kGi);
@@ -97,7 +97,7 @@ Status one_round(os::Env& env, Ledger& ledger, Rng& rng, Witness& witness, unsig
   const Ask ask = random_ask(rng);
   const AllocId ticket = ledger.new_ticket();
   for (;;) {
-    const auto alloc = ledger.acquire({four_cores()}, ask, ticket);
+    const auto alloc = ledger.acquire({four_cores_of_two_nodes()}, ask, ticket);
     if (alloc) {
       witness.holds(process, alloc->block);
       sched_yield();
@@ -221,7 +221,7 @@ TEST(LedgerHandOver, IsWholeOrNotAtAllWhenKilledAnywhere) {
       auto mine = Ledger::open(*own, pattern);
       Ask ask{{}, "giver"};
       ask.resources.set(Known::cpu, 1000);
-      const auto alloc = mine->acquire({four_cores()}, ask, {});
+      const auto alloc = mine->acquire({four_cores_of_two_nodes()}, ask, {});
       if (alloc) (void)mine->hand_over(alloc->id, us);
       pause();
     }

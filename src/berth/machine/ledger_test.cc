@@ -6,11 +6,11 @@
 
 #include "berth/machine/ledger_file.h"
 #include "berth/machine/ledger_testing.h"
+#include "berth/machine/machine_testing.h"
 
 namespace berth::machine {
 namespace {
 
-constexpr std::int64_t kGi = 1 << 30;
 const std::string kDirectory = "/run/lock/berth";
 const std::string kFile = kDirectory + "/1000";
 

@@ -5,11 +5,10 @@
 
 #include "berth/base/rng.h"
 #include "berth/machine/machine.h"
+#include "berth/machine/machine_testing.h"
 
 namespace berth::machine {
 namespace {
-
-constexpr std::int64_t kGi = 1 << 30;
 
 /// 8 devices of 32 GiB and 13 slots on two nodes, 8 cores on the same.
 Block server() {
@@ -143,7 +142,7 @@ TEST(MachineDevices, AnAllocOfAPartGivesThatPartAndNoMore) {
 }
 
 /// What is lent of each device, by adding it all up.
-void expect_conserved(const Machine& machine, const std::vector<Reservation>& held) {
+void expect_devices_conserved(const Machine& machine, const std::vector<Reservation>& held) {
   struct Sum {
     std::int64_t memory = 0, slots = 0, holders = 0;
     bool whole = false;
@@ -193,7 +192,7 @@ TEST(MachineDevices, NothingIsLentTwiceInAMillionArrivalsAndDepartures) {
       ASSERT_TRUE(held.back().release());
       held.pop_back();
     }
-    ASSERT_NO_FATAL_FAILURE(expect_conserved(machine, held)) << "step " << step;
+    ASSERT_NO_FATAL_FAILURE(expect_devices_conserved(machine, held)) << "step " << step;
   }
   EXPECT_GT(granted, kSteps / 4);
 }

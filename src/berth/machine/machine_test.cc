@@ -7,11 +7,10 @@
 
 #include "berth/base/rng.h"
 #include "berth/machine/ledger_file.h"
+#include "berth/machine/machine_testing.h"
 
 namespace berth::machine {
 namespace {
-
-constexpr std::int64_t kGi = 1 << 30;
 
 Resources amounts(std::initializer_list<std::pair<std::string_view, std::int64_t>> list) {
   Resources resources;
@@ -299,7 +298,7 @@ TEST(Machine, RequestsAndBlocksAreWrittenForTheLog) {
 }
 
 /// What is held plus what is free is the total, of every amount and every core.
-void expect_conserved(const Machine& machine, const std::vector<Reservation>& held) {
+void expect_amounts_conserved(const Machine& machine, const std::vector<Reservation>& held) {
   Resources sum;
   std::map<int, std::int64_t> lent;
   for (const auto& one : held) {
@@ -346,7 +345,7 @@ TEST(Machine, NothingIsLostOrMadeInAnySequence) {
         ASSERT_TRUE(gone->release());
         held.erase(gone);
       }
-      ASSERT_NO_FATAL_FAILURE(expect_conserved(machine, held));
+      ASSERT_NO_FATAL_FAILURE(expect_amounts_conserved(machine, held));
     }
   }
 }

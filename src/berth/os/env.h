@@ -103,6 +103,7 @@ struct SpawnSpec {
   std::string directory;                                         // absolute
   std::vector<int> cores;                                        // affinity; empty: inherited
   std::span<const Fd> join_files;  // cgroup files into which the child writes "0"
+  const Fd* group = nullptr;       // directory of a v2 control group in which the child begins
   bool talks = false;
 };
 
@@ -151,6 +152,10 @@ class Env {
   virtual Status make_directory(const std::string& path, mode_t mode) = 0;
   virtual Status remove_file(const std::string& path) = 0;
   virtual Status remove_directory(const std::string& path) = 0;  // an empty one
+  /// Whether this process could write there now, by permissions and by how it is mounted.
+  virtual bool may_write(const std::string& path) = 0;
+  /// An extended attribute of a file or directory; not_found where it has none of that name.
+  virtual Result<std::string> attribute(const std::string& path, const std::string& name) = 0;
   virtual Result<VolumeSpace> volume(const std::string& path) = 0;
   /// For appending, created with `mode`; for reading.
   virtual Result<Fd> open_append(const std::string& path, mode_t mode) = 0;
@@ -218,6 +223,11 @@ class Env {
   virtual Status signal_process(const ProcessIdentity& process, int signal) = 0;
   virtual ProcessIdentity self() = 0;
   virtual bool alive(const ProcessIdentity& process) = 0;
+  /// Has systemd (the user's own, for root the system's) move this process into a new scope
+  /// `name` whose control group this process may divide as it likes. It ends with the unit
+  /// `part_of`, unless that is "". not_found: no systemd, or none for this user; denied: it
+  /// refuses; busy: it does not answer. May take some seconds.
+  virtual Status enter_scope(const std::string& name, const std::string& part_of) = 0;
   virtual uid_t user() = 0;
   virtual std::string host_name() = 0;
   virtual std::string boot_id() = 0;

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "berth/base/units.h"
 #include "berth/os/aside_posix.h"
 #include "berth/os/env.h"
+#include "berth/os/scope_posix.h"
 #include "berth/os/socket_posix.h"
 #include "berth/os/spawn_posix.h"
 #include "berth/os/tree_posix.h"
@@ -191,6 +193,16 @@ class PosixEnv final : public Env {
   Status remove_directory(const std::string& path) override {
     if (::rmdir(path.c_str()) != 0) return errno_error(errno, path);
     return {};
+  }
+
+  bool may_write(const std::string& path) override {
+    return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+  }
+  Result<std::string> attribute(const std::string& path, const std::string& name) override {
+    std::array<char, 256> value{};
+    const auto size = ::getxattr(path.c_str(), name.c_str(), value.data(), value.size());
+    if (size < 0) return errno_error(errno == ENODATA || errno == ENOTSUP ? ENOENT : errno, path);
+    return std::string(value.data(), static_cast<std::size_t>(size));
   }
 
   Result<VolumeSpace> volume(const std::string& path) override {
@@ -372,7 +384,7 @@ class PosixEnv final : public Env {
   ProcessIdentity self() override {
     if (self_.pid != getpid()) {
       const auto text = read_file("/proc/self/stat", kStatSize);
-      self_ = {getpid(), text ? start_time(*text).value_or(0) : 0};
+      self_ = {getpid(), text ? start_time_posix(*text).value_or(0) : 0};
     }
     return self_;
   }
@@ -382,10 +394,13 @@ class PosixEnv final : public Env {
     if (process.pid <= 0 || (::kill(process.pid, 0) != 0 && errno == ESRCH)) return false;
     const auto text = read_file(fmt::format("/proc/{}/stat", process.pid), kStatSize);
     if (!text) return text.error().kind != ErrorKind::not_found || ::kill(process.pid, 0) == 0;
-    const auto started = start_time(*text);
+    const auto started = start_time_posix(*text);
     return started && *started == process.started_at;
   }
 
+  Status enter_scope(const std::string& name, const std::string& part_of) override {
+    return enter_scope_posix(*this, name, part_of);
+  }
   uid_t user() override { return ::getuid(); }
   std::string host_name() override {
     std::array<char, HOST_NAME_MAX + 1> name{};
@@ -445,20 +460,6 @@ class PosixEnv final : public Env {
   }
 
   static constexpr std::size_t kStatSize = 8192;
-
-  /// Start time in a /proc/PID/stat; nullopt for a zombie, or where none stands.
-  static std::optional<std::int64_t> start_time(std::string_view stat) {
-    const auto name_end = stat.rfind(')');  // the name itself may hold blanks and brackets
-    if (name_end == std::string::npos) return std::nullopt;
-    const auto fields = words(stat.substr(name_end + 1));
-    constexpr std::size_t kState = 0;
-    constexpr std::size_t kStartTime = 19;  // field 22, counted from the one after the name
-    if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X")
-      return std::nullopt;
-    const auto ticks = parse_integer(fields[kStartTime]);
-    if (!ticks) return std::nullopt;
-    return *ticks;
-  }
 
   const std::atomic<bool>* give_up_;
   std::vector<pollfd> polls_;

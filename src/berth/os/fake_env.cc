@@ -230,6 +230,23 @@ Status FakeEnv::stamp(const std::string& path, mode_t mode, Wall modified) {
   return {};
 }
 
+bool FakeEnv::may_write(const std::string& path) {
+  return !read_only.contains(path) && (files_.contains(path) || directories_.contains(path));
+}
+
+Result<std::string> FakeEnv::attribute(const std::string& path, const std::string& name) {
+  BERTH_TRY(ask("attribute"));
+  const auto found = attributes.find(path + " " + name);
+  if (found == attributes.end()) return fail(ErrorKind::not_found, "{}: no {}", path, name);
+  return found->second;
+}
+
+Status FakeEnv::enter_scope(const std::string& name, const std::string& part_of) {
+  BERTH_TRY(ask("enter_scope"));
+  if (!scope) return fail(ErrorKind::not_found, "there is no systemd here");
+  return scope(name, part_of);
+}
+
 Result<VolumeSpace> FakeEnv::volume(const std::string&) {
   BERTH_TRY(ask("volume"));
   return VolumeSpace{1'000'000'000'000, 500'000'000'000, 1'000'000, 900'000};

@@ -39,6 +39,11 @@ class FakeEnv : public Env {
   std::map<std::string, std::string> variables;
   std::set<pid_t> dead;  // pids of other processes that have died
   ProcessIdentity identity{1000, 5000};
+  std::set<std::string> read_only;                // paths that may_write() denies
+  std::map<std::string, std::string> attributes;  // "PATH NAME" and its value
+  /// Systemd: what enter_scope() does. Without it there is none.
+  std::function<Status(const std::string& name, const std::string& part_of)> scope;
+  uid_t uid = 0;
   int stops = 0;  // what stop_signals() says
   std::optional<Mono> stop_at;
   Duration wall_skew{};
@@ -70,6 +75,8 @@ class FakeEnv : public Env {
   Status make_directory(const std::string& path, mode_t mode) override;
   Status remove_file(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
+  bool may_write(const std::string& path) override;
+  Result<std::string> attribute(const std::string& path, const std::string& name) override;
   Result<VolumeSpace> volume(const std::string& path) override;
   Result<Fd> open_append(const std::string& path, mode_t mode) override;
   Result<Fd> open_read(const std::string& path) override;
@@ -107,7 +114,8 @@ class FakeEnv : public Env {
   Status signal_process(const ProcessIdentity& process, int signal) override;
   ProcessIdentity self() override { return identity; }
   bool alive(const ProcessIdentity& process) override { return !dead.contains(process.pid); }
-  uid_t user() override { return 0; }
+  Status enter_scope(const std::string& name, const std::string& part_of) override;
+  uid_t user() override { return uid; }
   std::string host_name() override { return "fake"; }
   std::string boot_id() override { return "boot"; }
   std::vector<int> affinity() override { return cores; }

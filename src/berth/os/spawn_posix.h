@@ -8,6 +8,10 @@ namespace berth::os {
 Result<Child> spawn_posix(Env& env, const SpawnSpec& spec);
 Result<std::optional<ExitStatus>> reap_posix(const Child& child);
 
+/// When a process started, in ticks since the boot, from its /proc/PID/stat; nullopt for a zombie,
+/// or where none stands.
+std::optional<std::int64_t> start_time_posix(std::string_view stat);
+
 /// The umask that children get; kPresentUmask: the one of now.
 extern mode_t g_task_umask;
 inline constexpr mode_t kPresentUmask = static_cast<mode_t>(-1);

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "berth/placement/placement_testing.h"
+#include "paths.h"
 
 namespace berth::placement {
 namespace {
@@ -22,8 +23,7 @@ bool full_sweep() {
 
 /// The machines of shared/data/topologies; none where it is not there.
 std::vector<Machine> machine_files() {
-  const std::filesystem::path folder =
-      std::filesystem::path(BERTH_SOURCE_DIR) / "../shared/data/topologies";
+  const std::filesystem::path folder = tests::source_path("../shared/data/topologies");
   std::vector<std::filesystem::path> paths;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none))
@@ -73,11 +73,11 @@ void expect_alternative(const Machine& machine, Brute& brute, Chooser& chooser,
   ASSERT_EQ(other ? other->devices : 0, best) << words(machine, question);
 }
 
-int cases = 0;  // questions looked at, by each policy
+int questions_asked = 0;  // of each policy
 
 void expect_as_looked_at(const Machine& machine, Brute& brute, Chooser& chooser,
                          const Question& question, bool by_all_partitions) {
-  ++cases;
+  ++questions_asked;
   expect_packed(machine, brute, chooser, question);
   const auto best =
       by_all_partitions ? brute.all_partitions(question) : brute.best_partition(question);
@@ -126,19 +126,19 @@ TEST(PlacementBrute, EverySubsetOfEveryMachineFileOfUpToTenDevices) {
   if (machines.empty()) GTEST_SKIP() << "shared/data/topologies is not there";
   EXPECT_EQ(machines.size(), 20U);
   Rng rng(1);
-  cases = 0;
+  questions_asked = 0;
   for (const Machine& machine : machines)
     if (machine.devices <= 10) sweep_rotations(machine, rng);
-  std::printf("%d questions\n", cases);
+  std::printf("%d questions\n", questions_asked);
 }
 
 TEST(PlacementBrute, EverySubsetOfEveryKnownMachineOfUpToTenDevices) {
   Rng rng(6);
-  cases = 0;
+  questions_asked = 0;
   for (const std::string& name : topology::catalogue())
     if (const Machine machine = testing::known(name); machine.devices <= 10)
       sweep_rotations(machine, rng);
-  std::printf("%d questions\n", cases);
+  std::printf("%d questions\n", questions_asked);
 }
 
 TEST(PlacementBrute, EverySubsetOfMadeUpMachines) {

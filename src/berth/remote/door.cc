@@ -8,7 +8,7 @@ namespace {
 
 /// $1 DIGEST, $2 SIZE, then the agent's own words. What comes is checked before it gets its name,
 /// where there is something to check it with, and tried: another machine may not be able to run it.
-constexpr std::string_view kScript = R"sh(umask 077
+constexpr std::string_view kBootstrapScript = R"sh(umask 077
 digest=$1 size=$2; shift 2
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
 agent="$cache/agent-$digest"
@@ -40,7 +40,7 @@ std::vector<std::string> through(const Door& door, std::span<const std::string> 
 std::vector<std::string> agent_command(const AgentFile& agent, std::span<const std::string> words) {
   std::vector<std::string> command{"/bin/sh",
                                    "-c",
-                                   std::string(kScript),
+                                   std::string(kBootstrapScript),
                                    "berth-agent",
                                    to_hex(agent.digest),
                                    fmt::format("{}", agent.size)};

@@ -9,9 +9,9 @@ namespace berth::remote {
 namespace {
 
 constexpr Duration kDeadline = std::chrono::minutes(2);  // of a call with all its tries
-constexpr Duration kFirstPause = std::chrono::milliseconds(400),
-                   kLongestPause = std::chrono::seconds(15);
-constexpr Duration kLook = std::chrono::milliseconds(20);  // while a request is under way
+constexpr Duration kFirstBackoff = std::chrono::milliseconds(400),
+                   kLongestBackoff = std::chrono::seconds(15);
+constexpr Duration kPollInterval = std::chrono::milliseconds(20);  // while a request is under way
 constexpr std::size_t kMostMessage = 300, kMostInstances = 10'000;
 
 std::string encoded(std::string_view text) {
@@ -135,7 +135,8 @@ void Ec2Api::step() {
     const auto call = std::ranges::find(calls_, answer.call, &Call::under_way);
     if (call == calls_.end()) continue;
     Verdict verdict = judge(*call, answer);
-    const Duration longest = std::min(kLongestPause, kFirstPause * (1 << std::min(call->tries, 8)));
+    const Duration longest =
+        std::min(kLongestBackoff, kFirstBackoff * (1 << std::min(call->tries, 8)));
     const Duration pause = longest / 2 + longest / 2048 * static_cast<int>(env_.random() % 1024);
     if (verdict.again && env_.now() + pause < call->deadline) {
       call->under_way = 0;
@@ -150,7 +151,7 @@ void Ec2Api::step() {
 
 std::optional<Mono> Ec2Api::next() {
   std::optional<Mono> next;
-  const Mono look = env_.now() + kLook;
+  const Mono look = env_.now() + kPollInterval;
   for (const Call& call : calls_) {
     const Mono at = call.under_way != 0 ? look : call.again;
     next = next ? std::min(*next, at) : at;

@@ -12,13 +12,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kLease = 30s;   // of an alloc, until it is asked after again
-constexpr Duration kErrand = 30s;  // a command at an instance takes at most so long
-constexpr Duration kLook = 10s;    // at an instance that nobody of ours is on
-constexpr Duration kDeaf = 1min;   // so long an instance that answered is waited for
-constexpr Duration kAnswer = 10s;  // to what was asked of an instance
+constexpr Duration kLease = 30s;          // of an alloc, until it is asked after again
+constexpr Duration kErrand = 30s;         // a command at an instance takes at most so long
+constexpr Duration kProbeInterval = 10s;  // at an instance that nobody of ours is on
+constexpr Duration kDeaf = 1min;          // so long an instance that answered is waited for
+constexpr Duration kAnswer = 10s;         // to what was asked of an instance
 constexpr Duration kEnd = 20s;
-constexpr Duration kSoon = 20ms, kLate = 1s;
+constexpr Duration kSoonestRetry = 20ms, kLatestRetry = 1s;
 
 }  // namespace
 
@@ -102,11 +102,11 @@ void Ec2Cluster::look(const Ec2Machine& machine, Member& member) {
   if (env_.now() < member.look_at) return;
   const auto offer = member.host->look();
   if (!offer) {
-    member.look_at = machine.ready ? member.host->retry_at() : env_.now() + kSoon;
+    member.look_at = machine.ready ? member.host->retry_at() : env_.now() + kSoonestRetry;
     return;
   }
   member.answered = env_.now();
-  member.look_at = env_.now() + kLook;
+  member.look_at = env_.now() + kProbeInterval;
   instances_.ready(machine.id);
   // An earlier runner's agents may still hold some of it.
   instances_.use(machine.id, member.asked || !member.allocs.empty() || offer->free != offer->total);
@@ -139,12 +139,12 @@ std::optional<Mono> Ec2Cluster::tend() {
 }
 
 Mono Ec2Cluster::retry_at() {
-  Mono next = std::min(instances_.next(), env_.now() + kLate);
+  Mono next = std::min(instances_.next(), env_.now() + kLatestRetry);
   for (const auto& [id, member] : members_) {
     if (member.asked) next = std::min(next, member.host->retry_at());
-    next = std::min(next, std::max(member.look_at, env_.now() + kSoon));
+    next = std::min(next, std::max(member.look_at, env_.now() + kSoonestRetry));
   }
-  return std::max(next, env_.now() + kSoon);
+  return std::max(next, env_.now() + kSoonestRetry);
 }
 
 Result<std::vector<cluster::Offer>> Ec2Cluster::offers() {

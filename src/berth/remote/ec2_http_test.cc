@@ -6,6 +6,7 @@
 #include "berth/base/units.h"
 #include "berth/remote/ec2_api.h"
 #include "berth/remote/ec2_settings.h"
+#include "paths.h"
 
 namespace berth::remote {
 namespace {
@@ -17,7 +18,7 @@ class Endpoint {
  public:
   explicit Endpoint(os::Env& env) : env_(env) {
     // Its end is that of its standard input, which for spawn()'s children is at its end at once.
-    const std::string keep = fmt::format("sleep 60 | {}/tests/ec2_fake.py", BERTH_SOURCE_DIR);
+    const std::string keep = "sleep 60 | " + tests::source_path("tests/ec2_fake.py");
     os::SpawnSpec spec;
     spec.argv = {"/bin/sh", "-c", keep};
     spec.environment = env.environment();

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kLook = 2s, kLookWhenQuiet = 15s;
+constexpr Duration kDescribeInterval = 2s, kQuietDescribeInterval = 15s;
 constexpr Duration kBillingStep = 60s;  // the least that an instance costs
 constexpr Duration kLeastLease = 120s;  // less is not worth starting an instance for
 constexpr Duration kDrain = 90s;        // before the lease ends for good
@@ -116,7 +116,7 @@ void Ec2Instances::describe_page(std::string token, std::vector<Ec2Instance> so_
         if (!page->next.empty() && so_far.size() < 10'000)
           return describe_page(std::move(page->next), std::move(so_far));
         describing_ = false;
-        describe_at_ = env_.now() + kLook;
+        describe_at_ = env_.now() + kDescribeInterval;
         heard(so_far);
       });
 }
@@ -140,7 +140,7 @@ void Ec2Instances::heard(const std::vector<Ec2Instance>& told) {
   const bool moving = std::ranges::any_of(machines_, [](const Ec2Machine& machine) {
     return machine.phase != Phase::up || !machine.ready;
   });
-  if (!moving) describe_at_ = env_.now() + kLookWhenQuiet;
+  if (!moving) describe_at_ = env_.now() + kQuietDescribeInterval;
 }
 
 void Ec2Instances::heard_of(const Ec2Instance& told) {
@@ -187,7 +187,7 @@ void Ec2Instances::adopt(const Ec2Instance& told) {
 
 void Ec2Instances::ask_for_interruptions() {
   if (env_.now() < interruptions_at_) return;
-  interruptions_at_ = env_.now() + kLookWhenQuiet;
+  interruptions_at_ = env_.now() + kQuietDescribeInterval;
   Ec2Parameters parameters{{"Filter.1.Name", "instance-id"}};
   for (const Ec2Machine& machine : machines_)
     if (machine.spot && machine.phase == Phase::up)
@@ -320,7 +320,7 @@ void Ec2Instances::run_answered(const std::string& token, Result<Xml> answer) {
   machine->calling = false;
   machine->seen = env_.wall();
   machine->call_again = env_.now() + kAgain;
-  describe_at_ = std::min(describe_at_, env_.now() + kLook);
+  describe_at_ = std::min(describe_at_, env_.now() + kDescribeInterval);
   if (answer) {
     block_ = {};
     if (machine->named) {
@@ -365,7 +365,7 @@ void Ec2Instances::end(Ec2Machine& machine) {
               if (ended == nullptr) return;
               ended->calling = false;
               ended->call_again = env_.now() + (answer ? 30s : kAgain);
-              describe_at_ = std::min(describe_at_, env_.now() + kLook / 4);
+              describe_at_ = std::min(describe_at_, env_.now() + kDescribeInterval / 4);
               if (!answer) trouble_ = answer.error().message;
             });
 }
@@ -392,12 +392,12 @@ void Ec2Instances::drain(const std::string& id, std::string why) {
 
 void Ec2Instances::end_all() {
   ending_ = true;
-  describe_at_ = std::min(describe_at_, env_.now() + kLook / 4);
+  describe_at_ = std::min(describe_at_, env_.now() + kDescribeInterval / 4);
 }
 
 Mono Ec2Instances::next() {
-  const Mono look = describing_ ? env_.now() + kLook : describe_at_;
-  Mono next = std::min(look, env_.now() + kLook);
+  const Mono look = describing_ ? env_.now() + kDescribeInterval : describe_at_;
+  Mono next = std::min(look, env_.now() + kDescribeInterval);
   for (const Ec2Machine& machine : machines_)
     if (machine.phase == Phase::ending && !machine.calling && !machine.id.empty())
       next = std::min(next, std::max(machine.call_again, env_.now()));

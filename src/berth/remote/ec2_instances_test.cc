@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::int64_t kGiB = 1LL << 30;
 
-cluster::Wish wish(std::int64_t cores, std::int64_t width = 1, std::int64_t gpus = 0) {
-  cluster::Wish wish{.requirements = {{}, width}};
-  wish.requirements.min.set(Known::cpu, cores * 1000);
-  if (gpus > 0) wish.requirements.min.set(Known::gpu, gpus);
-  return wish;
-}
-
 /// A runner, the service, and the doors between them.
 struct World {
   explicit World(std::uint64_t seed = 1) : env(seed), ec2(env, seed), chance(seed) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/os/fake_env.h"
+#include "berth/remote/ec2_testing.h"
 
 namespace berth::remote {
 namespace {
@@ -74,15 +75,6 @@ TEST_F(Ec2SettingsTest, CredentialsComeFromTheEnvironmentOrAProfile) {
   const auto none = find_credentials(env_, "");
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find("AWS_ACCESS_KEY_ID"), std::string::npos);
-}
-
-cluster::Wish wish(std::int64_t cores, std::int64_t width, std::int64_t gpus,
-                   std::int64_t gpu_mem = 0) {
-  cluster::Wish wish{.requirements = {{}, width}};
-  wish.requirements.min.set(Known::cpu, cores * 1000);
-  if (gpus > 0) wish.requirements.min.set(Known::gpu, gpus);
-  if (gpu_mem > 0) wish.requirements.min.set(Known::gpu_mem, gpu_mem << 30);
-  return wish;
 }
 
 TEST(Ec2Types, TheCheapestForWhatIsWishedComesFirst) {

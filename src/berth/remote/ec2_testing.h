@@ -17,6 +17,16 @@ namespace berth::remote {
 
 using namespace std::chrono_literals;
 
+/// `gpu_mem` in GiB.
+inline cluster::Wish wish(std::int64_t cores, std::int64_t width = 1, std::int64_t gpus = 0,
+                          std::int64_t gpu_mem = 0) {
+  cluster::Wish wish{.requirements = {{}, width}};
+  wish.requirements.min.set(Known::cpu, cores * 1000);
+  if (gpus > 0) wish.requirements.min.set(Known::gpu, gpus);
+  if (gpu_mem > 0) wish.requirements.min.set(Known::gpu_mem, gpu_mem << 30);
+  return wish;
+}
+
 struct FakeInstance {
   std::string id, token, type, state = "pending", reason = {};
   std::string tags = {};  // as XML

@@ -8,7 +8,7 @@
 namespace berth::remote {
 namespace {
 
-constexpr Duration kSoon = std::chrono::milliseconds(10);
+constexpr Duration kPumpInterval = std::chrono::milliseconds(10);
 constexpr Duration kLookAgain = std::chrono::seconds(2);
 constexpr Duration kUpFirst = std::chrono::seconds(1);
 constexpr Duration kUpMost = std::chrono::minutes(1);
@@ -47,7 +47,7 @@ Host::~Host() {
   const Mono until = env_.now() + std::chrono::seconds(2);
   // An alloc may be on its way.
   while (asked_ && std::holds_alternative<agent::AskLease>(*asked_) && env_.now() < until) {
-    (void)env_.wait({}, env_.now() + kSoon);
+    (void)env_.wait({}, env_.now() + kPumpInterval);
     pump();
   }
   if (granted_)
@@ -227,7 +227,7 @@ cluster::AllocId Host::keep(agent::Leased leased, const cluster::Labels& labels)
 Mono Host::retry_at() {
   if (!line_ && up_at_) return *up_at_;
   const bool answered = line_ && stream_.is_open() && !asked_;
-  return env_.now() + (answered ? kSoon * 10 : kSoon);
+  return env_.now() + (answered ? kPumpInterval * 10 : kPumpInterval);
 }
 
 Result<std::optional<Mono>> Host::keepalive(cluster::AllocId id) {

@@ -9,12 +9,11 @@
 namespace berth::remote {
 namespace {
 
-constexpr Duration kAnswersWithin = std::chrono::seconds(30);
 constexpr Duration kNodesAge = std::chrono::seconds(60);
 constexpr Duration kNodesAgeInVain = std::chrono::seconds(5);  // while none of them would do
 constexpr Duration kSoonest = std::chrono::milliseconds(20);   // that a command is looked at again
 constexpr Duration kFirstLook = std::chrono::milliseconds(200);
-constexpr Duration kLongestPause = std::chrono::seconds(10);  // between looks at the queue
+constexpr Duration kLongestQueuePoll = std::chrono::seconds(10);  // between looks at the queue
 constexpr Duration kLooksWhileHeld = std::chrono::seconds(5);
 constexpr Duration kRenewal = std::chrono::seconds(45);
 constexpr Duration kHandBack =
@@ -51,7 +50,7 @@ Slurm::~Slurm() {
 
 void Slurm::begin(std::vector<std::string> words, Then then) {
   then_ = then;
-  command_ = std::make_unique<Command>(env_, std::move(words), environment_, kAnswersWithin);
+  command_ = std::make_unique<Command>(env_, std::move(words), environment_, kSlurmAnswersWithin);
 }
 
 void Slurm::progress() {
@@ -169,7 +168,7 @@ void Slurm::after_cancel(const CommandEnd& outcome) {
 }
 
 void Slurm::after_jobs(const CommandEnd& outcome) {
-  look_pause_ = std::min<Duration>(look_pause_ * 5 / 4, kLongestPause);
+  look_pause_ = std::min<Duration>(look_pause_ * 5 / 4, kLongestQueuePoll);
   const bool waits = first(Job::State::waits) != nullptr;
   look_at_ = env_.now() + (waits ? look_pause_ : std::max(look_pause_, kLooksWhileHeld));
   if (!answered(outcome) || outcome.error) return;

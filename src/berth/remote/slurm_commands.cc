@@ -18,12 +18,11 @@ exec::Environment slurm_environment(os::Env& env) {
 }
 
 Result<std::vector<SlurmPartition>> slurm_partitions(os::Env& env, const SlurmOptions& options) {
-  constexpr Duration kAnswersWithin = std::chrono::seconds(30);
   Command command(env,
                   {"sinfo", "--noheader", "--Node", "--exact",
                    "--Format=" + std::string(kSlurmPartitionsFormat)},
-                  slurm_environment(env), kAnswersWithin);
-  const Mono until = env.now() + kAnswersWithin;
+                  slurm_environment(env), kSlurmAnswersWithin);
+  const Mono until = env.now() + kSlurmAnswersWithin;
   auto outcome = command.look();
   for (; !outcome && env.stop_signals() == 0; outcome = command.look())
     command.wait(std::min(until, env.now() + std::chrono::milliseconds(50)));

@@ -8,6 +8,9 @@
 
 namespace berth::remote {
 
+/// A command that takes longer is ended.
+inline constexpr Duration kSlurmAnswersWithin = std::chrono::seconds(30);
+
 /// Of those partitions that the cluster uses; of all where it names none. busy: Slurm does not
 /// answer; io: what it says instead.
 Result<std::vector<SlurmPartition>> slurm_partitions(os::Env& env, const SlurmOptions& options);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-cluster::Wish wish(std::int64_t cores, std::int64_t width = 1, std::int64_t gpus = 0) {
+cluster::Wish labelled_wish(std::int64_t cores, std::int64_t width = 1, std::int64_t gpus = 0) {
   cluster::Wish wish{.requirements = {{}, width}, .labels = {{"run", "digits-3"}}};
   wish.requirements.min.set(Known::cpu, cores * 1000);
   if (gpus > 0) wish.requirements.min.set(Known::gpu, gpus);
@@ -127,7 +127,7 @@ class SlurmTest : public testing::Test {
 
 TEST_F(SlurmTest, AJobThatRunsIsAnAlloc) {
   const auto slurm = cluster({.account = "physics", .time_limit = 30min, .flags = {"--qos=long"}});
-  EXPECT_EQ(ask(*slurm, wish(2), 2s).error().kind, ErrorKind::busy);
+  EXPECT_EQ(ask(*slurm, labelled_wish(2), 2s).error().kind, ErrorKind::busy);
   ASSERT_EQ(paper_.jobs.size(), 1U);
   const auto words = paper_.jobs[0].words;
   for (const char* word : {"--partition=main", "--cpus-per-task=2", "--account=physics",
@@ -135,7 +135,7 @@ TEST_F(SlurmTest, AJobThatRunsIsAnAlloc) {
     EXPECT_NE(std::ranges::find(words, word), words.end()) << word;
   paper_.run_all();
   paper_.jobs[0].left = "30:00";
-  const auto alloc = ask(*slurm, wish(2));
+  const auto alloc = ask(*slurm, labelled_wish(2));
   ASSERT_TRUE(alloc) << alloc.error().message;
   EXPECT_EQ(alloc->machine, "n1");
   EXPECT_EQ(alloc->block.resources.get(Known::cpu), 2000);
@@ -155,29 +155,29 @@ TEST_F(SlurmTest, AJobThatRunsIsAnAlloc) {
 
 TEST_F(SlurmTest, WhatNoPartitionHasIsImpossibleBeforeAnythingIsAsked) {
   const auto slurm = cluster({.partitions = {"main", "gpu", "old"}});
-  const auto error = ask(*slurm, wish(9)).error();
+  const auto error = ask(*slurm, labelled_wish(9)).error();
   EXPECT_EQ(error.kind, ErrorKind::impossible);
   for (const char* part : {"partition main", "partition gpu", "wanted 9", "old: there is none"})
     EXPECT_NE(error.message.find(part), std::string::npos) << part << " in " << error.message;
-  EXPECT_EQ(ask(*slurm, wish(1, 1, 3)).error().kind, ErrorKind::impossible);
+  EXPECT_EQ(ask(*slurm, labelled_wish(1, 1, 3)).error().kind, ErrorKind::impossible);
   EXPECT_EQ(paper_.calls["sbatch"], 0);
   const auto longer = cluster({.partitions = {"gpu"}, .time_limit = 24h});
-  EXPECT_NE(ask(*longer, wish(1)).error().message.find("time limit"), std::string::npos);
+  EXPECT_NE(ask(*longer, labelled_wish(1)).error().message.find("time limit"), std::string::npos);
 }
 
 TEST_F(SlurmTest, NodesThatComeUpAreSoonSeen) {
   paper_.nodes = "main*|up|infinite|2|down*|4|2000|0|(null)\n";
   const auto slurm = cluster();
-  EXPECT_EQ(ask(*slurm, wish(1), 3s).error().kind, ErrorKind::busy);
+  EXPECT_EQ(ask(*slurm, labelled_wish(1), 3s).error().kind, ErrorKind::busy);
   EXPECT_EQ(paper_.calls["sinfo"], 1);
   paper_.nodes = "main*|up|infinite|2|idle|4|2000|0|(null)\n";
-  (void)ask(*slurm, wish(1), 6s);
+  (void)ask(*slurm, labelled_wish(1), 6s);
   EXPECT_EQ(paper_.jobs.size(), 1U);
 }
 
 TEST_F(SlurmTest, GpusComeFromThePartitionThatHasThem) {
   const auto slurm = cluster({.partitions = {"main", "gpu"}});
-  (void)ask(*slurm, wish(1, 1, 2), 2s);
+  (void)ask(*slurm, labelled_wish(1, 1, 2), 2s);
   ASSERT_EQ(paper_.jobs.size(), 1U);
   EXPECT_EQ(PaperSlurm::value(paper_.jobs[0].words, "--gres="), "gpu:a100:2");
   EXPECT_EQ(paper_.jobs[0].partition, "gpu");
@@ -185,7 +185,7 @@ TEST_F(SlurmTest, GpusComeFromThePartitionThatHasThem) {
 
 TEST_F(SlurmTest, AWideNeedIsSeveralJobsAsLargeAsANode) {
   const auto slurm = cluster({.most = 3});
-  (void)ask(*slurm, wish(1, 20), 3s);
+  (void)ask(*slurm, labelled_wish(1, 20), 3s);
   ASSERT_EQ(paper_.jobs.size(), 3U);
   for (const auto& job : paper_.jobs)
     EXPECT_EQ(PaperSlurm::value(job.words, "--cpus-per-task="), "4");
@@ -194,13 +194,13 @@ TEST_F(SlurmTest, AWideNeedIsSeveralJobsAsLargeAsANode) {
 TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {
   paper_.refuses = "main";
   const auto slurm = cluster({.partitions = {"main", "gpu"}});
-  (void)ask(*slurm, wish(1), 5s);
+  (void)ask(*slurm, labelled_wish(1), 5s);
   ASSERT_EQ(paper_.jobs.size(), 1U);
   EXPECT_EQ(paper_.jobs[0].partition, "gpu");
   slurm->stop_waiting();
   const auto only = cluster({.partitions = {"main"}});
   const int before = paper_.calls["sbatch"];
-  const auto error = ask(*only, wish(1), 10min).error();
+  const auto error = ask(*only, labelled_wish(1), 10min).error();
   EXPECT_NE(error.message.find("Invalid account"), std::string::npos) << error.message;
   EXPECT_LE(paper_.calls["sbatch"] - before, 5) << "30 s, 1 min, 2 min, 4 min";
   EXPECT_GE(paper_.calls["sbatch"] - before, 4);
@@ -209,9 +209,9 @@ TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {
 TEST_F(SlurmTest, AJobWhoseAgentDoesNotComeUpIsGivenBack) {
   paper_.agent_comes = false;
   const auto slurm = cluster();
-  (void)ask(*slurm, wish(1), 1s);
+  (void)ask(*slurm, labelled_wish(1), 1s);
   paper_.run_all();
-  const auto error = ask(*slurm, wish(1), 3s).error();
+  const auto error = ask(*slurm, labelled_wish(1), 3s).error();
   EXPECT_NE(error.message.find("does not come up on n1"), std::string::npos) << error.message;
   EXPECT_TRUE(paper_.cancelled.contains(17));
 }
@@ -220,9 +220,9 @@ TEST_F(SlurmTest, WhateverEndsAJobEndsItsAlloc) {
   for (const char* state : {"CANCELLED", "NODE_FAIL", "TIMEOUT", "PREEMPTED", "PENDING", ""}) {
     paper_.jobs.clear();
     const auto slurm = cluster();
-    (void)ask(*slurm, wish(1), 1s);
+    (void)ask(*slurm, labelled_wish(1), 1s);
     paper_.run_all();
-    const auto alloc = ask(*slurm, wish(1));
+    const auto alloc = ask(*slurm, labelled_wish(1));
     ASSERT_TRUE(alloc) << state;
     if (*state != 0)
       paper_.jobs[0].state = state;
@@ -238,9 +238,9 @@ TEST_F(SlurmTest, WhateverEndsAJobEndsItsAlloc) {
 
 TEST_F(SlurmTest, AControllerThatIsSilentLosesNothing) {
   const auto slurm = cluster();
-  (void)ask(*slurm, wish(1), 1s);
+  (void)ask(*slurm, labelled_wish(1), 1s);
   paper_.run_all();
-  const auto alloc = ask(*slurm, wish(1));
+  const auto alloc = ask(*slurm, labelled_wish(1));
   ASSERT_TRUE(alloc);
   paper_.silent = true;
   const int before = paper_.calls["squeue"];
@@ -255,20 +255,20 @@ TEST_F(SlurmTest, AControllerThatIsSilentLosesNothing) {
 TEST_F(SlurmTest, AJobThatNobodyWasToldOfIsFoundAndCancelled) {
   paper_.forgets_answers = true;
   const auto slurm = cluster();
-  (void)ask(*slurm, wish(1), 500ms);
+  (void)ask(*slurm, labelled_wish(1), 500ms);
   ASSERT_EQ(paper_.jobs.size(), 1U);
   paper_.forgets_answers = false;
-  (void)ask(*slurm, wish(1), 5s);
+  (void)ask(*slurm, labelled_wish(1), 5s);
   EXPECT_TRUE(paper_.cancelled.contains(17));
   EXPECT_EQ(paper_.jobs.size(), 1U) << "the one that was asked for again";
 }
 
 TEST_F(SlurmTest, NothingIsLeftInTheQueue) {
   auto slurm = cluster({.most = 4});
-  (void)ask(*slurm, wish(1, 20), 3s);
+  (void)ask(*slurm, labelled_wish(1, 20), 3s);
   EXPECT_EQ(paper_.jobs.size(), 4U);
   paper_.jobs[0].state = "RUNNING";
-  ASSERT_TRUE(ask(*slurm, wish(1)));
+  ASSERT_TRUE(ask(*slurm, labelled_wish(1)));
   slurm->stop_waiting();
   pass(*slurm, 1s);
   EXPECT_EQ(paper_.jobs.size(), 1U);
@@ -277,7 +277,7 @@ TEST_F(SlurmTest, NothingIsLeftInTheQueue) {
 }
 
 TEST_F(SlurmTest, WhatOthersNamedIsNoMoreThanAName) {
-  auto wanted = wish(1);
+  auto wanted = labelled_wish(1);
   wanted.labels = {{"run", "x'; touch /tmp/owned; $(reboot) --uid=0\n"}};
   auto slurm = cluster();
   (void)ask(*slurm, wanted, 1s);
@@ -302,9 +302,9 @@ TEST_F(SlurmTest, FaultsAnywhereNeitherCrashNorLeaveAnything) {
     };
     {
       const auto slurm = cluster();
-      (void)ask(*slurm, wish(1), 1s);
+      (void)ask(*slurm, labelled_wish(1), 1s);
       paper_.run_all();
-      (void)ask(*slurm, wish(1), 5s);
+      (void)ask(*slurm, labelled_wish(1), 5s);
     }
     env_.fault = nullptr;
     // What could not be cancelled is the guard's.

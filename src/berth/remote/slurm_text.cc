@@ -10,7 +10,6 @@
 namespace berth::remote {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kMostSeconds = 100LL * 365 * 24 * 3600;
 constexpr std::int64_t kMostDevices = 1 << 20;
 
@@ -307,7 +306,7 @@ Status read_slurm_amounts(std::string_view text, SlurmJob& job) {
 }
 
 SlurmTrouble trouble_of(std::string_view complaint) {
-  static constexpr std::array<std::pair<std::string_view, SlurmTrouble>, 32> kMeanings{{
+  static constexpr std::array<std::pair<std::string_view, SlurmTrouble>, 32> kTroubleWords{{
       {"invalid job id", SlurmTrouble::no_such_job},
       {"job/step already completing or completed", SlurmTrouble::no_such_job},
       {"unable to contact slurm controller", SlurmTrouble::unreachable},
@@ -342,7 +341,7 @@ SlurmTrouble trouble_of(std::string_view complaint) {
       {"unrecognized option", SlurmTrouble::refused},
   }};
   const std::string text = lower(complaint);
-  for (const auto& [words, meaning] : kMeanings)
+  for (const auto& [words, meaning] : kTroubleWords)
     if (text.find(words) != text.npos) return meaning;
   return SlurmTrouble::other;
 }

@@ -18,6 +18,8 @@
 
 namespace berth::remote {
 
+inline constexpr std::int64_t kMiB = 1 << 20;  // Slurm counts memory and disk in these
+
 /// "gpu:a100:4": so many GPUs of a type ("" where the site names none).
 struct SlurmGpus {
   std::string type;

@@ -8,8 +8,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int64_t kMiB = 1 << 20;
-
 TEST(SlurmText, NodesOfAPartition) {
   const auto nodes = read_slurm_nodes(
       "main*|up|infinite|2|idle|4|2000|0|(null)\n"

@@ -10,7 +10,7 @@ constexpr int kProbeFor_s = 60;  // an agent to come up
 
 /// Runs in the job. It waits for the agent to be there: one that is not on a shared volume comes
 /// with the first connection.
-constexpr std::string_view kScript = R"(n=0
+constexpr std::string_view kJobScript = R"(n=0
 while [ $n -lt 240 ]; do
   for agent in "$1" "${XDG_CACHE_HOME:-$HOME/.cache}/berth/agent-$2"; do
     [ -x "$agent" ] && { shift 2; mkdir -p "$1" && exec "$agent" start "$1/agent" --stay --with "$@"; }
@@ -56,7 +56,6 @@ std::string Slurm::place_name(cluster::AllocId id) {
 
 std::vector<std::string> Slurm::submission(const Job& job) const {
   const Resources& wanted = job.ask.block.resources;
-  constexpr std::int64_t kMiB = 1 << 20;
   const auto in_mib = [&](Known known) {
     return fmt::format("{}M", wanted.get(known) / kMiB + (wanted.get(known) % kMiB != 0 ? 1 : 0));
   };
@@ -82,9 +81,9 @@ std::vector<std::string> Slurm::submission(const Job& job) const {
   words.insert(words.end(), options_.flags.begin(), options_.flags.end());
   std::string script = "exec /bin/sh -c";
   for (const auto& word :
-       {std::string(kScript), std::string("berth"), options_.program, to_hex(options_.agent.digest),
-        options_.directory + "/" + place_name(job.alloc.id), std::string("--block"),
-        machine::write_block(job.ask.block), std::string("--lease-ms"),
+       {std::string(kJobScript), std::string("berth"), options_.program,
+        to_hex(options_.agent.digest), options_.directory + "/" + place_name(job.alloc.id),
+        std::string("--block"), machine::write_block(job.ask.block), std::string("--lease-ms"),
         fmt::format("{}", to_ms(options_.lease))})
     script += " " + shell_quote(word);
   if (options_.outlive) script += " --outlive";

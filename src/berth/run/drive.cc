@@ -19,8 +19,9 @@ namespace {
 /// that is slow, or busy with others' work, the company is larger.
 constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
 constexpr Duration kGroupCommitMost = std::chrono::milliseconds(500);
-constexpr Duration kAtOnce = std::chrono::seconds(5);  // within that tasks that are killed end
+constexpr Duration kKillTimeout = std::chrono::seconds(5);  // within that tasks that are killed end
 constexpr int kWaitsPerCommit = 4;
+constexpr std::size_t kMostAdvice = 16;  // notes that limits are advice
 constexpr std::size_t kLargestBatch = 4096;
 
 store::TaskState state_of(schedule::TaskSettled::To to) {
@@ -199,7 +200,7 @@ void Drive::heed_stop_signals() {
   scheduler_->stop(effects_);
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
-  gives_up_at_ = env_.now() + kAtOnce;
+  gives_up_at_ = env_.now() + kKillTimeout;
 }
 
 /// Told to stop at once, a worker that does not (its machine cannot be reached) is left to its
@@ -260,9 +261,15 @@ void Drive::on_started(const exec::Started& started) {
     os::log_event(env_, "started",
                   {{"token", fmt::format("{}", started.token.value)},
                    {"reservation", machine::to_json(started.block)}});
-  if (!started.advisory.empty() && progress_.counts.done + progress_.counts.failed == 0 &&
-      progress_.counts.running <= 1)
-    observer_.on_note(fmt::format("advisory only on this machine: {}", started.advisory));
+  const auto live = live_.find(started.token.value);
+  if (started.advisory.empty() || live == live_.end() || advised_.size() == kMostAdvice) return;
+  for (const auto& berthed : berthed_) {
+    if (berthed->id != live->second.worker) continue;
+    const bool elsewhere = leasings_[berthed->source].source.staff != nullptr;
+    auto note = fmt::format("advisory only on {}: {}",
+                            elsewhere ? berthed->alloc.machine : "this machine", started.advisory);
+    if (advised_.insert(note).second) observer_.on_note(note);
+  }
 }
 
 void Drive::on_metric(const exec::Metric& metric) {

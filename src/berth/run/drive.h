@@ -197,6 +197,7 @@ class Drive {
   int passed_ = 0;          // how many did
   std::optional<Mono> look_at_;
   bool others_wait_ = false;
+  std::set<std::string> advised_;      // notes that were told: where limits are advice, and why
   std::optional<machine::Host> host_;  // as read last
   std::optional<Mono> host_read_;      // none: it has to be read
   std::optional<machine::HealthWatch> health_;

@@ -10,7 +10,7 @@
 namespace berth::run {
 namespace {
 
-constexpr std::size_t kAtOnce = 4096;  // what a pipe that is ready takes without blocking
+constexpr std::size_t kPipeBuffer = 4096;  // what a pipe that is ready takes without blocking
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kComplaint = 400;
 constexpr Duration kComesToItsPipe = std::chrono::milliseconds(5);
@@ -64,7 +64,7 @@ Status ExternalProposer::send() {
     std::array<os::Watch, 1> ready{{{.fd = input_->number(), .readable = false}}};
     BERTH_TRY(env_.wait(ready, env_.now()));
     if (!ready[0].ready) return {};
-    const std::size_t part = std::min(kAtOnce, unsent_.size());
+    const std::size_t part = std::min(kPipeBuffer, unsent_.size());
     BERTH_TRY(env_.write_all(*input_, std::string_view(unsent_).substr(0, part)));
     unsent_.erase(0, part);
   }

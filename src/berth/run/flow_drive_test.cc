@@ -8,22 +8,15 @@
 #include "berth/base/units.h"
 #include "berth/os/fake_env.h"
 #include "berth/run/flow_run.h"
+#include "berth/run/run_testing.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
 namespace {
 
-constexpr std::size_t kLarge = 6 << 20;
+using testing::Quiet;
 
-class Quiet final : public Observer {
- public:
-  void on_progress(const Progress&, Mono) override {}
-  void on_task_end(const TaskEnd& end) override { ends.push_back(end); }
-  void on_output(const exec::Output&) override {}
-  void on_note(const std::string& note) override { notes.push_back(note); }
-  std::vector<TaskEnd> ends;
-  std::vector<std::string> notes;
-};
+constexpr std::size_t kLarge = 6 << 20;
 
 /// Each program is "write NAME SIZE": it writes so many bytes to ./NAME in a second.
 class FlowDrive : public ::testing::Test {

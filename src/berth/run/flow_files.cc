@@ -178,6 +178,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
                       .directory = directory,
                       .timeout = of.timeout,
                       .grace = kGrace,
+                      .enforce = of.enforce,
                       .takes = {directory}};
   for (const auto& output : spec.outputs) launch.brings.push_back(directory + "/" + output.path);
   return launch;

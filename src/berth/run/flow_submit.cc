@@ -24,6 +24,9 @@ Status check_places(Site& site, const FlowProgram& program, const flow::Flow& fl
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
   const machine::Machine machine(host.total, host.links);
   for (const auto& step : flow.steps) {
+    if (step.enforce)
+      if (const auto status = check_enforced(site, step.resources); !status)
+        return at(program, step.line, step, "enforce", status.error());
     const auto fits = machine.dry_run({step.resources, program.name, step.slot_sizes});
     if (fits) continue;
     Error error = fits.error();

@@ -15,10 +15,10 @@ constexpr std::int64_t kMostUnstarted = 128;
 constexpr std::int64_t kMostUnstartedOfStep = 16;
 constexpr std::size_t kMostClosing = 32;
 /// Looked at before the loop gets its turn again.
-constexpr int kAtOnce = 64;
+constexpr int kTasksPerTurn = 64;
 
 /// What passes by itself, rather than being wrong with this task.
-bool may_pass(const Error& error) {
+bool is_resource_shortage(const Error& error) {
   return error.kind == ErrorKind::full || error.kind == ErrorKind::busy;
 }
 
@@ -128,7 +128,7 @@ Result<Next> FlowTasks::next() {
     BERTH_TRY(take_ready(next));
     const auto step = next_step();
     if (came_.empty() && ready_again_.empty() && !step) break;
-    if (looked == kAtOnce || wants_commit()) {
+    if (looked == kTasksPerTurn || wants_commit()) {
       next.more = true;
       break;
     }
@@ -149,7 +149,7 @@ Result<Next> FlowTasks::next() {
     if (status) continue;
     queue_of(task).push_front(task);
     if (status.error().kind == ErrorKind::interrupted) break;
-    if (!may_pass(status.error())) return std::unexpected(status.error());
+    if (!is_resource_shortage(status.error())) return std::unexpected(status.error());
     // Short of descriptors, say: a commit lets go of some, and so does what runs when it ends.
     if (closing_.empty() && prepared_.empty()) return std::unexpected(status.error());
     starved_ = next.more = !closing_.empty();
@@ -211,7 +211,7 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
   const auto ready = prepare(prepared, true);
   if (ready && !*ready) return {};  // until its inputs are read
   if (!ready) {
-    if (may_pass(ready.error()) || ready.error().kind == ErrorKind::interrupted)
+    if (is_resource_shortage(ready.error()) || ready.error().kind == ErrorKind::interrupted)
       return std::unexpected(ready.error());
     prepared.error = ready.error();
     start(number, std::move(prepared), next);
@@ -228,7 +228,7 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
           index, *std::move(found),
           [this, number, depends, key, origin, prepared = std::move(prepared)](
               Delivery& result, const Status& placed, Next& later) mutable -> Status {
-            if (!placed && may_pass(placed.error())) return placed;
+            if (!placed && is_resource_shortage(placed.error())) return placed;
             if (!placed) {
               prepared.error = placed.error();
               this->key(prepared, number, depends, later.changes);
@@ -318,7 +318,7 @@ Result<std::optional<Delivery>> FlowTasks::find_result(const std::string& key, s
     all.entries.insert(all.entries.end(), output.entries.begin(), output.entries.end());
   auto hold = cache_.hold(all);
   if (!hold) {
-    if (may_pass(hold.error())) return std::unexpected(hold.error());
+    if (is_resource_shortage(hold.error())) return std::unexpected(hold.error());
     return std::nullopt;
   }
   if (origin != nullptr) *origin = result->origin;

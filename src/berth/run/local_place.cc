@@ -24,6 +24,7 @@ LocalPlace::LocalPlace(os::Env& env, std::unique_ptr<agent::Attached> agent,
                        machine::Machine& machine, machine::Groups& groups)
     : env_(env),
       agent_(std::move(agent)),
+      groups_(groups),
       here_(env, machine, groups, inherited_environment(env)) {}
 
 bool LocalPlace::brief(const std::string& series) const {
@@ -39,7 +40,8 @@ void LocalPlace::tell(const exec::ToWorker& message) {
   }
   std::string series(series_of(launch->request.holder));
   // The agent's tasks stand in no book of ours.
-  const bool here = alone_ || (agent_->idle() && brief(series));
+  const bool here =
+      alone_ || (agent_->idle() && brief(series) && groups_.holds_as_is(launch->request.resources));
   if (!series.empty()) flights_.emplace(launch->token.value, Flight{std::move(series), env_.now()});
   if (here)
     here_.tell(message);

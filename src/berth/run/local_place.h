@@ -1,7 +1,8 @@
 // Who works on an alloc of this machine: an agent, whose tasks go on when this process dies, and
 // this process itself for tasks so brief that nobody would miss them, which it starts in a third
 // of the time. What is brief is learned: of tasks that differ by their number only (digits-3/17,
-// count-2/count/4) so many have ended at once, one after the other.
+// count-2/count/4) so many have ended at once, one after the other. A task that this process would
+// have to be moved to another control group for is the agent's too.
 //
 // Threads: one. Failure: as Workplace has it; it is lost with its agent. Where none can be started
 // (no room, no descriptors) all is done here.
@@ -46,6 +47,7 @@ class LocalPlace final : public exec::Workplace {
 
   os::Env& env_;
   std::unique_ptr<agent::Attached> agent_;
+  machine::Groups& groups_;
   exec::Worker here_;
   std::unordered_map<std::string, int> in_a_row_;     // brief ones, by series
   std::unordered_map<std::int64_t, Flight> flights_;  // by token

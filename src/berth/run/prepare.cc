@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/machine/group_plan.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
@@ -49,6 +50,7 @@ Status check_program(Site& site, const experiment::Program& program, const std::
   if (const auto first = program.passive ? std::nullopt : first_program(program.run))
     if (const auto status = check_executable(*site.env, *first, directory); !status)
       return std::unexpected(at_run(status.error()));
+  if (program.enforce) BERTH_TRY(check_enforced(site, program.resources));
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
   BERTH_TRY(find_devices(site, program.resources, program.gpus));
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
@@ -63,6 +65,16 @@ Status check_program(Site& site, const experiment::Program& program, const std::
     return std::unexpected(std::move(error));
   }
   return {};
+}
+
+Status check_enforced(Site& site, const Resources& resources) {
+  const auto plan = machine::plan_groups(*site.env, "", false);
+  const bool limits = resources.get(Known::mem) > 0 || resources.get(Known::cpu) % 1000 != 0;
+  if (!limits || plan.way != machine::GroupPlan::Way::none) return {};
+  return fail(ErrorKind::impossible,
+              "enforce: required, but limits are advice on this machine: {}; "
+              "'berth machine --probe' tries it",
+              plan.because);
 }
 
 Status divide_gpus(Site& site, experiment::Program& program) {

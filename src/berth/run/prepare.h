@@ -15,4 +15,8 @@ std::optional<std::string> first_program(const exec::Command& command);
 /// That it is there (in PATH, or from `directory`) and can be executed. not_found, invalid.
 Status check_executable(os::Env& env, const std::string& program, const std::string& directory);
 
+/// Of tasks whose limits must hold (`enforce: required`), as far as reading tells. impossible: this
+/// machine cannot hold them, with the reason.
+Status check_enforced(Site& site, const Resources& resources);
+
 }  // namespace berth::run

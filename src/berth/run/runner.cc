@@ -24,7 +24,7 @@ Result<std::unique_ptr<Workload>> workload_of(Site& site, const store::RunRecord
 constexpr std::int64_t kTriesMost = 5;
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);  // doubles with each try
 
-bool may_pass(const Error& error) {
+bool is_transient(const Error& error) {
   return error.kind == ErrorKind::io || error.kind == ErrorKind::full ||
          error.kind == ErrorKind::busy;
 }
@@ -87,7 +87,7 @@ class Runner {
 
   /// What runs here is ended with the loop; what runs in agents goes on.
   Status mend(Status status) {
-    if (status || !may_pass(status.error())) return status;
+    if (status || !is_transient(status.error())) return status;
     if (loop_ && loop_->has_progressed()) tries_ = 0;
     loop_.reset();
     if (++tries_ > kTriesMost || site_.env->stop_signals() > 0) return status;

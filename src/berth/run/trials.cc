@@ -85,7 +85,8 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
       .environment = std::move(environment),
       .directory = record_.directory,
       .timeout = program_.timeout,
-      .grace = program_.grace};
+      .grace = program_.grace,
+      .enforce = program_.enforce};
   // A plain command has no files of its own: where the folder is there too, it runs there.
   if (program_.kind != "command") launch.takes_once = {record_.directory};
   if (names(kParameterFile)) launch.takes.push_back(parameter_file(task));

@@ -37,14 +37,6 @@ RunRecord with_counts(const Run& run) {
   return record;
 }
 
-std::unexpected<Error> no_run(RunId run) {
-  return fail(ErrorKind::not_found, "no run with the id {}", run.value);
-}
-
-std::unexpected<Error> no_task(RunId run, TaskNumber task) {
-  return fail(ErrorKind::not_found, "run {} has no task {}", run.value, task.value);
-}
-
 bool current(const Task* task, Token token) {
   return task != nullptr && task->record.state == TaskState::running && task->record.token == token;
 }
@@ -80,7 +72,7 @@ struct Results {
 };
 
 /// Adds changes to a copy of a run, and of the results.
-struct Batch {
+struct MemoryBatch {
   Run& run;
   Results& results;
   Applied applied;
@@ -251,7 +243,7 @@ class MemoryStore final : public Store {
     if (run == nullptr) return no_run(id);
     Run copy = *run;
     Results results = results_;
-    Batch batch{copy, results, {}};
+    MemoryBatch batch{copy, results, {}};
     for (const Change& change : changes)
       BERTH_TRY(std::visit([&](const auto& one) { return batch.add(one); }, change));
     *run = std::move(copy);

@@ -20,7 +20,7 @@ constexpr std::size_t kRowsAtOnce = 10'000;
 constexpr auto kPatience = std::chrono::minutes(1);
 
 /// By which a run is known again, with how far it has come.
-constexpr const char* kRunMarks =
+constexpr const char* kRunFingerprints =
     "SELECT id || ' ' || name || ' ' || created_ns || ' ' || epoch || ' ' || state || ' ' ||"
     " last_token || ' ' || metrics_seen FROM run";
 constexpr const char* kIsUsed =
@@ -42,7 +42,7 @@ class Move {
   Result<Migrated> all() {
     Statements first;
     add(first, "SELECT one FROM store FOR UPDATE");
-    add(first, kRunMarks);
+    add(first, kRunFingerprints);
     add(first, kIsUsed);
     return to_.write(first, [&](auto& rows, auto& last) -> Result<Migrated> {
       Migrated migrated{to_.id(), to_.place(), false, {}};
@@ -74,7 +74,7 @@ class Move {
     BERTH_TRY(rows[2].read(used));
     if (there.empty() && used == 0) return false;
     bool all = !there.empty();
-    for (SQLite::Statement marks(from_, kRunMarks); all && marks.executeStep();)
+    for (SQLite::Statement marks(from_, kRunFingerprints); all && marks.executeStep();)
       all = there.contains(marks.getColumn(0).getString());
     if (!all)
       return fail(ErrorKind::exists,

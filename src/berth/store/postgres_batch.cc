@@ -7,7 +7,7 @@
 namespace berth::store {
 namespace {
 
-constexpr const char* kRunMarks =
+constexpr const char* kLockRunMarks =
     "SELECT last_token, metrics_seen, epoch, (SELECT coalesce(max(number), 0) FROM task"
     " WHERE run_id = $1) FROM run WHERE id = $1 FOR UPDATE";
 constexpr const char* kTaskMarks =
@@ -27,9 +27,6 @@ constexpr const char* kMoveRun =
     " WHERE id = $1";
 constexpr const char* kStepRun =
     "UPDATE run SET phase = $2, alloc = $3, tries = $4, last_try_ns = $5 WHERE id = $1";
-constexpr const char* kAddTasks =
-    "INSERT INTO task (run_id, number, label, params_json)"
-    " SELECT $1::bigint, * FROM unnest($2::bigint[], $3::text[], $4::text[])";
 constexpr const char* kMarkTasks =
     "UPDATE task SET state = new.state, token = new.token, forgiven = new.forgiven"
     " FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[])"
@@ -86,7 +83,7 @@ void PostgresBatch::ask(Statements& reads) const {
           }
         },
         change);
-  store::add(reads, kRunMarks, run_);
+  store::add(reads, kLockRunMarks, run_);
   if (!numbers.empty()) store::add(reads, kTaskMarks, run_, numbers);
   if (!labels.empty()) store::add(reads, kLabels, run_, labels);
 }

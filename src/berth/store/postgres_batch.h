@@ -13,6 +13,11 @@
 
 namespace berth::store {
 
+/// $1: the run; then by column.
+inline constexpr const char* kAddTasks =
+    "INSERT INTO task (run_id, number, label, params_json)"
+    " SELECT $1::bigint, * FROM unnest($2::bigint[], $3::text[], $4::text[])";
+
 class PostgresBatch {
  public:
   PostgresBatch(RunId run, std::span<const Change> changes) : run_(run), changes_(changes) {}

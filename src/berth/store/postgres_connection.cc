@@ -18,7 +18,7 @@ constexpr auto kConnectPatience = std::chrono::seconds(10);
 /// minute.
 constexpr auto kAnswerPatience = std::chrono::seconds(90);
 
-struct Meaning {
+struct SqlstateMeaning {
   std::string_view state;  // or how it begins
   ErrorKind kind;
   Mend mend;
@@ -26,39 +26,43 @@ struct Meaning {
 };
 
 constexpr const char* kServerAway = "check that the server runs and can be reached";
-constexpr const char* kPermit =
+constexpr const char* kPermitUser =
     "check the user and the password, which come from ~/.pgpass, PGPASSFILE or the URL";
 
 // What is listed first counts.
-constexpr std::array kMeanings = {
-    Meaning{"", ErrorKind::io, Mend::reconnect, kServerAway},
-    Meaning{"40", ErrorKind::busy, Mend::again, "try again"},
-    Meaning{"55P03", ErrorKind::busy, Mend::nothing, "another process is writing: try again"},
-    Meaning{"57014", ErrorKind::busy, Mend::nothing, "somebody cancelled it: try again"},
-    Meaning{"25006", ErrorKind::io, Mend::reconnect, "this server takes no changes"},
-    Meaning{"53300", ErrorKind::io, Mend::reconnect, "the server has too many connections"},
-    Meaning{"53400", ErrorKind::full, Mend::nothing, "raise the server's limit"},
-    Meaning{"53", ErrorKind::full, Mend::nothing, "free some space on the server and try again"},
-    Meaning{"28", ErrorKind::denied, Mend::nothing, kPermit},
-    Meaning{"42501", ErrorKind::denied, Mend::nothing,
-            "the user needs the rights on this database that docs/postgres.md names"},
-    Meaning{"3D000", ErrorKind::not_found, Mend::nothing, "make it with: createdb -E UTF8 NAME"},
-    Meaning{"XX", ErrorKind::corrupt, Mend::nothing, "see the server's log"},
-    Meaning{"42", ErrorKind::corrupt, Mend::nothing,
-            "the tables of the schema berth are not whole: restore them from a copy"},
-    Meaning{"3F", ErrorKind::corrupt, Mend::nothing, "the schema berth is gone"},
-    Meaning{"54", ErrorKind::invalid, Mend::nothing, "it is too long for PostgreSQL"},
-    Meaning{"08", ErrorKind::io, Mend::reconnect, kServerAway},
-    Meaning{"57", ErrorKind::io, Mend::reconnect, kServerAway},
-    Meaning{"25", ErrorKind::io, Mend::reconnect, kServerAway},
+constexpr std::array kSqlstateMeanings = {
+    SqlstateMeaning{"", ErrorKind::io, Mend::reconnect, kServerAway},
+    SqlstateMeaning{"40", ErrorKind::busy, Mend::again, "try again"},
+    SqlstateMeaning{"55P03", ErrorKind::busy, Mend::nothing,
+                    "another process is writing: try again"},
+    SqlstateMeaning{"57014", ErrorKind::busy, Mend::nothing, "somebody cancelled it: try again"},
+    SqlstateMeaning{"25006", ErrorKind::io, Mend::reconnect, "this server takes no changes"},
+    SqlstateMeaning{"53300", ErrorKind::io, Mend::reconnect, "the server has too many connections"},
+    SqlstateMeaning{"53400", ErrorKind::full, Mend::nothing, "raise the server's limit"},
+    SqlstateMeaning{"53", ErrorKind::full, Mend::nothing,
+                    "free some space on the server and try again"},
+    SqlstateMeaning{"28", ErrorKind::denied, Mend::nothing, kPermitUser},
+    SqlstateMeaning{"42501", ErrorKind::denied, Mend::nothing,
+                    "the user needs the rights on this database that docs/postgres.md names"},
+    SqlstateMeaning{"3D000", ErrorKind::not_found, Mend::nothing,
+                    "make it with: createdb -E UTF8 NAME"},
+    SqlstateMeaning{"XX", ErrorKind::corrupt, Mend::nothing, "see the server's log"},
+    SqlstateMeaning{"42", ErrorKind::corrupt, Mend::nothing,
+                    "the tables of the schema berth are not whole: restore them from a copy"},
+    SqlstateMeaning{"3F", ErrorKind::corrupt, Mend::nothing, "the schema berth is gone"},
+    SqlstateMeaning{"54", ErrorKind::invalid, Mend::nothing, "it is too long for PostgreSQL"},
+    SqlstateMeaning{"08", ErrorKind::io, Mend::reconnect, kServerAway},
+    SqlstateMeaning{"57", ErrorKind::io, Mend::reconnect, kServerAway},
+    SqlstateMeaning{"25", ErrorKind::io, Mend::reconnect, kServerAway},
 };
-constexpr Meaning kUnknown = {"", ErrorKind::io, Mend::nothing, "see the server's log"};
+constexpr SqlstateMeaning kUnknownSqlstate = {"", ErrorKind::io, Mend::nothing,
+                                              "see the server's log"};
 
-const Meaning& meaning_of(std::string_view state) {
-  const auto found = std::ranges::find_if(kMeanings, [&](const Meaning& each) {
+const SqlstateMeaning& meaning_of(std::string_view state) {
+  const auto found = std::ranges::find_if(kSqlstateMeanings, [&](const SqlstateMeaning& each) {
     return each.state.empty() ? state.empty() : state.starts_with(each.state);
   });
-  return found == kMeanings.end() ? kUnknown : *found;
+  return found == kSqlstateMeanings.end() ? kUnknownSqlstate : *found;
 }
 
 std::string one_line(std::string_view text) {
@@ -117,7 +121,7 @@ Status Rows::unreadable(int column) const {
 
 Explained explain_postgres(const std::string& place, std::string_view state,
                            std::string_view message) {
-  const Meaning& meaning = meaning_of(state);
+  const SqlstateMeaning& meaning = meaning_of(state);
   return {{meaning.kind, fmt::format("{}: {}; {}", place, one_line(message), meaning.advice)},
           meaning.mend};
 }

@@ -9,7 +9,7 @@
 namespace berth::store {
 namespace {
 
-constexpr const char* kSchema =
+constexpr const char* kPostgresSchema =
 #include "berth/store/postgres_schema.inc"
     ;
 /// Whoever begins is told soon that no server answers; one that starts is waited for, and whoever
@@ -18,7 +18,7 @@ constexpr auto kOpensWithin = std::chrono::seconds(8);
 constexpr int kFirstVersion = 6;
 /// SQL that brings a database of version kFirstVersion + i to the next; postgres_schema.sql is what
 /// all of them lead to.
-constexpr std::array<const char*, 0> kSteps = {};
+constexpr std::array<const char*, 0> kSchemaUpgrades = {};
 
 /// A server of which some settings would lose what was acknowledged, or hold up everybody for long.
 constexpr const char* kGreeting =
@@ -64,7 +64,7 @@ bool Patience::pause() {
 }
 
 int Session::schema_version() {
-  return kFirstVersion + static_cast<int>(kSteps.size());
+  return kFirstVersion + static_cast<int>(kSchemaUpgrades.size());
 }
 
 Session::Session(Address address, std::chrono::milliseconds patience, std::uint64_t seed)
@@ -189,9 +189,10 @@ Status Session::bring_to_current() {
   if (there) {
     BERTH_TRY(look());
     for (auto step = version; step < current; ++step)
-      BERTH_TRY(connection_->run_script(kSteps.at(static_cast<std::size_t>(step - kFirstVersion))));
+      BERTH_TRY(connection_->run_script(
+          kSchemaUpgrades.at(static_cast<std::size_t>(step - kFirstVersion))));
   } else {
-    BERTH_TRY(connection_->run_script(kSchema));
+    BERTH_TRY(connection_->run_script(kPostgresSchema));
   }
   statements.clear();
   add(statements,

@@ -12,22 +12,12 @@
 namespace berth::store {
 namespace {
 
-constexpr TaskNumber kFirstTask{1};
-constexpr TaskNumber kLastTask{std::numeric_limits<std::int64_t>::max()};
 /// Of a submission in one statement: the server's memory is not to grow with it.
 constexpr std::size_t kTasksAtOnce = 20'000;
 
 /// Runs are driven by who has this lock of the database.
 constexpr std::int64_t lock_of(RunId run) {
   return (std::int64_t{0x42727468} << 32) | (run.value & 0xffffffff);
-}
-
-std::unexpected<Error> no_run(RunId run) {
-  return fail(ErrorKind::not_found, "no run with the id {}", run.value);
-}
-
-std::unexpected<Error> no_task(RunId run, TaskNumber task) {
-  return fail(ErrorKind::not_found, "run {} has no task {}", run.value, task.value);
 }
 
 /// The columns of a run, for read_run(), behind "SELECT" or "RETURNING".
@@ -42,9 +32,6 @@ constexpr const char* kSubmit =
     " SELECT $1 || '-' || issued, $2, $3, $4, $5, $6 FROM counter"
     " RETURNING " BERTH_RUN_COLUMNS;
 constexpr const char* kAddSpec = "INSERT INTO run_spec (run_id, spec_json) VALUES ($1, $2)";
-constexpr const char* kAddTasks =
-    "INSERT INTO task (run_id, number, label, params_json)"
-    " SELECT $1::bigint, * FROM unnest($2::bigint[], $3::text[], $4::text[])";
 constexpr const char* kForgetWriters = "DELETE FROM writer WHERE at < now() - interval '30 days'";
 
 constexpr const char* kFindRun = "SELECT id FROM run WHERE id = $1";
@@ -81,6 +68,7 @@ constexpr const char* kRunById =
 constexpr const char* kRunByName =
     "SELECT " BERTH_RUN_COLUMNS
     ", spec_json FROM run JOIN run_spec ON run_id = run.id WHERE name = $1";
+#undef BERTH_RUN_COLUMNS
 constexpr const char* kListTasks =
     "SELECT number, label, state, token, params_json, forgiven, digest, depends FROM task"
     " WHERE run_id = $1 AND number BETWEEN $2 AND $3 ORDER BY number";

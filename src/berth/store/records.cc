@@ -93,6 +93,14 @@ std::optional<TaskState> task_state(std::string_view name) {
   return state_named<TaskState>(kTaskStates, name);
 }
 
+std::unexpected<Error> no_run(RunId run) {
+  return fail(ErrorKind::not_found, "no run with the id {}", run.value);
+}
+
+std::unexpected<Error> no_task(RunId run, TaskNumber task) {
+  return fail(ErrorKind::not_found, "run {} has no task {}", run.value, task.value);
+}
+
 bool final(TaskState state) {
   return state == TaskState::done || state == TaskState::cached || state == TaskState::failed;
 }

@@ -15,7 +15,7 @@
 namespace berth::store {
 namespace {
 
-constexpr const char* kSchema =
+constexpr const char* kSqliteSchema =
 #include "berth/store/schema.inc"
     ;
 constexpr int kApplicationId = 0x42727468;  // as in schema.sql
@@ -29,7 +29,7 @@ constexpr std::array kSettings = {
     "PRAGMA cache_size = -32000",
 };
 
-struct Meaning {
+struct ResultCodeMeaning {
   int code;
   ErrorKind kind;
   const char* advice;
@@ -38,23 +38,25 @@ struct Meaning {
 constexpr const char* kFreeSpace = "free some space on its volume and try again";
 constexpr const char* kRestore =
     "restore it from a copy, or move it away and start anew (sqlite3's .recover may save some)";
-constexpr const char* kPermit = "check who may write this file and its directory";
+constexpr const char* kPermitFile = "check who may write this file and its directory";
 
 // Extended codes before the primary code that they refine.
-constexpr std::array kMeanings = {
-    Meaning{SQLITE_IOERR_SHMSIZE, ErrorKind::full, kFreeSpace},
-    Meaning{SQLITE_FULL, ErrorKind::full, kFreeSpace},
-    Meaning{SQLITE_NOMEM, ErrorKind::full, "free some memory and try again"},
-    Meaning{SQLITE_BUSY, ErrorKind::busy, "another process is writing: try again"},
-    Meaning{SQLITE_LOCKED, ErrorKind::busy, "another process is writing: try again"},
-    Meaning{SQLITE_CORRUPT, ErrorKind::corrupt, kRestore},
-    Meaning{SQLITE_NOTADB, ErrorKind::corrupt, "this is no Berth store: move it away"},
-    Meaning{SQLITE_PERM, ErrorKind::denied, kPermit},
-    Meaning{SQLITE_READONLY, ErrorKind::denied, kPermit},
-    Meaning{SQLITE_CANTOPEN, ErrorKind::io, "check that its directory exists and can be read"},
+constexpr std::array kResultCodeMeanings = {
+    ResultCodeMeaning{SQLITE_IOERR_SHMSIZE, ErrorKind::full, kFreeSpace},
+    ResultCodeMeaning{SQLITE_FULL, ErrorKind::full, kFreeSpace},
+    ResultCodeMeaning{SQLITE_NOMEM, ErrorKind::full, "free some memory and try again"},
+    ResultCodeMeaning{SQLITE_BUSY, ErrorKind::busy, "another process is writing: try again"},
+    ResultCodeMeaning{SQLITE_LOCKED, ErrorKind::busy, "another process is writing: try again"},
+    ResultCodeMeaning{SQLITE_CORRUPT, ErrorKind::corrupt, kRestore},
+    ResultCodeMeaning{SQLITE_NOTADB, ErrorKind::corrupt, "this is no Berth store: move it away"},
+    ResultCodeMeaning{SQLITE_PERM, ErrorKind::denied, kPermitFile},
+    ResultCodeMeaning{SQLITE_READONLY, ErrorKind::denied, kPermitFile},
+    ResultCodeMeaning{SQLITE_CANTOPEN, ErrorKind::io,
+                      "check that its directory exists and can be read"},
 };
 
-constexpr Meaning kUnknown = {0, ErrorKind::io, "check its volume and the system's log"};
+constexpr ResultCodeMeaning kUnknownResultCode = {0, ErrorKind::io,
+                                                  "check its volume and the system's log"};
 
 std::unexpected<Error> open_failed(const std::string& file, int error_number) {
   constexpr std::array denied = {EACCES, EPERM, EROFS};
@@ -138,7 +140,7 @@ Status bring_to_current(SQLite::Database& db, const std::string& file, Migration
   // Another process may have been here while this one waited.
   BERTH_ASSIGN(version, schema_version(db, file, current));
   if (version == 0) {
-    db.exec(kSchema);
+    db.exec(kSqliteSchema);
   } else {
     for (const char* step : migrations.subspan(static_cast<std::size_t>(version - 1)))
       db.exec(step);
@@ -151,11 +153,12 @@ Status bring_to_current(SQLite::Database& db, const std::string& file, Migration
 }  // namespace
 
 Error explain(const std::string& file, int code, std::string_view message) {
-  const auto fits = [code](const Meaning& meaning) {
+  const auto fits = [code](const ResultCodeMeaning& meaning) {
     return meaning.code == code || meaning.code == (code & 0xff);
   };
-  const auto* known = std::find_if(kMeanings.begin(), kMeanings.end(), fits);
-  const Meaning& meaning = known == kMeanings.end() ? kUnknown : *known;
+  const auto* known = std::find_if(kResultCodeMeanings.begin(), kResultCodeMeanings.end(), fits);
+  const ResultCodeMeaning& meaning =
+      known == kResultCodeMeanings.end() ? kUnknownResultCode : *known;
   return {meaning.kind, fmt::format("{}: {}; {}", file, message, meaning.advice)};
 }
 

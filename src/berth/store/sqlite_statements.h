@@ -29,7 +29,7 @@ void read_run(Query& query, RunRecord& run, More&... more) {
 }
 
 /// Prepared once, when the store is opened.
-struct Statements : Transaction::Statements {
+struct PreparedStatements : Transaction::Statements {
   using Transaction::Statements::Statements;
 
   SQLite::Statement next_number{

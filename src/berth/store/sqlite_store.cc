@@ -1,7 +1,6 @@
 #include <sqlite3.h>
 
 #include <array>
-#include <limits>
 #include <unordered_map>
 
 #include "berth/base/text.h"
@@ -12,21 +11,10 @@
 namespace berth::store {
 namespace {
 
-constexpr TaskNumber kFirstTask{1};
-constexpr TaskNumber kLastTask{std::numeric_limits<std::int64_t>::max()};
-
-std::unexpected<Error> no_run(RunId run) {
-  return fail(ErrorKind::not_found, "no run with the id {}", run.value);
-}
-
-std::unexpected<Error> no_task(RunId run, TaskNumber task) {
-  return fail(ErrorKind::not_found, "run {} has no task {}", run.value, task.value);
-}
-
 /// One batch within its transaction. What changes of the run's row is gathered and written once.
-class Batch {
+class SqliteBatch {
  public:
-  Batch(Statements& sql, RunId run) : sql_(sql), run_(run) {}
+  SqliteBatch(PreparedStatements& sql, RunId run) : sql_(sql), run_(run) {}
 
   Result<Applied> apply(std::span<const Change> changes) {
     if (!read_marks()) return no_run(run_);
@@ -200,7 +188,7 @@ class Batch {
     ++grown_[static_cast<std::size_t>(to)];
   }
 
-  Statements& sql_;
+  PreparedStatements& sql_;
   const RunId run_;
   // Started and not written yet, by task: most end in the same batch, and are written once.
   std::unordered_map<std::int64_t, const AttemptStarted*> begun_;
@@ -223,7 +211,7 @@ RunRecord read_whole_run(Query& query) {
 }
 
 /// The tasks numbered first..last: three scans in the order of their keys, laid side by side.
-Result<std::vector<TaskRecord>> read_tasks(Statements& sql, RunId run, TaskNumber first,
+Result<std::vector<TaskRecord>> read_tasks(PreparedStatements& sql, RunId run, TaskNumber first,
                                            TaskNumber last) {
   std::vector<TaskRecord> tasks;
   for (Query query(sql.list_tasks, run, first, last); query.next();) {
@@ -287,7 +275,7 @@ class SqliteStore final : public Store {
   }
 
   Result<Applied> apply(RunId run, std::span<const Change> changes) override {
-    return writing([&] { return Batch(sql_, run).apply(changes); });
+    return writing([&] { return SqliteBatch(sql_, run).apply(changes); });
   }
 
   Status remove(RunId run) override {
@@ -450,7 +438,7 @@ class SqliteStore final : public Store {
 
   std::string file_;
   std::unique_ptr<SQLite::Database> db_;
-  Statements sql_;
+  PreparedStatements sql_;
 };
 
 }  // namespace

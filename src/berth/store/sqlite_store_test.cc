@@ -15,6 +15,7 @@
 
 #include "berth/store/sqlite_database.h"
 #include "berth/store/store_testing.h"
+#include "paths.h"
 
 namespace berth::store {
 namespace {
@@ -263,7 +264,7 @@ TEST_F(SqliteStoreTest, AFileOfAnyOlderVersionBecomesTheSameAsANewOne) {
   const std::string wanted = shape();
   fs::remove(file_);
   {
-    std::ifstream old(BERTH_SOURCE_DIR "/src/berth/store/testdata/schema_1.sql");
+    std::ifstream old(tests::source_path("src/berth/store/testdata/schema_1.sql"));
     std::stringstream sql;
     sql << old.rdbuf();
     SQLite::Database db(file_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);

@@ -17,7 +17,7 @@ struct Row {
 };
 
 /// What stands in the text, before it is known what it means.
-struct Printed {
+struct NvidiaMatrix {
   std::vector<std::string> columns;  // GPUs and NICs
   std::size_t affinities = 0;        // columns behind those
   std::vector<Row> rows;
@@ -47,7 +47,7 @@ bool is_header(const std::vector<std::string_view>& cells) {
   return gpu_index(cells[0]) && (cells.size() == 1 || !told(cells[1]));
 }
 
-void take_header(const std::vector<std::string_view>& cells, Printed& printed) {
+void take_header(const std::vector<std::string_view>& cells, NvidiaMatrix& printed) {
   constexpr std::string_view kBehind[] = {"CPU", "NUMA", "GPU", "Island"};
   constexpr std::string_view kLastWords[] = {"Affinity", "ID", "Island"};
   bool behind = false;
@@ -60,8 +60,8 @@ void take_header(const std::vector<std::string_view>& cells, Printed& printed) {
   }
 }
 
-Printed take_apart(const Text& text) {
-  Printed printed;
+NvidiaMatrix nvidia_matrix_of(const Text& text) {
+  NvidiaMatrix printed;
   bool legend = false;
   for (const Line& line : text.lines) {
     auto cells = cells_of(line.text);
@@ -81,7 +81,7 @@ Printed take_apart(const Text& text) {
 }
 
 /// Without a header a column is known by who has his X there, and an NVLink is never a NIC's.
-void guess_columns(Printed& printed) {
+void guess_columns(NvidiaMatrix& printed) {
   std::size_t gpus = 0, all = 0;
   for (const Row& row : printed.rows) {
     gpus = std::max(gpus, static_cast<std::size_t>(*gpu_index(row.name)) + 1);
@@ -99,7 +99,7 @@ void guess_columns(Printed& printed) {
 /// All cells of the matrix, row-major by column.
 using Cells = std::vector<Link>;
 
-Result<Cells> links_of(const Printed& printed, const std::string& name) {
+Result<Cells> links_of(const NvidiaMatrix& printed, const std::string& name) {
   const std::size_t count = printed.columns.size();
   Cells links(count * count);
   std::vector<bool> seen(count);
@@ -135,7 +135,7 @@ int numa_of(std::string_view cell) {
   return node && node->size() == 1 ? node->front() : -1;
 }
 
-Status take_affinity(const Printed& printed, const std::string& name, Topology& topology) {
+Status take_affinity(const NvidiaMatrix& printed, const std::string& name, Topology& topology) {
   for (const Row& row : printed.rows) {
     const auto index = gpu_index(row.name);
     const auto device = std::ranges::find(topology.devices, index.value_or(-1), &Device::index);
@@ -154,7 +154,7 @@ Status take_affinity(const Printed& printed, const std::string& name, Topology& 
 
 /// Each link and distance to its place. A NIC stands in its column and its row: where they do not
 /// tell the same, the farther.
-void place(const Printed& printed, const Cells& links, const std::vector<std::size_t>& gpus,
+void place(const NvidiaMatrix& printed, const Cells& links, const std::vector<std::size_t>& gpus,
            Topology& topology) {
   const std::size_t count = printed.columns.size();
   for (std::size_t a = 0; a < gpus.size(); ++a)
@@ -173,7 +173,7 @@ void place(const Printed& printed, const Cells& links, const std::vector<std::si
   }
 }
 
-void note_missing_rows(const Printed& printed, Topology& topology) {
+void note_missing_rows(const NvidiaMatrix& printed, Topology& topology) {
   std::vector<std::string> missing;
   for (const auto& column : printed.columns)
     if (gpu_index(column) &&
@@ -188,7 +188,7 @@ void note_missing_rows(const Printed& printed, Topology& topology) {
 
 Result<Topology> read_nvidia_smi(std::string_view raw, const std::string& name) {
   BERTH_ASSIGN(const Text text, text_of(raw, name));
-  Printed printed = take_apart(text);
+  NvidiaMatrix printed = nvidia_matrix_of(text);
   const bool header = !printed.columns.empty();
   if (!header) guess_columns(printed);
 

@@ -20,7 +20,7 @@ struct Cell {
 };
 
 /// What stands in the text.
-struct Printed {
+struct RocmTables {
   std::set<int> indices;
   std::map<Pair, Cell> types, weights;
   std::map<int, int> numa;
@@ -39,7 +39,7 @@ std::string_view title_of(std::string_view line) {
 
 /// "GPU[0]  : (Topology) Numa Node: 0", "GPU 0  : …". The affinity counts, the node where that is
 /// not told.
-void take_numa(std::string_view line, Printed& printed) {
+void take_numa(std::string_view line, RocmTables& printed) {
   constexpr std::string_view kDigits = "0123456789";
   const auto first = line.find_first_of(kDigits);
   const auto colon = line.rfind(':');
@@ -57,8 +57,8 @@ void take_numa(std::string_view line, Printed& printed) {
     printed.numa.emplace(*index, node->front());
 }
 
-Printed take_apart(const Text& text) {
-  Printed printed;
+RocmTables rocm_tables_of(const Text& text) {
+  RocmTables printed;
   std::string_view title;
   std::vector<int> columns;  // of the matrix under the title
   for (const Line& line : text.lines) {
@@ -89,7 +89,7 @@ Printed take_apart(const Text& text) {
 }
 
 /// Through other GPUs, so not by a link of its own.
-bool routed(const Printed& printed, const Pair& pair) {
+bool routed(const RocmTables& printed, const Pair& pair) {
   constexpr std::int64_t kOneHop = 15;
   const auto weight = printed.weights.find(pair);
   if (weight == printed.weights.end()) return false;
@@ -97,13 +97,13 @@ bool routed(const Printed& printed, const Pair& pair) {
   return value && *value > kOneHop;
 }
 
-Pcie level_of(const Printed& printed, const Pair& pair) {
+Pcie level_of(const RocmTables& printed, const Pair& pair) {
   const auto one = printed.numa.find(pair.first), other = printed.numa.find(pair.second);
   const bool known = one != printed.numa.end() && other != printed.numa.end();
   return known && one->second == other->second ? Pcie::node : Pcie::sys;
 }
 
-Result<Link> link_between(const Printed& printed, const Pair& pair, const std::string& name) {
+Result<Link> link_between(const RocmTables& printed, const Pair& pair, const std::string& name) {
   const auto found = printed.types.find(pair);
   if (found == printed.types.end()) return Link{};
   const Cell& cell = found->second;
@@ -120,7 +120,7 @@ Result<Link> link_between(const Printed& printed, const Pair& pair, const std::s
 
 Result<Topology> read_rocm_smi(std::string_view raw, const std::string& name) {
   BERTH_ASSIGN(const Text text, text_of(raw, name));
-  const Printed printed = take_apart(text);
+  const RocmTables printed = rocm_tables_of(text);
   const std::vector<int> indices(printed.indices.begin(), printed.indices.end());
   if (indices.empty()) return refuse(name, 1, "no row or column of a GPU");
   if (indices.size() > kMostDevices)

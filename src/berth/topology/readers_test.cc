@@ -9,6 +9,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/topology/topology_testing.h"
+#include "paths.h"
 
 namespace berth::topology {
 namespace {
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 
 /// By name; empty where the shared data are not beside the repository.
 std::map<std::string, std::string> real_files() {
-  const fs::path folder = fs::path(BERTH_SOURCE_DIR) / ".." / "shared" / "data" / "topologies";
+  const fs::path folder = tests::source_path("../shared/data/topologies");
   std::map<std::string, std::string> files;
   std::error_code absent;
   for (const auto& entry : fs::directory_iterator(folder, absent)) {
