@@ -251,12 +251,14 @@ def banner(port):
 
 
 def start_time(pid):
-    """When the process began, in the kernel's ticks; None when it is gone, a zombie being gone."""
+    """When the process began, in the kernel's ticks; None when it is gone. A zombie is gone once its other
+    threads are: until then it holds its files, such as the lock on a disk."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        gone = fields[0] in "ZX" and len(os.listdir(f"/proc/{pid}/task")) <= 1
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else int(fields[19])
+    return None if gone else int(fields[19])
 
 
 def end_with_parent():
