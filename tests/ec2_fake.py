@@ -218,6 +218,7 @@ class Fake:
     def __init__(self, directory):
         self.directory, self.lock, self.clock = directory, threading.RLock(), time.monotonic
         self.knobs = {"start_s": 0.3, "end_s": 0.2, "throttle": 0, "lose_answers": 0, "no_capacity": [],
+                      "no_image": ["ami-00000000000000bad"],
                       "denied": [], "hidden_s": 0.0, "keys": {"AKIAFAKE": ["secret/with+signs=", None]}}
         self.instances, self.tokens, self.made, self.calls = {}, {}, 0, []
 
@@ -259,6 +260,8 @@ class Fake:
             if first != parameters:
                 raise Refusal("IdempotentParameterMismatch", "the same token with other parameters")
             return {"ReservationId": "r-0123456789abcdef0", "Instances": [each.told() for each in instances]}
+        if parameters["ImageId"] in self.knobs["no_image"]:
+            raise Refusal("InvalidAMIID.NotFound", f"The image id '[{parameters['ImageId']}]' does not exist")
         if parameters["InstanceType"] in self.knobs["no_capacity"]:
             raise Refusal("InsufficientInstanceCapacity", "We currently do not have sufficient capacity", 500)
         assert parameters["MinCount"] == parameters["MaxCount"] == 1

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import unittest
 import urllib.request
 from pathlib import Path
@@ -99,6 +100,18 @@ class Ec2Test(Case):
         self.assertIn(b"are key and secret right?", finished.err)
         self.assertNotIn(b"of-somebody-else", finished.err + finished.out)
         self.assertEqual(self.instances(), [])
+
+    def test_an_image_that_is_not_there_ends_the_run(self):
+        self.cluster(image="ami-00000000000000bad")
+        began = time.monotonic()
+        finished = self.berth("run", "--cluster", "cloud", self.sweep(), code=3)
+        self.assertLess(time.monotonic() - began, 20)
+        for part in (b"InvalidAMIID.NotFound", b"`image` in clusters.yaml", b"berth resume digits-1"):
+            self.assertIn(part, finished.err)
+        self.assertEqual(self.house.counts("digits-1")["waiting"], 4)
+        self.assertLess(self.told()["calls"].count("RunInstances"), 5)
+        self.cluster()
+        self.berth("resume", "digits-1")
 
     def test_a_budget_that_starts_nothing_says_so(self):
         self.cluster(budget=1)

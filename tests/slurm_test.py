@@ -129,6 +129,16 @@ class OnSlurm(Case):
         process.send_signal(signal.SIGINT)
         process.wait(timeout=20)
 
+    def test_what_slurm_will_never_take_ends_the_run(self):
+        for more, part in (("  partitions: [nosuch]\n", "partition nosuch: there is none; sinfo lists the partitions"),
+                           ("  flags: [--constraint=nosuch]\n", "sbatch: Batch job submission failed: Invalid feature")):
+            self.cluster(more)
+            began = time.monotonic()
+            refused = self.berth("run", "--cluster", "hpc", "--", "true", code=3)
+            self.assertLess(time.monotonic() - began, 20)
+            self.assertIn(part, refused.err.decode().splitlines()[-1])
+            self.assertFalse(self.slurm.jobs())
+
     def test_a_cancelled_job_costs_no_task_its_retries(self):
         process = self.background("1")
         self.slurm.command("scancel", self.running()[0])

@@ -131,6 +131,45 @@ class Ssh(Case):
         self.assertIn(b"berth: cpu: wanted 3", wrong.err.splitlines()[-1])
         self.assertEqual(self.house.json("show", "true-1")["run"]["state"], "interrupted")
 
+    def refused(self, *parts, run=("run", "--cluster", "lab", "--", "true")):
+        """A run that ends because its only host refuses: soon, with the cause and what to do, and resumable."""
+        began = time.monotonic()
+        refused = self.berth(*run, code=3)
+        self.assertLess(time.monotonic() - began, 20)
+        said = refused.err.decode()
+        for part in (*parts, "berth resume true-1"):
+            self.assertIn(part, said.splitlines()[-1])
+        return said
+
+    def test_a_changed_host_key_ends_the_run(self):
+        host, = self.lab(1)
+        known = self.bed.path / "known_hosts"
+        right = known.read_text()
+        known.write_text(f"[127.0.0.1]:{host.port} {(self.bed.path / 'client_key.pub').read_text()}")
+        self.refused("Host key verification failed", f"ssh-keygen -R '[127.0.0.1]:{host.port}' -f {known}")
+        shown = self.house.json("show", "true-1")["run"]
+        self.assertEqual((shown["state"], shown["counts"]["waiting"]), ("interrupted", 1))
+        self.assertIn("Host key verification failed", shown["error"])
+        known.write_text(right)
+        self.berth("resume", "true-1")
+        self.assertEqual(self.house.json("show", "true-1")["run"]["error"], "")
+
+    def test_a_key_that_is_not_accepted_ends_the_run(self):
+        host, = self.lab(1)
+        (self.bed.path / "client_key.pub").write_text("")
+        # The reason is told while it is tried, with --json too, and its document stays the only output.
+        said = self.refused("Permission denied (publickey)", "ssh-copy-id", run=("--json", "run", "--cluster", "lab", "--", "true"))
+        self.assertRegex(said, r"^true-1 waits: .*Permission denied")
+
+    def test_one_host_that_refuses_leaves_the_work_to_the_others(self):
+        good, bad = self.lab(2)
+        bad.config.write_text(bad.config.read_text().replace("client_key.pub", "nobody.pub"))
+        bad.cut()
+        bad.start()
+        self.write("folder/sweep.yaml", "run: [\"true\"]\nparams: {x: [1, 2, 3, 4, 5, 6, 7, 8]}\n")
+        self.berth("run", "--cluster", "lab", "folder/sweep.yaml")
+        self.assertEqual({task["host"] for task in self.house.tasks("sweep-1")}, {f"127.0.0.1:{good.port}"})
+
     def test_auptimizer_s_nodes(self):
         self.lab(2)
         self.script("aup/train.py", "#!/usr/bin/python3\nimport json, os, sys\nconfig = json.load(open(sys.argv[1]))\n"
@@ -146,11 +185,8 @@ class Ssh(Case):
         self.berth("run", "--cluster", "lab", "aup/exp.json")
         self.assertEqual(sorted(task["metrics"]["score"] for task in self.house.tasks("exp-1")), [0, 1, 2, 3])
         # Host keys are checked as ssh does, and nobody has visited these before.
-        run = self.house.start("run", "aup/exp.json")
-        told = next(line for line in run.stderr if b"waiting: 127" in line)
-        self.assertIn(b"ost key verification failed", told)
-        run.send_signal(signal.SIGINT)
-        run.wait(60)
+        refused = self.berth("run", "aup/exp.json", code=3)
+        self.assertIn(b"ost key verification failed", refused.err)
         own = (self.house.state / "runs/exp-2/clusters.yaml").read_text()
         for part in ("kind: ssh", "lease: 20s", "outlive: 86400s", str(self.bed.hosts[1].port)):
             self.assertIn(part, own)

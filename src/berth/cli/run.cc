@@ -276,10 +276,11 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
 Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
                          const std::vector<TaskNumber>& only = {}) {
   os::install_stop_signals();
-  const bool through = record.kind == "command" && !json;
+  const bool through = record.kind == "command";
   Result<store::RunRecord> final = fail(ErrorKind::io, "not run");
   {
-    Screen screen(env, record.name, through, json);
+    const Show show = json ? Show::notes : through ? Show::output : Show::all;
+    Screen screen(env, record.name, show);
     final = run::drive(site, record.name, screen, only);
     screen.finish();
   }
@@ -367,7 +368,7 @@ Result<int> retry_command(os::Env& env, const Arguments& arguments) {
 Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& record) {
   os::install_stop_signals();
   BERTH_TRY(env.signal_process(env.self(), SIGTERM));
-  Screen screen(env, record.name, false, true);
+  Screen screen(env, record.name, Show::nothing);
   BERTH_ASSIGN(const auto now, run::drive(site, record.name, screen));
   print_error(now.state == store::RunState::stopped
                   ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)

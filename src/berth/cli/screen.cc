@@ -18,7 +18,7 @@ namespace {
 
 constexpr Duration kLiveEvery = std::chrono::milliseconds(100);
 constexpr Duration kPlainEvery = std::chrono::seconds(2);
-constexpr Duration kPatience = std::chrono::seconds(1);  // before a single command's wait is told
+constexpr Duration kTellWaitAfter = std::chrono::seconds(1);  // that its reason has stood
 
 /// Output that waits to be shown: above it, tasks wait too.
 constexpr std::size_t kEnough = 1 << 20;
@@ -46,14 +46,13 @@ std::string progress_bar(std::int64_t part, std::int64_t whole) {
 
 }  // namespace
 
-Screen::Screen(os::Env& env, std::string run, bool through, bool quiet)
+Screen::Screen(os::Env& env, std::string run, Show show)
     : env_(env),
       run_(std::move(run)),
       out_{.fd = STDOUT_FILENO},
       err_{.fd = STDERR_FILENO},
-      through_(through),
-      quiet_(quiet),
-      live_(!quiet && isatty(STDERR_FILENO) == 1),
+      show_(show),
+      live_(show == Show::all && isatty(STDERR_FILENO) == 1),
       answering_(env) {}
 
 Screen::~Screen() {
@@ -89,6 +88,7 @@ void Screen::draw(const run::Progress& progress, Mono now) {
     lines.push_back(std::move(text));
   }
   lines.push_back(line(progress, now));
+  if (!progress.waiting_for.empty()) lines.push_back("  waits: " + progress.waiting_for);
   std::string text = to_the_top();
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += (i == 0 ? "" : "\n") + clip(lines[i], columns - 1) + "\x1b[K";
@@ -97,7 +97,7 @@ void Screen::draw(const run::Progress& progress, Mono now) {
 }
 
 void Screen::say(const std::string& text) {
-  if (quiet_ || !writable(STDERR_FILENO)) return;
+  if (show_ == Show::nothing || !writable(STDERR_FILENO)) return;
   wipe();
   print_error(text + "\n");
   drawn_at_.reset();
@@ -119,19 +119,26 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
   if (here > 0 && finished < progress.total)
     text +=
         fmt::format("  left ~{}", format_duration(elapsed / here * (progress.total - finished)));
-  if (!progress.waiting_for.empty()) text += fmt::format("  waiting: {}", progress.waiting_for);
   if (!progress.doing.empty()) text += "  " + progress.doing;
   return text;
 }
 
-void Screen::on_progress(const run::Progress& progress, Mono now) {
-  if (quiet_ || answering_.listening()) return;
-  if (!began_) began_ = now;
-  if (through_) {
-    if (progress.waiting_for.empty() || now - *began_ < kPatience || last_ == "waiting") return;
-    last_ = "waiting";
-    return say(fmt::format("{} waits: {}", run_, progress.waiting_for));
+/// Each reason once, as long as no other came between that was told; what passes at once is not.
+void Screen::tell_wait(const run::Progress& progress, Mono now) {
+  if (progress.waiting_for != waits_for_) {
+    waits_for_ = progress.waiting_for;
+    waits_since_ = now;
   }
+  const bool passes = now - waits_since_ < kTellWaitAfter;
+  if (waits_for_.empty() || passes || waits_for_ == told_wait_) return;
+  told_wait_ = waits_for_;
+  say(fmt::format("{} waits: {}", run_, waits_for_));
+}
+
+void Screen::on_progress(const run::Progress& progress, Mono now) {
+  if (show_ == Show::nothing || answering_.listening()) return;
+  if (!live_) tell_wait(progress, now);
+  if (show_ != Show::all) return;
   const bool over = progress.counts.waiting + progress.counts.running == 0;
   last_word_.clear();
   if (over && !live_) {
@@ -156,14 +163,15 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
 
 void Screen::on_task_end(const run::TaskEnd& end) {
   answering_.drop(end.label);
-  if (through_ || end.state == store::TaskState::done || end.state == store::TaskState::stopped)
-    return;
+  const bool well = end.state == store::TaskState::done || end.state == store::TaskState::stopped;
+  // What is tried again is waited for; other failures a command or document tells at its end.
+  if (well || (show_ != Show::all && !end.again)) return;
   say(fmt::format("{}/{} {}: {}{}{}", run_, end.label, end.again ? "tries again" : "failed",
                   end.cause, end.detail.empty() ? "" : ": ", end.detail));
 }
 
 void Screen::on_output(const exec::Output& output) {
-  if (!through_) return;
+  if (show_ != Show::output) return;
   Sink& sink = output.stream == exec::Stream::out ? out_ : err_;
   sink.waiting += output.bytes;
   sink.push();

@@ -11,10 +11,16 @@
 
 namespace berth::cli {
 
+enum class Show : std::uint8_t {
+  all,      // progress and notes
+  output,   // of a run of one command: its output as it comes, and notes
+  notes,    // what a person has to know while it goes on
+  nothing,  // for commands that end a run
+};
+
 class Screen final : public run::Observer {
  public:
-  /// `through`: the run is one command, whose output is shown as it comes.
-  Screen(os::Env& env, std::string run, bool through, bool quiet);
+  Screen(os::Env& env, std::string run, Show show);
   ~Screen() override;
 
   void on_progress(const run::Progress& progress, Mono now) override;
@@ -41,6 +47,7 @@ class Screen final : public run::Observer {
 
   std::string line(const run::Progress& progress, Mono now) const;
   void say(const std::string& text);  // a line that stays
+  void tell_wait(const run::Progress& progress, Mono now);
   void draw(const run::Progress& progress, Mono now);
   std::string to_the_top() const;
   void wipe();
@@ -48,12 +55,14 @@ class Screen final : public run::Observer {
   os::Env& env_;
   std::string run_;
   Sink out_, err_;
-  bool through_, quiet_, live_;
+  Show show_;
+  bool live_;
   std::size_t drawn_ = 0;  // live lines that stand there
   std::optional<Mono> drawn_at_;
-  std::optional<Mono> began_;
   Answering answering_;
   std::string last_;
+  std::string waits_for_, told_wait_;  // why it waits; the reason that was told last
+  Mono waits_since_{};
   std::string last_word_;  // where lines stay: how it ended, once nothing more can come
 };
 

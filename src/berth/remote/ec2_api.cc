@@ -83,6 +83,8 @@ std::string_view advice(std::string_view code) {
     return " (are key and secret right?)";
   if (code == "RequestExpired") return " (is this machine's clock right?)";
   if (code == "ExpiredToken") return " (the session token has to be renewed)";
+  if (code.starts_with("InvalidAMIID"))
+    return " (`image` in clusters.yaml: aws ec2 describe-images lists those of its region)";
   return "";
 }
 
@@ -138,6 +140,8 @@ void Ec2Api::step() {
     const Duration longest =
         std::min(kLongestBackoff, kFirstBackoff * (1 << std::min(call->tries, 8)));
     const Duration pause = longest / 2 + longest / 2048 * static_cast<int>(env_.random() % 1024);
+    trouble_.reset();
+    if (verdict.again) trouble_ = verdict.result.error();
     if (verdict.again && env_.now() + pause < call->deadline) {
       call->under_way = 0;
       call->again = env_.now() + pause;

@@ -33,6 +33,8 @@ class Ec2Api {
   /// When step() may have something to do; none: no call is under way.
   std::optional<Mono> next();
   bool idle() const { return calls_.empty(); }
+  /// Why a call is tried again, since the last one that EC2 answered.
+  const std::optional<Error>& trouble() const { return trouble_; }
   /// Steps until no call is under way, at most so long. For commands, which have no loop.
   bool finish(Duration most);
 
@@ -56,6 +58,7 @@ class Ec2Api {
   std::unique_ptr<HttpCalls> http_;
   std::string endpoint_;
   std::vector<Call> calls_;
+  std::optional<Error> trouble_;
 };
 
 struct Ec2Instance {

@@ -4,7 +4,8 @@
 //
 // Ownership: refers to Env. Threads: one. Nothing waits but the end, up to 20 s, until EC2 has
 // taken the end of each instance to heart; what it has not by then ends itself. Failure: as Cluster
-// has it; denied: credentials; full: the budget is used up.
+// has it; denied: credentials; impossible: the budget is used up; io: EC2
+// does not answer; invalid: it never will take what is asked.
 #pragma once
 
 #include <map>

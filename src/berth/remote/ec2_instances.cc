@@ -410,8 +410,12 @@ Error Ec2Instances::want(const cluster::Wish& wish) {
   if (!settings_.types.empty() && types.empty())
     return {ErrorKind::impossible, fmt::format("no instance type of {} has room for {}",
                                                settings_.name, to_string(wish.requirements.min))};
+  const bool none_known =
+      std::ranges::all_of(machines_, [](const Ec2Machine& machine) { return machine.id.empty(); });
+  if (api_.trouble() && none_known) return *api_.trouble();
   if (!described_ || ending_)
-    return {ErrorKind::busy, trouble_.empty() ? settings_.name + ": EC2 is being asked" : trouble_};
+    return trouble_.empty() ? Error{ErrorKind::busy, settings_.name + ": EC2 is being asked"}
+                            : Error{ErrorKind::io, trouble_};
   const auto coming = [&] {
     return std::ranges::count_if(machines_, [](const Ec2Machine& machine) {
       return !machine.ready && machine.phase != Phase::ending && machine.draining.empty();
@@ -451,7 +455,7 @@ Status Ec2Instances::start_one(std::vector<Ec2Type> types) {
     const double ms = available() * kMsPerHour / static_cast<double>(machine.type.price);
     // It may start a while after it was asked for, and takes a while to shut down.
     if (ms < static_cast<double>(to_ms(kLeastLease + kBillingStep)))
-      return fail(ErrorKind::full, "{}: the budget of {} cents is used up", settings_.name,
+      return fail(ErrorKind::impossible, "{}: the budget of {} cents is used up", settings_.name,
                   *settings_.budget);
     lease = std::min(lease, from_ms(static_cast<std::int64_t>(std::min(ms, 1e10))) - kBillingStep);
   }

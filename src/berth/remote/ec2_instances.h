@@ -76,8 +76,8 @@ class Ec2Instances {
   void step();
   Mono next();
 
-  /// Whether more comes for this wish: busy, and what is under way; impossible: no type has room;
-  /// full: `most` or the budget is reached; else why EC2 refuses.
+  /// Whether more comes for this wish: busy, and what is under way; impossible: no type has room,
+  /// or the budget is used up; io: EC2 does not answer; else why it refuses.
   Error want(const cluster::Wish& wish);
   std::span<const Ec2Machine> machines() const { return machines_; }
 

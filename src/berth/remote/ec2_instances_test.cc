@@ -172,7 +172,7 @@ TEST(Ec2Instances, TheBudgetEndsThemInTime) {
   EXPECT_GT(world.ec2.cents(), 15);
   EXPECT_LE(world.ec2.cents(), 20);
   const Error refused = world.instances->want(wish(4));
-  EXPECT_EQ(refused.kind, ErrorKind::full);
+  EXPECT_EQ(refused.kind, ErrorKind::impossible);
   EXPECT_NE(refused.message.find("budget of 20 cents"), std::string::npos) << refused.message;
 }
 

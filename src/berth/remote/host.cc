@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/remote/ssh.h"
 
 namespace berth::remote {
 namespace {
@@ -58,11 +59,16 @@ Host::~Host() {
   for (const auto& link : leaving_) link->finish();
 }
 
-/// Up, and not waiting for an answer. busy.
+/// A machine that failed goes on failing until it answers.
+std::unexpected<Error> Host::no_answer_yet() const {
+  if (const auto failed = failure()) return std::unexpected(within(door_.name, *failed));
+  return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+}
+
+/// Up, and not waiting for an answer. busy, or why it failed.
 Status Host::ready() {
   pump();
-  if (!line_ && up_at_ && env_.now() < *up_at_)
-    return fail(ErrorKind::busy, "{}: {}", door_.name, down_.message);
+  if (!line_ && up_at_ && env_.now() < *up_at_) return no_answer_yet();
   if (!line_) {
     const std::vector<std::string> words{"pool"};
     line_ = std::make_unique<agent::Line>(
@@ -71,9 +77,7 @@ Status Host::ready() {
     stream_ = agent::LineStream(env_);
     pump();
   }
-  if (line_ && (!stream_.is_open() || asked_))
-    return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
-  if (!line_) return fail(ErrorKind::busy, "{}: {}", door_.name, down_.message);
+  if (!line_ || !stream_.is_open() || asked_) return no_answer_yet();
   return {};
 }
 
@@ -117,16 +121,18 @@ void Host::turn() {
     falls_ = 0;
     hear(*std::move(answer));
   }
-  const Duration patience = std::clamp(options_.lease / 2, kAnswersLeast, kAnswersMost);
-  if (asked_ && env_.now() - asked_at_ >= patience)
+  const Duration timeout = std::clamp(options_.lease / 2, kAnswersLeast, kAnswersMost);
+  if (asked_ && env_.now() - asked_at_ >= timeout)
     return fall(
-        {ErrorKind::busy, fmt::format("it did not answer within {}", format_duration(patience))});
+        {ErrorKind::io, fmt::format("it did not answer within {}", format_duration(timeout))});
   if (!status || stream_.ended())
     fall(line_->because(status ? Error{ErrorKind::io, "the connection ended"} : status.error()));
 }
 
 void Host::fall(Error because) {
-  down_ = std::move(because);
+  // To whoever asks, busy is an answer, and this is none.
+  if (because.kind == ErrorKind::busy) because.kind = ErrorKind::io;
+  down_ = explain_ssh(door_, std::move(because));
   line_.reset();
   stream_.close();
   asked_.reset();
@@ -166,7 +172,7 @@ Result<agent::MachineOffer> Host::look() {
   BERTH_TRY(ready());
   ask(agent::AskOffer{});
   if (offer_ && offered_at_) return *offer_;
-  return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+  return no_answer_yet();
 }
 
 Result<std::vector<cluster::Offer>> Host::offers() {
@@ -201,7 +207,7 @@ Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
     BERTH_TRY(ready());
     if (wanted_) {  // a connection that broke took the answer along: the same id, the same alloc
       ask(*wanted_);
-      return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+      return no_answer_yet();
     }
     labels_ = wish.labels;
     wanted_ = agent::AskLease{.id = fmt::format("{:016x}", env_.random()),
@@ -211,7 +217,7 @@ Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
                               .waits = false};
     ask(*wanted_);
   }
-  return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+  return no_answer_yet();
 }
 
 cluster::AllocId Host::keep(agent::Leased leased, const cluster::Labels& labels) {

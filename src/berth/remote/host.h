@@ -4,8 +4,9 @@
 // Nothing waits: what is not answered yet is busy, and retry_at() is soon. An alloc is an agent
 // that lives there by its lease; whoever stops speaking to it loses it.
 //
-// Ownership: refers to Env. Threads: one. Failure: as Cluster has it; a machine that cannot be
-// reached is busy, with the reason, and asked again after a growing while.
+// Ownership: refers to Env. Threads: one. Failure: as Cluster has it. A machine that cannot be
+// reached is dialled again after a growing pause; until it has answered every call fails with the
+// reason, whose kind says whether a retry can mend it.
 #pragma once
 
 #include <map>
@@ -40,10 +41,8 @@ class Host final : public FarCluster {
   ~Host() override;
 
   const std::string& name() const { return door_.name; }
-  /// Why it cannot be reached, until it is tried again.
-  std::optional<Error> failure() const {
-    return line_ || !up_at_ ? std::nullopt : std::optional(down_);
-  }
+  /// Why it could not be reached, until it answers.
+  std::optional<Error> failure() const { return falls_ > 0 ? std::optional(down_) : std::nullopt; }
   /// It has not answered yet what was asked last.
   bool asking() const { return wanted_.has_value(); }
   /// What it answered last, at most a few seconds old; busy: it is being asked.
@@ -67,6 +66,7 @@ class Host final : public FarCluster {
     bool staffed = false;  // its agent belongs to whoever asked for its place
   };
   Status ready();
+  std::unexpected<Error> no_answer_yet() const;
   void pump();
   void turn();
   void fall(Error because);
@@ -81,7 +81,7 @@ class Host final : public FarCluster {
   const HostOptions options_;
   std::unique_ptr<agent::Line> line_;
   agent::LineStream stream_;
-  int falls_ = 0;
+  int falls_ = 0;              // connections that broke since it answered
   std::optional<Mono> up_at_;  // not before it is tried again
   Error down_;                 // why
 

@@ -18,7 +18,7 @@ constexpr Duration kLooksWhileHeld = std::chrono::seconds(5);
 constexpr Duration kRenewal = std::chrono::seconds(45);
 constexpr Duration kHandBack =
     std::chrono::seconds(5);  // before a job's end its tasks are given up
-constexpr Duration kFirstRest = std::chrono::seconds(30);
+constexpr Duration kFirstRest = std::chrono::seconds(5);
 constexpr Duration kLongestRest = std::chrono::hours(1);
 constexpr Duration kLastWait = std::chrono::seconds(3);  // for the last commands to be taken
 
@@ -103,6 +103,15 @@ bool Slurm::begin_next() {
   return true;
 }
 
+/// What a refused submission says of the next one.
+ErrorKind kind_of(SlurmTrouble trouble) {
+  switch (trouble) {
+    case SlurmTrouble::refused: return ErrorKind::denied;
+    case SlurmTrouble::not_now: return ErrorKind::busy;
+    default: return ErrorKind::io;
+  }
+}
+
 /// Whether the controller did; else it is left in peace for a growing while.
 bool Slurm::answered(const CommandEnd& outcome) {
   const bool silent = (outcome.error && outcome.error->kind == ErrorKind::busy) ||
@@ -120,7 +129,7 @@ void Slurm::after_guard(const CommandEnd& outcome) {
 
 void Slurm::after_nodes(const CommandEnd& outcome) {
   if (!answered(outcome)) {
-    nodes_error_ = Error{ErrorKind::busy, "Slurm does not answer: " + gist_of(outcome.err)};
+    nodes_error_ = Error{ErrorKind::io, "Slurm does not answer: " + gist_of(outcome.err)};
     return;
   }
   nodes_at_ = env_.now();
@@ -128,6 +137,7 @@ void Slurm::after_nodes(const CommandEnd& outcome) {
   if (outcome.error) nodes_error_ = *outcome.error;
   if (!outcome.error && outcome.exit_code != 0)
     nodes_error_ = Error{ErrorKind::io, "sinfo: " + gist_of(outcome.err)};
+  nodes_age_ = kNodesAgeInVain;
   if (nodes_error_) return;
   auto nodes = read_slurm_nodes(outcome.out);
   if (nodes)
@@ -153,7 +163,8 @@ void Slurm::after_submit(const CommandEnd& outcome) {
     return;
   }
   const std::string why = outcome.error ? outcome.error->message : gist_of(outcome.err);
-  if (answered(outcome)) rest(job->ask.partition, why);
+  const ErrorKind kind = outcome.error ? outcome.error->kind : kind_of(trouble_of(outcome.err));
+  if (answered(outcome)) rest(job->ask.partition, "sbatch: " + why, kind);
   std::erase_if(jobs_, [&](const auto& each) { return each.get() == job; });
 }
 
@@ -236,11 +247,11 @@ void Slurm::after_probe(const CommandEnd& outcome) {
   job->unwanted = true;
 }
 
-void Slurm::rest(const std::string& partition, std::string_view why) {
+void Slurm::rest(const std::string& partition, std::string_view why, ErrorKind kind) {
   Rest& rest = rests_[partition];
   const Duration pause =
       std::min<Duration>(kFirstRest * (1 << std::min(rest.times, 10)), kLongestRest);
-  rest = {env_.now() + pause, rest.times + 1, std::string(why)};
+  rest = {env_.now() + pause, rest.times + 1, std::string(why), kind};
   nodes_at_.reset();  // it may have changed
   os::log_event(env_, "partition left alone",
                 {{"partition", json_quote(partition)}, {"why", json_quote(why)}});
@@ -304,7 +315,7 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
   for (const auto& job : jobs_)
     if (job->state == Job::State::ready && !job->taken && !job->unwanted && serves(*job, wish))
       return take(*job, wish.labels);
-  if (nodes_error_) return fail(nodes_error_->kind, "{}", nodes_error_->message);
+  if (nodes_error_ && jobs_.empty()) return std::unexpected(*nodes_error_);
   if (!nodes_at_ && nodes_.empty()) return fail(ErrorKind::busy, "asking Slurm what there is");
   auto ask =
       match(wish, nodes_, options_.partitions, options_.time_limit, options_.gpus, resting());
@@ -333,10 +344,18 @@ bool Slurm::serves(const Job& job, const cluster::Wish& wish) {
   return machine.dry_run({wish.requirements.min, "", wish.slot_sizes}).has_value();
 }
 
-/// Why there is nothing to wait for yet: of a partition that is left alone, what it did.
+/// Why there is nothing to wait for yet: of a partition that is left alone, what it did. io from
+/// match() says that only such ones are left; then the mildest of what they did counts.
 std::unexpected<Error> Slurm::refusal(Error error) const {
-  for (const auto& [partition, rest] : rests_)
-    if (env_.now() < rest.until) error.message += fmt::format(" ({}: {})", partition, rest.why);
+  bool busy = false, passing = false;
+  for (const auto& [partition, rest] : rests_) {
+    if (env_.now() >= rest.until) continue;
+    error.message += fmt::format(" ({}: {})", partition, rest.why);
+    busy = busy || rest.kind == ErrorKind::busy;
+    passing = passing || retryable(rest.kind);
+  }
+  if (error.kind == ErrorKind::io)
+    error.kind = busy ? ErrorKind::busy : passing ? ErrorKind::io : ErrorKind::denied;
   return std::unexpected(std::move(error));
 }
 
@@ -351,6 +370,7 @@ std::string Slurm::waiting_for() const {
                                   : job->reason.empty() ? ""
                                                         : ": " + job->reason));
   }
+  if (nodes_error_) waiting.push_back(nodes_error_->message);
   return waiting.empty() ? "Slurm jobs, of which there are as many as allowed"
                          : join(waiting, ", ");
 }

@@ -14,7 +14,8 @@
 //
 // Ownership: refers to Env; its end cancels what was not handed out. Threads: one. Failure: as
 // Cluster has it. A partition that refuses, or whose jobs do not come to work, is left alone for a
-// growing while; a controller that does not answer is asked again, and what runs goes on.
+// growing while; denied: all that could serve a wish refuse it. A controller that does not answer
+// (io) is asked again, and what runs or waits there goes on.
 #pragma once
 
 #include <functional>
@@ -100,7 +101,7 @@ class Slurm final : public FarCluster {
   void after_probe(const CommandEnd& outcome);
   void see(Job& job, const SlurmJob* seen);
   bool answered(const CommandEnd& outcome);
-  void rest(const std::string& partition, std::string_view why);
+  void rest(const std::string& partition, std::string_view why, ErrorKind kind = ErrorKind::io);
   std::vector<std::string> resting() const;
   static std::string place_name(cluster::AllocId id);
   std::vector<std::string> submission(const Job& job) const;
@@ -117,6 +118,7 @@ class Slurm final : public FarCluster {
     Mono until{};
     int times = 0;
     std::string why;
+    ErrorKind kind = ErrorKind::io;
   };
 
   os::Env& env_;

@@ -132,9 +132,9 @@ Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> no
       if (each.standard && !among(order, each.partition)) order.push_back(each.partition);
   if (order.empty())
     return fail(ErrorKind::impossible, "Slurm has no standard partition: name one in `partitions`");
-  std::vector<std::string> impossible, busy;
+  std::vector<std::string> impossible, busy, passed_over;
   for (const auto& partition : order) {
-    std::string why = "there is none";
+    std::string why = "there is none; sinfo lists the partitions";
     const auto best = best_of(partition, wish, nodes, time_limit, types, why);
     const std::string where = "partition " + clip(partition) + ": ";
     if (!best)
@@ -142,11 +142,12 @@ Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> no
     else if (!best->works)
       busy.push_back(where + "no node that has room works");
     else if (among(passed, partition))
-      busy.push_back(where + "left alone for a while");
+      passed_over.push_back(where + "left alone for a while");
     else
       return best->ask;
   }
   if (!busy.empty()) return fail(ErrorKind::busy, "{}", join(busy, "; "));
+  if (!passed_over.empty()) return fail(ErrorKind::io, "{}", join(passed_over, "; "));
   return fail(ErrorKind::impossible, "{}", join(impossible, "; "));
 }
 

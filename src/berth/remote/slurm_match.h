@@ -32,8 +32,8 @@ struct SlurmAsk {
 machine::Block block_of(const SlurmNodes& nodes, const SlurmGpus* gpus, const SlurmGpuTypes& types);
 
 /// The first of `partitions` (none: Slurm's standard one) that has nodes for it and that `passed`
-/// does not hold. impossible: none has, whatever is free; busy: those that have are passed over, or
-/// their nodes are down.
+/// does not hold. impossible: none has, whatever is free; busy: the nodes of those that have are
+/// down; io: those that have are passed over.
 Result<SlurmAsk> match(const cluster::Wish& wish, std::span<const SlurmNodes> nodes,
                        std::span<const std::string> partitions, std::optional<Duration> time_limit,
                        const SlurmGpuTypes& types, std::span<const std::string> passed);

@@ -191,6 +191,17 @@ TEST_F(SlurmTest, AWideNeedIsSeveralJobsAsLargeAsANode) {
     EXPECT_EQ(PaperSlurm::value(job.words, "--cpus-per-task="), "4");
 }
 
+TEST_F(SlurmTest, WhatEveryPartitionRefusesIsDenied) {
+  paper_.refuses = "main";
+  const auto slurm = cluster();
+  const auto refused = ask(*slurm, labelled_wish(1), 20s);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::denied);
+  EXPECT_NE(refused.error().message.find("sbatch: Batch job submission failed: Invalid account"),
+            std::string::npos)
+      << refused.error().message;
+}
+
 TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {
   paper_.refuses = "main";
   const auto slurm = cluster({.partitions = {"main", "gpu"}});
@@ -200,10 +211,13 @@ TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {
   slurm->stop_waiting();
   const auto only = cluster({.partitions = {"main"}});
   const int before = paper_.calls["sbatch"];
-  const auto error = ask(*only, labelled_wish(1), 10min).error();
-  EXPECT_NE(error.message.find("Invalid account"), std::string::npos) << error.message;
-  EXPECT_LE(paper_.calls["sbatch"] - before, 5) << "30 s, 1 min, 2 min, 4 min";
-  EXPECT_GE(paper_.calls["sbatch"] - before, 4);
+  for (const Mono until = env_.now() + 10min; env_.now() < until;) {
+    const auto alloc = only->allocate(labelled_wish(1));
+    ASSERT_FALSE(alloc);
+    (void)env_.wait({}, only->retry_at());
+  }
+  EXPECT_LE(paper_.calls["sbatch"] - before, 8) << "5 s, 10 s, 20 s, … between them";
+  EXPECT_GE(paper_.calls["sbatch"] - before, 6);
 }
 
 TEST_F(SlurmTest, AJobWhoseAgentDoesNotComeUpIsGivenBack) {

@@ -16,6 +16,23 @@ bool is_safe(std::string_view name) {
   });
 }
 
+/// Of several hosts, why they have nothing to offer.
+struct Refusals {
+  std::string text;
+  bool busy = false, retryable = false;
+
+  void add(const Error& error) {
+    text += (text.empty() ? "" : "; ") + error.message;
+    busy = busy || error.kind == ErrorKind::busy;
+    retryable = retryable || berth::retryable(error.kind);
+  }
+  /// As good as the best of them.
+  ErrorKind kind() const {
+    if (busy) return ErrorKind::busy;
+    return retryable ? ErrorKind::io : ErrorKind::denied;
+  }
+};
+
 class HostCluster final : public FarCluster {
  public:
   HostCluster(os::Env& env, std::vector<std::unique_ptr<Host>> hosts)
@@ -23,15 +40,15 @@ class HostCluster final : public FarCluster {
 
   Result<std::vector<cluster::Offer>> offers() override {
     std::vector<cluster::Offer> all;
-    std::string because;
+    Refusals refusals;
     for (const auto& host : hosts_) {
       auto some = host->offers();
       if (some)
         std::ranges::move(*some, std::back_inserter(all));
       else
-        because += (because.empty() ? "" : "; ") + some.error().message;
+        refusals.add(some.error());
     }
-    if (all.empty()) return fail(ErrorKind::busy, "{}", because);
+    if (all.empty()) return fail(refusals.kind(), "{}", refusals.text);
     return all;
   }
 
@@ -52,7 +69,7 @@ class HostCluster final : public FarCluster {
     if (asking_ && !same) {
       Host& host = *hosts_[*asking_];
       next_ = host.retry_at();
-      if (env_.now() < asked_at_ + kPatience)
+      if (env_.now() < asked_at_ + kAnswerTimeout)
         return fail(ErrorKind::busy, "{}: it is being asked", host.name());
       asking_.reset();
     }
@@ -87,7 +104,7 @@ class HostCluster final : public FarCluster {
   }
 
  private:
-  static constexpr Duration kPatience = std::chrono::seconds(10);
+  static constexpr Duration kAnswerTimeout = std::chrono::seconds(10);
 
   Result<Host*> of(cluster::AllocId id) {
     const auto owner = owners_.find(id);
@@ -104,21 +121,19 @@ class HostCluster final : public FarCluster {
   Status choose(const cluster::Wish& wish) {
     std::vector<cluster::Offer> offers;
     std::vector<std::size_t> from;
-    std::string because;
-    bool all = true;
+    Refusals refusals;
     next_ = env_.now() + std::chrono::seconds(2);
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
       auto some = hosts_[i]->offers();
       if (!some) {
         next_ = std::min(next_, hosts_[i]->retry_at());
-        all = false;
-        because += (because.empty() ? "" : "; ") + some.error().message;
+        refusals.add(some.error());
         continue;
       }
       offers.push_back(std::move(some->front()));
       from.push_back(i);
     }
-    if (offers.empty()) return fail(ErrorKind::busy, "{}", because);
+    if (offers.empty()) return fail(refusals.kind(), "{}", refusals.text);
     auto choice = cluster::closest(offers, wish);
     if (choice) {
       wished_ = part_ = wish;
@@ -127,8 +142,11 @@ class HostCluster final : public FarCluster {
       asking_ = from[choice->offer];
       return {};
     }
-    if (!all && choice.error().kind == ErrorKind::impossible) choice.error().kind = ErrorKind::busy;
-    if (!because.empty()) choice.error().message += "; " + because;
+    // It may fit a host that has not answered, unless that never will.
+    const bool undecided = refusals.busy || refusals.retryable;
+    if (undecided && choice.error().kind == ErrorKind::impossible)
+      choice.error().kind = refusals.kind();
+    if (!refusals.text.empty()) choice.error().message += "; " + refusals.text;
     return std::unexpected(choice.error());
   }
 

@@ -36,6 +36,10 @@ Door ssh_door(const SshHost& host, const SshOptions& options, const std::string&
 /// Made where it is missing; "" where none can be had that is safe and short.
 std::string ssh_sockets(os::Env& env);
 
+/// What ssh complained of, with what a person can do about it: denied and invalid will come again
+/// until somebody does that; io may pass.
+Error explain_ssh(const Door& door, Error error);
+
 /// Hosts as one cluster: an alloc comes from the one that it fits closest.
 std::unique_ptr<FarCluster> host_cluster(os::Env& env, std::vector<std::unique_ptr<Host>> hosts);
 

@@ -81,5 +81,36 @@ TEST(Clusters, AreAddedAndCutOutAgainWithTheCommentsOfOthersKept) {
   EXPECT_EQ(without_cluster(kFile, "nobody").error().kind, ErrorKind::not_found);
 }
 
+TEST(SshErrors, KindSaysWhetherARetryHelpsAndTheMessageWhatToDo) {
+  const Door door = ssh_door({.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "/k"},
+                             {.options = {"-o", "UserKnownHostsFile=/h"}}, "/home/a", "/run/s");
+  const auto explained = [&](const char* said) { return explain_ssh(door, {ErrorKind::io, said}); };
+  const std::string login = "ssh -o UserKnownHostsFile=/h -p 2222 -l alice -i /k 10.0.0.7";
+  struct Case {
+    const char* said;
+    ErrorKind kind;
+    std::string advice;
+  };
+  for (const auto& [said, kind, advice] :
+       {Case{"Host key verification failed.", ErrorKind::denied,
+             "ssh-keygen -R '[10.0.0.7]:2222' -f /h"},
+        Case{"Host key verification failed.", ErrorKind::denied, login},
+        Case{"alice@10.0.0.7: Permission denied (publickey).", ErrorKind::denied, login},
+        Case{"Received disconnect: Too many authentication failures", ErrorKind::denied, login},
+        Case{"/home/a/.ssh/config: terminating, 1 bad configuration options", ErrorKind::invalid,
+             login},
+        Case{"ssh: Could not resolve hostname x: Name or service not known", ErrorKind::io, login},
+        Case{"ssh: connect to host x port 22: Connection refused", ErrorKind::io, login},
+        Case{"mkdir: Permission denied", ErrorKind::io, "mkdir: Permission denied"}}) {
+    const Error error = explained(said);
+    EXPECT_EQ(error.kind, kind) << said;
+    EXPECT_NE(error.message.find(advice), std::string::npos) << error.message;
+    EXPECT_EQ(error.message.find("BatchMode"), std::string::npos) << error.message;
+    EXPECT_EQ(error.message.find("Control"), std::string::npos) << error.message;
+  }
+  const Error here = explain_ssh({}, {ErrorKind::io, "Host key verification failed."});
+  EXPECT_EQ(here, (Error{ErrorKind::io, "Host key verification failed."}));
+}
+
 }  // namespace
 }  // namespace berth::remote

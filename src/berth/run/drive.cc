@@ -57,9 +57,9 @@ schedule::Verdict verdict_of(const exec::Ended& ended) {
     case exec::Cause::ok:
     case exec::Cause::stopped_early: return schedule::Verdict::done;
     case exec::Cause::stopped: return schedule::Verdict::stopped;
-    case exec::Cause::cannot_start: return schedule::Verdict::hopeless;
+    case exec::Cause::cannot_start: return schedule::Verdict::permanent;
     case exec::Cause::worker_lost:
-    case exec::Cause::short_of_means: return schedule::Verdict::not_its_fault;
+    case exec::Cause::short_of_means: return schedule::Verdict::infrastructure_failure;
     default: return schedule::Verdict::failed;
   }
 }
@@ -145,6 +145,13 @@ void Drive::give_up(Error error) {
   scheduler_->halt();
 }
 
+/// The run cannot go on now. Its tasks stay open; why is recorded with it.
+Status Drive::leave_for_resume(Error error) {
+  batch_.emplace_back(store::RunMoved{store::RunState::running, env_.wall(), error.message});
+  BERTH_TRY(commit());
+  return std::unexpected(std::move(error));
+}
+
 Status Drive::turn() {
   heed_stop_signals();
   BERTH_TRY(store::keep_claims(*site_.store));
@@ -174,6 +181,7 @@ Status Drive::turn() {
   keep_leases();
   leave_the_silent();
   tend_clusters();
+  close_the_lost();
   for (auto& message : messages_) handle(message);
   for (auto& finished : workload_->turn()) on_finished(std::move(finished));
   if (manner_.outlive && !messages_.empty() && !commit_at_) commit_at_ = env_.now() + company_wait_;
@@ -182,6 +190,7 @@ Status Drive::turn() {
   scheduler_->tick(env_.now(), effects_);
   BERTH_TRY(advance());
   carry_out();  // the next tasks first: they run while the last ones are made durable
+  if (no_start_) return leave_for_resume(*no_start_);
   BERTH_TRY(give_back());
   step();
   const bool due = commit_at_ && env_.now() >= *commit_at_;
@@ -261,6 +270,9 @@ void Drive::handle(exec::FromWorker& message) {
 }
 
 void Drive::on_started(const exec::Started& started) {
+  no_start_since_.reset();
+  if (const auto live = live_.find(started.token.value); live != live_.end())
+    live->second.started = true;
   if (os::logging())
     os::log_event(env_, "started",
                   {{"token", fmt::format("{}", started.token.value)},

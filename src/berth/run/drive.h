@@ -82,13 +82,19 @@ class Drive {
     Source source;
     std::optional<Mono> seek_at{};  // there was no room: when it is worth asking again
     int losses{};                   // of its workers, since one of them brought something to an end
-    std::string refusal{};          // that was told
+    std::optional<Error> refusal{};        // what it answered last; none: an alloc
+    TaskNumber refused_task{};             // what it was asked for then
+    std::optional<Mono> failing_since{};   // nothing but errors since then
+    bool has_served = false;               // it gave an alloc
+    bool closed = false;                   // it is not asked any more
+    std::string told{};                    // the error that was told last
     std::optional<Mono> tend_at = Mono{};  // when it has something to do by itself
   };
   struct Live {  // an attempt that runs
     schedule::WorkerId worker;
     TaskNumber task;
     std::int64_t log_begin = 0;
+    bool started = false;  // its process
   };
 
   Status take_over();
@@ -107,6 +113,7 @@ class Drive {
   void end_early(Token token);
   void on_ended(exec::Ended ended, bool later);
   void on_finished(Finished finished);
+  void watch_starts(const exec::Ended& ended);
   void on_settled(const exec::Ended& ended);
   bool check_output(exec::Ended& ended, bool later);
   static void spoil(exec::Ended& ended, const Error& error);
@@ -123,6 +130,10 @@ class Drive {
   Status seek_allocs();
   Result<bool> seek_alloc(Leasing& from);
   Result<bool> seek_help(Leasing& from);
+  void on_refusal(Leasing& from, TaskNumber task, Error error);
+  std::optional<Error> no_source_left() const;
+  Status leave_for_resume(Error error);
+  std::string waiting_for() const;
   void berth(cluster::Alloc alloc, std::size_t source);
   std::int64_t number_of(const std::string& machine);
   void keep_leases();
@@ -137,6 +148,7 @@ class Drive {
   void disown(Token token);
   void hear_last_words(exec::Ended ended);
   void bury(Berthed& berthed);
+  void close_the_lost();
   void bury_the_lost();
   Status give_back();
   void look_for_others();
@@ -175,6 +187,8 @@ class Drive {
   std::vector<exec::Ended> unstarted_;  // attempts that did not come to a process
   bool more_ = false;                   // the workload has not looked at everything
   std::optional<Error> error_;          // why the run cannot go on to its end
+  std::optional<Mono> no_start_since_;  // every attempt failed to start since then, and none runs
+  std::optional<Error> no_start_;       // for too long: why
   std::int64_t workers_made_ = 0;
   std::map<std::string, std::int64_t> machines_;  // elsewhere, by name: their numbers, from 1
 

@@ -184,7 +184,7 @@ void Drive::join_agents() {
         continue;
       }
       earlier.push_back(each);
-      live_.emplace(each.token.value, Live{added->id, each.task, 0});
+      live_.emplace(each.token.value, Live{added->id, each.task, 0, true});
     }
     added->apart = true;
     if (directory.empty())
@@ -253,7 +253,6 @@ void Drive::bury(Berthed& berthed) {
   const std::string because = berthed.lost->message;
   os::log_event(env_, "worker lost",
                 {{"worker", fmt::format("{}", berthed.id.value)}, {"why", json_quote(because)}});
-  scheduler_->close(berthed.id);
   if (auto remains = berthed.directory.empty() ? fail(ErrorKind::not_found, "no journal")
                                                : agent::read_journal(env_, berthed.directory)) {
     for (auto& message : remains->messages)

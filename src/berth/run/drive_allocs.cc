@@ -13,7 +13,7 @@ constexpr Duration kCapacityAge = std::chrono::seconds(1);
 constexpr Duration kLookForOthers = std::chrono::milliseconds(200);
 constexpr int kPassings = 16;
 /// A source whose worker was lost is left alone for so long, for twice as long the next time.
-constexpr Duration kFirstDistrust = std::chrono::milliseconds(500);
+constexpr Duration kFirstBackoff = std::chrono::milliseconds(500);
 constexpr Duration kSoonest = std::chrono::milliseconds(10);
 
 }  // namespace
@@ -34,15 +34,21 @@ Result<machine::Host> Drive::read_host() {
 /// From each source in turn, while something finds no room in those before it.
 Status Drive::seek_allocs() {
   for (auto& from : leasings_) {
-    while (!scheduler_->wanting(1).empty() && (!from.seek_at || env_.now() >= *from.seek_at)) {
+    while (!from.closed && !scheduler_->wanting(1).empty() &&
+           (!from.seek_at || env_.now() >= *from.seek_at)) {
       from.seek_at.reset();
       const bool main = &from == &leasings_.front();
       BERTH_ASSIGN(const bool got, main ? seek_alloc(from) : seek_help(from));
+      if (from.closed) from.seek_at.reset();
       if (!got) break;
       BERTH_TRY(advance());  // what is proposed as there is room for it
     }
   }
-  if (!scheduler_->wanting(1).empty()) return {};
+  if (auto error = no_source_left()) return leave_for_resume(*std::move(error));
+  if (!scheduler_->wanting(1).empty()) {
+    progress_.waiting_for = berthed_.empty() ? waiting_for() : "";
+    return {};
+  }
   progress_.waiting_for.clear();
   for (auto& from : leasings_) {
     from.seek_at.reset();
@@ -73,23 +79,68 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
                                    .labels = labels_});
     if (alloc) {
       if (passes) ++passed_;
-      progress_.waiting_for.clear();
       berth(*std::move(alloc), 0);
       return true;
     }
-    // A machine that shrank under us may grow again; anything else is not mended by waiting, and
-    // what other machines have nobody has looked at before.
-    const auto kind = alloc.error().kind;
-    const bool passing =
-        kind == ErrorKind::busy || (kind == ErrorKind::impossible && !(first && from.source.staff));
-    if (!passing) return std::unexpected(alloc.error());
+    // This machine may grow again after it shrank; what else it says ends this try of the run.
+    Error error = std::move(alloc).error();
+    const bool waits = error.kind == ErrorKind::busy || error.kind == ErrorKind::impossible;
+    if (!from.source.staff && !waits) return std::unexpected(std::move(error));
     if (passes) continue;
     from.seek_at = cluster.retry_at();
-    if (!first) continue;
-    progress_.waiting_for = alloc.error().message;
-    if (site_.devices) progress_.waiting_for += machine::out_of_service_text(*site_.devices);
+    if (site_.devices) error.message += machine::out_of_service_text(*site_.devices);
+    on_refusal(from, wanting[i], std::move(error));
+    if (from.closed) break;
   }
   return false;
+}
+
+/// What it means for a source that it gave nothing.
+void Drive::on_refusal(Leasing& from, TaskNumber task, Error error) {
+  const bool failed = error.kind != ErrorKind::busy && error.kind != ErrorKind::impossible;
+  const bool lasting = !retryable(error.kind);
+  const bool as_before = from.failing_since && lasting == !retryable(from.refusal->kind);
+  from.refusal = std::move(error);
+  from.refused_task = task;
+  if (!failed) {
+    from.failing_since.reset();
+    return;
+  }
+  const Mono now = env_.now();
+  if (!as_before) from.failing_since = now;
+  const Duration most = lasting ? kRefusedMost : (from.has_served ? kLostMost : kUnreachedMost);
+  from.closed = now - *from.failing_since >= most;
+  if (!from.closed && berthed_.empty() && leasings_.size() == 1) return;  // see waiting_for()
+  const std::string text = fmt::format(
+      "{} {}: {}", from.closed ? "goes on without" : "no help from",
+      from.source.name.empty() ? "this machine" : from.source.name, from.refusal->message);
+  if (from.told != text && !(from.closed && no_source_left())) observer_.on_note(text);
+  from.told = text;
+}
+
+/// Nothing runs, and no source will ever give what the first task wants: why.
+std::optional<Error> Drive::no_source_left() const {
+  const auto wanting = scheduler_->wanting(1);
+  if (!berthed_.empty() || wanting.empty()) return std::nullopt;
+  for (const auto& from : leasings_) {
+    const bool impossible = from.source.staff && from.refusal &&
+                            from.refusal->kind == ErrorKind::impossible &&
+                            from.refused_task == wanting.front();
+    if (!from.closed && !impossible) return std::nullopt;
+  }
+  return Error{ErrorKind::impossible, waiting_for()};
+}
+
+/// What each source answered last.
+std::string Drive::waiting_for() const {
+  std::vector<std::string> reasons;
+  for (const auto& from : leasings_) {
+    if (!from.refusal) continue;
+    const std::string& name = from.source.name;
+    const bool alone = leasings_.size() == 1 || name.empty();
+    reasons.push_back((alone ? "" : name + ": ") + from.refusal->message);
+  }
+  return join(reasons, "; ");
 }
 
 /// A stealer, for as much of what finds no room as can be had. Help that fails is no fault of the
@@ -108,11 +159,8 @@ Result<bool> Drive::seek_help(Leasing& from) {
       berth(*std::move(alloc), static_cast<std::size_t>(&from - leasings_.data()));
       return true;
     }
-    const auto kind = alloc.error().kind;
-    const bool expected = kind == ErrorKind::busy || kind == ErrorKind::impossible;
-    if (expected || alloc.error().message == from.refusal) continue;
-    from.refusal = alloc.error().message;
-    observer_.on_note(fmt::format("no help from {}: {}", from.source.name, from.refusal));
+    if (i == 0) on_refusal(from, wanting[i], std::move(alloc).error());
+    if (from.closed) return false;
   }
   from.seek_at = cluster.retry_at();
   return false;
@@ -122,6 +170,9 @@ void Drive::berth(cluster::Alloc alloc, std::size_t source) {
   auto added = std::make_unique<Berthed>();
   added->id = {++workers_made_};
   added->source = source;
+  leasings_[source].has_served = true;
+  leasings_[source].refusal.reset();
+  leasings_[source].failing_since.reset();
   added->machine = std::make_unique<machine::Machine>(alloc.block);
   added->alloc = std::move(alloc);
   os::failpoint("alloc");
@@ -205,12 +256,18 @@ void Drive::free(const Berthed& berthed) {
   (void)leasings_[berthed.source].source.cluster->free(berthed.alloc.id);
 }
 
-void Drive::bury_the_lost() {
-  std::vector<std::unique_ptr<Berthed>> lost;
+/// Before the messages of this turn are read: what ends by them lets nothing start on a lost worker.
+void Drive::close_the_lost() {
   for (auto& berthed : berthed_) {
     if (!berthed->lost) berthed->lost = berthed->worker->lost();
-    if (berthed->lost) lost.push_back(std::move(berthed));
+    if (berthed->lost) scheduler_->close(berthed->id);
   }
+}
+
+void Drive::bury_the_lost() {
+  std::vector<std::unique_ptr<Berthed>> lost;
+  for (auto& berthed : berthed_)
+    if (berthed->lost) lost.push_back(std::move(berthed));
   std::erase(berthed_, nullptr);
   for (auto& berthed : lost) {
     bury(*berthed);
@@ -219,7 +276,7 @@ void Drive::bury_the_lost() {
     if (!from.source.staff) continue;
     const auto jitter = static_cast<std::int64_t>(env_.random() % 512);
     from.seek_at =
-        env_.now() + kFirstDistrust * (1 << std::min(from.losses++, 7)) * (768 + jitter) / 1024;
+        env_.now() + kFirstBackoff * (1 << std::min(from.losses++, 7)) * (768 + jitter) / 1024;
   }
 }
 

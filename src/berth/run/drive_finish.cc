@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
 
@@ -36,10 +37,28 @@ void Drive::on_settled(const exec::Ended& ended) {
   if (on != berthed_.end() && ended.cause == exec::Cause::ok) leasings_[(*on)->source].losses = 0;
   if (on != berthed_.end() && (*on)->source == 0 && std::exchange(others_wait_, false))
     scheduler_->close(live->second.worker);
+  watch_starts(ended);
   std::vector<schedule::Effect> effects;
-  scheduler_->ended(ended.token, verdict_of(ended), env_.now(), effects);
+  scheduler_->ended(ended.token, no_start_ ? schedule::Verdict::stopped : verdict_of(ended),
+                    env_.now(), effects);
   take_effects(ended, live->second, effects);
   live_.erase(live);
+}
+
+/// Where some task starts, a start that fails is that task's own matter, which the scheduler
+/// bounds. Where none does the tasks are not to blame: they are left for a resume.
+void Drive::watch_starts(const exec::Ended& ended) {
+  const bool failed = ended.cause == exec::Cause::short_of_means;
+  const bool one_runs = std::ranges::any_of(live_, [&](const auto& each) {
+    return each.first != ended.token.value && each.second.started;
+  });
+  if (!failed || one_runs) return no_start_since_.reset();
+  if (!no_start_since_) no_start_since_ = env_.now();
+  const Duration so_far = env_.now() - *no_start_since_;
+  if (so_far < kNoStartMost || scheduler_->over()) return;
+  no_start_ = Error{ErrorKind::impossible,
+                    fmt::format("no task could be started for {}: {}: {}", format_duration(so_far),
+                                exec::describe(ended), ended.detail)};
 }
 
 /// What is no success although its process ended well. false: that is not known yet.

@@ -12,15 +12,15 @@ namespace berth::run {
 namespace {
 
 /// Causes of attempts that took none of the task's retries: it did not fail by itself.
-constexpr std::array<std::string_view, 4> kBlameless{"runner lost", "worker lost", "stopped",
-                                                     "cannot start now"};
+constexpr std::array<std::string_view, 4> kInfrastructure{"runner lost", "worker lost", "stopped",
+                                                          "cannot start now"};
 
 Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
   if (task.attempts == 0) return 0;
   BERTH_ASSIGN(const auto attempts, store.attempts(run, task.number));
   return static_cast<int>(std::ranges::count_if(attempts, [&](const auto& attempt) {
     return attempt.ended && attempt.token > task.forgiven &&
-           std::ranges::find(kBlameless, attempt.cause) == kBlameless.end();
+           std::ranges::find(kInfrastructure, attempt.cause) == kInfrastructure.end();
   }));
 }
 

@@ -24,11 +24,6 @@ Result<std::unique_ptr<Workload>> workload_of(Site& site, const store::RunRecord
 constexpr std::int64_t kTriesMost = 5;
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);  // doubles with each try
 
-bool is_transient(const Error& error) {
-  return error.kind == ErrorKind::io || error.kind == ErrorKind::full ||
-         error.kind == ErrorKind::busy;
-}
-
 class Runner {
  public:
   /// `lock` keeps other runners out.
@@ -87,7 +82,7 @@ class Runner {
 
   /// What runs here is ended with the loop; what runs in agents goes on.
   Status mend(Status status) {
-    if (status || !is_transient(status.error())) return status;
+    if (status || !retryable(status.error().kind)) return status;
     if (loop_ && loop_->has_progressed()) tries_ = 0;
     loop_.reset();
     if (++tries_ > kTriesMost || site_.env->stop_signals() > 0) return status;

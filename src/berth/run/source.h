@@ -23,6 +23,16 @@ struct Source {
   std::function<std::optional<Mono>()> tend = {};
 };
 
+/// For how long a source that gives nothing but errors is tried again, with the growing pauses that
+/// its cluster asks for. Then the run goes on without it, or ends when it has no other. Busy is no
+/// error: it is waited for, with its reason in sight.
+inline constexpr Duration kRefusedMost = std::chrono::seconds(2);    // by an error that will stay
+inline constexpr Duration kUnreachedMost = std::chrono::minutes(1);  // it never gave anything
+inline constexpr Duration kLostMost = std::chrono::minutes(30);  // it worked before, in this run
+
+/// For how long no task at all may come to start before the run ends, for a later resume.
+inline constexpr Duration kNoStartMost = std::chrono::seconds(30);
+
 struct Sources {
   std::optional<Source> main;       // none: this machine
   std::vector<Source> auxiliary{};  // asked, in turn, for what finds no room in those before

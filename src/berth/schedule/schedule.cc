@@ -189,7 +189,7 @@ bool Scheduler::adopt(const Earlier& earlier, WorkerId worker, Mono now,
     move(task, Place::running);
     // The stop was the earlier runner's; this one is the resume.
     const bool stopped = *verdict == Verdict::stopped;
-    conclude(task, token, stopped ? Verdict::not_its_fault : *verdict, now, effects);
+    conclude(task, token, stopped ? Verdict::infrastructure_failure : *verdict, now, effects);
     return true;
   }
   if (!starting() || !workers_.at(worker).free.covers(resources(task))) return false;
@@ -215,7 +215,7 @@ void Scheduler::lost(WorkerId worker, Mono now, std::vector<Effect>& effects) {
     const auto found = at++;
     if (found->second.worker != worker) continue;
     const Token token = found->first;
-    conclude(release(found), token, Verdict::not_its_fault, std::nullopt, effects);
+    conclude(release(found), token, Verdict::infrastructure_failure, std::nullopt, effects);
   }
   left(worker);
   tick(now, effects);
@@ -253,9 +253,16 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::opt
   Entry& ended = entry(task);
   ended.fence = {token.value + 1};
   TaskSettled settled{.task = task, .token = token};
-  const bool blameless = verdict == Verdict::not_its_fault;
+  const bool infrastructure = verdict == Verdict::infrastructure_failure;
+  // A lost worker (no `now`) is no sign that the task's next attempt would end the same way.
+  if (!infrastructure)
+    ended.infrastructure_failures = 0;
+  else if (now)
+    ++ended.infrastructure_failures;
+  const bool again =
+      infrastructure && ended.infrastructure_failures < options_.infrastructure_failures;
   const bool budget = verdict == Verdict::failed && ended.retries > 0;
-  if ((blameless || budget) && starting()) {
+  if ((again || budget) && starting()) {
     if (budget) --ended.retries;
     if (now) {
       ++ended.pauses;
@@ -270,7 +277,8 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::opt
     effects.emplace_back(settled);
     return finish(task, effects);
   }
-  const bool failed = verdict == Verdict::failed || verdict == Verdict::hopeless;
+  const bool failed =
+      verdict == Verdict::failed || verdict == Verdict::permanent || (infrastructure && !again);
   halted_ = halted_ || (failed && options_.stop_on_failure);
   settled.to = failed ? TaskSettled::To::failed : TaskSettled::To::stopped;
   effects.emplace_back(settled);

@@ -52,13 +52,15 @@ struct Task {
 
 /// How an attempt ended, as far as what follows depends on it. Memory that ran out is `failed`
 /// where another attempt may get more or use less (limits only advised, neighbours on the machine,
-/// a task that varies) and `hopeless` where the same limit would end it the same way.
+/// a task that varies) and `permanent` where the same limit would end it the same way.
 enum class Verdict : std::uint8_t {
   done,
-  failed,         // an own fault (exit code, time limit): takes one retry of the task's budget
-  hopeless,       // would fail again the same way (no such program): no retry
-  stopped,        // by us; the task may go on at a later resume
-  not_its_fault,  // what it ran on failed it: tried again, its budget untouched
+  failed,     // an own fault (exit code, time limit): takes one retry of the task's budget
+  permanent,  // would fail again the same way (no such program): no retry
+  stopped,    // by us; the task may go on at a later resume
+  /// What it ran on failed it: tried again, its budget untouched, up to
+  /// Options::infrastructure_failures times in a row.
+  infrastructure_failure,
 };
 
 /// What an earlier runner started on a worker and nobody has recorded the end of: it goes on under
@@ -87,7 +89,8 @@ struct Options {
   bool stop_on_failure = false;  // after the first task that failed for good nothing new starts
   Duration backoff_first = std::chrono::milliseconds(500);  // doubles with each one, ±50 %
   Duration backoff_most = std::chrono::seconds(60);
-  int overtakings = 16;  // starts that may pass a task before a worker is kept for it
+  int infrastructure_failures = 8;  // of a task, without any other end: about a minute of pauses
+  int overtakings = 16;             // starts that may pass a task before a worker is kept for it
 };
 
 // Effects.
@@ -197,8 +200,9 @@ class Scheduler {
     std::int32_t dependents = -1;  // the first of its list in edges_
     std::int32_t unmet = 0;        // how many it waits for
     int retries = 0;
-    int pauses = 0;     // backoffs so far
-    int overtaken = 0;  // how often, while it was the first that fitted nowhere
+    int pauses = 0;                   // backoffs so far
+    int infrastructure_failures = 0;  // in a row
+    int overtaken = 0;                // how often, while it was the first that fitted nowhere
     Place place = Place::waiting;
     bool asks = false;
   };

@@ -112,24 +112,11 @@ TEST(Scheduler, PausesDoubleAndAreJittered) {
   }
 }
 
-TEST(Scheduler, HopelessIsNotRetried) {
+TEST(Scheduler, APermanentFailureIsNotRetried) {
   House house(tasks_of(1, 1000, 5));
   house.join(1, cpu(1000));
-  house.end(house.take<StartAttempt>().at(0).token, Verdict::hopeless);
+  house.end(house.take<StartAttempt>().at(0).token, Verdict::permanent);
   EXPECT_EQ(house.take<TaskSettled>().at(0).to, To::failed);
-}
-
-TEST(Scheduler, ShortageTakesNoRetry) {
-  House house(tasks_of(1, 1000, 0));
-  house.join(1, cpu(1000));
-  for (int attempt = 0; attempt < 20; ++attempt) {
-    house.end(house.take<StartAttempt>().at(0).token, Verdict::not_its_fault);
-    const auto settled = house.take<TaskSettled>().at(0);
-    EXPECT_EQ(settled.to, To::again);
-    EXPECT_LE(settled.retry_in, std::chrono::seconds(90));
-    house.now += settled.retry_in;
-    house.tick();
-  }
 }
 
 TEST(Scheduler, StaleTokenChangesNothingAndIsCounted) {
@@ -403,11 +390,11 @@ TEST(SchedulerWorkers, AnEarlierRunnersAttemptsGoOn) {
 
 TEST(SchedulerWorkers, AnEarlierEndIsHeardWhileTheTaskBacksOff) {
   House house(tasks_of(1), {.epoch = 2});
-  house.scheduler.joined(
-      {.id = {1},
-       .resources = cpu(1000),
-       .earlier = {{{1}, {7}, Verdict::not_its_fault}, {{1}, {8}, Verdict::not_its_fault}}},
-      house.now, house.effects);
+  house.scheduler.joined({.id = {1},
+                          .resources = cpu(1000),
+                          .earlier = {{{1}, {7}, Verdict::infrastructure_failure},
+                                      {{1}, {8}, Verdict::infrastructure_failure}}},
+                         house.now, house.effects);
   house.scheduler.check();
   EXPECT_EQ(house.take<TaskSettled>().size(), 2U);
   house.now += std::chrono::seconds(3);

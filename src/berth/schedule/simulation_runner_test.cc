@@ -264,8 +264,8 @@ void Simulation::keepalive(Process& process) {
       never.emplace_back(live.task, token);
   }
   for (const auto& [task, token] : never) {
-    witness_[token] = Verdict::not_its_fault;
-    end(task, token, Verdict::not_its_fault);
+    witness_[token] = Verdict::infrastructure_failure;
+    end(task, token, Verdict::infrastructure_failure);
   }
 }
 

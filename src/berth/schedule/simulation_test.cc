@@ -144,7 +144,7 @@ void Simulation::deliver(Process& process) {
     for (const auto& [_, task] : process.running) (void)used.add(row(task).task.resources);
     process.running.emplace(launch.token, launch.task);
     if (!process.total.covers(used))  // what was cancelled has not gone yet
-      finish(process, launch.task, launch.token, Verdict::not_its_fault);
+      finish(process, launch.task, launch.token, Verdict::infrastructure_failure);
   }
 }
 
@@ -162,9 +162,9 @@ void Simulation::work(Process& process, bool well) {
   const auto luck = well ? 0 : rng_.below(20);
   const Verdict verdict = luck < 12   ? Verdict::done
                           : luck < 15 ? Verdict::failed
-                          : luck < 16 ? Verdict::hopeless
+                          : luck < 16 ? Verdict::permanent
                           : luck < 17 ? Verdict::stopped
-                                      : Verdict::not_its_fault;
+                                      : Verdict::infrastructure_failure;
   finish(process, at->second, at->first, verdict);
 }
 

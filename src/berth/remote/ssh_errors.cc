@@ -1,0 +1,101 @@
+// What ssh complains of, sorted by whether a retry can mend it, with what a person can do.
+#include <algorithm>
+#include <array>
+
+#include "berth/base/document.h"
+#include "berth/base/text.h"
+#include "berth/remote/ssh.h"
+
+namespace berth::remote {
+namespace {
+
+enum class Advice : std::uint8_t { host_key, user_key, config, address };
+
+struct SshComplaint {
+  std::string_view words;
+  ErrorKind kind;
+  Advice advice;
+};
+
+constexpr std::array kSshComplaints{
+    SshComplaint{"Host key verification failed", ErrorKind::denied, Advice::host_key},
+    SshComplaint{"Permission denied (", ErrorKind::denied, Advice::user_key},
+    SshComplaint{"Too many authentication failures", ErrorKind::denied, Advice::user_key},
+    SshComplaint{"Bad configuration option", ErrorKind::invalid, Advice::config},
+    SshComplaint{"bad configuration options", ErrorKind::invalid, Advice::config},
+    SshComplaint{"Bad owner or permissions", ErrorKind::invalid, Advice::config},
+    SshComplaint{"Unable to negotiate", ErrorKind::invalid, Advice::config},
+    SshComplaint{"Could not resolve hostname", ErrorKind::io, Advice::address},
+    SshComplaint{"Connection refused", ErrorKind::io, Advice::address},
+    SshComplaint{"No route to host", ErrorKind::io, Advice::address},
+    SshComplaint{"timed out", ErrorKind::io, Advice::address},
+};
+
+/// The word behind `option`, or behind `prefix` in a word of its own; "": there is none.
+std::string word_after(const std::vector<std::string>& words, std::string_view option,
+                       std::string_view prefix = "") {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i)
+    if (words[i] == option && words[i + 1].starts_with(prefix))
+      return words[i + 1].substr(prefix.size());
+  return "";
+}
+
+/// What a person types to log in there: without the options that Berth adds.
+std::string login_command(const Door& door) {
+  constexpr std::array<std::string_view, 6> kOurs{
+      "BatchMode=", "LogLevel=", "ConnectTimeout=", "ServerAlive", "Control", "IdentitiesOnly="};
+  std::string line;
+  for (std::size_t i = 0; i < door.words.size(); ++i) {
+    const std::string& word = door.words[i];
+    const bool ours = word == "-o" && i + 1 < door.words.size() &&
+                      std::ranges::any_of(kOurs, [&](const auto& each) {
+                        return door.words[i + 1].starts_with(each);
+                      });
+    if (ours) ++i;
+    if (ours || word == "-T" || word == "--") continue;
+    line += (line.empty() ? "" : " ") + shell_quote(word);
+  }
+  return line;
+}
+
+std::string host_key_advice(const Door& door) {
+  const std::string& host = door.words.back();
+  const std::string port = word_after(door.words, "-p");
+  const std::string file = word_after(door.words, "-o", "UserKnownHostsFile=");
+  const std::string known = port.empty() || port == "22" ? host : "[" + host + "]:" + port;
+  return fmt::format(
+      "if it is a new host, accept its key once by hand: {}; if its key was rightly changed, "
+      "forget "
+      "the old one first: ssh-keygen -R {}{}",
+      login_command(door), shell_quote(known), file.empty() ? "" : " -f " + shell_quote(file));
+}
+
+std::string advice_for(const Door& door, Advice advice) {
+  switch (advice) {
+    case Advice::host_key: return host_key_advice(door);
+    case Advice::user_key:
+      return fmt::format(
+          "it accepts no key of ours; this has to work without a question: {}; ssh-copy-id "
+          "installs "
+          "a key there, `key` in clusters.yaml names another one, ssh-add unlocks one",
+          login_command(door));
+    case Advice::config: return "try it by hand: " + login_command(door);
+    case Advice::address:
+      return "are name and port right, and is it up? Try by hand: " + login_command(door);
+  }
+  return "";
+}
+
+}  // namespace
+
+Error explain_ssh(const Door& door, Error error) {
+  if (door.words.empty() || door.words.front() != "ssh") return error;
+  const auto known = std::ranges::find_if(kSshComplaints, [&](const SshComplaint& each) {
+    return error.message.find(each.words) != std::string::npos;
+  });
+  if (known == kSshComplaints.end()) return error;
+  while (error.message.ends_with('.')) error.message.pop_back();
+  return {known->kind, error.message + " (" + advice_for(door, known->advice) + ")"};
+}
+
+}  // namespace berth::remote
