@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Runs in the background, whose tasks outlive their runner: killed, resumed, with their agents killed too."""
 
+import contextlib
 import os
 import signal
 import unittest
@@ -50,8 +51,12 @@ class Outlive(Case):
         until(lambda: not alive(pid), "it is dead")
 
     def agents(self):
-        return [pid for pid in self.house.leftovers()
-                if b"berth-agent" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        found = []
+        for pid in self.house.leftovers():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                if b"berth-agent" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
 
     def assert_tidy(self):
         until(lambda: not self.house.leftovers(), f"left: {self.house.leftovers()}")
