@@ -124,9 +124,10 @@ class Machine:
         self.power_cut()
 
     def close(self):
-        """Ends it however it is, and forgets its disk. Its console stays."""
+        """Ends it however it is, and forgets its disk and what its console said."""
         self.power_cut()
         shutil.rmtree(self.path, ignore_errors=True)
+        self.log.unlink(missing_ok=True)
 
     def freeze(self):
         """Nothing in it moves, while time goes on: when it thaws, its clocks have jumped."""

@@ -30,10 +30,11 @@ class VmCase(unittest.TestCase):
         """A machine of this name that has booted, with what was built in it."""
         machine = KEEP and Machine.found(name)
         if not machine:
-            machine = Machine(name, image(cls.containers), **more)
+            # The directory of machines may be shared with others who run these tests.
+            machine = Machine(name if KEEP else f"{name}-{os.getpid()}", image(cls.containers), **more)
+            machine.boot(detach=KEEP)
             if not KEEP:
                 cls.addClassCleanup(machine.close)
-            machine.boot(detach=KEEP)
         if copied:
             machine.copy_in(BIN)
         return machine
