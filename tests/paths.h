@@ -1,5 +1,5 @@
-// Where the unit tests find the checkout and what the build made for them. Only paths.cc knows, so that
-// all other test files compile alike in every clone.
+// Where the unit tests find the checkout and what the build made for them. Only paths.cc knows, so
+// that all other test files compile alike in every clone.
 #pragma once
 
 #include <string>

@@ -256,7 +256,8 @@ void Drive::free(const Berthed& berthed) {
   (void)leasings_[berthed.source].source.cluster->free(berthed.alloc.id);
 }
 
-/// Before the messages of this turn are read: what ends by them lets nothing start on a lost worker.
+/// Before the messages of this turn are read: what ends by them lets nothing start on a lost
+/// worker.
 void Drive::close_the_lost() {
   for (auto& berthed : berthed_) {
     if (!berthed->lost) berthed->lost = berthed->worker->lost();
