@@ -27,8 +27,10 @@ run: /bin/true
 params: {{i: {{min: 1, max: {tasks}, type: int}}}}
 search: {{method: grid}}
 parallel: {parallel}
-resources: {{cpu: 1}}
+resources: {resources}
 """
+FREE = "{cpu: 1}"
+LIMITED = "{cpu: 0.5, mem: 100M}"
 
 
 @dataclass
@@ -88,13 +90,17 @@ def tools(raw_spawn, berth, tasks, parallel):
 
     rules = "rule run\n  command = /bin/true\n"
     rules += "".join(f"build never-made-{i}: run\n" for i in range(tasks))
-    experiment = EXPERIMENT.format(tasks=tasks, parallel=parallel)
+
+    def experiment(resources):
+        return {"noop.yaml": EXPERIMENT.format(tasks=tasks, parallel=parallel, resources=resources)}
+
     return [
         Tool(BASELINE, raw_spawn, [str(tasks), jobs], tasks),
         Tool("xargs", "xargs", ["-P", jobs, "-n1", "/bin/true"], tasks, files=numbers(tasks)),
         Tool("ninja", "ninja", ["-j", jobs], tasks, files={"build.ninja": rules}),
         Tool("GNU parallel", "parallel", ["-j", jobs, "/bin/true"], few, files=numbers(few)),
-        Tool("Berth", berth, ["run", "noop.yaml"], tasks, "not built", {"noop.yaml": experiment}),
+        Tool("Berth", berth, ["run", "noop.yaml"], tasks, "not built", experiment(FREE)),
+        Tool("Berth, limits", berth, ["run", "noop.yaml"], tasks, "not built", experiment(LIMITED)),
     ]
 
 
@@ -112,6 +118,12 @@ def table(rows):
         print("  ".join([name.ljust(widths[0]), *rest]).rstrip())
 
 
+def build_raw_spawn(folder, *options):
+    program = f"{folder}/raw_spawn"
+    subprocess.run(["cc", "-O2", *options, "-o", program, HERE / "raw_spawn.c"], check=True)
+    return program
+
+
 def positive(text):
     number = int(text)
     if number < 1:
@@ -125,12 +137,12 @@ def main():
     parser.add_argument("--parallel", type=positive, default=2, metavar="N", help="tasks at once")
     parser.add_argument("--rounds", type=positive, default=5, metavar="N", help="runs of each")
     parser.add_argument("--berth", default=HERE.parent / "build/release/bin/berth", metavar="PATH")
+    parser.add_argument("--raw", metavar="PATH", help="raw_spawn, where no compiler is")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     args = parser.parse_args()
 
     with tempfile.TemporaryDirectory(prefix="berth-bench-") as built:
-        raw_spawn = f"{built}/raw_spawn"
-        subprocess.run(["cc", "-O2", "-o", raw_spawn, HERE / "raw_spawn.c"], check=True)
+        raw_spawn = args.raw or build_raw_spawn(built)
         berth = str(Path(args.berth).absolute())  # each run starts in a directory of its own
         compared = tools(raw_spawn, berth, args.tasks, args.parallel)
         present = [tool for tool in compared if tool.command()]

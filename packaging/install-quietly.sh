@@ -4,10 +4,8 @@
 # before stays so.
 set -euo pipefail
 
-enabled() {
-  { systemctl --root=/ list-unit-files --state=enabled --no-legend 2>/dev/null || true; } |
-    awk '{print $1}' | sort
-}
+# The links that enable units, for they are there without a systemd too, as in a container.
+enabled() { find /etc/systemd/system -type l -path '*.wants/*' 2>/dev/null | sort; }
 
 policy=/usr/sbin/policy-rc.d
 clusters=/etc/postgresql-common/createcluster.conf
@@ -27,11 +25,11 @@ before=$(enabled)
 apt-get update -qq
 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
   -o Dpkg::Options::=--force-confold "$@" >&2
-new=$(comm -13 <(echo "$before") <(enabled))
-# Timers and sockets of the base system come with packages too; only servers are meant.
-for unit in $new; do
+for link in $(comm -13 <(echo "$before") <(enabled)); do
+  # Timers and sockets of the base system come with packages too; only servers are meant.
+  unit=${link##*/}
   case $unit in
     ssh.service | ssh.socket | slurm*.service | munge.service | postgresql*.service)
-      systemctl --root=/ disable --quiet "$unit" 2>/dev/null || true ;;
+      deb-systemd-helper disable "$unit" >/dev/null ;;
   esac
 done

@@ -32,7 +32,10 @@ class VmCase(unittest.TestCase):
         if not machine:
             # The directory of machines may be shared with others who run these tests.
             machine = Machine(name if KEEP else f"{name}-{os.getpid()}", image(cls.containers), **more)
-            machine.boot(detach=KEEP)
+            try:
+                machine.boot(detach=KEEP)
+            except Unavailable as reason:  # the short form is for wherever it can be had
+                raise unittest.SkipTest(str(reason)) if SHORT else reason
             if not KEEP:
                 cls.addClassCleanup(machine.close)
         if copied:
@@ -55,4 +58,5 @@ def main(containers=False):
     except Unavailable as reason:
         print(f"skipped: {reason}", file=sys.stderr)
         sys.exit(SKIPPED)
-    unittest.main(verbosity=2)
+    result = unittest.main(verbosity=2, exit=False).result
+    sys.exit(1 if not result.wasSuccessful() else 0 if result.testsRun else SKIPPED)

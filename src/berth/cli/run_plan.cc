@@ -38,11 +38,6 @@ std::string place_text(const machine::Block& block) {
   return text.empty() ? "anywhere" : text;
 }
 
-/// Whether there is anything that a control group would hold a task to.
-bool has_limits(const Resources& resources) {
-  return resources.get(Known::mem) > 0 || resources.get(Known::cpu) % 1000 != 0;
-}
-
 std::string plan_text(const RunPlan& plan) {
   constexpr std::size_t kShown = 16;
   std::string text = fmt::format("{}: {} task{}, each {}\n", plan.name, plan.tasks,

@@ -30,10 +30,6 @@ bool takes_quota(const Block& block) {
   return cpu > 0 && cpu < static_cast<std::int64_t>(block.cores.size()) * 1000;
 }
 
-bool has_limits(const Block& block) {
-  return block.resources.get(Known::mem) > 0 || takes_quota(block);
-}
-
 std::int64_t number_after(std::string_view text, std::string_view key) {
   for (const auto line : split(text, '\n')) {
     const auto fields = words(line);
@@ -161,7 +157,7 @@ Result<std::unique_ptr<Group>> Groups::make() {
 }
 
 std::unique_ptr<Group> Groups::acquire(const Block& limits) {
-  if (!prepared_ && has_limits(limits)) {
+  if (!prepared_ && has_limits(limits.resources)) {
     if (options_.may_move || plan_.way == GroupPlan::Way::beside)
       prepare();
     else if (plan_.way != GroupPlan::Way::none)

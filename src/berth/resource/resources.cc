@@ -126,6 +126,10 @@ std::int64_t Resources::fits(const Resources& unit, std::int64_t most) const {
   return most;
 }
 
+bool has_limits(const Resources& resources) {
+  return resources.get(Known::mem) > 0 || resources.get(Known::cpu) % 1000 != 0;
+}
+
 bool valid_resource_name(std::string_view resource) {
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -77,6 +77,10 @@ struct Requirements {
   std::int64_t width = 1;
 };
 
+/// Whether there is anything that a process can be held to: an amount of memory, or a part of a
+/// core (whole ones are lent by number).
+bool has_limits(const Resources& resources);
+
 /// [a-z][a-z0-9_]*, at most 64 characters: what a name of a person's own may be.
 bool valid_resource_name(std::string_view resource);
 

@@ -69,8 +69,7 @@ Status check_program(Site& site, const experiment::Program& program, const std::
 
 Status check_enforced(Site& site, const Resources& resources) {
   const auto plan = machine::plan_groups(*site.env, "", false);
-  const bool limits = resources.get(Known::mem) > 0 || resources.get(Known::cpu) % 1000 != 0;
-  if (!limits || plan.way != machine::GroupPlan::Way::none) return {};
+  if (!has_limits(resources) || plan.way != machine::GroupPlan::Way::none) return {};
   return fail(ErrorKind::impossible,
               "enforce: required, but limits are advice on this machine: {}; "
               "'berth machine --probe' tries it",

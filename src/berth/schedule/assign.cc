@@ -70,7 +70,8 @@ void Scheduler::occupy(TaskNumber task, Token token, WorkerId worker) {
   BERTH_ASSERT(books.free.subtract(taken).has_value());
   ++books.running;
   move(task, Place::running);
-  attempts_.emplace(token, Attempt{.task = task, .worker = worker, .beside = beside});
+  attempts_.emplace(token,
+                    Attempt{.task = task, .worker = worker, .began = now_, .beside = beside});
 }
 
 /// Something started past `head`: it counts where it took from what could have held the head.

@@ -57,5 +57,21 @@ TEST(Scheduler, InfrastructureFailuresAreCountedInARow) {
   }
 }
 
+/// As on spot machines: what works for an hour and is then taken away is no endless repetition.
+TEST(Scheduler, LongAttemptsMayBeLostMoreOften) {
+  House house(tasks_of(1, 1000, 0));
+  int attempts = 0;
+  for (auto to = To::again; to == To::again && attempts < 1000; ++attempts) {
+    house.join(attempts + 1, cpu(1000));
+    house.now += std::chrono::minutes(attempts == 0 ? 1 : 60);
+    house.end(house.take<StartAttempt>().at(0).token, Verdict::infrastructure_failure);
+    to = house.take<TaskSettled>().at(0).to;
+    house.scheduler.left({attempts + 1});
+    house.now += std::chrono::minutes(2);
+    house.tick();
+  }
+  EXPECT_EQ(attempts, 1 + 7 * 16);
+}
+
 }  // namespace
 }  // namespace berth::schedule

@@ -7,6 +7,11 @@
 #include "berth/base/rng.h"
 
 namespace berth::schedule {
+namespace {
+
+constexpr int kBriefCounts = 16;  // as many failures of long attempts as one of a brief one
+
+}  // namespace
 
 Scheduler::Scheduler(Options options) : options_(options) {}
 
@@ -159,6 +164,7 @@ void Scheduler::skip(TaskNumber task, TaskNumber because, std::vector<Effect>& e
 }
 
 void Scheduler::joined(const Worker& worker, Mono now, std::vector<Effect>& effects) {
+  now_ = now;
   const bool added =
       workers_
           .emplace(worker.id,
@@ -232,6 +238,9 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
     failed_on_.erase(task);
   else
     failed_on_[task] = workers_.at(found->second.worker).machine;
+  if (verdict == Verdict::infrastructure_failure)
+    entry(task).infrastructure_failures +=
+        now - found->second.began < options_.long_attempt ? kBriefCounts : 1;
   conclude(release(found), token, verdict, now, effects);
   tick(now, effects);
 }
@@ -254,13 +263,9 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::opt
   ended.fence = {token.value + 1};
   TaskSettled settled{.task = task, .token = token};
   const bool infrastructure = verdict == Verdict::infrastructure_failure;
-  // A lost worker (no `now`) is no sign that the task's next attempt would end the same way.
-  if (!infrastructure)
-    ended.infrastructure_failures = 0;
-  else if (now)
-    ++ended.infrastructure_failures;
-  const bool again =
-      infrastructure && ended.infrastructure_failures < options_.infrastructure_failures;
+  if (!infrastructure) ended.infrastructure_failures = 0;
+  const bool again = infrastructure && ended.infrastructure_failures <
+                                           options_.infrastructure_failures * kBriefCounts;
   const bool budget = verdict == Verdict::failed && ended.retries > 0;
   if ((again || budget) && starting()) {
     if (budget) --ended.retries;
@@ -288,6 +293,7 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::opt
 }
 
 void Scheduler::tick(Mono now, std::vector<Effect>& effects) {
+  now_ = now;
   while (!delayed_.empty() && delayed_.begin()->first <= now)
     move(delayed_.begin()->second, Place::ready);
   after_event(effects);

@@ -59,7 +59,8 @@ enum class Verdict : std::uint8_t {
   permanent,  // would fail again the same way (no such program): no retry
   stopped,    // by us; the task may go on at a later resume
   /// What it ran on failed it: tried again, its budget untouched, up to
-  /// Options::infrastructure_failures times in a row.
+  /// Options::infrastructure_failures times in a row; sixteen times as often where each attempt
+  /// went well for Options::long_attempt first, as on machines that are taken away now and then.
   infrastructure_failure,
 };
 
@@ -90,7 +91,8 @@ struct Options {
   Duration backoff_first = std::chrono::milliseconds(500);  // doubles with each one, ±50 %
   Duration backoff_most = std::chrono::seconds(60);
   int infrastructure_failures = 8;  // of a task, without any other end: about a minute of pauses
-  int overtakings = 16;             // starts that may pass a task before a worker is kept for it
+  Duration long_attempt = std::chrono::minutes(10);
+  int overtakings = 16;  // starts that may pass a task before a worker is kept for it
 };
 
 // Effects.
@@ -201,7 +203,7 @@ class Scheduler {
     std::int32_t unmet = 0;        // how many it waits for
     int retries = 0;
     int pauses = 0;                   // backoffs so far
-    int infrastructure_failures = 0;  // in a row
+    int infrastructure_failures = 0;  // in a row, a brief attempt's as 16
     int overtaken = 0;                // how often, while it was the first that fitted nowhere
     Place place = Place::waiting;
     bool asks = false;
@@ -213,6 +215,7 @@ class Scheduler {
   struct Attempt {
     TaskNumber task;
     WorkerId worker;
+    Mono began;
     bool cancelled = false;
     bool beside = false;  // started on the kept worker, from its spare
   };
@@ -286,6 +289,7 @@ class Scheduler {
   Workers workers_;
   std::map<TaskNumber, std::int64_t> failed_on_;  // tasks that are tried again: the last machine
   std::optional<Kept> kept_;
+  Mono now_{};  // as the last event told it
   std::int64_t issued_ = 0;
   std::int64_t open_ = 0;
   std::int64_t stale_ = 0;
