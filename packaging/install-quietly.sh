@@ -4,12 +4,13 @@
 # before stays so.
 set -euo pipefail
 
-# The links that enable units, for they are there without a systemd too, as in a container.
-enabled() { find /etc/systemd/system -type l -path '*.wants/*' 2>/dev/null | sort; }
+# The links that enable units and name them anew: they are there without a systemd too.
+links() { find /etc/systemd/system -type l 2>/dev/null | sort; }
 
 policy=/usr/sbin/policy-rc.d
 clusters=/etc/postgresql-common/createcluster.conf
-made=()
+log=$(mktemp)
+made=("$log")
 trap 'rm -f "${made[@]}"' EXIT
 if [ ! -e "$policy" ]; then
   made+=("$policy")
@@ -21,15 +22,15 @@ if [ ! -e "$clusters" ]; then
   echo 'create_main_cluster = false' >"$clusters"
 fi
 
-before=$(enabled)
-apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-  -o Dpkg::Options::=--force-confold "$@" >&2
-for link in $(comm -13 <(echo "$before") <(enabled)); do
+before=$(links)
+{
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o Dpkg::Options::=--force-confold "$@"
+} >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+for link in $(comm -13 <(echo "$before") <(links)); do
   # Timers and sockets of the base system come with packages too; only servers are meant.
-  unit=${link##*/}
-  case $unit in
-    ssh.service | ssh.socket | slurm*.service | munge.service | postgresql*.service)
-      deb-systemd-helper disable "$unit" >/dev/null ;;
+  case $(basename "$(readlink "$link")") in
+    ssh.service | ssh.socket | slurm*.service | munge.service | postgresql*.service) rm -f "$link" ;;
   esac
 done

@@ -6,6 +6,7 @@ services it left enabled; 1 if it failed or any is. As root; takes mmdebstrap, g
 import argparse
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ def make(root):
     subprocess.run(["useradd", "--root", root, "--create-home", "--shell", "/bin/bash", "u"], check=True)
     (root / "etc/sudoers.d/u").write_text("u ALL=(ALL) NOPASSWD: ALL\n")
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    (root / "etc/hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, root / "home/u/berth"], check=True)
     subprocess.run(["chroot", root, "chown", "-R", "u:u", "/home/u"], check=True)
 
