@@ -44,7 +44,6 @@ steps:
 """
 
 
-@unittest.skipIf(os.environ.get("BERTH_SANITIZE"), "a sanitized agent is 229 MB, too much for srun to bring")
 @unittest.skipUnless(slurm_bed.installed(), "needs slurmctld, slurmd, slurm-client and munge")
 class OnSlurm(Case):
     slurm = None

@@ -193,11 +193,15 @@ class Machine:
                             shutil.copy(library, libraries)
             if not (programs / "berth").exists():
                 raise Unavailable(f"there is no {built}/berth: ./dev build makes it")
-            packed = subprocess.run(["tar", "-cf", "-", "-C", stage, "bin", "lib"], stdout=subprocess.PIPE,
-                                    check=True).stdout
-        done = self.ssh("root", "tar -xf - -C /usr/local --no-same-owner && ldconfig && sync", timeout=300, stdin=packed)
+            self.unpack(stage, "/usr/local")
+
+    def unpack(self, folder, where):
+        """Puts what is in the folder into a directory there, as root's."""
+        packed = subprocess.run(["tar", "-cf", "-", "-C", folder, "."], stdout=subprocess.PIPE, check=True).stdout
+        done = self.ssh("root", f"tar -xf - -C {where} --no-same-owner --no-overwrite-dir && ldconfig && sync",
+                        timeout=300, stdin=packed)
         if done.code != 0:
-            raise Unavailable(f"{self.name}: what was built could not be copied in: {done.err}")
+            raise Unavailable(f"{self.name}: {folder} could not be copied in: {done.err}")
 
     def console(self, lines=40):
         try:
