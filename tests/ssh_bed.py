@@ -2,6 +2,7 @@
 home, a ledger and a cache of its own. They and what they start are ended by recorded pid."""
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -12,6 +13,7 @@ from berth_case import processes_with, until
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ.get("PATH", ""))
 SSH = shutil.which("ssh")
+ME = pwd.getpwuid(os.getuid()).pw_name
 
 
 def free_port():
@@ -46,7 +48,8 @@ class SshHost:
         self.start()
 
     def start(self):
-        Path("/run/sshd").mkdir(exist_ok=True)
+        if os.getuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
         with open(self.path / "sshd.log", "ab") as log:
             self.server = subprocess.Popen([SSHD, "-D", "-e", "-f", self.config], stdin=subprocess.DEVNULL,
                                            stdout=subprocess.DEVNULL, stderr=log)
@@ -125,7 +128,7 @@ class SshBed:
             f"[127.0.0.1]:{host.port} {(host.path / 'host_key.pub').read_text()}" for host in self.hosts))
         lines = [f"{name}:", "  kind: ssh", f"  options: [-F, /dev/null, -o, UserKnownHostsFile={known}]",
                  "  hosts:"]
-        lines += [f"    - root@127.0.0.1:{host.port} {self.path}/client_key" for host in hosts]
+        lines += [f"    - {ME}@127.0.0.1:{host.port} {self.path}/client_key" for host in hosts]
         lines += [f"  {key}: {value}" for key, value in more.items()]
         return "\n".join(lines) + "\n"
 

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from berth_case import Case, numbers, until
-from ssh_bed import SSH, SSHD, SshBed, connections, kill
+from ssh_bed import ME, SSH, SSHD, SshBed, connections, kill
 
 FULL = os.environ.get("BERTH_FULL") == "1"
 MACHINE = "cpu: 2\n"
@@ -179,7 +179,7 @@ class Ssh(Case):
                     "resource_args": {"async_run": True, "reconn_wait_time": 5, "max_retries": 4}}
         self.write("aup/exp.json", json.dumps(document))
         self.assertIn("node_mapping", self.one_line(self.berth("run", "aup/exp.json", code=2)))
-        mapping = {str(i): f"root@127.0.0.1:{host.port} {self.bed.path}/client_key"
+        mapping = {str(i): f"{ME}@127.0.0.1:{host.port} {self.bed.path}/client_key"
                    for i, host in enumerate(self.bed.hosts)}
         self.write("aup/.aup/env.ini", f"[Auptimizer]\nnode_mapping = {json.dumps(mapping)}\n")
         self.berth("run", "--cluster", "lab", "aup/exp.json")

@@ -263,7 +263,7 @@ void Worker::check_deadlines(Process& process, Mono now) {
   if (process.group_look_at && now >= *process.group_look_at) {
     process.group_look_at = now + kLookAtGroup;
     if (over) (void)env_->signal_group(process.child.pid, SIGKILL);
-    if (over || !env_->signal_group(process.child.pid, 0)) end_group(process);
+    if (over || !env_->group_alive(process.child.pid)) end_group(process);
   } else if (over && !process.exit) {
     process.kill_at.reset();
     process.killed = true;

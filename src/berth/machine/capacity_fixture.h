@@ -75,6 +75,7 @@ class NoEnv : public os::Env {
   Status signal_process(const os::ProcessIdentity&, int) override { return no(); }
   os::ProcessIdentity self() override { return {}; }
   bool alive(const os::ProcessIdentity&) override { return false; }
+  bool group_alive(pid_t) override { return false; }
   Status enter_scope(const std::string&, const std::string&) override { return no(); }
   uid_t user() override { return 0; }
   std::string host_name() override { return {}; }

@@ -223,6 +223,9 @@ class Env {
   virtual Status signal_process(const ProcessIdentity& process, int signal) = 0;
   virtual ProcessIdentity self() = 0;
   virtual bool alive(const ProcessIdentity& process) = 0;
+  /// Whether a process of the group runs. Zombies do not: in a container there may be nobody to ask
+  /// for them.
+  virtual bool group_alive(pid_t group) = 0;
   /// Has systemd (the user's own, for root the system's) move this process into a new scope
   /// `name` whose control group this process may divide as it likes. It ends with the unit
   /// `part_of`, unless that is "". not_found: no systemd, or none for this user; denied: it

@@ -398,6 +398,7 @@ class PosixEnv final : public Env {
     return started && *started == process.started_at;
   }
 
+  bool group_alive(pid_t group) override { return group_alive_posix(*this, group); }
   Status enter_scope(const std::string& name, const std::string& part_of) override {
     return enter_scope_posix(*this, name, part_of);
   }

@@ -389,6 +389,11 @@ Status FakeEnv::signal_pid(pid_t pid, int signal) {
   return {};
 }
 
+bool FakeEnv::group_alive(pid_t group) {
+  const auto found = processes_.find(group);
+  return found != processes_.end() && !found->second.over;
+}
+
 Status FakeEnv::signal_process(const ProcessIdentity& process, int signal) {
   return signal_pid(process.pid, signal);
 }

@@ -114,6 +114,7 @@ class FakeEnv : public Env {
   Status signal_process(const ProcessIdentity& process, int signal) override;
   ProcessIdentity self() override { return identity; }
   bool alive(const ProcessIdentity& process) override { return !dead.contains(process.pid); }
+  bool group_alive(pid_t group) override;
   Status enter_scope(const std::string& name, const std::string& part_of) override;
   uid_t user() override { return uid; }
   std::string host_name() override { return "fake"; }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -87,6 +88,18 @@ BERTH_UNINSTRUMENTED int run_child(void* argument) {
   sigprocmask(SIG_SETMASK, &launch.signals, nullptr);
   execve(launch.path, launch.argv, launch.environment);
   return give_up(launch, launch.path);
+}
+
+/// A numbered field of /proc/PID/stat, unless the process is a zombie.
+std::optional<std::int64_t> number_of_living(std::string_view stat, std::size_t field) {
+  const auto name_end = stat.rfind(')');  // the name itself may hold blanks and brackets
+  if (name_end == std::string::npos) return std::nullopt;
+  const auto fields = words(stat.substr(name_end + 1));
+  constexpr std::size_t kFirst = 3;  // the state
+  if (fields.size() <= field - kFirst || fields[0] == "Z" || fields[0] == "X") return std::nullopt;
+  const auto number = parse_integer(fields[field - kFirst]);
+  if (!number) return std::nullopt;
+  return *number;
 }
 
 /// Where execvp would find it, as seen from `directory`.
@@ -302,16 +315,19 @@ Result<Child> spawn_posix(Env& env, const SpawnSpec& spec) {
 }
 
 std::optional<std::int64_t> start_time_posix(std::string_view stat) {
-  const auto name_end = stat.rfind(')');  // the name itself may hold blanks and brackets
-  if (name_end == std::string::npos) return std::nullopt;
-  const auto fields = words(stat.substr(name_end + 1));
-  constexpr std::size_t kState = 0;
-  constexpr std::size_t kStartTime = 19;  // field 22, counted from the one after the name
-  if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X")
-    return std::nullopt;
-  const auto ticks = parse_integer(fields[kStartTime]);
-  if (!ticks) return std::nullopt;
-  return *ticks;
+  return number_of_living(stat, 22);
+}
+
+bool group_alive_posix(Env& env, pid_t group) {
+  constexpr std::size_t kStatSize = 8192;
+  if (::kill(-group, 0) != 0) return false;
+  const auto names = env.list("/proc");
+  if (!names) return true;  // nobody can tell
+  return std::ranges::any_of(*names, [&](const std::string& name) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) return false;
+    const auto stat = env.read_file("/proc/" + name + "/stat", kStatSize);
+    return stat && number_of_living(*stat, 5) == group;
+  });
 }
 
 Result<std::optional<ExitStatus>> reap_posix(const Child& child) {

@@ -12,6 +12,8 @@ Result<std::optional<ExitStatus>> reap_posix(const Child& child);
 /// or where none stands.
 std::optional<std::int64_t> start_time_posix(std::string_view stat);
 
+bool group_alive_posix(Env& env, pid_t group);
+
 /// The umask that children get; kPresentUmask: the one of now.
 extern mode_t g_task_umask;
 inline constexpr mode_t kPresentUmask = static_cast<mode_t>(-1);

@@ -171,7 +171,19 @@ TEST_F(SpawnPosix, AGroupIsSignalledWhole) {
   EXPECT_TRUE(env_->signal_group(child.pid, SIGKILL));
   const auto pid = child.pid;
   EXPECT_EQ(finish(std::move(child)).status.signal, SIGKILL) << "the pipe closed: both are gone";
-  EXPECT_TRUE(comes_true([&] { return !env_->signal_group(pid, 0); }));
+  EXPECT_TRUE(comes_true([&] { return !env_->group_alive(pid); }));
+}
+
+TEST_F(SpawnPosix, AGroupOfZombiesIsNotAlive) {
+  auto child = start(command({"sleep", "100"}));
+  EXPECT_TRUE(env_->group_alive(child.pid));
+  EXPECT_TRUE(env_->signal_group(child.pid, SIGKILL));
+  EXPECT_TRUE(comes_true([&] { return stat_field(child.pid, 3) == "Z"; }));
+  EXPECT_EQ(kill(-child.pid, 0), 0) << "the kernel counts it until it is asked for";
+  EXPECT_FALSE(env_->group_alive(child.pid));
+  const auto pid = child.pid;
+  finish(std::move(child));
+  EXPECT_FALSE(env_->group_alive(pid));
   EXPECT_EQ(env_->signal_group(pid, SIGKILL).error().kind, ErrorKind::not_found);
 }
 

@@ -51,7 +51,7 @@ Status remove(Site& site, const std::string& run_name) {
   BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(site, record));
   const std::string directory = run_directory(site, run_name);
   BERTH_TRY(end_agents(site, record));
-  BERTH_TRY(end_orphans(*site.env, directory));
+  BERTH_TRY(end_orphans(*site.env, directory, [](auto) { return true; }));
   // The record first: files without a record are found by remove_strays(), a record without its
   // files would show a run that has lost its output.
   BERTH_TRY(site.store->remove(record.id));

@@ -148,6 +148,7 @@ class Drive {
   void disown(Token token);
   void hear_last_words(exec::Ended ended);
   void bury(Berthed& berthed);
+  void end_what_is_left(const Berthed& berthed);
   void close_the_lost();
   void bury_the_lost();
   Status give_back();

@@ -248,6 +248,15 @@ void Drive::hear_last_words(exec::Ended ended) {
   take_effects(ended, live, effects);
 }
 
+/// Where no control group holds them, the children of its tasks live on, beside the next attempts.
+void Drive::end_what_is_left(const Berthed& berthed) {
+  if (leasings_[berthed.source].source.staff) return;  // they are on another machine
+  (void)end_orphans(env_, directory_, [&](std::optional<Token> token) {
+    const auto live = token ? live_.find(token->value) : live_.end();
+    return live != live_.end() && live->second.worker == berthed.id;
+  });
+}
+
 /// Its journal tells what had come to an end; whatever else ran there starts again elsewhere.
 void Drive::bury(Berthed& berthed) {
   const std::string because = berthed.lost->message;
@@ -261,6 +270,7 @@ void Drive::bury(Berthed& berthed) {
       else if (!std::holds_alternative<exec::Output>(message))  // shown as it came
         handle(message);
   }
+  end_what_is_left(berthed);
   std::vector<exec::Ended> lost;
   for (const auto& [token, live] : live_)
     if (live.worker == berthed.id)

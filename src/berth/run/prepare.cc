@@ -105,7 +105,7 @@ Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
 }
 
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,
-                        std::span<const Token> spare) {
+                        const std::function<bool(std::optional<Token>)>& orphaned) {
   constexpr std::size_t kLargestEnvironment = 4U << 20;
   constexpr std::string_view kToken = "BERTH_TOKEN=";
   const std::string mark = "BERTH_RUN_DIR=" + run_directory;
@@ -118,15 +118,14 @@ Result<int> end_orphans(os::Env& env, const std::string& run_directory,
     if (pid <= 1 || pid == self) continue;
     const auto text = env.read_file(fmt::format("/proc/{}/environ", pid), kLargestEnvironment);
     if (!text) continue;  // gone, or not ours to read
-    bool marked = false, spared = false;
+    bool marked = false;
+    std::optional<Token> token;
     for (const auto entry : split(*text, '\0')) {
       marked = marked || entry == mark;
       if (!entry.starts_with(kToken)) continue;
-      const auto token = parse_integer(entry.substr(kToken.size()));
-      spared = token && std::ranges::find(spare, Token{*token}) != spare.end();
+      if (const auto value = parse_integer(entry.substr(kToken.size()))) token = Token{*value};
     }
-    marked = marked && !spared;
-    if (marked && env.signal_pid(pid, SIGKILL)) ++ended;
+    if (marked && orphaned(token) && env.signal_pid(pid, SIGKILL)) ++ended;
   }
   return ended;
 }

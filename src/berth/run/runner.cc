@@ -56,7 +56,10 @@ class Runner {
     const std::string directory = run_directory(site_, record_.name);
     BERTH_ASSIGN(auto left, find_agents(site_, record_, Duration::max(),
                                         [&](const auto& note) { observer_.on_note(note); }));
-    BERTH_ASSIGN(const int orphans, end_orphans(env, directory, left.tokens));
+    const auto orphaned = [&](std::optional<Token> token) {
+      return !token || std::ranges::find(left.tokens, *token) == left.tokens.end();
+    };
+    BERTH_ASSIGN(const int orphans, end_orphans(env, directory, orphaned));
     if (orphans > 0)
       observer_.on_note(fmt::format("ended {} process{} of an earlier runner", orphans,
                                     orphans == 1 ? "" : "es"));

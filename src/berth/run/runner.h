@@ -105,10 +105,11 @@ Status remove(Site& site, const std::string& run_name);
 /// Directories of runs that have no record, as a remove() that was cut off leaves them.
 Result<int> remove_strays(Site& site);
 
-/// Ends processes of earlier runners of this run that outlived them: whoever carries its directory
-/// in BERTH_RUN_DIR, but for the attempts of `spare`, whose workers live. Returns how many.
+/// Ends processes of this run whose runner or worker is dead: of those that carry its directory in
+/// BERTH_RUN_DIR the ones that `orphaned` says yes to, by the attempt that each belongs to, if to
+/// any. Returns how many.
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,
-                        std::span<const Token> spare = {});
+                        const std::function<bool(std::optional<Token>)>& orphaned);
 /// Ends the agents of a run that does not run, and all that they run.
 Status end_agents(Site& site, const store::RunRecord& run);
 
