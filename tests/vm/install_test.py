@@ -38,7 +38,7 @@ class Install(VmCase):
         self.ok(self.vm.ssh("u", "timeout 240 berth wait slow-1", timeout=280))
         shown = json.loads(self.ok(self.vm.ssh("u", "berth --json show slow-1")))
         self.assertEqual([task["state"] for task in shown["tasks"]], ["done"] * TASKS)
-        self.remove()
+        self.remove(before)
         self.assertEqual(self.listing(), before)
         self.assertEqual(self.vm.ssh("u", "pgrep -f berth-agent").out, "", "an agent is left")
         self.install()
@@ -53,11 +53,11 @@ class Install(VmCase):
                     shutil.copy(library, libraries)
         self.vm.unpack(self.stage, "/")
 
-    def remove(self):
+    def remove(self, before):
         made = sorted((str(path.relative_to(self.stage)) for path in self.stage.rglob("*")), reverse=True)
         files = [f"/{name}" for name in made if not (self.stage / name).is_dir()]
-        folders = [f"/{name}" for name in made if (self.stage / name).is_dir()]
-        self.ok(self.vm.ssh("root", f"rm {' '.join(files)} && ldconfig; rmdir {' '.join(folders)} 2>/dev/null; true"))
+        folders = [f"/{name}" for name in made if (self.stage / name).is_dir() and f"/{name}" not in before]
+        self.ok(self.vm.ssh("root", f"rm {' '.join(files)} && rmdir {' '.join(folders)} && ldconfig"))
 
     def listing(self):
         return self.ok(self.vm.ssh("root", LISTING)).splitlines()
