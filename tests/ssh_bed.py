@@ -25,7 +25,7 @@ def free_port():
 class SshHost:
     """One sshd. `mark` stands in the environment of all that it starts."""
 
-    def __init__(self, bed, name, machine="", noise=""):
+    def __init__(self, bed, name, machine="", noise="", topology=None):
         self.name, self.port = name, free_port()
         self.path = bed.path / name
         self.home = self.path / "home"
@@ -35,6 +35,8 @@ class SshHost:
         (self.path / "machine.yaml").write_text(machine)
         variables = {"HOME": self.home, "BERTH_LEDGER": self.path / "ledger", "BERTH_TEST_HOST": self.path,
                      "BERTH_TEST": bed.mark, "BERTH_MACHINE": self.path / "machine.yaml"}
+        if topology:
+            variables["BERTH_TOPOLOGY"] = topology
         self.config = self.path / "sshd_config"
         self.config.write_text("\n".join([
             f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {self.path}/host_key",

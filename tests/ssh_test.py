@@ -94,6 +94,17 @@ class Ssh(Case):
             self.assertIsNotNone(model, task)
             self.assertIn("data {", model.read_text())
 
+    def test_devices_are_recorded_as_their_worker_chose_them(self):
+        host = self.bed.host("gpus", topology="dgx1-v100")
+        self.lab(1, hosts=[host])
+        self.write("folder/sweep.yaml", "run: 'echo $CUDA_VISIBLE_DEVICES; sleep 3'\nparams: {i: [1, 2, 3, 4]}\n"
+                   "resources: {cpu: 0.1, gpu: 1}\n")
+        self.berth("run", "--cluster", "lab", "folder/sweep.yaml")
+        told = [task["devices"] for task in self.house.tasks("sweep-1")]
+        seen = [self.berth("logs", f"sweep-1/{i}").out.decode().split() for i in (1, 2, 3, 4)]
+        self.assertEqual(told, seen)
+        self.assertEqual(len({device for devices in told for device in devices}), 4)
+
     def test_a_large_file_goes_on_where_it_was_cut_off(self):
         host, = self.lab(1, lease="30s")
         with open(self.dir / "large.bin", "wb") as file:

@@ -281,6 +281,13 @@ class Descendants(Case):
         self.assertEqual(len(pids), 1)
         until(lambda: not alive(pids[0]), "the end of the inner one's", 5)
 
+    def test_a_berth_within_a_task_has_what_the_task_has(self):
+        within = [self.house.berth, "run", "--name", "inner", "--cpu"]
+        self.berth("run", "--cpu", "0.5", "--name", "nest", "--", "timeout", "20", *within, "0.5", "--", "echo", "deep")
+        self.assertIn(b"deep", self.berth("logs", "nest-1").out)
+        self.berth("run", "--cpu", "1", "--name", "less", "--", *within, "2", "--", "true", code=1)
+        self.assertIn(b"the task that this runs in", self.berth("logs", "less-1").err)
+
     def test_output_held_open_by_one_does_not_delay_the_end(self):
         began = time.monotonic()
         self.berth("run", "--", "sh", "-c", "setsid sleep 30 & echo done")

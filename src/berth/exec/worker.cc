@@ -6,6 +6,7 @@
 
 #include "berth/base/units.h"
 #include "berth/exec/environment.h"
+#include "berth/machine/enclosing_task.h"
 
 namespace berth::exec {
 namespace {
@@ -113,6 +114,7 @@ void Worker::launch(const Launch& launch) {
   set(spec.environment, launch.environment);
   spec.directory = launch.directory;
   for (const auto& share : block.cores) spec.cores.push_back(share.core);
+  set(spec.environment, "BERTH_ALLOC", machine::write_enclosing_task(*env_, launch.token, block));
   const std::int64_t cpu = block.resources.get(Known::cpu);
   if (cpu > 0) decide(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
   for (auto& [name, value] : machine::visibility(block.devices))

@@ -16,6 +16,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/machine/cgroup_paths.h"
+#include "berth/machine/enclosing_task.h"
 
 namespace berth::machine {
 namespace {
@@ -385,6 +386,7 @@ Result<Capacity> discover(os::Env& env, const CapacityOptions& options) {
   capacity.gpu_slots = file.gpu_slots;
   const auto disk_hard = find_disk(env, options.disk_directory, file.disk_floor, capacity);
   BERTH_TRY(apply_machine_file(file, disk_hard, capacity));
+  if (const auto task = enclosing_task(env)) narrow(capacity, task->block);
   return capacity;
 }
 

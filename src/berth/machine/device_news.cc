@@ -7,6 +7,7 @@
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/machine/enclosing_task.h"
 #include "berth/machine/ledger.h"
 
 namespace berth::machine {
@@ -89,6 +90,7 @@ Result<Devices> read_devices(os::Env& env, const DeviceOptions& options,
   if (!env.variable("BERTH_TOPOLOGY"))
     devices.shares = visible_ones(std::move(devices.shares), env.variable("CUDA_VISIBLE_DEVICES"),
                                   env.variable("ROCR_VISIBLE_DEVICES"));
+  if (const auto task = enclosing_task(env)) narrow(devices.shares, task->block);
   BERTH_ASSIGN(devices.links, DeviceLinks::make(devices.topology));
   BERTH_ASSIGN(devices.news, read_news(env, options, devices.topology, ledger_directory));
   return devices;

@@ -8,6 +8,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/machine/enclosing_task.h"
 #include "berth/machine/ledger_file.h"
 
 namespace berth::machine {
@@ -222,13 +223,16 @@ Status View::save() {
 
 Result<Ledger> Ledger::open(os::Env& env, std::string directory) {
   auto made = env.make_directory(directory, 01777);
+  sweep_task_ledgers(env, directory);
   if (!made) return std::unexpected(advised(std::move(made).error()));
   return Ledger(env, std::move(directory));
 }
 
 std::string Ledger::default_directory(os::Env& env) {
   const auto named = env.variable("BERTH_LEDGER");
-  return named && !named->empty() ? *named : "/run/lock/berth";
+  const std::string directory = named && !named->empty() ? *named : "/run/lock/berth";
+  const auto task = enclosing_task(env);
+  return task ? task_ledger(directory, task->id) : directory;
 }
 
 Result<os::Fd> Ledger::lock() const {

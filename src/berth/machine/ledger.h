@@ -57,7 +57,7 @@ class Ledger {
  public:
   /// The directory is made (mode 1777) if it is absent. denied, io.
   static Result<Ledger> open(os::Env& env, std::string directory);
-  /// $BERTH_LEDGER, or /run/lock/berth.
+  /// $BERTH_LEDGER, or /run/lock/berth; within a task of Berth's that task's own, in there.
   static std::string default_directory(os::Env& env);
 
   /// Grants, if it fits beside all live allocs and nobody waits before (greater priority, or the

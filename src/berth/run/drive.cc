@@ -271,13 +271,18 @@ void Drive::handle(exec::FromWorker& message) {
 
 void Drive::on_started(const exec::Started& started) {
   no_start_since_.reset();
-  if (const auto live = live_.find(started.token.value); live != live_.end())
+  const auto live = live_.find(started.token.value);
+  if (live != live_.end()) {
     live->second.started = true;
+    // The worker chooses among what is free of its machine, where others may be.
+    if (auto devices = uuids_json(started.block.devices); devices != live->second.devices)
+      batch_.emplace_back(store::AttemptPlaced{started.task, started.token,
+                                               live->second.devices = std::move(devices)});
+  }
   if (os::logging())
     os::log_event(env_, "started",
                   {{"token", fmt::format("{}", started.token.value)},
                    {"reservation", machine::to_json(started.block)}});
-  const auto live = live_.find(started.token.value);
   if (started.advisory.empty() || live == live_.end() || advised_.size() == kMostAdvice) return;
   for (const auto& berthed : berthed_) {
     if (berthed->id != live->second.worker) continue;

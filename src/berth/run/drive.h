@@ -27,6 +27,8 @@ schedule::Verdict verdict_of(const exec::Ended& ended);
 std::int64_t& counter(store::Counts& counts, store::TaskState state);
 /// How an attempt ends when what has to be done around its process cannot be.
 exec::Cause cause_of(const Error& error, exec::Cause otherwise);
+/// ["GPU-…"]; "" where there are none.
+std::string uuids_json(std::span<const machine::DeviceShare> devices);
 
 /// One alloc and the worker on it.
 struct Berthed {
@@ -94,7 +96,8 @@ class Drive {
     schedule::WorkerId worker;
     TaskNumber task;
     std::int64_t log_begin = 0;
-    bool started = false;  // its process
+    std::string devices{};  // as recorded
+    bool started = false;   // its process
   };
 
   Status take_over();

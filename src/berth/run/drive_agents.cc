@@ -184,7 +184,7 @@ void Drive::join_agents() {
         continue;
       }
       earlier.push_back(each);
-      live_.emplace(each.token.value, Live{added->id, each.task, 0, true});
+      live_.emplace(each.token.value, Live{added->id, each.task, 0, task(each.task).devices, true});
     }
     added->apart = true;
     if (directory.empty())

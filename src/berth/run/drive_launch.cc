@@ -10,13 +10,6 @@
 namespace berth::run {
 namespace {
 
-/// ["GPU-…"]; "" where there are none.
-std::string uuids_json(std::span<const machine::DeviceShare> devices) {
-  std::vector<std::string> uuids;
-  for (const auto& device : devices) uuids.push_back(json_quote(device.uuid));
-  return uuids.empty() ? "" : "[" + join(uuids, ",") + "]";
-}
-
 /// As a person would type it in a shell.
 std::string as_typed(const std::vector<std::string>& argv) {
   if (argv.size() == 3 && argv[0] == "/bin/sh" && argv[1] == "-c") return argv[2];
@@ -26,6 +19,12 @@ std::string as_typed(const std::vector<std::string>& argv) {
 }
 
 }  // namespace
+
+std::string uuids_json(std::span<const machine::DeviceShare> devices) {
+  std::vector<std::string> uuids;
+  for (const auto& device : devices) uuids.push_back(json_quote(device.uuid));
+  return uuids.empty() ? "" : "[" + join(uuids, ",") + "]";
+}
 
 exec::Cause cause_of(const Error& error, exec::Cause otherwise) {
   switch (error.kind) {
@@ -62,13 +61,14 @@ void Drive::launch(const schedule::StartAttempt& start) {
     os::log_event(
         env_, "launch",
         {{"token", fmt::format("{}", start.token.value)}, {"request", machine::to_json(request)}});
-  live_.emplace(start.token.value, Live{start.worker, start.task, log_.end()});
   const auto on = std::ranges::find(berthed_, start.worker, [](const auto& b) { return b->id; });
   BERTH_ASSERT(on != berthed_.end());
   const auto placed = (*on)->machine->dry_run(request);
+  const std::string devices = placed ? uuids_json(placed->devices) : "";
+  live_.emplace(start.token.value, Live{start.worker, start.task, log_.end(), devices});
   batch_.emplace_back(store::AttemptStarted{start.task, start.token, env_.wall(),
                                             to_json(wants.resources), (*on)->alloc.machine,
-                                            placed ? uuids_json(placed->devices) : ""});
+                                            devices});
   count(start.task, store::TaskState::running);
   if (launch) {
     (*on)->worker->tell(*std::move(launch));

@@ -1,5 +1,6 @@
 // From a flow's file to a run that waits to be driven.
 #include "berth/base/text.h"
+#include "berth/machine/enclosing_task.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/prepare.h"
 
@@ -31,6 +32,7 @@ Status check_places(Site& site, const FlowProgram& program, const flow::Flow& fl
     if (fits) continue;
     Error error = fits.error();
     if (site.devices) error.message += machine::out_of_service_text(*site.devices);
+    error.message += machine::enclosing_task_text(*site.env);
     return at(program, step.resources_line > 0 ? step.resources_line : step.line, step, "resources",
               std::move(error));
   }

@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/machine/enclosing_task.h"
 #include "berth/machine/group_plan.h"
 #include "berth/run/runner.h"
 
@@ -59,6 +60,7 @@ Status check_program(Site& site, const experiment::Program& program, const std::
   if (!fits) {
     Error error = fits.error();
     if (site.devices) error.message += machine::out_of_service_text(*site.devices);
+    error.message += machine::enclosing_task_text(*site.env);
     if (program.resources_line > 0)  // its message begins with the resource's name
       error.message =
           fmt::format("{}:{}: resources.{}", file, program.resources_line, error.message);

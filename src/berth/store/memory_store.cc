@@ -108,6 +108,13 @@ struct MemoryBatch {
     return {};
   }
 
+  Status add(const AttemptPlaced& change) {
+    Task* task = run.find(change.task);
+    if (!current(task, change.token)) return {};
+    task->record.devices = task->attempts.back().devices = change.devices;
+    return {};
+  }
+
   Status add(const MetricSeen& change) {
     Task* task = run.find(change.task);
     if (!current(task, change.token)) return {};

@@ -39,6 +39,10 @@ constexpr const char* kStartAttempts =
     "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices)"
     " SELECT $1::bigint, * FROM"
     " unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])";
+constexpr const char* kPlaceAttempts =
+    "UPDATE attempt SET devices = new.devices"
+    " FROM unnest($2::bigint[], $3::bigint[], $4::text[]) AS new (task, token, devices)"
+    " WHERE run_id = $1 AND attempt.task = new.task AND attempt.token = new.token";
 constexpr const char* kEndAttempts =
     "UPDATE attempt SET ended_ns = new.ended_ns, exit_code = new.exit_code, cause = new.cause,"
     " detail = new.detail, cpu_ms = new.cpu_ms, peak_mem = new.peak_mem,"
@@ -155,6 +159,12 @@ Status PostgresBatch::add(const AttemptEnded& change) {
   return {};
 }
 
+Status PostgresBatch::add(const AttemptPlaced& change) {
+  if (current(change.task, change.token) != nullptr)
+    placed_.add(change.task, change.token, change.devices);
+  return {};
+}
+
 Status PostgresBatch::add(const MetricSeen& change) {
   if (current(change.task, change.token) == nullptr) return {};
   metrics_.add(change.task, change.token, ++metrics_seen_, change.name, change.value, change.at);
@@ -229,6 +239,7 @@ void PostgresBatch::write(Statements& writes) const {
   write_rows(kMarkTasks, tasks);
   write_rows(kKeyTasks, keys);
   write_rows(kStartAttempts, started_);
+  write_rows(kPlaceAttempts, placed_);
   write_rows(kEndAttempts, ended_);
   write_rows(kAddMetrics, metrics_);
   write_rows(kKeepLastMetrics, last_metrics);

@@ -47,6 +47,7 @@ class PostgresBatch {
   Status read(std::vector<Rows>& rows);
   Status add(const AttemptStarted& change);
   Status add(const AttemptEnded& change);
+  Status add(const AttemptPlaced& change);
   Status add(const MetricSeen& change);
   Status add(const TaskMoved& change);
   Status add(const TaskReopened& change);
@@ -74,7 +75,7 @@ class PostgresBatch {
   std::map<std::int64_t, const TaskKeyed*> keys_;  // by number
   std::map<std::string, Kept> results_;
   std::int64_t results_kept_ = 0;
-  Lists started_, ended_, metrics_, added_;
+  Lists started_, placed_, ended_, metrics_, added_;
   Statements run_moves_;
   Applied applied_;
 };

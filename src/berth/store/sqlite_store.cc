@@ -92,6 +92,12 @@ class SqliteBatch {
     return {};
   }
 
+  Status add(const AttemptPlaced& change) {
+    if (const auto begun = begun_.extract(change.task.value)) write(*begun.mapped());
+    Query(sql_.place_attempt, run_, change.task, change.token, change.devices).run();
+    return {};
+  }
+
   Status add(const MetricSeen& change) {
     if (const auto begun = begun_.extract(change.task.value)) write(*begun.mapped());
     const std::int64_t sequence = metrics_seen_ + 1;

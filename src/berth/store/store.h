@@ -141,6 +141,12 @@ struct AttemptStarted {  // the task must not be final; it becomes running. An a
   Wall at;
   std::string resources, host, devices = {};
 };
+struct AttemptPlaced {  // which devices its worker chose: ignored when the token is not the task's
+                        // current running attempt
+  TaskNumber task;
+  Token token;
+  std::string devices;
+};
 struct MetricSeen {  // ignored when the token is not the task's current running attempt
   TaskNumber task;
   Token token;
@@ -195,8 +201,8 @@ struct RunStepped {
   std::int64_t tries = 0;
   std::optional<Wall> last_try = {};
 };
-using Change = std::variant<AttemptStarted, MetricSeen, AttemptEnded, TaskMoved, TaskReopened,
-                            TasksAdded, TaskKeyed, ResultKept, RunMoved, RunStepped>;
+using Change = std::variant<AttemptStarted, AttemptPlaced, MetricSeen, AttemptEnded, TaskMoved,
+                            TaskReopened, TasksAdded, TaskKeyed, ResultKept, RunMoved, RunStepped>;
 
 /// For how long attempts that have ended held the same resources, in all.
 struct Usage {

@@ -292,6 +292,23 @@ TEST_P(StoreTest, MetricsMayBeAnyDouble) {
   EXPECT_TRUE(std::isnan(store_->metrics(run, TaskNumber{1}).value().at(0).value));
 }
 
+TEST_P(StoreTest, DevicesAreThoseThatTheWorkerChose) {
+  const RunId run = submit("a");
+  const auto placed = [](std::int64_t token, const char* devices) {
+    return AttemptPlaced{TaskNumber{1}, Token{token}, devices};
+  };
+  ASSERT_TRUE(apply(run, {started(1, 1), placed(1, "[\"GPU-b\"]")}));
+  EXPECT_EQ(task(run, 1).devices, "[\"GPU-b\"]");
+  ASSERT_TRUE(apply(run, {placed(1, "[\"GPU-c\"]"), placed(7, "[\"GPU-d\"]")}));
+  EXPECT_EQ(task(run, 1).devices, "[\"GPU-c\"]");
+  ASSERT_TRUE(apply(run, {started(2, 2),
+                          {AttemptPlaced{TaskNumber{2}, Token{2}, "[]"}},
+                          ended(1, 1),
+                          placed(1, "late")}));
+  EXPECT_EQ(task(run, 1).devices, "[\"GPU-c\"]");
+  EXPECT_EQ(task(run, 2).devices, "[]");
+}
+
 TEST_P(StoreTest, TextsAreKeptByteForByte) {
   const RunId run = submit("a");
   const std::string bytes("a\0b\xff'\"", 6);

@@ -1,0 +1,95 @@
+#include "berth/machine/enclosing_task.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/machine/ledger_file.h"
+
+namespace berth::machine {
+namespace {
+
+constexpr std::string_view kTaskLedger = "within.";
+
+/// The worker of "1234.567890.42".
+std::optional<os::ProcessIdentity> worker_of(std::string_view id) {
+  const auto parts = split(id, '.');
+  if (parts.size() != 3) return std::nullopt;
+  const auto pid = parse_integer(parts[0]), started_at = parse_integer(parts[1]);
+  if (!pid || !started_at || !parse_integer(parts[2]) || *pid <= 1) return std::nullopt;
+  return os::ProcessIdentity{static_cast<pid_t>(*pid), *started_at};
+}
+
+}  // namespace
+
+std::optional<EnclosingTask> enclosing_task(os::Env& env) {
+  const auto text = env.variable("BERTH_ALLOC");
+  if (!text) return std::nullopt;
+  const auto blank = text->find(' ');
+  if (blank == std::string::npos) return std::nullopt;
+  auto block = read_block(std::string_view(*text).substr(blank + 1));
+  if (!block || !worker_of(text->substr(0, blank))) return std::nullopt;
+  return EnclosingTask{text->substr(0, blank), *std::move(block)};
+}
+
+std::string write_enclosing_task(os::Env& env, Token token, const Block& block) {
+  const auto self = env.self();
+  return fmt::format("{}.{}.{} {}", self.pid, self.started_at, token.value, write_block(block));
+}
+
+std::string enclosing_task_text(os::Env& env) {
+  if (!enclosing_task(env)) return "";
+  return " (the machine is the task that this runs in; env -u BERTH_ALLOC takes the whole one)";
+}
+
+void narrow(Capacity& capacity, const Block& block) {
+  constexpr std::string_view kFrom = "the task that this runs in";
+  const auto lends = [&](int core) {
+    return block.cores.empty() ||
+           std::ranges::find(block.cores, core, &CoreShare::core) != block.cores.end();
+  };
+  std::erase_if(capacity.cores, [&](int core) { return !lends(core); });
+  for (auto& node : capacity.nodes)
+    std::erase_if(node.cores, [&](int core) { return !lends(core); });
+  std::erase_if(capacity.nodes, [](const NumaNode& node) { return node.cores.empty(); });
+  const Resources before = capacity.total;
+  before.each([&](std::string_view resource, std::int64_t amount) {
+    const std::int64_t given = block.resources.get(resource);
+    const bool of_all = resource == name(Known::cpu) || resource == name(Known::mem) ||
+                        resource == name(Known::disk);
+    if (given >= amount || (of_all && given == 0)) return;
+    capacity.total.set(resource, given);
+    if (resource == name(Known::cpu)) capacity.cpu_from = kFrom;
+    if (resource == name(Known::mem)) capacity.mem_from = kFrom;
+  });
+}
+
+void narrow(std::vector<DeviceShare>& devices, const Block& block) {
+  std::erase_if(devices, [&](DeviceShare& share) {
+    const auto given = std::ranges::find(block.devices, share.uuid, &DeviceShare::uuid);
+    if (given == block.devices.end()) return true;
+    share.memory = std::min(share.memory, given->memory);
+    return false;
+  });
+}
+
+std::string task_ledger(const std::string& directory, const std::string& id) {
+  return fmt::format("{}/{}{}", directory, kTaskLedger, id);
+}
+
+void sweep_task_ledgers(os::Env& env, const std::string& directory) {
+  const auto names = env.list(directory);
+  if (!names) return;
+  for (const auto& name : *names) {
+    if (!name.starts_with(kTaskLedger)) continue;
+    const auto worker = worker_of(std::string_view(name).substr(kTaskLedger.size()));
+    if (!worker || env.alive(*worker)) continue;
+    const std::string ledger = directory + "/" + name;
+    const auto files = env.list(ledger);
+    if (!files) continue;
+    for (const auto& file : *files) (void)env.remove_file(ledger + "/" + file);
+    (void)env.remove_directory(ledger);
+  }
+}
+
+}  // namespace berth::machine
