@@ -78,7 +78,7 @@ class Serve(Case):
         inner = {key[:-4]: value for key, value in FLEET.items()}
         self.post("/setAccelerators", {"accelerators": inner["accelerator"]["accelerators"][:1]})
         self.post("/addAccelerator", inner["accelerator"]["accelerators"][1])
-        self.assertEqual(len(self.get("/getAccelerators")["accelerators"]), 2)
+        self.assertEqual(len(self.get("/getAccelerators")), 2)
         self.assertEqual(self.get("/getAccelerator/A100")["cost"], 60)
         self.post("/setCapacities", inner["capacity"])
         self.post("/setCapacity", {"type": "L4", "count": 3})
@@ -87,7 +87,7 @@ class Serve(Case):
         self.get("/removeCapacity/L4")
         self.post("/setModels", inner["model"])
         self.get("/addModel/tiny")
-        self.assertEqual({m["name"] for m in self.get("/getModels")["models"]}, {"llama", "tiny"})
+        self.assertEqual(self.get("/getModels"), ["llama", "tiny"])
         self.get("/removeModel/tiny")
         self.post("/addModelAcceleratorPerf", A100_PERF)
         self.assertEqual(self.get("/getModelAcceleratorPerf/llama/A100")["perfParms"]["alpha"], 20)
@@ -112,11 +112,12 @@ class Serve(Case):
         chosen = plan["allocations"]["chat"]
         self.get("/applyAllocation")
         self.assertEqual(self.get("/getServer/chat")["currentAlloc"]["accelerator"], chosen["accelerator"])
-        whole = self.post("/optimizeOne", {"system": FLEET})
-        self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], whole["allocations"])
         self.get("/removeModelAcceleratorPerf/llama/A100")
         self.get("/removeAccelerator/A100")
         self.get("/removeAccelerator/A100", status=404)
+        whole = self.post("/optimizeOne", {"system": FLEET})
+        self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], whole["allocations"])
+        self.assertEqual(len(self.get("/getAccelerators")), 2, "what was planned in one call is shown")
 
     def test_it_answers_as_berth_plan_does(self):
         self.serve(self.fleet())
@@ -137,6 +138,44 @@ class Serve(Case):
         printed = subprocess.run(["curl", "-sS", "-X", "POST", self.url.geturl() + "/v1/plan", "-d", "@fleet.json"],
                                  cwd=self.dir, check=True, capture_output=True).stdout
         self.assertEqual(json.loads(printed), answer)
+
+    def test_integers_have_no_fraction(self):
+        """Go's encoding/json refuses 128.0 for an int, and with it the whole document."""
+        integers = {"multiplicity", "memSize", "memBW", "idle", "full", "midPower", "count", "accCount",
+                    "maxBatchSize", "atTokens", "priority", "minNumReplicas", "maxQueueSize", "numReplicas",
+                    "maxBatch", "avgInTokens", "avgOutTokens"}
+        self.serve(str(ROOT / "examples/fleet"))
+        self.post("/addServer", {"name": "fraction", "class": "gold", "model": "llama",
+                                 "currentAlloc": {"load": {"avgInTokens": 12.5}}})
+        self.get("/removeServer/fraction")
+        found = set()
+
+        def look(value, key=""):
+            if isinstance(value, dict):
+                for name, inner in value.items():
+                    look(inner, name)
+            elif isinstance(value, list):
+                for inner in value:
+                    look(inner, key)
+            elif key in integers:
+                found.add(key)
+                self.assertIs(type(value), int, key)
+
+        for answer in (self.post("/optimize"), self.get("/getServers"), self.get("/getAccelerators"),
+                       self.get("/getCapacities"), self.get("/getServiceClasses"), self.get("/v1/system"),
+                       *(self.get("/getModel/" + name) for name in self.get("/getModels"))):
+            look(answer)
+        self.assertEqual(found, integers)
+
+    def test_the_environment_of_the_reference_says_where_it_listens(self):
+        refused = self.berth("serve", code=2, env={"INFERNO_HOST": "0.0.0.0", "INFERNO_PORT": "0"})
+        self.assertIn("0.0.0.0", self.one_line(refused))
+        self.assertIn("token and TLS", self.one_line(refused))
+        self.berth("serve", code=2, env={"INFERNO_PORT": "many"})
+        self.server = self.house.start("serve", env={"INFERNO_HOST": "localhost", "INFERNO_PORT": "0"})
+        self.url = urlsplit(self.server.stdout.readline().decode().strip())
+        self.assertNotIn(self.url.port, (None, 8321))
+        self.get("/v1/health", Host=f"localhost:{self.url.port}")
 
     def test_bad_requests(self):
         self.serve(self.fleet())

@@ -237,6 +237,8 @@ void add_plan(CLI::App& app, Arguments& arguments) {
   command->add_flag("--heterogeneous", plan.heterogeneous,
                     "optimal, unlimited: mixes of two accelerators for one server too");
   command->add_flag("--candidates", plan.candidates, "every server on every accelerator");
+  command->add_flag("--fail-unserved", plan.fail_unserved,
+                    "exit with 1 when a server goes without");
   command
       ->add_option("--set", plan.sets,
                    "what if: capacity.TYPE, accelerator.NAME.cost, server.NAME.arrivalRate, …")
@@ -262,7 +264,8 @@ void add_serve(CLI::App& app, Arguments& arguments) {
   command->add_option("--tls-cert", arguments.serve.certificate, "certificate (PEM)");
   command->add_option("--tls-key", arguments.serve.key, "its key (PEM)");
   command->footer(
-      "Beyond this machine it listens only with a token and TLS.\n"
+      "Beyond this machine it listens only with a token and TLS. Without --listen, INFERNO_HOST\n"
+      "and INFERNO_PORT say where.\n"
       "Example:\n"
       "  berth serve examples/fleet\n"
       "  curl -X POST http://127.0.0.1:8321/optimize");

@@ -16,6 +16,7 @@ struct PlanArguments {
   std::string model, solver, saturation, time_limit, sweep;  // as written; "": the document's
   std::vector<std::string> sets;                             // "capacity.H100=16"
   bool delayed_best_effort = false, heterogeneous = false, candidates = false;
+  bool fail_unserved = false;
 };
 
 /// Of berth serve.

@@ -23,7 +23,9 @@ class Planner {
     std::size_t s = 0;
     for (const auto& [name, server] : system_.servers) {
       Assignment assignment = assignment_of(s, server);
+      assignment.watts = power_w(system_, server, assignment.allocation);
       plan_.cost += assignment.allocation.cost;
+      plan_.watts += assignment.watts;
       plan_.proof.value += assignment.value;
       plan_.proof.unserved[candidates_.priority[s]] += assignment.why == Why::served ? 0 : 1;
       plan_.servers.emplace(name, std::move(assignment));
