@@ -76,6 +76,20 @@ class Plan(Case):
         self.assertEqual(unserved, sorted(unserved, reverse=True))
         self.assertEqual(len(self.berth("plan", EXAMPLE, "--sweep", "capacity.H100=0..8..4").out.splitlines()), 4)
 
+    def test_money_is_money(self):
+        """What a reason calls saved is what the bill falls by; value has the transitions in it."""
+        text = self.berth("plan", EXAMPLE).out.decode()
+        saved = float(re.search(r"1 × H100 would save (\S+) \(value \S+ less\)", text)[1])
+        steps = self.plan(EXAMPLE, "--sweep", "capacity.H100=8..9..1")["sweep"]
+        self.assertAlmostEqual(steps[0]["cost"] - steps[1]["cost"], saved)
+        mixed = self.plan(EXAMPLE, "--heterogeneous", "--candidates")
+        reasons = {name: re.search(r"(\d+) × (\S+) alone would cost (\S+) more \(value \S+ more\)", reason["text"])
+                   for name, reason in mixed["reasons"].items()}
+        server, found = next((server, found) for server, found in reasons.items() if found)
+        alone = mixed["candidates"][server][found[2]]
+        self.assertEqual(alone["numReplicas"], int(found[1]))
+        self.assertAlmostEqual(alone["cost"] - mixed["allocations"][server]["cost"], float(found[3]))
+
     def test_unserved_may_fail(self):
         self.berth("plan", EXAMPLE, "--fail-unserved")
         none = [EXAMPLE, "--set", "capacity.H100=0", "--fail-unserved"]

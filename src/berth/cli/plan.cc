@@ -135,7 +135,7 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
 
 std::string summary_text(const fleet::Plan& plan) {
   std::string text;
-  Table table({"type", "used", "of", "cost", "one more is worth"});
+  Table table({"type", "used", "of", "cost", "value of one more"});
   for (const auto& total : plan.totals)
     table.add({total.type, fmt::format("{}", total.used),
                total.limit ? fmt::format("{}", *total.limit) : "-", figure(total.cost),

@@ -170,8 +170,7 @@ TEST(FleetDocument, UnknownKeysAreNoted) {
 
 TEST(System, EditsAreCheckedAndTyped) {
   System system;
-  EXPECT_TRUE(add(system.accelerators, "A", {.type = "T", .power = {}, .cost = 3}));
-  EXPECT_EQ(add(system.accelerators, "A", {}).error().kind, ErrorKind::exists);
+  EXPECT_TRUE(put(system.accelerators, "A", {.type = "T", .power = {}, .cost = 3}));
   EXPECT_EQ(put(system.accelerators, "B", {.type = "T", .power = {}, .cost = -1}).error().message,
             "B: cost: -1, at least 0 can be");
   EXPECT_EQ(put(system.models["M"].accelerators, "A", {.alpha_ms = NAN}).error().message,

@@ -5,7 +5,7 @@
 //
 // Pure: values in, values out; any thread, nothing kept. The same fleet gives the same bytes,
 // whatever the order of its entries and the number of threads, unless stop() said to stop.
-// Failure: invalid (names the entry and its field), exists, not_found. A plan never fails: a server
+// Failure: invalid (names the entry and its field), not_found. A plan never fails: a server
 // that cannot be served has a reason.
 // Units: ms; requests a minute where a document says so; money is cents an hour; power watts.
 #pragma once
@@ -159,12 +159,6 @@ Status put(std::map<std::string, T>& entries, const std::string& name, T value) 
   entries.insert_or_assign(name, std::move(value));
   return {};
 }
-/// exists: there is one of that name.
-template <class T>
-Status add(std::map<std::string, T>& entries, const std::string& name, T value) {
-  if (entries.contains(name)) return fail(ErrorKind::exists, "'{}' exists already", name);
-  return put(entries, name, std::move(value));
-}
 template <class T>
 Status remove(std::map<std::string, T>& entries, const std::string& name) {
   if (entries.erase(name) == 0) return fail(ErrorKind::not_found, "no '{}' is known", name);
@@ -291,7 +285,7 @@ struct TypeTotal {
   std::int64_t used = 0;
   std::optional<std::int64_t> limit{};  // none under the solver `unlimited`
   double cost = 0;
-  double shadow_price = 0;  // what one more of it would save, by the bound
+  double shadow_price = 0;  // what one more of it would save of value, by the bound
 };
 
 struct Proof {
