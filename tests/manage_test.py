@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Runs in the background, waited for, planned, forgotten."""
 
+import errno
 import json
 import os
+import pty
 import signal
 import unittest
 
@@ -33,6 +35,29 @@ class Manage(Case):
         self.assertIn(b"hold-1  done", self.berth("wait", run).out)
         until(lambda: not alive(runner), "its runner is gone")
         self.assert_tidy()
+
+    def on_a_terminal(self, *arguments):
+        """What a berth command shows on a terminal of its own."""
+        ours, theirs = pty.openpty()
+        process = self.house.start(*arguments, out=theirs, err=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError as error:  # how the end of a terminal is told
+            self.assertEqual(error.errno, errno.EIO)
+        os.close(ours)
+        self.assertEqual(process.wait(20), 0)
+        return shown
+
+    def test_logs_show_the_escapes_of_tasks_on_a_terminal(self):
+        self.script("evil", "#!/bin/sh\nprintf 'a\\033]0;owned\\007\\302\\2331mb\\n'\n")
+        self.berth("run", "--name", "evil", "--", "./evil")
+        raw = b"a\x1b]0;owned\x07\xc2\x9b1mb"
+        self.assertEqual(self.on_a_terminal("logs", "evil-1"), b"a^[]0;owned^G<9b>1mb\r\n")
+        self.assertEqual(self.on_a_terminal("logs", "--raw", "evil-1"), raw + b"\r\n")
+        self.assertEqual(self.berth("logs", "evil-1").out, raw + b"\n")
 
     def test_wait_tells_how_it_ended(self):
         self.berth("wait", self.detached("false"), code=1)

@@ -2,6 +2,7 @@
 """berth plan, end to end: documents and directories, what-if, sweeps, wrong input."""
 
 import json
+import re
 import subprocess
 import sys
 import unittest
@@ -74,6 +75,76 @@ class Plan(Case):
         unserved = [sum(step["unserved_by_priority"].values()) for step in steps]
         self.assertEqual(unserved, sorted(unserved, reverse=True))
         self.assertEqual(len(self.berth("plan", EXAMPLE, "--sweep", "capacity.H100=0..8..4").out.splitlines()), 4)
+
+    def test_money_is_money(self):
+        """What a reason calls saved is what the bill falls by; value has the transitions in it."""
+        text = self.berth("plan", EXAMPLE).out.decode()
+        saved = float(re.search(r"1 × H100 would save (\S+) \(value \S+ less\)", text)[1])
+        steps = self.plan(EXAMPLE, "--sweep", "capacity.H100=8..9..1")["sweep"]
+        self.assertAlmostEqual(steps[0]["cost"] - steps[1]["cost"], saved)
+        mixed = self.plan(EXAMPLE, "--heterogeneous", "--candidates")
+        reasons = {name: re.search(r"(\d+) × (\S+) alone would cost (\S+) more \(value \S+ more\)", reason["text"])
+                   for name, reason in mixed["reasons"].items()}
+        server, found = next((server, found) for server, found in reasons.items() if found)
+        alone = mixed["candidates"][server][found[2]]
+        self.assertEqual(alone["numReplicas"], int(found[1]))
+        self.assertAlmostEqual(alone["cost"] - mixed["allocations"][server]["cost"], float(found[3]))
+
+    def test_unserved_may_fail(self):
+        self.berth("plan", EXAMPLE, "--fail-unserved")
+        none = [EXAMPLE, "--set", "capacity.H100=0", "--fail-unserved"]
+        self.assertIn(b"no capacity", self.berth("plan", *none, code=1).out)
+        self.berth("plan", *none, "--json", code=1)
+        self.berth("plan", *none, "--candidates", code=1)
+        self.berth("plan", EXAMPLE, "--fail-unserved", "--sweep", "capacity.H100=0..8..8", code=1)
+
+    def test_candidates_as_json_tell_of_the_refused(self):
+        made = self.plan(EXAMPLE, "--candidates")
+        self.assertEqual(made["refused"]["assistant"]["L4"], "ITL not met even when idle")
+        self.assertNotIn("L4", made["candidates"]["assistant"])
+        chosen = made["candidates"]["assistant"]["A100"]
+        self.assertEqual(chosen["binds"], made["reasons"]["assistant"]["binds"])
+        load = 900 / chosen["numReplicas"]
+        self.assertLessEqual(load, chosen["maxRatePerReplica"])
+        self.assertGreater(1.5 * load, chosen["maxRatePerReplica"])
+
+    def test_watts_follow_the_power_curve(self):
+        made = self.plan(EXAMPLE, "--candidates")
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        power = next(a["power"] for a in fleet["acceleratorData"]["accelerators"] if a["name"] == "A100")
+        chosen = made["candidates"]["assistant"]["A100"]
+        use = chosen["utilisation"]
+        low = use <= power["midUtil"]
+        (x0, y0), (x1, y1) = (((0, power["idle"]), (power["midUtil"], power["midPower"])) if low else
+                              ((power["midUtil"], power["midPower"]), (1, power["full"])))
+        watts = chosen["numReplicas"] * (y0 + (y1 - y0) * (use - x0) / (x1 - x0))
+        self.assertAlmostEqual(chosen["watts"], watts)
+        self.assertAlmostEqual(made["allocations"]["assistant"]["watts"], watts)
+        self.assertAlmostEqual(made["watts"], sum(a["watts"] for a in made["allocations"].values()))
+        self.assertRegex(self.berth("plan", EXAMPLE).out.decode(), r"draws \d+ W by the power curves")
+
+    def test_a_directory_may_repeat_itself(self):
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        self.write("fleet/all.json", json.dumps(fleet))
+        for key in ("acceleratorData", "modelData", "serverData"):
+            self.write(f"fleet/{key}.json", json.dumps({key: fleet[key]}))
+        self.assertEqual(self.plan("fleet"), self.plan(EXAMPLE))
+        fleet["acceleratorData"]["accelerators"][0]["cost"] += 1
+        self.write("fleet/b.json", json.dumps({"acceleratorData": fleet["acceleratorData"]}))
+        self.assertIn("'L4' is not the same", self.one_line(self.berth("plan", "fleet", code=2)))
+
+    def test_names_that_nothing_bears_are_noted(self):
+        done = self.berth("plan", EXAMPLE, "--set", "capacity.H1000=4")
+        self.assertEqual(done.err.decode(), "note: a capacity of 'H1000', which no accelerator is of\n")
+        done = self.berth("plan", EXAMPLE, "--sweep", "capacity.H1000=1..2")
+        self.assertIn(b"'H1000'", done.err)
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        fleet["modelData"]["models"].append({"name": "chat-8b", "acc": "L40"})
+        fleet["serverData"]["servers"][0]["currentAlloc"]["accelerator"] = "A10"
+        self.write("fleet.json", json.dumps(fleet))
+        notes = self.berth("plan", "fleet.json").err.decode()
+        self.assertIn("performance data on 'L40'", notes)
+        self.assertIn("has 'A10' now", notes)
 
     def test_mixes(self):
         few = [EXAMPLE, "--set", "capacity.A100=1", "--set", "capacity.H100=5"]

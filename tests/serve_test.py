@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 """berth serve as a client meets it: every call by a real HTTP client, and who is sent away."""
 
+import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import threading
+import time
 import unittest
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from berth_case import Case, until
@@ -29,6 +33,16 @@ FLEET = {
 }
 A100_PERF = {"name": "llama", "acc": "A100", "maxBatchSize": 32, "atTokens": 512,
              "perfParms": {"alpha": 20, "beta": 0.1, "gamma": 0.001}}
+
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def received(connection):
+    try:
+        return connection.recv(4096)
+    except ConnectionResetError:
+        return b""
 
 
 class Serve(Case):
@@ -64,7 +78,7 @@ class Serve(Case):
         inner = {key[:-4]: value for key, value in FLEET.items()}
         self.post("/setAccelerators", {"accelerators": inner["accelerator"]["accelerators"][:1]})
         self.post("/addAccelerator", inner["accelerator"]["accelerators"][1])
-        self.assertEqual(len(self.get("/getAccelerators")["accelerators"]), 2)
+        self.assertEqual(len(self.get("/getAccelerators")), 2)
         self.assertEqual(self.get("/getAccelerator/A100")["cost"], 60)
         self.post("/setCapacities", inner["capacity"])
         self.post("/setCapacity", {"type": "L4", "count": 3})
@@ -73,7 +87,7 @@ class Serve(Case):
         self.get("/removeCapacity/L4")
         self.post("/setModels", inner["model"])
         self.get("/addModel/tiny")
-        self.assertEqual({m["name"] for m in self.get("/getModels")["models"]}, {"llama", "tiny"})
+        self.assertEqual(self.get("/getModels"), ["llama", "tiny"])
         self.get("/removeModel/tiny")
         self.post("/addModelAcceleratorPerf", A100_PERF)
         self.assertEqual(self.get("/getModelAcceleratorPerf/llama/A100")["perfParms"]["alpha"], 20)
@@ -98,17 +112,70 @@ class Serve(Case):
         chosen = plan["allocations"]["chat"]
         self.get("/applyAllocation")
         self.assertEqual(self.get("/getServer/chat")["currentAlloc"]["accelerator"], chosen["accelerator"])
-        whole = self.post("/optimizeOne", {"system": FLEET})
-        self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], whole["allocations"])
         self.get("/removeModelAcceleratorPerf/llama/A100")
         self.get("/removeAccelerator/A100")
         self.get("/removeAccelerator/A100", status=404)
+        whole = self.post("/optimizeOne", {"system": FLEET})
+        self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], whole["allocations"])
+        self.assertEqual(len(self.get("/getAccelerators")), 2, "what was planned in one call is shown")
 
     def test_it_answers_as_berth_plan_does(self):
         self.serve(self.fleet())
         printed = json.loads(self.berth("plan", "fleet.json", "--json").out)
         self.assertEqual(self.post("/optimize")["allocations"], printed["allocations"])
         self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], printed["allocations"])
+
+    def test_a_body_as_curl_sends_it_of_50_kB(self):
+        self.serve()
+        fleet = json.loads(json.dumps(FLEET))
+        chat = fleet["serverData"]["servers"][0]
+        fleet["serverData"]["servers"] += [{**chat, "name": f"chat-{i}"} for i in range(300)]
+        self.assertGreater(self.write("fleet.json", json.dumps(fleet)).stat().st_size, 50_000)
+        answer = self.post("/v1/plan", fleet, Content_Type="application/x-www-form-urlencoded")
+        self.assertEqual(len(answer["reasons"]), 301)
+        if not shutil.which("curl"):
+            self.skipTest("no curl: the same by another client was tried")
+        printed = subprocess.run(["curl", "-sS", "-X", "POST", self.url.geturl() + "/v1/plan", "-d", "@fleet.json"],
+                                 cwd=self.dir, check=True, capture_output=True).stdout
+        self.assertEqual(json.loads(printed), answer)
+
+    def test_integers_have_no_fraction(self):
+        """Go's encoding/json refuses 128.0 for an int, and with it the whole document."""
+        integers = {"multiplicity", "memSize", "memBW", "idle", "full", "midPower", "count", "accCount",
+                    "maxBatchSize", "atTokens", "priority", "minNumReplicas", "maxQueueSize", "numReplicas",
+                    "maxBatch", "avgInTokens", "avgOutTokens"}
+        self.serve(str(ROOT / "examples/fleet"))
+        self.post("/addServer", {"name": "fraction", "class": "gold", "model": "llama",
+                                 "currentAlloc": {"load": {"avgInTokens": 12.5}}})
+        self.get("/removeServer/fraction")
+        found = set()
+
+        def look(value, key=""):
+            if isinstance(value, dict):
+                for name, inner in value.items():
+                    look(inner, name)
+            elif isinstance(value, list):
+                for inner in value:
+                    look(inner, key)
+            elif key in integers:
+                found.add(key)
+                self.assertIs(type(value), int, key)
+
+        for answer in (self.post("/optimize"), self.get("/getServers"), self.get("/getAccelerators"),
+                       self.get("/getCapacities"), self.get("/getServiceClasses"), self.get("/v1/system"),
+                       *(self.get("/getModel/" + name) for name in self.get("/getModels"))):
+            look(answer)
+        self.assertEqual(found, integers)
+
+    def test_the_environment_of_the_reference_says_where_it_listens(self):
+        refused = self.berth("serve", code=2, env={"INFERNO_HOST": "0.0.0.0", "INFERNO_PORT": "0"})
+        self.assertIn("0.0.0.0", self.one_line(refused))
+        self.assertIn("token and TLS", self.one_line(refused))
+        self.berth("serve", code=2, env={"INFERNO_PORT": "many"})
+        self.server = self.house.start("serve", env={"INFERNO_HOST": "localhost", "INFERNO_PORT": "0"})
+        self.url = urlsplit(self.server.stdout.readline().decode().strip())
+        self.assertNotIn(self.url.port, (None, 8321))
+        self.get("/v1/health", Host=f"localhost:{self.url.port}")
 
     def test_bad_requests(self):
         self.serve(self.fleet())
@@ -135,6 +202,57 @@ class Serve(Case):
         here = f"127.0.0.1:{self.url.port}"
         self.get("/getServers", Host=here, Origin=f"http://{here}", Sec_Fetch_Site="same-origin")
         self.get("/getServers", Host=f"localhost:{self.url.port}")
+
+    def test_names_that_look_like_loopback_are_none(self):
+        self.serve(self.fleet())
+        for host in ("127.0.0.1.evil.example", "127.evil.example", "localhost.evil.example", "127.0.0.1x", "127.1"):
+            here = f"{host}:{self.url.port}"
+            self.post("/optimize", status=403, Host=here, Origin=f"http://{here}", Sec_Fetch_Site="same-origin")
+            self.berth("serve", "--listen", f"{host}:0", code=2)
+        for host in ("127.0.0.1", "127.9.9.9", "LOCALHOST", "[::1]"):
+            self.get("/getServers", Host=f"{host}:{self.url.port}")
+
+    def test_what_is_sent_away_brings_no_second_request(self):
+        """The body of a refused request is not the next request."""
+        self.serve(self.fleet())
+        body = f"GET /removeServer/chat HTTP/1.1\r\nHost: 127.0.0.1:{self.url.port}\r\n\r\n"
+        with socket.create_connection((self.url.hostname, self.url.port)) as raw:
+            raw.settimeout(20)
+            raw.sendall((f"POST /optimize HTTP/1.1\r\nHost: 127.0.0.1:{self.url.port}\r\n"
+                         f"Origin: http://evil.example\r\nContent-Type: text/plain\r\n"
+                         f"Content-Length: {len(body)}\r\n\r\n").encode())
+            self.assertIn(b" 403 ", received(raw))
+            with contextlib.suppress(ConnectionError):
+                raw.sendall(body.encode())
+            self.assertNotIn(b" 200 ", b"".join(iter(lambda: received(raw), b"")))
+        self.get("/getServer/chat")
+
+    def test_slow_connections_do_not_stop_it(self):
+        self.serve(self.fleet())
+        slow = [socket.create_connection((self.url.hostname, self.url.port)) for _ in range(24)]
+        for connection in slow:
+            self.addCleanup(connection.close)
+        closed = set()
+
+        def drip():
+            for connection in set(slow) - closed:
+                try:
+                    connection.sendall(b"G")
+                    connection.settimeout(0.001)
+                    if not connection.recv(1000):
+                        closed.add(connection)
+                except TimeoutError:
+                    pass
+                except OSError:
+                    closed.add(connection)
+            return len(closed) == len(slow)
+
+        drip()
+        begun = time.monotonic()
+        self.get("/v1/health")
+        self.assertLess(time.monotonic() - begun, 5, "eight threads were all that there were")
+        until(drip, "each byte buys no more time", 40)
+        self.get("/v1/health")
 
     def test_a_token_is_wanted_when_there_is_one(self):
         self.write("token", "a-very-secret-token-1\n")

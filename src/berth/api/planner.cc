@@ -1,5 +1,7 @@
 #include "berth/api/planner.h"
 
+#include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -77,110 +79,143 @@ struct Calls {
     return written(with(Kind::kEntries, planner.system_.*Kind::kEntries), Kind::kData, Kind::kList);
   }
   template <class Kind>
+  static Result<Json> one_of(const System& system, const std::string& name) {
+    BERTH_ASSIGN(auto entry, fleet::get(system.*Kind::kEntries, name));
+    return only(with(Kind::kEntries, {{name, std::move(entry)}}), Kind::kData, Kind::kList);
+  }
+  template <class Kind>
   static Result<Json> get_one(Planner& planner, const Words& words, const std::string&) {
     const std::shared_lock lock(planner.mutex_);
-    BERTH_ASSIGN(auto entry, fleet::get(planner.system_.*Kind::kEntries, words.at(0)));
-    return only(with(Kind::kEntries, {{words.at(0), std::move(entry)}}), Kind::kData, Kind::kList);
+    return one_of<Kind>(planner.system_, words.at(0));
   }
+  /// Answers with what was removed.
   template <class Kind>
   static Result<Json> remove(Planner& planner, const Words& words, const std::string&) {
     const std::unique_lock lock(planner.mutex_);
+    BERTH_ASSIGN(Json removed, one_of<Kind>(planner.system_, words.at(0)));
     BERTH_TRY(fleet::remove(planner.system_.*Kind::kEntries, words.at(0)));
-    return Json{{"removed", words.at(0)}};
+    return removed;
   }
+  /// Puts the entries of the body in place of those of their names; others stay. Answers with them.
   template <class Kind>
   static Result<Json> set_all(Planner& planner, const Words&, const std::string& body) {
     BERTH_ASSIGN(System part, read_body(body));
-    const auto count = (part.*Kind::kEntries).size();
+    Json answer = written(with(Kind::kEntries, part.*Kind::kEntries), Kind::kData, Kind::kList);
     const std::unique_lock lock(planner.mutex_);
-    planner.system_.*Kind::kEntries = std::move(part.*Kind::kEntries);
-    return Json{{"set", count}};
+    for (auto& [name, entry] : part.*Kind::kEntries)
+      (planner.system_.*Kind::kEntries).insert_or_assign(name, std::move(entry));
+    return answer;
   }
-  /// Puts the one entry of the body; `replace`: also in place of one of its name.
-  template <class Kind, bool replace>
+  /// The same with the one entry that the body is.
+  template <class Kind>
   static Result<Json> put_one(Planner& planner, const Words&, const std::string& body) {
     BERTH_ASSIGN(System part, read_entry(body, Kind::kList));
     auto& [name, entry] = *(part.*Kind::kEntries).begin();
+    BERTH_ASSIGN(Json answer, one_of<Kind>(part, name));
     const std::unique_lock lock(planner.mutex_);
-    auto& entries = planner.system_.*Kind::kEntries;
-    BERTH_TRY(replace ? fleet::put(entries, name, std::move(entry))
-                      : fleet::add(entries, name, std::move(entry)));
-    return Json{{"set", name}};
+    BERTH_TRY(fleet::put(planner.system_.*Kind::kEntries, name, std::move(entry)));
+    return answer;
+  }
+  static Result<Json> get_accelerators(Planner& planner, const Words&, const std::string&) {
+    BERTH_ASSIGN(Json all, get_all<Accelerators>(planner, {}, {}));
+    return std::move(all.at(Accelerators::kList));
   }
 
-  // ---- Calls on what lies within an entry.
+  // ---- Models: their performance data are a list of their own in a document, with one entry for
+  // each accelerator.
 
-  static Result<Json> add_model(Planner& planner, const Words& words, const std::string&) {
-    const std::unique_lock lock(planner.mutex_);
-    BERTH_TRY(fleet::add(planner.system_.models, words.at(0), fleet::Model{}));
-    return Json{{"set", words.at(0)}};
+  static Json models_of(std::map<std::string, fleet::Model> models) {
+    return written(with(&System::models, std::move(models)), Models::kData, Models::kList);
   }
-  static Result<Json> add_class(Planner& planner, const Words& words, const std::string&) {
-    BERTH_ASSIGN(const Json priority, parse_json(words.at(1)));
-    BERTH_ASSIGN(System part,
-                 read(Json{{"serviceClasses",
-                            Json::array({Json{{"name", words.at(0)}, {"priority", priority}}})}}));
-    const std::unique_lock lock(planner.mutex_);
-    BERTH_TRY(
-        fleet::add(planner.system_.classes, words.at(0), std::move(part.classes.at(words.at(0)))));
-    return Json{{"set", words.at(0)}};
+  static void merge_models(System& system, const std::map<std::string, fleet::Model>& models) {
+    for (const auto& [name, given] : models) {
+      fleet::Model& model = system.models[name];
+      for (const auto& [accelerator, performance] : given.accelerators)
+        model.accelerators.insert_or_assign(accelerator, performance);
+    }
   }
-  static Result<Json> add_targets(Planner& planner, const Words&, const std::string& body) {
-    BERTH_ASSIGN(System part, read_entry(body, "serviceClasses"));
-    const auto& [name, given] = *part.classes.begin();
+  static Result<Json> set_models(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(const System part, read_body(body));
     const std::unique_lock lock(planner.mutex_);
-    BERTH_ASSIGN(auto known, fleet::get(planner.system_.classes, name));
-    for (const auto& [model, target] : given.targets) known.targets.insert_or_assign(model, target);
-    BERTH_TRY(fleet::put(planner.system_.classes, name, std::move(known)));
-    return Json{{"set", given.targets.size()}};
+    merge_models(planner.system_, part.models);
+    return models_of(part.models);
   }
-  static Result<Json> get_target(Planner& planner, const Words& words, const std::string&) {
+  static Result<Json> model_names(Planner& planner, const Words&, const std::string&) {
     const std::shared_lock lock(planner.mutex_);
-    BERTH_ASSIGN(auto known, fleet::get(planner.system_.classes, words.at(0)));
-    BERTH_ASSIGN(auto target, fleet::get(known.targets, words.at(1)));
-    known.targets = {{words.at(1), target}};
-    const System part = with(&System::classes, {{words.at(0), std::move(known)}});
-    return only(part, Classes::kData, Classes::kList).at("modelTargets").at(0);
+    Json names = Json::array();
+    for (const auto& [name, model] : planner.system_.models) names.push_back(name);
+    return names;
   }
-  static Result<Json> remove_target(Planner& planner, const Words& words, const std::string&) {
-    const std::unique_lock lock(planner.mutex_);
-    const auto known = planner.system_.classes.find(words.at(0));
-    if (known == planner.system_.classes.end())
-      return fail(ErrorKind::not_found, "no '{}' is known", words.at(0));
-    BERTH_TRY(fleet::remove(known->second.targets, words.at(1)));
-    return Json{{"removed", words.at(1)}};
-  }
-  static Result<Json> add_performance(Planner& planner, const Words&, const std::string& body) {
-    BERTH_ASSIGN(System part, read_entry(body, "models"));
-    const auto& [name, given] = *part.models.begin();
-    const std::unique_lock lock(planner.mutex_);
-    fleet::Model& model = planner.system_.models[name];
-    for (const auto& [accelerator, performance] : given.accelerators)
-      model.accelerators.insert_or_assign(accelerator, performance);
-    return Json{{"set", name}};
-  }
-  static Result<Json> get_performance(Planner& planner, const Words& words, const std::string&) {
+  static Result<Json> get_model(Planner& planner, const Words& words, const std::string&) {
     const std::shared_lock lock(planner.mutex_);
     BERTH_ASSIGN(auto model, fleet::get(planner.system_.models, words.at(0)));
+    return models_of({{words.at(0), std::move(model)}});
+  }
+  static Result<Json> add_model(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_TRY(fleet::put(planner.system_.models, words.at(0), fleet::Model{}));
+    return Json(words.at(0));
+  }
+  static Result<Json> remove_model(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_TRY(fleet::remove(planner.system_.models, words.at(0)));
+    return Json(words.at(0));
+  }
+  static Result<Json> add_performance(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(const System part, read_entry(body, "models"));
+    const std::unique_lock lock(planner.mutex_);
+    merge_models(planner.system_, part.models);
+    return only(part, Models::kData, Models::kList);
+  }
+  static Result<Json> performance_of(const System& system, const Words& words) {
+    BERTH_ASSIGN(auto model, fleet::get(system.models, words.at(0)));
     BERTH_ASSIGN(auto performance, fleet::get(model.accelerators, words.at(1)));
     model.accelerators = {{words.at(1), performance}};
     return only(with(&System::models, {{words.at(0), std::move(model)}}), Models::kData,
                 Models::kList);
   }
-  static Result<Json> get_model(Planner& planner, const Words& words, const std::string&) {
+  static Result<Json> get_performance(Planner& planner, const Words& words, const std::string&) {
     const std::shared_lock lock(planner.mutex_);
-    BERTH_ASSIGN(auto model, fleet::get(planner.system_.models, words.at(0)));
-    // Its performance data are a list of their own in a document: one entry for each accelerator.
-    return written(with(&System::models, {{words.at(0), std::move(model)}}), Models::kData,
-                   Models::kList);
+    return performance_of(planner.system_, words);
   }
   static Result<Json> remove_performance(Planner& planner, const Words& words, const std::string&) {
     const std::unique_lock lock(planner.mutex_);
-    const auto model = planner.system_.models.find(words.at(0));
-    if (model == planner.system_.models.end())
-      return fail(ErrorKind::not_found, "no '{}' is known", words.at(0));
-    BERTH_TRY(fleet::remove(model->second.accelerators, words.at(1)));
-    return Json{{"removed", words.at(1)}};
+    BERTH_ASSIGN(Json removed, performance_of(planner.system_, words));
+    planner.system_.models.at(words.at(0)).accelerators.erase(words.at(1));
+    return removed;
+  }
+
+  // ---- Service classes and their targets.
+
+  static Result<Json> add_class(Planner& planner, const Words& words, const std::string&) {
+    BERTH_ASSIGN(const Json priority, parse_json(words.at(1)));
+    return put_one<Classes>(planner, {}, dump(Json{{"name", words.at(0)}, {"priority", priority}}));
+  }
+  static Result<Json> add_targets(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(const System part, read_entry(body, "serviceClasses"));
+    const auto& [name, given] = *part.classes.begin();
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_ASSIGN(auto known, fleet::get(planner.system_.classes, name));
+    for (const auto& [model, target] : given.targets) known.targets.insert_or_assign(model, target);
+    BERTH_TRY(fleet::put(planner.system_.classes, name, std::move(known)));
+    return one_of<Classes>(planner.system_, name);
+  }
+  static Result<Json> target_of(const System& system, const Words& words) {
+    BERTH_ASSIGN(auto known, fleet::get(system.classes, words.at(0)));
+    BERTH_ASSIGN(auto target, fleet::get(known.targets, words.at(1)));
+    known.targets = {{words.at(1), target}};
+    const System part = with(&System::classes, {{words.at(0), std::move(known)}});
+    return only(part, Classes::kData, Classes::kList).at("modelTargets").at(0);
+  }
+  static Result<Json> get_target(Planner& planner, const Words& words, const std::string&) {
+    const std::shared_lock lock(planner.mutex_);
+    return target_of(planner.system_, words);
+  }
+  static Result<Json> remove_target(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    BERTH_ASSIGN(Json removed, target_of(planner.system_, words));
+    planner.system_.classes.at(words.at(0)).targets.erase(words.at(1));
+    return removed;
   }
 
   // ---- Planning: on a copy, so that nobody waits for it.
@@ -204,16 +239,45 @@ struct Calls {
     Json json = solved(system, planner.means_, plan);
     const std::unique_lock lock(planner.mutex_);
     planner.system_.options = system.options;
-    for (auto& [name, assignment] : plan.servers)  // of a server that changed meanwhile it is the
-      if (const auto server = planner.system_.servers.find(name);  // wish that was asked for
-          server != planner.system_.servers.end())
-        server->second.desired = std::move(assignment.allocation);
+    desire(planner.system_, plan);
     return json;
   }
   static Result<Json> plan_body(Planner& planner, const Words&, const std::string& body) {
     BERTH_ASSIGN(const System system, read_body(body));
     fleet::Plan plan;
     return solved(system, planner.means_, plan);
+  }
+  static void desire(System& system, fleet::Plan& plan) {
+    for (auto& [name, assignment] : plan.servers)  // of a server that changed meanwhile it is the
+      if (const auto server = system.servers.find(name);  // wish that was asked for
+          server != system.servers.end())
+        server->second.desired = std::move(assignment.allocation);
+  }
+
+  // The familiar calls answer as the reference does: not found, where a server goes without.
+  static Result<Json> feasible(Json plan) {
+    std::vector<std::string> without;
+    for (const auto& [name, reason] : plan.at("reasons").items())
+      if (!plan.at("allocations").contains(name)) without.push_back(name);
+    if (without.empty()) return plan;
+    return fail(ErrorKind::not_found,
+                "optimization error: no feasible allocation for servers: [{}]; /v1/optimize gives "
+                "the rest of the plan, and the reasons",
+                clip(join(without, ", "), 2000));
+  }
+  static Result<Json> optimize_all(Planner& planner, const Words& words, const std::string& body) {
+    BERTH_ASSIGN(Json plan, optimize(planner, words, body));
+    return feasible(std::move(plan));
+  }
+  /// The body's fleet takes the place of the one that was there.
+  static Result<Json> optimize_one(Planner& planner, const Words&, const std::string& body) {
+    BERTH_ASSIGN(System system, read_body(body));
+    fleet::Plan plan;
+    Json json = solved(system, planner.means_, plan);
+    desire(system, plan);
+    const std::unique_lock lock(planner.mutex_);
+    planner.system_ = std::move(system);
+    return feasible(std::move(json));
   }
   static Result<Json> apply_allocation(Planner& planner, const Words&, const std::string&) {
     const std::unique_lock lock(planner.mutex_);
@@ -222,7 +286,7 @@ struct Calls {
       server.current = server.desired;
       server.current.load = load;
     }
-    return Json{{"applied", planner.system_.servers.size()}};
+    return Json("Done");
   }
   static Result<Json> get_system(Planner& planner, const Words&, const std::string&) {
     return *parse_json(fleet::write_document(planner.system()));
@@ -244,20 +308,20 @@ struct Route {
 
 constexpr Route kRoutes[] = {
     {"POST", "setAccelerators", 0, Calls::set_all<Calls::Accelerators>},
-    {"POST", "addAccelerator", 0, Calls::put_one<Calls::Accelerators, false>},
-    {"GET", "getAccelerators", 0, Calls::get_all<Calls::Accelerators>},
+    {"POST", "addAccelerator", 0, Calls::put_one<Calls::Accelerators>},
+    {"GET", "getAccelerators", 0, Calls::get_accelerators},
     {"GET", "getAccelerator", 1, Calls::get_one<Calls::Accelerators>},
     {"GET", "removeAccelerator", 1, Calls::remove<Calls::Accelerators>},
     {"POST", "setCapacities", 0, Calls::set_all<Calls::Capacities>},
-    {"POST", "setCapacity", 0, Calls::put_one<Calls::Capacities, true>},
+    {"POST", "setCapacity", 0, Calls::put_one<Calls::Capacities>},
     {"GET", "getCapacities", 0, Calls::get_all<Calls::Capacities>},
     {"GET", "getCapacity", 1, Calls::get_one<Calls::Capacities>},
     {"GET", "removeCapacity", 1, Calls::remove<Calls::Capacities>},
-    {"POST", "setModels", 0, Calls::set_all<Calls::Models>},
-    {"GET", "getModels", 0, Calls::get_all<Calls::Models>},
+    {"POST", "setModels", 0, Calls::set_models},
+    {"GET", "getModels", 0, Calls::model_names},
     {"GET", "getModel", 1, Calls::get_model},
     {"GET", "addModel", 1, Calls::add_model},
-    {"GET", "removeModel", 1, Calls::remove<Calls::Models>},
+    {"GET", "removeModel", 1, Calls::remove_model},
     {"POST", "setServiceClasses", 0, Calls::set_all<Calls::Classes>},
     {"POST", "addServiceClassModelTargets", 0, Calls::add_targets},
     {"GET", "getServiceClasses", 0, Calls::get_all<Calls::Classes>},
@@ -267,17 +331,20 @@ constexpr Route kRoutes[] = {
     {"GET", "getServiceClassModelTarget", 2, Calls::get_target},
     {"GET", "removeServiceClassModelTarget", 2, Calls::remove_target},
     {"POST", "setServers", 0, Calls::set_all<Calls::Servers>},
-    {"POST", "addServer", 0, Calls::put_one<Calls::Servers, false>},
+    {"POST", "addServer", 0, Calls::put_one<Calls::Servers>},
     {"GET", "getServers", 0, Calls::get_all<Calls::Servers>},
     {"GET", "getServer", 1, Calls::get_one<Calls::Servers>},
     {"GET", "removeServer", 1, Calls::remove<Calls::Servers>},
     {"POST", "addModelAcceleratorPerf", 0, Calls::add_performance},
     {"GET", "getModelAcceleratorPerf", 2, Calls::get_performance},
     {"GET", "removeModelAcceleratorPerf", 2, Calls::remove_performance},
-    {"POST", "optimize", 0, Calls::optimize},
-    {"POST", "optimizeOne", 0, Calls::plan_body},
+    {"POST", "optimize", 0, Calls::optimize_all},
+    {"POST", "optimizeOne", 0, Calls::optimize_one},
     {"GET", "applyAllocation", 0, Calls::apply_allocation},
     {"POST", "v1/plan", 0, Calls::plan_body},
+    {"POST", "v1/optimize", 0, Calls::optimize},
+    {"GET", "v1/accelerators", 0, Calls::get_all<Calls::Accelerators>},
+    {"GET", "v1/models", 0, Calls::get_all<Calls::Models>},
     {"GET", "v1/system", 0, Calls::get_system},
     {"GET", "v1/health", 0, Calls::health},
 };
@@ -313,8 +380,24 @@ std::optional<Words> match(const Route& route, std::string_view path) {
   return words.size() == route.words ? std::optional(std::move(words)) : std::nullopt;
 }
 
+/// `message` is where the reference's clients look.
 Reply reply_of(const Error& error, int status) {
-  return {status, dump(Json{{"error", error.message}, {"kind", name(error.kind)}})};
+  return {
+      status,
+      dump(Json{{"error", error.message}, {"message", error.message}, {"kind", name(error.kind)}})};
+}
+
+/// Clients of the reference read these as integers, and refuse a whole answer for a fraction.
+constexpr std::string_view kWhole[] = {"memSize",  "memBW",       "idle",        "full",
+                                       "midPower", "avgInTokens", "avgOutTokens"};
+
+void round_whole(Json& json) {
+  for (auto& [key, value] : json.items()) {
+    if (value.is_structured())
+      round_whole(value);
+    else if (value.is_number_float() && std::ranges::find(kWhole, key) != std::end(kWhole))
+      value = std::llround(value.get<double>());
+  }
 }
 
 }  // namespace
@@ -343,8 +426,10 @@ Reply Planner::answer(const Request& request) {
       other_method = &route;
       continue;
     }
-    const auto json = route.call(*this, *words, request.body);
-    return json ? Reply{200, dump(*json)} : reply_of(json.error(), http_status(json.error().kind));
+    auto json = route.call(*this, *words, request.body);
+    if (!json) return reply_of(json.error(), http_status(json.error().kind));
+    if (!route.path.starts_with("v1/")) round_whole(*json);
+    return {200, dump(*json)};
   }
   if (other_method != nullptr)
     return reply_of({ErrorKind::usage, fmt::format("{} wants {}, found {}", request.path,

@@ -3,8 +3,12 @@
 // them over HTTP).
 //
 // Threads: any number at once; readers do not wait for each other, and planning holds up nobody.
-// Failure: a reply with the status of the error's kind and {"error": "…", "kind": "invalid"}; a
-// request that fails has changed nothing.
+// Failure: a reply with the status of the error's kind and {"error": "…", "message": the same,
+// "kind": "invalid"}; a request that fails has changed nothing, but for optimize and optimizeOne:
+// what they planned for the others stands where a server goes without.
+//
+// The calls outside /v1 answer in the shapes of the planner that Berth's documents come from
+// (docs/serve.md), so that its clients find what they know.
 #pragma once
 
 #include <shared_mutex>

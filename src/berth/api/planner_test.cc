@@ -56,17 +56,54 @@ class PlannerTest : public ::testing::Test {
 TEST_F(PlannerTest, EntriesAreAddedReplacedReadAndRemoved) {
   post("/addAccelerator", R"({"name": "L40S", "type": "L40S", "cost": 40})");
   EXPECT_EQ(get("/getAccelerator/L40S")["cost"], 40);
-  EXPECT_EQ(get("/getAccelerators")["accelerators"].size(), 3);
-  post("/addAccelerator", R"({"name": "L40S", "type": "L40S", "cost": 41})", 409);
-  get("/removeAccelerator/L40S");
+  EXPECT_EQ(get("/getAccelerators").size(), 3);
+  EXPECT_EQ(post("/addAccelerator", R"({"name": "L40S", "type": "L40S", "cost": 41})")["cost"], 41);
+  EXPECT_EQ(get("/getAccelerator/L40S")["cost"], 41);
+  EXPECT_EQ(get("/removeAccelerator/L40S")["cost"], 41);
   get("/getAccelerator/L40S", 404);
   get("/removeAccelerator/L40S", 404);
   post("/setCapacity", R"({"type": "H100", "count": 3})");
   EXPECT_EQ(get("/getCapacity/H100")["count"], 3);
-  post("/setCapacities", R"({"count": [{"type": "H100", "count": 5}]})");
-  EXPECT_EQ(get("/getCapacities")["count"].size(), 1);
+  post("/setCapacities",
+       R"({"count": [{"type": "H100", "count": 5}, {"type": "L4", "count": 1}]})");
+  EXPECT_EQ(
+      dump(get("/getCapacities")),
+      R"({"count":[{"type":"A100","count":8},{"type":"H100","count":5},{"type":"L4","count":1}]})")
+      << "what is not named stays";
   get("/removeCapacity/H100");
-  EXPECT_EQ(get("/getCapacities")["count"].size(), 0);
+  EXPECT_EQ(get("/getCapacities")["count"].size(), 2);
+}
+
+TEST_F(PlannerTest, AnswersHaveTheShapesOfTheReference) {
+  EXPECT_TRUE(get("/getAccelerators").is_array());
+  EXPECT_EQ(dump(get("/getModels")), R"(["llama"])");
+  EXPECT_EQ(get("/getModel/llama")["models"].size(), 2);
+  EXPECT_EQ(get("/v1/accelerators")["accelerators"], get("/getAccelerators"));
+  EXPECT_EQ(get("/v1/models")["models"].size(), 2);
+  EXPECT_EQ(dump(get("/addModel/tiny")), R"("tiny")");
+  EXPECT_EQ(dump(get("/removeModel/tiny")), R"("tiny")");
+  EXPECT_EQ(post("/setServiceClasses",
+                 R"({"serviceClasses": [{"name": "new"}]})")["serviceClasses"][0]["priority"],
+            100);
+  EXPECT_EQ(get("/getServiceClasses")["serviceClasses"].size(), 2);
+  EXPECT_EQ(get("/removeServiceClass/new")["name"], "new");
+  post("/setModels", R"({"models": [{"name": "llama", "acc": "L4"}]})");
+  EXPECT_EQ(get("/getModel/llama")["models"].size(), 3);
+  EXPECT_EQ(get("/removeModelAcceleratorPerf/llama/L4")["acc"], "L4");
+  EXPECT_EQ(get("/removeServer/chat%2Feu")["name"], "chat/eu");
+  EXPECT_EQ(get("/applyAllocation"), "Done");
+  EXPECT_EQ(get("/getModel/none", 404)["message"], "no 'none' is known");
+}
+
+TEST_F(PlannerTest, IntegersAreWrittenAsIntegers) {
+  Json server = get("/getServer/chat%2Feu");
+  EXPECT_EQ(dump(server["currentAlloc"]["load"]["avgInTokens"]), "200");
+  EXPECT_EQ(dump(get("/getAccelerator/H100")["power"]["idle"]), "0");
+  server["currentAlloc"]["load"]["avgInTokens"] = 200.6;
+  EXPECT_EQ(dump(post("/addServer", dump(server))["currentAlloc"]["load"]["avgInTokens"]), "201")
+      << "its clients refuse a fraction";
+  EXPECT_EQ(get("/v1/system")["serverData"]["servers"][0]["currentAlloc"]["load"]["avgInTokens"],
+            200.6);
 }
 
 TEST_F(PlannerTest, ANameMayHoldASlash) {
@@ -142,7 +179,7 @@ TEST_F(PlannerTest, AMixIsPlannedAppliedAndStays) {
   for (const auto& c : fleet::candidates(system(), {}).all) both_per_s += c.rate_per_s;
   server["currentAlloc"]["load"]["arrivalRate"] = 0.99 * 60 * both_per_s;
   post("/addServer", dump(server));
-  EXPECT_EQ(post("/optimize", R"({"heterogeneous": false})")["allocations"].size(), 0);
+  EXPECT_EQ(post("/v1/optimize", R"({"heterogeneous": false})")["allocations"].size(), 0);
   const Json mix = post("/optimize", R"({"heterogeneous": true})")["allocations"]["chat/eu"];
   EXPECT_EQ(mix["parts"].size(), 2);
   EXPECT_EQ(mix["numReplicas"], 2);
@@ -155,18 +192,34 @@ TEST_F(PlannerTest, AMixIsPlannedAppliedAndStays) {
   EXPECT_EQ(again["proof"]["value"], 0);
 }
 
-TEST_F(PlannerTest, AFleetThatCannotAllBeServedIs200WithTheReasons) {
-  post("/setCapacities", R"({"count": []})");
-  const Json plan = post("/optimize", R"({"optimizer": {"unlimited": false}})");
+TEST_F(PlannerTest, WhereAServerGoesWithoutTheFamiliarCallsAnswer404AndTheOthersTheReasons) {
+  post("/optimize", "");
+  post("/setCapacities",
+       R"({"count": [{"type": "H100", "count": 0}, {"type": "A100", "count": 0}]})");
+  const Json plan = post("/v1/optimize", R"({"optimizer": {"unlimited": false}})");
   EXPECT_EQ(plan["proof"]["unserved_by_priority"]["1"], 1);
   EXPECT_FALSE(plan["reasons"]["chat/eu"]["text"].get<std::string>().empty());
+  EXPECT_NE(post("/optimize", "", 404)["message"].get<std::string>().find(
+                "no feasible allocation for servers: [chat/eu]"),
+            std::string::npos);
+  EXPECT_EQ(get("/getServer/chat%2Feu")["desiredAlloc"]["accelerator"], "");
+  post("/optimizeOne", dump(Json{{"system", get("/v1/system")}}), 404);
 }
 
 TEST_F(PlannerTest, OneDocumentIsPlannedWithoutTouchingTheFleet) {
   const auto before = planner_.system();
-  const std::string one = fmt::format("{{\"system\": {}}}", kFleet);
-  EXPECT_EQ(post("/optimizeOne", one)["allocations"], post("/v1/plan", kFleet)["allocations"]);
+  EXPECT_EQ(post("/v1/plan", kFleet)["allocations"].size(), 1);
   EXPECT_EQ(planner_.system(), before);
+}
+
+TEST_F(PlannerTest, AFleetPlannedInOneCallIsShownByTheOthers) {
+  const std::string before = dump(post("/v1/plan", kFleet)["allocations"]);
+  get("/removeServer/chat%2Feu");
+  post("/addAccelerator", R"({"name": "gone", "type": "L4"})");
+  const std::string one = fmt::format("{{\"system\": {}}}", kFleet);
+  EXPECT_EQ(dump(post("/optimizeOne", one)["allocations"]), before);
+  EXPECT_EQ(get("/getServer/chat%2Feu")["desiredAlloc"]["accelerator"], "H100");
+  get("/getAccelerator/gone", 404);
 }
 
 TEST_F(PlannerTest, ReadersWritersAndPlannersTogether) {

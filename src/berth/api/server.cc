@@ -1,26 +1,33 @@
 #include "berth/api/server.h"
 
-#include <httplib.h>
+#include <arpa/inet.h>
 
 #include <algorithm>
 #include <csignal>
 #include <future>
 
+#include "berth/api/connections.h"
 #include "berth/base/text.h"
 
 namespace berth::api {
 namespace {
 
 constexpr std::size_t kLargestBody = 64U << 20;
-constexpr int kPatience_s = 10;
 constexpr const char* kJson = "application/json";
 
 std::string error_json(std::string_view message) {
   return fmt::format(R"({{"error":{}}})", json_quote(message));
 }
 
+/// Of an address, or localhost: a name such as 127.0.0.1.example.org leads anywhere.
 bool loopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const std::string text = lower(host);
+  in_addr v4{};
+  in6_addr v6{};
+  if (::inet_pton(AF_INET, text.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (::inet_pton(AF_INET6, text.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return text == "localhost";
 }
 
 /// "[::1]:8321" and "localhost:8321" without their port.
@@ -46,7 +53,7 @@ std::pair<int, std::string> refusal(const httplib::Request& request, const Serve
   if (!options.token.empty()) {
     if (!same(request.get_header_value("Authorization"), "Bearer " + options.token))
       return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
-  } else if (!loopback(without_port(host)) && without_port(host) != options.host) {
+  } else if (!loopback(without_port(host))) {
     return {403, fmt::format("Host '{}' is not this server", clip(host))};
   }
   const auto scheme = origin.find("://");
@@ -84,8 +91,6 @@ void set_up(httplib::Server& server, Planner& planner, const ServerOptions& opti
   server.set_tcp_nodelay(true);
   server.set_socket_options(own_port);
   server.set_payload_max_length(kLargestBody);
-  server.set_read_timeout(kPatience_s);
-  server.set_write_timeout(kPatience_s);
   const auto answer = [&planner](const httplib::Request& request, httplib::Response& response) {
     // `path` is decoded as a whole already: a name could not hold a slash.
     const std::string path = request.target.substr(0, request.target.find('?'));
@@ -93,18 +98,11 @@ void set_up(httplib::Server& server, Planner& planner, const ServerOptions& opti
     response.status = reply.status;
     response.set_content(reply.body + "\n", kJson);
   };
-  server.set_pre_routing_handler([options, answer](const auto& request, auto& response) {
+  server.set_pre_routing_handler([options](const auto& request, auto& response) {
     const auto [status, why] = refusal(request, options);
-    // Of a POST without a body the library would wait for the end of the connection.
-    const bool empty_post = request.method == "POST" && !request.has_header("Content-Length") &&
-                            !request.has_header("Transfer-Encoding");
-    if (status == 0 && !empty_post) return httplib::Server::HandlerResponse::Unhandled;
-    if (status == 0) {
-      answer(request, response);
-    } else {
-      response.status = status;
-      response.set_content(error_json(why), kJson);
-    }
+    if (status == 0) return httplib::Server::HandlerResponse::Unhandled;
+    response.status = status;
+    response.set_content(error_json(why), kJson);
     return httplib::Server::HandlerResponse::Handled;
   });
   server.Get(".*", answer);
@@ -134,18 +132,17 @@ Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
     return fail(ErrorKind::usage,
                 "to listen at {} it wants a token and TLS: --token-file, --tls-cert, --tls-key",
                 options.host);
-  std::unique_ptr<httplib::Server> server;
-  if (tls)
-    server = std::make_unique<httplib::SSLServer>(options.certificate.c_str(), options.key.c_str());
-  else
-    server = std::make_unique<httplib::Server>();
-  if (!server->is_valid())
-    return fail(ErrorKind::invalid, "{} and {}: wanted a certificate and its key, as PEM",
-                options.certificate, options.key);
-  set_up(*server, planner, options);
-  const int port = options.port == 0 ? server->bind_to_any_port(options.host)
-                   : server->bind_to_port(options.host, options.port) ? options.port
-                                                                      : -1;
+  TlsContext context;
+  if (tls) {
+    BERTH_ASSIGN(context, tls_context(options.certificate, options.key));
+  }
+  BoundedServer server(std::move(context), [&options](const httplib::Request& request) {
+    return refusal(request, options).first != 0;
+  });
+  set_up(server, planner, options);
+  const int port = options.port == 0 ? server.bind_to_any_port(options.host)
+                   : server.bind_to_port(options.host, options.port) ? options.port
+                                                                     : -1;
   if (port < 0)
     return fail(ErrorKind::io,
                 "cannot listen at {}:{}: another may listen there, or the address "
@@ -154,12 +151,12 @@ Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
   std::future<bool> done;
   {
     const SignalsAside aside;
-    done = std::async(std::launch::async, [&] { return server->listen_after_bind(); });
+    done = std::async(std::launch::async, [&] { return server.listen_after_bind(); });
   }
   listening(port);
   Status waited;
   while (waited && env.stop_signals() == 0) waited = env.wait({}, std::nullopt);
-  server->stop();
+  server.stop();
   done.wait();
   return waited;
 }

@@ -129,6 +129,16 @@ void add_passive(CLI::App& app, Arguments& arguments) {
       "  berth tell digits-3/17 -- -0.5\n  berth tell digits-3/17 failed 'it caught fire'");
 }
 
+void add_logs(CLI::App& app, Arguments& arguments) {
+  auto* command = app.add_subcommand("logs", "what the tasks printed");
+  command->add_option("RUN[/TASK]", arguments.target, "such as digits-3 or digits-3/17")
+      ->required();
+  command->add_flag("-f,--follow", arguments.follow, "go on until the run, or the task, ends");
+  command->add_flag("--raw", arguments.raw_output,
+                    "terminal escapes as they are (on a terminal they are made visible)");
+  command->footer("Example:\n  berth logs -f digits-3/17");
+}
+
 void add_others(CLI::App& app, Arguments& arguments) {
   const auto add = [&](const char* name, const char* help, const char* target,
                        const char* example) {
@@ -161,8 +171,7 @@ void add_others(CLI::App& app, Arguments& arguments) {
   auto* migrate = add("migrate", "take all runs of this state directory to a PostgreSQL database",
                       nullptr, "berth migrate --to postgresql://ada@db.lab/berth");
   migrate->add_option("--to", arguments.target, "the database, which has no runs yet")->required();
-  auto* logs = add("logs", "what the tasks printed", "RUN[/TASK]", "berth logs -f digits-3/17");
-  logs->add_flag("-f,--follow", arguments.follow, "go on until the run, or the task, ends");
+  add_logs(app, arguments);
   add("trace", "a run as a timeline, as ui.perfetto.dev opens it", "RUN",
       "berth trace digits-3 > digits-3.json");
   add("best", "the best trial", "RUN", "berth best digits-3 --json");
@@ -237,6 +246,8 @@ void add_plan(CLI::App& app, Arguments& arguments) {
   command->add_flag("--heterogeneous", plan.heterogeneous,
                     "optimal, unlimited: mixes of two accelerators for one server too");
   command->add_flag("--candidates", plan.candidates, "every server on every accelerator");
+  command->add_flag("--fail-unserved", plan.fail_unserved,
+                    "exit with 1 when a server goes without");
   command
       ->add_option("--set", plan.sets,
                    "what if: capacity.TYPE, accelerator.NAME.cost, server.NAME.arrivalRate, …")
@@ -262,7 +273,8 @@ void add_serve(CLI::App& app, Arguments& arguments) {
   command->add_option("--tls-cert", arguments.serve.certificate, "certificate (PEM)");
   command->add_option("--tls-key", arguments.serve.key, "its key (PEM)");
   command->footer(
-      "Beyond this machine it listens only with a token and TLS.\n"
+      "Beyond this machine it listens only with a token and TLS. Without --listen, INFERNO_HOST\n"
+      "and INFERNO_PORT say where.\n"
       "Example:\n"
       "  berth serve examples/fleet\n"
       "  curl -X POST http://127.0.0.1:8321/optimize");

@@ -16,6 +16,7 @@ struct PlanArguments {
   std::string model, solver, saturation, time_limit, sweep;  // as written; "": the document's
   std::vector<std::string> sets;                             // "capacity.H100=16"
   bool delayed_best_effort = false, heterogeneous = false, candidates = false;
+  bool fail_unserved = false;
 };
 
 /// Of berth serve.
@@ -38,8 +39,8 @@ struct Arguments {
   int priority = 0;
   int parallel = 0;
   std::string retain;
-  bool failed = false, all = false;  // of retry
-  bool follow = false;
+  bool failed = false, all = false;         // of retry
+  bool follow = false, raw_output = false;  // of logs
   bool detach = false, plan_only = false, dry_run = false, once = false;
   std::vector<std::string> clusters;     // of run: the main one first
   std::string action;                    // of cluster: list, probe, add, remove

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <thread>
 
+#include "berth/cli/table.h"
+
 namespace berth::cli {
 namespace {
 
 constexpr std::size_t kMostBytes = 256U << 20;  // of one document
 constexpr unsigned kMostThreads = 16;
+constexpr std::size_t kMostNotes = 20;
 
 }  // namespace
 
@@ -28,6 +31,13 @@ Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::st
     documents.push_back({file, std::move(text)});
   }
   return documents;
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (std::size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i)
+    print_error(fmt::format("note: {}\n", notes[i]));
+  if (notes.size() > kMostNotes)
+    print_error(fmt::format("note: {} more of the kind\n", notes.size() - kMostNotes));
 }
 
 void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body) {

@@ -1,8 +1,11 @@
 // berth logs: what the tasks printed, then and as it comes.
+#include <unistd.h>
+
 #include <map>
 
 #include "berth/cli/commands.h"
 #include "berth/cli/table.h"
+#include "berth/cli/visible.h"
 #include "berth/run/log_file.h"
 
 namespace berth::cli {
@@ -10,10 +13,14 @@ namespace {
 
 constexpr Duration kFollowPollInterval = std::chrono::milliseconds(100);
 
-/// Of one task its bytes as they were; of a whole run each line behind its task's label.
+/// Of one task its bytes as they were; of a whole run each line behind its task's label. On a
+/// terminal, unless `raw`, with controls made visible.
 class Printer {
  public:
-  explicit Printer(bool labelled) : labelled_(labelled) {}
+  Printer(bool labelled, bool raw)
+      : labelled_(labelled),
+        out_{.is_shown = !raw && ::isatty(STDOUT_FILENO) == 1, .visible = {}},
+        err_{.is_shown = !raw && ::isatty(STDERR_FILENO) == 1, .visible = {}} {}
 
   void show(const run::LogFrame& frame, const std::string& label) {
     if (!labelled_) return put(frame.stream, frame.bytes);
@@ -39,11 +46,19 @@ class Printer {
   struct Line {
     std::string label, text;
   };
-  static void put(exec::Stream stream, std::string_view text) {
-    stream == exec::Stream::out ? print(text) : print_error(text);
+  struct Channel {
+    bool is_shown = false;
+    Visible visible;
+    std::string shown(std::string_view text) {
+      return is_shown ? visible(text) : std::string(text);
+    }
+  };
+  void put(exec::Stream stream, std::string_view text) {
+    stream == exec::Stream::out ? print(out_.shown(text)) : print_error(err_.shown(text));
   }
 
   bool labelled_;
+  Channel out_, err_;
   std::map<std::pair<Token, exec::Stream>, Line> partial_;
 };
 
@@ -69,7 +84,7 @@ Result<int> logs_command(os::Env& env, const Arguments& arguments) {
     BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
     only = task.number;
   }
-  Printer printer(only.value == 0);
+  Printer printer(only.value == 0, arguments.raw_output);
   std::optional<run::LogReader> reader;
   for (;;) {
     BERTH_ASSIGN(const bool more, goes_on(env, site, target));  // before reading: nothing is missed

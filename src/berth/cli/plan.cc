@@ -81,6 +81,10 @@ std::string figure(double value, int digits = 2) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+std::string watts_text(double watts) {
+  return watts > 0 ? figure(watts, 0) : "-";
+}
+
 std::string against(double value, double target) {
   return target > 0 ? fmt::format("{} / {}", figure(value, 1), figure(target, 1))
                     : figure(value, 1);
@@ -111,7 +115,7 @@ fleet::Target target_of(const fleet::System& system, const fleet::Server& server
 
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
-               "TTFT / SLO ms", "use", "change", "why"});
+               "TTFT / SLO ms", "use", "W", "change", "why"});
   for (const auto& [name, a] : plan.servers) {
     const fleet::Server& server = system.servers.at(name);
     const fleet::Target target = target_of(system, server);
@@ -124,14 +128,14 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
                figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
                is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
                is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",
-               change_of(server.current, allocation), a.reason});
+               watts_text(a.watts), change_of(server.current, allocation), a.reason});
   }
   return table.text();
 }
 
 std::string summary_text(const fleet::Plan& plan) {
   std::string text;
-  Table table({"type", "used", "of", "cost", "one more is worth"});
+  Table table({"type", "used", "of", "cost", "value of one more"});
   for (const auto& total : plan.totals)
     table.add({total.type, fmt::format("{}", total.used),
                total.limit ? fmt::format("{}", *total.limit) : "-", figure(total.cost),
@@ -141,6 +145,8 @@ std::string summary_text(const fleet::Plan& plan) {
   text += fmt::format("\ncost {} cents an hour; value {}, at least {} (gap {:.4f} %){}\n",
                       figure(plan.cost), figure(proof.value), figure(proof.bound), 100 * proof.gap,
                       proof.stopped ? "; stopped by the time limit" : "");
+  if (plan.watts > 0)
+    text += fmt::format("draws {} W by the power curves\n", figure(plan.watts, 0));
   for (const auto& [priority, count] : proof.unserved)
     if (count > 0)
       text += fmt::format("priority {}: {} not served, at least {} in any plan\n", priority, count,
@@ -149,20 +155,20 @@ std::string summary_text(const fleet::Plan& plan) {
 }
 
 std::string candidates_text(const fleet::Candidates& all) {
-  Table table(
-      {"server", "accelerator", "replicas", "batch", "cost", "ITL ms", "TTFT ms", "value", "why"});
+  Table table({"server", "accelerator", "replicas", "batch", "req/min each", "cost", "ITL ms",
+               "TTFT ms", "W", "value", "why"});
   for (std::size_t s = 0; s < all.servers.size(); ++s) {
     const auto of = all.of(s);
     for (std::size_t a = 0; a < all.accelerators.size(); ++a) {
       const auto c = std::ranges::find(of, a, &fleet::Candidate::accelerator);
       const auto refusal = all.refusals[s * all.accelerators.size() + a];
       if (c == of.end())
-        table.add({all.servers[s], all.accelerators[a], "-", "-", "-", "-", "-", "-",
+        table.add({all.servers[s], all.accelerators[a], "-", "-", "-", "-", "-", "-", "-", "-",
                    std::string(fleet::name(refusal))});
       else
         table.add({all.servers[s], all.accelerators[a], fmt::format("{}", c->replicas),
-                   fmt::format("{}", c->batch), figure(c->cost), figure(c->itl_ms),
-                   figure(c->ttft_ms), figure(c->value),
+                   fmt::format("{}", c->batch), figure(60 * c->rate_per_s, 1), figure(c->cost),
+                   figure(c->itl_ms), figure(c->ttft_ms), watts_text(c->watts), figure(c->value),
                    fmt::format("in; {} binds", fleet::name(c->binding))});
     }
   }
@@ -195,34 +201,42 @@ Result<Range> range_of(const std::string& text) {
   return range;
 }
 
+bool leaves_unserved(const fleet::Proof& proof) {
+  return std::ranges::any_of(proof.unserved, [](const auto& of) { return of.second > 0; });
+}
+
 Result<int> sweep(fleet::System system, const fleet::Options& options, const fleet::Means& means,
                   const Arguments& arguments) {
   BERTH_ASSIGN(const Range range, range_of(arguments.plan.sweep));
   const bool only_capacity = lower(range.setting.path).starts_with("capacity.");
   auto made = fleet::candidates(system, options.model, means);
   std::vector<SweepStep> steps;
+  bool unserved = false;
   for (int i = 0; range.first + i * range.step <= range.last + 1e-9 * range.step; ++i) {
     const double value = range.first + i * range.step;
     BERTH_TRY(set("--sweep", system, range.setting.path, value));
+    if (i == 0) print_notes(fleet::dangling_names(system));
     if (!only_capacity) made = fleet::candidates(system, options.model, means);
     const auto plan = fleet::solve(system, made, options, means);
     steps.push_back({value, plan.cost, plan.proof.value, plan.proof.gap, plan.proof.unserved});
+    unserved |= leaves_unserved(plan.proof);
   }
+  const int code = arguments.plan.fail_unserved && unserved ? 1 : 0;
   if (arguments.json) {
     print(sweep_json(range.setting.path, steps));
-    return 0;
+    return code;
   }
   Table table({range.setting.path, "cost", "value", "gap", "unserved"});
   for (const auto& step : steps) {
-    std::vector<std::string> unserved;
+    std::vector<std::string> without;
     for (const auto& [priority, count] : step.unserved)
-      if (count > 0) unserved.push_back(fmt::format("{} of priority {}", count, priority));
+      if (count > 0) without.push_back(fmt::format("{} of priority {}", count, priority));
     table.add({format_number(step.at), figure(step.cost), figure(step.value),
                fmt::format("{:.4f} %", 100 * step.gap),
-               unserved.empty() ? "none" : join(unserved, ", ")});
+               without.empty() ? "none" : join(without, ", ")});
   }
   print(table.text());
-  return 0;
+  return code;
 }
 
 }  // namespace
@@ -230,7 +244,7 @@ Result<int> sweep(fleet::System system, const fleet::Options& options, const fle
 Result<int> plan_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const auto documents, fleet_documents(env, arguments.target));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
-  for (const auto& note : reading.notes) print_error(fmt::format("note: {}\n", note));
+  print_notes(reading.notes);
   fleet::System& system = reading.system;
   BERTH_ASSIGN(const auto options, options_of(arguments.plan, system.options));
   for (const auto& text : arguments.plan.sets) {
@@ -242,17 +256,17 @@ Result<int> plan_command(os::Env& env, const Arguments& arguments) {
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, arguments.plan));
   if (!arguments.plan.sweep.empty()) return sweep(std::move(system), options, means, arguments);
+  print_notes(fleet::dangling_names(system));
   const auto made = fleet::candidates(system, options.model, means);
-  if (arguments.plan.candidates && !arguments.json) {
-    print(candidates_text(made));
-    return 0;
-  }
+  const bool only_candidates = arguments.plan.candidates && !arguments.json;
+  if (only_candidates) print(candidates_text(made));
+  if (only_candidates && !arguments.plan.fail_unserved) return 0;
   const auto plan = fleet::solve(system, made, options, means);
   if (arguments.json)
     print(fleet::plan_json(plan, arguments.plan.candidates ? &made : nullptr) + "\n");
-  else
+  else if (!only_candidates)
     print(servers_text(system, plan) + summary_text(plan));
-  return 0;
+  return arguments.plan.fail_unserved && leaves_unserved(plan.proof) ? 1 : 0;
 }
 
 }  // namespace berth::cli

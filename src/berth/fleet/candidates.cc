@@ -160,6 +160,7 @@ class Maker {
     c.accelerator = static_cast<std::uint32_t>(a);
     c.units_per_replica = each * accelerator.multiplicity;
     c.cost = accelerator.cost * each * c.replicas;
+    c.watts = power_w(accelerator, c.utilisation) * each * c.replicas;
     c.value = value_of(server.current, name, c.replicas, c.cost, model_);
     by_server_[s].push_back(c);
   }

@@ -78,6 +78,28 @@ struct Field {
   std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
 };
 
+/// Adds what earlier documents said. What several say must be the same.
+template <class T>
+Status merge(std::map<std::string, T>& entries, std::map<std::string, T>&& earlier,
+             std::string_view what) {
+  entries.merge(earlier);  // which leaves there what both have
+  for (const auto& [name, entry] : earlier)
+    if (entries.at(name) != entry)
+      return fail(ErrorKind::invalid, "{} '{}' is not the same as in an earlier document", what,
+                  clip(name));
+  return {};
+}
+
+Status merge(System& system, System&& earlier) {
+  BERTH_TRY(merge(system.accelerators, std::move(earlier.accelerators), "accelerator"));
+  BERTH_TRY(merge(system.capacities, std::move(earlier.capacities), "the capacity of"));
+  for (auto& [name, model] : earlier.models)
+    BERTH_TRY(merge(system.models[name].accelerators, std::move(model.accelerators),
+                    fmt::format("model '{}' on accelerator", clip(name))));
+  BERTH_TRY(merge(system.classes, std::move(earlier.classes), "service class"));
+  return merge(system.servers, std::move(earlier.servers), "server");
+}
+
 class DocumentReader {
  public:
   DocumentReader(Reading& reading) : reading_(reading) {}
@@ -88,7 +110,10 @@ class DocumentReader {
     known_ = false;
     const Place root{&document, nullptr, {}, 0};
     if (!document.is_object()) return root.wanted("an object");
+    System earlier = std::exchange(reading_.system, {});
+    reading_.system.options = earlier.options;
     BERTH_TRY(read_top(root));
+    BERTH_TRY(merge(reading_.system, std::move(earlier)));
     return known_;
   }
 
@@ -270,13 +295,15 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
                                                     {"avgInTokens", &to.load.in_tokens},
                                                     {"avgOutTokens", &to.load.out_tokens}}});
   };
-  return read_object(at, std::array<Field, 8>{{{"accelerator", &to.accelerator},
+  double watts = 0;  // which plans tell; they follow from the rest
+  return read_object(at, std::array<Field, 9>{{{"accelerator", &to.accelerator},
                                                {"numReplicas", &to.replicas},
                                                {"maxBatch", &to.batch},
                                                {"cost", &to.cost},
                                                {"itlAverage", &to.itl_ms},
                                                {"ttftAverage", &to.ttft_ms},
                                                {"load", load},
+                                               {"watts", &watts},
                                                {"parts", parts}}});
 }
 

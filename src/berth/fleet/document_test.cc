@@ -120,6 +120,44 @@ TEST(FleetDocument, GeneratorsMakeTheSameFleet) {
   std::remove(path.c_str());
 }
 
+TEST(FleetDocument, DocumentsMayRepeatWhatIsTheSame) {
+  const std::string one =
+      R"({"accelerators": [{"name": "A", "cost": 2}], "count": [{"type": "A", "count": 1}],
+          "models": [{"name": "M", "acc": "A", "maxBatchSize": 4}],
+          "serviceClasses": [{"name": "C", "priority": 2}], "servers": [{"name": "S"}]})";
+  const std::string more = R"({"models": [{"name": "M", "acc": "A", "maxBatchSize": 4},
+                                          {"name": "M", "acc": "B", "maxBatchSize": 5}]})";
+  const System system = testing::read({{"a", one}, {"b", one}, {"c", more}});
+  EXPECT_EQ(system.accelerators.size(), 1U);
+  EXPECT_EQ(system.models.at("M").accelerators.size(), 2U);
+  const auto other = read_documents(std::array{
+      Document{"a", one}, Document{"b", R"({"accelerators": [{"name": "A", "cost": 3}]})"}});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message, "b: accelerator 'A' is not the same as in an earlier document");
+}
+
+TEST(FleetDocument, NamesThatNothingBearsAreTold) {
+  const System system = testing::read({{"a", R"({"accelerators": [{"name": "A", "type": "T"}],
+                 "count": [{"type": "T", "count": 1}, {"type": "U", "count": 1}],
+                 "models": [{"name": "M", "acc": "A"}, {"name": "M", "acc": "B"}],
+                 "servers": [{"name": "S", "currentAlloc": {"accelerator": "C"}},
+                             {"name": "R", "currentAlloc": {"accelerator": "A"}}]})"}});
+  EXPECT_EQ(
+      dangling_names(system),
+      (std::vector<std::string>{"model 'M' has performance data on 'B', which is no accelerator",
+                                "a capacity of 'U', which no accelerator is of",
+                                "server 'S' has 'C' now, which is no accelerator"}));
+}
+
+TEST(FleetDocument, WholeNumbersAreWrittenWithoutAFraction) {
+  System system = testing::read({{"a", R"({"accelerators": [{"name": "A", "memSize": 80.0,
+                                           "cost": 2.5, "power": {"idle": 7}}]})"}});
+  const std::string text = write_document(system);
+  EXPECT_NE(text.find(R"("memSize":80,)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("idle":7,)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("cost":2.5)"), std::string::npos) << text;
+}
+
 TEST(FleetDocument, UnknownKeysAreNoted) {
   const auto reading = read_documents(
       std::array{Document{"a.json", R"({"servers": [{"name": "S", "colour": 1}], "extra": 2})"},
@@ -132,8 +170,7 @@ TEST(FleetDocument, UnknownKeysAreNoted) {
 
 TEST(System, EditsAreCheckedAndTyped) {
   System system;
-  EXPECT_TRUE(add(system.accelerators, "A", {.type = "T", .power = {}, .cost = 3}));
-  EXPECT_EQ(add(system.accelerators, "A", {}).error().kind, ErrorKind::exists);
+  EXPECT_TRUE(put(system.accelerators, "A", {.type = "T", .power = {}, .cost = 3}));
   EXPECT_EQ(put(system.accelerators, "B", {.type = "T", .power = {}, .cost = -1}).error().message,
             "B: cost: -1, at least 0 can be");
   EXPECT_EQ(put(system.models["M"].accelerators, "A", {.alpha_ms = NAN}).error().message,

@@ -5,7 +5,7 @@
 //
 // Pure: values in, values out; any thread, nothing kept. The same fleet gives the same bytes,
 // whatever the order of its entries and the number of threads, unless stop() said to stop.
-// Failure: invalid (names the entry and its field), exists, not_found. A plan never fails: a server
+// Failure: invalid (names the entry and its field), not_found. A plan never fails: a server
 // that cannot be served has a reason.
 // Units: ms; requests a minute where a document says so; money is cents an hour; power watts.
 #pragma once
@@ -159,12 +159,6 @@ Status put(std::map<std::string, T>& entries, const std::string& name, T value) 
   entries.insert_or_assign(name, std::move(value));
   return {};
 }
-/// exists: there is one of that name.
-template <class T>
-Status add(std::map<std::string, T>& entries, const std::string& name, T value) {
-  if (entries.contains(name)) return fail(ErrorKind::exists, "'{}' exists already", name);
-  return put(entries, name, std::move(value));
-}
 template <class T>
 Status remove(std::map<std::string, T>& entries, const std::string& name) {
   if (entries.erase(name) == 0) return fail(ErrorKind::not_found, "no '{}' is known", name);
@@ -184,6 +178,8 @@ Status set_value(System& system, std::string_view path, double value);
 
 /// Watts at a utilisation in 0..1: linear from idle to mid, and from there to full.
 double power_w(const Accelerator& accelerator, double utilisation);
+/// Watts of all replicas of what the server has or is to get; 0 where no curves are known.
+double power_w(const System& system, const Server& server, const Allocation& allocation);
 
 struct Document {
   std::string name;  // for errors
@@ -196,8 +192,11 @@ struct Reading {
 /// Merges documents by their top-level keys (acceleratorData, capacityData, modelData,
 /// serviceClassData, serverData, optimizerData, or what stands within them; in a "system" or not),
 /// keys in any case. invalid: "fleet.json: serverData.servers[3].minNumReplicas: wanted …"; also
-/// for an entry that is given twice.
+/// for an entry that is given twice in one document, or differs between two.
 Result<Reading> read_documents(std::span<const Document> documents);
+/// Names that nothing of the system bears, which may be misspelt: performance data of a model on
+/// an accelerator, capacities of a type, accelerators that servers have.
+std::vector<std::string> dangling_names(const System& system);
 /// One document that reads as the same system.
 std::string write_document(const System& system);
 
@@ -235,6 +234,7 @@ struct Candidate {
   double cost = 0;
   double value = 0;  // against what the server has: what is minimised
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;  // of a replica under its part of the load
+  double watts = 0;                                 // of all replicas
   Binding binding = Binding::none;
 
   static constexpr std::uint32_t kNothing = UINT32_MAX;  // an idle server that needs none
@@ -274,6 +274,7 @@ enum class Why : std::uint8_t { served, partly, no_candidate, capacity };
 struct Assignment {
   Why why = Why::served;
   Allocation allocation;  // what there is for an unserved server: nothing, or a part
+  double watts = 0;
   double value = 0;
   Binding binding = Binding::none;
   std::string reason;  // in words: what binds, or why it is not served
@@ -284,7 +285,7 @@ struct TypeTotal {
   std::int64_t used = 0;
   std::optional<std::int64_t> limit{};  // none under the solver `unlimited`
   double cost = 0;
-  double shadow_price = 0;  // what one more of it would save, by the bound
+  double shadow_price = 0;  // what one more of it would save of value, by the bound
 };
 
 struct Proof {
@@ -298,7 +299,7 @@ struct Proof {
 struct Plan {
   std::map<std::string, Assignment> servers;
   std::vector<TypeTotal> totals;  // by type
-  double cost = 0;
+  double cost = 0, watts = 0;
   Proof proof;
 };
 
@@ -307,7 +308,9 @@ Plan solve(const System& system, const Candidates& candidates, const Options& op
 /// candidates() and solve() as the system's options say.
 Plan plan(const System& system, const Means& means = {});
 
-/// {"allocations": {server: {…}}, "reasons": {…}, "proof": {…}, "totals": [...]}; one line.
+/// {"allocations": {server: {…}}, "reasons": {…}, "proof": {…}, "totals": [...]}, and of the
+/// candidates "candidates": {server: {accelerator: {…}}}, "refused": the same with reasons; one
+/// line. Whole numbers have no fraction: clients in Go refuse 128.0 for an integer.
 std::string plan_json(const Plan& plan, const Candidates* candidates);
 
 // ---- Operations on one allocation --------------------------------------------------------------

@@ -23,7 +23,9 @@ class Planner {
     std::size_t s = 0;
     for (const auto& [name, server] : system_.servers) {
       Assignment assignment = assignment_of(s, server);
+      assignment.watts = power_w(system_, server, assignment.allocation);
       plan_.cost += assignment.allocation.cost;
+      plan_.watts += assignment.watts;
       plan_.proof.value += assignment.value;
       plan_.proof.unserved[candidates_.priority[s]] += assignment.why == Why::served ? 0 : 1;
       plan_.servers.emplace(name, std::move(assignment));
@@ -93,8 +95,8 @@ class Planner {
         if (candidates_.accelerators[c.accelerator] == result.allocation.accelerator)
           result.binding = c.binding;
       });
-      result.reason =
-          fmt::format("{} binds{}", fleet::name(result.binding), beside(s, result.value));
+      result.reason = fmt::format("{} binds{}", fleet::name(result.binding),
+                                  beside(s, result.allocation.cost, result.value));
       return result;
     }
     if (pick.candidate == nullptr) {
@@ -125,26 +127,29 @@ class Planner {
     std::string text = c.binding == Binding::min_replicas
                            ? "minNumReplicas binds"
                            : fmt::format("{} binds", fleet::name(c.binding));
-    return text + (options_.solver == Solver::optimal ? beside(s, c.value) : "");
+    return text + (options_.solver == Solver::optimal ? beside(s, c.cost, c.value) : "");
   }
 
-  /// The least dear candidate beside what the server gets.
-  std::string beside(std::size_t s, double value) const {
+  /// The candidate of the least value beside what the server gets: in money, and in the value that
+  /// the choice was made by.
+  std::string beside(std::size_t s, double cost, double value) const {
     const Candidate& least = *std::ranges::min_element(candidates_.of(s), {}, &Candidate::value);
-    if (!has_accelerator(least)) return "";
-    const auto alone =
-        fmt::format("; {} × {}", least.replicas, candidates_.accelerators[least.accelerator]);
-    if (value < least.value - 1e-9)
-      return fmt::format("{} alone would cost {:.2f} more", alone, least.value - value);
-    if (value <= least.value + 1e-9) return "";
-    return fmt::format("{} would save {:.2f}, but {}", alone, value - least.value,
-                       scarcity(type_of(least)));
+    if (!has_accelerator(least) || std::abs(value - least.value) <= 1e-9) return "";
+    const double more = least.cost - cost;
+    const bool is_better = least.value < value;
+    const auto money = std::abs(more) < 0.005 ? std::string("cost the same")
+                       : more < 0             ? fmt::format("save {:.2f}", -more)
+                                              : fmt::format("cost {:.2f} more", more);
+    return fmt::format("; {} × {}{} would {} (value {:.2f} {}){}", least.replicas,
+                       candidates_.accelerators[least.accelerator], is_better ? "" : " alone",
+                       money, std::abs(least.value - value), is_better ? "less" : "more",
+                       is_better ? ", but " + scarcity(type_of(least)) : "");
   }
 
   std::string scarcity(std::size_t type) const {
     return fmt::format(
         "of {} there are {}{}", candidates_.types[type], limits_[type],
-        prices_[type] > 0 ? fmt::format(", one more is worth {:.2f}", prices_[type]) : "");
+        prices_[type] > 0 ? fmt::format(", one more is worth {:.2f} of value", prices_[type]) : "");
   }
 
   std::string for_want_of_capacity(std::size_t s) const {

@@ -23,7 +23,7 @@ std::vector<std::int64_t> limits_of(const System& system, const Candidates& cand
 
 /// Of each server the candidate of the least value.
 Solution solve_unlimited(const Candidates& candidates);
-/// By priority, then by what the next best would cost more.
+/// By priority, then by how much more value the next best has.
 Solution solve_greedy(const Candidates& candidates, std::vector<std::int64_t> limits,
                       const Options& options);
 
@@ -31,7 +31,7 @@ struct Optimum {
   Solution solution;
   std::map<int, int> unserved_bound;
   double bound = 0;
-  std::vector<double> prices;  // by type: what one more would save
+  std::vector<double> prices;  // by type: what value one more would save
   bool stopped = false;
 };
 /// Fewest unserved of the highest priority, then of the next, …, then the least value.

@@ -221,6 +221,47 @@ double power_w(const Accelerator& accelerator, double utilisation) {
                                 : between(u, p.mid_utilisation, p.mid_w, 1, p.full_w);
 }
 
+double power_w(const System& system, const Server& server, const Allocation& allocation) {
+  double sum = 0;
+  for (const Allocation& part : allocation.parts) sum += power_w(system, server, part);
+  if (!allocation.parts.empty()) return sum;
+  const auto accelerator = system.accelerators.find(allocation.accelerator);
+  const auto model = system.models.find(server.model);
+  if (accelerator == system.accelerators.end() || model == system.models.end()) return 0;
+  const auto performance = model->second.accelerators.find(allocation.accelerator);
+  if (performance == model->second.accelerators.end()) return 0;
+  return power_w(accelerator->second, allocation.utilisation) *
+         std::max(1, performance->second.accelerators) * allocation.replicas;
+}
+
+std::vector<std::string> dangling_names(const System& system) {
+  std::vector<std::string> notes;
+  const auto is_accelerator = [&](const std::string& name) {
+    return name.empty() || system.accelerators.contains(name);
+  };
+  for (const auto& [model, data] : system.models)
+    for (const auto& [accelerator, performance] : data.accelerators)
+      if (!is_accelerator(accelerator))
+        notes.push_back(
+            fmt::format("model '{}' has performance data on '{}', which is no "
+                        "accelerator",
+                        clip(model), clip(accelerator)));
+  std::set<std::string_view> types;
+  for (const auto& [name, accelerator] : system.accelerators) types.insert(accelerator.type);
+  for (const auto& [type, capacity] : system.capacities)
+    if (!types.contains(type))
+      notes.push_back(fmt::format("a capacity of '{}', which no accelerator is of", clip(type)));
+  for (const auto& [name, server] : system.servers) {
+    std::set<std::string> held{server.current.accelerator};
+    for (const Allocation& part : server.current.parts) held.insert(part.accelerator);
+    for (const std::string& accelerator : held)
+      if (!is_accelerator(accelerator))
+        notes.push_back(fmt::format("server '{}' has '{}' now, which is no accelerator", clip(name),
+                                    clip(accelerator)));
+  }
+  return notes;
+}
+
 int priority_of(const System& system, const Server& server) {
   const auto found = system.classes.find(class_of(server));
   return found == system.classes.end() ? kLowestPriority : found->second.priority;

@@ -1,4 +1,5 @@
 // Fleet documents and plans as JSON.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "berth/base/json.h"
@@ -96,15 +97,53 @@ Json options_json(const Options& o) {
 }
 
 Json candidates_json(const Candidates& candidates) {
+  constexpr double kPerMinute = 60;
   Json all = Json::object();
   for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
     Json& of = all[candidates.servers[s]] = Json::object();
     for (const Candidate& c : candidates.of(s))
       of[c.accelerator == Candidate::kNothing ? "" : candidates.accelerators[c.accelerator]] = {
-          {"numReplicas", c.replicas}, {"maxBatch", c.batch},      {"cost", c.cost},
-          {"itlAverage", c.itl_ms},    {"ttftAverage", c.ttft_ms}, {"value", c.value}};
+          {"numReplicas", c.replicas},
+          {"maxBatch", c.batch},
+          {"cost", c.cost},
+          {"itlAverage", c.itl_ms},
+          {"ttftAverage", c.ttft_ms},
+          {"utilisation", c.utilisation},
+          {"maxRatePerReplica", kPerMinute * c.rate_per_s},
+          {"binds", fleet::name(c.binding)},
+          {"watts", c.watts},
+          {"value", c.value}};
   }
   return all;
+}
+
+Json refused_json(const Candidates& candidates) {
+  Json all = Json::object();
+  const std::size_t count = candidates.accelerators.size();
+  for (std::size_t s = 0; s < candidates.servers.size(); ++s)
+    for (std::size_t a = 0; a < count; ++a)
+      if (const Refusal refusal = candidates.refusals[s * count + a]; refusal != Refusal::none)
+        all[candidates.servers[s]][candidates.accelerators[a]] = fleet::name(refusal);
+  return all;
+}
+
+/// Numbers that are whole become integers, which are written without a fraction.
+void make_whole(Json& json) {
+  constexpr double kMostExact = 9007199254740992;  // every whole number below it is a double
+  for (auto& value : json) {
+    if (value.is_structured()) {
+      make_whole(value);
+    } else if (value.is_number_float()) {
+      const auto number = value.get<double>();
+      if (number == std::floor(number) && std::abs(number) < kMostExact)
+        value = static_cast<std::int64_t>(number);
+    }
+  }
+}
+
+std::string whole_dump(Json json) {
+  make_whole(json);
+  return dump(json);
 }
 
 }  // namespace
@@ -113,12 +152,12 @@ std::string write_document(const System& system) {
   Json capacities = Json::array();
   for (const auto& [type, capacity] : system.capacities)
     capacities.push_back({{"type", type}, {"count", capacity.count}});
-  return dump({{"acceleratorData", {{"accelerators", accelerators_json(system)}}},
-               {"capacityData", {{"count", capacities}}},
-               {"modelData", {{"models", models_json(system)}}},
-               {"serviceClassData", {{"serviceClasses", classes_json(system)}}},
-               {"serverData", {{"servers", servers_json(system)}}},
-               {"optimizerData", {{"optimizer", options_json(system.options)}}}});
+  return whole_dump({{"acceleratorData", {{"accelerators", accelerators_json(system)}}},
+                     {"capacityData", {{"count", capacities}}},
+                     {"modelData", {{"models", models_json(system)}}},
+                     {"serviceClassData", {{"serviceClasses", classes_json(system)}}},
+                     {"serverData", {{"servers", servers_json(system)}}},
+                     {"optimizerData", {{"optimizer", options_json(system.options)}}}});
 }
 
 std::string plan_json(const Plan& plan, const Candidates* candidates) {
@@ -126,7 +165,10 @@ std::string plan_json(const Plan& plan, const Candidates* candidates) {
   Json allocations = Json::object(), reasons = Json::object(), totals = Json::array();
   for (const auto& [name, server] : plan.servers) {
     const bool has_some = server.why == Why::served || server.why == Why::partly;
-    if (has_some) allocations[name] = allocation_json(server.allocation);
+    if (has_some) {
+      Json& allocation = allocations[name] = allocation_json(server.allocation);
+      allocation["watts"] = server.watts;
+    }
     reasons[name] = {{"status", kWhys[static_cast<std::size_t>(server.why)]},
                      {"binds", fleet::name(server.binding)},
                      {"text", server.reason}};
@@ -153,9 +195,13 @@ std::string plan_json(const Plan& plan, const Candidates* candidates) {
                  {"gap", plan.proof.gap},
                  {"stopped", plan.proof.stopped}}},
                {"cost", plan.cost},
+               {"watts", plan.watts},
                {"totals", totals}};
-  if (candidates != nullptr) json["candidates"] = candidates_json(*candidates);
-  return dump(json);
+  if (candidates != nullptr) {
+    json["candidates"] = candidates_json(*candidates);
+    json["refused"] = refused_json(*candidates);
+  }
+  return whole_dump(std::move(json));
 }
 
 }  // namespace berth::fleet

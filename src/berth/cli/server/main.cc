@@ -16,13 +16,13 @@ namespace {
 constexpr std::size_t kLongestToken = 4096;
 constexpr std::size_t kShortestToken = 16;
 
-/// "127.0.0.1:8321", "[::1]:0", or a port alone.
-Status read_address(const std::string& text, api::ServerOptions& options) {
+/// "127.0.0.1:8321", "[::1]:0", or a port alone. `source`: where it was written.
+Status read_address(std::string_view source, const std::string& text, api::ServerOptions& options) {
   const auto colon = text.rfind(':');
   const auto port = parse_integer(colon == text.npos ? text : text.substr(colon + 1));
   if (!port || *port < 0 || *port > 65535 || colon == 0)
-    return fail(ErrorKind::usage, "--listen: wanted HOST:PORT, such as 127.0.0.1:8321, found '{}'",
-                clip(text));
+    return fail(ErrorKind::usage, "{}: wanted HOST:PORT, such as 127.0.0.1:8321, found '{}'",
+                source, clip(text));
   options.port = static_cast<int>(*port);
   if (colon == text.npos) return {};
   options.host = text.substr(0, colon);
@@ -37,7 +37,14 @@ Result<api::ServerOptions> options_of(os::Env& env, const ServeArguments& argume
   options.key = arguments.key;
   if (options.certificate.empty() != options.key.empty())
     return fail(ErrorKind::usage, "--tls-cert and --tls-key go together");
-  if (!arguments.listen.empty()) BERTH_TRY(read_address(arguments.listen, options));
+  if (!arguments.listen.empty()) {
+    BERTH_TRY(read_address("--listen", arguments.listen, options));
+  } else {  // as clients of the reference, and its deployments, have it
+    const std::string port = env.variable("INFERNO_PORT").value_or("");
+    if (!port.empty()) BERTH_TRY(read_address("INFERNO_PORT", port, options));
+    const std::string host = env.variable("INFERNO_HOST").value_or("");
+    if (!host.empty()) options.host = host;
+  }
   if (arguments.token_file.empty()) return options;
   BERTH_ASSIGN(const std::string text, env.read_file(arguments.token_file, kLongestToken));
   options.token = trim(text);
@@ -64,8 +71,9 @@ Result<int> serve(int count, char** values) {
   if (!arguments.target.empty()) {
     BERTH_ASSIGN(const auto documents, fleet_documents(*env, arguments.target));
     BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
-    for (const auto& note : reading.notes) print_error(fmt::format("note: {}\n", note));
+    print_notes(reading.notes);
     system = std::move(reading.system);
+    print_notes(fleet::dangling_names(system));
   }
   fleet::Means means;
   means.parallel_for = on_all_cores;

@@ -1,0 +1,184 @@
+#include "berth/api/connections.h"
+
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace berth::api {
+namespace {
+
+constexpr std::size_t kMostConnections = 64;  // that are answered at a time; others wait
+constexpr Duration kPatience = std::chrono::seconds(10);
+constexpr std::int64_t kLeastBytesPerSecond = 64 << 10;
+constexpr Duration kIdle = std::chrono::seconds(5);    // until the next request begins
+constexpr Duration kLinger = std::chrono::seconds(1);  // for what comes behind the last answer
+constexpr int kMostDrained = 64;                       // of its parts
+
+struct TlsFree {
+  void operator()(SSL* tls) const { SSL_free(tls); }
+};
+
+/// One client's bytes, over TLS or plain. Closes the socket when it goes.
+class Connection final : public httplib::Stream {
+ public:
+  Connection(int socket, SSL_CTX* tls)
+      : env_(os::posix_env()),
+        socket_(*env_, socket),
+        tls_(tls == nullptr ? nullptr : SSL_new(tls)) {
+    ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
+    if (tls_) SSL_set_fd(tls_.get(), socket);
+  }
+  ~Connection() override {
+    if (tls_ && is_open_) SSL_shutdown(tls_.get());
+    ::shutdown(socket(), SHUT_WR);
+    // Closing on what still comes would take our answer away from whoever has not read it.
+    waited_ = {};
+    for (int parts = 0; parts < kMostDrained && ready(POLLIN, kLinger - waited_); ++parts)
+      if (::recv(socket(), buffer_.data(), buffer_.size(), 0) <= 0) return;
+  }
+
+  /// Whether the two ends agree on how to speak.
+  bool open() {
+    is_open_ = !tls_ || moved(POLLIN, [&] { return SSL_accept(tls_.get()); }) == 1;
+    return is_open_;
+  }
+
+  /// Waits for a request to begin; from then on its time is counted.
+  bool next_request() {
+    const bool begins = is_readable() || ready(POLLIN, kIdle);
+    waited_ = {};
+    bytes_ = 0;
+    return begins;
+  }
+
+  bool is_readable() const override {
+    return begin_ < end_ || (tls_ && SSL_has_pending(tls_.get()) == 1);
+  }
+  bool is_writable() const override { return true; }
+  socket_t socket() const override { return socket_.number(); }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+
+  ssize_t read(char* to, std::size_t size) override {
+    if (begin_ == end_) {
+      const ssize_t got = moved(POLLIN, [&]() -> ssize_t {
+        return tls_ ? SSL_read(tls_.get(), buffer_.data(), static_cast<int>(buffer_.size()))
+                    : ::recv(socket(), buffer_.data(), buffer_.size(), 0);
+      });
+      if (got <= 0) return got;
+      begin_ = 0;
+      end_ = static_cast<std::size_t>(got);
+    }
+    const std::size_t part = std::min(size, end_ - begin_);
+    std::memcpy(to, buffer_.data() + begin_, part);
+    begin_ += part;
+    return static_cast<ssize_t>(part);
+  }
+
+  ssize_t write(const char* from, std::size_t size) override {
+    for (std::size_t done = 0; done < size;) {
+      const std::size_t part = std::min(size - done, buffer_.size());
+      const ssize_t sent = moved(POLLOUT, [&]() -> ssize_t {
+        return tls_ ? SSL_write(tls_.get(), from + done, static_cast<int>(part))
+                    : ::send(socket(), from + done, part, MSG_NOSIGNAL);
+      });
+      if (sent <= 0) return -1;
+      done += static_cast<std::size_t>(sent);
+    }
+    return static_cast<ssize_t>(size);
+  }
+
+ private:
+  /// What `attempt` gives once the socket lets it; 0 at the end of the stream, -1 for a failure.
+  template <class Attempt>
+  ssize_t moved(short direction, const Attempt& attempt) {
+    for (;;) {
+      if (tls_) ERR_clear_error();
+      const ssize_t bytes = attempt();
+      if (bytes > 0) {
+        bytes_ += bytes;
+        return bytes;
+      }
+      const short events = awaited(direction, bytes);
+      if (events == 0) return bytes;
+      const Duration patience =
+          kPatience + std::chrono::seconds(1) * bytes_ / kLeastBytesPerSecond - waited_;
+      if (!ready(events, patience)) return -1;
+    }
+  }
+
+  /// What the socket has to become before another attempt; 0: there is to be none.
+  short awaited(short direction, ssize_t bytes) const {
+    if (!tls_) return bytes < 0 && (errno == EAGAIN || errno == EINTR) ? direction : 0;
+    const int error = SSL_get_error(tls_.get(), static_cast<int>(bytes));
+    return error == SSL_ERROR_WANT_READ ? POLLIN : error == SSL_ERROR_WANT_WRITE ? POLLOUT : 0;
+  }
+
+  bool ready(short events, Duration patience) {
+    if (patience <= Duration{}) return false;
+    const Mono before = env_->now();
+    pollfd one{socket(), events, 0};
+    const auto limit = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+    const int found = ::poll(&one, 1, static_cast<int>(limit));
+    waited_ += env_->now() - before;
+    return found > 0;
+  }
+
+  std::unique_ptr<os::Env> env_;
+  os::Fd socket_;
+  std::unique_ptr<SSL, TlsFree> tls_;
+  bool is_open_ = false;
+  Duration waited_{};       // in this request
+  std::int64_t bytes_ = 0;  // of it and of its answer
+  std::array<char, 16384> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // of what was received and not yet read
+};
+
+/// What the library should not do to a request: keep a form's body to 8 KiB (which is what curl
+/// calls any body unless told otherwise), and wait for the end of the connection where a POST does
+/// not say that it has no body.
+void as_plain_body(httplib::Request& request) {
+  request.headers.erase("Content-Type");
+  if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
+    request.set_header("Content-Length", std::string("0"));
+}
+
+}  // namespace
+
+Result<TlsContext> tls_context(const std::string& certificate, const std::string& key) {
+  TlsContext context(SSL_CTX_new(TLS_server_method()));
+  if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1 ||
+      SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1 ||
+      SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
+    return fail(ErrorKind::invalid, "{} and {}: wanted a certificate and its key, as PEM",
+                certificate, key);
+  return context;
+}
+
+BoundedServer::BoundedServer(TlsContext tls, Refused refused)
+    : tls_(std::move(tls)), refused_(std::move(refused)) {
+  new_task_queue = [] { return new httplib::ThreadPool(kMostConnections); };
+}
+
+bool BoundedServer::process_and_close_socket(socket_t socket) {
+  Connection connection(socket, tls_.get());
+  bool goes_on = connection.open(), closed = false, refused = false;
+  const auto set_up = [&](httplib::Request& request) {
+    as_plain_body(request);
+    refused = refused_(request);
+    if (!refused) return;
+    request.headers.erase("Connection");
+    request.set_header("Connection", std::string("close"));
+  };
+  for (std::size_t left = keep_alive_max_count_; goes_on && !closed && !refused && left > 0; --left)
+    goes_on = svr_sock_ != INVALID_SOCKET && connection.next_request() &&
+              process_request(connection, left == 1, closed, set_up);
+  return goes_on;
+}
+
+}  // namespace berth::api
