@@ -34,6 +34,24 @@ class Manage(Case):
         until(lambda: not alive(runner), "its runner is gone")
         self.assert_tidy()
 
+    def test_a_detached_run_has_the_persons_umask(self):
+        self.write("f.yaml", "name: f\nsteps: {a: {run: 'umask > {out.x}', out: {x: x.txt}}}\n")
+        run = self.berth("run", "--detach", "f.yaml", umask=0o022).out.decode().strip()
+        self.berth("wait", run)
+        self.assertEqual((self.dir / "x.txt").read_text(), "0022\n")
+        self.assertEqual((self.dir / "x.txt").stat().st_mode & 0o777, 0o644)
+
+    def test_a_detached_resume_has_the_persons_umask(self):
+        self.script("hold", "#!/bin/sh\numask >> held\nwhile [ ! -e go ]; do sleep 0.02; done\n")
+        run = self.detached("./hold")
+        until((self.dir / "held").exists, "it runs")
+        self.berth("stop", run)
+        self.berth("wait", run, code=130)
+        self.write("go", "")
+        self.berth("resume", "--detach", run, umask=0o027)
+        self.berth("wait", run)
+        self.assertEqual((self.dir / "held").read_text().split()[-1], "0027")
+
     def test_wait_tells_how_it_ended(self):
         self.berth("wait", self.detached("false"), code=1)
         self.hold()
