@@ -212,6 +212,13 @@ void Drive::heed_stop_signals() {
   gives_up_at_ = env_.now() + kKillTimeout;
 }
 
+void Drive::abandon() {
+  for (auto& berthed : berthed_) {
+    berthed->worker->tell(exec::Abandon{});
+    berthed->worker->finish();
+  }
+}
+
 /// Told to stop at once, a worker that does not (its machine cannot be reached) is left to its
 /// lease.
 void Drive::leave_the_silent() {

@@ -192,6 +192,19 @@ Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
   }
 }
 
+Status check_in_place(SQLite::Database& db, const std::string& file) {
+  sqlite3* const handle = db.getHandle();
+  int moved = 0;
+  sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  const char* log = sqlite3_filename_wal(sqlite3_db_filename(handle, "main"));
+  if (moved == 0 && ::access(log, F_OK) == 0) return {};
+  return fail(
+      ErrorKind::stale,
+      "{}: this store was removed or replaced while it was in use; what was not shown before "
+      "is recorded nowhere: put it back, or run all of it again",
+      file);
+}
+
 void Query::column(int index, double& value) {
   const SQLite::Column found = statement_.getColumn(index);
   value = found.isNull() ? std::numeric_limits<double>::quiet_NaN() : found.getDouble();

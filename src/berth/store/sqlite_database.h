@@ -46,6 +46,10 @@ inline constexpr Migrations kMigrations = kSteps;
 Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
                                                         Migrations migrations = kMigrations);
 
+/// stale: the file or its log is not where it was opened any more, so that nobody else will ever
+/// read what this handle writes.
+Status check_in_place(SQLite::Database& db, const std::string& file);
+
 /// `code`: an extended result code. "file: message; what to do".
 Error explain(const std::string& file, int code, std::string_view message);
 Error explain(const std::string& file, const SQLite::Exception& error);
