@@ -143,6 +143,30 @@ class Flow(Case):
         self.assertEqual(len(self.ran(self.run_flow())), 6)
         self.berth("cache", "--unused-for", "1d", code=2)
 
+    def test_a_byte_that_was_flipped_in_the_store_is_not_published(self):
+        for size in (5, 3_000_000):
+            with self.subTest(size):
+                self.write(f"g{size}.yaml", f"name: g{size}\nsteps:\n"
+                           f"  a: {{run: 'head -c {size} /dev/zero | tr \"\\0\" a > {{out.x}}', out: {{x: x}}}}\n"
+                           "  b: {run: 'cat {in.x} > {out.y}', in: {x: a.x}, out: {y: y}}\n")
+                self.berth("run", f"g{size}.yaml")
+                stored = [path for path in (self.house.state / "cache/objects").glob("*/*")
+                          if path.stat().st_size == size]
+                self.assertEqual(len(stored), 1)
+                before = stored[0].stat()
+                stored[0].chmod(0o600)
+                with open(stored[0], "r+b") as file:
+                    file.write(b"J")
+                stored[0].chmod(before.st_mode)
+                os.utime(stored[0], ns=(before.st_atime_ns, before.st_mtime_ns))
+                for name in "xy":
+                    (self.dir / name).unlink()
+                again = self.berth("run", f"g{size}.yaml")
+                self.assertIn(b"holds other bytes than it did; it is now", again.err)
+                for name in "xy":
+                    self.assertEqual((self.dir / name).read_bytes(), b"a" * size)
+                self.assertEqual(self.house.counts(f"g{size}-2")["done"], 1, "made again")
+
     def test_what_fails_is_told_and_tried_again(self):
         self.write("f.yaml", "steps:\n"
                    "  a: {run: test -e go, out: {x: a.txt}}\n"

@@ -1,15 +1,23 @@
 // Files out of the store.
+#include <sys/stat.h>
+
 #include <set>
 
 #include "berth/fileset/objects.h"
+#include "berth/fileset/seen.h"
 
 namespace berth::fileset {
 namespace {
 
 class Tree {
  public:
-  Tree(os::Env& env, const std::string& store, std::string root, Publish how)
-      : env_(env), store_(store), root_(std::move(root)), how_(how), mask_(env.mask()) {}
+  Tree(os::Env& env, const std::string& store, std::string root, Publish how, Paths& fresh)
+      : env_(env),
+        store_(store),
+        root_(std::move(root)),
+        how_(how),
+        fresh_(fresh),
+        mask_(env.mask()) {}
 
   Status make(const Fileset& fileset) {
     if (fileset.entries.size() != 1 || fileset.entries[0].path != ".")
@@ -40,16 +48,25 @@ class Tree {
     const bool executable = entry.kind == Entry::Kind::executable;
     const std::string object = object_path(store_, entry.digest, executable);
     if (how_ == Publish::copies)
-      return env_.copy_file(object, to, (executable ? 0777U : 0666U) & ~mask_);
+      return copy(entry, object, to, (executable ? 0777U : 0666U) & ~mask_);
+    if (keep_record(env_, store_, object, [&] { return env_.hard_link(object, to); })) return {};
     // Another volume, or more links to one content than the volume counts: a copy does as well.
-    if (env_.hard_link(object, to)) return {};
-    return env_.copy_file(object, to, executable ? 0500 : 0400);
+    return copy(entry, object, to, executable ? 0500 : 0400);
+  }
+
+  Status copy(const Entry& entry, const std::string& object, const std::string& to, mode_t mode) {
+    BERTH_ASSIGN(const auto copied, env_.copy_file(object, to, mode));
+    if (!copied || copied->digest == entry.digest) return {};
+    const bool executable = entry.kind == Entry::Kind::executable;
+    BERTH_TRY(verify_object(env_, store_, entry.digest, executable, fresh_));
+    return fail(ErrorKind::io, "{}: read as other bytes than it holds", object);
   }
 
   os::Env& env_;
   const std::string& store_;
   std::string root_;
   Publish how_;
+  Paths& fresh_;
   mode_t mask_;
   std::set<std::string> made_;  // directories
 };
@@ -71,6 +88,17 @@ Status put_in_place(os::Env& env, const std::string& ready, const std::string& t
     return status;
   }
   return remove_all(env, old);
+}
+
+/// Of a large object; nothing else is touched.
+void remove_link(os::Env& env, const std::string& store, const std::string& link) {
+  const auto status = env.status(link);
+  const auto digest = status ? remembered(env, store + std::string(kSeen), *status) : std::nullopt;
+  if (!digest) return;
+  const std::string object = object_path(store, *digest, (status->mode & S_IXUSR) != 0);
+  const auto stored = env.status(object);
+  if (stored && stored->device == status->device && stored->inode == status->inode)
+    (void)keep_record(env, store, object, [&] { return env.remove_file(link); });
 }
 
 }  // namespace
@@ -99,10 +127,28 @@ Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publi
   const std::string ready = in_the_making(*env_, to);
   if (how == Publish::copies)
     BERTH_TRY(env_->symbolic_link(ready, fmt::format("{}/{}", held.directory(), kMaking)));
-  auto status = Tree(*env_, directory_, ready, how).make(fileset);
-  if (status) status = put_in_place(*env_, ready, to);
-  if (!status) (void)remove_all(*env_, ready);
-  return status;
+  auto status = Tree(*env_, directory_, ready, how, fresh_).make(fileset);
+  const auto place = [&] { return put_in_place(*env_, ready, to); };
+  const Entry& first = fileset.entries[0];
+  if (status && how == Publish::links && first.path == "." && has_object(first))
+    status = keep_record(
+        *env_, directory_,
+        object_path(directory_, first.digest, first.kind == Entry::Kind::executable), place);
+  else if (status)
+    status = place();
+  if (status) return status;
+  (void)remove_all(*env_, ready);
+  if (status.error().kind != ErrorKind::corrupt) return status;
+  damage_.push_back(status.error().message);
+  return fail(ErrorKind::not_found, "{}", status.error().message);
+}
+
+Status ObjectStore::remove_published(const std::string& directory) {
+  if (const auto files = env_->tree(directory, kMostEntries))
+    for (const auto& file : *files)
+      if (file.size >= kWorthRemembering)
+        remove_link(*env_, directory_, fmt::format("{}/{}", directory, file.path));
+  return remove_all(*env_, directory);
 }
 
 }  // namespace berth::fileset

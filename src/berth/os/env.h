@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/base/digest.h"
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 
@@ -94,6 +95,12 @@ struct TreeEntry {
   std::string target;       // of a symbolic link, as it is written
 };
 
+/// Of a whole file.
+struct Content {
+  Digest digest;
+  std::int64_t size = 0;
+};
+
 /// One process to start. Its stdin is /dev/null; stdout and stderr are pipes that come back. One
 /// that `talks` has one end of a socket for both stdin and stdout, of which Child::out is the
 /// other.
@@ -166,8 +173,10 @@ class Env {
   /// All below a directory, each directory before what it holds; symbolic links are not followed.
   /// full: more than `most` entries.
   virtual Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) = 0;
-  /// A new file with the content of another, whose blocks it shares where the volume can do that.
-  virtual Status copy_file(const std::string& from, const std::string& to, mode_t mode) = 0;
+  /// A new file with the content of another. nullopt: it shares the blocks of that, as the volume
+  /// can do; else what was read and written.
+  virtual Result<std::optional<Content>> copy_file(const std::string& from, const std::string& to,
+                                                   mode_t mode) = 0;
   virtual Status hard_link(const std::string& from, const std::string& to) = 0;
   virtual Status symbolic_link(const std::string& target, const std::string& path) = 0;
   /// Replaces a file by a file, or an empty directory by a directory.

@@ -249,7 +249,8 @@ class PosixEnv final : public Env {
   Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override {
     return tree_posix(directory, most);
   }
-  Status copy_file(const std::string& from, const std::string& to, mode_t mode) override {
+  Result<std::optional<Content>> copy_file(const std::string& from, const std::string& to,
+                                           mode_t mode) override {
     return copy_posix(*this, from, to, mode);
   }
   Status hard_link(const std::string& from, const std::string& to) override {

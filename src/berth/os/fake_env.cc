@@ -164,13 +164,14 @@ Status FakeEnv::free_place(const std::string& path) {
   return {};
 }
 
-Status FakeEnv::copy_file(const std::string& from, const std::string& to, mode_t mode) {
+Result<std::optional<Content>> FakeEnv::copy_file(const std::string& from, const std::string& to,
+                                                  mode_t mode) {
   BERTH_TRY(ask("copy_file"));
   if (!files_.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
   BERTH_TRY(free_place(to));
-  files_[to] = files_.at(from);
+  const std::string& text = files_[to] = files_.at(from);
   stamps_[to].mode = mode;
-  return {};
+  return Content{sha256(text), static_cast<std::int64_t>(text.size())};
 }
 
 Status FakeEnv::hard_link(const std::string& from, const std::string& to) {

@@ -38,39 +38,30 @@ Result<TreeEntry> entry_at(int directory, const char* name, std::string path) {
   return entry;
 }
 
-/// Reads and writes, where the kernel would not copy by itself.
-Status copy_through_memory(Env& env, int from, int to) {
-  std::string buffer(1U << 20, '\0');
+/// All of one open file into another, empty one.
+Result<std::optional<Content>> copy_content(Env& env, int from, int to) {
+  if (::ioctl(to, FICLONE, from) == 0) return std::nullopt;
+  constexpr std::size_t kBlock = 256U << 10;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kBlock);
+  Content content;
+  Sha256 hash;
   while (env.stop_signals() < 2) {
-    const auto got = ::read(from, buffer.data(), buffer.size());
+    const auto got = ::read(from, buffer.get(), kBlock);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_error(errno, "read");
-    if (got == 0) return {};
-    std::string_view left(buffer.data(), static_cast<std::size_t>(got));
+    if (got == 0) {
+      content.digest = hash.finish();
+      return content;
+    }
+    std::string_view left(buffer.get(), static_cast<std::size_t>(got));
+    hash.add(left);
+    content.size += got;
     while (!left.empty()) {
       const auto put = ::write(to, left.data(), left.size());
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return errno_error(errno, "write");
       left.remove_prefix(static_cast<std::size_t>(put));
     }
-  }
-  return fail(ErrorKind::interrupted, "not copied to its end");
-}
-
-/// All of one open file into another, empty one.
-Status copy_content(Env& env, int from, int to) {
-  if (::ioctl(to, FICLONE, from) == 0) return {};
-  constexpr std::size_t kMost = 64U << 20;  // a person who wants to stop waits for that much
-  for (bool any = false; env.stop_signals() < 2;) {
-    const auto copied = ::copy_file_range(from, nullptr, to, nullptr, kMost, 0);
-    if (copied < 0 && errno == EINTR) continue;
-    // Not between these volumes, or a file of /proc, which says 0 at once.
-    const bool refused = copied < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS ||
-                                        errno == EOPNOTSUPP || errno == EPERM);
-    if (!any && (refused || copied == 0)) return copy_through_memory(env, from, to);
-    if (copied < 0) return errno_error(errno, "copy");
-    if (copied == 0) return {};
-    any = true;
   }
   return fail(ErrorKind::interrupted, "not copied to its end");
 }
@@ -124,16 +115,17 @@ Status sync_all_posix(std::span<const std::string> paths) {
   return each([](int fd) { return ::fsync(fd); });
 }
 
-Status copy_posix(Env& env, const std::string& from, const std::string& to, mode_t mode) {
+Result<std::optional<Content>> copy_posix(Env& env, const std::string& from, const std::string& to,
+                                          mode_t mode) {
   BERTH_ASSIGN(const Fd source, env.open_read(from));
   const int number = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (number < 0) return errno_error(errno, to);
   const Fd target(env, number);
-  auto status = copy_content(env, source.number(), number);
-  if (status && fchmod(number, mode) != 0) status = errno_error(errno, to);
-  if (status) return {};
+  auto copied = copy_content(env, source.number(), number);
+  if (copied && fchmod(number, mode) != 0) copied = errno_error(errno, to);
+  if (copied) return copied;
   ::unlink(to.c_str());
-  return std::unexpected(within(to, std::move(status).error()));
+  return std::unexpected(within(to, std::move(copied).error()));
 }
 
 }  // namespace berth::os

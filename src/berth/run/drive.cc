@@ -110,6 +110,7 @@ void Drive::apply(Next& next) {
     count(number, store::TaskState::waiting);
   }
   for (auto& change : next.changes) batch_.push_back(std::move(change));
+  for (const auto& note : next.notes) observer_.on_note(note);
   for (const auto& [number, to] : next.settled) {
     batch_.emplace_back(store::TaskMoved{number, to});
     count(number, to);
