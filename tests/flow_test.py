@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -391,6 +392,49 @@ class Flow(Case):
                                   capture_output=True, timeout=60)
         self.assertEqual(finished.returncode, 0, finished.stderr)
         self.assertEqual(json.loads(finished.stdout)["run"]["counts"]["cached"], 150)
+
+    def test_names_may_be_as_long_as_names_are(self):
+        given, made = "g" * 255, "m" * 255
+        self.write(given, "text")
+        self.write("l.yaml", f"name: l\nsteps: {{a: {{run: 'cat {{in.i}} > {{out.o}}', in: {{i: {given}}}, "
+                   f"out: {{o: {made}}}}}}}\n")
+        for _ in range(2):
+            self.berth("run", "l.yaml")
+            self.assertEqual((self.dir / made).read_text(), "text")
+            (self.dir / made).unlink()
+
+    def test_a_long_cycle_is_shortened(self):
+        self.write("c.yaml", "name: c\nsteps:\n" + "".join(
+            f"  s{i}: {{run: 'true', in: {{x: s{(i + 1) % 3000}.o}}, out: {{o: o{i}}}}}\n" for i in range(3000)))
+        told = self.one_line(self.berth("run", "c.yaml", code=2))
+        self.assertIn("s0 -> s1 -> s2", told)
+        self.assertIn("-> (2980 more) ->", told)
+        self.assertTrue(told.endswith("s2998 -> s2999 -> s0\n"), told)
+
+    def test_why_tells_of_a_place_that_is_taken(self):
+        self.write("w.yaml", "name: w\nsteps: {a: {run: 'echo x > {out.o}', out: {o: o}}}\n")
+        self.berth("run", "w.yaml")
+        (self.dir / "o").unlink()
+        self.write("o/mine", "")
+        self.berth("run", "w.yaml", code=1)
+        why = self.berth("why", "w-2/a").out.decode()
+        self.assertIn("its result could not be brought to its place", why)
+        self.assertNotIn("not in the cache", why)
+        self.assertIn("o/mine: not written by this step", why)
+
+    def test_what_the_readme_writes_is_ignored(self):
+        root = Path(__file__).resolve().parent.parent
+        if subprocess.run(["git", "-C", root, "rev-parse"], capture_output=True, check=False).returncode:
+            self.skipTest("no checkout of git")
+        written = re.findall(r"^berth [^#\n]*> (\S+)", (root / "README.md").read_text(), re.M)
+        self.assertTrue(written)
+        for flow in (root / "examples").glob("*/*.yaml"):
+            for out in re.findall(r"^ *out: \{\w+: ([^}{]*)", flow.read_text(), re.M):
+                written.append(f"{flow.parent.relative_to(root)}/{out}")
+        for path in written:
+            with self.subTest(path):
+                seen = subprocess.run(["git", "-C", root, "check-ignore", "--no-index", "-q", path], check=False)
+                self.assertEqual(seen.returncode, 0)
 
     def test_names_need_not_be_text(self):
         (self.dir / "data/odd").mkdir()

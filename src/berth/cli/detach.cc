@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "berth/base/text.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/detach.h"
 
@@ -27,14 +28,23 @@ namespace {
   ::_exit(kCannot);
 }
 
+/// What a runner said, without what is in its log of earlier ones.
+std::string words_since(os::Env& env, const std::string& log, std::int64_t before) {
+  constexpr std::size_t kMostWords = 4096;
+  const auto file = env.open_read(log);
+  const auto words = file ? env.read_at(*file, before, kMostWords) : Result<std::string>("");
+  return words && !words->empty() ? std::string(trim(*words)) : "see " + log;
+}
+
 }  // namespace
 
 Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record) {
   constexpr Duration kPatience = std::chrono::seconds(10);
-  constexpr std::size_t kMostWords = 4096;
   const std::string directory = run::run_directory(site, record.name);
   BERTH_TRY(env.make_directory(directory, 0700));
   const std::string log = directory + "/runner.log";
+  const auto before = env.status(log);
+  const std::int64_t said_before = before ? before->size : 0;
   const mode_t mask = env.mask();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));
@@ -44,7 +54,7 @@ Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& rec
     if (now.epoch > record.epoch) return {};
     if (::waitpid(pid, nullptr, WNOHANG) == pid || env.now() >= until)
       return fail(ErrorKind::io, "the runner of {} did not start: {}", record.name,
-                  env.read_file(log, kMostWords).value_or("see " + log));
+                  words_since(env, log, said_before));
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(5)));
   }
 }

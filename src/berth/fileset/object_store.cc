@@ -22,9 +22,13 @@ using Needs = std::map<std::string, std::unordered_set<Digest>>;
 
 /// Of a work whose process is gone.
 Status sweep_work(os::Env& env, const std::string& directory) {
+  std::string making, place;
   if (const auto left = env.tree(directory, 2 * kMostEntries))
-    for (const auto& entry : *left)
-      if (entry.path == kMaking) sweep_making(env, entry.target);
+    for (const auto& entry : *left) {
+      if (entry.path == kMaking) making = entry.target;
+      if (entry.path == kPlace) place = entry.target;
+    }
+  if (!making.empty()) sweep_making(env, making, place);
   return remove_all(env, directory);
 }
 

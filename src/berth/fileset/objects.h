@@ -2,7 +2,8 @@
 //   objects/ab/cdef…   a content, by its digest; with ".x" behind it where it may be executed
 //   work/RANDOM/       of one capture, publish or Hold: locked while that lives; "fileset" names
 //                      what it needs, the numbers are copies in the making, and the link "making"
-//                      leads to what is made beside a person's files
+//                      leads to what is made beside a person's files; "place" to where it goes,
+//                      while what stood there is aside
 //   seen/              what large files of the world, and large objects, were found to hold
 //   damaged/           objects that no longer held what they were named after
 //   lock               shared by whoever says what it needs, exclusive to whoever removes
@@ -21,6 +22,7 @@ inline constexpr std::string_view kSeen = "/seen";
 // In a directory of work/.
 inline constexpr std::string_view kNeeds = "/fileset";
 inline constexpr std::string_view kMaking = "making";
+inline constexpr std::string_view kPlace = "place";
 
 inline bool has_object(const Entry& entry) {
   return entry.kind == Entry::Kind::file || entry.kind == Entry::Kind::executable;
@@ -58,8 +60,9 @@ Status verify_object(os::Env& env, const std::string& store, const Digest& diges
 
 /// What a publish makes beside its place, and takes the old thing to where it cannot exchange them.
 std::string in_the_making(os::Env& env, const std::string& to);
-/// Removes what a publisher that died has left of it; what it had taken away comes back.
-void sweep_making(os::Env& env, const std::string& making);
+/// Removes what a publisher that died has left of it; what it had taken away from `place` comes
+/// back, unless that is "".
+void sweep_making(os::Env& env, const std::string& making, const std::string& place);
 
 /// A new directory in work/, locked.
 Result<Hold> begin_work(os::Env& env, const std::string& store);

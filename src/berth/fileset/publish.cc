@@ -73,15 +73,16 @@ class Tree {
 
 constexpr std::string_view kInTheMaking = ".berth";
 constexpr std::string_view kOld = ".old";
-constexpr std::size_t kRandomDigits = 16;
 
 /// Puts `ready` in the place of whatever stands at `to`; that is then removed.
-Status put_in_place(os::Env& env, const std::string& ready, const std::string& to) {
+Status put_in_place(os::Env& env, const Hold& work, const std::string& ready,
+                    const std::string& to) {
   const auto renamed = env.rename(ready, to);
   if (renamed) return renamed;
   if (env.exchange(ready, to)) return remove_all(env, ready);
   // No exchange on this volume: the old one steps aside first, and back if the new one cannot come.
   const std::string old = ready + std::string(kOld);
+  BERTH_TRY(env.symbolic_link(to, fmt::format("{}/{}", work.directory(), kPlace)));
   if (!env.rename(to, old)) return renamed;
   if (const auto status = env.rename(ready, to); !status) {
     (void)env.rename(old, to);
@@ -105,18 +106,14 @@ void remove_link(os::Env& env, const std::string& store, const std::string& link
 
 std::string in_the_making(os::Env& env, const std::string& to) {
   const auto slash = to.rfind('/') + 1;  // 0 where there is none
-  return fmt::format("{}.{}.{:0{}x}{}", to.substr(0, slash), to.substr(slash), env.random(),
-                     kRandomDigits, kInTheMaking);
+  return fmt::format("{}.{:016x}{}", to.substr(0, slash), env.random(), kInTheMaking);
 }
 
-void sweep_making(os::Env& env, const std::string& making) {
+void sweep_making(os::Env& env, const std::string& making, const std::string& place) {
   const auto name = making.rfind('/') + 1;
-  const auto end = making.size() - std::min(making.size(), kInTheMaking.size() + kRandomDigits + 1);
-  const bool ours = making.ends_with(kInTheMaking) && end > name + 1 && making[name] == '.';
-  if (!ours) return;
+  if (!making.ends_with(kInTheMaking) || making[name] != '.') return;  // none of ours
   const std::string old = making + std::string(kOld);
-  const std::string to = making.substr(0, name) + making.substr(name + 1, end - name - 1);
-  if (env.status(old) && !env.status(to)) (void)env.rename(old, to);
+  if (!place.empty() && env.status(old) && !env.status(place)) (void)env.rename(old, place);
   (void)remove_all(env, old);
   (void)remove_all(env, making);
 }
@@ -128,7 +125,7 @@ Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publi
   if (how == Publish::copies)
     BERTH_TRY(env_->symbolic_link(ready, fmt::format("{}/{}", held.directory(), kMaking)));
   auto status = Tree(*env_, directory_, ready, how, fresh_).make(fileset);
-  const auto place = [&] { return put_in_place(*env_, ready, to); };
+  const auto place = [&] { return put_in_place(*env_, held, ready, to); };
   const Entry& first = fileset.entries[0];
   if (status && how == Publish::links && first.path == "." && has_object(first))
     status = keep_record(

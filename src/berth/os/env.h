@@ -56,6 +56,18 @@ class Fd {
   int number_ = -1;
 };
 
+/// Where bytes are read to, as many as a pipe holds; not on the stack, which may be as small.
+class ReadBuffer {
+ public:
+  static constexpr std::size_t kSize = 64U << 10;
+  operator std::span<char>() { return {bytes_.get(), kSize}; }
+  const char* data() const { return bytes_.get(); }
+  std::size_t size() const { return kSize; }
+
+ private:
+  std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(kSize);
+};
+
 /// Who a process is for good: pids come back, a pid with its start time does not within one boot.
 struct ProcessIdentity {
   pid_t pid = 0;
@@ -159,6 +171,9 @@ class Env {
   virtual Status make_directory(const std::string& path, mode_t mode) = 0;
   virtual Status remove_file(const std::string& path) = 0;
   virtual Status remove_directory(const std::string& path) = 0;  // an empty one
+  /// A file, a symbolic link, or a directory with all below, however deep and whatever the modes of
+  /// its directories; nothing there is no error. One that fails leaves any part of it.
+  virtual Status remove_tree(const std::string& path) = 0;
   /// Whether this process could write there now, by permissions and by how it is mounted.
   virtual bool may_write(const std::string& path) = 0;
   /// An extended attribute of a file or directory; not_found where it has none of that name.

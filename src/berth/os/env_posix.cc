@@ -246,6 +246,7 @@ class PosixEnv final : public Env {
     return {};
   }
 
+  Status remove_tree(const std::string& path) override { return remove_tree_posix(*this, path); }
   Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override {
     return tree_posix(directory, most);
   }

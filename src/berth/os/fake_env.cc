@@ -99,6 +99,7 @@ Result<FileStatus> FakeEnv::status(const std::string& path) {
   }
   if (!directories_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
   status.kind = FileStatus::Kind::directory;
+  status.owner = uid;
   status.mode = 0755;
   return status;
 }
@@ -156,6 +157,21 @@ Result<std::vector<TreeEntry>> FakeEnv::tree(const std::string& directory, std::
   std::vector<TreeEntry> entries;
   for (auto& [path, entry] : found) entries.push_back(std::move(entry));
   return entries;
+}
+
+Status FakeEnv::remove_tree(const std::string& path) {
+  BERTH_TRY(ask("remove_tree"));
+  const auto within = [&](const std::string& each) {
+    return each == path || each.starts_with(path + "/");
+  };
+  const auto erase = [&](auto& all) {
+    std::erase_if(all, [&](const auto& each) { return within(each.first); });
+  };
+  erase(files_);
+  erase(stamps_);
+  erase(links_);
+  std::erase_if(directories_, within);
+  return {};
 }
 
 Status FakeEnv::free_place(const std::string& path) {

@@ -42,7 +42,8 @@ inline constexpr std::array kSteps = {
 };
 inline constexpr Migrations kMigrations = kSteps;
 
-/// The file as sqlite_store() promises it. Errors as there.
+/// The file as sqlite_store() promises it; what may only be read is opened for that, and a change
+/// of it is denied. Errors as there.
 Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
                                                         Migrations migrations = kMigrations);
 
