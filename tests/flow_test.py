@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -142,6 +143,30 @@ class Flow(Case):
         self.assertEqual((gone["results"], gone["objects"]), (0, 0))
         self.assertEqual(len(self.ran(self.run_flow())), 6)
         self.berth("cache", "--unused-for", "1d", code=2)
+
+    def test_a_byte_that_was_flipped_in_the_store_is_not_published(self):
+        for size in (5, 3_000_000):
+            with self.subTest(size):
+                self.write(f"g{size}.yaml", f"name: g{size}\nsteps:\n"
+                           f"  a: {{run: 'head -c {size} /dev/zero | tr \"\\0\" a > {{out.x}}', out: {{x: x}}}}\n"
+                           "  b: {run: 'cat {in.x} > {out.y}', in: {x: a.x}, out: {y: y}}\n")
+                self.berth("run", f"g{size}.yaml")
+                stored = [path for path in (self.house.state / "cache/objects").glob("*/*")
+                          if path.stat().st_size == size]
+                self.assertEqual(len(stored), 1)
+                before = stored[0].stat()
+                stored[0].chmod(0o600)
+                with open(stored[0], "r+b") as file:
+                    file.write(b"J")
+                stored[0].chmod(before.st_mode)
+                os.utime(stored[0], ns=(before.st_atime_ns, before.st_mtime_ns))
+                for name in "xy":
+                    (self.dir / name).unlink()
+                again = self.berth("run", f"g{size}.yaml")
+                self.assertIn(b"holds other bytes than it did; it is now", again.err)
+                for name in "xy":
+                    self.assertEqual((self.dir / name).read_bytes(), b"a" * size)
+                self.assertEqual(self.house.counts(f"g{size}-2")["done"], 1, "made again")
 
     def test_what_fails_is_told_and_tried_again(self):
         self.write("f.yaml", "steps:\n"
@@ -367,6 +392,49 @@ class Flow(Case):
                                   capture_output=True, timeout=60)
         self.assertEqual(finished.returncode, 0, finished.stderr)
         self.assertEqual(json.loads(finished.stdout)["run"]["counts"]["cached"], 150)
+
+    def test_names_may_be_as_long_as_names_are(self):
+        given, made = "g" * 255, "m" * 255
+        self.write(given, "text")
+        self.write("l.yaml", f"name: l\nsteps: {{a: {{run: 'cat {{in.i}} > {{out.o}}', in: {{i: {given}}}, "
+                   f"out: {{o: {made}}}}}}}\n")
+        for _ in range(2):
+            self.berth("run", "l.yaml")
+            self.assertEqual((self.dir / made).read_text(), "text")
+            (self.dir / made).unlink()
+
+    def test_a_long_cycle_is_shortened(self):
+        self.write("c.yaml", "name: c\nsteps:\n" + "".join(
+            f"  s{i}: {{run: 'true', in: {{x: s{(i + 1) % 3000}.o}}, out: {{o: o{i}}}}}\n" for i in range(3000)))
+        told = self.one_line(self.berth("run", "c.yaml", code=2))
+        self.assertIn("s0 -> s1 -> s2", told)
+        self.assertIn("-> (2980 more) ->", told)
+        self.assertTrue(told.endswith("s2998 -> s2999 -> s0\n"), told)
+
+    def test_why_tells_of_a_place_that_is_taken(self):
+        self.write("w.yaml", "name: w\nsteps: {a: {run: 'echo x > {out.o}', out: {o: o}}}\n")
+        self.berth("run", "w.yaml")
+        (self.dir / "o").unlink()
+        self.write("o/mine", "")
+        self.berth("run", "w.yaml", code=1)
+        why = self.berth("why", "w-2/a").out.decode()
+        self.assertIn("its result could not be brought to its place", why)
+        self.assertNotIn("not in the cache", why)
+        self.assertIn("o/mine: not written by this step", why)
+
+    def test_what_the_readme_writes_is_ignored(self):
+        root = Path(__file__).resolve().parent.parent
+        if subprocess.run(["git", "-C", root, "rev-parse"], capture_output=True, check=False).returncode:
+            self.skipTest("no checkout of git")
+        written = re.findall(r"^berth [^#\n]*> (\S+)", (root / "README.md").read_text(), re.M)
+        self.assertTrue(written)
+        for flow in (root / "examples").glob("*/*.yaml"):
+            for out in re.findall(r"^ *out: \{\w+: ([^}{]*)", flow.read_text(), re.M):
+                written.append(f"{flow.parent.relative_to(root)}/{out}")
+        for path in written:
+            with self.subTest(path):
+                seen = subprocess.run(["git", "-C", root, "check-ignore", "--no-index", "-q", path], check=False)
+                self.assertEqual(seen.returncode, 0)
 
     def test_names_need_not_be_text(self):
         (self.dir / "data/odd").mkdir()

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import subprocess
 import unittest
 
 from berth_case import Case, alive, until
@@ -58,6 +59,24 @@ class Manage(Case):
         self.assertEqual(self.on_a_terminal("logs", "evil-1"), b"a^[]0;owned^G<9b>1mb\r\n")
         self.assertEqual(self.on_a_terminal("logs", "--raw", "evil-1"), raw + b"\r\n")
         self.assertEqual(self.berth("logs", "evil-1").out, raw + b"\n")
+
+    def test_a_detached_run_has_the_persons_umask(self):
+        self.write("f.yaml", "name: f\nsteps: {a: {run: 'umask > {out.x}', out: {x: x.txt}}}\n")
+        run = self.berth("run", "--detach", "f.yaml", umask=0o022).out.decode().strip()
+        self.berth("wait", run)
+        self.assertEqual((self.dir / "x.txt").read_text(), "0022\n")
+        self.assertEqual((self.dir / "x.txt").stat().st_mode & 0o777, 0o644)
+
+    def test_a_detached_resume_has_the_persons_umask(self):
+        self.script("hold", "#!/bin/sh\numask >> held\nwhile [ ! -e go ]; do sleep 0.02; done\n")
+        run = self.detached("./hold")
+        until((self.dir / "held").exists, "it runs")
+        self.berth("stop", run)
+        self.berth("wait", run, code=130)
+        self.write("go", "")
+        self.berth("resume", "--detach", run, umask=0o027)
+        self.berth("wait", run)
+        self.assertEqual((self.dir / "held").read_text().split()[-1], "0027")
 
     def test_wait_tells_how_it_ended(self):
         self.berth("wait", self.detached("false"), code=1)
@@ -118,6 +137,55 @@ class Manage(Case):
         self.berth("show", "true-1", code=2)
         self.berth("run", "--", "true")
         self.assertEqual(self.house.json("runs")["runs"][-1]["id"], "true-4", "names are not issued again")
+
+    def test_a_tree_that_is_deeper_than_paths_may_be_is_forgotten(self):
+        self.write("f.yaml", "name: f\nsteps: {a: {run: [DIR/dig, '{out.x}'], out: {x: x/}}}\n"
+                   .replace("DIR", str(self.dir)))
+        self.script("dig", "#!/bin/bash\ncd $1\nfor i in {1..600}; do mkdir dddddddddd; cd dddddddddd; done\n"
+                    "echo x > f\nmkdir closed; echo y > closed/f; chmod 0500 closed\n")
+        for forget in (["rm", "f-1"], ["prune", "--older-than", "0s"]):
+            self.berth("run", "f.yaml", code=1)
+            self.berth(*forget)
+            self.assertEqual(os.listdir(self.house.state / "runs"), [])
+
+    def test_what_may_only_be_read_is_read(self):
+        self.write("e.yaml", "name: e\nrun: echo ::berth a={i}\nparams: {i: [1, 2]}\ngoal: {metric: a}\n")
+        self.berth("run", "e.yaml")
+        more = {}
+        if os.getuid() == 0:  # to whom modes say nothing
+            more = {"user": 65534, "group": 65534, "extra_groups": []}
+            for folder, _, files in os.walk(self.dir):
+                for path in [folder, *(os.path.join(folder, name) for name in files)]:
+                    os.chown(path, 65534, 65534)
+        subprocess.run(["chmod", "-R", "a-w", self.house.state], check=True)
+        try:
+            self.assertIn(b"e-1", self.berth("runs", **more).out)
+            self.assertIn(b"done", self.berth("show", "e-1", **more).out)
+            self.assertIn(b"::berth a=2", self.berth("logs", "e-1", **more).out)
+            self.assertIn(b"2", self.berth("best", "e-1", **more).out)
+            self.berth("why", "e-1/1", **more)
+            self.assertIn("check who may write", self.one_line(self.berth("run", "--", "true", code=3, **more)))
+        finally:
+            subprocess.run(["chmod", "-R", "u+w", self.house.state], check=True)
+
+    def test_a_resume_of_what_runs_quotes_no_old_words(self):
+        self.hold()
+        run = self.detached("./hold")
+        until((self.dir / "held").exists, "it runs")
+        with open(self.house.state / "runs" / run / "runner.log", "a", encoding="utf-8") as log:
+            log.write("words of an earlier runner\n")
+        finished = self.berth("resume", "--detach", run, code=3)
+        self.assertNotIn(b"earlier", finished.err)
+        self.assertIn(f"{run} is running already".encode(), finished.err)
+        self.write("go", "")
+        self.berth("wait", run)
+
+    def test_relative_places_of_the_desktop_are_none(self):
+        for name in ("BERTH_DB", "BERTH_STATE"):
+            self.house.environment.pop(name, None)
+        self.berth("run", "--", "true", env={"XDG_STATE_HOME": "relative", "HOME": str(self.dir)})
+        self.assertFalse((self.dir / "relative").exists())
+        self.assertTrue((self.dir / ".local/state/berth/berth.db").exists())
 
     def test_a_run_that_runs_is_not_forgotten(self):
         self.hold()

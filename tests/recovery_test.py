@@ -2,6 +2,7 @@
 """kill -9 of berth: what a following `berth resume` finds, ends and goes on with."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import unittest
@@ -87,6 +88,23 @@ class Killed(Case):
         self.berth("resume", "k-1")
         self.assertEqual(sorted(numbers(self.dir / "done")), [1, 2, 2, 3])
         self.assertEqual([t["attempts"] for t in self.house.tasks("k-1")], [1, 2, 1])
+
+    def test_a_state_that_is_gone_ends_the_run(self):
+        gone = {"removed": lambda: shutil.rmtree(self.house.state),
+                "replaced": lambda: (self.house.state.rename(self.dir / "old"), self.berth("runs"))}
+        for how, spoil in gone.items():
+            with self.subTest(how):
+                self.write("k.yaml", f"run: 'touch {how}{{i}}; until test -e {how}; do sleep 0.02; done'\n"
+                           "params: {i: [1, 2, 3]}\nresources: {cpu: 0.1}\nparallel: 2\n")
+                process = self.house.start("run", "k.yaml")
+                until((self.dir / f"{how}1").exists, "it runs")
+                spoil()
+                self.write(how, "")
+                out, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 3, err)
+                self.assertNotIn(b"done", out, "what no store holds")
+                self.assertRegex(err.decode(), r"berth: [^\n]*removed or replaced[^\n]*\n\Z")
+                self.assert_tidy()
 
     def test_output_before_the_death_is_kept(self):
         self.start_and_kill("run: echo early; sleep 0.1; touch ready; test -e go || exec sleep 60\n")

@@ -6,6 +6,7 @@ import os
 import resource
 import time
 import unittest
+from pathlib import Path
 
 from berth_case import Case, alive, numbers, until
 
@@ -176,6 +177,18 @@ class TimeLimit(Case):
     def test_counts_as_failure_and_is_tried_again(self):
         self.berth("run", "--timeout", "150ms", "--retries", "1", "--", "sleep", "60", code=1)
         self.assertEqual(self.house.tasks("sleep-1")[0]["attempts"], 2)
+
+
+class Stopped(Case):
+    def test_a_task_that_stands_still_hears_that_it_is_to_end(self):
+        self.script("still", "#!/bin/bash\ntrap 'echo bye > bye; exit 0' TERM\necho $$ > pid.new\n"
+                    "mv pid.new pid\nkill -STOP $$\nwhile true; do sleep 0.05; done\n")
+        run = self.berth("run", "--detach", "--", "./still").out.decode().strip()
+        until((self.dir / "pid").exists, "it runs")
+        stat = Path(f"/proc/{(self.dir / 'pid').read_text().strip()}/stat")
+        until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it stands still")
+        self.berth("stop", run)
+        self.assertEqual((self.dir / "bye").read_text(), "bye\n")
 
 
 class Resources(Case):

@@ -2,10 +2,16 @@
 """Whatever is wrong with what a person gives, one line tells what and where, and nothing is begun."""
 
 import os
+import resource
 import subprocess
 import unittest
 
 from berth_case import Case
+
+
+def limited(which, most):
+    """For preexec_fn."""
+    return lambda: resource.setrlimit(which, (most, most))
 
 
 class WrongInput(Case):
@@ -201,6 +207,63 @@ class WrongPlaces(WrongInput):
     def test_a_stdout_that_takes_nothing(self):
         with open("/dev/full", "wb") as full:
             self.assertIn("o space left", self.one_line(self.berth("runs", code=3, out=full)))
+
+    def test_a_ledger_that_is_a_link(self):
+        (self.dir / "real").mkdir()
+        (self.dir / "link").symlink_to("real")
+        for name in ("link", "link/"):
+            finished = self.house.run("run", "--", "true", env={"BERTH_LEDGER": f"{self.dir}/{name}"})
+            self.assertEqual(finished.code, 3, finished)
+            self.assertIn("a link to", self.one_line(finished))
+        self.assertEqual(os.listdir(self.dir / "real"), [])
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can make what is another's")
+    def test_a_ledger_of_somebody_else(self):
+        theirs = self.dir / "theirs"
+        theirs.mkdir()
+        theirs.chmod(0o1777)
+        self.dir.chmod(0o755)
+        self.berth("run", "--", "true", env={"BERTH_LEDGER": str(theirs)})
+        self.assertEqual(self.run_as(1234, theirs).code, 0)
+        os.chown(theirs, 1234, 1234)
+        finished = self.house.run("run", "--", "true", env={"BERTH_LEDGER": str(theirs)})
+        self.assertEqual(finished.code, 3, finished)
+        self.assertIn("belongs to another user (uid 1234)", self.one_line(finished))
+        self.assertEqual(self.run_as(1235, theirs).code, 3)
+        self.assertEqual(self.run_as(1234, theirs).code, 0)
+        os.chown(theirs, 0, 0)
+        theirs.chmod(0o777)
+        self.assertEqual(self.run_as(1234, theirs).code, 3, "root's, but anybody may replace files there")
+
+    def run_as(self, user, ledger):
+        home = self.dir / str(user)
+        home.mkdir(exist_ok=True)
+        os.chown(home, user, user)
+        return self.house.run("run", "--", "true", cwd=home, user=user, group=user, extra_groups=[],
+                              env={"BERTH_LEDGER": str(ledger), "BERTH_DB": str(home / "state")})
+
+    def test_descriptors_that_are_too_few_are_told_with_what_helps(self):
+        seen = set()
+        for many in range(6, 12):
+            finished = self.house.run("run", "--plan", "--", "true", preexec_fn=limited(resource.RLIMIT_NOFILE, many))
+            seen.add(finished.code)
+            if finished.code != 0:
+                told = self.one_line(finished)
+                self.assertIn("raise the limit of this process: ulimit -n", told)
+                self.assertNotIn("BERTH_LEDGER", told)
+        self.assertEqual(seen, {0, 3}, "some are too few, and some are enough")
+
+    def test_a_small_stack(self):
+        self.write("f.yaml", "name: f\nsteps:\n"
+                   "  a: {run: 'head -c 9000000 /dev/zero > {out.x}', out: {x: x}}\n"
+                   "  b: {run: 'cp {in.x} {out.y}', in: {x: a.x}, out: {y: y}}\n")
+        for words in (["--", "true"], ["f.yaml"]):
+            self.berth("run", *words, preexec_fn=limited(resource.RLIMIT_STACK, 64 << 10))
+
+    def test_a_hundred_thousand_parameters(self):
+        self.write("p.yaml", "name: p\nrun: 'true'\nsearch: {method: grid}\nparams:\n"
+                   + "".join(f"  k{i}: [1]\n" for i in range(100_000)))
+        self.berth("run", "--plan", "p.yaml", timeout=30)
 
     def test_a_ledger_that_is_a_file(self):
         self.write("file", "")

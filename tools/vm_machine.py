@@ -76,7 +76,7 @@ class Machine:
     def _start(self):
         uid = uuid.uuid4()
         command = ["qemu-system-x86_64", "-name", self.name, "-nodefaults", "-no-user-config", "-display", "none",
-                   "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", str(self.cpus),
+                   "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(self.cpus),
                    "-m", f"{self.memory_mib}M", "-kernel", self.image.kernel, "-initrd", self.image.initrd,
                    "-append", f"{CONSOLE} systemd.machine_id={uid.hex} systemd.hostname={self.name}",
                    "-drive", f"file={self._disk},if=virtio,format=qcow2,discard=unmap",

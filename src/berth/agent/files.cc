@@ -143,7 +143,7 @@ Status serve_files(os::Env& env, const std::string& directory) {
   FileServer server(env, out, directory, store, std::move(objects));
   BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
   FrameReader reader;
-  std::array<char, 65536> buffer;
+  os::ReadBuffer buffer;
   for (;;) {
     std::array<os::Watch, 1> watches{os::Watch{.fd = 0}};
     BERTH_TRY(env.wait(watches, std::nullopt));

@@ -74,7 +74,9 @@ Status Intake::finish() {
   BERTH_TRY(env_.make_directory(object.substr(0, object.rfind('/')), 0700));
   BERTH_TRY(fileset::seal(env_, part.path, piece.executable, fileset::Sealed::durable));
   BERTH_TRY(env_.sync(part.path));
-  return env_.rename(part.path, object);
+  BERTH_TRY(env_.rename(part.path, object));
+  fileset::record_object(env_, store_, object, digest);
+  return {};
 }
 
 Result<std::string> read_object(os::Env& env, const std::string& store, const Piece& piece) {

@@ -32,7 +32,7 @@ Status LineStream::read() {
   taken_ = 0;
   if (searched_ == in_.size() && in_.size() > kMessageMost)
     return fail(ErrorKind::invalid, "a line of more than {} bytes", kMessageMost);
-  std::array<char, 65536> buffer;
+  os::ReadBuffer buffer;
   for (std::size_t reads = 0; reads < kReadsATurn; ++reads) {
     BERTH_ASSIGN(const auto got, env_->read_some(fd_, buffer));
     if (!got) break;

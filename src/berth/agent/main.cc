@@ -164,7 +164,7 @@ Status relay(os::Env& env, Words words) {
   }
   const os::Fd& socket = *connected;
   BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
-  std::array<char, 65536> buffer;
+  os::ReadBuffer buffer;
   std::string waiting;
   while (env.stop_signals() == 0) {
     std::array<os::Watch, 3> watches{

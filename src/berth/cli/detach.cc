@@ -1,12 +1,14 @@
 // berth run --detach: a runner in the background, in a session of its own, so that neither Ctrl-C
 // nor a logout reaches it.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "berth/base/text.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/detach.h"
 
@@ -14,34 +16,45 @@ namespace berth::cli {
 namespace {
 
 /// In the child: does not come back.
-[[noreturn]] void become_runner(const char* run_name, const char* log) {
+[[noreturn]] void become_runner(const char* run_name, const char* log, mode_t mask) {
   constexpr int kCannot = 127;
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (null < 0 || out < 0 || ::dup2(null, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0)
     ::_exit(kCannot);
+  ::umask(mask);  // the person's own, which tasks get
   ::execl("/proc/self/exe", "berth", "resume", run_name, static_cast<char*>(nullptr));
   ::_exit(kCannot);
+}
+
+/// What a runner said, without what is in its log of earlier ones.
+std::string words_since(os::Env& env, const std::string& log, std::int64_t before) {
+  constexpr std::size_t kMostWords = 4096;
+  const auto file = env.open_read(log);
+  const auto words = file ? env.read_at(*file, before, kMostWords) : Result<std::string>("");
+  return words && !words->empty() ? std::string(trim(*words)) : "see " + log;
 }
 
 }  // namespace
 
 Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record) {
   constexpr Duration kPatience = std::chrono::seconds(10);
-  constexpr std::size_t kMostWords = 4096;
   const std::string directory = run::run_directory(site, record.name);
   BERTH_TRY(env.make_directory(directory, 0700));
   const std::string log = directory + "/runner.log";
+  const auto before = env.status(log);
+  const std::int64_t said_before = before ? before->size : 0;
+  const mode_t mask = env.mask();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));
-  if (pid == 0) become_runner(record.name.c_str(), log.c_str());
+  if (pid == 0) become_runner(record.name.c_str(), log.c_str(), mask);
   for (const Mono until = env.now() + kPatience;;) {
     BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
     if (now.epoch > record.epoch) return {};
     if (::waitpid(pid, nullptr, WNOHANG) == pid || env.now() >= until)
       return fail(ErrorKind::io, "the runner of {} did not start: {}", record.name,
-                  env.read_file(log, kMostWords).value_or("see " + log));
+                  words_since(env, log, said_before));
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(5)));
   }
 }

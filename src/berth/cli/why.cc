@@ -101,9 +101,13 @@ Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRec
   BERTH_ASSIGN(const auto changes, flow::changes(earlier->second.depends, task.depends));
   for (const auto& change : changes)
     lines.push_back(fmt::format("since {}: {}", earlier->first, flow::to_string(change)));
+  // The result of a task that failed is in the cache only where it found no place.
+  const bool found_no_place =
+      task.state == store::TaskState::failed && site.store->result(task.digest);
   if (changes.empty() && !task.digest.empty())
-    lines.push_back(fmt::format("nothing has changed since {}, but its result was not in the cache",
-                                earlier->first));
+    lines.push_back(
+        fmt::format("nothing has changed since {}, but its result {}", earlier->first,
+                    found_no_place ? "could not be brought to its place" : "was not in the cache"));
   return lines;
 }
 

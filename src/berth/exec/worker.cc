@@ -199,10 +199,16 @@ Worker::Process* Worker::find(Token token) {
   return found != processes_.end() ? found->get() : nullptr;
 }
 
+/// One that is stopped hears it only when it goes on.
+void Worker::terminate(const Process& process) {
+  (void)env_->signal_group(process.child.pid, SIGTERM);
+  (void)env_->signal_group(process.child.pid, SIGCONT);
+}
+
 void Worker::end(Process& process, Cause verdict) {
   if (process.verdict == Cause::ok) process.verdict = verdict;
   if (process.exit || process.kill_at) return;
-  (void)env_->signal_group(process.child.pid, SIGTERM);
+  terminate(process);
   process.kill_at = env_->now() + process.grace;
 }
 
@@ -257,7 +263,7 @@ void Worker::check_deadlines(Process& process, Mono now) {
     process.limit.reset();
     if (process.verdict == Cause::ok) process.verdict = Cause::time_limit;
     if (!process.kill_at) {
-      (void)env_->signal_group(process.child.pid, SIGTERM);
+      terminate(process);
       process.kill_at = now + process.grace;
     }
   }
@@ -275,7 +281,7 @@ void Worker::check_deadlines(Process& process, Mono now) {
 
 void Worker::drain(Process& process, Stream stream) {
   os::Fd& fd = stream == Stream::out ? process.child.out : process.child.err;
-  std::array<char, 65536> buffer;
+  os::ReadBuffer buffer;
   for (std::size_t reads = 0; fd && reads < kReadsATurn; ++reads) {
     const auto got = env_->read_some(fd, buffer);
     if (got && !*got) return;

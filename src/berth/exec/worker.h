@@ -44,6 +44,7 @@ class Worker final : public Workplace {
   void heed(const machine::OverShare& over, Process& process);
   Process* find(Token token);
   void end(Process& process, Cause verdict);
+  void terminate(const Process& process);
   void drain(Process& process, Stream stream);
   void take(Process& process, MetricReader::Reading reading);
   void on_exit(Process& process);

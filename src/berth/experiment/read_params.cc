@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
@@ -103,12 +104,13 @@ bool valid_parameter_name(std::string_view name) {
 
 Status read_params(const Field& params, Program& program) {
   BERTH_ASSIGN(const auto entries, params.entries());
+  std::unordered_map<std::string, std::string> names;  // by what their variables are told by
   for (const auto& [name, field] : entries) {
     BERTH_ASSIGN(Parameter parameter, read_parameter(name, field, program));
-    for (const auto& earlier : program.params)
-      if (lower(earlier.name) == lower(name))
-        return field.error(
-            fmt::format("'{}' and '{}' would share one BERTH_PARAM_ variable", earlier.name, name));
+    const auto [earlier, is_new] = names.try_emplace(lower(name), name);
+    if (!is_new)
+      return field.error(fmt::format("'{}' and '{}' would share one BERTH_PARAM_ variable",
+                                     earlier->second, name));
     if (!parameter.when.empty()) program.optional.push_back(name);
     program.params.push_back(std::move(parameter));
   }

@@ -76,8 +76,13 @@ class Capture {
 
   Status copy(Entry& entry) {
     Copy made{{}, fmt::format("{}/{}", work_.directory(), copies_.size())};
-    BERTH_TRY(env_.copy_file(under(root_, entry.path), made.path, 0600));
-    BERTH_TRY(read(entry, made.path));
+    BERTH_ASSIGN(const auto copied, env_.copy_file(under(root_, entry.path), made.path, 0600));
+    if (!copied) {
+      BERTH_TRY(read(entry, made.path));
+    } else {
+      entry.digest = copied->digest;
+      entry.size = copied->size;
+    }
     made.entry = entry;
     copies_.push_back(std::move(made));
     return {};
@@ -142,6 +147,7 @@ class Capture {
       BERTH_TRY(env_.make_directory(path.substr(0, path.rfind('/')), 0700));
       BERTH_TRY(seal(env_, copy.path, copy.entry.kind == Entry::Kind::executable, Sealed::fresh));
       BERTH_TRY(env_.rename(copy.path, path));
+      record_object(env_, store_, path, copy.entry.digest);
       fresh_.insert(path);
     }
     return {};
@@ -164,8 +170,7 @@ Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
   for (auto& entry : fileset.entries)
     if (has_object(entry))
       BERTH_TRY(expect == Expect::fresh ? capture.copy(entry) : capture.read(entry));
-  std::vector<Entry> missing;
-  BERTH_TRY(declare_needs(*env_, directory_, work, fileset, missing, fresh_));
+  BERTH_ASSIGN(const auto missing, this->missing(work, fileset));
   BERTH_TRY(capture.store(missing));
   return Captured{std::move(fileset), std::move(work)};
 }

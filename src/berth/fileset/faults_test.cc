@@ -101,6 +101,9 @@ TEST_P(Faults, PublishLeavesTheOldOrTheNew) {
                      const auto texts = [](const Fileset& fileset) { return paths(fileset); };
                      EXPECT_TRUE(texts(found->fileset) == texts(before->fileset) ||
                                  texts(found->fileset) == texts(after->fileset));
+                     // An object that could not be read was set aside.
+                     for (const auto* path : {"/in", "/many"})
+                       EXPECT_TRUE(store_.capture(path, Expect::fresh));
                    });
   }
 }

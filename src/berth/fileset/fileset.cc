@@ -191,35 +191,8 @@ void add_live(std::unordered_set<Digest>& live, const Fileset& fileset) {
     if (is_file(entry)) live.insert(entry.digest);
 }
 
-namespace {
-
-Status remove_directory_tree(os::Env& env, const std::string& path) {
-  auto names = env.list(path);
-  if (!names && names.error().kind == ErrorKind::denied) {
-    BERTH_TRY(env.stamp(path, 0700, Wall{}));
-    names = env.list(path);
-  }
-  if (!names) return std::unexpected(names.error());
-  for (const auto& name : *names) {
-    auto removed = remove_all(env, path + "/" + name);
-    if (!removed && removed.error().kind == ErrorKind::denied) {  // the directory is read-only
-      BERTH_TRY(env.stamp(path, 0700, Wall{}));
-      removed = remove_all(env, path + "/" + name);
-    }
-    BERTH_TRY(removed);
-  }
-  return env.remove_directory(path);
-}
-
-}  // namespace
-
 Status remove_all(os::Env& env, const std::string& path) {
-  const auto removed = env.remove_file(path);  // of a link the link, whatever it leads to
-  if (removed || removed.error().kind == ErrorKind::not_found) return {};
-  if (removed.error().kind == ErrorKind::denied) return removed;
-  const auto status = env.status(path);
-  if (!status || status->kind != os::FileStatus::Kind::directory) return removed;
-  return remove_directory_tree(env, path);
+  return env.remove_tree(path);
 }
 
 }  // namespace berth::fileset

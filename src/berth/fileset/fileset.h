@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "berth/base/digest.h"
@@ -139,11 +140,19 @@ class ObjectStore {
   /// not_found: an object is missing, or was damaged and is set aside now: as good as never there.
   Result<Hold> hold(const Fileset& fileset);
 
+  /// What this store has set aside since it was asked last, for people: "object ab… holds other
+  /// bytes than it did; it is now …/damaged/…".
+  std::vector<std::string> take_damage() { return std::exchange(damage_, {}); }
+
   /// Makes `to`, an absolute path, that file or directory, in place of whatever stands there, by
   /// one rename once all of it is ready (two where the volume has no exchange). Its folder must
-  /// exist. Failures as hold(). Copies get the modes that the person's umask leaves, and are not
-  /// synced.
+  /// exist. Failures as hold(). Copies get the modes that the person's umask leaves, are checked as
+  /// they are written, and are not synced.
   Status publish(const Fileset& fileset, const std::string& to, Publish how);
+
+  /// Removes a directory in which something was published as links; those take nothing from what is
+  /// known of their objects, which need not be read again.
+  Status remove_published(const std::string& directory);
 
   Result<Usage> usage();
   /// Removes what dead processes left in the making, here and beside the places of what they
@@ -162,10 +171,12 @@ class ObjectStore {
   ObjectStore(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
 
   Status sync_fresh();
+  Result<std::vector<Entry>> missing(const Hold& work, const Fileset& fileset);
 
   os::Env* env_;
   std::string directory_;
-  Paths fresh_;  // objects that may not be on the disk yet
+  Paths fresh_;                      // objects that may not be on the disk yet
+  std::vector<std::string> damage_;  // not taken yet
 };
 
 /// Adds what a fileset names to what collect() keeps.

@@ -1,5 +1,6 @@
 // Opening the store, and looking after it: sizes, damage, garbage.
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "berth/fileset/objects.h"
@@ -21,9 +22,13 @@ using Needs = std::map<std::string, std::unordered_set<Digest>>;
 
 /// Of a work whose process is gone.
 Status sweep_work(os::Env& env, const std::string& directory) {
+  std::string making, place;
   if (const auto left = env.tree(directory, 2 * kMostEntries))
-    for (const auto& entry : *left)
-      if (entry.path == kMaking) sweep_making(env, entry.target);
+    for (const auto& entry : *left) {
+      if (entry.path == kMaking) making = entry.target;
+      if (entry.path == kPlace) place = entry.target;
+    }
+  if (!making.empty()) sweep_making(env, making, place);
   return remove_all(env, directory);
 }
 
@@ -76,11 +81,16 @@ Result<ObjectStore> ObjectStore::open(os::Env& env, std::string directory) {
 
 Result<Hold> ObjectStore::hold(const Fileset& fileset) {
   BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
-  std::vector<Entry> missing;
-  BERTH_TRY(declare_needs(*env_, directory_, work, fileset, missing, fresh_));
+  BERTH_ASSIGN(const auto missing, this->missing(work, fileset));
   if (missing.empty()) return work;
   return fail(ErrorKind::not_found, "object {} of {} is not in the store (any more)",
               to_hex(missing[0].digest), missing[0].path);
+}
+
+Result<std::vector<Entry>> ObjectStore::missing(const Hold& work, const Fileset& fileset) {
+  BERTH_ASSIGN(auto missing, declare_needs(*env_, directory_, work, fileset, fresh_));
+  std::ranges::move(missing.damaged, std::back_inserter(damage_));
+  return std::move(missing.entries);
 }
 
 Status ObjectStore::make_durable() {
@@ -89,7 +99,9 @@ Status ObjectStore::make_durable() {
   if (!synced && synced.error().kind == ErrorKind::not_found) synced = sync_fresh();
   BERTH_TRY(synced);
   for (const auto& path : fresh_) {
-    const auto status = seal(*env_, path, is_executable(path), Sealed::durable);
+    const auto status = keep_record(*env_, directory_, path, [&] {
+      return seal(*env_, path, is_executable(path), Sealed::durable);
+    });
     if (!status && status.error().kind != ErrorKind::not_found) return status;
   }
   fresh_.clear();

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "berth/fileset/seen.h"
+
 namespace berth::fileset {
 namespace {
 
@@ -55,25 +57,50 @@ Status seal(os::Env& env, const std::string& path, bool executable, Sealed how) 
   return env.stamp(path, executable ? 0500 : 0400, sealed_at(how));
 }
 
+void record_object(os::Env& env, const std::string& store, const std::string& path,
+                   const Digest& digest) {
+  const auto status = env.status(path);
+  if (!status || status->size < kWorthRemembering) return;
+  remember(env, store + std::string(kSeen), *status, *status, env.wall(), digest, Duration(0));
+}
+
+Status keep_record(os::Env& env, const std::string& store, const std::string& path,
+                   const std::function<Status()>& change) {
+  const auto before = env.status(path);
+  const auto digest = before && before->size >= kWorthRemembering
+                          ? remembered(env, store + std::string(kSeen), *before)
+                          : std::nullopt;
+  BERTH_TRY(change());
+  if (digest) record_object(env, store, path, *digest);
+  return {};
+}
+
 Status check_object(os::Env& env, const std::string& store, const Entry& entry, Paths& fresh) {
   const bool executable = entry.kind == Entry::Kind::executable;
   const std::string path = object_path(store, entry.digest, executable);
   BERTH_ASSIGN(const auto status, env.status(path));
   const bool known = status.modified == sealed_at(Sealed::durable) ||
                      (status.modified == sealed_at(Sealed::fresh) && fresh.contains(path));
-  if (known && status.size == entry.size) return {};
+  if (known && status.size == entry.size &&
+      remembered(env, store + std::string(kSeen), status) == entry.digest)
+    return {};
   return verify_object(env, store, entry.digest, executable, fresh);
 }
 
 Status verify_object(os::Env& env, const std::string& store, const Digest& digest, bool executable,
                      Paths& fresh) {
   const std::string path = object_path(store, digest, executable);
+  const Wall began = env.wall();
   BERTH_ASSIGN(const auto status, env.status(path));
   const auto found = read_content(env, path);
   if (found && found->digest == digest) {
+    if (const auto after = env.status(path); after && found->size >= kWorthRemembering)
+      remember(env, store + std::string(kSeen), status, *after, began, digest, Duration(0));
     if (status.modified == sealed_at(Sealed::durable)) return {};
+    if (status.modified == sealed_at(Sealed::fresh) && fresh.contains(path)) return {};
     fresh.insert(path);
-    return seal(env, path, executable, Sealed::fresh);
+    return keep_record(env, store, path,
+                       [&] { return seal(env, path, executable, Sealed::fresh); });
   }
   // Of a power cut, which nobody has been told otherwise of.
   if (found && status.modified == sealed_at(Sealed::fresh)) {
@@ -98,22 +125,25 @@ Result<Hold> begin_work(os::Env& env, const std::string& store) {
   return Hold(env, directory, *std::move(lock));
 }
 
-Status declare_needs(os::Env& env, const std::string& store, const Hold& work,
-                     const Fileset& fileset, std::vector<Entry>& missing, Paths& fresh) {
+Result<Missing> declare_needs(os::Env& env, const std::string& store, const Hold& work,
+                              const Fileset& fileset, Paths& fresh) {
   const std::string text = to_text(fileset);
   if (text.size() > kMostText) return fail(ErrorKind::full, "the names of its files are too long");
   BERTH_ASSIGN(const os::Fd shared, env.lock_shared(store + "/lock"));
   BERTH_TRY(env.replace_file(work.directory() + std::string(kNeeds), text, 0600));
+  Missing missing;
   std::set<std::pair<Digest, Entry::Kind>> seen;
   for (const auto& entry : fileset.entries) {
     if (!has_object(entry) || !seen.emplace(entry.digest, entry.kind).second) continue;
     const auto there = check_object(env, store, entry, fresh);
     if (there) continue;
-    if (there.error().kind != ErrorKind::not_found && there.error().kind != ErrorKind::corrupt)
-      return there;
-    missing.push_back(entry);
+    if (there.error().kind == ErrorKind::corrupt)
+      missing.damaged.push_back(there.error().message);
+    else if (there.error().kind != ErrorKind::not_found)
+      return std::unexpected(there.error());
+    missing.entries.push_back(entry);
   }
-  return {};
+  return missing;
 }
 
 }  // namespace berth::fileset

@@ -1,15 +1,23 @@
 // Files out of the store.
+#include <sys/stat.h>
+
 #include <set>
 
 #include "berth/fileset/objects.h"
+#include "berth/fileset/seen.h"
 
 namespace berth::fileset {
 namespace {
 
 class Tree {
  public:
-  Tree(os::Env& env, const std::string& store, std::string root, Publish how)
-      : env_(env), store_(store), root_(std::move(root)), how_(how), mask_(env.mask()) {}
+  Tree(os::Env& env, const std::string& store, std::string root, Publish how, Paths& fresh)
+      : env_(env),
+        store_(store),
+        root_(std::move(root)),
+        how_(how),
+        fresh_(fresh),
+        mask_(env.mask()) {}
 
   Status make(const Fileset& fileset) {
     if (fileset.entries.size() != 1 || fileset.entries[0].path != ".")
@@ -40,31 +48,41 @@ class Tree {
     const bool executable = entry.kind == Entry::Kind::executable;
     const std::string object = object_path(store_, entry.digest, executable);
     if (how_ == Publish::copies)
-      return env_.copy_file(object, to, (executable ? 0777U : 0666U) & ~mask_);
+      return copy(entry, object, to, (executable ? 0777U : 0666U) & ~mask_);
+    if (keep_record(env_, store_, object, [&] { return env_.hard_link(object, to); })) return {};
     // Another volume, or more links to one content than the volume counts: a copy does as well.
-    if (env_.hard_link(object, to)) return {};
-    return env_.copy_file(object, to, executable ? 0500 : 0400);
+    return copy(entry, object, to, executable ? 0500 : 0400);
+  }
+
+  Status copy(const Entry& entry, const std::string& object, const std::string& to, mode_t mode) {
+    BERTH_ASSIGN(const auto copied, env_.copy_file(object, to, mode));
+    if (!copied || copied->digest == entry.digest) return {};
+    const bool executable = entry.kind == Entry::Kind::executable;
+    BERTH_TRY(verify_object(env_, store_, entry.digest, executable, fresh_));
+    return fail(ErrorKind::io, "{}: read as other bytes than it holds", object);
   }
 
   os::Env& env_;
   const std::string& store_;
   std::string root_;
   Publish how_;
+  Paths& fresh_;
   mode_t mask_;
   std::set<std::string> made_;  // directories
 };
 
 constexpr std::string_view kInTheMaking = ".berth";
 constexpr std::string_view kOld = ".old";
-constexpr std::size_t kRandomDigits = 16;
 
 /// Puts `ready` in the place of whatever stands at `to`; that is then removed.
-Status put_in_place(os::Env& env, const std::string& ready, const std::string& to) {
+Status put_in_place(os::Env& env, const Hold& work, const std::string& ready,
+                    const std::string& to) {
   const auto renamed = env.rename(ready, to);
   if (renamed) return renamed;
   if (env.exchange(ready, to)) return remove_all(env, ready);
   // No exchange on this volume: the old one steps aside first, and back if the new one cannot come.
   const std::string old = ready + std::string(kOld);
+  BERTH_TRY(env.symbolic_link(to, fmt::format("{}/{}", work.directory(), kPlace)));
   if (!env.rename(to, old)) return renamed;
   if (const auto status = env.rename(ready, to); !status) {
     (void)env.rename(old, to);
@@ -73,22 +91,29 @@ Status put_in_place(os::Env& env, const std::string& ready, const std::string& t
   return remove_all(env, old);
 }
 
+/// Of a large object; nothing else is touched.
+void remove_link(os::Env& env, const std::string& store, const std::string& link) {
+  const auto status = env.status(link);
+  const auto digest = status ? remembered(env, store + std::string(kSeen), *status) : std::nullopt;
+  if (!digest) return;
+  const std::string object = object_path(store, *digest, (status->mode & S_IXUSR) != 0);
+  const auto stored = env.status(object);
+  if (stored && stored->device == status->device && stored->inode == status->inode)
+    (void)keep_record(env, store, object, [&] { return env.remove_file(link); });
+}
+
 }  // namespace
 
 std::string in_the_making(os::Env& env, const std::string& to) {
   const auto slash = to.rfind('/') + 1;  // 0 where there is none
-  return fmt::format("{}.{}.{:0{}x}{}", to.substr(0, slash), to.substr(slash), env.random(),
-                     kRandomDigits, kInTheMaking);
+  return fmt::format("{}.{:016x}{}", to.substr(0, slash), env.random(), kInTheMaking);
 }
 
-void sweep_making(os::Env& env, const std::string& making) {
+void sweep_making(os::Env& env, const std::string& making, const std::string& place) {
   const auto name = making.rfind('/') + 1;
-  const auto end = making.size() - std::min(making.size(), kInTheMaking.size() + kRandomDigits + 1);
-  const bool ours = making.ends_with(kInTheMaking) && end > name + 1 && making[name] == '.';
-  if (!ours) return;
+  if (!making.ends_with(kInTheMaking) || making[name] != '.') return;  // none of ours
   const std::string old = making + std::string(kOld);
-  const std::string to = making.substr(0, name) + making.substr(name + 1, end - name - 1);
-  if (env.status(old) && !env.status(to)) (void)env.rename(old, to);
+  if (!place.empty() && env.status(old) && !env.status(place)) (void)env.rename(old, place);
   (void)remove_all(env, old);
   (void)remove_all(env, making);
 }
@@ -99,10 +124,28 @@ Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publi
   const std::string ready = in_the_making(*env_, to);
   if (how == Publish::copies)
     BERTH_TRY(env_->symbolic_link(ready, fmt::format("{}/{}", held.directory(), kMaking)));
-  auto status = Tree(*env_, directory_, ready, how).make(fileset);
-  if (status) status = put_in_place(*env_, ready, to);
-  if (!status) (void)remove_all(*env_, ready);
-  return status;
+  auto status = Tree(*env_, directory_, ready, how, fresh_).make(fileset);
+  const auto place = [&] { return put_in_place(*env_, held, ready, to); };
+  const Entry& first = fileset.entries[0];
+  if (status && how == Publish::links && first.path == "." && has_object(first))
+    status = keep_record(
+        *env_, directory_,
+        object_path(directory_, first.digest, first.kind == Entry::Kind::executable), place);
+  else if (status)
+    status = place();
+  if (status) return status;
+  (void)remove_all(*env_, ready);
+  if (status.error().kind != ErrorKind::corrupt) return status;
+  damage_.push_back(status.error().message);
+  return fail(ErrorKind::not_found, "{}", status.error().message);
+}
+
+Status ObjectStore::remove_published(const std::string& directory) {
+  if (const auto files = env_->tree(directory, kMostEntries))
+    for (const auto& file : *files)
+      if (file.size >= kWorthRemembering)
+        remove_link(*env_, directory_, fmt::format("{}/{}", directory, file.path));
+  return remove_all(*env_, directory);
 }
 
 }  // namespace berth::fileset

@@ -1,6 +1,6 @@
-// What large files were found to hold, so that the next run need not read them again: a file is the
-// same as long as its device, inode, size and both its times are. SEEN/DEVICE-INODE, a small file
-// each; whatever is wrong with one costs a reading.
+// What large files, people's own and objects of the store, were found to hold, so that they need
+// not be read again: a file is the same as long as its device, inode, size and both its times are.
+// SEEN/DEVICE-INODE, a small file each; whatever is wrong with one costs a reading.
 #pragma once
 
 #include <optional>

@@ -340,6 +340,17 @@ Status read_outputs(const Field& field, Step& step) {
   return {};
 }
 
+/// A way through steps, without its middle where that is long.
+std::string shortened(std::vector<std::string> names) {
+  constexpr std::size_t kShown = 10;  // at either end
+  if (names.size() > 2 * kShown + 1) {
+    const std::string left_out = fmt::format("({} more)", names.size() - 2 * kShown);
+    names.erase(names.begin() + kShown, names.end() - kShown);
+    names.insert(names.begin() + kShown, left_out);
+  }
+  return join(names, " -> ");
+}
+
 /// A step that waits for itself, through others or not: all of them by name.
 Status check_cycles(const Flow& flow) {
   enum class Mark : std::uint8_t { fresh, open, done };
@@ -362,12 +373,12 @@ Status check_cycles(const Flow& flow) {
       const auto other = static_cast<std::size_t>(after[next++].value);
       if (marks[other] == Mark::fresh) path.push_back({other, 0});
       if (marks[other] != Mark::open) continue;
-      const auto from = std::ranges::find(path, other, &Frame::step);
-      std::string names;
-      for (auto at = from; at != path.end() && names.size() < 500; ++at)
-        names += flow.steps[at->step].name + " -> ";
-      return fail(ErrorKind::invalid, "{}:{}: steps.{}: waits for itself: {}{}", flow.file,
-                  flow.steps[other].line, flow.steps[other].name, names, flow.steps[other].name);
+      std::vector<std::string> names;
+      for (auto at = std::ranges::find(path, other, &Frame::step); at != path.end(); ++at)
+        names.push_back(flow.steps[at->step].name);
+      return fail(ErrorKind::invalid, "{}:{}: steps.{}: waits for itself: {} -> {}", flow.file,
+                  flow.steps[other].line, flow.steps[other].name, shortened(std::move(names)),
+                  flow.steps[other].name);
     }
   }
   return {};

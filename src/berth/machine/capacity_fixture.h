@@ -40,8 +40,12 @@ class NoEnv : public os::Env {
   Result<os::Fd> open_write(const std::string&) override { return no(); }
   Result<std::string> read_at(const os::Fd&, std::int64_t, std::size_t) override { return no(); }
   Status truncate(const os::Fd&, std::int64_t) override { return no(); }
+  Status remove_tree(const std::string&) override { return no(); }
   Result<std::vector<os::TreeEntry>> tree(const std::string&, std::size_t) override { return no(); }
-  Status copy_file(const std::string&, const std::string&, mode_t) override { return no(); }
+  Result<std::optional<os::Content>> copy_file(const std::string&, const std::string&,
+                                               mode_t) override {
+    return no();
+  }
   Status hard_link(const std::string&, const std::string&) override { return no(); }
   Status symbolic_link(const std::string&, const std::string&) override { return no(); }
   Status rename(const std::string&, const std::string&) override { return no(); }

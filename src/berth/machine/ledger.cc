@@ -1,5 +1,7 @@
 #include "berth/machine/ledger.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -17,6 +19,7 @@ namespace {
 using Entries = std::vector<LedgerEntry>;
 
 Error advised(Error error) {
+  if (error.message.contains("ulimit")) return error;  // it is not the directory's fault
   error.message +=
       "; BERTH_LEDGER may name another directory, the same for all who share the machine";
   return error;
@@ -219,12 +222,38 @@ Status View::save() {
   return {};
 }
 
+/// What is written there goes where its name says, and nobody but root could put a link in the
+/// place of a user's file.
+Status check_safe(os::Env& env, const std::string& directory) {
+  const std::string named = directory.substr(0, directory.find_last_not_of('/') + 1);
+  const auto slash = named.rfind('/');
+  const bool relative = slash == std::string::npos;
+  BERTH_ASSIGN(std::string wanted, env.real_path(relative     ? "."
+                                                 : slash == 0 ? "/"
+                                                              : named.substr(0, slash)));
+  if (wanted != "/") wanted += '/';
+  wanted += relative ? named : named.substr(slash + 1);
+  BERTH_ASSIGN(const auto real, env.real_path(named));
+  if (real != wanted)
+    return fail(ErrorKind::denied, "{}: a link to {}, wanted the ledger's directory itself", named,
+                real);
+  BERTH_ASSIGN(const auto status, env.status(named));
+  const bool shared = status.owner == 0 && (status.mode & S_ISVTX) != 0;
+  if (status.owner == env.user() || shared) return {};
+  return fail(ErrorKind::denied,
+              "{}: belongs to another user (uid {}); one that users share is root's: "
+              "install -d -o root -m 1777 {}",
+              named, status.owner, named);
+}
+
 }  // namespace
 
 Result<Ledger> Ledger::open(os::Env& env, std::string directory) {
   auto made = env.make_directory(directory, 01777);
   sweep_task_ledgers(env, directory);
   if (!made) return std::unexpected(advised(std::move(made).error()));
+  if (auto safe = check_safe(env, directory); !safe)
+    return std::unexpected(advised(std::move(safe).error()));
   return Ledger(env, std::move(directory));
 }
 

@@ -58,6 +58,8 @@ class FakeProcess final : public os::FakeEnv {
     return names;
   }
   Result<os::FileStatus> status(const std::string& path) override {
+    if (machine_.directories.contains(path))
+      return os::FileStatus{.kind = os::FileStatus::Kind::directory, .mode = 01777};  // of root
     const auto found = machine_.files.find(path);
     if (found == machine_.files.end()) return fail(ErrorKind::not_found, "{}", path);
     os::FileStatus status;

@@ -69,6 +69,7 @@ class AsidePosix final : public Aside {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    make_room();
     Status status;
     try {
       thread_ = std::thread([this] { go(); });
@@ -77,6 +78,18 @@ class AsidePosix final : public Aside {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return status;
+  }
+
+  /// A limit of the process's stack holds for those of threads, and may be too little for one.
+  static void make_room() {
+    constexpr std::size_t kStackLeast = 1U << 20;
+    pthread_attr_t attributes;
+    std::size_t size = 0;
+    if (pthread_getattr_default_np(&attributes) != 0) return;
+    if (pthread_attr_getstacksize(&attributes, &size) == 0 && size < kStackLeast &&
+        pthread_attr_setstacksize(&attributes, kStackLeast) == 0)
+      pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
   }
 
   void go() {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/base/digest.h"
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 
@@ -53,6 +54,18 @@ class Fd {
  private:
   Env* env_ = nullptr;
   int number_ = -1;
+};
+
+/// Where bytes are read to, as many as a pipe holds; not on the stack, which may be as small.
+class ReadBuffer {
+ public:
+  static constexpr std::size_t kSize = 64U << 10;
+  operator std::span<char>() { return {bytes_.get(), kSize}; }
+  const char* data() const { return bytes_.get(); }
+  std::size_t size() const { return kSize; }
+
+ private:
+  std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(kSize);
 };
 
 /// Who a process is for good: pids come back, a pid with its start time does not within one boot.
@@ -92,6 +105,12 @@ struct TreeEntry {
   std::int64_t size = 0;    // of a file
   bool executable = false;  // a file, by its owner
   std::string target;       // of a symbolic link, as it is written
+};
+
+/// Of a whole file.
+struct Content {
+  Digest digest;
+  std::int64_t size = 0;
 };
 
 /// One process to start. Its stdin is /dev/null; stdout and stderr are pipes that come back. One
@@ -152,6 +171,9 @@ class Env {
   virtual Status make_directory(const std::string& path, mode_t mode) = 0;
   virtual Status remove_file(const std::string& path) = 0;
   virtual Status remove_directory(const std::string& path) = 0;  // an empty one
+  /// A file, a symbolic link, or a directory with all below, however deep and whatever the modes of
+  /// its directories; nothing there is no error. One that fails leaves any part of it.
+  virtual Status remove_tree(const std::string& path) = 0;
   /// Whether this process could write there now, by permissions and by how it is mounted.
   virtual bool may_write(const std::string& path) = 0;
   /// An extended attribute of a file or directory; not_found where it has none of that name.
@@ -166,8 +188,10 @@ class Env {
   /// All below a directory, each directory before what it holds; symbolic links are not followed.
   /// full: more than `most` entries.
   virtual Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) = 0;
-  /// A new file with the content of another, whose blocks it shares where the volume can do that.
-  virtual Status copy_file(const std::string& from, const std::string& to, mode_t mode) = 0;
+  /// A new file with the content of another. nullopt: it shares the blocks of that, as the volume
+  /// can do; else what was read and written.
+  virtual Result<std::optional<Content>> copy_file(const std::string& from, const std::string& to,
+                                                   mode_t mode) = 0;
   virtual Status hard_link(const std::string& from, const std::string& to) = 0;
   virtual Status symbolic_link(const std::string& target, const std::string& path) = 0;
   /// Replaces a file by a file, or an empty directory by a directory.

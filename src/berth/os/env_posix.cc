@@ -246,10 +246,12 @@ class PosixEnv final : public Env {
     return {};
   }
 
+  Status remove_tree(const std::string& path) override { return remove_tree_posix(*this, path); }
   Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override {
     return tree_posix(directory, most);
   }
-  Status copy_file(const std::string& from, const std::string& to, mode_t mode) override {
+  Result<std::optional<Content>> copy_file(const std::string& from, const std::string& to,
+                                           mode_t mode) override {
     return copy_posix(*this, from, to, mode);
   }
   Status hard_link(const std::string& from, const std::string& to) override {
@@ -380,7 +382,6 @@ class PosixEnv final : public Env {
     if (::kill(process.pid, signal) != 0) return errno_error(errno, "signal a process");
     return {};
   }
-
   ProcessIdentity self() override {
     if (self_.pid != getpid()) {
       const auto text = read_file("/proc/self/stat", kStatSize);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <ctime>
+#include <filesystem>
 #include <thread>
 
 #include "berth/os/posix_testing.h"
@@ -259,6 +260,29 @@ TEST_F(EnvPosix, TellsClocksChanceAndNames) {
   EXPECT_EQ(found, 1);
   unsetenv("BERTH_TEST_VARIABLE");
   EXPECT_EQ(env_->variable("BERTH_TEST_VARIABLE"), std::nullopt);
+}
+
+TEST_F(EnvPosix, RemovesTreesOfAnyDepthAndMode) {
+  const int home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::filesystem::create_directories(path("tree/0/1/closed"));
+  put("tree/0/1/closed/f", "text");
+  std::filesystem::create_directory_symlink(directory_, path("tree/link"));
+  ASSERT_EQ(chdir(path("tree").c_str()), 0);
+  const std::string name(200, 'd');
+  for (int depth = 0; depth < 100; ++depth) {
+    ASSERT_EQ(mkdir(name.c_str(), 0700), 0);
+    (void)mkdir("0", 0);  // a name that others come up to
+    ASSERT_EQ(chdir(name.c_str()), 0);
+  }
+  ASSERT_EQ(fchdir(home), 0);
+  close(home);
+  for (const char* closed : {"tree/0/1/closed", "tree/0/1", "tree/0"})
+    chmod(path(closed).c_str(), 0500);
+  EXPECT_TRUE(env_->remove_tree(path("tree")));
+  EXPECT_TRUE(env_->list(directory_)->empty());
+  EXPECT_TRUE(env_->remove_tree(path("tree"))) << "nothing is no error";
+  put("f", "text");
+  EXPECT_TRUE(env_->remove_tree(path("f")));
 }
 
 }  // namespace

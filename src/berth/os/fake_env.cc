@@ -99,6 +99,7 @@ Result<FileStatus> FakeEnv::status(const std::string& path) {
   }
   if (!directories_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
   status.kind = FileStatus::Kind::directory;
+  status.owner = uid;
   status.mode = 0755;
   return status;
 }
@@ -158,19 +159,35 @@ Result<std::vector<TreeEntry>> FakeEnv::tree(const std::string& directory, std::
   return entries;
 }
 
+Status FakeEnv::remove_tree(const std::string& path) {
+  BERTH_TRY(ask("remove_tree"));
+  const auto within = [&](const std::string& each) {
+    return each == path || each.starts_with(path + "/");
+  };
+  const auto erase = [&](auto& all) {
+    std::erase_if(all, [&](const auto& each) { return within(each.first); });
+  };
+  erase(files_);
+  erase(stamps_);
+  erase(links_);
+  std::erase_if(directories_, within);
+  return {};
+}
+
 Status FakeEnv::free_place(const std::string& path) {
   if (files_.contains(path) || links_.contains(path) || directories_.contains(path))
     return fail(ErrorKind::exists, "{}: is there already", path);
   return {};
 }
 
-Status FakeEnv::copy_file(const std::string& from, const std::string& to, mode_t mode) {
+Result<std::optional<Content>> FakeEnv::copy_file(const std::string& from, const std::string& to,
+                                                  mode_t mode) {
   BERTH_TRY(ask("copy_file"));
   if (!files_.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
   BERTH_TRY(free_place(to));
-  files_[to] = files_.at(from);
+  const std::string& text = files_[to] = files_.at(from);
   stamps_[to].mode = mode;
-  return {};
+  return Content{sha256(text), static_cast<std::int64_t>(text.size())};
 }
 
 Status FakeEnv::hard_link(const std::string& from, const std::string& to) {

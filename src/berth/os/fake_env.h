@@ -83,8 +83,10 @@ class FakeEnv : public Env {
   Result<Fd> open_write(const std::string& path) override;
   Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) override;
   Status truncate(const Fd& fd, std::int64_t size) override;
+  Status remove_tree(const std::string& path) override;
   Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override;
-  Status copy_file(const std::string& from, const std::string& to, mode_t mode) override;
+  Result<std::optional<Content>> copy_file(const std::string& from, const std::string& to,
+                                           mode_t mode) override;
   Status hard_link(const std::string& from, const std::string& to) override;
   Status symbolic_link(const std::string& target, const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;

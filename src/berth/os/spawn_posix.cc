@@ -247,7 +247,9 @@ std::unexpected<Error> errno_error(int number, std::string_view what) {
     case E2BIG: kind = ErrorKind::invalid; break;
     default: break;
   }
-  return fail(kind, "{}: {}", what, std::strerror(number));
+  // Of this process's own; the machine's (ENFILE) is no one user's to raise.
+  const char* advice = number == EMFILE ? "; raise the limit of this process: ulimit -n 256" : "";
+  return fail(kind, "{}: {}{}", what, std::strerror(number), advice);
 }
 
 mode_t g_task_umask = kPresentUmask;

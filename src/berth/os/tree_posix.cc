@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "berth/os/spawn_posix.h"
 
@@ -38,15 +39,24 @@ Result<TreeEntry> entry_at(int directory, const char* name, std::string path) {
   return entry;
 }
 
-/// Reads and writes, where the kernel would not copy by itself.
-Status copy_through_memory(Env& env, int from, int to) {
-  std::string buffer(1U << 20, '\0');
+/// All of one open file into another, empty one.
+Result<std::optional<Content>> copy_content(Env& env, int from, int to) {
+  if (::ioctl(to, FICLONE, from) == 0) return std::nullopt;
+  constexpr std::size_t kBlock = 256U << 10;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kBlock);
+  Content content;
+  Sha256 hash;
   while (env.stop_signals() < 2) {
-    const auto got = ::read(from, buffer.data(), buffer.size());
+    const auto got = ::read(from, buffer.get(), kBlock);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_error(errno, "read");
-    if (got == 0) return {};
-    std::string_view left(buffer.data(), static_cast<std::size_t>(got));
+    if (got == 0) {
+      content.digest = hash.finish();
+      return content;
+    }
+    std::string_view left(buffer.get(), static_cast<std::size_t>(got));
+    hash.add(left);
+    content.size += got;
     while (!left.empty()) {
       const auto put = ::write(to, left.data(), left.size());
       if (put < 0 && errno == EINTR) continue;
@@ -57,25 +67,103 @@ Status copy_through_memory(Env& env, int from, int to) {
   return fail(ErrorKind::interrupted, "not copied to its end");
 }
 
-/// All of one open file into another, empty one.
-Status copy_content(Env& env, int from, int to) {
-  if (::ioctl(to, FICLONE, from) == 0) return {};
-  constexpr std::size_t kMost = 64U << 20;  // a person who wants to stop waits for that much
-  for (bool any = false; env.stop_signals() < 2;) {
-    const auto copied = ::copy_file_range(from, nullptr, to, nullptr, kMost, 0);
-    if (copied < 0 && errno == EINTR) continue;
-    // Not between these volumes, or a file of /proc, which says 0 at once.
-    const bool refused = copied < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS ||
-                                        errno == EOPNOTSUPP || errno == EPERM);
-    if (!any && (refused || copied == 0)) return copy_through_memory(env, from, to);
-    if (copied < 0) return errno_error(errno, "copy");
-    if (copied == 0) return {};
-    any = true;
-  }
-  return fail(ErrorKind::interrupted, "not copied to its end");
+/// Opened so that what it holds can be removed.
+Result<Fd> open_emptied(Env& env, int parent, const std::string& name) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  int number = ::openat(parent, name.c_str(), kFlags);
+  if (number < 0 && errno == EACCES && ::fchmodat(parent, name.c_str(), 0700, 0) == 0)
+    number = ::openat(parent, name.c_str(), kFlags);
+  if (number < 0) return errno_error(errno, name);
+  struct stat st{};
+  if (::fstat(number, &st) == 0 && (st.st_mode & S_IRWXU) != S_IRWXU) ::fchmod(number, 0700);
+  return Fd(env, number);
 }
 
+Result<std::vector<std::string>> names_in(const Fd& directory, const std::string& path) {
+  const int copy = ::fcntl(directory.number(), F_DUPFD_CLOEXEC, 0);
+  const Directory dir(copy < 0 ? nullptr : ::fdopendir(copy), closedir);
+  if (!dir) return errno_error(errno, path);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* found = readdir(dir.get())) {
+    const std::string_view name = found->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return errno_error(errno, path);
+  return names;
+}
+
+/// Removes directories within one of them, the topmost. Those within others come up to it first, so
+/// that no path and no number of descriptors grows with the depth.
+class TreeRemoval {
+ public:
+  TreeRemoval(Env& env, const std::string& path, Fd top)
+      : env_(env), path_(path), top_(std::move(top)) {}
+
+  Status run() {
+    BERTH_TRY(empty(top_));
+    while (!waiting_.empty()) {
+      const std::string name = std::move(waiting_.back());
+      waiting_.pop_back();
+      if (::unlinkat(top_.number(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) continue;
+      BERTH_ASSIGN(const Fd directory, open_emptied(env_, top_.number(), name));
+      BERTH_TRY(empty(directory));
+      if (::unlinkat(top_.number(), name.c_str(), AT_REMOVEDIR) != 0)
+        return errno_error(errno, path_);
+    }
+    return {};
+  }
+
+ private:
+  Status empty(const Fd& directory) {
+    const int number = directory.number();
+    BERTH_ASSIGN(auto names, names_in(directory, path_));
+    for (auto& name : names) {
+      if (::unlinkat(number, name.c_str(), 0) == 0 || errno == ENOENT) continue;
+      if (errno != EISDIR) return errno_error(errno, path_ + "/" + name);
+      if (number != top_.number()) BERTH_TRY(bring_up(number, name));
+      waiting_.push_back(std::move(name));
+    }
+    return {};
+  }
+
+  /// `name` becomes its new one.
+  Status bring_up(int from, std::string& name) {
+    for (bool may_write = false;;) {
+      const std::string to = fmt::format("{:x}", next_);
+      if (::renameat(from, name.c_str(), top_.number(), to.c_str()) == 0) {
+        name = to;
+        return {};
+      }
+      if (errno == EACCES && !std::exchange(may_write, true)) {
+        if (::fchmodat(from, name.c_str(), 0700, 0) != 0) return errno_error(errno, path_);
+      } else if (errno == ENOTEMPTY || errno == EEXIST) {
+        ++next_;
+      } else {
+        return errno_error(errno, path_);
+      }
+    }
+  }
+
+  Env& env_;
+  const std::string& path_;
+  const Fd top_;
+  std::vector<std::string> waiting_;  // directories in the topmost
+  std::uint64_t next_ = 0;            // a name there that may be free
+};
+
 }  // namespace
+
+Status remove_tree_posix(Env& env, const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR) return errno_error(errno, path);
+  if (::rmdir(path.c_str()) == 0) return {};
+  BERTH_ASSIGN(Fd top, open_emptied(env, AT_FDCWD, path));
+  BERTH_TRY(TreeRemoval(env, path, std::move(top)).run());
+  if (::rmdir(path.c_str()) != 0) return errno_error(errno, path);
+  return {};
+}
 
 Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::size_t most) {
   std::vector<TreeEntry> entries;
@@ -124,16 +212,17 @@ Status sync_all_posix(std::span<const std::string> paths) {
   return each([](int fd) { return ::fsync(fd); });
 }
 
-Status copy_posix(Env& env, const std::string& from, const std::string& to, mode_t mode) {
+Result<std::optional<Content>> copy_posix(Env& env, const std::string& from, const std::string& to,
+                                          mode_t mode) {
   BERTH_ASSIGN(const Fd source, env.open_read(from));
   const int number = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (number < 0) return errno_error(errno, to);
   const Fd target(env, number);
-  auto status = copy_content(env, source.number(), number);
-  if (status && fchmod(number, mode) != 0) status = errno_error(errno, to);
-  if (status) return {};
+  auto copied = copy_content(env, source.number(), number);
+  if (copied && fchmod(number, mode) != 0) copied = errno_error(errno, to);
+  if (copied) return copied;
   ::unlink(to.c_str());
-  return std::unexpected(within(to, std::move(status).error()));
+  return std::unexpected(within(to, std::move(copied).error()));
 }
 
 }  // namespace berth::os

@@ -6,8 +6,10 @@
 namespace berth::os {
 
 Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::size_t most);
+Status remove_tree_posix(Env& env, const std::string& path);
 Status sync_all_posix(std::span<const std::string> paths);
 /// interrupted: a second stop signal came.
-Status copy_posix(Env& env, const std::string& from, const std::string& to, mode_t mode);
+Result<std::optional<Content>> copy_posix(Env& env, const std::string& from, const std::string& to,
+                                          mode_t mode);
 
 }  // namespace berth::os

@@ -42,7 +42,7 @@ void Command::wait(Mono until) {
 }
 
 void Command::read(const os::Fd& fd, std::string& into, std::size_t most) {
-  std::array<char, 65536> buffer;
+  os::ReadBuffer buffer;
   for (;;) {
     const auto got = env_->read_some(fd, buffer);
     if (!got || !*got || **got == 0) return;

@@ -105,7 +105,7 @@ void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& don
 
 Status Courier::exchange(std::span<const os::Watch> watches) {
   if (watches[0].ready) {
-    std::array<char, 65536> buffer;
+    os::ReadBuffer buffer;
     for (int reads = 0; reads < 32; ++reads) {
       BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer));
       if (!got) break;

@@ -10,7 +10,7 @@ namespace {
 /// where there is something to check it with, and tried: another machine may not be able to run it.
 constexpr std::string_view kBootstrapScript = R"sh(umask 077
 digest=$1 size=$2; shift 2
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
+case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth ;; *) cache=$HOME/.cache/berth ;; esac
 agent="$cache/agent-$digest"
 if [ ! -x "$agent" ] || [ "$(wc -c <"$agent")" -ne "$size" ]; then
   cannot() { printf '\nberth-agent cannot %s\n' "$*"; exit 3; }

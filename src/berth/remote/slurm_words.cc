@@ -11,8 +11,9 @@ constexpr int kProbeFor_s = 60;  // an agent to come up
 /// Runs in the job. It waits for the agent to be there: one that is not on a shared volume comes
 /// with the first connection.
 constexpr std::string_view kJobScript = R"(n=0
+case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 while [ $n -lt 240 ]; do
-  for agent in "$1" "${XDG_CACHE_HOME:-$HOME/.cache}/berth/agent-$2"; do
+  for agent in "$1" "$cache/berth/agent-$2"; do
     [ -x "$agent" ] && { shift 2; mkdir -p "$1" && exec "$agent" start "$1/agent" --stay --with "$@"; }
   done
   n=$((n + 1)); sleep 0.25

@@ -110,6 +110,7 @@ void Drive::apply(Next& next) {
     count(number, store::TaskState::waiting);
   }
   for (auto& change : next.changes) batch_.push_back(std::move(change));
+  for (const auto& note : next.notes) observer_.on_note(note);
   for (const auto& [number, to] : next.settled) {
     batch_.emplace_back(store::TaskMoved{number, to});
     count(number, to);
@@ -210,6 +211,13 @@ void Drive::heed_stop_signals() {
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
   gives_up_at_ = env_.now() + kKillTimeout;
+}
+
+void Drive::abandon() {
+  for (auto& berthed : berthed_) {
+    berthed->worker->tell(exec::Abandon{});
+    berthed->worker->finish();
+  }
 }
 
 /// Told to stop at once, a worker that does not (its machine cannot be reached) is left to its

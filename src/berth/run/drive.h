@@ -76,6 +76,8 @@ class Drive {
   bool leased() const { return phase_ == store::Phase::eval; }
   /// Something was completed by it.
   bool has_progressed() const { return progressed_; }
+  /// Ends what runs, unheard: nobody can take it over.
+  void abandon();
   /// Records how the run ended.
   Result<store::RunRecord> settle();
 

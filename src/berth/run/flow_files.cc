@@ -139,7 +139,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   if (earlier.value == 0)
     count_unstarted(prepared.index, -1);
   else
-    (void)fileset::remove_all(env_, task_directory(task.number, earlier));
+    (void)cache_.remove_published(task_directory(task.number, earlier));
   if (std::exchange(prepared.adopted, false)) {
     BERTH_TRY(prepare(prepared, false));
     key(prepared, task.number, depends_of(prepared), late_);

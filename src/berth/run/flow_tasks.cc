@@ -98,7 +98,7 @@ Status FlowTasks::sweep_directories(std::span<const store::TaskRecord> tasks) {
     if (task.state == store::TaskState::running)
       running.insert(task_directory(task.number, task.token));
   for (const auto& name : *names)
-    if (!running.contains(all + "/" + name)) BERTH_TRY(fileset::remove_all(env_, all + "/" + name));
+    if (!running.contains(all + "/" + name)) BERTH_TRY(cache_.remove_published(all + "/" + name));
   return {};
 }
 
@@ -155,6 +155,7 @@ Result<Next> FlowTasks::next() {
     starved_ = next.more = !closing_.empty();
     break;
   }
+  next.notes = cache_.take_damage();
   return next;
 }
 
@@ -169,7 +170,7 @@ bool FlowTasks::wants_commit() const {
 void FlowTasks::committed() {
   closing_.clear();
   starved_ = false;
-  for (const auto& directory : emptied_) (void)fileset::remove_all(env_, directory);
+  for (const auto& directory : emptied_) (void)cache_.remove_published(directory);
   emptied_.clear();
 }
 
@@ -230,7 +231,8 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
               Delivery& result, const Status& placed, Next& later) mutable -> Status {
             if (!placed && is_resource_shortage(placed.error())) return placed;
             if (!placed) {
-              prepared.error = placed.error();
+              // Damaged objects are as good as none.
+              if (placed.error().kind != ErrorKind::not_found) prepared.error = placed.error();
               this->key(prepared, number, depends, later.changes);
               start(number, std::move(prepared), later);
               return {};

@@ -85,7 +85,10 @@ class Runner {
 
   /// What runs here is ended with the loop; what runs in agents goes on.
   Status mend(Status status) {
-    if (status || !retryable(status.error().kind)) return status;
+    if (status) return status;
+    // Overtaken, or without the store that would know of them.
+    if (status.error().kind == ErrorKind::stale && loop_) loop_->abandon();
+    if (!retryable(status.error().kind)) return status;
     if (loop_ && loop_->has_progressed()) tries_ = 0;
     loop_.reset();
     if (++tries_ > kTriesMost || site_.env->stop_signals() > 0) return status;

@@ -79,7 +79,7 @@ Result<std::string> state_directory(os::Env& env) {
     directory = named;
   else if (const auto aside = variable("BERTH_STATE"); !aside.empty())
     directory = aside;
-  else if (const auto state = variable("XDG_STATE_HOME"); !state.empty())
+  else if (const auto state = variable("XDG_STATE_HOME"); state.starts_with('/'))
     directory = state + "/berth";
   else if (const auto home = variable("HOME"); !home.empty())
     directory = home + "/.local/state/berth";

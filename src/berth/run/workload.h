@@ -56,6 +56,7 @@ struct Next {
   std::vector<TaskNumber> start;      // what they waited for is there
   std::vector<Settled> settled;
   std::vector<store::Change> changes;  // after all of these
+  std::vector<std::string> notes;      // for people
   bool more = false;                   // ask again before long: it has not looked at everything
 };
 

@@ -70,6 +70,11 @@ std::unexpected<Error> open_failed(const std::string& file, int error_number) {
   return fail(kind, "{}: cannot open the store: {}", file, std::strerror(error_number));
 }
 
+bool may_only_be_read(const std::string& file, const std::string& directory) {
+  return ::access(file.c_str(), R_OK) == 0 &&
+         (::access(file.c_str(), W_OK) != 0 || ::access(directory.c_str(), W_OK | X_OK) != 0);
+}
+
 /// Only a file that was not there is opened: closing a descriptor of a file drops all locks that
 /// this process has on it, those of another store handle too.
 Status create_private(const std::filesystem::path& file, const std::string& directory) {
@@ -150,6 +155,28 @@ Status bring_to_current(SQLite::Database& db, const std::string& file, Migration
   return {};
 }
 
+/// SQLite reads a file with a log only beside a file of its own; where there is no log, nobody
+/// writes, or else another user would have to be running it now.
+Result<std::unique_ptr<SQLite::Database>> open_to_read(const std::string& file,
+                                                       Migrations migrations) {
+  std::string url = "file:";
+  for (const char c : file)
+    url += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02x}", static_cast<int>(c))
+                                            : std::string(1, c);
+  if (::access((file + "-wal").c_str(), F_OK) != 0) url += "?immutable=1";
+  auto db = std::make_unique<SQLite::Database>(url, SQLite::OPEN_READONLY | SQLite::OPEN_URI,
+                                               kBusyTimeout_ms);
+  const int current = 1 + static_cast<int>(migrations.size());
+  BERTH_ASSIGN(const int version, schema_version(*db, file, current));
+  if (version != current)
+    return fail(
+        ErrorKind::denied,
+        "{}: written by an older Berth, and may only be read: whoever may write it brings it "
+        "up to date with any command",
+        file);
+  return db;
+}
+
 }  // namespace
 
 Error explain(const std::string& file, int code, std::string_view message) {
@@ -181,8 +208,9 @@ Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
   // Absolute, because SQLite takes ":memory:" and "file:…" for something else.
   const auto path = std::filesystem::absolute(file);
   BERTH_TRY(refuse_network(path, path.parent_path()));
-  BERTH_TRY(create_private(path, path.parent_path()));
   try {
+    if (may_only_be_read(path, path.parent_path())) return open_to_read(path, migrations);
+    BERTH_TRY(create_private(path, path.parent_path()));
     auto db =
         std::make_unique<SQLite::Database>(path.string(), SQLite::OPEN_READWRITE, kBusyTimeout_ms);
     BERTH_TRY(bring_to_current(*db, file, migrations));
@@ -190,6 +218,19 @@ Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
   } catch (const SQLite::Exception& error) {
     return std::unexpected(explain(file, error));
   }
+}
+
+Status check_in_place(SQLite::Database& db, const std::string& file) {
+  sqlite3* const handle = db.getHandle();
+  int moved = 0;
+  sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  const char* log = sqlite3_filename_wal(sqlite3_db_filename(handle, "main"));
+  if (moved == 0 && ::access(log, F_OK) == 0) return {};
+  return fail(
+      ErrorKind::stale,
+      "{}: this store was removed or replaced while it was in use; what was not shown before "
+      "is recorded nowhere: put it back, or run all of it again",
+      file);
 }
 
 void Query::column(int index, double& value) {

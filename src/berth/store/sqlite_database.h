@@ -42,9 +42,14 @@ inline constexpr std::array kSteps = {
 };
 inline constexpr Migrations kMigrations = kSteps;
 
-/// The file as sqlite_store() promises it. Errors as there.
+/// The file as sqlite_store() promises it; what may only be read is opened for that, and a change
+/// of it is denied. Errors as there.
 Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
                                                         Migrations migrations = kMigrations);
+
+/// stale: the file or its log is not where it was opened any more, so that nobody else will ever
+/// read what this handle writes.
+Status check_in_place(SQLite::Database& db, const std::string& file);
 
 /// `code`: an extended result code. "file: message; what to do".
 Error explain(const std::string& file, int code, std::string_view message);

@@ -406,7 +406,9 @@ class SqliteStore final : public Store {
   }
   template <class Body>
   auto writing(Body body) -> decltype(body()) {
-    return within(sql_.write, body);
+    auto result = within(sql_.write, body);
+    if (result) BERTH_TRY(check_in_place(*db_, file_));
+    return result;
   }
   template <class Body>
   auto reading(Body body) -> decltype(body()) {
