@@ -166,6 +166,11 @@ TEST_F(AgentEnvPosixTest, ItsDeathIsItsTasksDeathAndItsJournalStays) {
       run(*link, heard, [&] { return heard.ended.size() == 1 && !heard.output[2].empty(); }));
   const auto task = identity(static_cast<pid_t>(std::stoi(heard.output[2])));
   EXPECT_TRUE(env_->alive(task));
+  const auto written = [&] {
+    const auto journal = env_->read_file(options_.directory + "/journal.1", 1 << 20);
+    return journal && std::ranges::count(*journal, '\n') >= 5;
+  };
+  EXPECT_TRUE(comes_true(written)) << "a runner hears of it a moment before it is written";
   EXPECT_TRUE(env_->signal_process(agent(), SIGKILL));
   EXPECT_TRUE(gone(task));
   ASSERT_TRUE(run(*link, heard, [&] { return link->lost().has_value(); }));
