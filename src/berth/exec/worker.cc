@@ -13,9 +13,10 @@ namespace {
 
 /// How long after a task's end a process that escaped its group may hold the task's output open.
 constexpr Duration kLinger = std::chrono::milliseconds(200);
-/// How often a group whose leader went at TERM is looked at, until it is empty or its grace is
-/// over.
-constexpr Duration kLookAtGroup = std::chrono::milliseconds(10);
+/// A group whose leader went at TERM is looked at until it is empty or its grace is over: at first
+/// after so long, then twice as long each time, for a look reads all of /proc.
+constexpr Duration kLookFirst = std::chrono::milliseconds(10);
+constexpr Duration kLookMost = std::chrono::milliseconds(300);
 /// Read at most this much of one task before the others get their turn.
 constexpr std::size_t kReadsATurn = 16;
 
@@ -50,6 +51,7 @@ struct Worker::Process {
   std::optional<Mono> close_at;  // it has exited: when its output is closed on whoever holds it
   std::optional<os::ExitStatus> exit;
   std::optional<Mono> group_look_at;  // the leader is gone, its children still have their grace
+  Duration look_pause = kLookFirst;   // until the look behind the next
   machine::GroupUsage usage;
   bool killed = false;
   Cause verdict = Cause::ok;  // ours: time_limit, stopped or gpu_memory
@@ -269,7 +271,8 @@ void Worker::check_deadlines(Process& process, Mono now) {
   }
   const bool over = process.kill_at && now >= *process.kill_at;
   if (process.group_look_at && now >= *process.group_look_at) {
-    process.group_look_at = now + kLookAtGroup;
+    process.group_look_at = now + process.look_pause;
+    process.look_pause = std::min(2 * process.look_pause, kLookMost);
     if (over) (void)env_->signal_group(process.child.pid, SIGKILL);
     if (over || !env_->group_alive(process.child.pid)) end_group(process);
   } else if (over && !process.exit) {

@@ -28,7 +28,8 @@ std::optional<EnclosingTask> enclosing_task(os::Env& env) {
   const auto blank = text->find(' ');
   if (blank == std::string::npos) return std::nullopt;
   auto block = read_block(std::string_view(*text).substr(blank + 1));
-  if (!block || !worker_of(text->substr(0, blank))) return std::nullopt;
+  const auto worker = worker_of(text->substr(0, blank));
+  if (!block || !worker || !env.alive(*worker)) return std::nullopt;
   return EnclosingTask{text->substr(0, blank), *std::move(block)};
 }
 

@@ -16,12 +16,12 @@
 namespace berth::machine {
 
 struct EnclosingTask {
-  std::string
-      id;       // of the attempt, on this machine: "1234.567890.42", whose worker is process 1234
-  Block block;  // what the worker gave it
+  std::string id;  // "1234.567890.42": of the worker's process, and of the attempt
+  Block block;     // what the worker gave it
 };
 
-/// What BERTH_ALLOC says; nullopt where that is absent or nothing that a worker wrote.
+/// What BERTH_ALLOC says; nullopt where that is absent, nothing that a worker wrote, or of a worker
+/// that does not live here: what outlived its task, or was taken to another machine, is in none.
 std::optional<EnclosingTask> enclosing_task(os::Env& env);
 /// What BERTH_ALLOC is to say to a task of this process.
 std::string write_enclosing_task(os::Env& env, Token token, const Block& block);

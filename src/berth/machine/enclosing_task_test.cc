@@ -25,6 +25,9 @@ TEST(EnclosingTask, IsReadAsItIsWritten) {
   ASSERT_TRUE(task);
   EXPECT_EQ(task->id, fmt::format("{}.{}.42", env.self().pid, env.self().started_at));
   EXPECT_EQ(task->block, half_a_core());
+  env.dead.insert(env.self().pid);
+  EXPECT_FALSE(enclosing_task(env)) << "of another machine, or of a task that has ended";
+  env.dead.clear();
   for (const char* wrong : {"", "x", "1.2.3", "1.2 cpu=1  ", "9.9.x cpu=1  ", "9.9.9 cpu"}) {
     env.variables["BERTH_ALLOC"] = wrong;
     EXPECT_FALSE(enclosing_task(env)) << wrong;
