@@ -116,6 +116,30 @@ class Flow(Case):
         self.assertEqual(self.read("total.txt"), "1000\n")
         self.assertIn(b"every object is whole", self.berth("cache", "--verify").out)
 
+    def test_a_pipe_of_which_any_command_fails_has_failed(self):
+        step = "steps: {a: {run: 'cat /no/such | wc -l > {out.x}', out: {x: x.txt}}}\n"
+        self.write("p.yaml", "shell: sh\n" + step)
+        self.assertEqual(self.ran(self.run_flow(name="p.yaml")), ["a"], "as it was before bash -euo pipefail")
+        self.assertEqual(self.read("x.txt"), "0\n")
+        self.write("p.yaml", step)
+        for _ in range(2):
+            failed = self.run_flow(name="p.yaml", code=1)
+            self.assertEqual(failed["tasks"][0]["cause"], "exit 1", "nor is the older result taken")
+        self.assertIn("since p-1: command: ", "".join(self.because("p-2/a")))
+        self.write("p.yaml", "steps: {a: {run: 'seq 1000000 | head -1 > {out.x}', out: {x: x.txt}}}\n")
+        self.run_flow(name="p.yaml", code=1)
+        self.assertIn(b"a pipe whose reader had ended", self.berth("why", "p-4/a").out)
+
+    def test_without_bash_a_step_with_shell_characters_is_refused(self):
+        self.write("p.yaml", "steps: {a: {run: 'echo x > {out.x}', out: {x: x.txt}}}\n")
+        (self.dir / "bin").mkdir()
+        refused = self.berth("run", "p.yaml", env={"PATH": str(self.dir / "bin")}, code=2)
+        self.assertIn(b"p.yaml:1: steps.a.run: bash: no such program in PATH", refused.err)
+        self.assertIn(b"say shell: sh", refused.err)
+        self.assertEqual(self.house.json("runs")["runs"], [])
+        self.write("p.yaml", "shell: sh\n" + "steps: {a: {run: 'echo x > {out.x}', out: {x: x.txt}}}\n")
+        self.berth("run", "p.yaml", env={"PATH": str(self.dir / "bin")})
+
     def test_cache_modes(self):
         self.assertEqual(len(self.ran(self.run_flow("--cache", "off"))), 6)
         self.assertEqual(len(self.ran(self.run_flow("--cache", "read"))), 6, "off kept nothing")

@@ -346,6 +346,15 @@ class Ssh(Case):
         self.berth("run", "--cluster", "lab", "--timeout", "1s", "--", "sleep", "30", code=1)
         self.assertEqual(numbers(self.dir / "after"), [1])
 
+    def test_without_bash_behind_a_prescript_a_task_fails_for_good(self):
+        self.lab(1, prescript="PATH=/nowhere", postscript=f"'echo 1 >> {self.dir}/after'")
+        self.write("alone/p.yaml", "run: 'echo x; echo y'\nretries: 3\n")
+        self.berth("run", "--cluster", "lab", "alone/p.yaml", code=1)
+        task = self.house.tasks("p-1")[0]
+        self.assertEqual((task["cause"], task["attempts"]), ("cannot start", 1))
+        self.assertIn(b"say shell: sh", self.berth("why", "p-1/1").out)
+        self.assertEqual(numbers(self.dir / "after"), [1])
+
     def test_a_task_outlives_a_long_silence(self):
         host, = self.lab(1, lease="1s", outlive="true")
         command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"

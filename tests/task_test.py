@@ -84,7 +84,7 @@ class Command(Case):
 
     def test_other_braces_stay(self):
         self.script("arguments", ARGUMENTS)
-        self.write("q.yaml", "name: q\nrun: X=1; ./arguments ${X}{ab} {unknown} '{}' {x,y} {{x}}\n"
+        self.write("q.yaml", "name: q\nrun: X=1; ./arguments ${X}{ab} {unknown} '{}' '{x,y}' {{x}}\n"
                              "params: {x: [5]}\n")
         self.berth("run", "q.yaml")
         self.assertEqual(json.loads((self.dir / "q-1-1.json").read_text()),

@@ -26,12 +26,13 @@ berth::exec::Lookup lookup(std::string_view value) {
   };
 }
 
-std::string output(const std::string& text, std::string_view value) {
+std::string output(const std::string& text, std::string_view value, const std::string& shell) {
   const auto argv = berth::exec::command_line({text, {}}, lookup(value));
-  BERTH_ASSERT(argv.size() == 3 && argv[0] == "/bin/sh" && argv[1] == "-c");
+  BERTH_ASSERT(berth::exec::is_given_to(berth::exec::kStrictShell, argv));
   return berth::shell_output(
       "exec 2>/dev/null </dev/null\n" +
-      std::string("PATH=; IFS=; set -f; v=V; p() { printf '%s|' \"$@\"; }\n") + argv[2]);
+          std::string("PATH=; IFS=; set -f; v=V; p() { printf '%s|' \"$@\"; }\n") + argv.back(),
+      shell);
 }
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -44,12 +45,12 @@ void check_direct(std::string_view text) {
   const Command command{std::string(text), {}};
   const auto argv = berth::exec::command_line(command, lookup(" ' $(x)"));
   if (berth::exec::needs_shell(text))
-    BERTH_ASSERT(argv.size() == 3);
+    BERTH_ASSERT(berth::exec::is_given_to(berth::exec::kStrictShell, argv));
   else
     BERTH_ASSERT(argv.size() == berth::words(text).size());
   const auto none = [](std::string_view) { return std::optional<std::string>(); };
-  if (argv.size() == 3 && berth::exec::needs_shell(text))
-    BERTH_ASSERT(berth::exec::command_line(command, none)[2] == text);
+  if (berth::exec::needs_shell(text))
+    BERTH_ASSERT(berth::exec::command_line(command, none).back() == text);
 }
 
 }  // namespace
@@ -66,11 +67,13 @@ void berth::fuzz(std::string_view input) {
   // $(…) drops newlines at its end, and arithmetic makes its own sense of a name.
   if (value.ends_with('\n') || text.find("{a}") == std::string::npos) return;
   if (text.find("$((") != std::string::npos) return;
-  const auto harmless = output(text, kHarmless);
-  const auto expected = replaced(harmless, kHarmless, value);
-  const auto found = output(text, value);
-  if (found != expected)
-    std::fprintf(stderr, "text  %s\nvalue %s\nfound %s\nwants %s\n", text.c_str(), value.c_str(),
-                 found.c_str(), expected.c_str());
-  BERTH_ASSERT(found == expected);
+  for (const std::string shell : {"/bin/sh", "bash"}) {
+    const auto harmless = output(text, kHarmless, shell);
+    const auto expected = replaced(harmless, kHarmless, value);
+    const auto found = output(text, value, shell);
+    if (found != expected)
+      std::fprintf(stderr, "shell %s\ntext  %s\nvalue %s\nfound %s\nwants %s\n", shell.c_str(),
+                   text.c_str(), value.c_str(), found.c_str(), expected.c_str());
+    BERTH_ASSERT(found == expected);
+  }
 }

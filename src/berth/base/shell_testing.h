@@ -1,4 +1,4 @@
-// For tests: what the real /bin/sh makes of a text, and values that would be glad to escape it.
+// For tests: what a real shell makes of a text, and values that would be glad to escape it.
 #pragma once
 
 #include <cerrno>
@@ -12,10 +12,11 @@
 
 namespace berth {
 
-/// What `script` prints, run by /bin/sh -c where no file can be made, should a value escape.
-inline std::string shell_output(const std::string& script) {
+/// What `script` prints, run by `shell` -c where no file can be made, should a value escape.
+inline std::string shell_output(const std::string& script, const std::string& shell = "/bin/sh") {
   std::string output;
-  std::FILE* pipe = popen(("cd /proc/self || exit\n" + script).c_str(), "r");
+  const std::string command = "cd /proc/self || exit\nexec " + shell + " -c " + shell_quote(script);
+  std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "popen failed";
   for (;;) {
     const int c = std::getc(pipe);
@@ -32,8 +33,9 @@ inline std::string shell_output(const std::string& script) {
 }
 
 /// The words that `script` prints, each with a NUL behind it.
-inline std::vector<std::string> shell_words(const std::string& script) {
-  const std::string output = shell_output(script);
+inline std::vector<std::string> shell_words(const std::string& script,
+                                            const std::string& shell = "/bin/sh") {
+  const std::string output = shell_output(script, shell);
   std::vector<std::string> result;
   for (const auto word : split(output, '\0')) result.emplace_back(word);
   result.pop_back();

@@ -111,13 +111,25 @@ bool needs_shell(std::string_view text) {
          std::ranges::find(kShellWords, parts.front()) != kShellWords.end();
 }
 
+std::vector<std::string> words_of_shell(const std::vector<std::string>& shell) {
+  return shell.empty() ? std::vector<std::string>(kStrictShell.begin(), kStrictShell.end()) : shell;
+}
+
+std::optional<std::string> text_for_shell(const std::vector<std::string>& line) {
+  if (!is_given_to(kStrictShell, line) && !is_given_to(kPlainShell, line)) return std::nullopt;
+  return line.back();
+}
+
 std::vector<std::string> command_line(const Command& command, const Lookup& lookup) {
   return command_line_of_lists(command, as_lists(lookup));
 }
 
 std::vector<std::string> command_line_of_lists(const Command& command, const Lists& lists) {
-  if (command.words.empty() && needs_shell(command.text))
-    return {"/bin/sh", "-c", replace_for_shell(command.text, lists)};
+  if (command.words.empty() && needs_shell(command.text)) {
+    auto line = words_of_shell(command.shell);
+    line.push_back(replace_for_shell(command.text, lists));
+    return line;
+  }
   std::vector<std::string> line;
   for (const auto& word : command.words) add_words(word, lists, line);
   if (command.words.empty())

@@ -1,6 +1,8 @@
 // From what a person wrote after `run:` to the words of a process.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,14 +16,34 @@ namespace berth::exec {
 /// A command as written: one text that may meet a shell, or words that never do.
 struct Command {
   std::string text;
-  std::vector<std::string> words;  // when not empty, `text` is not used
+  std::vector<std::string> words;       // when not empty, `text` is not used
+  std::vector<std::string> shell = {};  // given a text that needs one; empty: the strict one
   bool operator==(const Command&) const = default;
 };
 
 /// What a declared name stands for; nullopt leaves the braces as they are.
 using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
-/// Replaces the declared {name}s. A text with a shell metacharacter goes to /bin/sh -c, each value
+/// The shell that ends with the first command that fails, in a pipe too, or names what is not set.
+inline constexpr std::array<std::string_view, 4> kStrictShell{"bash", "-euo", "pipefail", "-c"};
+/// What older runs were submitted with, and `shell: sh` asks for.
+inline constexpr std::array<std::string_view, 2> kPlainShell{"/bin/sh", "-c"};
+/// What there is to do where a process that wanted the strict shell found no bash.
+inline constexpr std::string_view kNoStrictShell =
+    "a command with shell characters is run by bash -euo pipefail (dash has no pipefail): install "
+    "bash there, or say shell: sh";
+/// The words of `shell`, of the strict one where it is empty.
+std::vector<std::string> words_of_shell(const std::vector<std::string>& shell);
+/// The text that one of these two shells is given, as a person wrote it; nullopt for other words.
+std::optional<std::string> text_for_shell(const std::vector<std::string>& line);
+/// Whether the words are the shell's and a text for it.
+template <std::size_t n>
+bool is_given_to(const std::array<std::string_view, n>& shell,
+                 const std::vector<std::string>& line) {
+  return line.size() == n + 1 && std::equal(shell.begin(), shell.end(), line.begin());
+}
+
+/// Replaces the declared {name}s. A text with a shell metacharacter goes to its shell, each value
 /// escaped for the quotes it stands in; any other is split at blanks and run directly, a value
 /// always staying within its word. ${…}, braces around other names and those in comments stay.
 std::vector<std::string> command_line(const Command& command, const Lookup& lookup);

@@ -19,12 +19,54 @@ Lookup values(std::string a, std::string b = "") {
   };
 }
 
-/// The text that /bin/sh gets.
+/// The text that the shell gets.
 std::string for_shell(const std::string& text, const Lookup& lookup) {
   const auto argv = command_line({text, {}}, lookup);
-  EXPECT_EQ(argv.size(), 3U) << text;
-  EXPECT_EQ(Texts(argv.begin(), argv.begin() + 2), (Texts{"/bin/sh", "-c"}));
+  EXPECT_EQ(Texts(argv.begin(), argv.end() - 1), words_of_shell({})) << text;
   return argv.back();
+}
+
+TEST(Command, ATextIsGivenToTheStrictShellUnlessItSaysOtherwise) {
+  EXPECT_EQ(command_line({"a | b", {}, {}}, values("")),
+            (Texts{"bash", "-euo", "pipefail", "-c", "a | b"}));
+  const Texts plain(kPlainShell.begin(), kPlainShell.end());
+  EXPECT_EQ(command_line({"a | b", {}, plain}, values("")), (Texts{"/bin/sh", "-c", "a | b"}));
+  EXPECT_EQ(command_line({"a | {a}", {}, {"zsh", "-fc"}}, values("x y")),
+            (Texts{"zsh", "-fc", "a | 'x y'"}));
+  EXPECT_EQ(command_line({"a b", {}, plain}, values("")), (Texts{"a", "b"}));
+  for (const auto& shell : {Texts{}, plain})
+    EXPECT_EQ(text_for_shell(command_line({"a | b", {}, shell}, values(""))), "a | b");
+  EXPECT_EQ(text_for_shell({"bash", "-c", "a | b"}), std::nullopt);
+  EXPECT_TRUE(is_given_to(kStrictShell, command_line({"a | b", {}, {}}, values(""))));
+  EXPECT_FALSE(is_given_to(kStrictShell, {"bash", "-euo", "pipefail", "-c"}));
+}
+
+TEST(Command, NoValueIsTakenApartByWhatOnlyBashExpands) {
+  for (const auto& [text, a, wanted] :
+       {std::tuple{"p {{a}} x{{a}}y;", "1,2", Texts{"{1,2}", "x{1,2}y"}},
+        {"p {{a}};", "1..3", Texts{"{1..3}"}},
+        {"p {{a},{b}};", "1,2", Texts{"1,2", "b"}},
+        {"p {1..{a}};", "2", Texts{"1", "2"}},
+        {"p $((1)) ${none:-{a}};", "{1,2}", Texts{"1", "{1,2}"}},
+        {"cat <<<x; p {a};", "a b", Texts{"x\na b"}}})
+    EXPECT_EQ(
+        shell_words("p() { printf '%s\\0' \"$@\"; }; " + for_shell(text, values(a, "b")), "bash"),
+        wanted)
+        << text;
+}
+
+TEST(Command, ArithmeticRunsNoValue) {
+  for (const std::string shell : {"/bin/sh", "bash"}) {
+    for (const std::string text : {"echo $(( {a} ));", "echo \"$(( 1 + {a} ))\";",
+                                   "echo $(( \"{a}\" ));", "echo $(( ${none:-{a}} ));"})
+      for (const std::string value :
+           {"PATH[$(echo pwned >&2)0]", "1)); echo pwned #", "1)); echo 'pwned", "\"; echo pwned;"})
+        EXPECT_EQ(shell_output("exec 2>&1; echo; " + for_shell(text, values(value)), shell)
+                      .find("\npwned"),
+                  std::string::npos)
+            << text << value;
+    EXPECT_EQ(shell_output(for_shell("echo $(( {a} * {b} ));", values("6", "7")), shell), "42\n");
+  }
 }
 
 TEST(Command, NeedsAShellOnlyWhenItMeansSomethingToOne) {
@@ -137,10 +179,11 @@ TEST(Command, TheShellReadsBackEveryValueInEveryPosition) {
       // What $(…) drops at the end of its output is no fault of ours.
       const bool substituted = position.script.find("\"$(p ") != std::string::npos;
       if (substituted && (b.ends_with('\n') || b.empty())) continue;
-      script += "(" + for_shell(position.script + "\n", values(a, b)) + ")\n";
+      script += "( " + for_shell(position.script + "\n", values(a, b)) + ")\n";
       for (const auto& word : position.words) expected.push_back(filled(word, a, b));
     }
-    EXPECT_EQ(shell_words(script), expected) << position.script;
+    for (const std::string shell : {"/bin/sh", "bash"})
+      EXPECT_EQ(shell_words(script, shell), expected) << shell << ": " << position.script;
   }
 }
 
@@ -157,8 +200,8 @@ TEST(Command, APlaceholderInACommentStays) {
 TEST(Command, SaysWhereNoValueCanBePutSafelyAndPutsNone) {
   for (const std::string text :
        {"echo `echo {a}`", "echo \"`echo '{a}'`\"", "cat <<E\n{a}\nE\n",
-        "cat <<'E'\nit's\nE\necho {a}", "cat <<-E; echo x\n{a}\n", "echo \"${x:-'{a}'}\"",
-        "echo $'{a}'", "echo \"$(case x in y) echo {a};; esac)\"",
+        "cat <<'E'\nit's\nE\necho {a}", "cat <<E <<<x\n{a}\nE\n", "cat <<-E; echo x\n{a}\n",
+        "echo \"${x:-'{a}'}\"", "echo $'{a}'", "echo \"$(case x in y) echo {a};; esac)\"",
         "echo \"$(\ncase x in y) echo {a};; esac)\""}) {
     EXPECT_EQ(misplaced_name({text, {}}, values("x")), "a") << text;
     EXPECT_EQ(misplaced_name({text, {}}, [](std::string_view) { return std::nullopt; }), "")
@@ -168,7 +211,7 @@ TEST(Command, SaysWhereNoValueCanBePutSafelyAndPutsNone) {
   for (const std::string text :
        {"echo `x` {a}", "echo {a} <<E\nit's\nE\n", "echo \"$(echo lowercase {a})\"", "# `\n{a}",
         "echo $((1<<2)) \n{a}", "(case x in x) echo {a};; esac)", "echo '`' {a}",
-        "cat <f\n<g cat {a}", "plain {a}"})
+        "cat <f\n<g cat {a}", "cat <<<x\necho {a}", "plain {a}"})
     EXPECT_EQ(misplaced_name({text, {}}, values("x")), "") << text;
 }
 
@@ -186,9 +229,9 @@ TEST(Command, AListIsSeveralWords) {
   EXPECT_EQ(words_of("x {none} -{none}"), (Texts{"x", "-"}));
   EXPECT_EQ(command_line_of_lists({{}, {"x", "", "{l}", "{none}", "{other}"}}, lists),
             (Texts{"x", "", "a", "b c", "", "{other}"}));
-  EXPECT_EQ(shell_words("printf '%s\\0' " + words_of("{l} -{l}- \"{l}\" '{l}'")[2]),
+  EXPECT_EQ(shell_words("printf '%s\\0' " + words_of("{l} -{l}- \"{l}\" '{l}'").back()),
             (Texts{"a", "b c", "", "-a", "b c", "-", "a b c ", "a b c "}));
-  EXPECT_EQ(words_of("cat {none} | x")[2], "cat  | x");
+  EXPECT_EQ(words_of("cat {none} | x").back(), "cat  | x");
 }
 
 TEST(Command, NoValueOfAListEscapes) {
@@ -201,7 +244,8 @@ TEST(Command, NoValueOfAListEscapes) {
         [&](std::string_view name) { return name == "l" ? std::optional(list) : std::nullopt; });
     Texts wanted = list;
     wanted.emplace_back("end");
-    EXPECT_EQ(shell_words(line[2]), wanted) << "seed " << seed;
+    for (const std::string shell : {"/bin/sh", "bash"})
+      EXPECT_EQ(shell_words(line.back(), shell), wanted) << shell << ", seed " << seed;
   }
 }
 

@@ -121,6 +121,20 @@ Result<exec::Command> read_command(const Field& field) {
   return command;
 }
 
+Result<std::vector<std::string>> read_shell(const Field& map,
+                                            const std::vector<std::string>& otherwise) {
+  constexpr std::array<std::string_view, 2> kShells{"bash", "sh"};
+  const auto field = map.find("shell");
+  if (!field) return words_of_shell(otherwise);
+  if (field->is_list()) {
+    BERTH_ASSIGN(auto command, read_command(*field));
+    return std::move(command.words);
+  }
+  BERTH_ASSIGN(const std::size_t choice, field->choice(kShells));
+  if (choice == 0) return words_of_shell({});
+  return std::vector<std::string>(kPlainShell.begin(), kPlainShell.end());
+}
+
 Status read_environment(const Field& field, Environment& environment) {
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {

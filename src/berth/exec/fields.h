@@ -27,6 +27,10 @@ Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std:
 Result<std::vector<std::string>> read_names(const Field& field);
 /// A text, or a list of words.
 Result<Command> read_command(const Field& field);
+/// The words of `shell`: bash (the strict one), sh, or words that a text is added to; of
+/// `otherwise` where the key is not there.
+Result<std::vector<std::string>> read_shell(const Field& map,
+                                            const std::vector<std::string>& otherwise);
 /// `enforce`: required (true) or advisory, of a task's limits where a machine cannot hold it to
 /// them; `otherwise` where the key is not there.
 Result<bool> read_enforce(const Field& map, bool otherwise);

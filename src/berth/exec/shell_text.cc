@@ -114,8 +114,9 @@ void ShellText::take_bare(char c, const Pending& before) {
     return;
   }
   if (c == '#' && before.word_start) comment_ = true;
-  if (c == '<' && before.less) here_document_ = true;
-  if (c == '\n' && here_document_) lost_ = true;
+  if (c == '<' && before.less == 1) ++here_documents_;
+  if (c == '<' && before.less == 2) --here_documents_;  // <<< takes a word
+  if (c == '\n' && here_documents_ > 0) lost_ = true;
   // The patterns of a case hold brackets that nothing opened.
   constexpr std::string_view kCase = "case";
   if (frame == ')' && parts_words(c) && within_quotes() && text_.size() > kCase.size() + 1 &&
@@ -124,8 +125,16 @@ void ShellText::take_bare(char c, const Pending& before) {
     lost_ = true;
   if (c == '(') open_ += ')';
   if (c == ')' && frame == ')') open_.pop_back();
-  pending_.less = c == '<';
+  pending_.less = c == '<' ? before.less + 1 : 0;
   pending_.word_start = parts_words(c);
+}
+
+/// A shell reads arithmetic again after it has replaced what stands in it, bash with all that is in
+/// brackets: what is no part of a number or name becomes an error there.
+void ShellText::put_in_arithmetic(std::string_view value) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-*/% ";
+  for (const char c : value) text_ += kPlain.find(c) == std::string_view::npos ? '@' : c;
 }
 
 void ShellText::put(std::string_view value, char next) {
@@ -133,7 +142,9 @@ void ShellText::put(std::string_view value, char next) {
   const bool escaped = std::exchange(escaped_, false);
   const char frame = open_.back();
   pending_ = {};
-  if (frame == '\'') {
+  if (open_[open_.find_last_of("A)\n")] == 'A') {
+    put_in_arithmetic(value);
+  } else if (frame == '\'') {
     for (const char c : value) {
       if (c == '\'')
         text_ += "'\\''";
@@ -144,12 +155,20 @@ void ShellText::put(std::string_view value, char next) {
     if (escaped) text_.pop_back();  // it would escape our quote
     if (after_variable()) text_ += "\"\"";
     std::string word = shell_quote(value);
-    if ((next == '<' || next == '>') && word == value) word = "'" + word + "'";
+    // bash makes several words of {1,2} and {1..2}.
+    const bool expands =
+        text_.find('{') != std::string::npos &&
+        (value.find(',') != std::string::npos || value.find("..") != std::string::npos);
+    if ((expands || next == '<' || next == '>') && word == value) word = "'" + word + "'";
     text_ += word;
   } else {
     if (escaped) text_ += '\\';  // before a plain character it is one
     if (frame == '"' && after_variable()) text_ += "\"\"";
     for (const char c : value) {
+      if (frame == 'q' && c == '\'') {
+        text_ += "\"'\"";  // alone it would begin a quote in bash
+        continue;
+      }
       if (std::string_view("$`\"\\").find(c) != std::string_view::npos ||
           (frame == 'q' && c == '}'))
         text_ += '\\';

@@ -1,4 +1,4 @@
-// A text for /bin/sh in the making, which knows at each point what the shell will take the next
+// A text for bash or dash in the making, which knows at each point what they will take the next
 // character for, so that a value can be put there and stays one value whatever it holds. Pure.
 #pragma once
 
@@ -28,10 +28,11 @@ class ShellText {
   /// What the last character leaves for the next to complete; survives a line continuation.
   struct Pending {
     bool dollar = false;      // $
-    bool less = false;        // <
+    int less = 0;             // < in a row
     bool opened = false;      // $(
     bool word_start = false;  // a # would begin a comment
   };
+  void put_in_arithmetic(std::string_view value);
   void take_in_quotes(char c, const Pending& before);
   void take_bare(char c, const Pending& before);
   bool opens_after_dollar(char c, const Pending& before);
@@ -46,8 +47,8 @@ class ShellText {
   Pending before_escape_;
   bool escaped_ = false;
   bool comment_ = false;
-  bool here_document_ = false;  // one begins with the next line
-  bool lost_ = false;           // from here on nothing is known for sure
+  int here_documents_ = 0;  // that begin with the next line
+  bool lost_ = false;       // from here on nothing is known for sure
 };
 
 }  // namespace berth::exec

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "berth/base/units.h"
+#include "berth/exec/command.h"
 #include "berth/exec/environment.h"
 #include "berth/machine/enclosing_task.h"
 
@@ -19,6 +20,12 @@ constexpr Duration kLookFirst = std::chrono::milliseconds(10);
 constexpr Duration kLookMost = std::chrono::milliseconds(300);
 /// Read at most this much of one task before the others get their turn.
 constexpr std::size_t kReadsATurn = 16;
+/// What a shell exits with whose last command, or under pipefail any of a pipe, had a signal.
+constexpr int kPipeClosed = 128 + SIGPIPE;
+constexpr std::string_view kPipeClosedText =
+    "a command wrote to a pipe whose reader had ended, as sort does in `sort | head`; where that "
+    "is "
+    "well, say `(sort || [ $? = 141 ]) | head`";
 
 /// What the caller set stands, unless the placement itself decides it.
 void decide(Environment& environment, std::string name, std::string value, bool decided = false) {
@@ -125,7 +132,10 @@ void Worker::launch(const Launch& launch) {
   auto child = start(spec, *process, launch.enforce);
   if (!child) {
     if (process->group) groups_->release(std::move(process->group));
-    return refuse(child.error());
+    Error error = child.error();
+    if (error.kind == ErrorKind::not_found && is_given_to(kStrictShell, launch.argv))
+      error.message += fmt::format("; {}", kNoStrictShell);
+    return refuse(error);
   }
   process->child = *std::move(child);
   if (launch.timeout > Duration(0)) process->limit = env_->now() + launch.timeout;
@@ -367,6 +377,7 @@ void Worker::conclude(Process& process) {
     ended.cause = Cause::signal;
   } else if (exit.code != 0) {
     ended.cause = Cause::exit_code;
+    if (exit.code == kPipeClosed) ended.detail = kPipeClosedText;
   } else if (process.usage.oom_kills > 0) {
     ended.detail = fmt::format("a child of it was killed at the limit of {}", limit);
   }

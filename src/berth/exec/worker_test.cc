@@ -9,6 +9,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/command.h"
 #include "berth/os/fake_env.h"
 
 namespace berth::exec {
@@ -130,6 +131,23 @@ TEST_F(WorkerTest, SignalThatNobodyHereSent) {
   run();
   EXPECT_EQ(ended_.at(0).cause, Cause::signal);
   EXPECT_EQ(ended_.at(0).signal, SIGSEGV);
+}
+
+TEST_F(WorkerTest, AClosedPipeIsExplained) {
+  worker_->tell(shell("exit 141"));
+  run();
+  EXPECT_EQ(describe(ended_.at(0)), "exit 141");
+  EXPECT_NE(ended_.at(0).detail.find("pipe whose reader had ended"), std::string::npos);
+}
+
+TEST_F(WorkerTest, WithoutBashATaskFailsForGoodAndSaysWhatToDo) {
+  Launch launch = shell("");
+  launch.argv = command_line({"a | b", {}}, [](auto) { return std::nullopt; });
+  launch.environment = {{"PATH", "/nowhere"}};
+  worker_->tell(launch);
+  run();
+  EXPECT_EQ(ended_.at(0).cause, Cause::cannot_start);
+  EXPECT_NE(ended_.at(0).detail.find("say shell: sh"), std::string::npos) << ended_.at(0).detail;
 }
 
 TEST_F(WorkerTest, TimeLimitEndsTheWholeGroup) {

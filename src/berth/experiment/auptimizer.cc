@@ -241,6 +241,8 @@ Status read_script(const Field& root, Program& program) {
   // It is found in the working directory, not in PATH; "python train.py" is two words.
   if (script.find('/') == std::string::npos && words(script).size() == 1) script = "./" + script;
   program.run.text = script + " {params_file}";
+  // What stands before and behind the script is not ours to be strict with.
+  program.run.shell.assign(exec::kPlainShell.begin(), exec::kPlainShell.end());
   program.run_line = field.node().line;
   const auto arguments = root.find("runtime_args");
   if (!arguments) return {};

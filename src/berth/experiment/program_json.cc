@@ -116,6 +116,7 @@ std::string to_json_text(const Program& program) {
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
   if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
   if (!program.slot_sizes.empty()) json["slot_sizes"] = program.slot_sizes;
+  json["shell"] = exec::words_of_shell(program.run.shell);
   return dump(json);
 }
 
@@ -132,6 +133,9 @@ Result<Program> from_json_text(std::string_view text) {
     program.kind = json.at("kind");
     program.run.text = json.at("run");
     program.run.words = json.at("words").get<std::vector<std::string>>();
+    program.run.shell = json.contains("shell") ? json.at("shell").get<std::vector<std::string>>()
+                                               : std::vector<std::string>(exec::kPlainShell.begin(),
+                                                                          exec::kPlainShell.end());
     for (const auto& [name, amount] : json.at("resources").get_ref<const Json::object_t&>())
       program.resources.set(name, integer_of(amount, 0, INT64_MAX));
     if (const auto sizes = json.find("slot_sizes"); sizes != json.end())
@@ -151,6 +155,7 @@ Result<Program> from_json_text(std::string_view text) {
     program.priority = integer_of(json.at("priority"), INT64_MIN, INT64_MAX);
     if (const auto search = json.find("search"); search != json.end()) {
       program.search = search_of(*search);
+      program.search.proposer.shell = program.run.shell;
       program.params = params_of(json.at("params"));
     }
     program.search.seed = static_cast<std::uint64_t>(integer_of(json.at("seed"), 0, INT64_MAX));

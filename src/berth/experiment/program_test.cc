@@ -34,7 +34,8 @@ on_failure: continue
 )");
   EXPECT_EQ(program.name, "digits");
   EXPECT_EQ(program.kind, "experiment");
-  EXPECT_EQ(program.run, (exec::Command{"./train.py --lr {lr} --width {width}", {}}));
+  EXPECT_EQ(program.run,
+            (exec::Command{"./train.py --lr {lr} --width {width}", {}, exec::words_of_shell({})}));
   EXPECT_EQ(program.run_line, 2);
   EXPECT_EQ(to_string(program.resources), "cpu 1, mem 953.7 MiB");
   EXPECT_EQ(program.search.method, Search::Method::random);
@@ -269,7 +270,8 @@ TEST(Program, IsKeptAsJsonForAResume) {
             R"("resources":{"cpu":1500,"mem":10000000000,"tokens":3000},"parallel":2,)"
             R"("timeout_ms":90000,"grace_ms":1,"retries":3,"stop_on_failure":true,"priority":-3,)"
             R"("seed":9223372036854775807,"env":{"B":"two words","A":""},)"
-            R"("goal":{"metric":"loss","maximize":false}})")
+            R"("goal":{"metric":"loss","maximize":false},)"
+            R"("shell":["bash","-euo","pipefail","-c"]})")
       << "runs of older versions hold this: never change it, only add";
   const auto back = from_json_text(text);
   ASSERT_TRUE(back) << back.error().message;
@@ -353,6 +355,20 @@ TEST(Program, ReadsTheFileOfASequence) {
     Program program;
     EXPECT_EQ(read_points(text, "points", program).error().kind, ErrorKind::invalid) << text;
   }
+}
+
+TEST(Program, OneOfBeforeTheStrictShellGoesOnWithItsOwn) {
+  const auto shell_of = [](std::string_view json) {
+    return from_json_text(json).value().run.shell;
+  };
+  std::string json = to_json_text(program_of("run: x | y"));
+  EXPECT_EQ(shell_of(json), exec::words_of_shell({}));
+  EXPECT_EQ(shell_of(to_json_text(program_of("run: x | y\nshell: [zsh, -fc]"))),
+            (std::vector<std::string>{"zsh", "-fc"}));
+  const std::string stored = R"(,"shell":["bash","-euo","pipefail","-c"])";
+  ASSERT_NE(json.find(stored), std::string::npos) << json;
+  json.erase(json.find(stored), stored.size());
+  EXPECT_EQ(shell_of(json), (std::vector<std::string>{"/bin/sh", "-c"}));
 }
 
 TEST(Program, StoredJsonThatIsDamagedIsCorrupt) {

@@ -89,9 +89,9 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
   BERTH_TRY(root.expect_keys(
-      {"name",       "run",       "resources", "params",  "search",  "priority",    "env",
-       "goal",       "parallel",  "timeout",   "grace",   "retries", "on_failure",  "checkpoints",
-       "early_stop", "save_best", "passive",   "cluster", "enforce", "gpu_mem_over"}));
+      {"name",       "run",       "resources", "params",  "search",  "priority",     "env",
+       "goal",       "parallel",  "timeout",   "grace",   "retries", "on_failure",   "checkpoints",
+       "early_stop", "save_best", "passive",   "cluster", "enforce", "gpu_mem_over", "shell"}));
   Program program;
   program.kind = "experiment";
   program.name = stem(file);
@@ -118,8 +118,10 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
     BERTH_ASSIGN(program.run, exec::read_command(command));
     program.run_line = command.node().line;
   }
+  BERTH_ASSIGN(program.run.shell, exec::read_shell(root, {}));
   if (const auto params = root.find("params")) BERTH_TRY(read_params(*params, program));
   BERTH_TRY(read_search(root, program));
+  program.search.proposer.shell = program.run.shell;
   if (const auto run = root.find("run")) BERTH_TRY(check_placeholders(*run, program));
   BERTH_TRY(read_goals(root, program));
   if (program.passive && !program.goal)

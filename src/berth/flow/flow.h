@@ -108,8 +108,8 @@ struct Flow {
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: here
 };
 
-/// From the text of a file named `file`.
-Result<Flow> read_flow(std::string_view text, const std::string& file);
+/// From the text of a file named `file`; `shell` is that of its commands where it names none.
+Result<Flow> read_flow(std::string_view text, const std::string& file, const Words& shell = {});
 
 /// invalid: names the first step that could not run even if all of `total` were free, and what it
 /// has too little of.
@@ -142,7 +142,7 @@ struct TaskOutput {
 /// All there is to know of one task, but for what its step says of all of them.
 struct TaskSpec {
   std::string name{};        // "split", "count/0"
-  Words command{};           // what is started: for a shell {"/bin/sh", "-c", text}
+  Words command{};           // what is started: for a shell its words, and the text
   bool params_file = false;  // whether it wants kParamsFile, made of params
   std::vector<std::pair<std::string, std::string>> params{};  // and variables; lists with blanks
   std::vector<std::pair<std::string, std::string>> environment{};

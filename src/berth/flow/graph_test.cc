@@ -21,7 +21,7 @@ TEST(Graph, UnfoldsAsItsTasksFinish) {
   EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"count/0", "count/1", "count/2"}))
       << "in bytewise order; sub is a directory that matches";
   const auto count = spec(graph, "count/0");
-  EXPECT_EQ(count.command[2], "wc -w < 'parts/a b' > counts/0.txt");
+  EXPECT_EQ(count.command.back(), "wc -w < 'parts/a b' > counts/0.txt");
   EXPECT_EQ(count.params, (Pairs{{"part", "parts/a b"}}));
   ASSERT_EQ(count.inputs.size(), 1U);
   EXPECT_EQ(count.inputs[0].place, "parts/a b");
@@ -34,7 +34,7 @@ TEST(Graph, UnfoldsAsItsTasksFinish) {
   }
   EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"sum"});
   EXPECT_EQ(
-      spec(graph, "sum").command[2],
+      spec(graph, "sum").command.back(),
       "cat counts/0.txt counts/1.txt counts/2.txt | awk '{s += $1} END {print s}' > total.txt");
   ASSERT_TRUE(finish(graph, "sum"));
   EXPECT_TRUE(graph.done());
@@ -86,7 +86,7 @@ steps:
   (void)graph.take_ready();
   const auto a = spec(graph, "a");
   const std::string list = "_root/etc/hosts _up/up data";
-  EXPECT_EQ(a.command[2],
+  EXPECT_EQ(a.command.back(),
             fmt::format("cat {0} \"all: {0}\" --files={0} .berth-params.json > d/o", list));
   EXPECT_TRUE(a.params_file);
   ASSERT_EQ(a.inputs.size(), 3U) << "data/deep/file lies within data";

@@ -52,6 +52,7 @@ struct Known {
   std::vector<Step>* of = nullptr;
   Params params;                  // of the flow
   exec::Environment environment;  // of the flow
+  Words shell;                    // of the flow
   bool enforce = false;           // of the flow
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
 };
@@ -63,9 +64,9 @@ class StepReader {
 
   Status read() {
     step_.line = field_.node().line;
-    BERTH_TRY(
-        field_.expect_keys({"run", "in", "out", "resources", "needs", "foreach", "params", "env",
-                            "timeout", "retries", "priority", "when", "enforce", "gpu_mem_over"}));
+    BERTH_TRY(field_.expect_keys({"run", "in", "out", "resources", "needs", "foreach", "params",
+                                  "env", "timeout", "retries", "priority", "when", "enforce",
+                                  "gpu_mem_over", "shell"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -231,6 +232,7 @@ class StepReader {
   Status read_command() {
     BERTH_ASSIGN(const Field run, field_.get("run"));
     BERTH_ASSIGN(step_.run, exec::read_command(run));
+    BERTH_ASSIGN(step_.run.shell, exec::read_shell(field_, known_.shell));
     step_.run_line = run.node().line;
     std::vector<std::string> known = values_;
     known.emplace_back("params_file");
@@ -391,11 +393,11 @@ std::string stem(std::string_view file) {
 
 }  // namespace
 
-Result<Flow> read_flow(std::string_view text, const std::string& file) {
+Result<Flow> read_flow(std::string_view text, const std::string& file, const Words& shell) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(
-      root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over"}));
+  BERTH_TRY(root.expect_keys(
+      {"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over", "shell"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -403,10 +405,11 @@ Result<Flow> read_flow(std::string_view text, const std::string& file) {
   } else if (!valid_step_name(flow.name)) {
     flow.name = "flow";
   }
-  Known known{.steps = {}, .of = &flow.steps, .params = {}, .environment = {}};
+  Known known{.steps = {}, .of = &flow.steps, .params = {}, .environment = {}, .shell = {}};
   if (const auto params = root.find("params")) {
     BERTH_ASSIGN(known.params, read_params(*params));
   }
+  BERTH_ASSIGN(known.shell, exec::read_shell(root, shell));
   BERTH_ASSIGN(known.enforce, exec::read_enforce(root, false));
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));

@@ -29,6 +29,28 @@ TEST(ReadFlow, TheFileOfTheDesign) {
   EXPECT_EQ(sum.run_line, 14);
 }
 
+TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
+  constexpr std::string_view kSteps =
+      "steps: {a: {run: x | y}, b: {run: x | y, shell: bash}, c: {run: x | y, shell: [zsh, -fc]}}";
+  const auto shells = [](const Flow& flow) {
+    std::vector<Words> found;
+    for (const auto& step : flow.steps) found.push_back(step.run.shell);
+    return found;
+  };
+  const Words strict = exec::words_of_shell({});
+  const Words plain(exec::kPlainShell.begin(), exec::kPlainShell.end());
+  EXPECT_EQ(shells(read(kSteps)), (std::vector{strict, strict, Words{"zsh", "-fc"}}));
+  EXPECT_EQ(shells(read(fmt::format("shell: sh\n{}", kSteps))),
+            (std::vector{plain, strict, Words{"zsh", "-fc"}}));
+  EXPECT_EQ(shells(*read_flow(kSteps, "f.yaml", plain)),
+            (std::vector{plain, strict, Words{"zsh", "-fc"}}))
+      << "as an older run was submitted";
+  EXPECT_EQ(spec(build("steps: {a: {run: x | y}}"), "a").command,
+            (Words{"bash", "-euo", "pipefail", "-c", "x | y"}));
+  EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("wanted one of bash, sh"),
+            std::string::npos);
+}
+
 TEST(ReadFlow, TheRarerKeys) {
   const Flow flow = read(R"(
 params: {lr: 0.1, unused: 1, names: [a, b c]}

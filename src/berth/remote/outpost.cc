@@ -2,17 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/command.h"
 
 namespace berth::remote {
 namespace {
 
 constexpr Duration kLastTry = std::chrono::seconds(3);
 constexpr std::size_t kRecordMost = 1 << 20;
+/// By which the wrapper ends itself where the program is not there: nobody else sends it, and it
+/// leaves no core.
+constexpr int kNoProgram = SIGVTALRM;
 constexpr std::string_view kWrapper =
-    R"(trap : HUP INT TERM; eval "$BERTH_PRESCRIPT"; "$@"; status=$?; eval "$BERTH_POSTSCRIPT"; exit "$status")";
+    R"(trap : HUP INT TERM; eval "$BERTH_PRESCRIPT"; status=
+if command -v "$1" >/dev/null; then "$@"; status=$?; fi
+eval "$BERTH_POSTSCRIPT"; [ "$status" ] || kill -s VTALRM $$; exit "$status")";
 
 bool within(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -201,6 +208,11 @@ void Outpost::advance() {
   }
 }
 
+/// Whether tasks run within a shell that has something to do before or behind them.
+bool Outpost::wrapped() const {
+  return !options_.surroundings.prescript.empty() || !options_.surroundings.postscript.empty();
+}
+
 /// Everything is there.
 void Outpost::depart(exec::Launch launch) {
   std::set<std::string> paths(launch.takes.begin(), launch.takes.end());
@@ -220,8 +232,8 @@ void Outpost::depart(exec::Launch launch) {
   const bool is_shared = shared_.at(root_of(launch.directory));
   if (!is_shared)
     launch.directory = taken ? there(launch.directory) : options_.place.directory + "/work";
-  const auto& [environment, prescript, postscript] = options_.surroundings;
-  if (!prescript.empty() || !postscript.empty()) {
+  if (wrapped()) {
+    const auto& [environment, prescript, postscript] = options_.surroundings;
     // Not among the words: those everybody on that machine can see.
     launch.environment.emplace_back("BERTH_PRESCRIPT", prescript);
     launch.environment.emplace_back("BERTH_POSTSCRIPT", postscript);
@@ -293,6 +305,13 @@ void Outpost::hear(Outcome outcome) {
 }
 
 void Outpost::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages) {
+  if (wrapped() && ended.cause == exec::Cause::signal && ended.signal == kNoProgram) {
+    ended.cause = exec::Cause::cannot_start;
+    ended.signal = 0;
+    ended.detail =
+        fmt::format("its program is not in PATH there behind the prescript; if it is bash: {}",
+                    exec::kNoStrictShell);
+  }
   const auto brings = brings_.find(ended.token);
   Leaving leaving{ended, {}, {}};
   if (brings != brings_.end())

@@ -65,6 +65,7 @@ class Outpost final : public agent::Attached {
   void lose(Error because) override { link_->lose(std::move(because)); }
 
  private:
+  bool wrapped() const;
   struct Leaving {  // an end that waits for what the attempt left
     exec::Ended ended;
     std::set<std::string> paths;

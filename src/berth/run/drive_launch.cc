@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/exec/command.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
@@ -12,7 +13,7 @@ namespace {
 
 /// As a person would type it in a shell.
 std::string as_typed(const std::vector<std::string>& argv) {
-  if (argv.size() == 3 && argv[0] == "/bin/sh" && argv[1] == "-c") return argv[2];
+  if (auto text = exec::text_for_shell(argv)) return *std::move(text);
   std::string line;
   for (const auto& word : argv) line += (line.empty() ? "" : " ") + shell_quote(word);
   return line;

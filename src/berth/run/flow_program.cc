@@ -80,11 +80,15 @@ std::optional<CacheMode> cache_mode(std::string_view name) {
 }
 
 std::string to_json_text(const FlowProgram& program) {
-  Json json{
-      {"flow", program.text},         {"file", escaped(program.file)},
-      {"name", program.name},         {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
-      {"parallel", program.parallel}, {"outlive", program.outlive},
-      {"priority", program.priority}, {"answers", to_json(program.answers)}};
+  Json json{{"flow", program.text},
+            {"file", escaped(program.file)},
+            {"name", program.name},
+            {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
+            {"parallel", program.parallel},
+            {"outlive", program.outlive},
+            {"priority", program.priority},
+            {"shell", exec::words_of_shell(program.shell)},
+            {"answers", to_json(program.answers)}};
   if (program.retain > Duration(0)) json["retain_ms"] = to_ms(program.retain);
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
@@ -106,6 +110,9 @@ Result<FlowProgram> flow_program(std::string_view text) {
     const auto mode = cache_mode(json.at("cache").get<std::string>());
     if (!mode) return fail(ErrorKind::corrupt, "the stored flow has a cache mode that is none");
     program.cache = *mode;
+    program.shell = json.contains("shell")
+                        ? json.at("shell").get<flow::Words>()
+                        : flow::Words(exec::kPlainShell.begin(), exec::kPlainShell.end());
     program.parallel = json.at("parallel");
     program.outlive = json.value("outlive", false);
     program.priority = json.at("priority");
@@ -148,7 +155,7 @@ flow::World world_of(os::Env& env, std::string directory, Answers& answers) {
 }
 
 Result<flow::Flow> read_flow(const FlowProgram& program) {
-  BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file));
+  BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file, program.shell));
   for (auto& step : flow.steps) {
     if (program.timeout) step.timeout = *program.timeout;
     if (program.retries) step.retries = *program.retries;

@@ -39,6 +39,7 @@ struct FlowProgram {
   std::string text, file;  // as it was read
   std::string name;        // of the run
   CacheMode cache = CacheMode::on;
+  flow::Words shell{};              // of its commands where the file names none; empty: strict
   std::int64_t parallel = 0;        // tasks side by side at most; 0: as many as fit
   bool outlive = false;             // its tasks go on when their runner dies
   Duration retain{};                // for which its alloc is kept when it fails

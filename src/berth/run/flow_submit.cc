@@ -42,6 +42,8 @@ Status check_places(Site& site, const FlowProgram& program, const flow::Flow& fl
 /// A step's directory holds only what it takes in, so a program must be in PATH or an input.
 Status check_programs(Site& site, const FlowProgram& program, const flow::Flow& flow) {
   for (const auto& step : flow.steps) {
+    if (const auto status = check_shell(*site.env, step.run, "/"); !status)
+      return at(program, step.run_line, step, "run", status.error());
     const auto first = first_program(step.run);
     if (!first || (first->find('/') != std::string::npos && !first->starts_with('/'))) continue;
     if (const auto status = check_executable(*site.env, *first, "/"); !status)

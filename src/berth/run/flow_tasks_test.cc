@@ -77,6 +77,20 @@ TEST(FlowProgram, ComesBackAsItWas) {
     EXPECT_EQ(flow_program(text).error().kind, ErrorKind::corrupt) << text;
 }
 
+TEST(FlowProgram, OneOfBeforeTheStrictShellGoesOnWithItsOwn) {
+  FlowProgram program;
+  program.text = "steps: {a: {run: x | y}}";
+  const auto shell_of = [](std::string_view json) {
+    return read_flow(flow_program(json).value()).value().steps[0].run.shell;
+  };
+  std::string json = to_json_text(program);
+  EXPECT_EQ(shell_of(json), exec::words_of_shell({}));
+  const std::string stored = R"("shell":["bash","-euo","pipefail","-c"],)";
+  ASSERT_NE(json.find(stored), std::string::npos) << json;
+  json.erase(json.find(stored), stored.size());
+  EXPECT_EQ(shell_of(json), (flow::Words{"/bin/sh", "-c"}));
+}
+
 TEST(FlowProgram, OutputsComeBackAsTheyWere) {
   fileset::Fileset one, other;
   one.entries.push_back({".", fileset::Entry::Kind::file, sha256("x"), 1, {}});

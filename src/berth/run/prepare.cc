@@ -42,6 +42,15 @@ Status check_executable(os::Env& env, const std::string& program, const std::str
   return fail(ErrorKind::not_found, "{}: no such program in PATH", program);
 }
 
+Status check_shell(os::Env& env, const exec::Command& command, const std::string& directory) {
+  if (!command.words.empty() || !exec::needs_shell(command.text)) return {};
+  const auto line = exec::command_line(command, [](auto) { return std::nullopt; });
+  auto status = check_executable(env, line.front(), directory);
+  if (!status && exec::is_given_to(exec::kStrictShell, line))
+    status.error().message += fmt::format("; {}", exec::kNoStrictShell);
+  return status;
+}
+
 Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
                      const std::string& file) {
   const auto at_run = [&](Error error) {
@@ -50,6 +59,9 @@ Status check_program(Site& site, const experiment::Program& program, const std::
   };
   if (const auto first = program.passive ? std::nullopt : first_program(program.run))
     if (const auto status = check_executable(*site.env, *first, directory); !status)
+      return std::unexpected(at_run(status.error()));
+  if (!program.passive)
+    if (const auto status = check_shell(*site.env, program.run, directory); !status)
       return std::unexpected(at_run(status.error()));
   if (program.enforce) BERTH_TRY(check_enforced(site, program.resources));
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
