@@ -99,7 +99,7 @@ class RunOfAFile(Case):
         for run in runs:
             self.assertLessEqual({"id", "name", "state", "created", "counts"}, set(run))
             self.assertEqual(set(run["counts"]),
-                             {"waiting", "running", "done", "cached", "failed", "stopped"})
+                             {"waiting", "running", "done", "cached", "skipped", "failed", "stopped"})
             self.assertEqual(sum(run["counts"].values()), len(self.house.tasks(run["id"])))
         shown = self.house.json("show", "sweep-1")
         self.assertEqual(shown["run"], runs[0])

@@ -140,6 +140,32 @@ class Flow(Case):
         self.write("p.yaml", "shell: sh\n" + "steps: {a: {run: 'echo x > {out.x}', out: {x: x.txt}}}\n")
         self.berth("run", "p.yaml", env={"PATH": str(self.dir / "bin")})
 
+    def test_what_is_skipped_is_told_apart_from_what_is_done(self):
+        self.write("s.yaml", "steps:\n  split: {run: 'echo x > {out.sel}', out: {sel: sel.txt}}\n"
+                   "  use: {run: 'true', when: exists(split.sel)}\n  no: {run: 'true', when: not exists(split.sel)}\n")
+        shown = self.run_flow(name="s.yaml")
+        self.assertEqual(self.states(shown), {"split": "done", "use": "done", "no": "skipped"})
+        counts = shown["run"]["counts"]
+        self.assertEqual((counts["done"], counts["skipped"]), (2, 1))
+        self.assertIn(b"2 done, 1 skipped", self.berth("runs").out)
+        self.assertIn(b"s-1/no: skipped", self.berth("why", "s-1/no").out)
+
+    def test_a_retry_says_that_the_file_was_edited_and_takes_it_when_told_to(self):
+        steps = "steps:\n  a: {run: 'echo %s > {out.x}', out: {x: a.txt}}\n" \
+                "  b: {foreach: {i: %s}, run: '%s', in: {x: a.x}, out: {y: 'y{i}.txt'}}\n"
+        self.write("e.yaml", steps % ("one", "[1, 2]", "false; true"))
+        self.run_flow(name="e.yaml", code=1)
+        self.write("e.yaml", steps % ("two", "[1]", "cat {in.x} > {out.y}; true"))
+        retried = self.berth("retry", "e-1", code=1)
+        self.assertIn(b"e.yaml was edited since: take that with berth retry --file e-1", retried.err)
+        shown = json.loads(self.berth("--json", "retry", "--file", "e-1").out)
+        self.assertEqual(self.states(shown), {"a": "done", "b/0": "done", "b/1": "skipped"})
+        self.assertEqual(self.read("y1.txt"), "two\n")
+        self.assertNotIn(b"edited", self.berth("retry", "e-1", "--all").err)
+        self.write("e.yaml", "steps: {c: {run: 'true'}}\n")
+        refused = self.berth("retry", "e-1", "--file", code=2)
+        self.assertIn("there is no step a any more", self.one_line(refused))
+
     def test_cache_modes(self):
         self.assertEqual(len(self.ran(self.run_flow("--cache", "off"))), 6)
         self.assertEqual(len(self.ran(self.run_flow("--cache", "read"))), 6, "off kept nothing")
@@ -220,7 +246,7 @@ class Flow(Case):
                    "  say: {run: echo hello}\n")
         for _ in range(2):
             shown = self.run_flow(name="f.yaml")
-            self.assertEqual(self.states(shown), {"slow": "done", "after": "done", "say": "done"})
+            self.assertEqual(self.states(shown), {"slow": "skipped", "after": "skipped", "say": "done"})
             self.assertEqual([task["attempts"] for task in shown["tasks"]], [0, 0, 1])
         self.assertIn("`when` does not hold", self.because("f-2/slow")[0])
         self.assertIn("a step without outputs runs each time", self.because("f-2/say"))
@@ -305,7 +331,7 @@ class Flow(Case):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20), 130)
         self.assertEqual(self.house.counts("f-1"), {"waiting": 0, "running": 0, "done": 1, "cached": 0,
-                                                    "failed": 0, "stopped": 1})
+                                                    "skipped": 0, "failed": 0, "stopped": 1})
         self.write("go", "")
         (self.dir / "a.txt").unlink()
         self.berth("resume", "f-1", env={"TURN": str(self.dir)})

@@ -119,6 +119,14 @@ std::string_view nearest(std::string_view text, std::span<const std::string_view
   return best;
 }
 
+std::string_view near_miss(std::string_view text, std::span<const std::string> candidates) {
+  constexpr std::size_t kLeast = 5, kMost = 64;
+  if (text.size() < kLeast || text.size() > kMost) return {};
+  for (const std::string_view candidate : candidates)
+    if (candidate.size() >= kLeast && edit_distance(text, candidate) == 1) return candidate;
+  return {};
+}
+
 std::string shell_quote(std::string_view text) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";

@@ -139,6 +139,16 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->footer("Example:\n  berth logs -f digits-3/17");
 }
 
+void add_retry(CLI::App& retry, Arguments& arguments) {
+  retry.add_flag("--failed", arguments.failed, "only what failed: what was not begun stays so");
+  retry.add_flag("--all", arguments.all, "everything anew, also what is done (a flow: as cached)")
+      ->excludes("--failed");
+  retry
+      .add_flag("--file", arguments.take_file,
+                "everything anew, as cached, of a flow as its file is now")
+      ->excludes("--failed");
+}
+
 void add_others(CLI::App& app, Arguments& arguments) {
   const auto add = [&](const char* name, const char* help, const char* target,
                        const char* example) {
@@ -181,12 +191,10 @@ void add_others(CLI::App& app, Arguments& arguments) {
   add("resume", "go on with a run that was stopped, or whose runner died", "RUN",
       "berth resume digits-3")
       ->add_flag("--detach", arguments.detach, "in the background, and print the run's name");
-  auto* retry =
-      add("retry", "try the failed tasks of a run again, and go on with what was not finished",
-          "RUN", "berth retry digits-3");
-  retry->add_flag("--failed", arguments.failed, "only what failed: what was not begun stays so");
-  retry->add_flag("--all", arguments.all, "everything anew, also what is done (a flow: as cached)")
-      ->excludes("--failed");
+  add_retry(
+      *add("retry", "try the failed tasks of a run again, and go on with what was not finished",
+           "RUN", "berth retry digits-3"),
+      arguments);
   auto* wait = add("wait", "wait until a run has ended; the exit code is the run's", "RUN",
                    "berth wait digits-3 --timeout 1h");
   wait->add_option("--timeout", arguments.timeout, "wait no longer, such as 1h");

@@ -51,8 +51,11 @@ Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& rec
   if (pid == 0) become_runner(record.name.c_str(), log.c_str(), mask);
   for (const Mono until = env.now() + kPatience;;) {
     BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
-    if (now.epoch > record.epoch) return {};
-    if (::waitpid(pid, nullptr, WNOHANG) == pid || env.now() >= until)
+    const bool taken_over = now.epoch > record.epoch;
+    // Until it is said to run, whoever waits for it would hear how it ended the last time.
+    if (taken_over && (now.state == store::RunState::running || now.ended != record.ended))
+      return {};
+    if (::waitpid(pid, nullptr, WNOHANG) == pid || (!taken_over && env.now() >= until))
       return fail(ErrorKind::io, "the runner of {} did not start: {}", record.name,
                   words_since(env, log, said_before));
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(5)));

@@ -11,8 +11,8 @@ namespace berth::cli {
 namespace {
 
 std::int64_t total(const store::Counts& counts) {
-  return counts.waiting + counts.running + counts.done + counts.cached + counts.failed +
-         counts.stopped;
+  return counts.waiting + counts.running + counts.done + counts.cached + counts.skipped +
+         counts.failed + counts.stopped;
 }
 
 std::string number(std::int64_t count) {
@@ -76,6 +76,7 @@ std::vector<StepCounts> step_counts(const flow::Flow& flow, const store::RunReco
       case store::TaskState::running: ++counts.running; break;
       case store::TaskState::done: ++counts.done; break;
       case store::TaskState::cached: ++counts.cached; break;
+      case store::TaskState::skipped: ++counts.skipped; break;
       case store::TaskState::failed: ++counts.failed; break;
       case store::TaskState::stopped: ++counts.stopped; break;
     }
@@ -84,11 +85,12 @@ std::vector<StepCounts> step_counts(const flow::Flow& flow, const store::RunReco
 }
 
 std::string steps_table(const std::vector<StepCounts>& steps) {
-  Table table({"step", "tasks", "done", "cached", "running", "failed", "waiting", "stopped"});
+  Table table(
+      {"step", "tasks", "done", "cached", "skipped", "running", "failed", "waiting", "stopped"});
   for (const auto& [name, counts, known] : steps)
     table.add({name, known ? fmt::format("{}", total(counts)) : "?", number(counts.done),
-               number(counts.cached), number(counts.running), number(counts.failed),
-               number(counts.waiting), number(counts.stopped)});
+               number(counts.cached), number(counts.skipped), number(counts.running),
+               number(counts.failed), number(counts.waiting), number(counts.stopped)});
   return table.text();
 }
 

@@ -42,6 +42,7 @@ Json run_object(const ShownRun& run) {
                               {"running", counts.running},
                               {"done", counts.done},
                               {"cached", counts.cached},
+                              {"skipped", counts.skipped},
                               {"failed", counts.failed},
                               {"stopped", counts.stopped}}}};
 }
@@ -57,7 +58,7 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"state", store::name(task.state)},
               {"attempts", task.attempts},
               {"exit_code", task.exit_code ? Json(*task.exit_code) : Json(nullptr)},
-              {"cause", skipped(task) ? "skipped" : task.cause},
+              {"cause", task.cause},
               {"cached", task.state == store::TaskState::cached},
               {"params", parsed_or_null(experiment::values_json(task.params))},
               {"metrics", metrics},

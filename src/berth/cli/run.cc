@@ -47,6 +47,8 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
   if (!arguments.timeout.empty()) {
     auto timeout = parse_duration(arguments.timeout);
     if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
+    if (*timeout <= Duration(0))
+      return fail(ErrorKind::usage, "--timeout: wanted more than 0, found {}", arguments.timeout);
     program.timeout = *timeout;
   }
   if (!arguments.gpu_mem_over.empty()) {
@@ -293,6 +295,28 @@ Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& 
   return conclude(env, site, *final, json);
 }
 
+/// What a person who has edited a flow's file wants to know: it goes on as it was submitted.
+Status note_edited(os::Env& env, const store::RunRecord& record) {
+  if (record.kind != "flow") return {};
+  BERTH_ASSIGN(const auto now, run::edited(env, record));
+  if (now)
+    print_error(
+        fmt::format("{} goes on as it was submitted; {} was edited since: take that with "
+                    "berth retry --file {}\n",
+                    record.name, now->file, record.name));
+  return {};
+}
+
+/// The run's specification as its file is now; "" where that is the one it has.
+Result<std::string> spec_of_file(os::Env& env, run::Site& site, const store::RunRecord& record) {
+  if (record.kind != "flow")
+    return fail(ErrorKind::usage,
+                "--file: {} is no flow: its parameters are drawn; start a new run", record.name);
+  BERTH_ASSIGN(auto now, run::edited(env, record));
+  if (!now) return std::string();
+  return run::resubmitted(site, record, *std::move(now));
+}
+
 /// A runner in the background; what is left to say.
 Result<int> detach(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
   BERTH_TRY(start_detached(env, site, record));
@@ -346,6 +370,7 @@ Result<int> resume_command(os::Env& env, const Arguments& arguments) {
       return 0;
     }
   }
+  BERTH_TRY(note_edited(env, record));
   if (arguments.detach) return detach(env, site, record, arguments.json);
   return drive_to_end(env, site, record, arguments.json);
 }
@@ -356,8 +381,13 @@ Result<int> retry_command(os::Env& env, const Arguments& arguments) {
   if (arguments.failed && record.kind == "flow")
     return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
                 record.name);
-  BERTH_ASSIGN(const auto reopened, run::reopen(site, arguments.target, arguments.all));
-  if (reopened.empty() && !arguments.all)
+  std::string spec;
+  if (arguments.take_file) {
+    BERTH_ASSIGN(spec, spec_of_file(env, site, record));
+  }
+  const bool all = arguments.all || arguments.take_file;
+  BERTH_ASSIGN(const auto reopened, run::reopen(site, arguments.target, all, spec));
+  if (reopened.empty() && !all)
     print_error(fmt::format("nothing of {} has failed\n", arguments.target));
   if (!arguments.failed) return resume_command(env, arguments);
   if (reopened.empty()) return 0;

@@ -77,12 +77,13 @@ void Screen::draw(const run::Progress& progress, Mono now) {
   std::vector<std::string> lines;
   for (const auto& step : progress.steps) {
     const store::Counts& counts = step.counts;
-    const std::int64_t finished = counts.done + counts.cached + counts.failed;
+    const std::int64_t finished = counts.done + counts.cached + counts.skipped + counts.failed;
     const std::int64_t total = finished + counts.waiting + counts.running + counts.stopped;
     if (total == 0 || lines.size() + 2 >= rows) continue;
     std::string text =
         fmt::format("  {:<16} {} {}/{}", step.name, progress_bar(finished, total), finished, total);
     if (counts.cached > 0) text += fmt::format("  {} cached", counts.cached);
+    if (counts.skipped > 0) text += fmt::format("  {} skipped", counts.skipped);
     if (counts.running > 0) text += fmt::format("  {} running", counts.running);
     if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
     lines.push_back(std::move(text));
@@ -105,11 +106,12 @@ void Screen::say(const std::string& text) {
 
 std::string Screen::line(const run::Progress& progress, Mono now) const {
   const store::Counts& counts = progress.counts;
-  const std::int64_t finished = counts.done + counts.cached + counts.failed;
+  const std::int64_t finished = counts.done + counts.cached + counts.skipped + counts.failed;
   const Duration elapsed = now - progress.began;
   std::string text = fmt::format("{} {} {}/{}", run_, progress_bar(finished, progress.total),
                                  finished, progress.total);
   if (counts.cached > 0) text += fmt::format("  {} cached", counts.cached);
+  if (counts.skipped > 0) text += fmt::format("  {} skipped", counts.skipped);
   if (counts.running > 0) text += fmt::format("  {} running", counts.running);
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
   if (progress.best)

@@ -102,10 +102,6 @@ const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
   return best;
 }
 
-bool skipped(const store::TaskRecord& task) {
-  return task.state == store::TaskState::done && task.attempts == 0;
-}
-
 std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
                       const experiment::Program& program) {
   std::string line = fmt::format("best {}/{}  {} {:.6g}", run.name, task.label,
@@ -124,8 +120,9 @@ Result<experiment::Program> program_of(const store::RunRecord& run) {
 
 std::string counts_text(const store::Counts& counts) {
   const std::pair<std::int64_t, std::string_view> parts[] = {
-      {counts.done, "done"},       {counts.cached, "cached"},   {counts.failed, "failed"},
-      {counts.running, "running"}, {counts.waiting, "waiting"}, {counts.stopped, "stopped"}};
+      {counts.done, "done"},      {counts.cached, "cached"},   {counts.skipped, "skipped"},
+      {counts.failed, "failed"},  {counts.running, "running"}, {counts.waiting, "waiting"},
+      {counts.stopped, "stopped"}};
   std::string text;
   for (const auto& [count, state] : parts)
     if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);

@@ -44,8 +44,6 @@ bool drives_elsewhere(os::Env& env, const store::RunRecord& run);
 /// What a run is now: its recorded state, or "interrupted" when its runner died.
 std::string state_now(os::Env& env, const store::RunRecord& run);
 
-/// Whether it is done because there was nothing to do: a condition did not hold.
-bool skipped(const store::TaskRecord& task);
 /// Of a trial that is done: what the goal is about.
 std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program);
 /// The done task with the best last value of the goal's metric; nullptr when there is none.

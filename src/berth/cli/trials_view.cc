@@ -23,7 +23,6 @@ std::optional<Duration> time_of(const store::TaskRecord& task) {
 }
 
 std::string state_text(const store::TaskRecord& task) {
-  if (skipped(task)) return "skipped";
   const bool plain = task.cause.empty() || task.cause == "ok" ||
                      task.cause == store::name(task.state) ||
                      task.state == store::TaskState::running;
@@ -256,11 +255,10 @@ std::string trials_csv(const store::RunRecord& run, const Order& trials) {
   head.insert(head.end(), {"started", "ended", "seconds", "host"});
   std::string text = csv_line(head);
   for (const auto* task : trials) {
-    std::vector<std::string> row{run.name + "/" + task->label,
-                                 std::string(store::name(task->state)),
-                                 fmt::format("{}", task->attempts),
-                                 task->exit_code ? fmt::format("{}", *task->exit_code) : "",
-                                 skipped(*task) ? "skipped" : task->cause};
+    std::vector<std::string> row{
+        run.name + "/" + task->label, std::string(store::name(task->state)),
+        fmt::format("{}", task->attempts),
+        task->exit_code ? fmt::format("{}", *task->exit_code) : "", task->cause};
     for (const auto& name : params) {
       const auto* value = experiment::find_value(task->params, name);
       row.push_back(value != nullptr ? *value : "");

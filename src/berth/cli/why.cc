@@ -87,7 +87,7 @@ Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRec
     if (result) lines.push_back(fmt::format("as {} wrote it", result->origin));
     return lines;
   }
-  if (skipped(task)) {
+  if (task.state == store::TaskState::skipped) {
     lines.push_back("nothing to do: its `when` does not hold, or what it takes in was skipped");
     return lines;
   }
@@ -132,7 +132,6 @@ bool run_is_passive(const store::RunRecord& run) {
 std::string summary(const store::TaskRecord& task) {
   switch (task.state) {
     case store::TaskState::done:
-      if (skipped(task)) return "skipped";
       return task.attempts > 1 ? fmt::format("done at attempt {}", task.attempts) : "done";
     case store::TaskState::failed:
       return fmt::format("failed: {}{}", task.cause,
@@ -140,6 +139,7 @@ std::string summary(const store::TaskRecord& task) {
     case store::TaskState::stopped: return "stopped with its run";
     case store::TaskState::running: return "running";
     case store::TaskState::cached: return "taken from the cache";
+    case store::TaskState::skipped: return "skipped";
     case store::TaskState::waiting: break;
   }
   return task.attempts > 0 ? fmt::format("waiting to be tried again, after {}", task.cause)

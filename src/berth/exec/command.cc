@@ -97,6 +97,23 @@ constexpr std::array<std::string_view, 20> kShellWords{
     ".",  ":",    "case", "cd",     "command", "eval",   "exec",  "exit",  "export", "for",
     "if", "read", "set",  "source", "trap",    "ulimit", "umask", "unset", "until",  "while"};
 
+/// Of a command of words, the one that a shell will read as its script; none where no shell is
+/// called with -c.
+std::optional<std::size_t> script_of(const std::vector<std::string>& words) {
+  constexpr std::array<std::string_view, 3> kShells{"bash", "dash", "sh"};
+  if (words.empty()) return std::nullopt;
+  const std::string_view program = std::string_view(words[0]).substr(words[0].rfind('/') + 1);
+  if (std::ranges::find(kShells, program) == kShells.end()) return std::nullopt;
+  for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+    const std::string_view option = words[i];
+    if (option.size() < 2 || option[0] != '-') return std::nullopt;
+    if (option[1] == '-') continue;
+    if (option.contains('c')) return i + 1 + (option.ends_with('o') ? 1 : 0);
+    if (option.ends_with('o')) ++i;  // its argument follows
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool needs_shell(std::string_view text) {
@@ -131,7 +148,12 @@ std::vector<std::string> command_line_of_lists(const Command& command, const Lis
     return line;
   }
   std::vector<std::string> line;
-  for (const auto& word : command.words) add_words(word, lists, line);
+  const auto script = script_of(command.words);
+  for (std::size_t i = 0; i < command.words.size(); ++i)
+    if (i == script)
+      line.push_back(replace_for_shell(command.words[i], lists));
+    else
+      add_words(command.words[i], lists, line);
   if (command.words.empty())
     for (const auto word : words(command.text)) add_words(word, lists, line);
   return line;
@@ -139,9 +161,23 @@ std::vector<std::string> command_line_of_lists(const Command& command, const Lis
 
 std::string misplaced_name(const Command& command, const Lookup& lookup) {
   std::string misplaced;
-  if (command.words.empty() && needs_shell(command.text))
+  const auto script = script_of(command.words);
+  if (script && *script < command.words.size())
+    replace_for_shell(command.words[*script], as_lists(lookup), &misplaced);
+  else if (command.words.empty() && needs_shell(command.text))
     replace_for_shell(command.text, as_lists(lookup), &misplaced);
   return misplaced;
+}
+
+std::string nearly_named(const Command& command, const std::vector<std::string>& known) {
+  for (const auto& name : placeholders(command)) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    if (const auto meant = near_miss(name, known); !meant.empty())
+      return fmt::format(
+          "nothing is called {{{}}}; did you mean {{{}}}? (Braces with a blank in them stay.)",
+          name, meant);
+  }
+  return {};
 }
 
 std::vector<std::string> placeholders(const Command& command) {

@@ -13,7 +13,8 @@
 
 namespace berth::exec {
 
-/// A command as written: one text that may meet a shell, or words that never do.
+/// A command as written: one text that may meet a shell, or words that do so only where they call
+/// one: of `[bash, -c, …]` the script is such a text.
 struct Command {
   std::string text;
   std::vector<std::string> words;       // when not empty, `text` is not used
@@ -59,6 +60,9 @@ std::string misplaced_name(const Command& command, const Lookup& lookup);
 
 /// Whether the text needs a shell to mean what it says.
 bool needs_shell(std::string_view text);
+
+/// What is wrong with a name in braces that is none of `known`, but nearly; empty where none is.
+std::string nearly_named(const Command& command, const std::vector<std::string>& known);
 
 /// Names in braces of the command, each once, in order.
 std::vector<std::string> placeholders(const Command& command);

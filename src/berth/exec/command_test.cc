@@ -41,6 +41,23 @@ TEST(Command, ATextIsGivenToTheStrictShellUnlessItSaysOtherwise) {
   EXPECT_FALSE(is_given_to(kStrictShell, {"bash", "-euo", "pipefail", "-c"}));
 }
 
+TEST(Command, AScriptAmongWordsIsATextForItsShell) {
+  const Lists lists = [](std::string_view name) -> std::optional<Texts> {
+    if (name == "f") return Texts{"a b", "c"};
+    return std::nullopt;
+  };
+  const auto line = [&](const Texts& words) { return command_line_of_lists({"", words}, lists); };
+  EXPECT_EQ(line({"bash", "-euo", "pipefail", "-c", "cat {f} | sort", "{f}"}),
+            (Texts{"bash", "-euo", "pipefail", "-c", "cat 'a b' c | sort", "a b", "c"}));
+  EXPECT_EQ(line({"/bin/sh", "--posix", "-ec", "cat {f}"}),
+            (Texts{"/bin/sh", "--posix", "-ec", "cat 'a b' c"}));
+  EXPECT_EQ(line({"bash", "script", "-c", "{f}"}), (Texts{"bash", "script", "-c", "a b", "c"}));
+  EXPECT_EQ(line({"grep", "-c", "{f}"}), (Texts{"grep", "-c", "a b", "c"}));
+  EXPECT_EQ(line({"sh", "-c"}), (Texts{"sh", "-c"}));
+  EXPECT_EQ(misplaced_name({"", {"sh", "-c", "echo `{a}`"}}, values("x")), "a");
+  EXPECT_EQ(misplaced_name({"", {"sh", "-c"}}, values("x")), "");
+}
+
 TEST(Command, NoValueIsTakenApartByWhatOnlyBashExpands) {
   for (const auto& [text, a, wanted] :
        {std::tuple{"p {{a}} x{{a}}y;", "1,2", Texts{"{1,2}", "x{1,2}y"}},

@@ -39,6 +39,13 @@ Result<Duration> duration_of(const Field& field) {
   return duration;
 }
 
+Result<Duration> time_limit_of(const Field& field) {
+  BERTH_ASSIGN(const Duration limit, duration_of(field));
+  if (limit <= Duration(0))
+    return field.error("wanted more than 0; where there is to be no limit, leave it out");
+  return limit;
+}
+
 Result<GpuMemOver> gpu_mem_over_named(std::string_view text) {
   const auto choices = std::span(kGpuMemOver).subspan(1);
   const auto found = std::ranges::find(choices, text);
@@ -74,7 +81,9 @@ Result<bool> read_enforce(const Field& map, bool otherwise) {
   return choice == 1;
 }
 
-Status read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes) {
+Result<bool> read_resources(const Field& field, Resources& resources,
+                            std::vector<int>& slot_sizes) {
+  bool named = false;
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
     if (!valid_resource_name(name))
@@ -87,8 +96,9 @@ Status read_resources(const Field& field, Resources& resources, std::vector<int>
     const auto amount = parse_amount(name, text);
     if (!amount) return value.error(amount.error());
     resources.set(name, *amount);
+    named = true;
   }
-  return {};
+  return named;
 }
 
 Result<std::vector<std::string>> read_names(const Field& field) {

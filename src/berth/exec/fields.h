@@ -17,6 +17,8 @@ namespace berth::exec {
 Result<std::string> process_text(const Field& field);
 /// At most 100 years: added to any clock it still fits.
 Result<Duration> duration_of(const Field& field);
+/// Of what takes too long: more than 0.
+Result<Duration> time_limit_of(const Field& field);
 /// warn or kill.
 Result<GpuMemOver> gpu_mem_over_named(std::string_view text);
 /// As `gpu_mem_over` of the map says; unchanged where it does not.
@@ -35,7 +37,7 @@ Result<std::vector<std::string>> read_shell(const Field& map,
 /// them; `otherwise` where the key is not there.
 Result<bool> read_enforce(const Field& map, bool otherwise);
 Status read_environment(const Field& field, Environment& environment);
-/// A map of amounts; beside them gpu_slot_sizes: [31, 99].
-Status read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes);
+/// A map of amounts; beside them gpu_slot_sizes: [31, 99]. Whether it names any amount, if it is 0.
+Result<bool> read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes);
 
 }  // namespace berth::exec

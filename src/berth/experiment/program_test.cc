@@ -71,6 +71,15 @@ TEST(Program, WhatIsNotGivenIsPlain) {
   EXPECT_EQ(program_of("run: a", "/x/.yaml").name, "run") << "a file without a name of its own";
 }
 
+TEST(Program, ANearMissNoCoreAndNoTime) {
+  const auto wrong = [](std::string_view text) { return read_program(text, "f").error().message; };
+  EXPECT_NE(wrong("run: x {treshold}\nparams: {threshold: 1}").find("did you mean {threshold}?"),
+            std::string::npos);
+  EXPECT_TRUE(read_program("run: x {thresh}\nparams: {threshold: 1}", "f"));
+  EXPECT_TRUE(program_of("run: x\nresources: {cpu: 0}").resources.empty());
+  EXPECT_NE(wrong("run: x\ntimeout: 0s").find("timeout: wanted more than 0"), std::string::npos);
+}
+
 TEST(Program, ReadsTheRarerKeys) {
   const Program program = program_of(R"({"run": ["printf", "{x}", "a | b"], "params": {"x": "only"},
     "goal": {"metric": "loss", "direction": "min"}, "priority": -7, "grace": "250ms",

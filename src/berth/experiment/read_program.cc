@@ -14,17 +14,18 @@ namespace {
 constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
 
 Status read_limits(const Field& root, Program& program) {
+  bool named = false;
   if (const auto field = root.find("resources")) {
-    BERTH_TRY(exec::read_resources(*field, program.resources, program.slot_sizes));
+    BERTH_ASSIGN(named, exec::read_resources(*field, program.resources, program.slot_sizes));
     program.resources_line = field->node().line;
   }
-  if (program.resources.empty() && !program.passive) program.resources.set(Known::cpu, 1000);
+  if (!named && !program.passive) program.resources.set(Known::cpu, 1000);
   if (program.passive) program.parallel = 1;  // of one person
   if (const auto field = root.find("parallel")) {
     BERTH_ASSIGN(program.parallel, exec::integer_within(*field, 1, kMostTrials));
   }
   if (const auto field = root.find("timeout")) {
-    BERTH_ASSIGN(program.timeout, exec::duration_of(*field));
+    BERTH_ASSIGN(program.timeout, exec::time_limit_of(*field));
   }
   if (const auto field = root.find("grace")) {
     BERTH_ASSIGN(program.grace, exec::duration_of(*field));
@@ -51,13 +52,16 @@ Status read_limits(const Field& root, Program& program) {
 }
 
 Status check_placeholders(const Field& run, const Program& program) {
+  std::vector<std::string> names{"params_file", "checkpoint", "save"};
+  if (program.search.budget) names.push_back(program.search.budget->parameter);
+  for (const auto& parameter : program.params) names.push_back(parameter.name);
+  for (const auto& point : program.search.points)
+    for (const auto& [name, value] : point)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  if (const auto wrong = exec::nearly_named(program.run, names); !wrong.empty())
+    return run.error(wrong);
   const auto known = [&](std::string_view name) -> std::optional<std::string> {
-    if (name == "params_file" || name == "checkpoint" || name == "save" ||
-        (program.search.budget && program.search.budget->parameter == name) ||
-        std::ranges::find(program.params, name, &Parameter::name) != program.params.end() ||
-        std::ranges::any_of(program.search.points,
-                            [&](const Values& point) { return find_value(point, name); }))
-      return "";
+    if (std::ranges::find(names, name) != names.end()) return "";
     return std::nullopt;
   };
   if (const auto name = exec::misplaced_name(program.run, known); !name.empty())

@@ -78,7 +78,8 @@ struct Condition {
   Kind kind = Kind::equals;
   bool negated = false;
   std::string left;   // of equals: the name of a value, or "env.NAME"
-  std::string right;  // what it is compared with; of exists: a path, may hold {placeholders}
+  std::string right;  // what it is compared with
+  Source path{};      // of exists: may hold {placeholders}; asked when its step is done
 };
 
 struct Step {

@@ -162,6 +162,13 @@ bool Graph::Inside::has_any(const Source& source) const {
   return false;
 }
 
+/// Whether what the tasks of the source's step wrote has a file there; `below`: within that output.
+bool Graph::Inside::any_written(const Source& source, const std::string& below) const {
+  return std::ranges::any_of(written_items(source, below), [&](const Item& item) {
+    return tasks_[static_cast<std::size_t>(item.producer)].state == State::finished;
+  });
+}
+
 bool Graph::Inside::skips(TaskIndex task) const {
   const Step& of = step(task);
   for (std::size_t i = 0; i < of.foreach.size(); ++i) {
@@ -187,8 +194,12 @@ bool Graph::Inside::skips(TaskIndex task) const {
 
 bool Graph::Inside::holds(const Condition& condition, const Lookup& values) const {
   const auto value = [&](std::string_view name) { return value_of(values, name); };
-  if (condition.kind == Condition::Kind::exists)
-    return world_.exists(expand(condition.right, value)) != condition.negated;
+  if (condition.kind == Condition::Kind::exists) {
+    const std::string path = expand(condition.path.pattern, value);
+    const bool there =
+        condition.path.step ? any_written(condition.path, path) : world_.exists(path);
+    return there != condition.negated;
+  }
   std::optional<std::string> left = value(condition.left);
   if (!left) left = world_.variable(condition.left.substr(std::string_view("env.").size()));
   return (left.value_or("") == condition.right) != condition.negated;

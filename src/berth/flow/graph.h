@@ -84,6 +84,7 @@ class Graph::Inside {
   void offer_all(std::size_t step);
   bool skips(TaskIndex task) const;
   bool has_any(const Source& source) const;
+  bool any_written(const Source& source, const std::string& below) const;
   bool holds(const Condition& condition, const Lookup& values) const;
 
   // spec.cc

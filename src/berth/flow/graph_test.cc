@@ -119,6 +119,30 @@ steps:
   EXPECT_TRUE(graph.done());
 }
 
+TEST(Graph, WhetherAStepHasWrittenIsAskedWhenItIsDone) {
+  const std::string_view text = R"(
+params: {mode: fast}
+steps:
+  a: {run: x, out: {o: x.txt, d: d/}}
+  no: {run: x, when: mode == slow, out: {o: y.txt}}
+  b: {run: x, when: exists(a.o) and exists(a.d/p*)}
+  c: {run: x, when: exists(a.d/q*)}
+  d: {run: x, when: not exists(no.o)}
+  e: {run: x, when: exists(no.o)}
+)";
+  Graph graph = build(text);
+  auto ready = *graph.take_ready();
+  EXPECT_EQ(names(graph, ready.run), (Words{"a", "d"}));
+  EXPECT_EQ(names(graph, ready.skipped), (Words{"no", "e"}));
+  ASSERT_TRUE(finish(graph, "a", {"p1"}));
+  ready = *graph.take_ready();
+  EXPECT_EQ(names(graph, ready.run), Words{"b"});
+  EXPECT_EQ(names(graph, ready.skipped), Words{"c"});
+  EXPECT_NE(complaint("steps: {a: {run: x, out: {o: x}}, b: {run: x, when: exists(a.p)}}")
+                .find("step 'a' has no output 'p'"),
+            std::string::npos);
+}
+
 TEST(Graph, AForeachOverNothingIsDoneAtOnce) {
   Graph graph = build(R"(
 steps:

@@ -36,7 +36,9 @@ std::string expand(std::string_view text,
 /// invalid, at `at`: a name in braces that is none of `known`.
 Status check_names(std::string_view text, const std::vector<std::string>& known, const Field& at);
 
-/// "a == b and not exists(c)". `known`: the names of values.
-Result<std::vector<Condition>> read_when(const Field& field, const std::vector<std::string>& known);
+/// "a == b and not exists(c)". `known`: the names of values; `source`: what a path stands for.
+Result<std::vector<Condition>> read_when(
+    const Field& field, const std::vector<std::string>& known,
+    const std::function<Result<Source>(const std::string& text)>& source);
 
 }  // namespace berth::flow

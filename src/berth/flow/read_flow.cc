@@ -78,7 +78,9 @@ class StepReader {
     BERTH_TRY(read_command());
     if (const auto field = field_.find("needs")) BERTH_TRY(read_needs(*field));
     if (const auto field = field_.find("when")) {
-      BERTH_ASSIGN(step_.when, read_when(*field, values_));
+      BERTH_ASSIGN(step_.when, read_when(*field, values_, [&](const std::string& text) {
+                     return source_named(text, *field);
+                   }));
       step_.when_line = field->node().line;
     }
     BERTH_TRY(read_limits());
@@ -103,7 +105,7 @@ class StepReader {
     if (used_.contains("params_file")) return;
     for (const auto& term : step_.when) {
       used_.insert(term.left);
-      note_names(term.right);
+      note_names(term.path.pattern);
     }
     std::erase_if(step_.params, [&](const auto& param) {
       return inherited_.contains(param.first) && !used_.contains(param.first);
@@ -122,9 +124,12 @@ class StepReader {
   }
 
   Result<Source> source_of(const Field& field) const {
-    Source source;
-    BERTH_ASSIGN(source.text, process_text(field));
-    source.line = field.node().line;
+    BERTH_ASSIGN(std::string text, process_text(field));
+    return source_named(std::move(text), field);
+  }
+
+  Result<Source> source_named(std::string named, const Field& field) const {
+    Source source{.text = std::move(named), .step = {}, .pattern = {}, .line = field.node().line};
     const std::string_view text = source.text;
     const auto slash = std::min(text.find('/'), text.size());
     const auto dot = text.substr(0, slash).find('.');
@@ -244,6 +249,8 @@ class StepReader {
       if (name.starts_with("in.") || name.starts_with("out."))
         BERTH_TRY(check_names(fmt::format("{{{}}}", name), known, run));
     }
+    if (const auto wrong = exec::nearly_named(step_.run, known); !wrong.empty())
+      return run.error(wrong);
     const auto lookup = [&](std::string_view name) -> std::optional<std::string> {
       if (std::ranges::find(known, name) != known.end()) return "";
       return std::nullopt;
@@ -288,13 +295,14 @@ class StepReader {
         step_.environment.emplace_back(name, std::move(value));
       }
     }
+    bool named = false;
     if (const auto field = field_.find("resources")) {
-      BERTH_TRY(exec::read_resources(*field, step_.resources, step_.slot_sizes));
+      BERTH_ASSIGN(named, exec::read_resources(*field, step_.resources, step_.slot_sizes));
       step_.resources_line = field->node().line;
     }
-    if (step_.resources.empty()) step_.resources.set(berth::Known::cpu, 1000);
+    if (!named) step_.resources.set(berth::Known::cpu, 1000);
     if (const auto field = field_.find("timeout")) {
-      BERTH_ASSIGN(step_.timeout, exec::duration_of(*field));
+      BERTH_ASSIGN(step_.timeout, exec::time_limit_of(*field));
     }
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
     step_.gpu_mem_over = known_.gpu_mem_over;
@@ -317,6 +325,8 @@ class StepReader {
     for (const auto& input : step_.in)
       for (const auto& source : input.sources)
         if (source.step) after.push_back(*source.step);
+    for (const auto& term : step_.when)
+      if (term.path.step) after.push_back(*term.path.step);
     std::ranges::sort(after);
     after.erase(std::ranges::unique(after).begin(), after.end());
   }

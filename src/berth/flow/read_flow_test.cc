@@ -51,6 +51,23 @@ TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
             std::string::npos);
 }
 
+TEST(ReadFlow, ANearMissOfADeclaredNameIsAnErrorAndOtherBracesStay) {
+  EXPECT_NE(complaint("params: {threshold: 1}\nsteps: {a: {run: 'x {treshold}'}}")
+                .find("did you mean {threshold}?"),
+            std::string::npos);
+  for (const std::string run : {"x {thresh}", "awk {print}", "x {threshold}", "x ${treshold}"})
+    EXPECT_EQ(complaint(fmt::format(
+                  "params: {{threshold: 1, prin: 2}}\nsteps: {{a: {{run: '{}'}}}}", run)),
+              "nothing");
+}
+
+TEST(ReadFlow, NoCoreIsNoneAndNoTimeAnError) {
+  EXPECT_TRUE(read("steps: {a: {run: x, resources: {cpu: 0}}}").steps[0].resources.empty());
+  EXPECT_EQ(to_string(read("steps: {a: {run: x, resources: {}}}").steps[0].resources), "cpu 1");
+  EXPECT_NE(complaint("steps: {a: {run: x, timeout: 0s}}").find("timeout: wanted more than 0"),
+            std::string::npos);
+}
+
 TEST(ReadFlow, TheRarerKeys) {
   const Flow flow = read(R"(
 params: {lr: 0.1, unused: 1, names: [a, b c]}
@@ -77,7 +94,7 @@ steps:
   ASSERT_EQ(one.when.size(), 2U);
   EXPECT_EQ(one.when[0].left, "lr");
   EXPECT_TRUE(one.when[1].negated);
-  EXPECT_EQ(one.when[1].right, "done.txt");
+  EXPECT_EQ(one.when[1].path.pattern, "done.txt");
   EXPECT_EQ(flow.steps[1].params[0].second, (Words{"a", "b c"}));
 }
 
@@ -172,6 +189,10 @@ TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
        "f.yaml:3: steps.a: foreach.v: there is no file *.csv"},
       {"steps:\n  a: {run: x, foreach: {v: [a, z]}, in: {i: 'data/{v}.txt'}}",
        "f.yaml:2: steps.a: in.i: there is no file data/z.txt"},
+      {"steps:\n  a: {run: x, out: {o: new.txt}}\n  b: {run: x, in: {i: new.txt}}",
+       "f.yaml:3: steps.b: new.txt is what a writes; say a.o"},
+      {"steps:\n  b: {run: x, in: {i: new.txt}}\n  a: {run: x, out: {o: new.txt}}",
+       "f.yaml:2: steps.b: new.txt is what a writes; say a.o"},
       {"steps:\n  a: {run: x, out: {o: p}}\n  b:\n    run: x\n    out: {o: ./p}",
        "f.yaml:5: steps.b: out.o: b writes p, where a writes too"},
       {"steps:\n  a: {run: x, out: {o: p/}}\n  b: {run: x, out: {o: p/q/r}}",

@@ -23,6 +23,8 @@ void Graph::Inside::connect() {
     for (const auto& input : step.in)
       for (const auto& source : input.sources)
         if (source.step) waits.emplace_back(source.step->value, Wait::start);
+    for (const auto& term : step.when)
+      if (term.path.step) waits.emplace_back(term.path.step->value, Wait::start);
     const Wait unfolds = is_pairwise(step) ? Wait::pairwise : Wait::unfold;
     for (const auto& variable : step.foreach)
       if (variable.files && variable.files->step)
@@ -104,8 +106,10 @@ Result<Words> Graph::Inside::world_files(const Step& step, const Source& source,
   } else if (world_.exists(path)) {
     found.push_back(path);
   }
-  if (found.empty())
+  if (found.empty()) {
+    BERTH_TRY(check_path(step, path, source.line));
     return wrong(step, source.line, fmt::format("{}: there is no file {}", key, path));
+  }
   for (auto& each : found) {
     auto plain = plain_path(each);
     if (!plain) return wrong(step, source.line, plain.error().message);
@@ -173,13 +177,17 @@ Status Graph::Inside::claim_outputs(std::size_t index) {
 
 /// A file that a step writes is named by that step: else nothing would make its reader wait.
 Status Graph::Inside::check_path(const Step& step, const std::string& path, int line) const {
-  const auto writer = writer_of(path);
-  if (!writer) return {};
-  const Step& by = this->step(*writer);
+  const Step* by = nullptr;
+  if (const auto writer = writer_of(path)) by = &this->step(*writer);
+  for (std::size_t i = 0; i < flow_.steps.size(); ++i)  // those whose tasks are not known yet
+    if (states_[i].first < 0 &&
+        std::ranges::find(flow_.steps[i].out, path, &Output::path) != flow_.steps[i].out.end())
+      by = &flow_.steps[i];
+  if (by == nullptr) return {};
   std::string names;
-  for (const auto& output : by.out)
-    names += fmt::format("{}{}.{}", names.empty() ? "" : " or ", by.name, output.name);
-  return wrong(step, line, fmt::format("{} is what {} writes; say {}", path, name(*writer), names));
+  for (const auto& output : by->out)
+    names += fmt::format("{}{}.{}", names.empty() ? "" : " or ", by->name, output.name);
+  return wrong(step, line, fmt::format("{} is what {} writes; say {}", path, by->name, names));
 }
 
 Status Graph::Inside::check_world(std::size_t index) const {
@@ -189,7 +197,9 @@ Status Graph::Inside::check_world(std::size_t index) const {
     for (const auto& item : state.items[i])
       if (!item.world.empty()) BERTH_TRY(check_path(step, item.world, step.foreach[i].line));
   for (std::int64_t i = 0; i < state.count; ++i) {
-    const auto asks = [](const Condition& term) { return term.kind == Condition::Kind::exists; };
+    const auto asks = [](const Condition& term) {
+      return term.kind == Condition::Kind::exists && !term.path.step;
+    };
     const bool inputs = std::ranges::any_of(step.in, [](const Input& input) {
       return std::ranges::any_of(input.sources, [](const Source& source) { return !source.step; });
     });
@@ -204,9 +214,9 @@ Status Graph::Inside::check_world(std::size_t index) const {
       }
     for (const auto& term : step.when)
       if (asks(term))
-        BERTH_TRY(check_path(step,
-                             expand(term.right, [&](auto name) { return value_of(values, name); }),
-                             step.when_line));
+        BERTH_TRY(check_path(
+            step, expand(term.path.pattern, [&](auto name) { return value_of(values, name); }),
+            step.when_line));
     const auto varies = [&](const Input& input) {
       return std::ranges::any_of(input.sources,
                                  [](const Source& each) { return !names_in(each.text).empty(); });

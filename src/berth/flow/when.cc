@@ -41,8 +41,11 @@ Result<std::vector<Token>> tokens_of(std::string_view text, const Field& at) {
 
 class Reader {
  public:
-  Reader(std::vector<Token> tokens, const std::vector<std::string>& known, const Field& at)
-      : tokens_(std::move(tokens)), known_(known), at_(at) {}
+  using SourceOf = std::function<Result<Source>(const std::string& text)>;
+
+  Reader(std::vector<Token> tokens, const std::vector<std::string>& known, const SourceOf& source,
+         const Field& at)
+      : tokens_(std::move(tokens)), known_(known), source_(source), at_(at) {}
 
   Result<std::vector<Condition>> read() {
     std::vector<Condition> terms;
@@ -83,10 +86,8 @@ class Reader {
       next_ += 2;
       term.kind = Condition::Kind::exists;
       BERTH_ASSIGN(const std::string path, take_value("a path"));
-      const auto plain = plain_path(path);
-      if (!plain) return at_.error(plain.error());
-      term.right = *plain;
-      BERTH_TRY(check_names(term.right, known_, at_));
+      BERTH_ASSIGN(term.path, source_(path));
+      BERTH_TRY(check_names(term.path.pattern, known_, at_));
       if (!take(")")) return at_.error(fmt::format("wanted ')', found '{}'", clip(peek())));
       return term;
     }
@@ -113,17 +114,19 @@ class Reader {
 
   std::vector<Token> tokens_;
   const std::vector<std::string>& known_;
+  const SourceOf& source_;
   const Field& at_;
   std::size_t next_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<Condition>> read_when(const Field& field,
-                                         const std::vector<std::string>& known) {
+Result<std::vector<Condition>> read_when(
+    const Field& field, const std::vector<std::string>& known,
+    const std::function<Result<Source>(const std::string& text)>& source) {
   BERTH_ASSIGN(const std::string text, field.text());
   BERTH_ASSIGN(auto tokens, tokens_of(text, field));
-  return Reader(std::move(tokens), known, field).read();
+  return Reader(std::move(tokens), known, source, field).read();
 }
 
 }  // namespace berth::flow

@@ -31,12 +31,14 @@ Result<KeptOut> keep_runners_out(Site& site, const store::RunRecord& run) {
 
 }  // namespace
 
-Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all) {
+Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all,
+                                       const std::string& spec_json) {
   BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
   BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(site, record));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   std::vector<TaskNumber> reopened;
   std::vector<store::Change> changes;
+  if (!spec_json.empty()) changes.emplace_back(store::RunSpecified{spec_json});
   for (const auto& task : tasks) {
     if (task.state != store::TaskState::failed && !(all && store::final(task.state))) continue;
     reopened.push_back(task.number);

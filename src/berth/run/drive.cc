@@ -46,6 +46,7 @@ std::int64_t& counter(store::Counts& counts, store::TaskState state) {
     case store::TaskState::running: return counts.running;
     case store::TaskState::done: return counts.done;
     case store::TaskState::cached: return counts.cached;
+    case store::TaskState::skipped: return counts.skipped;
     case store::TaskState::failed: return counts.failed;
     case store::TaskState::stopped: return counts.stopped;
   }

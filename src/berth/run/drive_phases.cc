@@ -87,8 +87,8 @@ Status Drive::take_over() {
   scheduler_->add(tasks, effects_);
   progress_.run = record_.name;
   progress_.total = static_cast<std::int64_t>(tasks_.size());
-  progress_.finished_before =
-      progress_.counts.done + progress_.counts.cached + progress_.counts.failed;
+  progress_.finished_before = progress_.counts.done + progress_.counts.cached +
+                              progress_.counts.skipped + progress_.counts.failed;
   progress_.began = env_.now();
   batch_.emplace_back(store::RunMoved{store::RunState::running, env_.wall(), {}});
   batch_.emplace_back(
@@ -152,7 +152,8 @@ Result<store::RunRecord> Drive::settle() {
   const bool failed =
       error_ || (counts.failed > 0 && (good == 0 || !manner_.one_success_is_enough));
   store::RunState state = failed ? store::RunState::failed : store::RunState::done;
-  const bool open = good + counts.failed < progress_.total || !workload_->complete();
+  const bool open =
+      good + counts.skipped + counts.failed < progress_.total || !workload_->complete();
   if ((stopped || !only_.empty()) && open && !error_) state = store::RunState::stopped;
   std::string error;
   if (state == store::RunState::failed)
@@ -181,8 +182,8 @@ std::string Drive::result_json() const {
                                                         json_quote(progress_.best->label),
                                                         format_number(progress_.best->value))
                                           : "";
-  return fmt::format(R"({{"done":{},"cached":{},"failed":{}{}}})", n.done, n.cached, n.failed,
-                     best);
+  return fmt::format(R"({{"done":{},"cached":{},"skipped":{},"failed":{}{}}})", n.done, n.cached,
+                     n.skipped, n.failed, best);
 }
 
 }  // namespace berth::run

@@ -70,6 +70,13 @@ Status check_flow(Site& site, FlowProgram& program, const std::string& directory
 /// Submits it with the tasks that are known, durably.
 Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::string& directory);
 
+/// The flow of a run with the text that its file has now; nullopt where that is the one it was
+/// submitted with, or the file is not there.
+Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& record);
+/// What the run is asked for if it takes the edited flow: that is as if it were submitted now.
+/// invalid: as check_flow(), or a step is gone of which the run has a task.
+Result<std::string> resubmitted(Site& site, const store::RunRecord& record, FlowProgram edited);
+
 // The cache.
 
 Result<fileset::ObjectStore> open_cache(Site& site);

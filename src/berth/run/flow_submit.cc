@@ -1,4 +1,6 @@
 // From a flow's file to a run that waits to be driven.
+#include <algorithm>
+
 #include "berth/base/text.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/run/flow_run.h"
@@ -96,6 +98,33 @@ Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::stri
   run.created = site.env->wall();
   for (std::int64_t i = 0; i < graph.known(); ++i) run.tasks.push_back({graph.name({i}), {}});
   return site.store->submit(run);
+}
+
+Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& record) {
+  constexpr std::size_t kLargest = 16U << 20;
+  BERTH_ASSIGN(std::optional<FlowProgram> program, flow_program(record.spec_json));
+  const std::string name = program->file.substr(program->file.rfind('/') + 1);
+  auto text = env.read_file(record.directory + "/" + name, kLargest);
+  if (!text || *text == program->text) return std::nullopt;
+  program->text = *std::move(text);
+  return program;
+}
+
+Result<std::string> resubmitted(Site& site, const store::RunRecord& record, FlowProgram edited) {
+  edited.shell.clear();
+  edited.answers = {};
+  BERTH_ASSIGN(const auto flow, read_flow(edited));
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  for (const auto& task : tasks) {
+    const std::string step = task.label.substr(0, task.label.find('/'));
+    if (std::ranges::find(flow.steps, step, &flow::Step::name) == flow.steps.end())
+      return fail(ErrorKind::invalid,
+                  "{}: there is no step {} any more, of which {} has tasks: berth run {}",
+                  edited.file, step, record.name, edited.file);
+  }
+  BERTH_TRY(check_flow(site, edited, record.directory, false));
+  ask_variables(flow, world_of(*site.env, record.directory, edited.answers));
+  return to_json_text(edited);
 }
 
 }  // namespace berth::run

@@ -74,8 +74,7 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   world.held = [this](const std::string& task) -> std::optional<bool> {
     const auto known = recorded_.find(task);
     if (known == recorded_.end()) return std::nullopt;
-    const auto& recorded = known->second;
-    return recorded.attempts > 0 || recorded.state == store::TaskState::cached;
+    return known->second.state != store::TaskState::skipped;
   };
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow), std::move(world)));
   graph_.emplace(std::move(graph));
@@ -189,8 +188,12 @@ Status FlowTasks::take_ready(Next& next) {
   for (const auto task : ready.skipped) {
     const std::string name = graph_->name(task);
     recorded_.erase(name);
-    next.settled.push_back({number_of(name, next), store::TaskState::done});
+    next.settled.push_back({number_of(name, next), store::TaskState::skipped});
   }
+  // An edited flow may have fewer tasks than the run.
+  if (graph_->done() && !std::exchange(done_, true))
+    for (const auto& [name, number] : numbers_)
+      if (!graph_->find(name)) next.settled.push_back({number, store::TaskState::skipped});
   return {};
 }
 
@@ -298,6 +301,8 @@ Status FlowTasks::recall(flow::TaskIndex index, store::TaskRecord recorded, Next
     return graph_->finish(index, std::move(result.outputs));
   };
   Delivery none;
+  if (recorded.state == store::TaskState::skipped)
+    return done(none, fail(ErrorKind::not_found, "there is something to do now"), next);
   if (step(index).out.empty()) return done(none, {}, next);
   BERTH_ASSIGN(auto found, find_result(recorded.digest, step(index).out.size(), nullptr));
   auto spec = graph_->spec(index);

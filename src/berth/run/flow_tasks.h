@@ -122,6 +122,7 @@ class FlowTasks final : public Workload {
       recorded_;           // of earlier runners: running, final
   std::int64_t last_ = 0;  // number
   std::int64_t seen_ = 0;  // tasks of the graph
+  bool done_ = false;      // so is the graph, and tasks that it does not have are settled
   /// Of each step, in the order in which they became ready, those not looked at, and how many are
   /// prepared and not started.
   struct Queue {

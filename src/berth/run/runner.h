@@ -97,8 +97,10 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
                                const std::vector<TaskNumber>& only = {});
 
 /// Makes the failed tasks of a run that does not run waiting again, or all that have ended, their
-/// retries as at first; which they were. drive() goes on with them. busy: it runs.
-Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all);
+/// retries as at first; which they were. drive() goes on with them. `spec_json`, unless it is
+/// empty, is what the run is asked for from now on. busy: it runs.
+Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all,
+                                       const std::string& spec_json = "");
 
 /// Forgets a run that does not run: its record, output and files. busy: it runs.
 Status remove(Site& site, const std::string& run_name);

@@ -56,7 +56,8 @@ TEST_F(Phases, AreRecordedOneAfterTheOther) {
   EXPECT_EQ(seen_, (std::vector<std::string>{"init", "eval"}));
   EXPECT_EQ(done->phase, store::Phase::done);
   EXPECT_EQ(done->alloc, "");
-  EXPECT_EQ(done->result, R"({"done":4,"cached":0,"failed":0,"best":{"task":"1","value":0.5}})");
+  EXPECT_EQ(done->result,
+            R"({"done":4,"cached":0,"skipped":0,"failed":0,"best":{"task":"1","value":0.5}})");
   EXPECT_LE(eval_without_alloc_, 1);
 }
 

@@ -30,8 +30,9 @@ struct Run {
 
 RunRecord with_counts(const Run& run) {
   RunRecord record = run.record;
-  std::int64_t Counts::* const of_state[] = {&Counts::waiting, &Counts::running, &Counts::done,
-                                             &Counts::cached,  &Counts::failed,  &Counts::stopped};
+  std::int64_t Counts::* const of_state[kTaskStates] = {
+      &Counts::waiting, &Counts::running, &Counts::done,   &Counts::cached,
+      &Counts::skipped, &Counts::failed,  &Counts::stopped};
   for (const Task& task : run.tasks)
     ++(record.counts.*of_state[static_cast<std::size_t>(task.record.state)]);
   return record;
@@ -202,6 +203,11 @@ struct MemoryBatch {
     run.record.alloc = change.alloc;
     run.record.tries = change.tries;
     run.record.last_try = change.last_try;
+    return {};
+  }
+
+  Status add(const RunSpecified& change) {
+    run.record.spec_json = change.spec_json;
     return {};
   }
 };

@@ -18,8 +18,8 @@ constexpr const char* kLabels =
 
 constexpr const char* kMarkRun =
     "UPDATE run SET last_token = $2, metrics_seen = $3, waiting = waiting + $4,"
-    " running = running + $5, done = done + $6, cached = cached + $7, failed = failed + $8,"
-    " stopped = stopped + $9 WHERE id = $1";
+    " running = running + $5, done = done + $6, cached = cached + $7,"
+    " skipped = skipped + $8, failed = failed + $9, stopped = stopped + $10 WHERE id = $1";
 constexpr const char* kMoveRun =
     "UPDATE run SET state = $2, error = $3, result = $5,"
     " started_ns = CASE WHEN $2 = 'running' THEN coalesce(started_ns, $4) ELSE started_ns END,"
@@ -27,6 +27,7 @@ constexpr const char* kMoveRun =
     " WHERE id = $1";
 constexpr const char* kStepRun =
     "UPDATE run SET phase = $2, alloc = $3, tries = $4, last_try_ns = $5 WHERE id = $1";
+constexpr const char* kSpecifyRun = "UPDATE run_spec SET spec_json = $2 WHERE run_id = $1";
 constexpr const char* kMarkTasks =
     "UPDATE task SET state = new.state, token = new.token, forgiven = new.forgiven"
     " FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[])"
@@ -222,6 +223,11 @@ Status PostgresBatch::add(const RunStepped& change) {
   return {};
 }
 
+Status PostgresBatch::add(const RunSpecified& change) {
+  store::add(run_moves_, kSpecifyRun, run_, change.spec_json);
+  return {};
+}
+
 void PostgresBatch::write(Statements& writes) const {
   Lists tasks, keys, last_metrics, results;
   for (const auto& [number, task] : named_)
@@ -244,7 +250,7 @@ void PostgresBatch::write(Statements& writes) const {
   write_rows(kAddMetrics, metrics_);
   write_rows(kKeepLastMetrics, last_metrics);
   store::add(writes, kMarkRun, run_, last_token_, metrics_seen_, grown_[0], grown_[1], grown_[2],
-             grown_[3], grown_[4], grown_[5]);
+             grown_[3], grown_[4], grown_[5], grown_[6]);
   writes.insert(writes.end(), run_moves_.begin(), run_moves_.end());
   if (results_kept_ > 0) store::add(writes, kKeepResults, results_kept_, results);
 }

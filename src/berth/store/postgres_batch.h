@@ -56,6 +56,7 @@ class PostgresBatch {
   Status add(const ResultKept& change);
   Status add(const RunMoved& change);
   Status add(const RunStepped& change);
+  Status add(const RunSpecified& change);
   void write(Statements& writes) const;
 
   Result<Task*> find(TaskNumber number);
@@ -68,9 +69,9 @@ class PostgresBatch {
 
   Token last_token_;
   std::int64_t metrics_seen_ = 0, epoch_ = 0, tasks_ = 0;
-  std::unordered_map<std::int64_t, Task> named_;  // by number
-  std::unordered_set<std::string> labels_;        // of those to be added, which the run has
-  std::array<std::int64_t, 6> grown_{};           // by TaskState
+  std::unordered_map<std::int64_t, Task> named_;   // by number
+  std::unordered_set<std::string> labels_;         // of those to be added, which the run has
+  std::array<std::int64_t, kTaskStates> grown_{};  // by TaskState
   std::map<std::pair<std::int64_t, std::string>, Metric> last_metrics_;
   std::map<std::int64_t, const TaskKeyed*> keys_;  // by number
   std::map<std::string, Kept> results_;

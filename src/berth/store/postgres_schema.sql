@@ -57,6 +57,7 @@ CREATE TABLE berth.run (
   running           BIGINT NOT NULL DEFAULT 0 CHECK (running >= 0),
   done              BIGINT NOT NULL DEFAULT 0 CHECK (done >= 0),
   cached            BIGINT NOT NULL DEFAULT 0 CHECK (cached >= 0),
+  skipped           BIGINT NOT NULL DEFAULT 0 CHECK (skipped >= 0),
   failed            BIGINT NOT NULL DEFAULT 0 CHECK (failed >= 0),
   stopped           BIGINT NOT NULL DEFAULT 0 CHECK (stopped >= 0)
 ) WITH (fillfactor = 50);  -- this row is written in every transaction
@@ -71,7 +72,8 @@ CREATE TABLE berth.task (
   number      BIGINT NOT NULL,
   label       TEXT   NOT NULL,
   state       TEXT   NOT NULL DEFAULT 'waiting'
-              CHECK (state IN ('waiting', 'running', 'done', 'cached', 'failed', 'stopped')),
+              CHECK (state IN ('waiting', 'running', 'done', 'cached', 'skipped', 'failed',
+                               'stopped')),
   token       BIGINT NOT NULL DEFAULT 0,
   params_json TEXT   NOT NULL,
   forgiven    BIGINT NOT NULL DEFAULT 0,

@@ -18,7 +18,17 @@ constexpr auto kOpensWithin = std::chrono::seconds(8);
 constexpr int kFirstVersion = 6;
 /// SQL that brings a database of version kFirstVersion + i to the next; postgres_schema.sql is what
 /// all of them lead to.
-constexpr std::array<const char*, 0> kSchemaUpgrades = {};
+constexpr std::array kSchemaUpgrades = {
+    // 6 to 7: a flow's task that was done without an attempt was skipped.
+    "ALTER TABLE berth.run ADD COLUMN skipped BIGINT NOT NULL DEFAULT 0 CHECK (skipped >= 0);"
+    "ALTER TABLE berth.task DROP CONSTRAINT task_state_check;"
+    "ALTER TABLE berth.task ADD CONSTRAINT task_state_check"
+    " CHECK (state IN ('waiting', 'running', 'done', 'cached', 'skipped', 'failed', 'stopped'));"
+    "UPDATE berth.task SET state = 'skipped' FROM berth.run WHERE run.id = task.run_id"
+    " AND run.kind = 'flow' AND task.state = 'done' AND task.token = 0;"
+    "UPDATE berth.run SET skipped = n, done = done - n FROM (SELECT run_id, count(*) AS n"
+    " FROM berth.task WHERE state = 'skipped' GROUP BY run_id) AS gone WHERE id = run_id",
+};
 
 /// A server of which some settings would lose what was acknowledged, or hold up everybody for long.
 constexpr const char* kGreeting =

@@ -24,7 +24,7 @@ constexpr std::int64_t lock_of(RunId run) {
 #define BERTH_RUN_COLUMNS                                                                    \
   "run.id, name, kind, directory, priority, state, created_ns, started_ns, ended_ns, error," \
   " epoch, runner_pid, runner_started_at, runner_host, result, phase, alloc, tries,"         \
-  " last_try_ns, waiting, running, done, cached, failed, stopped"
+  " last_try_ns, waiting, running, done, cached, skipped, failed, stopped"
 constexpr const char* kSubmit =
     "WITH counter AS (INSERT INTO name_counter (name, issued) VALUES ($1, 1)"
     " ON CONFLICT (name) DO UPDATE SET issued = name_counter.issued + 1 RETURNING issued)"
@@ -104,8 +104,8 @@ Result<RunRecord> read_run(Rows& rows, More&... more) {
   BERTH_TRY(rows.read(run.id, run.name, run.kind, run.directory, run.priority, run.state,
                       run.created, run.started, run.ended, run.error, run.epoch, run.runner_pid,
                       run.runner_started_at, run.runner_host, run.result, run.phase, run.alloc,
-                      run.tries, run.last_try, n.waiting, n.running, n.done, n.cached, n.failed,
-                      n.stopped, more...));
+                      run.tries, run.last_try, n.waiting, n.running, n.done, n.cached, n.skipped,
+                      n.failed, n.stopped, more...));
   return run;
 }
 

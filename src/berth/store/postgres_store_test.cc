@@ -191,6 +191,24 @@ TEST_F(PostgresStoreTest, RefusesANewerVersionAndLeavesIt) {
   sql("UPDATE berth.store SET schema_version = 1/(schema_version/99)");
 }
 
+TEST_F(PostgresStoreTest, ADatabaseOfTheFirstVersionBecomesTheSameAsANewOne) {
+  auto run = new_run("f", 2);
+  run.kind = "flow";
+  open()->submit(run);
+  sql("ALTER TABLE berth.run DROP COLUMN skipped;"
+      "ALTER TABLE berth.task DROP CONSTRAINT task_state_check;"
+      "ALTER TABLE berth.task ADD CONSTRAINT task_state_check CHECK"
+      " (state IN ('waiting', 'running', 'done', 'cached', 'failed', 'stopped'));"
+      "UPDATE berth.task SET state = 'done', token = number - 1;"
+      "UPDATE berth.run SET waiting = 0, done = 2; UPDATE berth.store SET schema_version = 6");
+  const auto store = open();
+  const auto now = store->find_run("f-1").value();
+  EXPECT_EQ(now.counts, (Counts{.done = 1, .skipped = 1}));
+  EXPECT_EQ(store->find_task(now.id, "1")->state, TaskState::skipped);
+  const std::vector<Change> changes{TaskReopened{{2}}, TaskMoved{{2}, TaskState::skipped}};
+  ASSERT_TRUE(store->apply(now.id, changes));
+}
+
 TEST_F(PostgresStoreTest, RefusesASchemaThatIsNotItsOwn) {
   sql("CREATE SCHEMA berth; CREATE TABLE berth.bookmark (url TEXT)");
   EXPECT_EQ(open_error(database_->url()).kind, ErrorKind::corrupt);

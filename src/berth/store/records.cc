@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kRunStates = {"waiting", "running", "done", "failed",
                                                         "stopped"};
-constexpr std::array<std::string_view, 6> kTaskStates = {"waiting", "running", "done",
-                                                         "cached",  "failed",  "stopped"};
+constexpr std::array<std::string_view, kTaskStates> kTaskStateNames = {
+    "waiting", "running", "done", "cached", "skipped", "failed", "stopped"};
 
 constexpr std::array<std::string_view, 4> kPhases = {"init", "eval", "retry", "done"};
 
@@ -78,7 +78,7 @@ std::string_view name(RunState state) {
   return kRunStates.at(static_cast<std::size_t>(state));
 }
 std::string_view name(TaskState state) {
-  return kTaskStates.at(static_cast<std::size_t>(state));
+  return kTaskStateNames.at(static_cast<std::size_t>(state));
 }
 std::string_view name(Phase phase) {
   return kPhases.at(static_cast<std::size_t>(phase));
@@ -90,7 +90,7 @@ std::optional<RunState> run_state(std::string_view name) {
   return state_named<RunState>(kRunStates, name);
 }
 std::optional<TaskState> task_state(std::string_view name) {
-  return state_named<TaskState>(kTaskStates, name);
+  return state_named<TaskState>(kTaskStateNames, name);
 }
 
 std::unexpected<Error> no_run(RunId run) {
@@ -102,7 +102,8 @@ std::unexpected<Error> no_task(RunId run, TaskNumber task) {
 }
 
 bool final(TaskState state) {
-  return state == TaskState::done || state == TaskState::cached || state == TaskState::failed;
+  return state == TaskState::done || state == TaskState::cached || state == TaskState::skipped ||
+         state == TaskState::failed;
 }
 
 namespace {
@@ -135,7 +136,8 @@ Status validate(const TasksAdded& change, std::int64_t tasks) {
 }
 
 Status validate(const AttemptEnded& change) {
-  if (change.next == TaskState::running || change.next == TaskState::cached)
+  if (change.next == TaskState::running || change.next == TaskState::cached ||
+      change.next == TaskState::skipped)
     return fail(ErrorKind::invalid, "an attempt does not end with its task {}", name(change.next));
   return {};
 }

@@ -44,6 +44,7 @@ CREATE TABLE run (
   running           INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
   done              INTEGER NOT NULL DEFAULT 0 CHECK (done >= 0),
   cached            INTEGER NOT NULL DEFAULT 0 CHECK (cached >= 0),
+  skipped           INTEGER NOT NULL DEFAULT 0 CHECK (skipped >= 0),
   failed            INTEGER NOT NULL DEFAULT 0 CHECK (failed >= 0),
   stopped           INTEGER NOT NULL DEFAULT 0 CHECK (stopped >= 0)
 ) STRICT;
@@ -61,7 +62,8 @@ CREATE TABLE task (
   number      INTEGER NOT NULL,
   label       TEXT    NOT NULL,
   state       TEXT    NOT NULL DEFAULT 'waiting'
-              CHECK (state IN ('waiting', 'running', 'done', 'cached', 'failed', 'stopped')),
+              CHECK (state IN ('waiting', 'running', 'done', 'cached', 'skipped', 'failed',
+                               'stopped')),
   token       INTEGER NOT NULL DEFAULT 0,  -- of the latest attempt; 0: none yet
   params_json TEXT    NOT NULL,            -- {"lr":"0.1",…}, in the order of the file
   forgiven    INTEGER NOT NULL DEFAULT 0,  -- attempts up to this token take none of the retries

@@ -39,6 +39,22 @@ inline constexpr std::array kSteps = {
     "ALTER TABLE run ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE run ADD COLUMN last_try_ns INTEGER;"
     "UPDATE run SET phase = 'done' WHERE state IN ('done', 'failed', 'stopped')",
+    // 6 to 7: a flow's task that was done without an attempt was skipped.
+    "ALTER TABLE run ADD COLUMN skipped INTEGER NOT NULL DEFAULT 0 CHECK (skipped >= 0);"
+    "CREATE TABLE task_7 (run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,"
+    " number INTEGER NOT NULL, label TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'waiting'"
+    " CHECK (state IN ('waiting', 'running', 'done', 'cached', 'skipped', 'failed', 'stopped')),"
+    " token INTEGER NOT NULL DEFAULT 0, params_json TEXT NOT NULL,"
+    " forgiven INTEGER NOT NULL DEFAULT 0, digest TEXT NOT NULL DEFAULT '',"
+    " depends TEXT NOT NULL DEFAULT '', PRIMARY KEY (run_id, number), UNIQUE (run_id, label))"
+    " STRICT, WITHOUT ROWID;"
+    "INSERT INTO task_7 SELECT run_id, number, label,"
+    " CASE WHEN task.state = 'done' AND token = 0 AND kind = 'flow' THEN 'skipped'"
+    " ELSE task.state END, token, params_json, forgiven, digest, depends"
+    " FROM task JOIN run ON run.id = run_id;"
+    "DROP TABLE task; ALTER TABLE task_7 RENAME TO task;"
+    "UPDATE run SET skipped = n, done = done - n FROM (SELECT run_id, count(*) AS n FROM task"
+    " WHERE state = 'skipped' GROUP BY run_id) WHERE id = run_id",
 };
 inline constexpr Migrations kMigrations = kSteps;
 

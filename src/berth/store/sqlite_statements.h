@@ -14,7 +14,7 @@ inline std::string select_run(const char* rest) {
              "SELECT id, name, kind, directory, priority, state, created_ns, started_ns, ended_ns,"
              " error, epoch, runner_pid, runner_started_at, result, phase, alloc, tries,"
              " last_try_ns,"
-             " waiting, running, done, cached, failed, stopped ") +
+             " waiting, running, done, cached, skipped, failed, stopped ") +
          rest;
 }
 
@@ -25,7 +25,7 @@ void read_run(Query& query, RunRecord& run, More&... more) {
   query.read(run.id, run.name, run.kind, run.directory, run.priority, run.state, run.created,
              run.started, run.ended, run.error, run.epoch, run.runner_pid, run.runner_started_at,
              run.result, run.phase, run.alloc, run.tries, run.last_try, n.waiting, n.running,
-             n.done, n.cached, n.failed, n.stopped, more...);
+             n.done, n.cached, n.skipped, n.failed, n.stopped, more...);
 }
 
 /// Prepared once, when the store is opened.
@@ -68,8 +68,8 @@ struct PreparedStatements : Transaction::Statements {
   SQLite::Statement mark_run{
       db,
       "UPDATE run SET last_token = ?2, metrics_seen = ?3, waiting = waiting + ?4,"
-      " running = running + ?5, done = done + ?6, cached = cached + ?7, failed = failed + ?8,"
-      " stopped = stopped + ?9 WHERE id = ?1"};
+      " running = running + ?5, done = done + ?6, cached = cached + ?7,"
+      " skipped = skipped + ?8, failed = failed + ?9, stopped = stopped + ?10 WHERE id = ?1"};
   SQLite::Statement move_run{
       db,
       "UPDATE run SET state = ?2, error = ?3, result = ?5,"
@@ -77,6 +77,7 @@ struct PreparedStatements : Transaction::Statements {
       " ended_ns = CASE WHEN ?2 IN ('waiting', 'running') THEN NULL ELSE ?4 END WHERE id = ?1"};
   SQLite::Statement step_run{
       db, "UPDATE run SET phase = ?2, alloc = ?3, tries = ?4, last_try_ns = ?5 WHERE id = ?1"};
+  SQLite::Statement specify_run{db, "UPDATE run_spec SET spec_json = ?2 WHERE run_id = ?1"};
   SQLite::Statement task_marks{db,
                                "SELECT state, token FROM task WHERE run_id = ?1 AND number = ?2"};
   SQLite::Statement start_task{

@@ -22,7 +22,7 @@ class SqliteBatch {
       BERTH_TRY(std::visit([this](const auto& one) { return add(one); }, change));
     for (const auto& [task, begun] : begun_) write(*begun);
     Query(sql_.mark_run, run_, last_token_, metrics_seen_, grown_[0], grown_[1], grown_[2],
-          grown_[3], grown_[4], grown_[5])
+          grown_[3], grown_[4], grown_[5], grown_[6])
         .run();
     return applied_;
   }
@@ -167,6 +167,11 @@ class SqliteBatch {
     return {};
   }
 
+  Status add(const RunSpecified& change) {
+    Query(sql_.specify_run, run_, change.spec_json).run();
+    return {};
+  }
+
   struct TaskMarks {
     TaskState state{};
     Token token;
@@ -200,7 +205,7 @@ class SqliteBatch {
   std::unordered_map<std::int64_t, const AttemptStarted*> begun_;
   Token last_token_;
   std::int64_t metrics_seen_ = 0;
-  std::array<std::int64_t, 6> grown_{};  // by TaskState
+  std::array<std::int64_t, kTaskStates> grown_{};  // by TaskState
   Applied applied_;
 };
 

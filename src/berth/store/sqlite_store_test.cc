@@ -290,9 +290,18 @@ TEST_F(SqliteStoreTest, AFileOfAnyOlderVersionBecomesTheSameAsANewOne) {
     SQLite::Database db(file_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     db.exec(sql.str());
     db.exec("PRAGMA user_version = 1");
+    db.exec(
+        "INSERT INTO run (id, name, kind, directory, priority, created_ns, done, cached)"
+        " VALUES (1, 'f-1', 'flow', '/', 0, 0, 2, 0), (2, 'e-1', 'experiment', '/', 0, 0, 1, 0);"
+        "INSERT INTO task (run_id, number, label, state, token, params_json) VALUES"
+        " (1, 1, 'a', 'done', 7, '{}'), (1, 2, 'b', 'done', 0, '{}'),"
+        " (2, 1, '1', 'done', 0, '{}')");
   }
   open();
   EXPECT_EQ(shape(), wanted);
+  EXPECT_EQ(query("SELECT count(*) FROM task WHERE state = 'skipped' AND label = 'b'"), 1);
+  EXPECT_EQ(query("SELECT done * 10 + skipped FROM run WHERE id = 1"), 11);
+  EXPECT_EQ(query("SELECT done * 10 + skipped FROM run WHERE id = 2"), 10);
 }
 
 TEST_F(SqliteStoreTest, MissingDirectoryIsAnError) {

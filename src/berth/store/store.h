@@ -25,7 +25,10 @@
 namespace berth::store {
 
 enum class RunState : std::uint8_t { waiting, running, done, failed, stopped };
-enum class TaskState : std::uint8_t { waiting, running, done, cached, failed, stopped };
+/// cached: its result was there already; skipped: there is nothing to do, by its `when` or because
+/// what it takes in was skipped.
+enum class TaskState : std::uint8_t { waiting, running, done, cached, skipped, failed, stopped };
+inline constexpr std::size_t kTaskStates = 7;
 /// Where the runner of a run stands: it waits for its first alloc, evaluates, pauses before it
 /// tries again, or is through.
 enum class Phase : std::uint8_t { init, eval, retry, done };
@@ -35,7 +38,7 @@ std::string_view name(Phase phase);
 std::optional<RunState> run_state(std::string_view name);
 std::optional<TaskState> task_state(std::string_view name);
 std::optional<Phase> phase(std::string_view name);
-/// No further attempt will be made, unless a failed one is reopened: done, cached, failed.
+/// No further attempt will be made, unless a failed one is reopened: done, cached, skipped, failed.
 bool final(TaskState state);
 
 using Values = std::vector<std::pair<std::string, std::string>>;  // name, value as text
@@ -58,7 +61,7 @@ struct NewRun {
 };
 
 struct Counts {
-  std::int64_t waiting = 0, running = 0, done = 0, cached = 0, failed = 0, stopped = 0;
+  std::int64_t waiting = 0, running = 0, done = 0, cached = 0, skipped = 0, failed = 0, stopped = 0;
   bool operator==(const Counts&) const = default;
 };
 
@@ -201,8 +204,12 @@ struct RunStepped {
   std::int64_t tries = 0;
   std::optional<Wall> last_try = {};
 };
-using Change = std::variant<AttemptStarted, AttemptPlaced, MetricSeen, AttemptEnded, TaskMoved,
-                            TaskReopened, TasksAdded, TaskKeyed, ResultKept, RunMoved, RunStepped>;
+struct RunSpecified {  // what is asked for from now on
+  std::string spec_json;
+};
+using Change =
+    std::variant<AttemptStarted, AttemptPlaced, MetricSeen, AttemptEnded, TaskMoved, TaskReopened,
+                 TasksAdded, TaskKeyed, ResultKept, RunMoved, RunStepped, RunSpecified>;
 
 /// For how long attempts that have ended held the same resources, in all.
 struct Usage {

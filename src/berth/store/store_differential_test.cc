@@ -93,12 +93,13 @@ class Player {
     constexpr TaskState kEnds[] = {TaskState::done, TaskState::failed, TaskState::waiting,
                                    TaskState::waiting, TaskState::stopped};
     constexpr TaskState kMoves[] = {TaskState::waiting, TaskState::waiting, TaskState::stopped,
-                                    TaskState::stopped, TaskState::failed,  TaskState::cached};
+                                    TaskState::stopped, TaskState::failed,  TaskState::cached,
+                                    TaskState::skipped};
     constexpr const char* kMetrics[] = {"loss", "accuracy", "zeta"};
     switch (pick(0, 9)) {
       case 0:
         if (pick(0, 2) == 0) return TaskReopened{task.number};
-        return TaskMoved{task.number, kMoves[pick(0, 5)]};
+        return TaskMoved{task.number, kMoves[pick(0, 6)]};
       case 1:
         if (pick(0, 3) == 0)
           return TasksAdded{{{std::to_string(pick(1, count + 2)), {{"lr", "1"}}},

@@ -248,6 +248,27 @@ TEST_P(StoreTest, EndAndMoveLeadOnlyWhereTheyMay) {
   EXPECT_EQ(task(run, 1).state, stopped);
 }
 
+TEST_P(StoreTest, WhatIsSkippedIsFinalAndCountsByItself) {
+  const RunId run = submit("a");
+  ASSERT_TRUE(apply(run, {moved(1, TaskState::skipped)}));
+  reopen();
+  EXPECT_EQ(task(run, 1).state, TaskState::skipped);
+  EXPECT_EQ(store_->find_run("a-1")->counts, (Counts{.waiting = 2, .skipped = 1}));
+  EXPECT_EQ(apply(run, {started(1, 1)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(apply(run, {ended(1, 1, TaskState::skipped)}).error().kind, ErrorKind::invalid);
+  ASSERT_TRUE(apply(run, {TaskReopened{{1}}}));
+  EXPECT_EQ(store_->find_run("a-1")->counts, (Counts{.waiting = 3}));
+}
+
+TEST_P(StoreTest, ARunCanBeAskedForAnotherThing) {
+  const RunId run = submit("a"), other = submit("a");
+  const std::string before = store_->find_run("a-2")->spec_json;
+  ASSERT_TRUE(apply(run, {RunSpecified{R"({"run":"b"})"}}));
+  reopen();
+  EXPECT_EQ(store_->find_run("a-1")->spec_json, R"({"run":"b"})");
+  EXPECT_EQ(store_->find_run("a-2")->spec_json, before) << other.value;
+}
+
 TEST_P(StoreTest, MetricsKeepTheirOrderAndTheirLastValue) {
   const RunId run = submit("a");
   apply(run, {started(1, 1), started(2, 2), seen(1, 1, "z", 1), seen(2, 2, "z", 5),
