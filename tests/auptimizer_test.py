@@ -98,6 +98,64 @@ sys.exit(config["flag"])
         self.assertIn(f"exp-1/1: ./rosenbrock.py {params}\n", err)
         self.assertEqual(self.house.tasks("exp-1")[1]["metrics"], {"score": 3})
 
+    def test_scripts_that_import_its_module(self):
+        self.document(script="train.py", proposer="sequence", n_parallel=1, target="max",
+                      resource_args={"save_model": True, "multi_res_labels": ["twice"]},
+                      parameter_config=[{"name": "x", "range": [1, 3], "type": "int", "interval": 1}])
+        self.script("work/train.py", """#!/usr/bin/python3
+import sys
+from aup import aup_args, aup_save_model, BasicConfig, print_result
+def init_it(x, **more):
+    global seen
+    seen = x
+def save(name, text):
+    open(name, "w").write(text)
+@aup_args
+def train(x, width=10):
+    assert seen == x
+    print_result(-1)
+    aup_save_model(save, "model.txt", text=str(x))
+    return [x * width, 2 * x]
+config = BasicConfig(width=5).load(sys.argv[1])
+assert config.x == config["x"] and config.width == 5 and not hasattr(config, "depth")
+train(sys.argv[1])
+""")
+        self.berth("run", "experiment.json")
+        self.assertEqual([task["metrics"] for task in self.house.tasks("exp-1")][:3],
+                         [{"score": 10 * x, "score_2": 2 * x} for x in (1, 2, 3)])
+        self.assertEqual((self.dir / "work/aup_models/models_exp-1/model.txt").read_text(), "3")
+        self.script("work/train.py", "#!/usr/bin/python3\nimport sys\nfrom aup import aup_args\n@aup_args\n"
+                    "def train(depth):\n    pass\ntrain(sys.argv[1])\n")
+        self.berth("run", "experiment.json", code=1)
+        self.assertIn(b"train() wants depth, which", self.berth("logs", "exp-2/1").err)
+
+    def test_flags_are_set_from_the_parameters(self):
+        self.document(script="train.py", proposer="sequence", n_parallel=1,
+                      parameter_config=[{"name": "x", "range": [1, 2], "type": "int", "interval": 1}])
+        self.script("work/train.py", """#!/usr/bin/python3
+import sys
+from aup import aup_flags
+class Flags:  # iterates over its names, as absl's do
+    x = y = 7
+    def __iter__(self):
+        return iter(("x", "y"))
+FLAGS = Flags()
+@aup_flags(FLAGS)
+def main():
+    return FLAGS.x * FLAGS.y
+main(sys.argv)
+""")
+        self.berth("run", "experiment.json")
+        self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [7, 14])
+
+    def test_its_installed_module_goes_before_ours(self):
+        self.document(script="train.py", n_samples=1)
+        self.write("installed/aup/__init__.py", "def theirs():\n    return 42\n")
+        self.house.environment["PYTHONPATH"] = str(self.dir / "installed")
+        self.script("work/train.py", "#!/usr/bin/python3\nimport aup\nprint('#Auptimizer:%s' % aup.theirs())\n")
+        self.berth("run", "experiment.json")
+        self.assertEqual(self.house.tasks("exp-1")[0]["metrics"], {"score": 42})
+
     def test_proposers_that_learn(self):
         self.document(proposer="hyperopt", n_samples=12, n_parallel=2, resource_args={"save_model": True})
         self.berth("run", "experiment.json")
@@ -105,6 +163,7 @@ sys.exit(config["flag"])
         self.assertEqual(len(tasks), 13, "and the best once more")
         saved = json.loads((self.house.state / "runs/exp-1/params/13.json").read_text())
         self.assertTrue(saved.pop("save_model"))
+        self.assertEqual(saved.pop("folder_name"), "models_exp-1")
         best = min(tasks[:12], key=lambda t: t["metrics"]["score"])
         self.assertEqual(saved, {**best["params"], "job_id": saved["job_id"]})
         for proposer, budget in (("hyperband", {"max_iter": 9}), ("bohb", {"max_budget": 9})):

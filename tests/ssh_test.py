@@ -202,6 +202,33 @@ class Ssh(Case):
         for part in ("kind: ssh", "lease: 20s", "outlive: 86400s", str(self.bed.hosts[1].port)):
             self.assertIn(part, own)
 
+    def test_auptimizer_s_working_directory_there(self):
+        hosts = self.lab(2)
+        self.script("aup/train.py", "#!/usr/bin/python3\nimport os, sys\nfrom aup import BasicConfig, print_result\n"
+                    "config = BasicConfig().load(sys.argv[1])\nprint(os.getcwd(), open('data').read())\n"
+                    "print_result(config.x)\n")
+        there = self.dir / "there"
+        document = {"workingdir": str(there), "script": "train.py", "proposer": "sequence", "resource": "node",
+                    "parameter_config": [{"name": "x", "range": [0, 1], "type": "int", "interval": 1}]}
+        self.write("aup/exp.json", json.dumps({**document, "workingdir": "there"}))
+        refused = self.berth("run", "--cluster", "lab", "aup/exp.json", code=2)
+        self.assertIn("begins with /", self.one_line(refused))
+        self.write("aup/exp.json", json.dumps(document))
+        # It is not there either: told, and not for ever.
+        failed = self.berth("run", "--cluster", "lab", "aup/exp.json", code=1)
+        self.assertIn(str(there).encode(), failed.out + failed.err)
+        # On one machine a folder is here as well: it comes to be after the run was submitted.
+        for host in hosts:
+            host.cut()
+        process = self.house.start("run", "--cluster", "lab", "aup/exp.json")
+        until(lambda: self.house.run("show", "exp-2").code == 0, "it is submitted")
+        self.write("there/data", "of that machine")
+        for host in hosts:
+            host.start()
+        self.assertEqual(process.wait(60), 0)
+        self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-2")], [0, 1])
+        self.assertIn(f"{there} of that machine".encode(), self.berth("logs", "exp-2/1").out)
+
     def test_no_name_reaches_a_shell(self):
         self.lab(1)
         hostile = "$(touch owned) `touch owned`;'\"\n"

@@ -1,5 +1,6 @@
 #include "berth/cli/auptimizer.h"
 
+#include "berth/base/text.h"
 #include "berth/cli/table.h"
 #include "berth/experiment/auptimizer.h"
 
@@ -26,6 +27,37 @@ Result<bool> read_environment_file(os::Env& env, const std::string& directory,
   return false;
 }
 
+/// A working directory that is not here is one of the machines where the trials run. As there, the
+/// script itself goes with them, where it lies beside the document.
+Status start_there(os::Env& env, const std::string& directory, const std::string& file,
+                   experiment::AuptimizerExperiment& experiment) {
+  auto& program = experiment.program;
+  program.there = experiment.directory;
+  if (program.there.front() != '/')
+    return fail(ErrorKind::invalid,
+                "{}: workingdir: there is no folder {} here, and one of other machines begins "
+                "with /",
+                file, program.there);
+  std::string line;
+  for (const auto word : words(experiment.script)) {
+    const std::string beside = fmt::format("{}/{}", directory, word);
+    const auto status = env.status(beside);
+    std::string text(word);
+    if (status && status->kind == os::FileStatus::Kind::file && program.script.empty()) {
+      BERTH_ASSIGN(program.script, env.real_path(beside));
+      text = shell_quote(program.script);
+    }
+    line += (line.empty() ? "" : " ") + text;
+  }
+  auto& command = program.run.text;
+  command.replace(command.find(experiment.script + " {"), experiment.script.size(), line);
+  experiment.notes.push_back(fmt::format(
+      "workingdir: there is no {} here, so trials start in that folder of the machines where they "
+      "run; of here {} goes with them",
+      program.there, program.script.empty() ? "nothing" : "only " + program.script));
+  return {};
+}
+
 }  // namespace
 
 Result<FromAuptimizer> from_auptimizer(os::Env& env, std::string_view text, const std::string& file,
@@ -35,8 +67,13 @@ Result<FromAuptimizer> from_auptimizer(os::Env& env, std::string_view text, cons
   const std::string& work = experiment.directory;
   if (!work.empty()) {
     const auto path = env.real_path(work.front() == '/' ? work : directory + "/" + work);
-    if (!path) return std::unexpected(within(file + ": workingdir", path.error()));
-    directory = *path;
+    if (path) {
+      directory = *path;
+    } else if (path.error().kind == ErrorKind::not_found && !experiment.cluster.empty()) {
+      BERTH_TRY(start_there(env, directory, file, experiment));
+    } else {
+      return std::unexpected(within(file + ": workingdir", path.error()));
+    }
   }
   for (const auto& note : experiment.notes) print_error(fmt::format("{}: {}\n", file, note));
   return FromAuptimizer{std::move(experiment.program), experiment.cluster,

@@ -44,6 +44,7 @@ struct Launch {
   // For a worker on another machine, paths here: what is there before it starts (of the first, what
   // an earlier launch took stays as it was), and what comes back when it has ended, if it is there.
   std::vector<std::string> takes_once = {}, takes = {}, brings = {};
+  bool there = false;  // the directory is one of that machine's own
 };
 /// TERM, grace, KILL to the whole process group; ended with cause `stopped`. Unknown token:
 /// nothing.

@@ -234,13 +234,15 @@ Status read_resource_arguments(const Field& field, AuptimizerExperiment& experim
 }
 
 /// The command, with what is to be done before and after it.
-Status read_script(const Field& root, Program& program) {
+Status read_script(const Field& root, AuptimizerExperiment& experiment) {
+  Program& program = experiment.program;
   BERTH_ASSIGN(const Field field, root.get("script"));
   BERTH_ASSIGN(std::string script, exec::process_text(field));
   if (words(script).empty()) return field.error("the script's name is empty");
   // It is found in the working directory, not in PATH; "python train.py" is two words.
   if (script.find('/') == std::string::npos && words(script).size() == 1) script = "./" + script;
   program.run.text = script + " {params_file}";
+  experiment.script = std::move(script);
   // What stands before and behind the script is not ours to be strict with.
   program.run.shell.assign(exec::kPlainShell.begin(), exec::kPlainShell.end());
   program.run_line = field.node().line;
@@ -300,7 +302,7 @@ Result<AuptimizerExperiment> read_auptimizer(std::string_view text, const std::s
   program.auptimizer = true;
   const auto name = root.find("name");
   program.name = name_of(name && name->text() ? *name->text() : file);
-  BERTH_TRY(read_script(root, program));
+  BERTH_TRY(read_script(root, experiment));
   BERTH_TRY(read_proposer(root, experiment));
   BERTH_TRY(read_parameters(root, program));
   BERTH_TRY(read_resource(root, experiment));

@@ -11,6 +11,7 @@ namespace berth::experiment {
 
 struct AuptimizerExperiment {
   Program program;
+  std::string script;              // as it stands in the program's command
   std::string directory;           // its workingdir, from the file's folder
   std::vector<std::string> notes;  // what is done otherwise than there, a sentence each
   std::string cluster = {};  // the resource node, aws or slurm: its entry in a file of clusters

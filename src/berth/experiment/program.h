@@ -126,6 +126,8 @@ struct Program {
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
   bool outlive = false;           // its tasks go on when their runner dies
   bool auptimizer = false;        // its parameter file also holds job_id
+  std::string there;              // the folder of other machines in which its trials start
+  std::string script;             // of there: the one file of here that goes with them
   std::string gpus;               // the only ones it may use, as CUDA counts them; "": any
   std::int64_t trials_a_gpu = 1;  // that share each: settled when it is submitted
   bool passive = false;  // somebody else carries the trials out, and tells what came of them

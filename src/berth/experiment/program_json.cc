@@ -113,6 +113,8 @@ std::string to_json_text(const Program& program) {
   if (program.passive) json["passive"] = true;
   if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
+  if (!program.there.empty()) json["there"] = program.there;
+  if (!program.script.empty()) json["script"] = program.script;
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
   if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
   if (!program.slot_sizes.empty()) json["slot_sizes"] = program.slot_sizes;
@@ -146,6 +148,8 @@ Result<Program> from_json_text(std::string_view text) {
     program.passive = json.value("passive", false);
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     program.auptimizer = json.value("auptimizer", false);
+    program.there = json.value("there", "");
+    program.script = json.value("script", "");
     program.gpus = json.value("gpus", std::string());
     program.parallel = integer_of(json.at("parallel"), 0, INT64_MAX);
     program.timeout = from_ms(integer_of(json.at("timeout_ms"), 0, kMostMs));

@@ -168,7 +168,7 @@ bool Outpost::settled(const std::string& root) {
 
 /// Sets off what is not there yet; an error is the launch's own.
 std::optional<Error> Outpost::stage(const exec::Launch& launch, bool& ready) {
-  ready = settled(root_of(launch.directory));
+  ready = launch.there || settled(root_of(launch.directory));
   for (const auto* paths : {&launch.takes_once, &launch.takes})
     for (const auto& path : *paths) {
       if (!settled(root_of(path))) {
@@ -229,8 +229,7 @@ void Outpost::depart(exec::Launch launch) {
   }
   const bool taken = std::ranges::any_of(
       paths, [&](const std::string& path) { return within(launch.directory, path); });
-  const bool is_shared = shared_.at(root_of(launch.directory));
-  if (!is_shared)
+  if (!launch.there && !shared_.at(root_of(launch.directory)))
     launch.directory = taken ? there(launch.directory) : options_.place.directory + "/work";
   if (wrapped()) {
     const auto& [environment, prescript, postscript] = options_.surroundings;

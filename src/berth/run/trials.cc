@@ -13,6 +13,9 @@ namespace {
 constexpr std::string_view kParameterFile = "params_file";
 constexpr std::string_view kCheckpoint = "checkpoint";
 constexpr std::string_view kSave = "save";
+constexpr std::string_view kAuptimizerModule =
+#include "berth/run/aup.inc"
+    ;
 
 }  // namespace
 
@@ -72,10 +75,15 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
     BERTH_TRY(env_.make_directory(directory_ + "/params", 0700));
     experiment::Values values = task.params;
     if (program_.auptimizer) values.emplace_back("job_id", task.label);
-    if (program_.auptimizer && save(task) == "1") values.emplace_back("save_model", "true");
+    if (program_.auptimizer && save(task) == "1") {
+      values.emplace_back("save_model", "true");
+      values.emplace_back("folder_name", "models_" + record_.name);
+    }
     BERTH_TRY(
         env_.replace_file(parameter_file(task), experiment::values_json(values) + "\n", 0600));
   }
+  const std::string modules = directory_ + "/python";
+  if (program_.auptimizer) BERTH_TRY(offer_module(modules, environment));
   exec::Launch launch{
       .task = task.number,
       .token = token,
@@ -83,19 +91,37 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
       .argv = exec::command_line(program_.run,
                                  [&](std::string_view name) { return value_of(task, name); }),
       .environment = std::move(environment),
-      .directory = record_.directory,
+      .directory = program_.there.empty() ? record_.directory : program_.there,
       .timeout = program_.timeout,
       .grace = program_.grace,
       .enforce = program_.enforce,
       .gpu_mem_over = exec::watched(program_.resources, program_.gpu_mem_over)};
   // A plain command has no files of its own: where the folder is there too, it runs there.
-  if (program_.kind != "command") launch.takes_once = {record_.directory};
+  launch.there = !program_.there.empty();
+  if (launch.there && !program_.script.empty()) launch.takes_once = {program_.script};
+  if (!launch.there && program_.kind != "command") launch.takes_once = {record_.directory};
+  if (program_.auptimizer) launch.takes_once.push_back(modules);
   if (names(kParameterFile)) launch.takes.push_back(parameter_file(task));
   if (names(kCheckpoint) || program_.checkpoints) {
     launch.takes.push_back(checkpoint(task));
     launch.brings.push_back(checkpoint(task));
   }
   return launch;
+}
+
+/// The module that the scripts of such a document import, before whatever else they would find.
+Status Trials::offer_module(const std::string& directory, exec::Environment& environment) {
+  if (!module_offered_) {
+    BERTH_TRY(env_.make_directory(directory, 0700));
+    BERTH_TRY(env_.replace_file(directory + "/aup.py", kAuptimizerModule, 0600));
+    module_offered_ = true;
+  }
+  const auto own =
+      std::ranges::find(environment, "PYTHONPATH", [](auto& one) { return one.first; });
+  const std::string more =
+      own != environment.end() ? own->second : env_.variable("PYTHONPATH").value_or("");
+  set(environment, "PYTHONPATH", more.empty() ? directory : directory + ":" + more);
+  return {};
 }
 
 std::optional<std::string> Trials::value_of(const store::TaskRecord& task,

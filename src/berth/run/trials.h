@@ -47,6 +47,7 @@ class Trials final : public Workload {
   void consider_best(const store::TaskRecord& task);
   Status recall_reports(const store::TaskRecord& task);
 
+  Status offer_module(const std::string& directory, exec::Environment& environment);
   std::optional<std::string> value_of(const store::TaskRecord& task, std::string_view name) const;
   bool names(std::string_view name) const;
   std::string checkpoint(const store::TaskRecord& task) const;
@@ -65,6 +66,7 @@ class Trials final : public Workload {
   std::unordered_map<std::int64_t, Cut> cut_;  // attempts that were told to end, by token
   std::vector<Stand> stands_;                  // of each trial, by number
   std::int64_t waiting_ = 0, running_ = 0;     // trials
+  bool module_offered_ = false;                // Auptimizer's
   bool complete_ = true;
   bool exhausted_ = true;          // nothing more is proposed
   bool waiting_for_ends_ = false;  // the external one has nothing before something has ended
