@@ -146,6 +146,18 @@ class Outlive(Case):
         self.assertEqual(len(self.witness()), 4, "one more, for the one whose agent died")
         self.assert_tidy()
 
+    def test_what_a_dead_runners_tasks_held_is_free_when_they_end(self):
+        run = self.begin(SWEEP, 3)
+        self.kill_runner(run)
+        self.assertTrue(self.house.json("machine")["holders"])
+        (self.dir / "go").touch()
+        until(lambda: not any(alive(pid) for _, pid in self.started), "they have ended")
+        until(lambda: not self.house.json("machine")["holders"], "what they held is free long before a lease ends")
+        until(lambda: not self.agents(), "their agents go too")
+        self.berth("resume", run)
+        self.assertEqual(self.witness(), self.started, "what came of them was read")
+        self.assertEqual(self.house.counts(run)["done"], 3)
+
     def test_stop_ends_them_and_resume_begins_anew(self):
         run = self.begin(SWEEP, 3)
         self.berth("stop", run)
