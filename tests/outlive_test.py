@@ -191,6 +191,19 @@ class Retained(Case):
         self.assertEqual(self.house.json("machine")["holders"], [])
         self.assert_tidy()
 
+    def test_a_runner_that_dies_as_its_run_is_done_leaves_no_agent(self):
+        """Killed at each commit in turn, the last of which records the end."""
+        states = []
+        for nth in range(2, 20):
+            fuse = self.write("fuse", "")
+            self.house.run("run", "--name", "r", "--retain", "1m", "--", "true",
+                           env={"BERTH_FAILPOINT": f"after commit:{nth}:{fuse}"})
+            if fuse.exists():
+                break
+            states.append(self.house.json("runs")["runs"][-1]["state"])
+            self.assert_tidy()
+        self.assertEqual(states[-1], "done", states)
+
     def test_stop_frees_it(self):
         self.house.run("run", "--name", "r", "--retain", "1m", "--", "false")
         self.assertEqual(len(self.house.json("machine")["holders"]), 1)
