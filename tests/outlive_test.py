@@ -146,6 +146,18 @@ class Outlive(Case):
         self.assertEqual(len(self.witness()), 4, "one more, for the one whose agent died")
         self.assert_tidy()
 
+    def test_what_a_dead_runners_tasks_held_is_free_when_they_end(self):
+        run = self.begin(SWEEP, 3)
+        self.kill_runner(run)
+        self.assertTrue(self.house.json("machine")["holders"])
+        (self.dir / "go").touch()
+        until(lambda: not any(alive(pid) for _, pid in self.started), "they have ended")
+        until(lambda: not self.house.json("machine")["holders"], "what they held is free long before a lease ends")
+        until(lambda: not self.agents(), "their agents go too")
+        self.berth("resume", run)
+        self.assertEqual(self.witness(), self.started, "what came of them was read")
+        self.assertEqual(self.house.counts(run)["done"], 3)
+
     def test_stop_ends_them_and_resume_begins_anew(self):
         run = self.begin(SWEEP, 3)
         self.berth("stop", run)
@@ -178,6 +190,19 @@ class Retained(Case):
         self.assertIn(b"attached to 1 worker of an earlier runner", again.err)
         self.assertEqual(self.house.json("machine")["holders"], [])
         self.assert_tidy()
+
+    def test_a_runner_that_dies_as_its_run_is_done_leaves_no_agent(self):
+        """Killed at each commit in turn, the last of which records the end."""
+        states = []
+        for nth in range(2, 20):
+            fuse = self.write("fuse", "")
+            self.house.run("run", "--name", "r", "--retain", "1m", "--", "true",
+                           env={"BERTH_FAILPOINT": f"after commit:{nth}:{fuse}"})
+            if fuse.exists():
+                break
+            states.append(self.house.json("runs")["runs"][-1]["state"])
+            self.assert_tidy()
+        self.assertEqual(states[-1], "done", states)
 
     def test_stop_frees_it(self):
         self.house.run("run", "--name", "r", "--retain", "1m", "--", "false")

@@ -139,9 +139,9 @@ void Agent::turn(std::span<const os::Watch> watches) {
   for (std::size_t i = 0; i < guests_.size(); ++i) {
     Guest& guest = *guests_[i];
     if (guest.watches_at == kUnwatched || guest.cut) continue;
-    if (auto status = guest.stream.turn(watches.subspan(guest.watches_at, 2)); !status)
-      cut(guest, status.error());
-    listen_to(guest);
+    const auto status = guest.stream.turn(watches.subspan(guest.watches_at, 2));
+    listen_to(guest);  // to what came before it broke, too
+    if (!status && !guest.cut) cut(guest, status.error());
   }
   if (watches[0].ready) accept();
   messages_.clear();
@@ -214,6 +214,7 @@ Status Agent::handle(Guest& guest, Call call) {
     finishing_ = true;
   } else if (const auto* retain = std::get_if<Retain>(&call)) {
     lease_ends_ = env_->boot_clock() + retain->time;
+    retained_ = true;
   } else {
     return fail(ErrorKind::invalid, "hello was said before");
   }
@@ -238,6 +239,7 @@ Status Agent::welcome(Guest& guest, Hello hello) {
     cut(*runner_,
         {ErrorKind::stale, fmt::format("displaced by the runner of epoch {}", hello.epoch)});
   looks_at_.reset();
+  retained_ = false;
   runner_ = &guest;
   epoch_ = hello.epoch;
   environment_ = std::move(hello.environment);
@@ -369,8 +371,15 @@ void Agent::consider_end() {
     over_ = acknowledged || env_->boot_clock() >= *keeps_until_;
   else if (finishing_)
     over_ = acknowledged || runner_ == nullptr;
-  else if (runner_ == nullptr && lease_over())
+  else if (runner_ == nullptr && (lease_over() || !is_of_use()))
     acknowledged || options_.with.empty() ? void(over_ = true) : retire();
+}
+
+/// Whether its lease matters when its runner has gone and nothing runs: a later runner may be on
+/// its way, and could find out otherwise by the journal alone.
+bool Agent::is_of_use() const {
+  const bool met = options_.alloc.value != 0 && !looks_at_;
+  return !met || retained_ || !options_.with.empty() || journal_.unwritten() > 0;
 }
 
 void Agent::retire() {

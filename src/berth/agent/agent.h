@@ -10,7 +10,8 @@
 // the machine or the agent sleeps. When it ends, an agent that may outlive its runner goes on until
 // nothing runs; any other kills what runs, tells nothing more and is over. One whose journal its
 // runner cannot read (it is elsewhere: `with`) then gives its alloc back, and stays for a day to be
-// asked what came of its tasks; it launches none.
+// asked what came of its tasks; it launches none. One whose journal can be read waits for no lease:
+// once its runner has gone and nothing runs it is over, and what it holds is free.
 //
 // DIR (0700, absolute, the agent's alone): lock, socket, journal.N, agent.json, log. When all is
 // acknowledged the agent takes them along.
@@ -91,6 +92,7 @@ class Agent {
   void give_up();
   void look_for_alloc();
   void consider_end();
+  bool is_of_use() const;
   void retire();
   void note(std::string_view text);
 
@@ -116,7 +118,8 @@ class Agent {
   std::optional<Mono> ends_by_;      // SIGTERM came: however slow the runner
   std::optional<Mono> looks_at_;     // for its alloc, until the first runner is welcomed
   std::optional<Mono> keeps_until_;  // retired, by the boot clock: what it has to tell
-  bool wants_output_ = true, has_alloc_ = true, finishing_ = false, over_ = false;
+  bool wants_output_ = true, has_alloc_ = true, finishing_ = false, retained_ = false;
+  bool over_ = false;
 };
 
 }  // namespace berth::agent

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/agent/agent_testing.h"
+#include "berth/agent/journal.h"
 #include "berth/machine/ledger.h"
 
 namespace berth::agent {
@@ -86,6 +87,51 @@ TEST(Agent, WhoseAllocIsNobodysAnyMoreWaitsForNobody) {
   ASSERT_TRUE(ledger->release(alloc->id));
   world.run(nullptr, heard, [&] { return !world.agent; });
   EXPECT_LE(world.env.now() - begun, seconds(8));
+}
+
+/// An agent with an alloc of its own, whose only task takes three seconds.
+class AgentWithAlloc : public ::testing::Test {
+ protected:
+  AgentWithAlloc() {
+    const auto alloc = ledger_->acquire({cores(4)}, {cores(2).resources, "a-1"}, {});
+    world_.options.ledger_directory = "/ledger";
+    world_.options.alloc = alloc->id;
+    world_.options.outlive = true;
+    world_.env.program = [](const os::SpawnSpec&) { return takes(seconds(3)); };
+    world_.open();
+    link_ = world_.attach(1);
+    link_->tell(launch_of(1));
+    world_.run(link_.get(), heard_, [&] { return heard_.started[1] == 1; });
+  }
+  FakeWorld world_;
+  Result<machine::Ledger> ledger_ = machine::Ledger::open(world_.env, "/ledger");
+  std::unique_ptr<Link> link_;
+  Heard heard_;
+};
+
+TEST_F(AgentWithAlloc, WithoutRunnerAndTasksItHoldsNothing) {
+  const Mono begun = world_.env.now();
+  link_.reset();  // its runner was killed
+  world_.run(nullptr, heard_, [&] { return world_.env.now() - begun >= seconds(2); });
+  ASSERT_TRUE(world_.agent) << "its task goes on";
+  EXPECT_EQ(ledger_->entries()->size(), 1U);
+  world_.run(nullptr, heard_, [&] { return !world_.agent; });
+  EXPECT_LE(world_.env.now() - begun, seconds(4)) << "it waits for no lease";
+  EXPECT_TRUE(ledger_->entries()->empty());
+  const auto remains = read_journal(world_.env, world_.options.directory);
+  ASSERT_TRUE(remains) << remains.error().message;
+  heard_.take(remains->messages);
+  EXPECT_EQ(heard_.ended[1], 1) << "a later runner reads what came of it";
+}
+
+TEST_F(AgentWithAlloc, WhatIsRetainedWaitsForItsTime) {
+  world_.run(link_.get(), heard_, [&] { return heard_.ended[1] == 1; });
+  link_->acknowledge();
+  link_->retain(std::chrono::minutes(10));
+  link_.reset();
+  const Mono begun = world_.env.now();
+  world_.run(nullptr, heard_, [&] { return !world_.agent; });
+  EXPECT_GE(world_.env.now() - begun, std::chrono::minutes(9));
 }
 
 }  // namespace

@@ -136,6 +136,9 @@ class ObjectStore {
   /// All that was captured and held so far, by one wait for the disk: to be called before anybody
   /// is told of it.
   Status make_durable();
+  /// What another ObjectStore of the same directory captured is made durable with what this one
+  /// did.
+  void adopt(ObjectStore&& other);
 
   /// not_found: an object is missing, or was damaged and is set aside now: as good as never there.
   Result<Hold> hold(const Fileset& fileset);

@@ -108,6 +108,11 @@ Status ObjectStore::make_durable() {
   return {};
 }
 
+void ObjectStore::adopt(ObjectStore&& other) {
+  fresh_.merge(other.fresh_);
+  std::ranges::move(other.damage_, std::back_inserter(damage_));
+}
+
 Status ObjectStore::sync_fresh() {
   std::erase_if(fresh_, [&](const std::string& path) {
     const auto there = env_->status(path);

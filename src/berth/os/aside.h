@@ -2,8 +2,10 @@
 // that what takes seconds (gigabytes read or written) keeps nobody waiting.
 //
 // Ownership: kept by the thread that starts the work; going, it has the piece under way broken off
-// and drops the others. Threads: a Work runs on the other thread, and the Then that it returns on
-// the one that calls turn(): what both of them touch belongs to the Work until its Then is called.
+// and drops the others. One that does not break off soon, because a file system does not answer it,
+// is left behind: the process ends without waiting for it. Threads: a Work runs on the other
+// thread, and the Then that it returns on the one that calls turn(): what both of them touch
+// belongs to the Work until its Then is called, and a Work refers to nothing that it does not own.
 // Failure: start() fails when there can be no other thread, and has done nothing then.
 #pragma once
 

@@ -1,5 +1,7 @@
 // What runs aside runs on another thread, and its end is told on this one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -79,6 +81,24 @@ TEST_F(AsidePosixTest, GoingItBreaksOffWhatIsUnderWayAndDropsTheRest) {
   EXPECT_FALSE(second);
   EXPECT_FALSE(told);
   EXPECT_LT(env_->stop_signals(), 2);
+}
+
+TEST_F(AsidePosixTest, GoingItLeavesBehindWhatDoesNotAnswer) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const auto began = std::make_shared<std::atomic<bool>>(false);
+  ASSERT_TRUE(aside_->start([began, fd = pipe[0]](Env&) -> Aside::Then {
+    *began = true;
+    char byte = 0;
+    while (::read(fd, &byte, 1) > 0) continue;
+    *began = false;
+    return [] {};
+  }));
+  ASSERT_TRUE(comes_true([&] { return began->load(); }));
+  aside_.reset();
+  EXPECT_TRUE(*began) << "it has not ended, and nobody waited for it";
+  ::close(pipe[1]);
+  EXPECT_TRUE(comes_true([&] { return !began->load(); }));
 }
 
 }  // namespace

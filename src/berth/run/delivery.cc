@@ -69,18 +69,17 @@ std::vector<fileset::Entry> without(std::vector<fileset::Entry> entries,
   return entries;
 }
 
-bool takes_long(os::Env& env, const std::string& path) {
-  const auto status = env.status(path);
-  return status && (status->kind == os::FileStatus::Kind::directory || status->size > kLarge);
+bool takes_long(const fileset::Fileset& fileset) {
+  return fileset.entries.size() > kMany || fileset::total_bytes(fileset) > kLarge;
 }
 
 bool takes_long(os::Env& env, const Delivery& delivery) {
   if (delivery.directory.empty())
-    return std::ranges::any_of(delivery.outputs, [](const fileset::Fileset& output) {
-      return output.entries.size() > kMany || fileset::total_bytes(output) > kLarge;
-    });
+    return std::ranges::any_of(delivery.outputs,
+                               [](const fileset::Fileset& output) { return takes_long(output); });
   return std::ranges::any_of(delivery.spec.outputs, [&](const flow::TaskOutput& output) {
-    return takes_long(env, delivery.directory + "/" + output.path);
+    const auto status = env.status(delivery.directory + "/" + output.path);
+    return status && (status->kind == os::FileStatus::Kind::directory || status->size > kLarge);
   });
 }
 

@@ -29,7 +29,7 @@ struct Delivery {
 };
 
 /// What is dealt with beside the loop: directories, which may hold anything, and large files.
-bool takes_long(os::Env& env, const std::string& path);
+bool takes_long(const fileset::Fileset& fileset);
 bool takes_long(os::Env& env, const Delivery& delivery);
 
 /// What the task wrote, into the store; what it was given must be as it was.

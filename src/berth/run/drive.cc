@@ -208,6 +208,8 @@ void Drive::heed_stop_signals() {
   const bool again = stops_heeded_ > 0 || signals > 1;
   stops_heeded_ = signals;
   observer_.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
+  if (const auto path = workload_->reading(); !again && !path.empty())
+    observer_.on_note(fmt::format("reading {} is broken off", path));
   scheduler_->stop(effects_);
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
@@ -445,6 +447,10 @@ void Drive::show() {
   progress_.doing.clear();
   for (const auto& berthed : berthed_)
     if (progress_.doing.empty()) progress_.doing = berthed->worker->doing();
+  if (const auto path = workload_->reading(); !path.empty()) {
+    auto& why = live_.empty() ? progress_.waiting_for : progress_.doing;
+    if (why.empty()) why = "reading " + path;
+  }
   observer_.on_progress(progress_, env_.now());
 }
 

@@ -172,6 +172,9 @@ Result<store::RunRecord> Drive::settle() {
   BERTH_TRY(commit());
   if (kept != nullptr) retain();
   BERTH_TRY(give_back());
+  // An agent that still ends what nobody asks for any more goes when it has.
+  for (auto& berthed : berthed_)
+    if (!berthed->directory.empty()) berthed->worker->finish();
   show();
   return site_.store->find_run(record_.name);
 }

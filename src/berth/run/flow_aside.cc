@@ -7,25 +7,13 @@
 namespace berth::run {
 namespace {
 
-/// On the other thread: what it holds afterwards is closed here.
-Result<bool> deliver_there(os::Env& there, const std::string& store, os::Env& here,
-                           Delivery& delivery) {
+Result<bool> deliver_there(os::Env& there, const std::string& store, Delivery& delivery) {
   BERTH_ASSIGN(auto cache, fileset::ObjectStore::open(there, store));
   Status status;
   if (!delivery.directory.empty() && !delivery.gathered) status = gather(cache, delivery);
   if (status) status = cache.make_durable();
-  for (auto& hold : delivery.holds) hold = std::move(hold).in(here);
   BERTH_TRY(status);
   return place(there, cache, delivery);
-}
-
-Result<fileset::Captured> capture_there(os::Env& there, const std::string& store, os::Env& here,
-                                        const std::string& path) {
-  BERTH_ASSIGN(auto cache, fileset::ObjectStore::open(there, store));
-  BERTH_ASSIGN(auto captured, cache.capture(path, fileset::Expect::stored));
-  BERTH_TRY(cache.make_durable());
-  captured.hold = std::move(captured.hold).in(here);
-  return captured;
 }
 
 }  // namespace
@@ -33,9 +21,11 @@ Result<fileset::Captured> capture_there(os::Env& there, const std::string& store
 Status FlowTasks::deliver_aside(Delivery delivery, Delivered then) {
   return aside_->start([this, store = cache_.directory(), delivery = std::move(delivery),
                         then = std::move(then)](os::Env& there) mutable -> os::Aside::Then {
-    auto placed = deliver_there(there, store, env_, delivery);
+    auto placed = deliver_there(there, store, delivery);
     return [this, placed = std::move(placed), delivery = std::move(delivery),
             then = std::move(then)]() mutable {
+      // What was opened there is closed here.
+      for (auto& hold : delivery.holds) hold = std::move(hold).in(env_);
       Status status;
       if (!placed) {
         status = std::unexpected(std::move(placed).error());
@@ -68,31 +58,31 @@ Status FlowTasks::bring(flow::TaskIndex task, Delivery delivery, Brought then, N
   return {};
 }
 
-/// A large input; its tasks are looked at again when it is there.
-Status FlowTasks::read_aside(const std::string& world, flow::TaskIndex task) {
-  auto& waiting = reading_[world];
-  if (waiting.empty()) {
-    auto started = aside_->start([this, world, path = inputs_.place(world),
-                                  store = cache_.directory()](os::Env& there) -> os::Aside::Then {
-      auto captured = capture_there(there, store, env_, path);
-      return [this, world, captured = std::move(captured)]() mutable {
-        inputs_.take(world, std::move(captured));
-        auto waited = reading_.extract(world).mapped();
-        std::ranges::reverse(waited);
-        for (const auto each : waited) {
-          count_unstarted(each, -1);
-          queue_of(each).push_front(each);
-        }
-      };
-    });
-    if (!started) {
-      reading_.erase(world);
-      return started;
-    }
-  }
-  waiting.push_back(task);
-  count_unstarted(task, 1);
-  return {};
+/// Its tasks are looked at again when it is there.
+Status FlowTasks::read_aside(const std::string& world) {
+  if (!reading_.try_emplace(world).second) return {};
+  auto started = aside_->start(
+      [this, world, read = inputs_.reader(world)](os::Env& there) mutable -> os::Aside::Then {
+        return [this, world, got = read(there)]() mutable {
+          inputs_.take(world, std::move(got));
+          read_in_turn_.pop_front();
+          auto waited = reading_.extract(world).mapped();
+          std::ranges::reverse(waited);
+          for (const auto each : waited) {
+            count_unstarted(each, -1);
+            queue_of(each).push_front(each);
+          }
+        };
+      });
+  if (started)
+    read_in_turn_.push_back(inputs_.place(world));
+  else
+    reading_.erase(world);
+  return started;
+}
+
+std::string FlowTasks::reading() const {
+  return read_in_turn_.empty() ? "" : read_in_turn_.front();
 }
 
 void FlowTasks::watch(std::vector<os::Watch>& watches) const {

@@ -1,6 +1,7 @@
 // The files of a flow's tasks: into their directories before they start, out of them when they have
 // ended, and to their places beside the flow's file.
 #include <algorithm>
+#include <array>
 
 #include "berth/base/text.h"
 #include "berth/os/failpoint.h"
@@ -17,23 +18,46 @@ constexpr Duration kGrace = std::chrono::seconds(5);
 Result<fileset::Fileset> Inputs::get(const std::string& path) {
   if (const auto known = known_.find(path); known != known_.end()) return known->second;
   if (auto failed = failed_.extract(path)) return std::unexpected(std::move(failed.mapped()));
-  BERTH_ASSIGN(auto captured, cache_.capture(place(path), fileset::Expect::stored));
-  take(path, std::move(captured));
+  BERTH_TRY(read_now(path));
+  if (auto failed = failed_.extract(path)) return std::unexpected(std::move(failed.mapped()));
   return known_.at(path);
 }
 
-bool Inputs::takes_long(os::Env& env, const std::string& path) const {
-  return !known_.contains(path) && !failed_.contains(path) && run::takes_long(env, place(path));
+/// Beside the loop all the same, which waits here for nothing else.
+Status Inputs::read_now(const std::string& path) {
+  if (!aside_) aside_ = env_.aside();
+  BERTH_TRY(aside_->start([this, path, read = reader(path)](os::Env& there) mutable {
+    return [this, path, got = read(there)]() mutable { take(path, std::move(got)); };
+  }));
+  while (aside_->busy()) {
+    if (env_.stop_signals() > 0)
+      return fail(ErrorKind::interrupted, "stopped while {} was read", place(path));
+    std::array<os::Watch, 1> watches{os::Watch{.fd = aside_->ready()}};
+    BERTH_TRY(env_.wait(watches, std::nullopt));
+    aside_->turn();
+  }
+  return {};
 }
 
-void Inputs::take(const std::string& path, Result<fileset::Captured> captured) {
-  if (!captured) {
-    failed_.emplace(path, std::move(captured).error());
+std::move_only_function<Result<Reading>(os::Env&)> Inputs::reader(const std::string& path) const {
+  return [path = place(path), directory = cache_.directory()](os::Env& there) -> Result<Reading> {
+    BERTH_ASSIGN(auto store, fileset::ObjectStore::open(there, directory));
+    BERTH_ASSIGN(auto captured, store.capture(path, fileset::Expect::stored));
+    // What is small becomes durable with others.
+    if (takes_long(captured.fileset)) BERTH_TRY(store.make_durable());
+    return Reading{std::move(store), std::move(captured)};
+  };
+}
+
+void Inputs::take(const std::string& path, Result<Reading> read) {
+  if (!read) {
+    failed_.emplace(path, std::move(read).error());
     return;
   }
-  latest_.push_front(std::move(captured->hold));
+  cache_.adopt(std::move(read->store));
+  latest_.push_front(std::move(read->captured.hold).in(env_));
   if (latest_.size() > kInputsHeld) latest_.pop_back();
-  known_.emplace(path, std::move(captured->fileset));
+  known_.emplace(path, std::move(read->captured.fileset));
 }
 
 Status Inputs::restore(const std::string& path) {
@@ -47,9 +71,15 @@ Status Inputs::restore(const std::string& path) {
 /// false, where `later` allows it: an input is read first, and then it is looked at again.
 Result<bool> FlowTasks::prepare(Prepared& prepared, bool later) {
   BERTH_ASSIGN(prepared.spec, graph_->spec(prepared.index));
+  const std::string* last = nullptr;
   for (const auto& input : prepared.spec.inputs) {
-    if (!later || input.world.empty() || !inputs_.takes_long(env_, input.world)) continue;
-    BERTH_TRY(read_aside(input.world, prepared.index));
+    if (!later || input.world.empty() || !inputs_.missing(input.world)) continue;
+    BERTH_TRY(read_aside(input.world));
+    last = &input.world;
+  }
+  if (last != nullptr) {
+    reading_.at(*last).push_back(prepared.index);
+    count_unstarted(prepared.index, 1);
     return false;
   }
   for (const auto& input : prepared.spec.inputs) {

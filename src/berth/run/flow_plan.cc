@@ -36,7 +36,7 @@ Result<std::optional<std::vector<fileset::Fileset>>> look_up(Site& site,
 Result<std::vector<StepPlan>> plan(Site& site, FlowProgram& program, const std::string& directory) {
   BERTH_ASSIGN(auto flow, read_flow(program));
   BERTH_ASSIGN(auto cache, open_cache(site));
-  Inputs inputs(cache, directory);
+  Inputs inputs(*site.env, cache, directory);
   std::vector<StepPlan> steps;
   for (const auto& step : flow.steps)
     steps.push_back(

@@ -32,7 +32,7 @@ FlowTasks::FlowTasks(Site& site, store::RunRecord record, FlowProgram program,
       record_(std::move(record)),
       program_(std::move(program)),
       cache_(std::move(cache)),
-      inputs_(cache_, record_.directory),
+      inputs_(env_, cache_, record_.directory),
       aside_(env_.aside()) {
   manner_.parallel = program_.parallel;
   manner_.outlive = program_.outlive;

@@ -14,29 +14,45 @@
 
 namespace berth::run {
 
-/// The files of the world that tasks take in, each read once: a run sees one state of them. Holds
+/// An input as it was captured beside the loop, and the store that has to make it durable.
+struct Reading {
+  fileset::ObjectStore store;
+  fileset::Captured captured;
+};
+
+/// The files of the world that tasks take in, each read once: a run sees one state of them. They
+/// are read beside the loop, however small: a file system that hangs holds nobody up there. Holds
 /// the latest in the object store; what was collected since is read again.
 class Inputs {
  public:
-  Inputs(fileset::ObjectStore& cache, std::string folder)
-      : cache_(cache), folder_(std::move(folder)) {}
+  Inputs(os::Env& env, fileset::ObjectStore& cache, std::string folder)
+      : env_(env), cache_(cache), folder_(std::move(folder)) {}
+  /// Waits for what was not handed over; interrupted: a stop signal came meanwhile.
   Result<fileset::Fileset> get(const std::string& path);
   /// Into the store again. stale: it is not what it was.
   Status restore(const std::string& path);
-  /// Whether it takes long to get; then it is to be captured elsewhere, and handed over here.
-  bool takes_long(os::Env& env, const std::string& path) const;
-  void take(const std::string& path, Result<fileset::Captured> captured);
+  /// Whether get() would have to wait: then it is to be read elsewhere, and handed over here.
+  bool missing(const std::string& path) const {
+    return !known_.contains(path) && !failed_.contains(path);
+  }
+  void take(const std::string& path, Result<Reading> read);
+  /// What reads it on another thread, of which nothing is kept here.
+  std::move_only_function<Result<Reading>(os::Env& there)> reader(const std::string& path) const;
 
   std::string place(const std::string& path) const {
     return path.starts_with('/') ? path : folder_ + "/" + path;
   }
 
  private:
+  Status read_now(const std::string& path);
+
+  os::Env& env_;
   fileset::ObjectStore& cache_;
   const std::string folder_;
   std::unordered_map<std::string, fileset::Fileset> known_;
   std::unordered_map<std::string, Error> failed_;  // of what was captured elsewhere; told once
   std::list<fileset::Hold> latest_;                // the newest in front
+  std::unique_ptr<os::Aside> aside_;               // for read_now(); goes first
 };
 
 class FlowTasks final : public Workload {
@@ -54,6 +70,7 @@ class FlowTasks final : public Workload {
   void watch(std::vector<os::Watch>& watches) const override;
   std::vector<Finished> turn() override;
   bool busy() const override;
+  std::string reading() const override;
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
   Status make_durable() override { return cache_.make_durable(); }
   void committed() override;
@@ -100,7 +117,7 @@ class FlowTasks final : public Workload {
   std::optional<std::size_t> next_step() const;
   Status bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next);
   Status deliver_aside(Delivery delivery, Delivered then);
-  Status read_aside(const std::string& world, flow::TaskIndex task);
+  Status read_aside(const std::string& world);
   std::deque<flow::TaskIndex>& queue_of(flow::TaskIndex task);
   /// What a task wrote, held; nullopt: it is not there, or not whole any more.
   Result<std::optional<Delivery>> find_result(const std::string& key, std::size_t outputs,
@@ -142,6 +159,7 @@ class FlowTasks final : public Workload {
   };
   std::deque<Came> came_;
   std::unordered_map<std::string, std::vector<flow::TaskIndex>> reading_;  // who waits for an input
+  std::deque<std::string> read_in_turn_;                                   // these inputs
   std::vector<Finished> finished_;
   // Of tasks that are done with the next commit: until then a later runner may have to look there.
   std::vector<std::string> emptied_;    // directories

@@ -18,7 +18,7 @@ class InputsTest : public os::PosixTest {
 };
 
 TEST_F(InputsTest, EachIsReadOnceHoweverManyThereAre) {
-  Inputs inputs(cache_, directory_);
+  Inputs inputs(*env_, cache_, directory_);
   std::vector<fileset::Fileset> first;
   for (int i = 0; i < 20; ++i) {
     write(std::to_string(i), "one");
@@ -31,7 +31,7 @@ TEST_F(InputsTest, EachIsReadOnceHoweverManyThereAre) {
 }
 
 TEST_F(InputsTest, WhatWasCollectedIsReadAgainUnlessItHasChanged) {
-  Inputs inputs(cache_, directory_);
+  Inputs inputs(*env_, cache_, directory_);
   write("a", "a");
   write("b", "b");
   const auto a = inputs.get("a").value();

@@ -102,6 +102,8 @@ class Workload {
   virtual std::optional<Mono> deadline() const { return std::nullopt; }
   virtual std::vector<Finished> turn() { return {}; }
   virtual bool busy() const { return false; }
+  /// The path that is being read beside the loop, for tasks that could start then; "": none.
+  virtual std::string reading() const { return ""; }
   /// The attempt has ended, and its task is now this; waiting: it will be tried again.
   virtual Status ended(const store::TaskRecord&, Token, store::TaskState) { return {}; }
   /// What its changes name is on the disk when they are recorded.
