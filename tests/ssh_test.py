@@ -302,6 +302,50 @@ class Ssh(Case):
         self.assertEqual(again.wait(timeout=60), 0)
         self.assertEqual(numbers(self.dir / "witness"), [1])
 
+    def killed_with_a_task_on_each(self, lease):
+        """A run of five trials of which two run, each on a host of its own, when its runner is killed."""
+        hosts = self.lab(2, lease=lease)
+        self.write("folder/sweep.yaml", f"run: [sh, -c, 'echo {{x}} >> {self.dir}/witness; "
+                   f"while [ ! -e {self.dir}/go ]; do sleep 0.05; done']\n"
+                   "params: {x: [1, 2, 3, 4, 5]}\nresources: {cpu: 2}\n")
+        run = self.house.start("run", "--cluster", "lab", "folder/sweep.yaml")
+        until(lambda: len(numbers(self.dir / "witness")) == 2, "two run", 60)
+        until(lambda: len([task for task in self.house.tasks("sweep-1") if task.get("host")]) == 2, "it is recorded")
+        run.kill()
+        run.wait()
+        return hosts
+
+    def test_a_resume_goes_on_elsewhere_while_a_host_refuses(self):
+        _, away = self.killed_with_a_task_on_each("100s")
+        away.cut()
+        self.write("go", "")
+        began = time.monotonic()
+        again = self.house.start("resume", "sweep-1")
+        said = next(line for line in again.stderr if b"does not answer" in line).decode()
+        held, = [task for task in self.house.tasks("sweep-1") if task.get("host", "").endswith(str(away.port))]
+        for part in (f"127.0.0.1:{away.port}", "refused", f"task {held['id'].rpartition('/')[2]} may run there", "at most"):
+            self.assertIn(part, said)
+        until(lambda: self.house.counts("sweep-1")["done"] == 4, "the others are done", 60)
+        self.assertLess(time.monotonic() - began, 60, "within the lease")
+        self.assertEqual(self.house.counts("sweep-1")["running"], 1)
+        away.start()
+        self.assertEqual(again.wait(timeout=60), 0)
+        self.assertEqual(sorted(numbers(self.dir / "witness")), [1, 2, 3, 4, 5])
+
+    def test_a_resume_runs_again_what_a_host_can_no_longer_run(self):
+        _, away = self.killed_with_a_task_on_each("8s")
+        away.cut()
+        until(lambda: not away.processes(), "its lease has ended there", 60)
+        self.write("go", "")
+        gone = time.monotonic() + 4  # its last word was at most a third of the lease after what we know of
+        until(lambda: time.monotonic() > gone, "as far as we know, too")
+        began = time.monotonic()
+        again = self.berth("resume", "sweep-1")
+        self.assertIn(b"has ended with its lease", again.err)
+        self.assertLess(time.monotonic() - began, 8)
+        self.assertEqual(set(numbers(self.dir / "witness")), {1, 2, 3, 4, 5})
+        self.assertEqual(self.house.counts("sweep-1")["done"], 5)
+
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
         host, = self.lab(1, lease="100s")
         good = (self.dir / "clusters.yaml").read_text()

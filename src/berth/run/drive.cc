@@ -184,6 +184,7 @@ Status Drive::turn() {
   tend_clusters();
   close_the_lost();
   for (auto& message : messages_) handle(message);
+  hear_of_the_silent();
   for (auto& finished : workload_->turn()) on_finished(std::move(finished));
   if (manner_.outlive && !messages_.empty() && !commit_at_) commit_at_ = env_.now() + company_wait_;
   bury_the_lost();
@@ -226,7 +227,7 @@ void Drive::leave_the_silent() {
   if (!gives_up_at_ || env_.now() < *gives_up_at_) return;
   gives_up_at_.reset();
   for (auto& berthed : berthed_) {
-    if (!berthed->apart || berthed->worker->idle()) continue;
+    if (!berthed->apart || (scheduler_->idle(berthed->id) && berthed->worker->idle())) continue;
     berthed->lost =
         Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
                                            berthed->alloc.machine)};

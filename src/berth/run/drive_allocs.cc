@@ -46,10 +46,10 @@ Status Drive::seek_allocs() {
   }
   if (auto error = no_source_left()) return leave_for_resume(*std::move(error));
   if (!scheduler_->wanting(1).empty()) {
-    progress_.waiting_for = berthed_.empty() ? waiting_for() : "";
+    progress_.waiting_for = holds_alloc() ? "" : waiting_for();
     return {};
   }
-  progress_.waiting_for.clear();
+  progress_.waiting_for = holds_alloc() ? "" : join(silences(), "; ");
   for (auto& from : leasings_) {
     from.seek_at.reset();
     from.source.cluster->stop_waiting();
@@ -62,7 +62,7 @@ Status Drive::seek_allocs() {
 /// queue; others may pass it so often, and then what comes free is left for it.
 Result<bool> Drive::seek_alloc(Leasing& from) {
   cluster::Cluster& cluster = *from.source.cluster;
-  const bool first = berthed_.empty();
+  const bool first = !holds_alloc();
   const auto wanting = scheduler_->wanting();
   if (passed_task_ != wanting.front()) passed_ = 0;
   passed_task_ = wanting.front();
@@ -109,8 +109,8 @@ void Drive::on_refusal(Leasing& from, TaskNumber task, Error error) {
   const Mono now = env_.now();
   if (!as_before) from.failing_since = now;
   const Duration most = lasting ? kRefusedMost : (from.has_served ? kLostMost : kUnreachedMost);
-  from.closed = now - *from.failing_since >= most;
-  if (!from.closed && berthed_.empty() && leasings_.size() == 1) return;  // see waiting_for()
+  from.closed = now - *from.failing_since >= most && silences().empty();
+  if (!from.closed && !holds_alloc() && leasings_.size() == 1) return;  // see waiting_for()
   const std::string text = fmt::format(
       "{} {}: {}", from.closed ? "goes on without" : "no help from",
       from.source.name.empty() ? "this machine" : from.source.name, from.refusal->message);
@@ -131,9 +131,23 @@ std::optional<Error> Drive::no_source_left() const {
   return Error{ErrorKind::impossible, waiting_for()};
 }
 
-/// What each source answered last.
+/// Others may run tasks of an earlier runner, and take no more.
+bool Drive::holds_alloc() const {
+  return std::ranges::any_of(berthed_,
+                             [](const auto& berthed) { return berthed->silence.empty(); });
+}
+
+/// Who runs tasks of an earlier runner, as far as is known, and does not answer.
+std::vector<std::string> Drive::silences() const {
+  std::vector<std::string> all;
+  for (const auto& berthed : berthed_)
+    if (berthed->silent != nullptr) all.push_back(berthed->silence);
+  return all;
+}
+
+/// Who does not answer, and what each source answered last.
 std::string Drive::waiting_for() const {
-  std::vector<std::string> reasons;
+  std::vector<std::string> reasons = silences();
   for (const auto& from : leasings_) {
     if (!from.refusal) continue;
     const std::string& name = from.source.name;

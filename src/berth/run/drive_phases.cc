@@ -125,8 +125,9 @@ void Drive::step() {
 }
 
 Berthed* Drive::primary() const {
-  const auto first =
-      std::ranges::find(berthed_, 0U, [](const auto& berthed) { return berthed->source; });
+  const auto first = std::ranges::find_if(berthed_, [](const auto& berthed) {
+    return berthed->source == 0 && berthed->silence.empty();
+  });
   return first == berthed_.end() ? nullptr : first->get();
 }
 

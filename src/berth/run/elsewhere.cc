@@ -5,11 +5,14 @@
 #include "berth/base/text.h"
 #include "berth/fileset/fileset.h"
 #include "berth/remote/clusters.h"
+#include "berth/remote/outpost_record.h"
 
 namespace berth::run {
 namespace {
 
 constexpr std::size_t kSmallFile = 64 << 10;
+/// One whose time is over is called all the same: it may have ended what an end is due for.
+constexpr Duration kCalledFor = std::chrono::seconds(20);
 
 std::string outposts_directory(const Site& site, const store::RunRecord& record) {
   return run_directory(site, record.name) + "/outposts";
@@ -36,6 +39,7 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
           .directory = std::move(directory),
           .root = run_directory(site, record.name),
           .store = site.state_directory + "/cache",
+          .lease = entry.lease,
           .patience = std::max(entry.patience, entry.lease),
           .epoch = record.epoch + 1,  // of the runner that is about to take over
           .shares = entry.shares,
@@ -117,9 +121,19 @@ std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& rec
     auto entry = find_cluster(env, own, cluster.value_or(""));
     if (!entry) entry = find_cluster(env, "gone: {kind: ssh}", "gone");
     if (!entry) continue;
-    left.push_back(
-        {directory, place->door.name, std::max(entry->patience, entry->lease),
-         remote::Outpost::open(env, options_of(site, record, *entry, *agent, *place, directory))});
+    auto options = options_of(site, record, *entry, *agent, *place, directory);
+    LeftElsewhere& found = left.emplace_back();
+    found.directory = directory;
+    found.machine = place->door.name;
+    const auto time_left = remote::recorded_time_left(env, directory, options.patience);
+    found.time_left = time_left.value_or(options.patience);
+    if (time_left) {
+      found.attempts.emplace();
+      for (const auto& attempt : remote::recorded_attempts(env, directory))
+        found.attempts->push_back(attempt.token);
+    }
+    options.patience = std::max(found.time_left, kCalledFor);
+    found.worker = remote::Outpost::open(env, std::move(options));
   }
   return left;
 }
