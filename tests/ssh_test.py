@@ -346,6 +346,38 @@ class Ssh(Case):
         self.assertEqual(set(numbers(self.dir / "witness")), {1, 2, 3, 4, 5})
         self.assertEqual(self.house.counts("sweep-1")["done"], 5)
 
+    def test_a_stop_says_what_may_still_run_where_it_was_not_heard(self):
+        host, = self.lab(1, lease="100s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        host.cut()
+        began = time.monotonic()
+        stopped = self.house.run("stop", "sh-1")
+        self.assertLess(time.monotonic() - began, 50, "it waits for no lease")
+        self.assertEqual(stopped.code, 3, stopped)
+        label = self.house.tasks("sh-1")[0]["id"].rpartition("/")[2]
+        for part in (f"127.0.0.1:{host.port}", f"task {label} may still run there", "berth stop sh-1"):
+            self.assertIn(part, stopped.err.decode())
+        self.assertEqual(run.wait(timeout=30), 130)
+        self.assertIn(b"may still run there", run.stderr.read())
+        self.assertEqual(self.house.run("stop", "sh-1").code, 3)
+        host.start()
+        self.assertIn(b"nothing of it runs any more", self.berth("stop", "sh-1").err)
+        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
+
+    def test_a_stop_of_a_dead_runner_s_tasks_says_so_too(self):
+        host, = self.lab(1, lease="100s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        run.kill()
+        run.wait()
+        host.cut()
+        stopped = self.house.run("stop", "sh-1")
+        self.assertEqual(stopped.code, 3, stopped)
+        self.assertIn("may still run there", stopped.err.decode())
+
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
         host, = self.lab(1, lease="100s")
         good = (self.dir / "clusters.yaml").read_text()

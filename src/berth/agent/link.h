@@ -60,8 +60,6 @@ class Attached : public exec::Workplace {
   /// As turn(), but hands nothing out.
   virtual void progress(std::span<const os::Watch> watches) = 0;
   virtual void lose(Error because) = 0;
-  /// Why there is no connection now, while it is made again.
-  virtual std::optional<Error> cut() const { return std::nullopt; }
   /// The alloc is the agent's, and goes with it; before, it is still this process's.
   virtual bool has_alloc() const { return true; }
   /// Attempts that it runs, or whose end will now come.

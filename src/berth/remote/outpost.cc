@@ -359,7 +359,9 @@ void Outpost::finish() {
   while (env_.now() < until && agent::settle_round(env_, itself, until)) {
   }
   link_->finish();
-  (void)fileset::remove_all(env_, options_.directory);
+  // What may still run there is not forgotten.
+  if (ready() || lost() || recorded_attempts(env_, options_.directory).empty())
+    (void)fileset::remove_all(env_, options_.directory);
 }
 
 }  // namespace berth::remote

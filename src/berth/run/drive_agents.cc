@@ -6,6 +6,7 @@
 #include "berth/agent/journal.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/fileset/fileset.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
@@ -18,7 +19,6 @@ namespace {
 
 constexpr Duration kAnswersWithin = std::chrono::seconds(10);
 constexpr Duration kLooksForStops = std::chrono::milliseconds(200);
-constexpr std::size_t kLabelsMost = 5;  // of tasks, in a note
 
 std::string agents_directory(const std::string& run) {
   return run + "/agents";
@@ -65,9 +65,7 @@ Result<std::vector<Asked>> call_elsewhere(Site& site, const store::RunRecord& re
       asked.attempts.push_back({.task = found->second->number, .token = token});
       labels.push_back(found->second->label);
     }
-    const std::size_t more = labels.size() - std::min(labels.size(), kLabelsMost);
-    labels.resize(labels.size() - more);
-    asked.tasks = join(labels, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+    asked.tasks = list_of(std::move(labels));
     asked.left = std::move(outpost);
   }
   return all;
@@ -104,7 +102,9 @@ void wait_elsewhere(os::Env& env, std::span<const Asked> all, Duration most, con
     if (told || env.now() < enough) continue;
     told = true;
     for (const auto& asked : all)
-      if (waited_for(asked)) note(silence_of(asked) + "; tasks may run there, so it is waited for");
+      if (waited_for(asked))
+        note(fmt::format("{}; tasks may run there, so it is waited for, at most {}",
+                         silence_of(asked), format_duration(until - env.now())));
   }
 }
 
@@ -118,7 +118,7 @@ Status find_elsewhere(Site& site, const store::RunRecord& record, Left& left, Du
     if (worker->ready()) asked.attempts = worker->earlier();
     if (worker->lost() || (silent && time_left == Duration(0))) {
       if (silent) note(silence_of(asked) + "; what ran there has ended with its lease");
-      left.gone.push_back(directory);
+      (void)fileset::remove_all(*site.env, directory);
       continue;
     }
     if (silent && asked.known && asked.attempts.empty()) continue;  // it ends by itself
@@ -310,7 +310,8 @@ void Drive::hear_of_the_silent() {
 /// What an earlier runner left goes on: its agents as our workers, and what those that died had
 /// still told.
 void Drive::join_agents() {
-  for (auto& agent : left_.agents) attach(agent);
+  for (auto& agent : left_.agents)
+    if (agent.silence.empty() || !agent.attempts.empty()) attach(agent);
   for (auto& message : left_.last_words) {
     const auto [number, token] =
         std::visit([](const auto& one) { return std::pair(one.task, one.token); }, message);

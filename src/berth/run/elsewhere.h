@@ -33,4 +33,7 @@ struct LeftElsewhere {
 };
 std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& record);
 
+/// "1, 2, 3, 4, 5 and 7 more".
+std::string list_of(std::vector<std::string> labels);
+
 }  // namespace berth::run
