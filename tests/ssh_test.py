@@ -181,6 +181,23 @@ class Ssh(Case):
         self.berth("run", "--cluster", "lab", "folder/sweep.yaml")
         self.assertEqual({task["host"] for task in self.house.tasks("sweep-1")}, {f"127.0.0.1:{good.port}"})
 
+    def fails_first(self):
+        """A command that fails the first time that it runs, and leaves where it ran."""
+        return ("sh", "-c", f"echo $HOME >> {self.dir}/homes; [ $(wc -l < {self.dir}/homes) -gt 1 ]")
+
+    def test_what_failed_on_a_host_is_tried_on_another(self):
+        self.lab(2)
+        self.berth("run", "--cluster", "lab", "--retries", "1", "--", *self.fails_first())
+        homes = (self.dir / "homes").read_text().split()
+        self.assertEqual(set(homes), {str(host.home) for host in self.bed.hosts})
+
+    def test_what_failed_on_the_only_host_is_tried_there_at_once(self):
+        self.lab(1)
+        began = time.monotonic()
+        self.berth("run", "--cluster", "lab", "--retries", "1", "--", *self.fails_first())
+        self.assertLess(time.monotonic() - began, 15)
+        self.assertEqual(len((self.dir / "homes").read_text().split()), 2)
+
     def test_auptimizer_s_nodes(self):
         self.lab(2)
         self.script("aup/train.py", "#!/usr/bin/python3\nimport json, os, sys\nconfig = json.load(open(sys.argv[1]))\n"

@@ -148,6 +148,7 @@ class Drive {
   std::string waiting_for() const;
   void berth(cluster::Alloc alloc, std::size_t source);
   std::int64_t number_of(const std::string& machine);
+  std::vector<std::string> avoided(TaskNumber task) const;
   void keep_leases();
   void tend_clusters();
   void staff(Berthed& berthed);

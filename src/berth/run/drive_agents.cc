@@ -387,7 +387,11 @@ void Drive::bury(Berthed& berthed) {
                       .cause = exec::Cause::worker_lost,
                       .exit_code = {},
                       .detail = because});
-  for (auto& ended : lost) on_ended(std::move(ended), false);
+  for (auto& ended : lost) {
+    const TaskNumber number = ended.task;
+    on_ended(std::move(ended), false);
+    scheduler_->settle_for(number, effects_);  // another job may well be on the same machine
+  }
   scheduler_->left(berthed.id);
   if (!berthed.directory.empty())
     left_.gone.push_back(berthed.directory);  // forgotten once all of this is durable

@@ -76,7 +76,8 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
                                    .slot_sizes = wants.slot_sizes,
                                    .priority = record_.priority,
                                    .waits = first,
-                                   .labels = labels_});
+                                   .labels = labels_,
+                                   .avoid = avoided(wanting[i])});
     if (alloc) {
       if (passes) ++passed_;
       berth(*std::move(alloc), 0);
@@ -88,6 +89,12 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
     if (!from.source.staff && !waits) return std::unexpected(std::move(error));
     if (passes) continue;
     from.seek_at = cluster.retry_at();
+    if (scheduler_->avoided(wanting[i]) !=
+        0) {  // that there is no other says nothing of the source
+      if (leasings_.size() == 1 && error.kind != ErrorKind::busy)
+        scheduler_->settle_for(wanting[i], effects_);
+      continue;
+    }
     if (site_.devices) error.message += machine::out_of_service_text(*site_.devices);
     on_refusal(from, wanting[i], std::move(error));
     if (from.closed) break;
@@ -168,12 +175,14 @@ Result<bool> Drive::seek_help(Leasing& from) {
     auto alloc = cluster.allocate({.requirements = {wants.resources, needs[i].width},
                                    .slot_sizes = wants.slot_sizes,
                                    .priority = record_.priority,
-                                   .labels = labels_});
+                                   .labels = labels_,
+                                   .avoid = avoided(wanting[i])});
     if (alloc) {
       berth(*std::move(alloc), static_cast<std::size_t>(&from - leasings_.data()));
       return true;
     }
-    if (i == 0) on_refusal(from, wanting[i], std::move(alloc).error());
+    if (i == 0 && scheduler_->avoided(wanting[i]) == 0)
+      on_refusal(from, wanting[i], std::move(alloc).error());
     if (from.closed) return false;
   }
   from.seek_at = cluster.retry_at();
@@ -201,6 +210,15 @@ void Drive::berth(cluster::Alloc alloc, std::size_t source) {
   if (!look_at_) look_at_ = env_.now() + kLookForOthers;
   scheduler_->joined(worker, env_.now(), effects_);
   carry_out();
+}
+
+/// Machines on which the task is not to be started now: it failed there.
+std::vector<std::string> Drive::avoided(TaskNumber task) const {
+  std::vector<std::string> names;
+  const std::int64_t avoids = scheduler_->avoided(task);
+  for (const auto& [name, number] : machines_)
+    if (number == avoids) names.push_back(name);
+  return names;
 }
 
 std::int64_t Drive::number_of(const std::string& machine) {
