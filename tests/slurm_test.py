@@ -144,6 +144,21 @@ class OnSlurm(Case):
         self.finish(process)
         self.assert_all_done()
 
+    def test_what_failed_on_a_node_is_tried_on_another(self):
+        command = f"echo $SLURMD_NODENAME >> {self.dir}/nodes; [ $(wc -l < {self.dir}/nodes) -gt 1 ]"
+        self.berth("run", "--cluster", "hpc", "--retries", "1", "--", "sh", "-c", command)
+        nodes = (self.dir / "nodes").read_text().split()
+        self.assertEqual(len(set(nodes)), 2, nodes)
+
+    def test_what_failed_on_the_only_node_is_tried_there(self):
+        self.slurm.command("scontrol", "create", "partitionname=one", "nodes=" + self.slurm.nodes[0], "maxtime=infinite")
+        self.addCleanup(self.slurm.command, "scontrol", "delete", "partitionname=one")
+        self.cluster("  partitions: [one]\n")
+        command = f"echo $SLURMD_NODENAME >> {self.dir}/nodes; [ $(wc -l < {self.dir}/nodes) -gt 1 ]"
+        self.berth("run", "--cluster", "hpc", "--retries", "1", "--", "sh", "-c", command)
+        nodes = (self.dir / "nodes").read_text().split()
+        self.assertEqual((len(nodes), len(set(nodes))), (2, 1), nodes)
+
     def test_a_killed_runner_leaves_nothing_in_the_queue(self):
         self.cluster("  jobs: 8\n", lease="3s")
         process = self.background("600", tasks=40)

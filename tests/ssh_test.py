@@ -181,6 +181,23 @@ class Ssh(Case):
         self.berth("run", "--cluster", "lab", "folder/sweep.yaml")
         self.assertEqual({task["host"] for task in self.house.tasks("sweep-1")}, {f"127.0.0.1:{good.port}"})
 
+    def fails_first(self):
+        """A command that fails the first time that it runs, and leaves where it ran."""
+        return ("sh", "-c", f"echo $HOME >> {self.dir}/homes; [ $(wc -l < {self.dir}/homes) -gt 1 ]")
+
+    def test_what_failed_on_a_host_is_tried_on_another(self):
+        self.lab(2)
+        self.berth("run", "--cluster", "lab", "--retries", "1", "--", *self.fails_first())
+        homes = (self.dir / "homes").read_text().split()
+        self.assertEqual(set(homes), {str(host.home) for host in self.bed.hosts})
+
+    def test_what_failed_on_the_only_host_is_tried_there_at_once(self):
+        self.lab(1)
+        began = time.monotonic()
+        self.berth("run", "--cluster", "lab", "--retries", "1", "--", *self.fails_first())
+        self.assertLess(time.monotonic() - began, 15)
+        self.assertEqual(len((self.dir / "homes").read_text().split()), 2)
+
     def test_auptimizer_s_nodes(self):
         self.lab(2)
         self.script("aup/train.py", "#!/usr/bin/python3\nimport json, os, sys\nconfig = json.load(open(sys.argv[1]))\n"
@@ -328,6 +345,82 @@ class Ssh(Case):
         self.write("go", "")
         self.assertEqual(again.wait(timeout=60), 0)
         self.assertEqual(numbers(self.dir / "witness"), [1])
+
+    def killed_with_a_task_on_each(self, lease):
+        """A run of five trials of which two run, each on a host of its own, when its runner is killed."""
+        hosts = self.lab(2, lease=lease)
+        self.write("folder/sweep.yaml", f"run: [sh, -c, 'echo {{x}} >> {self.dir}/witness; "
+                   f"while [ ! -e {self.dir}/go ]; do sleep 0.05; done']\n"
+                   "params: {x: [1, 2, 3, 4, 5]}\nresources: {cpu: 2}\n")
+        run = self.house.start("run", "--cluster", "lab", "folder/sweep.yaml")
+        until(lambda: len(numbers(self.dir / "witness")) == 2, "two run", 60)
+        until(lambda: len([task for task in self.house.tasks("sweep-1") if task.get("host")]) == 2, "it is recorded")
+        run.kill()
+        run.wait()
+        return hosts
+
+    def test_a_resume_goes_on_elsewhere_while_a_host_refuses(self):
+        _, away = self.killed_with_a_task_on_each("100s")
+        away.cut()
+        self.write("go", "")
+        began = time.monotonic()
+        again = self.house.start("resume", "sweep-1")
+        said = next(line for line in again.stderr if b"does not answer" in line).decode()
+        held, = [task for task in self.house.tasks("sweep-1") if task.get("host", "").endswith(str(away.port))]
+        for part in (f"127.0.0.1:{away.port}", "refused", f"task {held['id'].rpartition('/')[2]} may run there", "at most"):
+            self.assertIn(part, said)
+        until(lambda: self.house.counts("sweep-1")["done"] == 4, "the others are done", 60)
+        self.assertLess(time.monotonic() - began, 60, "within the lease")
+        self.assertEqual(self.house.counts("sweep-1")["running"], 1)
+        away.start()
+        self.assertEqual(again.wait(timeout=60), 0)
+        self.assertEqual(sorted(numbers(self.dir / "witness")), [1, 2, 3, 4, 5])
+
+    def test_a_resume_runs_again_what_a_host_can_no_longer_run(self):
+        _, away = self.killed_with_a_task_on_each("8s")
+        away.cut()
+        until(lambda: not away.processes(), "its lease has ended there", 60)
+        self.write("go", "")
+        gone = time.monotonic() + 4  # its last word was at most a third of the lease after what we know of
+        until(lambda: time.monotonic() > gone, "as far as we know, too")
+        began = time.monotonic()
+        again = self.berth("resume", "sweep-1")
+        self.assertIn(b"has ended with its lease", again.err)
+        self.assertLess(time.monotonic() - began, 8)
+        self.assertEqual(set(numbers(self.dir / "witness")), {1, 2, 3, 4, 5})
+        self.assertEqual(self.house.counts("sweep-1")["done"], 5)
+
+    def test_a_stop_says_what_may_still_run_where_it_was_not_heard(self):
+        host, = self.lab(1, lease="100s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        host.cut()
+        began = time.monotonic()
+        stopped = self.house.run("stop", "sh-1")
+        self.assertLess(time.monotonic() - began, 50, "it waits for no lease")
+        self.assertEqual(stopped.code, 3, stopped)
+        label = self.house.tasks("sh-1")[0]["id"].rpartition("/")[2]
+        for part in (f"127.0.0.1:{host.port}", f"task {label} may still run there", "berth stop sh-1"):
+            self.assertIn(part, stopped.err.decode())
+        self.assertEqual(run.wait(timeout=30), 130)
+        self.assertIn(b"may still run there", run.stderr.read())
+        self.assertEqual(self.house.run("stop", "sh-1").code, 3)
+        host.start()
+        self.assertIn(b"nothing of it runs any more", self.berth("stop", "sh-1").err)
+        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
+
+    def test_a_stop_of_a_dead_runner_s_tasks_says_so_too(self):
+        host, = self.lab(1, lease="100s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        run.kill()
+        run.wait()
+        host.cut()
+        stopped = self.house.run("stop", "sh-1")
+        self.assertEqual(stopped.code, 3, stopped)
+        self.assertIn("may still run there", stopped.err.decode())
 
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
         host, = self.lab(1, lease="100s")

@@ -16,7 +16,6 @@ constexpr Duration kStartsWithin = std::chrono::seconds(20);
 constexpr std::size_t kSaidMost = 64 << 10;  // bytes of what a launcher prints
 /// Notices that a later one replaces wait while so much is unsent: the agent is frozen.
 constexpr std::size_t kUnsentMost = 16 << 10;
-constexpr int kKeepalivesALease = 3;
 constexpr Duration kConnectAgain = std::chrono::milliseconds(5);
 
 /// Reads what there is.
@@ -237,6 +236,7 @@ std::optional<Duration> Link::patience() const {
 }
 
 void Link::turn_stream(std::span<const os::Watch> watches) {
+  note_contact();
   auto status = stream_.turn(watches);
   // What came before it broke is heard all the same.
   if (auto heard = hear_all(); !heard) return lose(heard.error());
@@ -325,6 +325,7 @@ Status Link::begin(std::string_view line) {
 
 void Link::send_due() {
   if (!welcomed_ || stream_.unsent() > kUnsentMost) return;
+  note_contact();
   const Mono now = env_->boot_clock();
   if (acknowledged_ > acknowledged_sent_) {
     stream_.send(encode(Call(Acknowledge{acknowledged_})));

@@ -17,6 +17,7 @@
 // (see read_journal()), busy where there is one that does not listen.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +68,8 @@ class Attached : public exec::Workplace {
 
 class Link final : public Attached {
  public:
+  static constexpr int kKeepalivesALease = 3;
+
   /// Starts an agent and connects to it, both in later turns. The error of starting is lost().
   static std::unique_ptr<Link> start(os::Env& env, StartOptions options, RunnerSide side);
   /// To the agent of a directory. Where there is none, it is lost() at once: not_found.
@@ -74,9 +77,10 @@ class Link final : public Attached {
   /// To an agent behind a command that ends in `berth-agent stdio DIR`. A connection that breaks,
   /// or falls silent, is made again until the agent was silent for its whole lease, or for
   /// `patience` before it has answered and where it outlives its lease; what a broken one swallowed
-  /// is said again.
+  /// is said again. `on_contact` is called before something is said, once in a third of a lease at
+  /// least: whoever records when that was knows how long the agent's lease may last.
   static std::unique_ptr<Link> through(os::Env& env, LineOptions line, Duration patience,
-                                       RunnerSide side);
+                                       RunnerSide side, std::function<void()> on_contact = {});
 
   void tell(const exec::ToWorker& message) override;
   void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
@@ -99,8 +103,7 @@ class Link final : public Attached {
     if (const auto end = ends_.find(token); end != ends_.end()) held_.insert(*end);
   }
   void let_go(Token token) { held_.erase(token); }
-  /// Why there is no connection now, while it is made again.
-  const std::optional<Error>& cut() const { return cut_; }
+  std::optional<Error> cut() const override { return cut_; }
 
  private:
   explicit Link(os::Env& env, RunnerSide side);
@@ -121,6 +124,7 @@ class Link final : public Attached {
   Status hear_all();
   void send_due();
   void say_last(const Call& call);
+  void note_contact();
 
   os::Env* env_;
   RunnerSide side_;
@@ -129,6 +133,8 @@ class Link final : public Attached {
   std::string said_, complained_;      // by the launcher
   std::optional<LineOptions> door_;    // of one through a line
   std::unique_ptr<Line> line_;
+  std::function<void()> on_contact_;
+  std::optional<Mono> contact_noted_at_;
   std::optional<Mono> dial_at_;
   Duration patience_{};
   int dials_ = 0;  // in vain

@@ -16,9 +16,10 @@ constexpr int kSilencesALease = 2;
 }  // namespace
 
 std::unique_ptr<Link> Link::through(os::Env& env, LineOptions line, Duration patience,
-                                    RunnerSide side) {
+                                    RunnerSide side, std::function<void()> on_contact) {
   auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
   link->door_ = std::move(line);
+  link->on_contact_ = std::move(on_contact);
   link->patience_ = patience;
   link->dial();
   return link;
@@ -58,6 +59,7 @@ void Link::turn_line(std::span<const os::Watch> watches) {
   }
   if (!stream_.is_open()) {
     if (!line_->here()) return;
+    note_contact();
     stream_.open(line_->take());
     opened_at_ = now;
     if (const auto status = stream_.write(); !status) return redial(status.error());
@@ -66,6 +68,15 @@ void Link::turn_line(std::span<const os::Watch> watches) {
   const auto most = patience();
   if (!lost_ && line_ && most && now - std::max(heard_at_, opened_at_) >= *most / kSilencesALease)
     redial({ErrorKind::busy, "the connection fell silent"});
+}
+
+void Link::note_contact() {
+  const Mono now = env_->boot_clock();
+  const bool fresh = welcome_ && contact_noted_at_ &&
+                     now - *contact_noted_at_ < welcome_->lease / kKeepalivesALease;
+  if (!on_contact_ || fresh) return;
+  on_contact_();
+  contact_noted_at_ = now;
 }
 
 void Link::say_again() {

@@ -275,6 +275,13 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
   return record.state == store::RunState::done ? 0 : 1;
 }
 
+/// Of machines that did not answer; whether there are any.
+Result<bool> tell_what_may_run(run::Site& site, const store::RunRecord& record) {
+  BERTH_ASSIGN(const auto all, run::may_run_elsewhere(site, record));
+  for (const auto& one : all) print_error(run::to_text(one, record.name) + "\n");
+  return !all.empty();
+}
+
 Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
                          const std::vector<TaskNumber>& only = {}) {
   os::install_stop_signals();
@@ -292,6 +299,7 @@ Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& 
       final.error().message += fmt::format("; go on with: berth resume {}", record.name);
     return std::unexpected(final.error());
   }
+  BERTH_TRY(tell_what_may_run(site, *final));
   return conclude(env, site, *final, json);
 }
 
@@ -403,6 +411,21 @@ Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& r
   print_error(now.state == store::RunState::stopped
                   ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
                   : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
+  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, now));
+  return may_run ? exit_code(ErrorKind::busy) : 0;
+}
+
+/// Machines that did not answer when it was stopped may do so now.
+Result<int> stop_elsewhere(os::Env& env, run::Site& site, const store::RunRecord& record) {
+  os::install_stop_signals();
+  print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
+  BERTH_ASSIGN(const auto before, run::may_run_elsewhere(site, record));
+  if (before.empty()) return 0;
+  print_error("ending what may still run elsewhere\n");
+  BERTH_TRY(run::end_what_was_left(site, record.name));
+  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
+  if (may_run) return exit_code(ErrorKind::busy);
+  print_error("nothing of it runs any more\n");
   return 0;
 }
 
@@ -417,10 +440,7 @@ Result<int> stop_command(os::Env& env, const Arguments& arguments) {
   const std::string state = state_now(env, record);
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
     return stop_agents(env, site, record);
-  if (state != "running") {
-    print_error(fmt::format("{} does not run: it is {}\n", record.name, state));
-    return 0;
-  }
+  if (state != "running") return stop_elsewhere(env, site, record);
   const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
   if (const auto sent = env.signal_process(runner, SIGTERM);
       !sent && sent.error().kind != ErrorKind::not_found)
@@ -432,7 +452,8 @@ Result<int> stop_command(os::Env& env, const Arguments& arguments) {
     if (now.state != store::RunState::running) break;
   }
   print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
-  return 0;
+  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
+  return may_run ? exit_code(ErrorKind::busy) : 0;
 }
 
 }  // namespace berth::cli

@@ -37,6 +37,7 @@ struct Wish {
   std::int64_t priority = 0;         // greater goes first, where there is a queue
   bool waits = false;                // keeps a place in the queue, where there is one
   Labels labels = {};
+  std::vector<std::string> avoid = {};  // machines that are not wanted, where there is a choice
 };
 
 struct Alloc {
@@ -66,7 +67,7 @@ class Pool {
 
 class Cluster : public Pool {
  public:
-  /// impossible: it would not fit even if all were free and grown.
+  /// impossible: it would not fit even if all were free and grown, without those to avoid.
   virtual Result<Alloc> allocate(const Wish& wish) = 0;
   /// After busy: when asking again may be worth it.
   virtual Mono retry_at() = 0;

@@ -43,6 +43,8 @@ class Workplace {
   virtual void retain(Duration) { finish(); }
   /// What it does besides tasks that takes long, for people: "data.bin to box: 35 % of 1.2 GiB".
   virtual std::string doing() const { return ""; }
+  /// Why it cannot be reached now, while that is tried again.
+  virtual std::optional<Error> cut() const { return std::nullopt; }
   /// Why nothing will come any more; nullopt while it lives.
   virtual std::optional<Error> lost() const { return std::nullopt; }
 };

@@ -200,6 +200,7 @@ Result<cluster::Alloc> Ec2Cluster::allocate(const cluster::Wish& wish) {
   for (const Ec2Machine& machine : machines) {
     const auto member = members_.find(machine.id);
     if (member == members_.end() || !machine.ready || !machine.draining.empty()) continue;
+    if (std::ranges::find(wish.avoid, machine.id) != wish.avoid.end()) continue;
     const auto offers = member->second.host->offers();
     if (!offers) {
       const bool waited_for = env_.now() - member->second.answered.value_or(Mono{}) < kDeaf;

@@ -7,12 +7,12 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/command.h"
+#include "berth/remote/outpost_record.h"
 
 namespace berth::remote {
 namespace {
 
 constexpr Duration kLastTry = std::chrono::seconds(3);
-constexpr std::size_t kRecordMost = 1 << 20;
 /// By which the wrapper ends itself where the program is not there: nobody else sends it, and it
 /// leaves no core.
 constexpr int kNoProgram = SIGVTALRM;
@@ -73,23 +73,24 @@ Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std
   };
   link_ = agent::Link::through(
       env_, line({"stdio", place.directory + "/agent"}), options_.patience,
-      {.epoch = options_.epoch, .environment = options_.surroundings.environment, .beside = true});
+      {.epoch = options_.epoch, .environment = options_.surroundings.environment, .beside = true},
+      [this] {
+        const Duration lease = ready() ? agent().lease : options_.lease;
+        (void)record_contact(env_, options_.directory, lease);
+      });
   auto courier = Courier::open(env_, line({"files", place.directory + "/work"}), options_.store);
   if (courier)
     courier_ = *std::move(courier);
   else
     broken_ = courier.error();
+  const std::string file = options_.directory + "/place.json";
   auto kept = env_.make_directory(options_.directory, 0700);
-  if (kept) kept = env_.replace_file(options_.directory + "/place.json", to_json(place), 0600);
+  if (kept && !env_.status(file)) kept = record_contact(env_, options_.directory, options_.lease);
+  if (kept) kept = env_.replace_file(file, to_json(place), 0600);
   if (!kept) broken_ = kept.error();
-  const auto names = env_.list(options_.directory);
-  for (const auto& name : names.value_or(std::vector<std::string>{})) {
-    if (!name.starts_with("brings.")) continue;
-    const auto text = env_.read_file(options_.directory + "/" + name, kRecordMost);
-    const auto token = std::strtoll(name.c_str() + std::string_view("brings.").size(), nullptr, 10);
-    if (!text) continue;
-    for (const auto path : split(*text, '\0'))
-      if (!path.empty()) brings_[Token{token}].emplace_back(path);
+  for (auto& [token, brings] : recorded_attempts(env_, options_.directory)) {
+    earlier_.insert(token);
+    if (!brings.empty()) brings_[token] = std::move(brings);
   }
 }
 
@@ -97,33 +98,25 @@ std::optional<Error> Outpost::lost() const {
   return broken_ ? broken_ : link_->lost();
 }
 
-std::string Outpost::record_of(Token token) const {
-  return fmt::format("{}/brings.{}", options_.directory, token.value);
-}
-
-/// Durable enough: it has to outlive this process, not the machine.
-bool Outpost::keep(Token token, const std::vector<std::string>& brings) {
-  std::string text;
-  for (const auto& path : brings) text += without_slash(path) + '\0';
-  return brings.empty() || env_.replace_file(record_of(token), text, 0600).has_value();
-}
-
 void Outpost::tell(const exec::ToWorker& message) {
   if (lost()) return;
   if (const auto* launch = std::get_if<exec::Launch>(&message)) {
     for (const auto& path : launch->takes) brought_.erase(path);
-    if (!keep(launch->token, launch->brings)) {
+    std::vector<std::string> brings;
+    for (const auto& path : launch->brings) brings.push_back(without_slash(path));
+    if (!record_attempt(env_, options_.directory, launch->token, brings)) {
       pending_.emplace_back(
           unstarted(*launch, exec::Cause::short_of_means, "the run's directory is full"));
       return;
     }
-    for (const auto& path : launch->brings) brings_[launch->token].push_back(without_slash(path));
+    if (!brings.empty()) brings_[launch->token] = std::move(brings);
     staged_.push_back(*launch);
     return advance();
   }
   const auto* cancel = std::get_if<exec::Cancel>(&message);
   std::erase_if(staged_, [&](const exec::Launch& launch) {
     if (cancel != nullptr && launch.token != cancel->token) return false;
+    forget(launch.token);
     pending_.emplace_back(unstarted(launch, exec::Cause::stopped, ""));
     return true;
   });
@@ -204,7 +197,7 @@ void Outpost::advance() {
     }
     exec::Launch launch = std::move(staged_[i]);
     staged_.erase(staged_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!failed) depart(std::move(launch));
+    failed ? forget(launch.token) : depart(std::move(launch));
   }
 }
 
@@ -263,6 +256,7 @@ void Outpost::progress(std::span<const os::Watch> watches) {
 void Outpost::turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) {
   std::vector<exec::FromWorker> heard;
   link_->turn(watches.subspan(0, std::min(of_link_, watches.size())), heard);
+  if (ready()) forget_what_never_began();
   for (auto& message : heard) {
     if (auto* ended = std::get_if<exec::Ended>(&message))
       on_ended(std::move(*ended), messages);
@@ -330,9 +324,17 @@ void Outpost::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& message
 /// It has ended: what it took along and left there goes.
 void Outpost::forget(Token token) {
   brings_.erase(token);
-  (void)env_.remove_file(record_of(token));
+  forget_attempt(env_, options_.directory, token);
   if (const auto litter = litter_.extract(token))
     for (const auto& path : litter.mapped()) courier_->send({Errand::Kind::remove, "", path});
+}
+
+/// What an earlier runner recorded, and the agent does not know of.
+void Outpost::forget_what_never_began() {
+  for (const Token token : std::exchange(earlier_, {}))
+    if (std::ranges::find(agent().attempts, token, &agent::Attempt::token) ==
+        agent().attempts.end())
+      forget(token);
 }
 
 /// What left everything here.
@@ -375,7 +377,9 @@ void Outpost::finish() {
   while (env_.now() < until && agent::settle_round(env_, itself, until)) {
   }
   link_->finish();
-  (void)fileset::remove_all(env_, options_.directory);
+  // What may still run there is not forgotten.
+  if (ready() || lost() || recorded_attempts(env_, options_.directory).empty())
+    (void)fileset::remove_all(env_, options_.directory);
 }
 
 }  // namespace berth::remote

@@ -6,8 +6,7 @@
 // Paths here stand there below the place's work/, but for shared ones; words and variables that
 // name them are changed accordingly.
 //
-// DIR here (0700): place.json, and for each attempt that leaves anything what that is: by these a
-// later runner goes on.
+// DIR here (0700): place.json, and what outpost_record.h tells of: by these a later runner goes on.
 //
 // Ownership: refers to Env. Threads: one. Failure: as Workplace has it.
 #pragma once
@@ -34,10 +33,11 @@ struct Surroundings {
 struct OutpostOptions {
   Place place;
   AgentFile agent;
-  std::string directory;  // here, of this Outpost alone
-  std::string root;       // here: what lies below is shared when this is
-  std::string store;      // the object store here
-  Duration patience = std::chrono::minutes(2);
+  std::string directory;                        // here, of this Outpost alone
+  std::string root;                             // here: what lies below is shared when this is
+  std::string store;                            // the object store here
+  Duration lease = std::chrono::minutes(2);     // that the agent was given
+  Duration patience = std::chrono::minutes(2);  // with one that does not answer
   std::int64_t epoch = 0;
   bool shares = true;  // folders that both machines have are looked for
   Surroundings surroundings;
@@ -61,6 +61,7 @@ class Outpost final : public agent::Attached {
 
   bool ready() const override { return link_->ready(); }
   const agent::Welcome& agent() const override { return link_->agent(); }
+  std::optional<Error> cut() const override { return link_->cut(); }
   void progress(std::span<const os::Watch> watches) override;
   void lose(Error because) override { link_->lose(std::move(because)); }
 
@@ -77,13 +78,12 @@ class Outpost final : public agent::Attached {
   bool settled(const std::string& root);
   std::optional<Error> stage(const exec::Launch& launch, bool& ready);
   void depart(exec::Launch launch);
-  bool keep(Token token, const std::vector<std::string>& brings);
+  void forget_what_never_began();
   void on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages);
   void forget(Token token);
   void tell_ends(std::vector<exec::FromWorker>& messages);
   std::string root_of(const std::string& path) const;
   std::string there(const std::string& path) const;
-  std::string record_of(Token token) const;
 
   os::Env& env_;
   OutpostOptions options_;
@@ -98,6 +98,7 @@ class Outpost final : public agent::Attached {
   std::map<std::string, std::optional<Error>> brought_;  // by path here
   std::vector<exec::Launch> staged_;                     // in the order of their launch
   std::map<Token, std::vector<std::string>> brings_;
+  std::set<Token> earlier_;  // recorded by an earlier runner, until the agent has answered
   std::map<Token, std::vector<std::string>> litter_;  // there, of attempts that run
   std::map<Token, Leaving> leaving_;
   std::vector<exec::FromWorker> pending_;

@@ -164,7 +164,10 @@ void Slurm::after_submit(const CommandEnd& outcome) {
   }
   const std::string why = outcome.error ? outcome.error->message : gist_of(outcome.err);
   const ErrorKind kind = outcome.error ? outcome.error->kind : kind_of(trouble_of(outcome.err));
-  if (answered(outcome)) rest(job->ask.partition, "sbatch: " + why, kind);
+  // Without those nodes there is none that would do: the partition is not at fault.
+  const bool without = !job->avoid.empty() && kind == ErrorKind::denied;
+  if (without) unavoidable_[job->avoid] = "sbatch: " + why;
+  if (answered(outcome) && !without) rest(job->ask.partition, "sbatch: " + why, kind);
   std::erase_if(jobs_, [&](const auto& each) { return each.get() == job; });
 }
 
@@ -229,6 +232,7 @@ void Slurm::see(Job& job, const SlurmJob* seen) {
   if (seen->left) job.ends = env_.now() + *seen->left;
   if (job.state != Job::State::waits) return;
   job.alloc.machine = seen->node;
+  nodes_of_jobs_.insert(seen->node);
   job.state = Job::State::starts;
 }
 
@@ -312,9 +316,15 @@ Result<cluster::Alloc> Slurm::take(Job& job, const cluster::Labels& labels) {
 Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
   seeks_ = true;
   progress();
+  std::vector<std::string> avoid;  // of these nodes
+  std::ranges::copy_if(wish.avoid, std::back_inserter(avoid),
+                       [&](const auto& name) { return nodes_of_jobs_.contains(name); });
   for (const auto& job : jobs_)
-    if (job->state == Job::State::ready && !job->taken && !job->unwanted && serves(*job, wish))
+    if (job->state == Job::State::ready && !job->taken && !job->unwanted && serves(*job, wish) &&
+        avoids(*job, avoid))
       return take(*job, wish.labels);
+  if (const auto found = unavoidable_.find(avoid); found != unavoidable_.end())
+    return fail(ErrorKind::impossible, "without {}: {}", join(avoid, ", "), found->second);
   if (nodes_error_ && jobs_.empty()) return std::unexpected(*nodes_error_);
   if (!nodes_at_ && nodes_.empty()) return fail(ErrorKind::busy, "asking Slurm what there is");
   auto ask =
@@ -322,7 +332,8 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
   nodes_age_ = ask ? kNodesAge : kNodesAgeInVain;
   std::int64_t coming = 0;
   for (const auto& job : jobs_)
-    if (!job->taken && !job->unwanted && job->state != Job::State::over && serves(*job, wish))
+    if (!job->taken && !job->unwanted && job->state != Job::State::over && serves(*job, wish) &&
+        avoids(*job, avoid))
       coming += job->ask.width;
   if (coming == 0 && !ask) return refusal(ask.error());
   if (ask && coming < std::max<std::int64_t>(wish.requirements.width, 1) &&
@@ -333,6 +344,7 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
                   .block = ask->block,
                   .labels = wish.labels};
     job->ask = *std::move(ask);
+    job->avoid = avoid;
     jobs_.push_back(std::move(job));
     progress();
   }
@@ -342,6 +354,13 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
 bool Slurm::serves(const Job& job, const cluster::Wish& wish) {
   const machine::Machine machine(job.ask.block);
   return machine.dry_run({wish.requirements.min, "", wish.slot_sizes}).has_value();
+}
+
+/// Whether it is on none of these nodes; or was asked for so, and for no less.
+bool Slurm::avoids(const Job& job, std::span<const std::string> nodes) {
+  const bool placed = job.state == Job::State::starts || job.state == Job::State::ready;
+  return placed ? std::ranges::find(nodes, job.alloc.machine) == nodes.end()
+                : std::ranges::equal(job.avoid, nodes);
 }
 
 /// Why there is nothing to wait for yet: of a partition that is left alone, what it did. io from

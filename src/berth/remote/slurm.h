@@ -22,6 +22,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,7 @@ class Slurm final : public FarCluster {
     };
     cluster::Alloc alloc;
     SlurmAsk ask;
+    std::vector<std::string> avoid{};  // nodes on which it does not start
     State state = State::wanted;
     std::int64_t number = 0;  // Slurm's; 0: not told yet
     std::string reason;       // why it waits; of one that is over: why
@@ -111,6 +114,7 @@ class Slurm final : public FarCluster {
   Job* first(Job::State state);
   Result<cluster::Alloc> take(Job& job, const cluster::Labels& labels);
   static bool serves(const Job& job, const cluster::Wish& wish);
+  static bool avoids(const Job& job, std::span<const std::string> nodes);
   std::unexpected<Error> refusal(Error error) const;
   std::string waiting_for() const;
 
@@ -140,6 +144,8 @@ class Slurm final : public FarCluster {
   bool seeks_ = false;
 
   std::map<std::string, Rest> rests_;  // of partitions
+  std::set<std::string> nodes_of_jobs_;
+  std::map<std::vector<std::string>, std::string> unavoidable_;  // nodes, and what Slurm said of it
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<std::int64_t> strays_;  // of our name, and not known: to be cancelled
 };

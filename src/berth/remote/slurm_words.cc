@@ -77,6 +77,7 @@ std::vector<std::string> Slurm::submission(const Job& job) const {
   if (const auto gpus = wanted.get(Known::gpu); gpus > 0)
     words.push_back(fmt::format("--gres=gpu:{}{}{}", job.ask.gpu_type,
                                 job.ask.gpu_type.empty() ? "" : ":", gpus));
+  if (!job.avoid.empty()) words.push_back("--exclude=" + join(job.avoid, ","));
   if (!options_.account.empty()) words.push_back("--account=" + options_.account);
   if (options_.time_limit) words.push_back("--time=" + slurm_time(*options_.time_limit));
   words.insert(words.end(), options_.flags.begin(), options_.flags.end());

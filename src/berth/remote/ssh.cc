@@ -64,8 +64,8 @@ class HostCluster final : public FarCluster {
   /// One host is asked at a time; what it answers decides who is asked next. What was asked for one
   /// wish is left to it for a while.
   Result<cluster::Alloc> allocate(const cluster::Wish& wish) override {
-    const bool same =
-        wish.requirements.min == wished_.requirements.min && wish.slot_sizes == wished_.slot_sizes;
+    const bool same = wish.requirements.min == wished_.requirements.min &&
+                      wish.slot_sizes == wished_.slot_sizes && wish.avoid == wished_.avoid;
     if (asking_ && !same) {
       Host& host = *hosts_[*asking_];
       next_ = host.retry_at();
@@ -123,7 +123,12 @@ class HostCluster final : public FarCluster {
     std::vector<std::size_t> from;
     Refusals refusals;
     next_ = env_.now() + std::chrono::seconds(2);
+    std::size_t avoided = 0;
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      if (std::ranges::find(wish.avoid, hosts_[i]->name()) != wish.avoid.end()) {
+        ++avoided;
+        continue;
+      }
       auto some = hosts_[i]->offers();
       if (!some) {
         next_ = std::min(next_, hosts_[i]->retry_at());
@@ -133,6 +138,8 @@ class HostCluster final : public FarCluster {
       offers.push_back(std::move(some->front()));
       from.push_back(i);
     }
+    if (avoided == hosts_.size())
+      return fail(ErrorKind::impossible, "there is no host but {}", berth::join(wish.avoid, ", "));
     if (offers.empty()) return fail(refusals.kind(), "{}", refusals.text);
     auto choice = cluster::closest(offers, wish);
     if (choice) {

@@ -48,6 +48,12 @@ Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, 
   return reopened;
 }
 
+Status end_what_was_left(Site& site, const std::string& run_name) {
+  BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
+  BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(site, record));
+  return end_agents(site, record);
+}
+
 Status remove(Site& site, const std::string& run_name) {
   BERTH_ASSIGN(const auto record, site.store->find_run(run_name));
   BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(site, record));

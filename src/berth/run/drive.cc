@@ -20,6 +20,9 @@ namespace {
 constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
 constexpr Duration kGroupCommitMost = std::chrono::milliseconds(500);
 constexpr Duration kKillTimeout = std::chrono::seconds(5);  // within that tasks that are killed end
+/// Asked to stop, a machine that cannot be reached is called for so long.
+constexpr Duration kReachedWithin = std::chrono::seconds(10);
+constexpr Duration kLooksForTheCut = std::chrono::seconds(1);
 constexpr int kWaitsPerCommit = 4;
 constexpr std::size_t kMostAdvice = 16;  // notes that limits are advice
 constexpr std::size_t kLargestBatch = 4096;
@@ -185,6 +188,7 @@ Status Drive::turn() {
   tend_clusters();
   close_the_lost();
   for (auto& message : messages_) handle(message);
+  hear_of_the_silent();
   for (auto& finished : workload_->turn()) on_finished(std::move(finished));
   if (manner_.outlive && !messages_.empty() && !commit_at_) commit_at_ = env_.now() + company_wait_;
   bury_the_lost();
@@ -211,6 +215,7 @@ void Drive::heed_stop_signals() {
   if (const auto path = workload_->reading(); !again && !path.empty())
     observer_.on_note(fmt::format("reading {} is broken off", path));
   scheduler_->stop(effects_);
+  gives_up_at_ = env_.now() + kReachedWithin;
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
   gives_up_at_ = env_.now() + kKillTimeout;
@@ -223,13 +228,16 @@ void Drive::abandon() {
   }
 }
 
-/// Told to stop at once, a worker that does not (its machine cannot be reached) is left to its
-/// lease.
+/// Told to stop, a worker whose machine cannot be reached is left to its lease; told to stop at
+/// once, any that does not.
 void Drive::leave_the_silent() {
   if (!gives_up_at_ || env_.now() < *gives_up_at_) return;
+  const bool at_once = stops_heeded_ > 1;
   gives_up_at_.reset();
+  if (!at_once) gives_up_at_ = env_.now() + kLooksForTheCut;
   for (auto& berthed : berthed_) {
-    if (!berthed->apart || berthed->worker->idle()) continue;
+    if (!at_once && !berthed->worker->cut()) continue;
+    if (!berthed->apart || (scheduler_->idle(berthed->id) && berthed->worker->idle())) continue;
     berthed->lost =
         Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
                                            berthed->alloc.machine)};

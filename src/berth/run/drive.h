@@ -39,9 +39,11 @@ struct Berthed {
   std::optional<Error> lost;  // that its lease ended
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<exec::Workplace> worker;
-  bool apart = false;       // the worker is no process of ours, and keeps what it told
-  std::string directory;    // of an agent here
-  std::size_t watches = 0;  // how many of the loop's it appended this turn
+  bool apart = false;                 // the worker is no process of ours, and keeps what it told
+  agent::Attached* silent = nullptr;  // the worker, as long as it has not answered this runner
+  std::string silence;                // that it did not, and why
+  std::string directory;              // of an agent here
+  std::size_t watches = 0;            // how many of the loop's it appended this turn
 };
 
 /// What an earlier runner left of the run's agents.
@@ -50,15 +52,20 @@ struct Left {
     std::string directory;  // "": it is elsewhere
     std::string machine;
     std::unique_ptr<agent::Attached> link;
+    std::vector<schedule::Earlier> attempts;  // that it runs, or may run
+    std::string silence{};                    // that it does not answer, and why; "": it does
+    // Of a silent one:
+    std::string tasks{};   // the labels
+    Duration time_left{};  // for which they may run
   };
-  std::vector<Agent> agents;                 // that live, and wait for us
+  std::vector<Agent> agents;                 // that live, and wait for us, or may
   std::vector<exec::FromWorker> last_words;  // of those that do not
   std::vector<std::string> gone;  // directories of these, not needed after the next commit
   std::vector<Token> tokens;      // attempts that run, or whose end is known
 };
 using Note = std::function<void(const std::string&)>;
-/// Attaches to all of them; those elsewhere are waited for at most so long. busy: one lives here
-/// and does not listen.
+/// Attaches to all of them; those elsewhere of which it is not known what they run are waited for
+/// at most so long. busy: one lives here and does not listen.
 Result<Left> find_agents(Site& site, const store::RunRecord& record, Duration most,
                          const Note& note);
 
@@ -141,6 +148,7 @@ class Drive {
   std::string waiting_for() const;
   void berth(cluster::Alloc alloc, std::size_t source);
   std::int64_t number_of(const std::string& machine);
+  std::vector<std::string> avoided(TaskNumber task) const;
   void keep_leases();
   void tend_clusters();
   void staff(Berthed& berthed);
@@ -148,8 +156,13 @@ class Drive {
   void ask(const exec::Launch& launch);
   bool may_start(TaskNumber task) const { return only_.empty() || only_.contains(task); }
   Berthed* primary() const;
+  bool holds_alloc() const;
+  std::vector<std::string> silences() const;
   void retain();
+  bool knows(TaskNumber task, Token token);
   void join_agents();
+  void attach(Left::Agent& agent);
+  void hear_of_the_silent();
   void disown(Token token);
   void hear_last_words(exec::Ended ended);
   void bury(Berthed& berthed);

@@ -1,9 +1,12 @@
 // Workers that outlive their runner: agents, started on the allocs of a run that asks for it, and
 // those that an earlier runner left.
 #include <algorithm>
+#include <utility>
 
 #include "berth/agent/journal.h"
 #include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/fileset/fileset.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/run/drive.h"
@@ -35,40 +38,101 @@ Result<agent::Remains> read_when_gone(os::Env& env, const std::string& directory
   }
 }
 
-/// Each is waited for as long as its tasks may still run there, but `most`; asked to stop, not for
-/// long. Whoever has not answered then is left to its lease.
-void find_elsewhere(Site& site, const store::RunRecord& record, Left& left, Duration most,
-                    const Note& note) {
-  os::Env& env = *site.env;
+/// One elsewhere, and what of the run it may be at, as far as that is recorded.
+struct Asked {
+  LeftElsewhere left;
+  std::vector<schedule::Earlier> attempts;
+  std::string tasks;  // "1, 2, 3 and 5 more"
+  bool known = true;  // that these are all
+};
+
+Result<std::vector<Asked>> call_elsewhere(Site& site, const store::RunRecord& record) {
+  std::vector<Asked> all;
+  std::map<Token, const store::TaskRecord*> running;
   auto outposts = find_outposts(site, record);
-  std::vector<agent::Attached*> all;
+  if (outposts.empty()) return all;
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::running) running.emplace(task.token, &task);
+  for (auto& outpost : outposts) {
+    Asked& asked = all.emplace_back();
+    asked.known = outpost.attempts.has_value();
+    std::vector<std::string> labels;
+    for (const Token token : outpost.attempts.value_or(std::vector<Token>{})) {
+      const auto found = running.find(token);
+      asked.known = asked.known && found != running.end();
+      if (found == running.end()) continue;
+      asked.attempts.push_back({.task = found->second->number, .token = token});
+      labels.push_back(found->second->label);
+    }
+    asked.tasks = list_of(std::move(labels));
+    asked.left = std::move(outpost);
+  }
+  return all;
+}
+
+std::string silence_of(const Asked& asked) {
+  const auto why = asked.left.worker->cut();
+  return fmt::format("{} does not answer{}", asked.left.machine,
+                     why ? " (" + why->message + ")" : "");
+}
+
+/// Those that are known to hold nothing, or only tasks that can wait for them while all else goes
+/// on, are called until they answer or cannot be reached. For any other nothing may start before it
+/// has answered, or can run nothing any more; at most `most`, and not for long when asked to stop.
+void wait_elsewhere(os::Env& env, std::span<const Asked> all, Duration most, const Note& note) {
+  std::vector<agent::Attached*> workers;
   Duration patience{};
-  for (const auto& outpost : outposts) {
-    all.push_back(outpost.worker.get());
-    patience = std::max(patience, std::min(outpost.patience, most));
+  for (const auto& asked : all) {
+    workers.push_back(asked.left.worker.get());
+    if (!asked.known) patience = std::max(patience, std::min(asked.left.time_left, most));
   }
   const Mono begun = env.now();
-  Mono until = begun + patience, tell_at = begun + kAnswersWithin;
-  while (agent::settle_round(env, all, std::min({until, tell_at, env.now() + kLooksForStops}))) {
-    if (env.stop_signals() > 0) until = std::min(until, begun + kAnswersWithin);
-    if (env.now() >= until) break;
-    if (env.now() < tell_at) continue;
-    tell_at = until;
-    for (const auto& outpost : outposts)
-      if (!outpost.worker->ready() && !outpost.worker->lost())
-        note(fmt::format("{} does not answer; tasks may run there, so it is waited for",
-                         outpost.machine));
+  const Mono enough = begun + kAnswersWithin;
+  Mono until = std::max(begun + patience, enough);
+  const auto waited_for = [&](const Asked& asked) {
+    const auto& worker = *asked.left.worker;
+    if (worker.ready() || worker.lost()) return false;
+    return env.now() < (asked.known ? enough : until) && !(asked.known && worker.cut());
+  };
+  bool told = false;
+  while (std::ranges::any_of(all, waited_for)) {
+    agent::settle_round(env, workers, std::min(until, env.now() + kLooksForStops));
+    if (env.stop_signals() > 0) until = std::min(until, enough);
+    if (told || env.now() < enough) continue;
+    told = true;
+    for (const auto& asked : all)
+      if (waited_for(asked))
+        note(fmt::format("{}; tasks may run there, so it is waited for, at most {}",
+                         silence_of(asked), format_duration(until - env.now())));
   }
-  for (auto& [directory, machine, waited, worker] : outposts) {
-    if (worker->ready()) {
-      for (const auto& earlier : worker->earlier()) left.tokens.push_back(earlier.token);
-      left.agents.push_back({"", machine, std::move(worker)});
-    } else if (worker->lost()) {
-      left.gone.push_back(directory);
-    } else {
-      note(fmt::format("{} does not answer: what may run there ends with its lease", machine));
+}
+
+Status find_elsewhere(Site& site, const store::RunRecord& record, Left& left, Duration most,
+                      const Note& note) {
+  BERTH_ASSIGN(auto all, call_elsewhere(site, record));
+  wait_elsewhere(*site.env, all, most, note);
+  for (auto& asked : all) {
+    auto& [directory, machine, time_left, attempts, worker] = asked.left;
+    const bool silent = !worker->ready() && !worker->lost();
+    if (worker->ready()) asked.attempts = worker->earlier();
+    if (worker->lost() || (silent && time_left == Duration(0))) {
+      if (silent) note(silence_of(asked) + "; what ran there has ended with its lease");
+      (void)fileset::remove_all(*site.env, directory);
+      continue;
     }
+    if (silent && asked.known && asked.attempts.empty()) continue;  // it ends by itself
+    for (const auto& attempt : asked.attempts) left.tokens.push_back(attempt.token);
+    std::string silence = silent ? silence_of(asked) : "";
+    left.agents.push_back({.directory = "",
+                           .machine = machine,
+                           .link = std::move(worker),
+                           .attempts = std::move(asked.attempts),
+                           .silence = std::move(silence),
+                           .tasks = std::move(asked.tasks),
+                           .time_left = time_left});
   }
+  return {};
 }
 
 }  // namespace
@@ -79,7 +143,7 @@ Result<Left> find_agents(Site& site, const store::RunRecord& record, Duration mo
   const std::string run = run_directory(site, record.name);
   const std::int64_t epoch = record.epoch + 1;
   Left left;
-  find_elsewhere(site, record, left, most, note);
+  BERTH_TRY(find_elsewhere(site, record, left, most, note));
   const auto names = env.list(agents_directory(run));
   if (!names) return left;
   std::vector<std::unique_ptr<agent::Link>> links;
@@ -90,8 +154,12 @@ Result<Left> find_agents(Site& site, const store::RunRecord& record, Duration mo
   for (std::size_t i = 0; i < links.size(); ++i) {
     const std::string directory = agents_directory(run) + "/" + (*names)[i];
     if (!links[i]->lost()) {
-      for (const auto& earlier : links[i]->earlier()) left.tokens.push_back(earlier.token);
-      left.agents.push_back({directory, env.host_name(), std::move(links[i])});
+      auto attempts = links[i]->earlier();
+      for (const auto& attempt : attempts) left.tokens.push_back(attempt.token);
+      left.agents.push_back({.directory = directory,
+                             .machine = env.host_name(),
+                             .link = std::move(links[i]),
+                             .attempts = std::move(attempts)});
       continue;
     }
     auto remains = read_when_gone(env, directory);
@@ -110,11 +178,12 @@ Result<Left> find_agents(Site& site, const store::RunRecord& record, Duration mo
 
 Status end_agents(Site& site, const store::RunRecord& run) {
   os::Env& env = *site.env;
-  BERTH_ASSIGN(auto left, find_agents(site, run, kAnswersWithin * 3, [](const std::string&) {}));
+  BERTH_ASSIGN(auto left, find_agents(site, run, kAnswersWithin, [](const std::string&) {}));
   const Mono until = env.now() + kAnswersWithin;
-  for (auto& [directory, machine, link] : left.agents) {
+  for (auto& agent : left.agents) {
+    auto& link = agent.link;
     link->tell(exec::Abandon{});
-    while (!link->lost() && !link->idle() && env.now() < until) {
+    while (!link->lost() && !(link->ready() && link->idle()) && env.now() < until) {
       std::vector<os::Watch> watches;
       link->watch(watches);
       BERTH_TRY(env.wait(watches, std::min(until, link->deadline().value_or(until))));
@@ -161,54 +230,92 @@ void Drive::staff(Berthed& berthed) {
   }
 }
 
-/// What an earlier runner left goes on: its agents as our workers, and what those that died had
-/// still told. Only attempts that the store knows to run; any other was given up.
-void Drive::join_agents() {
-  const auto runs = [&](TaskNumber number, Token token) {
-    return number.value >= 1 && number.value <= static_cast<std::int64_t>(tasks_.size()) &&
-           task(number).state == store::TaskState::running && task(number).token == token;
-  };
-  for (auto& [directory, machine, link] : left_.agents) {
-    auto added = std::make_unique<Berthed>();
-    added->id = {++workers_made_};
-    added->directory = directory;
-    added->machine = std::make_unique<machine::Machine>(link->agent().block);
-    added->alloc = {.id = link->agent().alloc,
-                    .machine = machine,
-                    .block = link->agent().block,
-                    .labels = labels_};
-    std::vector<schedule::Earlier> earlier;
-    for (const auto& each : link->earlier()) {
-      if (!runs(each.task, each.token)) {
-        link->tell(exec::Cancel{each.token});
-        continue;
-      }
-      earlier.push_back(each);
-      live_.emplace(each.token.value, Live{added->id, each.task, 0, task(each.task).devices, true});
+/// Whether the store has the attempt as its task's, and running; any other was given up.
+bool Drive::knows(TaskNumber number, Token token) {
+  return number.value >= 1 && number.value <= static_cast<std::int64_t>(tasks_.size()) &&
+         task(number).state == store::TaskState::running && task(number).token == token;
+}
+
+/// An agent of an earlier runner as our worker. One that is silent has its tasks until it answers
+/// or can run nothing any more, and gets no others.
+void Drive::attach(Left::Agent& agent) {
+  auto added = std::make_unique<Berthed>();
+  const bool silent = !agent.silence.empty();
+  added->id = {++workers_made_};
+  added->directory = agent.directory;
+  const auto block = silent ? machine::Block{} : agent.link->agent().block;
+  added->machine = std::make_unique<machine::Machine>(block);
+  added->alloc = {.id = silent ? machine::AllocId{} : agent.link->agent().alloc,
+                  .machine = agent.machine,
+                  .block = block,
+                  .labels = labels_};
+  Resources resources = added->machine->total().resources;
+  std::vector<schedule::Earlier> earlier;
+  for (const auto& each : agent.attempts) {
+    if (!knows(each.task, each.token)) {
+      agent.link->tell(exec::Cancel{each.token});
+      continue;
     }
-    added->apart = true;
-    if (directory.empty())
-      added->worker = std::move(link);
-    else
-      added->worker = std::make_unique<LocalPlace>(env_, std::move(link), *added->machine, groups_);
-    const auto id = added->id;
-    const Resources resources = added->machine->total().resources;
-    berthed_.push_back(std::move(added));
-    std::vector<schedule::Effect> effects;
-    scheduler_->joined({.id = id,
-                        .resources = resources,
-                        .earlier = earlier,
-                        .machine = directory.empty() ? number_of(machine) : 0},
-                       env_.now(), effects);
-    for (const auto& effect : effects) {
-      if (const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect)) disown(cancel->token);
-      effects_.push_back(effect);
-    }
+    if (silent) (void)resources.add(machine::charged(workload_->wants(task(each.task)).resources));
+    earlier.push_back(each);
+    live_.emplace(each.token.value, Live{added->id, each.task, 0, task(each.task).devices, true});
   }
+  added->apart = true;
+  if (silent) {
+    added->silent = agent.link.get();
+    added->silence = agent.silence;
+    observer_.on_note(fmt::format("{}; task {} may run there, so it is waited for, at most {}",
+                                  agent.silence, agent.tasks, format_duration(agent.time_left)));
+  }
+  if (agent.directory.empty())
+    added->worker = std::move(agent.link);
+  else
+    added->worker =
+        std::make_unique<LocalPlace>(env_, std::move(agent.link), *added->machine, groups_);
+  const auto id = added->id;
+  berthed_.push_back(std::move(added));
+  std::vector<schedule::Effect> effects;
+  scheduler_->joined({.id = id,
+                      .resources = resources,
+                      .earlier = earlier,
+                      .machine = agent.directory.empty() ? number_of(agent.machine) : 0},
+                     env_.now(), effects);
+  if (silent) scheduler_->close(id);
+  for (const auto& effect : effects) {
+    if (const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect)) disown(cancel->token);
+    effects_.push_back(effect);
+  }
+}
+
+/// Of those that were silent when we began: what they do not run has to be run again.
+void Drive::hear_of_the_silent() {
+  for (auto& berthed : berthed_) {
+    if (berthed->silent == nullptr || !berthed->silent->ready()) continue;
+    const auto attempts = std::exchange(berthed->silent, nullptr)->earlier();
+    for (const auto& [number, token, verdict] : attempts)
+      if (stops_heeded_ > 0 || !live_.contains(token.value))
+        berthed->worker->tell(exec::Cancel{token});
+    for (const auto& [token, live] : live_)
+      if (live.worker == berthed->id &&
+          std::ranges::find(attempts, Token{token}, &schedule::Earlier::token) == attempts.end())
+        unstarted_.push_back({.task = live.task,
+                              .token = {token},
+                              .cause = exec::Cause::worker_lost,
+                              .exit_code = {},
+                              .detail = berthed->alloc.machine + " does not know of it"});
+    observer_.on_note(fmt::format("{} answers again", berthed->alloc.machine));
+  }
+}
+
+/// What an earlier runner left goes on: its agents as our workers, and what those that died had
+/// still told.
+void Drive::join_agents() {
+  for (auto& agent : left_.agents)
+    if (agent.silence.empty() || !agent.attempts.empty()) attach(agent);
   for (auto& message : left_.last_words) {
     const auto [number, token] =
         std::visit([](const auto& one) { return std::pair(one.task, one.token); }, message);
-    if (!runs(number, token)) continue;
+    if (!knows(number, token)) continue;
     if (auto* ended = std::get_if<exec::Ended>(&message))
       hear_last_words(std::move(*ended));
     else if (const auto* metric = std::get_if<exec::Metric>(&message))
@@ -217,9 +324,10 @@ void Drive::join_agents() {
       handle(message);
   }
   if (!left_.agents.empty()) {
-    observer_.on_note(fmt::format("attached to {} worker{} of an earlier runner; {} running",
-                                  left_.agents.size(), left_.agents.size() == 1 ? "" : "s",
-                                  live_.size()));
+    const auto answered = std::ranges::count(left_.agents, "", &Left::Agent::silence);
+    if (answered > 0)
+      observer_.on_note(fmt::format("attached to {} worker{} of an earlier runner; {} running",
+                                    answered, answered == 1 ? "" : "s", live_.size()));
     look_at_ = env_.now();
   }
   os::failpoint("agents joined");
@@ -279,7 +387,11 @@ void Drive::bury(Berthed& berthed) {
                       .cause = exec::Cause::worker_lost,
                       .exit_code = {},
                       .detail = because});
-  for (auto& ended : lost) on_ended(std::move(ended), false);
+  for (auto& ended : lost) {
+    const TaskNumber number = ended.task;
+    on_ended(std::move(ended), false);
+    scheduler_->settle_for(number, effects_);  // another job may well be on the same machine
+  }
   scheduler_->left(berthed.id);
   if (!berthed.directory.empty())
     left_.gone.push_back(berthed.directory);  // forgotten once all of this is durable

@@ -46,10 +46,10 @@ Status Drive::seek_allocs() {
   }
   if (auto error = no_source_left()) return leave_for_resume(*std::move(error));
   if (!scheduler_->wanting(1).empty()) {
-    progress_.waiting_for = berthed_.empty() ? waiting_for() : "";
+    progress_.waiting_for = holds_alloc() ? "" : waiting_for();
     return {};
   }
-  progress_.waiting_for.clear();
+  progress_.waiting_for = holds_alloc() ? "" : join(silences(), "; ");
   for (auto& from : leasings_) {
     from.seek_at.reset();
     from.source.cluster->stop_waiting();
@@ -62,7 +62,7 @@ Status Drive::seek_allocs() {
 /// queue; others may pass it so often, and then what comes free is left for it.
 Result<bool> Drive::seek_alloc(Leasing& from) {
   cluster::Cluster& cluster = *from.source.cluster;
-  const bool first = berthed_.empty();
+  const bool first = !holds_alloc();
   const auto wanting = scheduler_->wanting();
   if (passed_task_ != wanting.front()) passed_ = 0;
   passed_task_ = wanting.front();
@@ -76,7 +76,8 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
                                    .slot_sizes = wants.slot_sizes,
                                    .priority = record_.priority,
                                    .waits = first,
-                                   .labels = labels_});
+                                   .labels = labels_,
+                                   .avoid = avoided(wanting[i])});
     if (alloc) {
       if (passes) ++passed_;
       berth(*std::move(alloc), 0);
@@ -88,6 +89,12 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
     if (!from.source.staff && !waits) return std::unexpected(std::move(error));
     if (passes) continue;
     from.seek_at = cluster.retry_at();
+    if (scheduler_->avoided(wanting[i]) !=
+        0) {  // that there is no other says nothing of the source
+      if (leasings_.size() == 1 && error.kind != ErrorKind::busy)
+        scheduler_->settle_for(wanting[i], effects_);
+      continue;
+    }
     if (site_.devices) error.message += machine::out_of_service_text(*site_.devices);
     on_refusal(from, wanting[i], std::move(error));
     if (from.closed) break;
@@ -109,8 +116,8 @@ void Drive::on_refusal(Leasing& from, TaskNumber task, Error error) {
   const Mono now = env_.now();
   if (!as_before) from.failing_since = now;
   const Duration most = lasting ? kRefusedMost : (from.has_served ? kLostMost : kUnreachedMost);
-  from.closed = now - *from.failing_since >= most;
-  if (!from.closed && berthed_.empty() && leasings_.size() == 1) return;  // see waiting_for()
+  from.closed = now - *from.failing_since >= most && silences().empty();
+  if (!from.closed && !holds_alloc() && leasings_.size() == 1) return;  // see waiting_for()
   const std::string text = fmt::format(
       "{} {}: {}", from.closed ? "goes on without" : "no help from",
       from.source.name.empty() ? "this machine" : from.source.name, from.refusal->message);
@@ -131,9 +138,23 @@ std::optional<Error> Drive::no_source_left() const {
   return Error{ErrorKind::impossible, waiting_for()};
 }
 
-/// What each source answered last.
+/// Others may run tasks of an earlier runner, and take no more.
+bool Drive::holds_alloc() const {
+  return std::ranges::any_of(berthed_,
+                             [](const auto& berthed) { return berthed->silence.empty(); });
+}
+
+/// Who runs tasks of an earlier runner, as far as is known, and does not answer.
+std::vector<std::string> Drive::silences() const {
+  std::vector<std::string> all;
+  for (const auto& berthed : berthed_)
+    if (berthed->silent != nullptr) all.push_back(berthed->silence);
+  return all;
+}
+
+/// Who does not answer, and what each source answered last.
 std::string Drive::waiting_for() const {
-  std::vector<std::string> reasons;
+  std::vector<std::string> reasons = silences();
   for (const auto& from : leasings_) {
     if (!from.refusal) continue;
     const std::string& name = from.source.name;
@@ -154,12 +175,14 @@ Result<bool> Drive::seek_help(Leasing& from) {
     auto alloc = cluster.allocate({.requirements = {wants.resources, needs[i].width},
                                    .slot_sizes = wants.slot_sizes,
                                    .priority = record_.priority,
-                                   .labels = labels_});
+                                   .labels = labels_,
+                                   .avoid = avoided(wanting[i])});
     if (alloc) {
       berth(*std::move(alloc), static_cast<std::size_t>(&from - leasings_.data()));
       return true;
     }
-    if (i == 0) on_refusal(from, wanting[i], std::move(alloc).error());
+    if (i == 0 && scheduler_->avoided(wanting[i]) == 0)
+      on_refusal(from, wanting[i], std::move(alloc).error());
     if (from.closed) return false;
   }
   from.seek_at = cluster.retry_at();
@@ -187,6 +210,15 @@ void Drive::berth(cluster::Alloc alloc, std::size_t source) {
   if (!look_at_) look_at_ = env_.now() + kLookForOthers;
   scheduler_->joined(worker, env_.now(), effects_);
   carry_out();
+}
+
+/// Machines on which the task is not to be started now: it failed there.
+std::vector<std::string> Drive::avoided(TaskNumber task) const {
+  std::vector<std::string> names;
+  const std::int64_t avoids = scheduler_->avoided(task);
+  for (const auto& [name, number] : machines_)
+    if (number == avoids) names.push_back(name);
+  return names;
 }
 
 std::int64_t Drive::number_of(const std::string& machine) {

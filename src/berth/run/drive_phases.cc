@@ -15,6 +15,9 @@ namespace {
 constexpr std::array<std::string_view, 4> kInfrastructure{"runner lost", "worker lost", "stopped",
                                                           "cannot start now"};
 
+/// For what failed on a machine another is sought for so long, while that one could have it again.
+constexpr Duration kSeeksElsewhere = std::chrono::seconds(20);
+
 Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
   if (task.attempts == 0) return 0;
   BERTH_ASSIGN(const auto attempts, store.attempts(run, task.number));
@@ -83,7 +86,8 @@ Status Drive::take_over() {
   scheduler_.emplace(schedule::Options{.epoch = record_.epoch,
                                        .seed = manner_.seed,
                                        .parallel = manner_.parallel,
-                                       .stop_on_failure = manner_.stop_on_failure});
+                                       .stop_on_failure = manner_.stop_on_failure,
+                                       .seeks_elsewhere = kSeeksElsewhere});
   scheduler_->add(tasks, effects_);
   progress_.run = record_.name;
   progress_.total = static_cast<std::int64_t>(tasks_.size());
@@ -125,8 +129,9 @@ void Drive::step() {
 }
 
 Berthed* Drive::primary() const {
-  const auto first =
-      std::ranges::find(berthed_, 0U, [](const auto& berthed) { return berthed->source; });
+  const auto first = std::ranges::find_if(berthed_, [](const auto& berthed) {
+    return berthed->source == 0 && berthed->silence.empty();
+  });
   return first == berthed_.end() ? nullptr : first->get();
 }
 

@@ -3,13 +3,18 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/fileset/fileset.h"
 #include "berth/remote/clusters.h"
+#include "berth/remote/outpost_record.h"
 
 namespace berth::run {
 namespace {
 
 constexpr std::size_t kSmallFile = 64 << 10;
+/// One whose time is over is called all the same: it may have ended what an end is due for.
+constexpr Duration kCalledFor = std::chrono::seconds(20);
+constexpr std::size_t kLabelsMost = 5;  // of tasks, that are told
 
 std::string outposts_directory(const Site& site, const store::RunRecord& record) {
   return run_directory(site, record.name) + "/outposts";
@@ -36,6 +41,7 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
           .directory = std::move(directory),
           .root = run_directory(site, record.name),
           .store = site.state_directory + "/cache",
+          .lease = entry.lease,
           .patience = std::max(entry.patience, entry.lease),
           .epoch = record.epoch + 1,  // of the runner that is about to take over
           .shares = entry.shares,
@@ -63,6 +69,42 @@ Result<Source> open_source(Site& site, const store::RunRecord& record, const std
         env, options_of(site, record, entry, agent, place ? *place : remote::Place{}, directory));
   };
   return source;
+}
+
+struct RecordedOutpost {
+  std::string directory;
+  remote::ClusterEntry entry;
+  remote::Place place;
+  Duration time_left;
+  std::optional<std::vector<Token>> attempts;
+};
+
+std::vector<RecordedOutpost> recorded_outposts(Site& site, const store::RunRecord& record) {
+  os::Env& env = *site.env;
+  std::vector<RecordedOutpost> recorded;
+  const std::string all = outposts_directory(site, record);
+  const auto own = own_clusters(site, record);
+  for (const auto& name : env.list(all).value_or(std::vector<std::string>{})) {
+    const std::string directory = all + "/" + name;
+    const auto cluster = env.read_file(directory + "/cluster", kSmallFile);
+    const auto text = env.read_file(directory + "/place.json", kSmallFile);
+    auto place =
+        text ? remote::parse_place(*text) : Result<remote::Place>(std::unexpected(text.error()));
+    if (!place) continue;
+    // An entry that a person has taken out, or broken, does not make us forget what runs there.
+    auto entry = find_cluster(env, own, cluster.value_or(""));
+    if (!entry) entry = find_cluster(env, "gone: {kind: ssh}", "gone");
+    if (!entry) continue;
+    const Duration patience = std::max(entry->patience, entry->lease);
+    const auto time_left = remote::recorded_time_left(env, directory, patience);
+    RecordedOutpost& found = recorded.emplace_back(directory, *std::move(entry), *std::move(place),
+                                                   time_left.value_or(patience), std::nullopt);
+    if (!time_left) continue;
+    found.attempts.emplace();
+    for (const auto& attempt : remote::recorded_attempts(env, directory))
+      found.attempts->push_back(attempt.token);
+  }
+  return recorded;
 }
 
 }  // namespace
@@ -97,31 +139,49 @@ Result<Sources> sources_of(Site& site, const store::RunRecord& record) {
 }
 
 std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& record) {
-  os::Env& env = *site.env;
   std::vector<LeftElsewhere> left;
-  const std::string all = outposts_directory(site, record);
-  const auto names = env.list(all);
-  const auto own = own_clusters(site, record);
-  for (const auto& name : names.value_or(std::vector<std::string>{})) {
-    const std::string directory = all + "/" + name;
-    const auto cluster = env.read_file(directory + "/cluster", kSmallFile);
-    const auto text = env.read_file(directory + "/place.json", kSmallFile);
-    const auto place =
-        text ? remote::parse_place(*text) : Result<remote::Place>(std::unexpected(text.error()));
-    const auto agent = remote::agent_file(env);
-    if (!place || !agent) {
-      (void)fileset::remove_all(env, directory);
-      continue;
-    }
-    // An entry that a person has taken out, or broken, does not make us forget what runs there.
-    auto entry = find_cluster(env, own, cluster.value_or(""));
-    if (!entry) entry = find_cluster(env, "gone: {kind: ssh}", "gone");
-    if (!entry) continue;
-    left.push_back(
-        {directory, place->door.name, std::max(entry->patience, entry->lease),
-         remote::Outpost::open(env, options_of(site, record, *entry, *agent, *place, directory))});
+  for (auto& [directory, entry, place, time_left, attempts] : recorded_outposts(site, record)) {
+    const auto agent = remote::agent_file(*site.env);
+    if (!agent) continue;
+    auto options = options_of(site, record, entry, *agent, place, directory);
+    options.patience = std::max(time_left, kCalledFor);
+    left.push_back({.directory = directory,
+                    .machine = place.door.name,
+                    .time_left = time_left,
+                    .attempts = std::move(attempts),
+                    .worker = remote::Outpost::open(*site.env, std::move(options))});
   }
   return left;
+}
+
+std::string list_of(std::vector<std::string> labels) {
+  const std::size_t more = labels.size() - std::min(labels.size(), kLabelsMost);
+  labels.resize(labels.size() - more);
+  return join(labels, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+Result<std::vector<MayRun>> may_run_elsewhere(Site& site, const store::RunRecord& record) {
+  std::vector<MayRun> all;
+  for (const auto& outpost : recorded_outposts(site, record)) {
+    if (outpost.time_left == Duration(0) || (outpost.attempts && outpost.attempts->empty()))
+      continue;
+    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+    std::vector<std::string> labels;
+    for (const auto& task : tasks)
+      if (outpost.attempts &&
+          std::ranges::find(*outpost.attempts, task.token) != outpost.attempts->end())
+        labels.push_back(task.label);
+    all.push_back({outpost.place.door.name, std::move(labels), outpost.time_left});
+  }
+  return all;
+}
+
+std::string to_text(const MayRun& one, const std::string& run) {
+  return fmt::format(
+      "{} was not reached: {} may still run there, until the lease ends in {} at most. To end it "
+      "sooner: berth stop {}, once the machine answers",
+      one.machine, one.tasks.empty() ? "something" : "task " + list_of(one.tasks),
+      format_duration(one.time_left), run);
 }
 
 }  // namespace berth::run

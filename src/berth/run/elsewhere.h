@@ -27,9 +27,13 @@ Result<Sources> sources_of(Site& site, const store::RunRecord& record);
 /// What earlier runners left elsewhere, each in a directory of RUN/outposts.
 struct LeftElsewhere {
   std::string directory, machine;
-  Duration patience;  // for which one that does not answer is waited for
+  Duration time_left;  // for so long what runs there may do so; 0: all of it has ended
+  std::optional<std::vector<Token>> attempts;  // that may run there; none: not known
   std::unique_ptr<agent::Attached> worker;
 };
 std::vector<LeftElsewhere> find_outposts(Site& site, const store::RunRecord& record);
+
+/// "1, 2, 3, 4, 5 and 7 more".
+std::string list_of(std::vector<std::string> labels);
 
 }  // namespace berth::run

@@ -112,7 +112,19 @@ Result<int> remove_strays(Site& site);
 /// any. Returns how many.
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,
                         const std::function<bool(std::optional<Token>)>& orphaned);
-/// Ends the agents of a run that does not run, and all that they run.
+/// Ends the agents of a run that does not run, and all that they run, where they answer.
 Status end_agents(Site& site, const store::RunRecord& run);
+/// The same, with runners kept out. busy: it runs.
+Status end_what_was_left(Site& site, const std::string& run_name);
+
+/// A machine elsewhere that did not answer when a run ended, and the tasks that may still run
+/// there.
+struct MayRun {
+  std::string machine;
+  std::vector<std::string> tasks;  // labels, of those that are known
+  Duration time_left;              // after which nothing of the run can
+};
+Result<std::vector<MayRun>> may_run_elsewhere(Site& site, const store::RunRecord& run);
+std::string to_text(const MayRun& one, const std::string& run);
 
 }  // namespace berth::run

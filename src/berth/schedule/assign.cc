@@ -16,10 +16,10 @@ void Scheduler::assign(std::vector<Effect>& effects) {
   std::optional<TaskNumber> head;  // the first that fits nowhere now but could
   for (auto at = heads_.begin(); at != heads_.end() && room();) {
     const ReadyKey first = *at;
-    const TaskNumber task{first.second};
-    const auto worker = choose(task);
+    const auto [task, worker] =
+        choose_of(shapes_[static_cast<std::size_t>(entry({first.second}).shape)]);
     if (worker == workers_.end()) {
-      if (!head && held_by_some(task)) {
+      if (!head && avoided(task) == 0 && held_by_some(task)) {
         head = task;
         if (entry(task).overtaken >= options_.overtakings) keep(task);
       }
@@ -30,8 +30,31 @@ void Scheduler::assign(std::vector<Effect>& effects) {
     occupy(task, token, worker->first);
     effects.emplace_back(StartAttempt{task, token, worker->first});
     if (head) overtake(*head, worker->second);
-    at = heads_.upper_bound(first);
+    at = heads_.lower_bound(first);  // itself, where one behind it started
   }
+}
+
+/// The first of a shape that can start, and where; else the first that waits for room alone, or
+/// for another machine. Behind those for which one is sought only what may be started anywhere.
+std::pair<TaskNumber, Scheduler::Workers::iterator> Scheduler::choose_of(const Shape& shape) {
+  for (const auto& [_, number] : shape.ready) {
+    const auto worker = choose({number});
+    if (worker != workers_.end() || avoided({number}) == 0) return {{number}, worker};
+  }
+  return {{shape.ready.begin()->second}, workers_.end()};
+}
+
+std::int64_t Scheduler::avoided(TaskNumber task) const {
+  const auto failed = failed_on_.find(task);
+  const bool avoids = failed != failed_on_.end() && entry(task).place == Place::ready &&
+                      now_ < failed->second.avoided_until;
+  return avoids ? failed->second.machine : 0;
+}
+
+void Scheduler::settle_for(TaskNumber task, std::vector<Effect>& effects) {
+  if (const auto failed = failed_on_.find(task); failed != failed_on_.end())
+    failed->second.avoided_until = {};
+  after_event(effects);
 }
 
 /// Where the task fits: on another machine than the one on which it failed last, if there is a
@@ -41,13 +64,16 @@ Scheduler::Workers::iterator Scheduler::choose(TaskNumber task) {
   const Resources& wanted = resources(task);
   const bool behind = kept_ && key(task) > key(kept_->task);
   const auto failed = failed_on_.find(task);
+  const std::int64_t avoids = avoided(task);
   const auto rank = [&](const Workers::value_type& worker) {
-    const bool again = failed != failed_on_.end() && failed->second == worker.second.machine;
+    const bool again =
+        failed != failed_on_.end() && failed->second.machine == worker.second.machine;
     return std::tuple(again, worker.second.kind, worker.second.free.get(Known::gpu));
   };
   auto best = workers_.end();
   for (auto at = workers_.begin(); at != workers_.end(); ++at) {
     if (at->second.closed || !at->second.free.covers(wanted)) continue;
+    if (avoids != 0 && at->second.machine == avoids) continue;
     if (behind && at->first == kept_->worker && !kept_->spare.covers(wanted)) continue;
     if (best == workers_.end() || rank(*at) < rank(*best)) best = at;
   }

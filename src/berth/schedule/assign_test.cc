@@ -56,6 +56,54 @@ TEST(SchedulerRetry, OnAnotherMachineThanTheOneOnWhichItFailed) {
   EXPECT_EQ(again[0].worker, WorkerId{3});
 }
 
+/// One that failed on machine 7, is ready again, and has an idle worker there.
+House failed_on_the_only_machine(int tasks) {
+  House house(tasks_of(tasks, 1000, 1), {.backoff_first = Duration(1),
+                                         .backoff_most = Duration(1),
+                                         .seeks_elsewhere = std::chrono::seconds(20)});
+  house.scheduler.joined({.id = {1}, .resources = cpu(1000), .machine = 7}, house.now,
+                         house.effects);
+  house.end(house.take<StartAttempt>().at(0).token, Verdict::failed);
+  house.now += std::chrono::seconds(1);
+  house.tick();
+  return house;
+}
+
+TEST(SchedulerRetry, WaitsForAnotherMachineThanTheOneOnWhichItFailed) {
+  House house = failed_on_the_only_machine(1);
+  EXPECT_THAT(house.started(), ElementsAre());
+  EXPECT_EQ(house.scheduler.avoided({1}), 7);
+  EXPECT_THAT(house.scheduler.wanting(), ElementsAre(TaskNumber{1}));
+  house.scheduler.joined({.id = {2}, .resources = cpu(1000), .machine = 8}, house.now,
+                         house.effects);
+  const auto again = house.take<StartAttempt>();
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].worker, WorkerId{2});
+}
+
+TEST(SchedulerRetry, WaitsNoLongerThanItMayForAnotherMachine) {
+  House house = failed_on_the_only_machine(1);
+  ASSERT_TRUE(house.scheduler.next_tick());
+  house.now = *house.scheduler.next_tick();
+  house.tick();
+  EXPECT_THAT(house.started(), ElementsAre(1));
+}
+
+TEST(SchedulerRetry, SettlesForTheMachineOnWhichItFailed) {
+  House house = failed_on_the_only_machine(1);
+  house.scheduler.settle_for({1}, house.effects);
+  EXPECT_THAT(house.started(), ElementsAre(1));
+}
+
+TEST(SchedulerRetry, LeavesTheMachineItAvoidsToOthers) {
+  House house = failed_on_the_only_machine(3);
+  const auto second = house.take<StartAttempt>();
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(second[0].task, TaskNumber{2});
+  house.end(second[0].token);
+  EXPECT_THAT(house.started(), ElementsAre(3)) << "while the first seeks another";
+}
+
 TEST(SchedulerRetry, OnTheSameWorkerWhereThereIsNoOther) {
   House house(tasks_of(1, 1000, 1), {.backoff_first = Duration(1), .backoff_most = Duration(1)});
   house.join(1, cpu(1000));

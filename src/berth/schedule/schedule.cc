@@ -234,14 +234,15 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
     return;
   }
   const TaskNumber task = found->second.task;
-  if (verdict == Verdict::done || (verdict == Verdict::failed && entry(task).retries == 0))
-    failed_on_.erase(task);
-  else
-    failed_on_[task] = workers_.at(found->second.worker).machine;
+  const std::int64_t machine = workers_.at(found->second.worker).machine;
   if (verdict == Verdict::infrastructure_failure)
     entry(task).infrastructure_failures +=
         now - found->second.began < options_.long_attempt ? kBriefCounts : 1;
   conclude(release(found), token, verdict, now, effects);
+  failed_on_.erase(task);
+  if (entry(task).place == Place::delayed)
+    failed_on_[task] = {machine,
+                        entry(task).due + (machine > 0 ? options_.seeks_elsewhere : Duration(0))};
   tick(now, effects);
 }
 
@@ -309,8 +310,13 @@ void Scheduler::stop(std::vector<Effect>& effects) {
 }
 
 std::optional<Mono> Scheduler::next_tick() const {
-  if (delayed_.empty() || !starting()) return std::nullopt;
-  return delayed_.begin()->first;
+  std::optional<Mono> next;
+  if (!starting()) return next;
+  if (!delayed_.empty()) next = delayed_.begin()->first;
+  for (const auto& [task, failure] : failed_on_)
+    if (avoided(task) != 0 && (!next || failure.avoided_until < *next))
+      next = failure.avoided_until;
+  return next;
 }
 
 Duration Scheduler::backoff(TaskNumber task) const {

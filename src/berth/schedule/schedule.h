@@ -93,6 +93,9 @@ struct Options {
   int infrastructure_failures = 8;  // of a task, without any other end: about a minute of pauses
   Duration long_attempt = std::chrono::minutes(10);
   int overtakings = 16;  // starts that may pass a task before a worker is kept for it
+  /// What failed on a machine starts there again only so long after it is ready: meanwhile another
+  /// may be found for it.
+  Duration seeks_elsewhere{};
 };
 
 // Effects.
@@ -171,6 +174,10 @@ class Scheduler {
   std::vector<Requirements> needs(std::size_t most = 16) const;
   /// The first task of each of these.
   std::vector<TaskNumber> wanting(std::size_t most = 16) const;
+  /// The machine on which a ready task is not to be started now: it failed there. 0: none.
+  std::int64_t avoided(TaskNumber task) const;
+  /// There is no other machine for it.
+  void settle_for(TaskNumber task, std::vector<Effect>& effects);
   const std::optional<Kept>& kept() const { return kept_; }
   /// Whether the worker runs nothing, and what it has free.
   bool idle(WorkerId worker) const { return workers_.at(worker).running == 0; }
@@ -267,6 +274,7 @@ class Scheduler {
   bool room() const;
   void assign(std::vector<Effect>& effects);
   Workers::iterator choose(TaskNumber task);
+  std::pair<TaskNumber, Workers::iterator> choose_of(const Shape& shape);
   bool held_by_some(TaskNumber task) const;
   void occupy(TaskNumber task, Token token, WorkerId worker);
   void overtake(TaskNumber head, const WorkerBooks& books);
@@ -287,7 +295,11 @@ class Scheduler {
   std::set<std::pair<Mono, TaskNumber>> delayed_;
   std::map<Token, Attempt> attempts_;
   Workers workers_;
-  std::map<TaskNumber, std::int64_t> failed_on_;  // tasks that are tried again: the last machine
+  struct Failure {
+    std::int64_t machine = 0;
+    Mono avoided_until{};
+  };
+  std::map<TaskNumber, Failure> failed_on_;  // tasks that are tried again: where they failed last
   std::optional<Kept> kept_;
   Mono now_{};  // as the last event told it
   std::int64_t issued_ = 0;
