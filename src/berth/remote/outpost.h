@@ -6,8 +6,8 @@
 // Paths here stand there below the place's work/, but for shared ones; words and variables that
 // name them are changed accordingly.
 //
-// DIR here (0700): place.json, and for each attempt that leaves anything what that is: by these a
-// later runner goes on.
+// DIR here (0700): place.json, what was left out of a folder, and for each attempt that leaves
+// anything what that is: by these a later runner goes on.
 //
 // Ownership: refers to Env. Threads: one. Failure: as Workplace has it.
 #pragma once
@@ -39,7 +39,8 @@ struct OutpostOptions {
   std::string store;      // the object store here
   Duration patience = std::chrono::minutes(2);
   std::int64_t epoch = 0;
-  bool shares = true;  // folders that both machines have are looked for
+  bool shares = true;      // folders that both machines have are looked for
+  bool confirmed = false;  // an experiment's folder is sent whatever its size
   Surroundings surroundings;
 };
 
@@ -76,6 +77,7 @@ class Outpost final : public agent::Attached {
   bool settled(const std::string& root);
   std::optional<Error> stage(const exec::Launch& launch, bool& ready);
   void depart(exec::Launch launch);
+  void tell_left_out(const std::string& text);
   bool keep(Token token, const std::vector<std::string>& brings);
   void on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages);
   void forget(Token token);
@@ -99,6 +101,7 @@ class Outpost final : public agent::Attached {
   std::map<Token, std::vector<std::string>> brings_;
   std::map<Token, std::vector<std::string>> litter_;  // there, of attempts that run
   std::map<Token, Leaving> leaving_;
+  std::string left_out_;  // of the folder that was sent, for people
   std::vector<exec::FromWorker> pending_;
 };
 
