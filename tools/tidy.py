@@ -7,9 +7,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The storeys, ground floor first: a file includes its own and those to the left of it.
-STOREYS = ["base", "resource", "topology", "placement", "fleet", "schedule", "os", "fileset", "machine",
+STOREYS = ["base", "resource", "topology", "placement", "fleet", "schedule", "ignore", "os", "fileset", "machine",
            "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "api", "cli"]
-PURE = {"base", "resource", "topology", "placement", "fleet", "schedule"}
+PURE = {"base", "resource", "topology", "placement", "fleet", "schedule", "ignore"}
 # What touches the world, and so may stand in os/ alone.
 WORLD = re.compile(r"#include <(unistd|fcntl|sys/(?!types)[a-z]+|signal|csignal|poll|sched|dirent|fstream|filesystem|thread)"
                    r"(\.h)?>|std::chrono::(system|steady)_clock|std::random_device|\bgetenv\(")

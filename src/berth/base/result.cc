@@ -19,6 +19,7 @@ std::string_view name(ErrorKind kind) {
     case ErrorKind::corrupt: return "corrupt";
     case ErrorKind::stale: return "stale";
     case ErrorKind::interrupted: return "interrupted";
+    case ErrorKind::unconfirmed: return "unconfirmed";
   }
   return "unknown";
 }

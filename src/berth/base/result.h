@@ -25,6 +25,7 @@ enum class ErrorKind : std::uint8_t {
   corrupt,      // stored data is not what was written
   stale,        // the caller's token, generation or lease is no longer the current one
   interrupted,  // the person or the system asked to stop
+  unconfirmed,  // a person has to say yes to it first; last, as agents tell kinds by their number
 };
 
 struct Error {

@@ -72,8 +72,13 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
                   "let the search learn from the trials of this earlier run, too")
       ->type_name("RUN");
   run->add_flag("--detach", arguments.detach, "run in the background, and print the run's name");
-  run->add_flag("--plan", arguments.plan_only,
-                "show how many tasks would run side by side, where, and why no more; run nothing")
+  run->add_flag("--send-large", arguments.send_large,
+                "send the experiment's folder to other machines also where it has more than 1 GiB "
+                "or is a home directory");
+  run->add_flag(
+         "--plan", arguments.plan_only,
+         "show how many tasks would run side by side, where, and why no more; with --cluster "
+         "what of the experiment's folder would be sent; run nothing")
       ->excludes("--detach");
   run->footer(
       "Examples:\n"
@@ -81,6 +86,7 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       "  berth run examples/flow/licences.yaml\n"
       "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
       "  berth run --cluster lab sweep.yaml\n"
+      "  berth run --cluster lab --plan sweep.yaml     what of its folder would be sent\n"
       "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.");
 }
 
@@ -139,14 +145,27 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->footer("Example:\n  berth logs -f digits-3/17");
 }
 
-void add_retry(CLI::App& retry, Arguments& arguments) {
-  retry.add_flag("--failed", arguments.failed, "only what failed: what was not begun stays so");
-  retry.add_flag("--all", arguments.all, "everything anew, also what is done (a flow: as cached)")
+void add_going_on(CLI::App& app, Arguments& arguments) {
+  auto* resume =
+      app.add_subcommand("resume", "go on with a run that was stopped, or whose runner died");
+  resume->add_flag("--detach", arguments.detach, "in the background, and print the run's name");
+  resume->footer("Example:\n  berth resume digits-3");
+  auto* retry = app.add_subcommand(
+      "retry", "try the failed tasks of a run again, and go on with what was not finished");
+  retry->add_flag("--failed", arguments.failed, "only what failed: what was not begun stays so");
+  retry->add_flag("--all", arguments.all, "everything anew, also what is done (a flow: as cached)")
       ->excludes("--failed");
   retry
-      .add_flag("--file", arguments.take_file,
-                "everything anew, as cached, of a flow as its file is now")
+      ->add_flag("--file", arguments.take_file,
+                 "everything anew, as cached, of a flow as its file is now")
       ->excludes("--failed");
+  retry->footer("Example:\n  berth retry digits-3");
+  for (auto* command : {resume, retry}) {
+    command->add_option("RUN", arguments.target, "such as digits-3")->required();
+    command->add_flag("--send-large", arguments.send_large,
+                      "send the experiment's folder also where it has more than 1 GiB or is a home "
+                      "directory");
+  }
 }
 
 void add_others(CLI::App& app, Arguments& arguments) {
@@ -188,13 +207,7 @@ void add_others(CLI::App& app, Arguments& arguments) {
   add("why", "why a task waits, ran again, failed or was stopped", "RUN/TASK",
       "berth why digits-3/17");
   add("stop", "stop a run, so that it can be resumed", "RUN", "berth stop digits-3");
-  add("resume", "go on with a run that was stopped, or whose runner died", "RUN",
-      "berth resume digits-3")
-      ->add_flag("--detach", arguments.detach, "in the background, and print the run's name");
-  add_retry(
-      *add("retry", "try the failed tasks of a run again, and go on with what was not finished",
-           "RUN", "berth retry digits-3"),
-      arguments);
+  add_going_on(app, arguments);
   auto* wait = add("wait", "wait until a run has ended; the exit code is the run's", "RUN",
                    "berth wait digits-3 --timeout 1h");
   wait->add_option("--timeout", arguments.timeout, "wait no longer, such as 1h");

@@ -41,6 +41,7 @@ struct Arguments {
   std::string retain;
   bool failed = false, all = false, take_file = false;  // of retry
   bool follow = false, raw_output = false;              // of logs
+  bool send_large = false;                              // of run, resume and retry
   bool detach = false, plan_only = false, dry_run = false, once = false;
   std::vector<std::string> clusters;     // of run: the main one first
   std::string action;                    // of cluster: list, probe, add, remove

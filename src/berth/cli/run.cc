@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <variant>
 
@@ -195,6 +196,7 @@ Result<Prepared> prepare(os::Env& env, const Arguments& arguments) {
     prepared.program = std::move(program);
   }
   if (!arguments.clusters.empty()) prepared.where = {arguments.clusters, ""};
+  prepared.where.confirmed = arguments.send_large;
   return prepared;
 }
 
@@ -282,21 +284,51 @@ Result<bool> tell_what_may_run(run::Site& site, const store::RunRecord& record) 
   return !all.empty();
 }
 
+/// The person at the terminal, if there is one.
+bool says_yes(os::Env& env, const std::string& question) {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0 ||
+      tcgetpgrp(STDIN_FILENO) != getpgrp())
+    return false;
+  print_error(question + " [y/N] ");
+  std::array<os::Watch, 1> watches{os::Watch{.fd = STDIN_FILENO}};
+  while (!watches[0].ready)
+    if (env.stop_signals() > 0 || !env.wait(watches, std::nullopt)) return false;
+  std::array<char, 256> answer{};
+  const auto got = ::read(STDIN_FILENO, answer.data(), answer.size());
+  const auto word =
+      lower(trim({answer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))}));
+  return word == "y" || word == "yes";
+}
+
+/// As long as what it must not do unasked is answered with yes.
+Result<store::RunRecord> drive_and_ask(os::Env& env, run::Site& site, const std::string& name,
+                                       Show show, const std::vector<TaskNumber>& only) {
+  for (;;) {
+    Screen screen(env, name, show);
+    auto final = run::drive(site, name, screen, only);
+    screen.finish();
+    if (final || final.error().kind != ErrorKind::unconfirmed) return final;
+    const std::string question = final.error().message + ". Send it?";
+    if (show == Show::notes || !says_yes(env, question)) return final;
+    BERTH_ASSIGN(const auto record, site.store->find_run(name));
+    BERTH_TRY(run::confirm_sending(site, record));
+  }
+}
+
 Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
                          const std::vector<TaskNumber>& only = {}) {
   os::install_stop_signals();
   const bool through = record.kind == "command";
-  Result<store::RunRecord> final = fail(ErrorKind::io, "not run");
-  {
-    const Show show = json ? Show::notes : through ? Show::output : Show::all;
-    Screen screen(env, record.name, show);
-    final = run::drive(site, record.name, screen, only);
-    screen.finish();
-  }
+  const Show show = json ? Show::notes : through ? Show::output : Show::all;
+  auto final = drive_and_ask(env, site, record.name, show, only);
   if (!final) {
     const bool driven_elsewhere = final.error().kind == ErrorKind::busy;
+    const bool unasked = final.error().kind == ErrorKind::unconfirmed;
     if (!driven_elsewhere)
-      final.error().message += fmt::format("; go on with: berth resume {}", record.name);
+      final.error().message +=
+          fmt::format("; {}go on with: berth resume {}{}",
+                      unasked ? "after that, or to send it all the same, " : "",
+                      unasked ? "--send-large " : "", record.name);
     return std::unexpected(final.error());
   }
   BERTH_TRY(tell_what_may_run(site, *final));
@@ -353,6 +385,10 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
     BERTH_TRY(begin_with(site, arguments.warm_start, *program));
   }
   BERTH_TRY(check(site, prepared));
+  const auto* program = std::get_if<experiment::Program>(&prepared.program);
+  const bool takes_folder = program != nullptr && program->kind != "command";
+  if (arguments.plan_only && takes_folder && !prepared.where.names.empty())
+    return show_sending(env, prepared.directory, prepared.where.names.front(), arguments.json);
   if (arguments.plan_only && !prepared.where.names.empty())
     return fail(ErrorKind::usage,
                 "--plan: what {} has room for is known when it answers: "
@@ -379,6 +415,7 @@ Result<int> resume_command(os::Env& env, const Arguments& arguments) {
     }
   }
   BERTH_TRY(note_edited(env, record));
+  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
   if (arguments.detach) return detach(env, site, record, arguments.json);
   return drive_to_end(env, site, record, arguments.json);
 }
@@ -399,6 +436,7 @@ Result<int> retry_command(os::Env& env, const Arguments& arguments) {
     print_error(fmt::format("nothing of {} has failed\n", arguments.target));
   if (!arguments.failed) return resume_command(env, arguments);
   if (reopened.empty()) return 0;
+  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
   return drive_to_end(env, site, record, arguments.json, reopened);
 }
 

@@ -2,11 +2,14 @@
 // out; nothing is submitted, nothing taken.
 #include "berth/cli/run_plan.h"
 
+#include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
 #include "berth/cli/table.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/ledger.h"
+#include "berth/remote/folder.h"
 
 namespace berth::cli {
 namespace {
@@ -54,7 +57,54 @@ std::string plan_text(const RunPlan& plan) {
   return text;
 }
 
+std::string count_text(std::int64_t files) {
+  return fmt::format("{} file{}", files, files == 1 ? "" : "s");
+}
+
+std::string sending_text(const remote::Folder& folder, const std::string& cluster) {
+  std::string text = fmt::format(
+      "what {0} has room for is known when it answers: berth cluster probe {0}\n"
+      "with the trials goes {1}: {2}, {3}, unless a host sees the same folder\n",
+      cluster, folder.path, count_text(folder.files), format_bytes(folder.bytes));
+  if (!folder.left_out.empty()) {
+    constexpr std::size_t kPathShown = 4096;  // all of it, its control characters made visible
+    Table table({"left out", "files", "size", "because of"});
+    for (const auto& left : folder.left_out) {
+      const std::string_view more = left.more ? ">" : "";
+      table.add({clip(left.path, kPathShown), fmt::format("{}{}", more, left.files),
+                 fmt::format("{}{}", more, format_bytes(left.bytes)), left.why});
+    }
+    text += table.text();
+  }
+  if (const auto asked = remote::check_unasked(folder); !asked)
+    text += asked.error().message + "; berth run --send-large sends it all the same\n";
+  return text;
+}
+
+std::string sending_json(const remote::Folder& folder, const std::string& cluster) {
+  const auto quote = [](const std::string& path) { return json_quote(valid_utf8(path)); };
+  std::string sent, left_out;
+  for (const auto& entry : folder.entries)
+    if (entry.kind != os::TreeEntry::Kind::directory)
+      sent += (sent.empty() ? "" : ",") + quote(entry.path);
+  for (const auto& left : folder.left_out)
+    left_out += fmt::format(R"({}{{"path":{},"why":{},"files":{},"bytes":{},"counted":{}}})",
+                            left_out.empty() ? "" : ",", quote(left.path), quote(left.why),
+                            left.files, left.bytes, !left.more);
+  return fmt::format(
+      R"({{"version":1,"cluster":{},"folder":{},"files":{},"bytes":{},"sent":[{}],"left_out":[{}]}})"
+      "\n",
+      json_quote(cluster), quote(folder.path), folder.files, folder.bytes, sent, left_out);
+}
+
 }  // namespace
+
+Result<int> show_sending(os::Env& env, const std::string& directory, const std::string& cluster,
+                         bool json) {
+  BERTH_ASSIGN(const auto folder, remote::read_folder(env, directory));
+  print(json ? sending_json(folder, cluster) : sending_text(folder, cluster));
+  return 0;
+}
 
 Result<int> show_plan(run::Site& site, const experiment::Program& program, bool json) {
   RunPlan plan;

@@ -34,19 +34,9 @@ Result<Entry> entry_of(const std::string& root, os::TreeEntry found) {
   return entry;
 }
 
-/// The fileset of what stands at `root`, without digests.
-Result<Fileset> list_files(os::Env& env, const std::string& root) {
+/// The fileset of a directory and what was found in it, without digests.
+Result<Fileset> list_files(const std::string& root, std::vector<os::TreeEntry> found) {
   Fileset fileset;
-  BERTH_ASSIGN(const auto status, env.status(root));
-  os::TreeEntry self{
-      .path = ".", .size = status.size, .executable = status.executable, .target = {}};
-  if (status.kind == os::FileStatus::Kind::file) self.kind = os::TreeEntry::Kind::file;
-  if (status.kind != os::FileStatus::Kind::directory) {
-    BERTH_ASSIGN(Entry entry, entry_of(root, std::move(self)));
-    fileset.entries.push_back(std::move(entry));
-    return fileset;
-  }
-  BERTH_ASSIGN(auto found, env.tree(root, kMostEntries));
   std::set<std::string, std::less<>> filled;  // directories that hold something
   for (const auto& entry : found)
     if (const auto slash = entry.path.rfind('/'); slash != std::string::npos)
@@ -61,6 +51,22 @@ Result<Fileset> list_files(os::Env& env, const std::string& root) {
         {.path = ".", .kind = Entry::Kind::directory, .digest = {}, .target = {}});
   std::ranges::sort(fileset.entries, {}, &Entry::path);
   return fileset;
+}
+
+/// The fileset of what stands at `root`, without digests.
+Result<Fileset> list_files(os::Env& env, const std::string& root) {
+  Fileset fileset;
+  BERTH_ASSIGN(const auto status, env.status(root));
+  os::TreeEntry self{
+      .path = ".", .size = status.size, .executable = status.executable, .target = {}};
+  if (status.kind == os::FileStatus::Kind::file) self.kind = os::TreeEntry::Kind::file;
+  if (status.kind != os::FileStatus::Kind::directory) {
+    BERTH_ASSIGN(Entry entry, entry_of(root, std::move(self)));
+    fileset.entries.push_back(std::move(entry));
+    return fileset;
+  }
+  BERTH_ASSIGN(auto found, env.tree(root, kMostEntries));
+  return list_files(root, std::move(found));
 }
 
 /// A copy of a file in the making: its digest is that of the copy, whatever happens to the file.
@@ -163,16 +169,29 @@ class Capture {
 
 }  // namespace
 
-Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
-  BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
+Result<Captured> ObjectStore::capture(const std::string& path, Fileset fileset, Expect expect,
+                                      const Read& read) {
   BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
   Capture capture(*env_, directory_, path, work, fresh_);
-  for (auto& entry : fileset.entries)
-    if (has_object(entry))
-      BERTH_TRY(expect == Expect::fresh ? capture.copy(entry) : capture.read(entry));
+  for (auto& entry : fileset.entries) {
+    if (!has_object(entry)) continue;
+    BERTH_TRY(expect == Expect::fresh ? capture.copy(entry) : capture.read(entry));
+    if (read) read(entry.size);
+  }
   BERTH_ASSIGN(const auto missing, this->missing(work, fileset));
   BERTH_TRY(capture.store(missing));
   return Captured{std::move(fileset), std::move(work)};
+}
+
+Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
+  BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
+  return capture(path, std::move(fileset), expect, {});
+}
+
+Result<Captured> ObjectStore::capture(const std::string& path, std::vector<os::TreeEntry> found,
+                                      const Read& read) {
+  BERTH_ASSIGN(Fileset fileset, list_files(path, std::move(found)));
+  return capture(path, std::move(fileset), Expect::stored, read);
 }
 
 }  // namespace berth::fileset

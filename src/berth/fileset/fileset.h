@@ -132,6 +132,11 @@ class ObjectStore {
   /// symbolic link that is absolute or could lead out of the tree, more than the bounds above;
   /// stale: it changed while it was read.
   Result<Captured> capture(const std::string& path, Expect expect);
+  /// Of a directory only what was found in it and is listed, with paths from there; a file may be
+  /// listed where a link to one stands. `read` is told the bytes of each file once it was read.
+  using Read = std::function<void(std::int64_t bytes)>;
+  Result<Captured> capture(const std::string& path, std::vector<os::TreeEntry> found,
+                           const Read& read);
 
   /// All that was captured and held so far, by one wait for the disk: to be called before anybody
   /// is told of it.
@@ -173,6 +178,8 @@ class ObjectStore {
  private:
   ObjectStore(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
 
+  Result<Captured> capture(const std::string& path, Fileset fileset, Expect expect,
+                           const Read& read);
   Status sync_fresh();
   Result<std::vector<Entry>> missing(const Hold& work, const Fileset& fileset);
 

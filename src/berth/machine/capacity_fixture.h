@@ -41,6 +41,7 @@ class NoEnv : public os::Env {
   Result<std::string> read_at(const os::Fd&, std::int64_t, std::size_t) override { return no(); }
   Status truncate(const os::Fd&, std::int64_t) override { return no(); }
   Status remove_tree(const std::string&) override { return no(); }
+  Result<std::vector<os::TreeEntry>> entries(const std::string&) override { return no(); }
   Result<std::vector<os::TreeEntry>> tree(const std::string&, std::size_t) override { return no(); }
   Result<std::optional<os::Content>> copy_file(const std::string&, const std::string&,
                                                mode_t) override {

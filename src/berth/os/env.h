@@ -185,6 +185,8 @@ class Env {
   virtual Result<Fd> open_write(const std::string& path) = 0;  // an existing file; also readable
   virtual Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) = 0;
   virtual Status truncate(const Fd& fd, std::int64_t size) = 0;
+  /// What stands in a directory itself, sorted by name; symbolic links are not followed.
+  virtual Result<std::vector<TreeEntry>> entries(const std::string& directory) = 0;
   /// All below a directory, each directory before what it holds; symbolic links are not followed.
   /// full: more than `most` entries.
   virtual Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) = 0;

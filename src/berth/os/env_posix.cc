@@ -247,6 +247,9 @@ class PosixEnv final : public Env {
   }
 
   Status remove_tree(const std::string& path) override { return remove_tree_posix(*this, path); }
+  Result<std::vector<TreeEntry>> entries(const std::string& at) override {
+    return entries_posix(at);
+  }
   Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override {
     return tree_posix(directory, most);
   }
@@ -272,13 +275,7 @@ class PosixEnv final : public Env {
     return {};
   }
   Status stamp(const std::string& path, mode_t mode, Wall modified) override {
-    const auto time = modified.time_since_epoch().count();
-    const timespec at{time / 1'000'000'000, time % 1'000'000'000};
-    const std::array<timespec, 2> times{at, at};
-    if (::utimensat(AT_FDCWD, path.c_str(), times.data(), 0) != 0 ||
-        ::chmod(path.c_str(), mode) != 0)
-      return errno_error(errno, path);
-    return {};
+    return stamp_posix(path, mode, modified);
   }
   Status sync(const std::string& path) override {
     BERTH_ASSIGN(const Fd fd, open_read(path));

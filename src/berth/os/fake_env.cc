@@ -159,6 +159,12 @@ Result<std::vector<TreeEntry>> FakeEnv::tree(const std::string& directory, std::
   return entries;
 }
 
+Result<std::vector<TreeEntry>> FakeEnv::entries(const std::string& directory) {
+  BERTH_ASSIGN(auto found, tree(directory, files_.size() + links_.size() + directories_.size()));
+  std::erase_if(found, [](const TreeEntry& entry) { return entry.path.contains('/'); });
+  return found;
+}
+
 Status FakeEnv::remove_tree(const std::string& path) {
   BERTH_TRY(ask("remove_tree"));
   const auto within = [&](const std::string& each) {

@@ -84,6 +84,7 @@ class FakeEnv : public Env {
   Result<std::string> read_at(const Fd& fd, std::int64_t offset, std::size_t most) override;
   Status truncate(const Fd& fd, std::int64_t size) override;
   Status remove_tree(const std::string& path) override;
+  Result<std::vector<TreeEntry>> entries(const std::string& directory) override;
   Result<std::vector<TreeEntry>> tree(const std::string& directory, std::size_t most) override;
   Result<std::optional<Content>> copy_file(const std::string& from, const std::string& to,
                                            mode_t mode) override;

@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <limits>
 #include <utility>
 
 #include "berth/os/spawn_posix.h"
@@ -37,6 +39,28 @@ Result<TreeEntry> entry_at(int directory, const char* name, std::string path) {
     entry.target.assign(target.data(), static_cast<std::size_t>(size));
   }
   return entry;
+}
+
+/// What stands in `root`/`below`, with paths from `root`.
+Status add_entries(const std::string& root, const std::string& below, std::size_t most,
+                   std::vector<TreeEntry>& entries) {
+  const std::string path = below.empty() ? root : root + "/" + below;
+  const Directory dir(opendir(path.c_str()), closedir);
+  if (!dir) return errno_error(errno, path);
+  errno = 0;
+  while (const dirent* found = readdir(dir.get())) {
+    const std::string_view name = found->d_name;
+    if (name == "." || name == "..") continue;
+    if (entries.size() == most)
+      return fail(ErrorKind::full, "{}: holds more than {} files", root, most);
+    BERTH_ASSIGN(TreeEntry entry,
+                 entry_at(dirfd(dir.get()), found->d_name,
+                          below.empty() ? std::string(name) : fmt::format("{}/{}", below, name)));
+    entries.push_back(std::move(entry));
+    errno = 0;
+  }
+  if (errno != 0) return errno_error(errno, path);
+  return {};
 }
 
 /// All of one open file into another, empty one.
@@ -165,31 +189,34 @@ Status remove_tree_posix(Env& env, const std::string& path) {
   return {};
 }
 
+Result<std::vector<TreeEntry>> entries_posix(const std::string& directory) {
+  std::vector<TreeEntry> entries;
+  BERTH_TRY(add_entries(directory, "", std::numeric_limits<std::size_t>::max(), entries));
+  std::ranges::sort(entries, {}, &TreeEntry::path);
+  return entries;
+}
+
 Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::size_t most) {
   std::vector<TreeEntry> entries;
   std::vector<std::string> open{""};  // directories yet to be read
   while (!open.empty()) {
     const std::string below = std::move(open.back());
     open.pop_back();
-    const std::string path = below.empty() ? directory : directory + "/" + below;
-    const Directory dir(opendir(path.c_str()), closedir);
-    if (!dir) return errno_error(errno, path);
-    errno = 0;
-    while (const dirent* found = readdir(dir.get())) {
-      const std::string_view name = found->d_name;
-      if (name == "." || name == "..") continue;
-      if (entries.size() == most)
-        return fail(ErrorKind::full, "{}: holds more than {} files", directory, most);
-      BERTH_ASSIGN(TreeEntry entry,
-                   entry_at(dirfd(dir.get()), found->d_name,
-                            below.empty() ? std::string(name) : fmt::format("{}/{}", below, name)));
-      if (entry.kind == TreeEntry::Kind::directory) open.push_back(entry.path);
-      entries.push_back(std::move(entry));
-      errno = 0;
-    }
-    if (errno != 0) return errno_error(errno, path);
+    const std::size_t before = entries.size();
+    BERTH_TRY(add_entries(directory, below, most, entries));
+    for (std::size_t i = before; i < entries.size(); ++i)
+      if (entries[i].kind == TreeEntry::Kind::directory) open.push_back(entries[i].path);
   }
   return entries;
+}
+
+Status stamp_posix(const std::string& path, mode_t mode, Wall modified) {
+  const auto time = modified.time_since_epoch().count();
+  const timespec at{time / 1'000'000'000, time % 1'000'000'000};
+  const std::array<timespec, 2> times{at, at};
+  if (::utimensat(AT_FDCWD, path.c_str(), times.data(), 0) != 0 || ::chmod(path.c_str(), mode) != 0)
+    return errno_error(errno, path);
+  return {};
 }
 
 Status sync_all_posix(std::span<const std::string> paths) {

@@ -17,18 +17,20 @@ constexpr Duration kDialMost = std::chrono::seconds(10);
 }  // namespace
 
 Result<std::unique_ptr<Courier>> Courier::open(os::Env& env, agent::LineOptions line,
-                                               std::string store) {
+                                               std::string store, bool confirmed) {
   BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
   return std::unique_ptr<Courier>(
-      new Courier(env, std::move(line), std::move(store), std::move(objects)));
+      new Courier(env, std::move(line), std::move(store), confirmed, std::move(objects)));
 }
 
-Courier::Courier(os::Env& env, agent::LineOptions line, std::string store,
+Courier::Courier(os::Env& env, agent::LineOptions line, std::string store, bool confirmed,
                  fileset::ObjectStore objects)
     : env_(env),
       options_(std::move(line)),
       store_(std::move(store)),
-      objects_(std::move(objects)) {}
+      confirmed_(confirmed),
+      objects_(std::move(objects)),
+      aside_(env.aside()) {}
 
 void Courier::send(Errand errand) {
   if (std::ranges::find(errands_, errand) == errands_.end()) errands_.push_back(std::move(errand));
@@ -36,7 +38,10 @@ void Courier::send(Errand errand) {
 
 std::optional<Courier::Way> Courier::way() const {
   constexpr std::int64_t kMuch = 4 << 20;
-  if (errands_.empty() || total_ < kMuch) return std::nullopt;
+  if (errands_.empty()) return std::nullopt;
+  if (progress_ && progress_->total >= kMuch)
+    return Way{errands_.front(), progress_->read, progress_->total, true};
+  if (total_ < kMuch) return std::nullopt;
   return Way{errands_.front(), moved_, total_};
 }
 
@@ -67,6 +72,7 @@ void Courier::fall() {
 }
 
 void Courier::watch(std::vector<os::Watch>& watches) {
+  watches.push_back({.fd = aside_->busy() ? aside_->ready() : -1});
   if (!line_ && !errands_.empty() && !dial_at_) dial();
   if (!line_) return;
   line_->watch(watches);
@@ -83,8 +89,9 @@ std::optional<Mono> Courier::deadline() const {
 }
 
 void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& done) {
-  if (line_ && watches.size() >= 5) {
-    line_->turn(watches.subspan(0, 3));
+  if (aside_->busy()) aside_->turn();
+  if (line_ && watches.size() >= 6) {
+    line_->turn(watches.subspan(1, 3));
     if (line_->lost()) {
       const Error lost = *line_->lost();
       fall();
@@ -94,7 +101,7 @@ void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& don
     } else if (!fd_ && line_->here()) {
       fd_ = line_->take();
     } else if (fd_) {
-      if (!exchange(watches.subspan(3, 2))) fall();
+      if (!exchange(watches.subspan(4, 2))) fall();
     }
   }
   if (!line_ && !errands_.empty() && dial_at_ && env_.now() >= *dial_at_) dial();
@@ -150,9 +157,44 @@ void Courier::begin() {
     step_ = Step::capturing;
     return say(FrameKind::capture, errand.there);
   }
+  if (errand.kind == Errand::Kind::folder) return folder_ready_ ? offer() : read_folder();
   auto captured = objects_.capture(errand.here, fileset::Expect::stored);
   if (!captured) return end(captured.error());
   captured_ = *std::move(captured);
+  offer();
+}
+
+/// Beside the loop, once, whatever becomes of the connection meanwhile.
+void Courier::read_folder() {
+  step_ = Step::reading;
+  if (progress_) return;
+  progress_ = std::make_shared<FolderProgress>();
+  const auto started =
+      aside_->start([this, errand = errands_.front(), progress = progress_, store = store_,
+                     confirmed = confirmed_, &here = env_](os::Env& there) -> os::Aside::Then {
+        auto ready = prepare_folder(there, errand.here, store, confirmed, *progress);
+        if (ready) ready->captured.hold = std::move(ready->captured.hold).in(here);
+        return [this, errand, ready = std::move(ready)]() mutable {
+          on_folder(errand, std::move(ready));
+        };
+      });
+  if (started) return;
+  progress_.reset();
+  end(started.error());
+}
+
+void Courier::on_folder(const Errand& errand, Result<ReadyFolder> ready) {
+  progress_.reset();
+  if (errands_.empty() || errands_.front() != errand) return;
+  if (!ready) return end(ready.error());
+  captured_ = std::move(ready->captured);
+  left_out_ = std::move(ready->left_out);
+  folder_ready_ = true;
+  if (step_ == Step::reading) offer();
+}
+
+/// Asks which of it is missing there.
+void Courier::offer() {
   const std::string text = fileset::to_text(captured_.fileset);
   for (auto rest = std::string_view(text); !rest.empty();
        rest.remove_prefix(std::min(rest.size(), agent::kFrameMost)))
@@ -255,10 +297,11 @@ Status Courier::place() {
 }
 
 void Courier::end(std::optional<Error> failed) {
-  done_.push_back({std::move(errands_.front()), std::move(failed)});
+  done_.push_back({std::move(errands_.front()), std::move(failed), std::exchange(left_out_, {})});
   errands_.pop_front();
   step_ = Step::none;
   captured_ = {};
+  folder_ready_ = false;
   intake_.reset();
   total_ = 0;
 }

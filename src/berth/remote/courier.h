@@ -16,11 +16,14 @@
 #include "berth/agent/intake.h"
 #include "berth/agent/line.h"
 #include "berth/fileset/fileset.h"
+#include "berth/os/aside.h"
+#include "berth/remote/folder.h"
 
 namespace berth::remote {
 
 struct Errand {
-  enum class Kind : std::uint8_t { bring, fetch, compare, remove };
+  // folder: bring, but of an experiment's folder what folder.h says.
+  enum class Kind : std::uint8_t { bring, folder, fetch, compare, remove };
   Kind kind = Kind::bring;
   std::string here;   // absolute
   std::string there;  // below the directory of the connection; of compare: absolute
@@ -29,13 +32,14 @@ struct Errand {
 struct Outcome {
   Errand errand;
   std::optional<Error> failed;  // not_found: nothing was there
+  std::string left_out = {};    // of a folder: for people
 };
 
 class Courier {
  public:
-  /// `store`: the object store here.
+  /// `store`: the object store here. `confirmed`: folders go whatever their size.
   static Result<std::unique_ptr<Courier>> open(os::Env& env, agent::LineOptions line,
-                                               std::string store);
+                                               std::string store, bool confirmed);
 
   /// Unless it is on the way already.
   void send(Errand errand);
@@ -43,6 +47,7 @@ class Courier {
   struct Way {
     Errand errand;
     std::int64_t moved = 0, total = 0;  // bytes
+    bool reading = false;               // a folder here, before any of it is sent
   };
   std::optional<Way> way() const;
   void watch(std::vector<os::Watch>& watches);
@@ -50,11 +55,15 @@ class Courier {
   void turn(std::span<const os::Watch> watches, std::vector<Outcome>& done);
 
  private:
-  Courier(os::Env& env, agent::LineOptions line, std::string store, fileset::ObjectStore objects);
+  Courier(os::Env& env, agent::LineOptions line, std::string store, bool confirmed,
+          fileset::ObjectStore objects);
   void dial();
   void fall();
   Status exchange(std::span<const os::Watch> watches);
   void begin();
+  void read_folder();
+  void on_folder(const Errand& errand, Result<ReadyFolder> ready);
+  void offer();
   void set_out();
   Status hear(agent::Frame frame);
   Status hear_end();
@@ -67,6 +76,7 @@ class Courier {
   os::Env& env_;
   const agent::LineOptions options_;
   const std::string store_;
+  const bool confirmed_;
   fileset::ObjectStore objects_;
   std::unique_ptr<agent::Line> line_;
   os::Fd fd_;
@@ -81,6 +91,7 @@ class Courier {
   // Of the first errand, once it has begun.
   enum class Step : std::uint8_t {
     none,
+    reading,
     asked,
     feeding,
     publishing,
@@ -90,11 +101,15 @@ class Courier {
   };
   Step step_ = Step::none;
   fileset::Captured captured_;
-  std::string text_;                    // of a list that comes
-  std::deque<agent::Piece> pieces_;     // that are to travel
-  bool begun_ = false;                  // the first of them
-  std::int64_t moved_ = 0, total_ = 0;  // bytes of all of them
+  bool folder_ready_ = false;  // captured_ is the folder, however often a connection breaks
+  std::string left_out_;
+  std::shared_ptr<FolderProgress> progress_;  // of the one that is being read
+  std::string text_;                          // of a list that comes
+  std::deque<agent::Piece> pieces_;           // that are to travel
+  bool begun_ = false;                        // the first of them
+  std::int64_t moved_ = 0, total_ = 0;        // bytes of all of them
   std::unique_ptr<agent::Intake> intake_;
+  std::unique_ptr<os::Aside> aside_;  // goes first
 };
 
 }  // namespace berth::remote

@@ -16,6 +16,8 @@ constexpr Duration kLastTry = std::chrono::seconds(3);
 /// By which the wrapper ends itself where the program is not there: nobody else sends it, and it
 /// leaves no core.
 constexpr int kNoProgram = SIGVTALRM;
+constexpr std::size_t kRecordMost = 1 << 20;
+const std::string kLeftOut = "/left_out";
 constexpr std::string_view kWrapper =
     R"(trap : HUP INT TERM; eval "$BERTH_PRESCRIPT"; status=
 if command -v "$1" >/dev/null; then "$@"; status=$?; fi
@@ -78,7 +80,10 @@ Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std
         const Duration lease = ready() ? agent().lease : options_.lease;
         (void)record_contact(env_, options_.directory, lease);
       });
-  auto courier = Courier::open(env_, line({"files", place.directory + "/work"}), options_.store);
+  const auto left_out = env_.read_file(options_.directory + kLeftOut, kRecordMost);
+  left_out_ = left_out.value_or("");
+  auto courier = Courier::open(env_, line({"files", place.directory + "/work"}), options_.store,
+                               options_.confirmed || left_out);
   if (courier)
     courier_ = *std::move(courier);
   else
@@ -126,10 +131,10 @@ void Outpost::tell(const exec::ToWorker& message) {
 std::string Outpost::doing() const {
   const auto way = courier_ ? courier_->way() : std::nullopt;
   if (!way) return "";
-  const auto& [errand, moved, total] = *way;
-  const bool there = errand.kind == Errand::Kind::bring;
-  return fmt::format("{} {} {}: {} % of {}", errand.here.substr(errand.here.rfind('/') + 1),
-                     there ? "to" : "from", options_.place.door.name,
+  const auto& [errand, moved, total, reading] = *way;
+  const bool there = errand.kind != Errand::Kind::fetch;
+  return fmt::format("{}{} {} {}: {} % of {}", errand.here.substr(errand.here.rfind('/') + 1),
+                     reading ? " is read," : "", there ? "to" : "from", options_.place.door.name,
                      moved * 100 / std::max<std::int64_t>(total, 1), format_bytes(total));
 }
 
@@ -170,7 +175,9 @@ std::optional<Error> Outpost::stage(const exec::Launch& launch, bool& ready) {
         const auto brought = brought_.find(path);
         if (brought == brought_.end()) {
           ready = false;
-          courier_->send({Errand::Kind::bring, path, path.substr(1)});
+          const bool is_folder = paths == &launch.takes_once && path == launch.directory;
+          courier_->send(
+              {is_folder ? Errand::Kind::folder : Errand::Kind::bring, path, path.substr(1)});
         } else if (brought->second) {
           const Error failed = *brought->second;
           brought_.erase(brought);  // another launch tries again
@@ -185,6 +192,10 @@ void Outpost::advance() {
   for (std::size_t i = 0; i < staged_.size();) {
     bool is_ready = false;
     const auto failed = stage(staged_[i], is_ready);
+    if (failed && failed->kind == ErrorKind::unconfirmed) {
+      broken_ = failed;  // nobody was asked: this is no place for any task
+      return;
+    }
     if (failed) {
       const bool passes = retryable(failed->kind);
       pending_.emplace_back(unstarted(
@@ -286,7 +297,8 @@ void Outpost::hear(Outcome outcome) {
     shared_[errand.here] = !outcome.failed;
   } else if (errand.kind == Errand::Kind::remove) {
     return;
-  } else if (errand.kind == Errand::Kind::bring) {
+  } else if (errand.kind == Errand::Kind::bring || errand.kind == Errand::Kind::folder) {
+    if (errand.kind == Errand::Kind::folder && !outcome.failed) tell_left_out(outcome.left_out);
     brought_[errand.here] = std::move(outcome.failed);
   } else {
     for (auto& [token, leaving] : leaving_) {
@@ -297,6 +309,18 @@ void Outpost::hear(Outcome outcome) {
   }
 }
 
+/// Once a run, and again where it has become something else. That there is such a file says, too,
+/// that the folder went there: what nobody minded then is not asked again by a later runner.
+void Outpost::tell_left_out(const std::string& text) {
+  left_out_ = text;
+  (void)env_.replace_file(options_.directory + kLeftOut, text, 0600);
+  const std::string told = options_.root + kLeftOut;
+  const bool known = env_.read_file(told, kRecordMost).value_or("") == text;
+  if (staged_.empty() || text.empty() || known) return;
+  (void)env_.replace_file(told, text, 0600);
+  pending_.emplace_back(exec::Notice{staged_.front().task, staged_.front().token, text});
+}
+
 void Outpost::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages) {
   if (wrapped() && ended.cause == exec::Cause::signal && ended.signal == kNoProgram) {
     ended.cause = exec::Cause::cannot_start;
@@ -305,6 +329,10 @@ void Outpost::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& message
         fmt::format("its program is not in PATH there behind the prescript; if it is bash: {}",
                     exec::kNoStrictShell);
   }
+  const bool may_lack_files =
+      ended.cause == exec::Cause::exit_code || ended.cause == exec::Cause::cannot_start;
+  if (may_lack_files && !left_out_.empty())
+    ended.detail += (ended.detail.empty() ? "" : "; ") + left_out_;
   const auto brings = brings_.find(ended.token);
   Leaving leaving{ended, {}, {}};
   if (brings != brings_.end())

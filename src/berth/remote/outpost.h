@@ -6,7 +6,8 @@
 // Paths here stand there below the place's work/, but for shared ones; words and variables that
 // name them are changed accordingly.
 //
-// DIR here (0700): place.json, and what outpost_record.h tells of: by these a later runner goes on.
+// DIR here (0700): place.json, what was left out of a folder, and what outpost_record.h tells of: by
+// these a later runner goes on.
 //
 // Ownership: refers to Env. Threads: one. Failure: as Workplace has it.
 #pragma once
@@ -39,7 +40,8 @@ struct OutpostOptions {
   Duration lease = std::chrono::minutes(2);     // that the agent was given
   Duration patience = std::chrono::minutes(2);  // with one that does not answer
   std::int64_t epoch = 0;
-  bool shares = true;  // folders that both machines have are looked for
+  bool shares = true;      // folders that both machines have are looked for
+  bool confirmed = false;  // an experiment's folder is sent whatever its size
   Surroundings surroundings;
 };
 
@@ -79,6 +81,7 @@ class Outpost final : public agent::Attached {
   std::optional<Error> stage(const exec::Launch& launch, bool& ready);
   void depart(exec::Launch launch);
   void forget_what_never_began();
+  void tell_left_out(const std::string& text);
   void on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages);
   void forget(Token token);
   void tell_ends(std::vector<exec::FromWorker>& messages);
@@ -101,6 +104,7 @@ class Outpost final : public agent::Attached {
   std::set<Token> earlier_;  // recorded by an earlier runner, until the agent has answered
   std::map<Token, std::vector<std::string>> litter_;  // there, of attempts that run
   std::map<Token, Leaving> leaving_;
+  std::string left_out_;  // of the folder that was sent, for people
   std::vector<exec::FromWorker> pending_;
 };
 

@@ -129,13 +129,15 @@ void Drive::on_refusal(Leasing& from, TaskNumber task, Error error) {
 std::optional<Error> Drive::no_source_left() const {
   const auto wanting = scheduler_->wanting(1);
   if (!berthed_.empty() || wanting.empty()) return std::nullopt;
+  ErrorKind kind = ErrorKind::impossible;
   for (const auto& from : leasings_) {
+    if (from.refusal && from.refusal->kind == ErrorKind::unconfirmed) kind = from.refusal->kind;
     const bool impossible = from.source.staff && from.refusal &&
                             from.refusal->kind == ErrorKind::impossible &&
                             from.refused_task == wanting.front();
     if (!from.closed && !impossible) return std::nullopt;
   }
-  return Error{ErrorKind::impossible, waiting_for()};
+  return Error{kind, waiting_for()};
 }
 
 /// Others may run tasks of an earlier runner, and take no more.
@@ -303,10 +305,20 @@ void Drive::bury_the_lost() {
     if (berthed->lost) lost.push_back(std::move(berthed));
   std::erase(berthed_, nullptr);
   for (auto& berthed : lost) {
+    const bool unconfirmed = berthed->lost->kind == ErrorKind::unconfirmed;
+    if (unconfirmed) berthed->worker->finish();  // it lives, and holds its part of that machine
     bury(*berthed);
     free(*berthed);
     Leasing& from = leasings_[berthed->source];
     if (!from.source.staff) continue;
+    if (unconfirmed) {
+      from.refusal = berthed->lost;
+      from.closed = true;
+      if (!no_source_left())
+        observer_.on_note(
+            fmt::format("goes on without {}: {}", from.source.name, from.refusal->message));
+      continue;
+    }
     const auto jitter = static_cast<std::int64_t>(env_.random() % 512);
     from.seek_at =
         env_.now() + kFirstBackoff * (1 << std::min(from.losses++, 7)) * (768 + jitter) / 1024;

@@ -15,6 +15,7 @@ constexpr std::size_t kSmallFile = 64 << 10;
 /// One whose time is over is called all the same: it may have ended what an end is due for.
 constexpr Duration kCalledFor = std::chrono::seconds(20);
 constexpr std::size_t kLabelsMost = 5;  // of tasks, that are told
+const std::string kConfirmed = "/send_large";  // of a run's directory
 
 std::string outposts_directory(const Site& site, const store::RunRecord& record) {
   return run_directory(site, record.name) + "/outposts";
@@ -45,6 +46,7 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
           .patience = std::max(entry.patience, entry.lease),
           .epoch = record.epoch + 1,  // of the runner that is about to take over
           .shares = entry.shares,
+          .confirmed = site.env->status(run_directory(site, record.name) + kConfirmed).has_value(),
           .surroundings = entry.surroundings};
 }
 
@@ -116,11 +118,18 @@ Status check_clusters(os::Env& env, const Whereabouts& where) {
 
 Status keep_clusters(Site& site, const store::RunRecord& record, const Whereabouts& where) {
   if (where.names.empty()) return {};
+  if (where.confirmed) BERTH_TRY(confirm_sending(site, record));
   const std::string directory = run_directory(site, record.name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
   if (!where.own.empty())
     BERTH_TRY(site.env->replace_file(directory + "/clusters.yaml", where.own, 0600));
   return site.env->replace_file(directory + "/clusters", join(where.names, "\n"), 0600);
+}
+
+Status confirm_sending(Site& site, const store::RunRecord& record) {
+  const std::string directory = run_directory(site, record.name);
+  BERTH_TRY(site.env->make_directory(directory, 0700));
+  return site.env->replace_file(directory + kConfirmed, "", 0600);
 }
 
 Result<Sources> sources_of(Site& site, const store::RunRecord& record) {

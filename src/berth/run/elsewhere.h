@@ -16,11 +16,14 @@ namespace berth::run {
 struct Whereabouts {
   std::vector<std::string> names;  // of clusters: the first is its main one, the others help
   std::string own;                 // entries of a file of clusters that are the run's alone
+  bool confirmed = false;          // somebody said yes to sending its folder, whatever its size
 };
 /// That there are such clusters. not_found, invalid.
 Status check_clusters(os::Env& env, const Whereabouts& where);
 /// Keeps it with the run.
 Status keep_clusters(Site& site, const store::RunRecord& record, const Whereabouts& where);
+/// That somebody said yes to sending the run's folder, whatever its size.
+Status confirm_sending(Site& site, const store::RunRecord& record);
 /// What was kept; without any, this machine.
 Result<Sources> sources_of(Site& site, const store::RunRecord& record);
 
