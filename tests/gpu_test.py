@@ -80,6 +80,31 @@ class Gpu(Case):
             self.assertEqual(run.wait(30), 0)
         self.assertEqual(self.most_side_by_side()[1], 1)
 
+    def test_place_answers_among_the_free(self):
+        run = self.house.start("run", "--cpu", "0.01", "--gpu", 4, "--", "./task")
+        until(lambda: self.marks(), "it runs")
+        held = [int(uuid[4:]) for uuid in self.marks()[0][1].split(",")]
+        self.assertEqual(held, [0, 1, 2, 3])
+        placed = self.house.json("place", 2)
+        self.assertEqual((placed["devices"], placed["held"]), ([6, 7], held))
+        self.assertIn(b"held       0-3 (--all looks at them too)\n", self.berth("place", 2).out)
+        everything = self.house.json("place", 2, "--all")
+        self.assertEqual(everything["devices"], [2, 3])
+        self.assertNotIn("held", everything)
+        self.assertEqual(self.house.json("place", 2, "--available", "0-3")["devices"], [2, 3])
+        self.assertEqual(self.house.json("place", 8, "--topology", "dgx1-v100")["devices"], list(range(8)))
+        busy = self.one_line(self.berth("place", 5, code=3))
+        self.assertIn("5 devices wanted, available: 4-7; held: 0-3, berth machine says by whom, --all", busy)
+        self.assertIn("--require: 2 not among the available: 4-7; held: 0-3",
+                      self.one_line(self.berth("place", 2, "--require", "2", code=3)))
+        self.assertIn("--available", self.one_line(self.berth("place", 2, "--all", "--available", "0-3", code=2)))
+        shares = self.house.start("run", "--cpu", "0.01", "--gpu-mem", "1G", "--", "./task")
+        until(lambda: len(self.marks()) == 2, "a part is held too")
+        self.assertEqual(len(self.house.json("place", 2)["held"]), 5, "what is shared is given whole to nobody")
+        self.go()
+        self.assertEqual((run.wait(20), shares.wait(20)), (0, 0))
+        self.assertEqual(self.house.json("place", 2)["held"], [])
+
     def test_a_task_without_gpus_sees_none(self):
         self.assertEqual(self.berth("run", "--", "sh", "-c", "echo \"<$CUDA_VISIBLE_DEVICES>\"").out, b"<>\n")
         ours = {"CUDA_VISIBLE_DEVICES": "5"}
