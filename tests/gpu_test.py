@@ -105,6 +105,33 @@ class Gpu(Case):
         self.assertEqual((run.wait(20), shares.wait(20)), (0, 0))
         self.assertEqual(self.house.json("place", 2)["held"], [])
 
+    def test_the_smallest_acceptable_card_comes_first(self):
+        self.write("mixed.json", json.dumps({"name": "mixed", "devices": [
+            {"index": 0, "uuid": "GPU-h100", "model": "NVIDIA H100 80GB HBM3", "memory": "80GiB"},
+            {"index": 1, "uuid": "GPU-t4", "model": "Tesla T4", "memory": "16GiB"}],
+            "links": [["X", "SYS"], ["SYS", "X"]]}))
+        self.house.environment["BERTH_TOPOLOGY"] = "mixed.json"
+        for sizes, card in (("7,31,99", b"GPU-t4\n"), ("31,99", b"GPU-h100\n")):
+            finished = self.berth("run", "--gpu", 1, "--gpu-slot-sizes", sizes, "--", "sh", "-c",
+                                  "echo $CUDA_VISIBLE_DEVICES")
+            self.assertEqual(finished.out, card)
+
+    def test_described_cards_are_hidden_by_the_environment_too(self):
+        for variable, value, cards in (("CUDA_VISIBLE_DEVICES", "5,2", [2, 5]), ("CUDA_VISIBLE_DEVICES", "", []),
+                                       ("CUDA_VISIBLE_DEVICES", "gpu-3", [3]), ("NVIDIA_VISIBLE_DEVICES", "1,4", [1, 4]),
+                                       ("NVIDIA_VISIBLE_DEVICES", "gpu-7", [7]), ("NVIDIA_VISIBLE_DEVICES", "void", []),
+                                       ("NVIDIA_VISIBLE_DEVICES", "none", []),
+                                       ("NVIDIA_VISIBLE_DEVICES", "all", list(range(8)))):
+            with self.subTest(variable, value=value):
+                shown = json.loads(self.berth("machine", "--json", env={variable: value}).out)
+                self.assertEqual([device["index"] for device in shown["devices"]], cards)
+        hidden = {"CUDA_VISIBLE_DEVICES": "2"}
+        finished = self.berth("run", "--gpu", 1, "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", env=hidden)
+        self.assertEqual(finished.out, b"gpu-2\n")
+        self.assertEqual(json.loads(self.berth("place", 1, "--json", env=hidden).out)["devices"], [2])
+        why = "gpu: wanted 2, the total is 1; hidden by CUDA_VISIBLE_DEVICES or its like: GPU0, GPU1, GPU3"
+        self.assertIn(why, self.one_line(self.berth("run", "--gpu", 2, "--", "true", env=hidden, code=3)))
+
     def test_a_task_without_gpus_sees_none(self):
         self.assertEqual(self.berth("run", "--", "sh", "-c", "echo \"<$CUDA_VISIBLE_DEVICES>\"").out, b"<>\n")
         ours = {"CUDA_VISIBLE_DEVICES": "5"}

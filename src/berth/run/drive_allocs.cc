@@ -88,7 +88,7 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
     if (!from.source.staff && !waits) return std::unexpected(std::move(error));
     if (passes) continue;
     from.seek_at = cluster.retry_at();
-    if (site_.devices) error.message += machine::out_of_service_text(*site_.devices);
+    if (site_.devices) error.message += machine::unusable_text(*site_.devices);
     on_refusal(from, wanting[i], std::move(error));
     if (from.closed) break;
   }
