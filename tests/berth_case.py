@@ -64,7 +64,8 @@ class House:
         self.state = self.path / "state"
         self.environment = {**os.environ, "BERTH_DB": str(self.state), "LC_ALL": "C.UTF-8",
                             "BERTH_TEST": str(self.path), "BERTH_LEDGER": str(ledger or self.path / "ledger")}
-        for name in ("BERTH_TASK", "BERTH_RUN", "BERTH_RUN_DIR", "BERTH_TOKEN", "BERTH_MACHINE", "BERTH_TOPOLOGY"):
+        for name in ("BERTH_TASK", "BERTH_RUN", "BERTH_RUN_DIR", "BERTH_TOKEN", "BERTH_MACHINE", "BERTH_TOPOLOGY",
+                     "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
             self.environment.pop(name, None)  # of a berth that runs these tests
         self.started = []
 

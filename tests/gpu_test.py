@@ -80,6 +80,58 @@ class Gpu(Case):
             self.assertEqual(run.wait(30), 0)
         self.assertEqual(self.most_side_by_side()[1], 1)
 
+    def test_place_answers_among_the_free(self):
+        run = self.house.start("run", "--cpu", "0.01", "--gpu", 4, "--", "./task")
+        until(lambda: self.marks(), "it runs")
+        held = [int(uuid[4:]) for uuid in self.marks()[0][1].split(",")]
+        self.assertEqual(held, [0, 1, 2, 3])
+        placed = self.house.json("place", 2)
+        self.assertEqual((placed["devices"], placed["held"]), ([6, 7], held))
+        self.assertIn(b"held       0-3 (--all looks at them too)\n", self.berth("place", 2).out)
+        everything = self.house.json("place", 2, "--all")
+        self.assertEqual(everything["devices"], [2, 3])
+        self.assertNotIn("held", everything)
+        self.assertEqual(self.house.json("place", 2, "--available", "0-3")["devices"], [2, 3])
+        self.assertEqual(self.house.json("place", 8, "--topology", "dgx1-v100")["devices"], list(range(8)))
+        busy = self.one_line(self.berth("place", 5, code=3))
+        self.assertIn("5 devices wanted, available: 4-7; held: 0-3, berth machine says by whom, --all", busy)
+        self.assertIn("--require: 2 not among the available: 4-7; held: 0-3",
+                      self.one_line(self.berth("place", 2, "--require", "2", code=3)))
+        self.assertIn("--available", self.one_line(self.berth("place", 2, "--all", "--available", "0-3", code=2)))
+        shares = self.house.start("run", "--cpu", "0.01", "--gpu-mem", "1G", "--", "./task")
+        until(lambda: len(self.marks()) == 2, "a part is held too")
+        self.assertEqual(len(self.house.json("place", 2)["held"]), 5, "what is shared is given whole to nobody")
+        self.go()
+        self.assertEqual((run.wait(20), shares.wait(20)), (0, 0))
+        self.assertEqual(self.house.json("place", 2)["held"], [])
+
+    def test_the_smallest_acceptable_card_comes_first(self):
+        self.write("mixed.json", json.dumps({"name": "mixed", "devices": [
+            {"index": 0, "uuid": "GPU-h100", "model": "NVIDIA H100 80GB HBM3", "memory": "80GiB"},
+            {"index": 1, "uuid": "GPU-t4", "model": "Tesla T4", "memory": "16GiB"}],
+            "links": [["X", "SYS"], ["SYS", "X"]]}))
+        self.house.environment["BERTH_TOPOLOGY"] = "mixed.json"
+        for sizes, card in (("7,31,99", b"GPU-t4\n"), ("31,99", b"GPU-h100\n")):
+            finished = self.berth("run", "--gpu", 1, "--gpu-slot-sizes", sizes, "--", "sh", "-c",
+                                  "echo $CUDA_VISIBLE_DEVICES")
+            self.assertEqual(finished.out, card)
+
+    def test_described_cards_are_hidden_by_the_environment_too(self):
+        for variable, value, cards in (("CUDA_VISIBLE_DEVICES", "5,2", [2, 5]), ("CUDA_VISIBLE_DEVICES", "", []),
+                                       ("CUDA_VISIBLE_DEVICES", "gpu-3", [3]), ("NVIDIA_VISIBLE_DEVICES", "1,4", [1, 4]),
+                                       ("NVIDIA_VISIBLE_DEVICES", "gpu-7", [7]), ("NVIDIA_VISIBLE_DEVICES", "void", []),
+                                       ("NVIDIA_VISIBLE_DEVICES", "none", []),
+                                       ("NVIDIA_VISIBLE_DEVICES", "all", list(range(8)))):
+            with self.subTest(variable, value=value):
+                shown = json.loads(self.berth("machine", "--json", env={variable: value}).out)
+                self.assertEqual([device["index"] for device in shown["devices"]], cards)
+        hidden = {"CUDA_VISIBLE_DEVICES": "2"}
+        finished = self.berth("run", "--gpu", 1, "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", env=hidden)
+        self.assertEqual(finished.out, b"gpu-2\n")
+        self.assertEqual(json.loads(self.berth("place", 1, "--json", env=hidden).out)["devices"], [2])
+        why = "gpu: wanted 2, the total is 1; hidden by CUDA_VISIBLE_DEVICES or its like: GPU0, GPU1, GPU3"
+        self.assertIn(why, self.one_line(self.berth("run", "--gpu", 2, "--", "true", env=hidden, code=3)))
+
     def test_a_task_without_gpus_sees_none(self):
         self.assertEqual(self.berth("run", "--", "sh", "-c", "echo \"<$CUDA_VISIBLE_DEVICES>\"").out, b"<>\n")
         ours = {"CUDA_VISIBLE_DEVICES": "5"}

@@ -243,13 +243,20 @@ void add_placement(CLI::App& app, Arguments& arguments) {
   watch->group("");  // not shown
   topo->footer("Example:\n  berth topo --topology dgx1-v100");
   place->add_option("K", arguments.target, "how many devices")->required();
-  place->add_option("--available", arguments.available, "indices such as 0,2-5, or UUIDs");
+  place->add_option("--available", arguments.available,
+                    "indices such as 0,2-5, or UUIDs (default: the free ones)");
+  place->add_flag("--all", arguments.all, "of this machine also the devices that are held")
+      ->excludes("--available");
   place->add_option("--require", arguments.require, "devices that must be among them");
   place->add_option("--policy", arguments.policy,
                     "packed (default), best-effort, simple, static-dgx1-pascal, "
                     "static-dgx1-volta, static-dgx2");
   place->add_option("--objective", arguments.objective, "sum (default), min or ring");
-  place->footer("Example:\n  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
+  place->footer(
+      "Examples:\n"
+      "  berth place 2          of the free GPUs of this machine\n"
+      "  berth place 2 --all    of all, whoever holds them\n"
+      "  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
 }
 
 void add_plan(CLI::App& app, Arguments& arguments) {

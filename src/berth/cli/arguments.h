@@ -39,7 +39,7 @@ struct Arguments {
   int priority = 0;
   int parallel = 0;
   std::string retain;
-  bool failed = false, all = false, take_file = false;  // of retry
+  bool failed = false, all = false, take_file = false;  // of retry; all: of place, too
   bool follow = false, raw_output = false;              // of logs
   bool send_large = false;                              // of run, resume and retry
   bool detach = false, plan_only = false, dry_run = false, once = false;

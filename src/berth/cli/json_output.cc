@@ -372,6 +372,7 @@ std::string placement_json(const PlacementReport& report) {
               {"bound", report.bound},
               {"alternative", nullptr},
               {"remaining", remaining}};
+  if (report.held) object["held"] = *report.held;
   if (report.partition_score) object["partition_score"] = *report.partition_score;
   if (report.alternative)
     object["alternative"] =

@@ -65,6 +65,7 @@ struct PlacementReport {
   };
   std::vector<int> devices;
   std::vector<std::string> uuids;
+  std::optional<std::vector<int>> held;  // by others; none: all were looked at
   std::string policy, objective;
   std::int64_t score = 0;
   std::optional<std::int64_t> partition_score;

@@ -1,4 +1,5 @@
 // berth topo, berth place: which GPUs belong together, and which a job would get.
+#include <algorithm>
 #include <bit>
 
 #include "berth/base/text.h"
@@ -6,7 +7,8 @@
 #include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
-#include "berth/machine/devices.h"
+#include "berth/machine/device_news.h"
+#include "berth/machine/ledger.h"
 #include "berth/placement/placement.h"
 #include "berth/topology/topology.h"
 
@@ -15,16 +17,83 @@ namespace {
 
 using placement::DeviceSet;
 
-Result<topology::Topology> topology_of(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(auto topology, arguments.topology.empty()
-                                  ? machine::discover_devices(env, {})
-                                  : machine::named_topology(env, arguments.topology));
+Status check_devices(const topology::Topology& topology) {
   if (topology.devices.empty())
     return fail(ErrorKind::not_found,
                 "no GPU found on this machine; try --topology dgx1-v100, or a file with what "
                 "nvidia-smi topo -m prints");
-  BERTH_TRY(topology::check(topology));
+  return topology::check(topology);
+}
+
+Result<topology::Topology> topology_of(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(auto topology, arguments.topology.empty()
+                                  ? machine::discover_devices(env, {})
+                                  : machine::named_topology(env, arguments.topology));
+  BERTH_TRY(check_devices(topology));
   return topology;
+}
+
+/// A machine whose devices are to be chosen from.
+struct Ground {
+  topology::Topology topology;
+  DeviceSet unwell = 0;
+  DeviceSet hidden = 0;                // from this process, by its environment
+  std::optional<DeviceSet> held = {};  // none: nobody was asked
+  DeviceSet usable() const { return ~(unwell | hidden | held.value_or(0)); }
+};
+
+template <class Has>
+DeviceSet devices_that(const topology::Topology& topology, const Has& has) {
+  DeviceSet set = 0;
+  for (std::size_t i = 0; i < topology.devices.size(); ++i)
+    if (has(topology.devices[i])) set |= DeviceSet{1} << i;
+  return set;
+}
+
+bool is_among(std::span<const machine::DeviceShare> shares, const topology::Device& device) {
+  return std::ranges::find(shares, device.uuid, &machine::DeviceShare::uuid) != shares.end();
+}
+
+/// The devices of which runs, or processes that are not Berth's, have any part.
+Result<DeviceSet> held_ones(os::Env& env, const machine::Devices& devices) {
+  BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, machine::Ledger::default_directory(env)));
+  BERTH_ASSIGN(const auto entries, ledger.entries());
+  const auto host = machine::host_of({}, &devices);
+  machine::Machine machine(host.total, host.links);
+  const auto held = machine::occupy_all(machine, host, entries);
+  return devices_that(devices.topology, [&](const topology::Device& device) {
+    return std::ranges::any_of(machine.free_devices(), [&](const machine::DeviceShare& free) {
+      return free.uuid == device.uuid && !free.whole;
+    });
+  });
+}
+
+Result<Ground> ground_of(os::Env& env, const Arguments& arguments) {
+  const auto unwell = [](const topology::Device& device) {
+    return device.health != topology::Health::well;
+  };
+  Ground ground;
+  if (!arguments.topology.empty()) {
+    BERTH_ASSIGN(ground.topology, topology_of(env, arguments));
+    ground.unwell = devices_that(ground.topology, unwell);
+    return ground;
+  }
+  BERTH_ASSIGN(const auto devices,
+               machine::read_devices(env, {}, machine::Ledger::default_directory(env)));
+  BERTH_TRY(check_devices(devices.topology));
+  ground.topology = devices.topology;
+  ground.unwell = devices_that(ground.topology, unwell);
+  ground.hidden = devices_that(ground.topology, [&](const topology::Device& device) {
+    return !is_among(devices.shares, device);
+  });
+  if (!arguments.all && !arguments.available) {
+    BERTH_ASSIGN(ground.held, held_ones(env, devices));
+  }
+  return ground;
+}
+
+DeviceSet all_of(const topology::Topology& topology) {
+  return ~DeviceSet{0} >> (placement::kMostDevices - topology.devices.size());
 }
 
 std::vector<int> indices(const topology::Topology& topology, DeviceSet set) {
@@ -101,47 +170,56 @@ Result<placement::Objective> objective_of(const std::string& name) {
   return fail(ErrorKind::usage, "--objective: wanted sum, min or ring, found '{}'", clip(name));
 }
 
-DeviceSet well_ones(const topology::Topology& topology) {
-  DeviceSet set = 0;
-  for (std::size_t i = 0; i < topology.devices.size(); ++i)
-    if (topology.devices[i].health == topology::Health::well) set |= DeviceSet{1} << i;
-  return set;
+/// Why what is not available is not.
+std::string others_text(const Ground& ground) {
+  const auto name = [&](DeviceSet set) {
+    return names(ground.topology, set & all_of(ground.topology));
+  };
+  std::string text;
+  if (ground.held.value_or(0) != 0)
+    text += fmt::format("; held: {}, berth machine says by whom, --all looks at them too",
+                        name(*ground.held));
+  if (ground.hidden != 0)
+    text += fmt::format("; hidden from this process by its environment: {}", name(ground.hidden));
+  if (ground.unwell != 0) text += "; the others are not well, see berth topo";
+  return text;
 }
 
 /// What placement would refuse too, in the numbers of the machine rather than in places.
-Status check(const topology::Topology& topology, const placement::Question& question,
-             bool available_told) {
+Status check(const Ground& ground, const placement::Question& question, bool available_told) {
   const auto& [available, required, count, objective] = question;
-  const auto name = [&](DeviceSet set) { return names(topology, set); };
-  if ((required & ~available) != 0)
-    return fail(ErrorKind::invalid, "--require: {} not among the available: {}",
-                name(required & ~available), name(available));
+  const auto name = [&](DeviceSet set) { return names(ground.topology, set); };
+  const std::string others = available_told ? "" : others_text(ground);
+  if (const DeviceSet missing = required & ~available; missing != 0)
+    return fail((missing & ~ground.held.value_or(0)) == 0 ? ErrorKind::busy : ErrorKind::invalid,
+                "--require: {} not among the available: {}{}", name(missing), name(available),
+                others);
   if (std::popcount(required) > count)
     return fail(ErrorKind::invalid, "--require: {} are more than {}", name(required), count);
   if (count <= std::popcount(available)) return {};
-  const auto have = static_cast<int>(topology.devices.size());
+  const auto have = static_cast<int>(ground.topology.devices.size());
   if (count > have)
-    return fail(ErrorKind::impossible, "{} devices wanted, {} has {}", count, topology.name, have);
-  const bool some_unwell = !available_told && std::popcount(available) < have;
+    return fail(ErrorKind::impossible, "{} devices wanted, {} has {}", count, ground.topology.name,
+                have);
   return fail(ErrorKind::busy, "{} devices wanted, available: {}{}", count, name(available),
-              some_unwell ? "; the others are not well, see berth topo" : "");
+              others);
 }
 
-Result<placement::Question> question_of(const topology::Topology& topology,
-                                        const Arguments& arguments) {
+Result<placement::Question> question_of(const Ground& ground, const Arguments& arguments) {
+  const topology::Topology& topology = ground.topology;
   placement::Question question;
   const auto count = parse_integer(arguments.target);
   if (!count || *count < 1 || *count > placement::kMostDevices)
     return fail(ErrorKind::usage, "wanted how many devices, 1 to {}, found '{}'",
                 placement::kMostDevices, clip(arguments.target));
   question.count = static_cast<int>(*count);
-  question.available = well_ones(topology);
+  question.available = ground.usable() & all_of(topology);
   if (arguments.available) {
     BERTH_ASSIGN(question.available, device_list(topology, *arguments.available));
   }
   BERTH_ASSIGN(question.required, device_list(topology, arguments.require));
   BERTH_ASSIGN(question.objective, objective_of(arguments.objective));
-  BERTH_TRY(check(topology, question, arguments.available.has_value()));
+  BERTH_TRY(check(ground, question, arguments.available.has_value()));
   return question;
 }
 
@@ -157,6 +235,8 @@ std::string placement_text(const PlacementReport& report) {
   text += fmt::format(
       "score      {} ({}, {}{})\n", report.score, report.policy, report.objective,
       report.bound > report.score ? fmt::format(", at most {} is possible", report.bound) : "");
+  if (report.held && !report.held->empty())
+    text += fmt::format("held       {} (--all looks at them too)\n", ranges_text(*report.held));
   if (report.partition_score) text += fmt::format("partition  {}\n", *report.partition_score);
   if (report.alternative)
     text += fmt::format("best other {}, score {}\n", ranges_text(report.alternative->devices),
@@ -188,8 +268,9 @@ Result<int> topo_command(os::Env& env, const Arguments& arguments) {
 }
 
 Result<int> place_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const auto topology, topology_of(env, arguments));
-  BERTH_ASSIGN(const auto question, question_of(topology, arguments));
+  BERTH_ASSIGN(const auto ground, ground_of(env, arguments));
+  const topology::Topology& topology = ground.topology;
+  BERTH_ASSIGN(const auto question, question_of(ground, arguments));
   BERTH_ASSIGN(const auto policy, policy_of(arguments.policy));
   BERTH_ASSIGN(auto chooser, chooser_of(topology));
   BERTH_ASSIGN(const auto answer, chooser.choose(policy, question));
@@ -197,6 +278,7 @@ Result<int> place_command(os::Env& env, const Arguments& arguments) {
   report.devices = indices(topology, answer.devices);
   for (std::size_t i = 0; i < topology.devices.size(); ++i)
     if ((answer.devices >> i & 1U) != 0) report.uuids.push_back(topology.devices[i].uuid);
+  if (ground.held) report.held = indices(topology, *ground.held);
   report.policy = placement::name(policy);
   report.objective = placement::name(question.objective);
   report.score = answer.value.first;

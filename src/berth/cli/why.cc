@@ -56,7 +56,7 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
   const auto held = machine::occupy_all(machine, host, entries);
   const auto fits = machine.dry_run(asks.request);
   if (!fits)
-    return fits.error().message + (site.devices ? machine::out_of_service_text(*site.devices) : "");
+    return fits.error().message + (site.devices ? machine::unusable_text(*site.devices) : "");
   if (asks.parallel > 0 && run.counts.running >= asks.parallel)
     return fmt::format("the run has its {} tasks side by side already", asks.parallel);
   return std::string("it is next; another try may be due after a pause");

@@ -1,6 +1,9 @@
 #include "berth/machine/device_news.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -64,6 +67,21 @@ std::vector<CoreShare> cores_of(const Capacity& capacity) {
   return cores;
 }
 
+/// Within a container NVIDIA_VISIBLE_DEVICES tells what its runtime was to bring in, counted as the
+/// host counts; the hardware that is seen is what came of it.
+VisibleDevices visible_devices(os::Env& env, const DeviceOptions& options) {
+  const auto described = env.variable("BERTH_TOPOLOGY");
+  const bool is_hardware = !described || described->empty();
+  const bool in_container = std::ranges::any_of(
+      std::array{"/.dockerenv", "/run/.containerenv", "/run/systemd/container"},
+      [&](const char* file) { return env.status(options.root + file).has_value(); });
+  const bool is_applied = is_hardware && (in_container || env.variable("container") ||
+                                          env.variable("KUBERNETES_SERVICE_HOST"));
+  return {.cuda = env.variable("CUDA_VISIBLE_DEVICES"),
+          .nvidia = is_applied ? std::nullopt : env.variable("NVIDIA_VISIBLE_DEVICES"),
+          .rocr = env.variable("ROCR_VISIBLE_DEVICES")};
+}
+
 }  // namespace
 
 Result<DeviceNews> read_news(os::Env& env, const DeviceOptions& options,
@@ -87,9 +105,11 @@ Result<Devices> read_devices(os::Env& env, const DeviceOptions& options,
   BERTH_ASSIGN(devices.topology, discover_devices(env, options));
   if (devices.topology.devices.empty()) return devices;
   devices.shares = shares_of(devices.topology);
-  if (!env.variable("BERTH_TOPOLOGY"))
-    devices.shares = visible_ones(std::move(devices.shares), env.variable("CUDA_VISIBLE_DEVICES"),
-                                  env.variable("ROCR_VISIBLE_DEVICES"));
+  const auto all =
+      std::exchange(devices.shares, visible_ones(devices.shares, visible_devices(env, options)));
+  for (const DeviceShare& share : all)
+    if (std::ranges::find(devices.shares, share) == devices.shares.end())
+      devices.hidden.push_back(share.index);
   if (const auto task = enclosing_task(env)) narrow(devices.shares, task->block);
   BERTH_ASSIGN(devices.links, DeviceLinks::make(devices.topology));
   BERTH_ASSIGN(devices.news, read_news(env, options, devices.topology, ledger_directory));
@@ -128,11 +148,15 @@ std::string name_of(const Devices& devices, std::string_view uuid) {
   return found != all.end() ? fmt::format("GPU{}", found->index) : std::string(uuid);
 }
 
-std::string out_of_service_text(const Devices& devices) {
+std::string unusable_text(const Devices& devices) {
   std::vector<std::string> texts;
   for (const auto& [uuid, because] : devices.news.out_of_service)
     texts.push_back(fmt::format("{} ({})", name_of(devices, uuid), because));
-  return texts.empty() ? "" : "; out of service: " + join(texts, ", ");
+  std::string text = texts.empty() ? "" : "; out of service: " + join(texts, ", ");
+  if (!devices.hidden.empty())
+    text += fmt::format("; hidden by CUDA_VISIBLE_DEVICES or its like: GPU{}",
+                        fmt::join(devices.hidden, ", GPU"));
+  return text;
 }
 
 std::string to_json(const DeviceNews& news) {

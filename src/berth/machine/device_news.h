@@ -36,13 +36,15 @@ struct DeviceNews {
 struct Devices {
   topology::Topology topology;         // as read first: what later health is compared with
   std::vector<DeviceShare> shares;     // of those that this process may use, well or not
+  std::vector<int> hidden;             // indices of those that the environment keeps from it
   std::shared_ptr<DeviceLinks> links;  // null: no devices
   DeviceNews news;
 };
 
-/// Of the hardware or BERTH_TOPOLOGY; CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES narrow the
-/// hardware. `ledger_directory`: whose processes are known to be of an alloc. Errors as of
-/// discover_devices().
+/// Of the hardware or BERTH_TOPOLOGY; CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES and
+/// ROCR_VISIBLE_DEVICES narrow either. Within a container NVIDIA_VISIBLE_DEVICES is not asked about
+/// the hardware, as the container's runtime has applied it. `ledger_directory`: whose processes are
+/// known to be of an alloc. Errors as of discover_devices().
 Result<Devices> read_devices(os::Env& env, const DeviceOptions& options,
                              const std::string& ledger_directory);
 
@@ -56,8 +58,9 @@ Host host_of(const Capacity& capacity, const Devices* devices);
 
 /// "GPU3", by the UUID of a device.
 std::string name_of(const Devices& devices, std::string_view uuid);
-/// "; out of service: GPU3 (3 uncorrected ECC errors)"; empty where all are well.
-std::string out_of_service_text(const Devices& devices);
+/// "; out of service: GPU3 (3 uncorrected ECC errors)", "; hidden by CUDA_VISIBLE_DEVICES or its
+/// like: GPU0, GPU1"; empty where Berth may use all.
+std::string unusable_text(const Devices& devices);
 
 /// One line without its end; corrupt: not what to_json() writes.
 std::string to_json(const DeviceNews& news);

@@ -60,12 +60,12 @@ TEST_F(DeviceNewsTest, WhatIsOutOfServiceIsNotInTheHostUntilItIsWell) {
   EXPECT_EQ(
       devices.news.out_of_service,
       (std::vector<std::pair<std::string, std::string>>{{"GPU-b", "3 uncorrected ECC errors"}}));
-  EXPECT_EQ(out_of_service_text(devices), "; out of service: GPU1 (3 uncorrected ECC errors)");
+  EXPECT_EQ(unusable_text(devices), "; out of service: GPU1 (3 uncorrected ECC errors)");
   EXPECT_EQ(host_of(capacity, &devices).total.resources.get(Known::gpu), 1);
   env.put("/topo.json", two());
   devices.news = *read_news(env, {}, devices.topology, "/ledger");
   EXPECT_EQ(host_of(capacity, &devices).total.resources.get(Known::gpu), 2);
-  EXPECT_EQ(out_of_service_text(devices), "");
+  EXPECT_EQ(unusable_text(devices), "");
 }
 
 TEST_F(DeviceNewsTest, ForeignProcessesAreNamed) {
@@ -99,6 +99,28 @@ TEST_F(DeviceNewsTest, AWrongStandInIsAnErrorThatNamesIt) {
   const auto devices = read_devices(env, {}, "/ledger");
   ASSERT_FALSE(devices);
   EXPECT_NE(devices.error().message.find("dgx1-v100"), std::string::npos);
+}
+
+TEST_F(DeviceNewsTest, TheEnvironmentHidesDescribedDevicesToo) {
+  const auto seen = [&](const char* variable, const char* value) {
+    env.variables.erase("CUDA_VISIBLE_DEVICES");
+    env.variables.erase("NVIDIA_VISIBLE_DEVICES");
+    env.variables[variable] = value;
+    std::vector<std::string> uuids;
+    for (const auto& share : read().shares) uuids.push_back(share.uuid);
+    return uuids;
+  };
+  using Uuids = std::vector<std::string>;
+  for (const auto* variable : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {
+    EXPECT_EQ(seen(variable, "1"), Uuids{"GPU-b"}) << variable;
+    EXPECT_EQ(seen(variable, "GPU-a"), Uuids{"GPU-a"}) << variable;
+    EXPECT_EQ(seen(variable, ""), Uuids{}) << variable;
+  }
+  EXPECT_EQ(seen("NVIDIA_VISIBLE_DEVICES", "all"), (Uuids{"GPU-a", "GPU-b"}));
+  EXPECT_EQ(seen("NVIDIA_VISIBLE_DEVICES", "void"), Uuids{});
+  EXPECT_EQ(unusable_text(read()), "; hidden by CUDA_VISIBLE_DEVICES or its like: GPU0, GPU1");
+  env.put("/.dockerenv", "");
+  EXPECT_EQ(seen("NVIDIA_VISIBLE_DEVICES", "1"), Uuids{"GPU-b"}) << "described, not brought in";
 }
 
 class HealthWatchTest : public DeviceNewsTest {

@@ -1,6 +1,7 @@
 #include "berth/machine/device_shares.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <tuple>
 
@@ -23,6 +24,46 @@ bool fits(const DeviceShare& device, const DeviceNeed& need) {
 /// What a part of the device leaves of it: the least is the best fit.
 auto left_of(const DeviceShare& device, const DeviceNeed& need) {
   return std::tuple(device.memory - need.memory, device.slots - need.slots, device.whole);
+}
+
+placement::DeviceSet bit(std::size_t place) {
+  return placement::DeviceSet{1} << place;
+}
+
+/// Of those that one part fits, those that it fills best.
+void keep_best_fit(std::vector<const DeviceShare*>& fitting, const DeviceNeed& need) {
+  const auto left = [&](const DeviceShare* device) { return left_of(*device, need); };
+  const auto least = left(*std::ranges::min_element(fitting, {}, left));
+  std::erase_if(fitting, [&](const DeviceShare* device) { return left(device) != least; });
+}
+
+/// Those that are no larger than the largest of the `count` smallest.
+void keep_smallest(std::vector<const DeviceShare*>& fitting, std::int64_t count) {
+  std::vector<int> sizes;
+  for (const DeviceShare* device : fitting) sizes.push_back(device->size);
+  std::ranges::sort(sizes);
+  const int largest = sizes[static_cast<std::size_t>(count - 1)];
+  std::erase_if(fitting, [&](const DeviceShare* device) { return device->size > largest; });
+}
+
+/// Those of which none is left over before one that is larger.
+placement::DeviceSet smaller_ones(std::span<const DeviceShare* const> fitting,
+                                  const DeviceNeed& need) {
+  placement::DeviceSet smaller = 0;
+  if (need.shared() || need.sizes.empty()) return smaller;
+  const int largest = (*std::ranges::max_element(fitting, {}, [](const auto* device) {
+                        return device->size;
+                      }))->size;
+  for (std::size_t i = 0; i < fitting.size(); ++i)
+    if (fitting[i]->size < largest) smaller |= bit(i);
+  return smaller;
+}
+
+/// `must`, and the first of `devices` beside it.
+placement::DeviceSet first_ones(std::size_t devices, placement::DeviceSet must, int count) {
+  placement::DeviceSet chosen = must;
+  for (std::size_t i = 0; i < devices && std::popcount(chosen) < count; ++i) chosen |= bit(i);
+  return chosen;
 }
 
 DeviceShare share_of(DeviceShare device, const DeviceNeed& need) {
@@ -72,19 +113,21 @@ std::vector<DeviceShare> shares_of(const topology::Topology& topology,
 }
 
 std::vector<DeviceShare> visible_ones(std::vector<DeviceShare> shares,
-                                      const std::optional<std::string>& nvidia,
-                                      const std::optional<std::string>& amd) {
-  const auto hide = [&](topology::Vendor vendor, const std::string& variable) {
+                                      const VisibleDevices& visible) {
+  const std::vector<DeviceShare> all = shares;
+  const auto hide = [&](topology::Vendor vendor, const std::optional<std::string>& list) {
+    if (!list) return;
     std::vector<std::string> own;  // a vendor's driver counts only its own devices
-    for (const DeviceShare& share : shares)
+    for (const DeviceShare& share : all)
       if (share.vendor == vendor) own.push_back(share.uuid);
-    const std::vector<std::string> seen = named_ones(own, variable);
+    const std::vector<std::string> seen = named_ones(own, *list);
     std::erase_if(shares, [&](const DeviceShare& share) {
       return share.vendor == vendor && std::ranges::find(seen, share.uuid) == seen.end();
     });
   };
-  if (nvidia) hide(topology::Vendor::nvidia, *nvidia);
-  if (amd) hide(topology::Vendor::amd, *amd);
+  hide(topology::Vendor::nvidia, visible.cuda);
+  if (visible.nvidia != "all") hide(topology::Vendor::nvidia, visible.nvidia);
+  hide(topology::Vendor::amd, visible.rocr);
   return shares;
 }
 
@@ -101,25 +144,22 @@ Result<std::shared_ptr<DeviceLinks>> DeviceLinks::make(const topology::Topology&
   return std::shared_ptr<DeviceLinks>(new DeviceLinks(std::move(uuids), std::move(chooser)));
 }
 
-std::vector<std::size_t> DeviceLinks::choose(std::span<const DeviceShare* const> devices,
-                                             int count) {
-  std::vector<std::size_t> chosen;
+std::optional<placement::DeviceSet> DeviceLinks::choose(std::span<const DeviceShare* const> devices,
+                                                        placement::DeviceSet must, int count) {
   std::vector<std::size_t> places;  // of each device among uuids_
-  placement::DeviceSet available = 0;
-  for (const DeviceShare* device : devices) {
-    const auto found = std::ranges::find(uuids_, device->uuid);
-    if (found == uuids_.end()) break;
+  placement::Question question{.count = count};
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto found = std::ranges::find(uuids_, devices[i]->uuid);
+    if (found == uuids_.end()) return std::nullopt;
     places.push_back(static_cast<std::size_t>(found - uuids_.begin()));
-    available |= placement::DeviceSet{1} << places.back();
+    question.available |= bit(places[i]);
+    if ((must & bit(i)) != 0) question.required |= bit(places[i]);
   }
-  placement::DeviceSet taken = 0;
-  if (places.size() == devices.size())
-    if (const auto answer = chooser_.choose(
-            placement::PolicyKind::packed, {.available = available, .required = 0, .count = count}))
-      taken = answer->devices;
+  const auto answer = chooser_.choose(placement::PolicyKind::packed, question);
+  if (!answer) return std::nullopt;
+  placement::DeviceSet chosen = 0;
   for (std::size_t i = 0; i < devices.size(); ++i)
-    if (taken == 0 ? i < static_cast<std::size_t>(count) : (taken >> places[i] & 1) != 0)
-      chosen.push_back(i);
+    if ((answer->devices & bit(places[i])) != 0) chosen |= bit(i);
   return chosen;
 }
 
@@ -149,22 +189,15 @@ std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const
   for (const DeviceShare& device : free)
     if (fits(device, need)) fitting.push_back(&device);
   if (need.count == 0 || std::cmp_less(fitting.size(), need.count)) return {};
-  if (need.shared() && need.count == 1) {
-    const auto least = std::ranges::min(
-        fitting, {}, [&](const DeviceShare* device) { return left_of(*device, need); });
-    std::erase_if(fitting, [&](const DeviceShare* device) {
-      return left_of(*device, need) != left_of(*least, need);
-    });
-  }
-  std::vector<DeviceShare> shares;
   const auto count = static_cast<int>(need.count);
-  if (links != nullptr) {
-    for (const std::size_t at : links->choose(fitting, count))
-      shares.push_back(share_of(*fitting[at], need));
-  } else {
-    for (int i = 0; i < count; ++i)
-      shares.push_back(share_of(*fitting[static_cast<std::size_t>(i)], need));
-  }
+  if (need.shared() && count == 1) keep_best_fit(fitting, need);
+  if (!need.shared() && !need.sizes.empty()) keep_smallest(fitting, need.count);
+  const placement::DeviceSet must = smaller_ones(fitting, need);
+  auto chosen = links == nullptr ? std::nullopt : links->choose(fitting, must, count);
+  if (!chosen) chosen = first_ones(fitting.size(), must, count);
+  std::vector<DeviceShare> shares;
+  for (std::size_t i = 0; i < fitting.size(); ++i)
+    if ((*chosen & bit(i)) != 0) shares.push_back(share_of(*fitting[i], need));
   return shares;
 }
 

@@ -43,21 +43,28 @@ struct DeviceShare {
 std::vector<DeviceShare> shares_of(const topology::Topology& topology,
                                    const std::vector<std::pair<std::string, int>>& slots = {});
 
-/// Those of `shares` that this process may use by CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES, as
-/// their drivers read them: UUIDs, beginnings of UUIDs or indices, up to the first that names no
-/// device; nullopt: all.
+/// Lists of devices as their drivers read them: UUIDs, beginnings of UUIDs or indices, up to the
+/// first that names no device; nullopt: all.
+struct VisibleDevices {
+  std::optional<std::string> cuda;    // CUDA_VISIBLE_DEVICES
+  std::optional<std::string> nvidia;  // NVIDIA_VISIBLE_DEVICES: may be "all"; none, void: no device
+  std::optional<std::string> rocr;    // ROCR_VISIBLE_DEVICES
+};
+
+/// Those of `shares` that all of these lists name. Each counts all devices of its vendor.
 std::vector<DeviceShare> visible_ones(std::vector<DeviceShare> shares,
-                                      const std::optional<std::string>& nvidia,
-                                      const std::optional<std::string>& amd);
+                                      const VisibleDevices& visible);
 
 /// How a machine's devices are joined. Made once (of 16 devices: about 10 ms), shared by its
 /// Machines.
 class DeviceLinks {
  public:
   static Result<std::shared_ptr<DeviceLinks>> make(const topology::Topology& topology);
-  /// The `count` of `devices` that belong together most, by the policy `packed`; the first ones
-  /// where a device is not known here. count <= devices.size().
-  std::vector<std::size_t> choose(std::span<const DeviceShare* const> devices, int count);
+  /// The `count` of `devices` that belong together most, those of `must` among them (bit i for
+  /// devices[i]), by the policy `packed`; nullopt where a device is not known here.
+  /// size of must <= count <= devices.size() <= kMostDevices.
+  std::optional<placement::DeviceSet> choose(std::span<const DeviceShare* const> devices,
+                                             placement::DeviceSet must, int count);
 
  private:
   DeviceLinks(std::vector<std::string> uuids, placement::Chooser chooser)
@@ -82,7 +89,9 @@ DeviceNeed device_need(const Resources& wanted, std::vector<int> sizes = {});
 Resources charged(const Resources& wanted);
 
 /// The shares that the need gets of what is `free`, by index; empty: it does not fit. A part comes
-/// of the device that it leaves the least of, memory first. `links` may be null: all alike.
+/// of the device that it leaves the least of, memory first. Of whole ones that may be only of some
+/// sizes the smallest come first, then those that belong together most. `links` may be null: all
+/// alike.
 std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const DeviceNeed& need,
                                         DeviceLinks* links);
 

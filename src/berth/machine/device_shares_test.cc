@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
+
 #include "berth/base/rng.h"
 
 namespace berth::machine {
@@ -153,8 +156,8 @@ TEST(DeviceShares, OnlyThoseThatTheProcessItselfMayUse) {
   DeviceShare amd = device(4, kGi);
   amd.vendor = topology::Vendor::amd;
   shares.push_back(amd);
-  const auto seen = [&](std::optional<std::string> nvidia, std::optional<std::string> other = {}) {
-    return indices(visible_ones(shares, nvidia, other));
+  const auto seen = [&](std::optional<std::string> cuda, std::optional<std::string> rocr = {}) {
+    return indices(visible_ones(shares, {.cuda = cuda, .nvidia = {}, .rocr = rocr}));
   };
   EXPECT_EQ(seen({}), (Indices{0, 1, 2, 3, 4}));
   EXPECT_EQ(seen("2,0"), (Indices{0, 2, 4}));
@@ -165,6 +168,78 @@ TEST(DeviceShares, OnlyThoseThatTheProcessItselfMayUse) {
   EXPECT_EQ(seen("NoDevFiles"), Indices{4}) << "what a batch system says to a job without";
   EXPECT_EQ(seen({}, "0"), (Indices{0, 1, 2, 3, 4})) << "each vendor counts its own";
   EXPECT_EQ(seen({}, ""), (Indices{0, 1, 2, 3}));
+}
+
+TEST(DeviceShares, OnlyThoseThatAContainersVariableNames) {
+  std::vector<DeviceShare> shares;
+  for (int i = 0; i < 4; ++i) shares.push_back(device(i, kGi));
+  const auto seen = [&](const char* nvidia, std::optional<std::string> cuda = {}) {
+    return indices(visible_ones(shares, {.cuda = cuda, .nvidia = nvidia, .rocr = {}}));
+  };
+  EXPECT_EQ(seen("all"), (Indices{0, 1, 2, 3}));
+  EXPECT_EQ(seen("1,3"), (Indices{1, 3}));
+  EXPECT_EQ(seen("GPU-2"), Indices{2});
+  for (const auto* none : {"none", "void", ""}) EXPECT_EQ(seen(none), Indices{}) << none;
+  EXPECT_EQ(seen("1,3", "3"), Indices{3}) << "both count all of them";
+  EXPECT_EQ(seen("all", ""), Indices{});
+}
+
+int score_of(const topology::Topology& topology, const std::vector<DeviceShare>& chosen) {
+  int sum = 0;
+  for (const auto& a : chosen)
+    for (const auto& b : chosen)
+      if (a.index < b.index)
+        sum += topology::score(
+            topology.link(static_cast<std::size_t>(a.index), static_cast<std::size_t>(b.index)));
+  return sum;
+}
+
+std::vector<int> sizes_of(const std::vector<DeviceShare>& chosen) {
+  std::vector<int> sizes;
+  for (const auto& share : chosen) sizes.push_back(share.size);
+  std::ranges::sort(sizes);
+  return sizes;
+}
+
+TEST(DeviceShares, TheSmallestAcceptableWholeOnesComeFirst) {
+  std::vector free{device(0, 80 * kGi), device(1, 16 * kGi)};
+  free[0].size = free[0].slots = 99;
+  EXPECT_EQ(indices(choose_devices(free, need(1, 0, 0, {13, 31, 99}), nullptr)), Indices{1});
+  EXPECT_EQ(indices(choose_devices(free, need(1, 0, 0, {31, 99}), nullptr)), Indices{0});
+  EXPECT_EQ(indices(choose_devices(free, need(2, 0, 0, {13, 99}), nullptr)), (Indices{0, 1}));
+}
+
+/// Every set of the size, against what is chosen: of the smallest cards the best joined.
+TEST(DeviceShares, NoOtherWholeOnesWouldBeSmallerOrBetterJoined) {
+  const auto topology = *topology::known_machine("dgx1-v100");
+  const auto links = *DeviceLinks::make(topology);
+  constexpr std::array kSizes{7, 13, 99};
+  Rng rng(5);
+  for (int round = 0; round < 5'000; ++round) {
+    auto free = shares_of(topology);
+    for (auto& share : free) {
+      share.size = share.slots = kSizes[rng.below(kSizes.size())];
+      share.whole = rng.below(4) != 0;
+    }
+    std::vector<int> sizes{kSizes[rng.below(kSizes.size())], kSizes[rng.below(kSizes.size())]};
+    const auto count = static_cast<std::int64_t>(1 + rng.below(4));
+    std::vector<DeviceShare> best;
+    for (unsigned set = 0; set < 1U << free.size(); ++set) {
+      std::vector<DeviceShare> tried;
+      for (std::size_t i = 0; i < free.size(); ++i)
+        if ((set >> i & 1U) != 0 && free[i].whole &&
+            std::ranges::find(sizes, free[i].size) != sizes.end())
+          tried.push_back(free[i]);
+      if (std::popcount(set) != count || std::ssize(tried) != count) continue;
+      const auto rank = [&](const auto& each) {
+        return std::pair(sizes_of(each), -score_of(topology, each));
+      };
+      if (best.empty() || rank(tried) < rank(best)) best = tried;
+    }
+    const auto got = choose_devices(free, need(count, 0, 0, sizes), links.get());
+    ASSERT_EQ(sizes_of(got), sizes_of(best));
+    ASSERT_EQ(score_of(topology, got), score_of(topology, best));
+  }
 }
 
 /// Best fit by trying them all, against what is chosen.

@@ -95,7 +95,7 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
         scheduler_->settle_for(wanting[i], effects_);
       continue;
     }
-    if (site_.devices) error.message += machine::out_of_service_text(*site_.devices);
+    if (site_.devices) error.message += machine::unusable_text(*site_.devices);
     on_refusal(from, wanting[i], std::move(error));
     if (from.closed) break;
   }

@@ -33,7 +33,7 @@ Status check_places(Site& site, const FlowProgram& program, const flow::Flow& fl
     const auto fits = machine.dry_run({step.resources, program.name, step.slot_sizes});
     if (fits) continue;
     Error error = fits.error();
-    if (site.devices) error.message += machine::out_of_service_text(*site.devices);
+    if (site.devices) error.message += machine::unusable_text(*site.devices);
     error.message += machine::enclosing_task_text(*site.env);
     return at(program, step.resources_line > 0 ? step.resources_line : step.line, step, "resources",
               std::move(error));

@@ -71,7 +71,7 @@ Status check_program(Site& site, const experiment::Program& program, const std::
   const auto fits = machine.dry_run({program.resources, program.name, program.slot_sizes});
   if (!fits) {
     Error error = fits.error();
-    if (site.devices) error.message += machine::out_of_service_text(*site.devices);
+    if (site.devices) error.message += machine::unusable_text(*site.devices);
     error.message += machine::enclosing_task_text(*site.env);
     if (program.resources_line > 0)  // its message begins with the resource's name
       error.message =

@@ -128,7 +128,8 @@ Status find_devices(Site& site, const Resources& wanted, const std::string& gpus
   if (site.devices || machine::device_need(wanted).count == 0) return {};
   BERTH_ASSIGN(site.devices, machine::read_devices(*site.env, {}, site.ledger_directory));
   if (!gpus.empty())
-    site.devices->shares = machine::visible_ones(std::move(site.devices->shares), gpus, gpus);
+    site.devices->shares = machine::visible_ones(std::move(site.devices->shares),
+                                                 {.cuda = gpus, .nvidia = {}, .rocr = gpus});
   return {};
 }
 
