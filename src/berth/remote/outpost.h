@@ -6,8 +6,8 @@
 // Paths here stand there below the place's work/, but for shared ones; words and variables that
 // name them are changed accordingly.
 //
-// DIR here (0700): place.json, what was left out of a folder, and what outpost_record.h tells of: by
-// these a later runner goes on.
+// DIR here (0700): place.json, what was left out of a folder, and what outpost_record.h tells of:
+// by these a later runner goes on.
 //
 // Ownership: refers to Env. Threads: one. Failure: as Workplace has it.
 #pragma once
