@@ -103,6 +103,17 @@ class Outlive(Case):
         self.assertEqual(self.house.counts("f-3")["cached"], 3)
         self.assert_tidy()
 
+    def test_a_flow_goes_on_when_all_that_ran_has_ended_and_its_agents_too(self):
+        run = self.begin(FLOW, 2)
+        self.kill_runner(run)
+        (self.dir / "go").touch()
+        until(lambda: not self.agents(), "their agents have gone")
+        self.berth("resume", run)
+        self.assertEqual((self.dir / "y.txt").read_text(), "words\nwords\n")
+        self.assertEqual(self.house.counts(run)["done"], 3)
+        self.assertEqual(self.witness(), self.started)
+        self.assert_tidy()
+
     def test_those_that_still_run_are_taken_over_before_those_that_wait(self):
         """Twenty wait for another try when the runner dies; the one that runs stands behind them."""
         (self.dir / "run.yaml").write_text(

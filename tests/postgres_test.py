@@ -6,6 +6,7 @@ stopped at once again and again, passwords, and the way there from SQLite.
 """
 
 import collections
+import contextlib
 import json
 import os
 import random
@@ -14,8 +15,9 @@ import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 
-from berth_case import Case, House, until
+from berth_case import Case, House, alive, until
 from postgres_server import Server
 
 TRIAL = """#!/bin/sh
@@ -96,6 +98,106 @@ class Shared(Case):
                                f" WHERE name = '{run}' AND cause = 'ok' GROUP BY task", self.database)
         self.assertEqual(len(good), tasks)
         self.assertEqual({count for _, count in good}, {"1"})
+
+
+class Away(Shared):
+    """A server that stands still, or is down, while a run goes on."""
+
+    def processes(self):
+        """Of the server: the one that takes connections, and those that it has made."""
+        first = int((self.server.data / "postmaster.pid").read_text().split()[0])
+        stat = [Path(f"/proc/{pid}/stat") for pid in os.listdir("/proc") if pid.isdigit()]
+        children = []
+        for path in stat:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if int(path.read_text().rpartition(")")[2].split()[1]) == first:
+                    children.append(int(path.parent.name))
+        return [first, *children]
+
+    def freeze(self):
+        frozen = []
+
+        def thaw():
+            while frozen:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(frozen.pop(), signal.SIGCONT)
+        self.addCleanup(thaw)
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):  # a connection that has just been closed
+                os.kill(pid, signal.SIGSTOP)
+                frozen.append(pid)
+        return thaw
+
+    def begin(self, more=""):
+        """A run of two tasks that run until they are told; its messages go to a file."""
+        self.write("s.yaml", "run: sh -c 'echo $$ >> $WITNESS; while [ ! -e $WITNESS.go ]; do sleep 0.02; done'\n"
+                             f"params: {{i: [1, 2]}}\nresources: {{cpu: 0.5}}\n{more}")
+        with open(self.dir / "err", "wb") as err:
+            process = self.house.start("run", "s.yaml", err=err)
+        until(lambda: self.witness.exists() and len(self.tasks()) == 2, "both run")
+        until(lambda: self.house.counts("s-1")["running"] == 2, "that is recorded")
+        return process
+
+    def tasks(self):
+        return [int(line) for line in self.witness.read_text().split()]
+
+    def said(self):
+        return (self.dir / "err").read_text()
+
+    def test_frozen_it_is_named_and_a_stop_is_heard(self):
+        process = self.begin()
+        thaw = self.freeze()
+        place = self.server.url(self.database)
+        until(lambda: f"s-1 waits: the store {place}: it does not answer" in self.said(), "the reason is told")
+        process.send_signal(signal.SIGTERM)
+        until(lambda: not any(map(alive, self.tasks())), "its tasks end at once")
+        self.assertEqual(process.wait(30), 130, self.said())
+        self.assertIn("stopping, though the store does not answer", self.said())
+        self.assertIn("go on with: berth resume s-1", self.said())
+        thaw()
+        (self.dir / "witness.go").touch()
+        self.berth("resume", "s-1")
+        self.assertEqual(self.house.counts("s-1")["done"], 2)
+        self.assert_tidy()
+
+    def test_frozen_it_holds_up_no_time_limit_and_what_ends_meanwhile_is_recorded(self):
+        process = self.begin("timeout: 4s\non_failure: continue\n")
+        thaw = self.freeze()
+        until(lambda: "waits: the store" in self.said(), "it is waited for")
+        until(lambda: not any(map(alive, self.tasks())), "their time limit is kept")
+        thaw()
+        self.assertEqual(process.wait(30), 1, self.said())
+        causes = {attempt["cause"] for task in self.house.tasks("s-1")
+                  for attempt in self.house.json("why", task["id"])["attempts_made"]}
+        self.assertEqual(causes, {"time limit"})
+        self.assert_tidy()
+
+    def test_down_it_is_named_and_the_run_goes_on_when_it_is_back(self):
+        process = self.begin()
+        self.server.stop()
+        try:
+            until(lambda: "s-1 waits: the store" in self.said(), "the reason is told")
+            (self.dir / "witness.go").touch()
+            until(lambda: not any(map(alive, self.tasks())), "its tasks end")
+            self.assertIsNone(process.poll())
+        finally:
+            self.server.start()
+        self.assertEqual(process.wait(60), 0, self.said())
+        self.assertEqual(len(self.tasks()), 2, "each ran once")
+        self.assert_tidy()
+
+    def test_down_a_stop_is_heard(self):
+        process = self.begin()
+        self.server.stop()
+        try:
+            until(lambda: "s-1 waits: the store" in self.said(), "the reason is told")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(30), 130, self.said())
+        finally:
+            self.server.start()
+        (self.dir / "witness.go").touch()
+        self.berth("resume", "s-1")
+        self.assert_tidy()
 
 
 class PostgresTest(Shared):

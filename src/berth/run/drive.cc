@@ -158,6 +158,7 @@ Status Drive::leave_for_resume(Error error) {
 }
 
 Status Drive::turn() {
+  leaves_store_at_.reset();
   heed_stop_signals();
   BERTH_TRY(store::keep_claims(*site_.store));
   BERTH_TRY(seek_allocs());
@@ -179,6 +180,7 @@ Status Drive::turn() {
   messages_.clear();
   std::size_t at = 0;
   for (auto& berthed : berthed_) {
+    std::ranges::move(std::exchange(berthed->heard, {}), std::back_inserter(messages_));
     berthed->worker->turn(std::span(watches_).subspan(at, berthed->watches), messages_);
     at += berthed->watches;
   }
@@ -250,7 +252,8 @@ std::optional<Mono> Drive::next_moment() const {
   const auto consider = [&](std::optional<Mono> at) {
     if (at && (!first || *at < *first)) first = at;
   };
-  for (const auto& berthed : berthed_) consider(berthed->worker->deadline());
+  for (const auto& berthed : berthed_)
+    consider(berthed->heard.empty() ? berthed->worker->deadline() : env_.now());
   consider(commit_at_);
   for (const auto& leasing : leasings_) {
     consider(leasing.seek_at);
@@ -437,8 +440,9 @@ Status Drive::commit() {
   workload_->committed();
   // What has ended and is not recorded is told again to a later runner.
   const auto unrecorded = [&](const auto& one) {
-    return std::ranges::any_of(
-        finishing_, [&](const auto& each) { return live_.at(each.first).worker == one->id; });
+    return !one->heard.empty() || std::ranges::any_of(finishing_, [&](const auto& each) {
+      return live_.at(each.first).worker == one->id;
+    });
   };
   for (auto& berthed : berthed_)
     if (!unrecorded(berthed)) berthed->worker->acknowledge();

@@ -20,6 +20,7 @@
 #include "berth/run/source.h"
 #include "berth/run/workload.h"
 #include "berth/schedule/schedule.h"
+#include "berth/store/database.h"
 
 namespace berth::run {
 
@@ -44,6 +45,7 @@ struct Berthed {
   std::string silence;                // that it did not, and why
   std::string directory;              // of an agent here
   std::size_t watches = 0;            // how many of the loop's it appended this turn
+  std::vector<exec::FromWorker> heard;  // while the store was waited for: dealt with next turn
 };
 
 /// What an earlier runner left of the run's agents.
@@ -83,6 +85,9 @@ class Drive {
   bool leased() const { return phase_ == store::Phase::eval; }
   /// Something was completed by it.
   bool has_progressed() const { return progressed_; }
+  /// While the store's server does not answer nothing is begun or recorded; what runs is looked
+  /// after all the same. False: a stop waits for the store no longer.
+  bool wait_for_store(const store::StoreWait& wait);
   /// Ends what runs, unheard: nobody can take it over.
   void abandon();
   /// Records how the run ended.
@@ -172,6 +177,7 @@ class Drive {
   Status give_back();
   void look_for_others();
 
+  bool heed_stop_without_store();
   void heed_stop_signals();
   void leave_the_silent();
   std::optional<Mono> next_moment() const;
@@ -238,6 +244,7 @@ class Drive {
   Progress progress_;
   std::optional<Mono> gives_up_at_;  // stopping at once: those that do not end
   int stops_heeded_ = 0;
+  std::optional<Mono> leaves_store_at_;  // stopping, when it does not answer by then
 };
 
 }  // namespace berth::run

@@ -111,6 +111,7 @@ Status Drive::begin(std::int64_t tries, const std::vector<TaskNumber>& only) {
     if (workload_->wants_commit()) BERTH_TRY(commit());
   } while (more_ && !left_.tokens.empty() && !error_ && env_.stop_signals() == 0);
   join_agents();
+  more_ = true;  // what they had told may have made something possible, and nothing runs: not over
   return commit();  // with what dead agents had told; then they are forgotten
 }
 

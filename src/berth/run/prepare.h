@@ -6,6 +6,7 @@
 
 #include "berth/exec/command.h"
 #include "berth/os/env.h"
+#include "berth/run/site.h"
 
 namespace berth::run {
 

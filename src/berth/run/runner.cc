@@ -4,6 +4,7 @@
 #include "berth/run/runner.h"
 
 #include <algorithm>
+#include <array>
 
 #include "berth/base/units.h"
 #include "berth/run/drive.h"
@@ -33,7 +34,12 @@ class Runner {
         record_(std::move(record)),
         lock_(std::move(lock)),
         observer_(observer),
-        only_(std::move(only)) {}
+        only_(std::move(only)) {
+    store::wait_with(*site_.store, [this](const auto& wait) { return wait_for_store(wait); });
+  }
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  ~Runner() { store::wait_with(*site_.store, nullptr); }
 
   /// From the phase that it is in to the next.
   Status step() {
@@ -49,6 +55,17 @@ class Runner {
   const store::RunRecord& record() const { return record_; }
 
  private:
+  bool wait_for_store(const store::StoreWait& wait) {
+    if (loop_) return loop_->wait_for_store(wait);
+    os::Env& env = *site_.env;
+    if (env.stop_signals() > 0) return false;
+    if (std::exchange(waits_for_, wait.why) != wait.why)
+      observer_.on_note("waits for the store " + wait.why);
+    std::array<os::Watch, 2> watches{
+        os::Watch{.fd = wait.fd}, os::Watch{.fd = wait.writable ? wait.fd : -1, .readable = false}};
+    return env.wait(watches, env.now() + wait.most).has_value();
+  }
+
   Status init() {
     os::Env& env = *site_.env;
     BERTH_ASSIGN(record_, site_.store->find_run(record_.name));
@@ -126,6 +143,7 @@ class Runner {
   std::int64_t tries_ = 0;
   std::optional<Wall> last_try_;
   std::optional<Error> because_;
+  std::string waits_for_;  // of the store, as it was told last
 };
 
 }  // namespace

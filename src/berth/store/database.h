@@ -1,6 +1,7 @@
 // The store that several machines may share, in a PostgreSQL database, and what sharing takes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,20 @@ Result<std::unique_ptr<Claim>> claim(Store& store, RunId run);
 /// Who holds claims calls this again and again: a claim goes with its connection, which nobody else
 /// would miss for hours. stale: somebody took it meanwhile.
 Status keep_claims(Store& store);
+
+/// A store's server does not answer at once.
+struct StoreWait {
+  std::string why;        // "postgresql://ada@db.lab:5432/berth: it does not answer"
+  int fd = -1;            // ready as soon as it does; -1: a pause before another try
+  bool writable = false;  // what the descriptor is watched for, besides being readable
+  Duration most{};
+};
+/// What is done meanwhile, and may do less than wait for all of it. False: the store is given up,
+/// and every call that would wait for its server is interrupted from now on. Must not use the
+/// store.
+using WaitForStore = std::function<bool(const StoreWait&)>;
+/// In place of sleeping; none: sleeps. Stores without a server never wait for long.
+void wait_with(Store& store, WaitForStore wait);
 
 /// Whether it is postgresql://… or postgres://….
 bool is_database_url(std::string_view text);

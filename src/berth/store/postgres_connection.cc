@@ -108,6 +108,25 @@ bool poll_one(int socket, bool writable, Clock::time_point until) {
 
 }  // namespace
 
+/// What is answered at once is not worth asking others what they do meanwhile.
+bool ServerWait::until_ready(const std::string& place, int socket, bool writable, Time until) {
+  constexpr auto kAtOnce = std::chrono::milliseconds(100);
+  const bool asks = wait_ || given_up_;
+  if (poll_one(socket, writable, asks ? std::min(until, Clock::now() + kAtOnce) : until))
+    return true;
+  while (wait_ && !given_up_ && Clock::now() < until) {
+    given_up_ = !wait_({place + ": it does not answer", socket, writable, until - Clock::now()});
+    if (poll_one(socket, writable, Clock::now())) return true;
+  }
+  return false;
+}
+
+void ServerWait::pause(const Error& why, std::chrono::milliseconds time) {
+  if (!wait_ && !given_up_) ::poll(nullptr, 0, static_cast<int>(time.count()));
+  for (const auto until = Clock::now() + time; wait_ && !given_up_ && Clock::now() < until;)
+    given_up_ = !wait_({.why = why.message, .most = until - Clock::now()});
+}
+
 std::int64_t Rows::changed() const {
   std::int64_t count = 0;
   (void)from_sql(pq_->PQcmdTuples(result_.get()), count);
@@ -126,7 +145,8 @@ Explained explain_postgres(const std::string& place, std::string_view state,
           meaning.mend};
 }
 
-Result<std::unique_ptr<Connection>> Connection::open(const Address& address, Mend& mend) {
+Result<std::unique_ptr<Connection>> Connection::open(const Address& address, Mend& mend,
+                                                     std::shared_ptr<ServerWait> server_wait) {
   BERTH_ASSIGN(const Libpq* const pq, libpq());
   std::vector<const char*> words, values;
   for (const auto& [word, value] : address.parameters) {
@@ -145,7 +165,8 @@ Result<std::unique_ptr<Connection>> Connection::open(const Address& address, Men
       pq->PQstatus(handle.get()) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
   bool late = false;
   while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED && !late) {
-    late = !poll_one(pq->PQsocket(handle.get()), state == PGRES_POLLING_WRITING, until);
+    late = !server_wait->until_ready(address.place, pq->PQsocket(handle.get()),
+                                     state == PGRES_POLLING_WRITING, until);
     if (!late) state = pq->PQconnectPoll(handle.get());
   }
   if (state != PGRES_POLLING_OK) {
@@ -159,7 +180,8 @@ Result<std::unique_ptr<Connection>> Connection::open(const Address& address, Men
   pq->PQsetErrorVerbosity(handle.get(), PQERRORS_DEFAULT);
   pq->PQsetnonblocking(handle.get(), 1);
   pq->PQenterPipelineMode(handle.get());
-  return std::unique_ptr<Connection>(new Connection(*pq, std::move(handle), address.place));
+  return std::unique_ptr<Connection>(
+      new Connection(*pq, std::move(handle), address.place, std::move(server_wait)));
 }
 
 std::string Connection::encoding() const {
@@ -178,7 +200,8 @@ Status Connection::broken() {
 }
 
 Status Connection::wait(bool writable) {
-  if (poll_one(pq_.PQsocket(connection_.get()), writable, Clock::now() + kAnswerPatience))
+  if (wait_->until_ready(place_, pq_.PQsocket(connection_.get()), writable,
+                         Clock::now() + kAnswerPatience))
     return {};
   return failed("", "the server has stopped answering");
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/store/database.h"
 #include "berth/store/postgres_address.h"
 #include "berth/store/postgres_library.h"
 #include "berth/store/postgres_values.h"
@@ -67,11 +68,28 @@ struct Explained {
 Explained explain_postgres(const std::string& place, std::string_view state,
                            std::string_view message);
 
+/// How a server is waited for: asleep, or as wait_with() was told.
+class ServerWait {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  /// Whether the socket became readable, or `writable`, in time.
+  bool until_ready(const std::string& place, int socket, bool writable, Time until);
+  void pause(const Error& why, std::chrono::milliseconds time);
+  bool given_up() const { return given_up_; }
+  void wait_with(WaitForStore wait) { wait_ = std::move(wait); }
+
+ private:
+  WaitForStore wait_;
+  bool given_up_ = false;
+};
+
 class Connection {
  public:
   /// One attempt. denied, not_found: the server refused; io: none is there, or it does not answer.
   /// Then `mend` says whether it may soon.
-  static Result<std::unique_ptr<Connection>> open(const Address& address, Mend& mend);
+  static Result<std::unique_ptr<Connection>> open(
+      const Address& address, Mend& mend,
+      std::shared_ptr<ServerWait> server_wait = std::make_shared<ServerWait>());
 
   /// One round trip. After an error, which is the first one's, the statements behind it were not
   /// executed, and an open transaction waits for its ROLLBACK.
@@ -88,8 +106,12 @@ class Connection {
 
  private:
   using Handle = std::unique_ptr<PGconn, void (*)(PGconn*)>;
-  Connection(const Libpq& pq, Handle connection, std::string place)
-      : pq_(pq), connection_(std::move(connection)), place_(std::move(place)) {}
+  Connection(const Libpq& pq, Handle connection, std::string place,
+             std::shared_ptr<ServerWait> server_wait)
+      : pq_(pq),
+        connection_(std::move(connection)),
+        place_(std::move(place)),
+        wait_(std::move(server_wait)) {}
 
   Status wait(bool writable);
   Status flush();
@@ -101,6 +123,7 @@ class Connection {
   const Libpq& pq_;
   Handle connection_;
   std::string place_;
+  std::shared_ptr<ServerWait> wait_;
   Mend mend_ = Mend::nothing;
   std::int64_t round_trips_ = 0;
 };

@@ -1,6 +1,5 @@
 #include "berth/store/postgres_session.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -65,12 +64,12 @@ bool is_true(const std::string& text) {
 
 }  // namespace
 
-bool Patience::pause() {
-  if (spent() >= most_) return false;
+bool Patience::pause(const Error& why) {
+  if (spent() >= most_ || wait_.given_up()) return false;
   const auto jitter = static_cast<double>(next_.count()) * (0.5 + chance_.uniform());
-  ::poll(nullptr, 0, static_cast<int>(jitter));
+  wait_.pause(why, std::chrono::milliseconds(static_cast<std::int64_t>(jitter)));
   next_ = std::min<std::chrono::milliseconds>(next_ * 2, std::chrono::seconds(2));
-  return true;
+  return !wait_.given_up();
 }
 
 int Session::schema_version() {
@@ -87,7 +86,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& url,
                                                std::chrono::milliseconds patience) {
   BERTH_ASSIGN(auto address, read_address(url));
   std::unique_ptr<Session> session(new Session(std::move(address), patience, random_seed()));
-  Patience waits(patience, session->chance_);
+  Patience waits(patience, session->chance_, *session->wait_);
   BERTH_TRY(session->reconnect(waits, kOpensWithin));
   return session;
 }
@@ -103,7 +102,7 @@ Status Session::reconnect(Patience& patience, std::chrono::milliseconds unanswer
     auto status = connect();
     if (status || mend_ == Mend::nothing) return status;
     const bool answered = status.error().message.find("FATAL") != std::string::npos;
-    if ((answered || patience.spent() < unanswered) && patience.pause()) continue;
+    if ((answered || patience.spent() < unanswered) && patience.pause(status.error())) continue;
     status.error().message +=
         fmt::format(" (tried for {} s)",
                     std::chrono::duration_cast<std::chrono::seconds>(patience.spent()).count());
@@ -114,7 +113,7 @@ Status Session::reconnect(Patience& patience, std::chrono::milliseconds unanswer
 Status Session::connect() {
   connection_.reset();
   mend_ = Mend::nothing;
-  auto opened = Connection::open(address_, mend_);
+  auto opened = Connection::open(address_, mend_, wait_);
   if (!opened) {
     address_.rotate();
     return std::unexpected(opened.error());
@@ -272,7 +271,7 @@ Status Session::keep_locks() {
 }
 
 Result<std::vector<Rows>> Session::read(const Statements& statements) {
-  Patience patience(patience_, chance_);
+  Patience patience(patience_, chance_, *wait_);
   Statements all = statements;
   const bool several = all.size() > 1;
   if (several) {
@@ -280,10 +279,13 @@ Result<std::vector<Rows>> Session::read(const Statements& statements) {
     add(all, "COMMIT");
   }
   for (;;) {
-    if (!connection_) BERTH_TRY(reconnect(patience));
+    if (!connection_)
+      if (auto status = reconnect(patience); !status)
+        return std::unexpected(final(std::move(status).error()));
     auto rows = connection_->run(all);
-    if (!rows && recover() != Mend::nothing && patience.pause()) continue;
-    if (rows && several) {
+    if (!rows && recover() != Mend::nothing && patience.pause(rows.error())) continue;
+    if (!rows) return std::unexpected(final(std::move(rows).error()));
+    if (several) {
       rows->pop_back();
       rows->erase(rows->begin());
     }
@@ -293,16 +295,24 @@ Result<std::vector<Rows>> Session::read(const Statements& statements) {
 
 Status Session::write_with(const Statements& first, const Plan& plan) {
   ++transaction_;
-  Patience patience(patience_, chance_);
+  Patience patience(patience_, chance_, *wait_);
   for (bool unknown = false;;) {
-    if (!connection_) BERTH_TRY(reconnect(patience));
+    if (!connection_)
+      if (auto status = reconnect(patience); !status)
+        return std::unexpected(final(std::move(status).error()));
     const auto done = unknown ? was_committed() : try_write(first, plan, unknown);
     if (done && *done) return {};
     if (done)
       unknown = false;  // nothing came of it: once more
-    else if (const Mend mend = recover(); mend == Mend::nothing || !patience.pause())
-      return std::unexpected(done.error());
+    else if (const Mend mend = recover(); mend == Mend::nothing || !patience.pause(done.error()))
+      return std::unexpected(final(done.error()));
   }
+}
+
+/// What is told of it when it is not tried again.
+Error Session::final(Error error) const {
+  if (wait_->given_up()) error.kind = ErrorKind::interrupted;
+  return error;
 }
 
 /// True, or an error; `unknown`: it may have been committed all the same.

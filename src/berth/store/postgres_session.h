@@ -21,9 +21,10 @@ namespace berth::store {
 /// How long a server that is away is waited for: pauses that grow, no two clients' alike.
 class Patience {
  public:
-  Patience(std::chrono::milliseconds most, Rng& chance) : most_(most), chance_(chance) {}
+  Patience(std::chrono::milliseconds most, Rng& chance, ServerWait& wait)
+      : most_(most), chance_(chance), wait_(wait) {}
   /// False, at once, when it is at its end.
-  bool pause();
+  bool pause(const Error& why);
   std::chrono::milliseconds spent() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
                                                                  began_);
@@ -32,6 +33,7 @@ class Patience {
  private:
   std::chrono::milliseconds most_;
   Rng& chance_;
+  ServerWait& wait_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::chrono::milliseconds next_{50};
 };
@@ -48,6 +50,8 @@ class Session {
   /// Of this database, for good.
   const std::string& id() const { return id_; }
   std::int64_t round_trips() const;
+
+  void wait_with(WaitForStore wait) { wait_->wait_with(std::move(wait)); }
 
   /// All see one state of the database. Rows of each, in order.
   Result<std::vector<Rows>> read(const Statements& statements);
@@ -87,6 +91,7 @@ class Session {
   Status write_with(const Statements& first, const Plan& plan);
   Result<bool> try_write(const Statements& first, const Plan& plan, bool& unknown);
   Result<bool> was_committed();
+  Error final(Error error) const;
   Mend recover();
   Status reconnect(Patience& patience,
                    std::chrono::milliseconds unanswered = std::chrono::milliseconds::max());
@@ -106,6 +111,7 @@ class Session {
   std::set<std::int64_t> locks_;
   bool robbed_ = false;                           // of a lock, while the connection was broken
   std::chrono::steady_clock::time_point kept_{};  // when they were looked after last
+  std::shared_ptr<ServerWait> wait_ = std::make_shared<ServerWait>();
   std::unique_ptr<Connection> connection_;
   Mend mend_ = Mend::nothing;  // of an attempt to connect
 };

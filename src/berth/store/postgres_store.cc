@@ -249,6 +249,7 @@ class PostgresStore final : public Store {
   }
 
   Status keep_claims() { return session_->keep_locks(); }
+  void wait_with(WaitForStore wait) { session_->wait_with(std::move(wait)); }
 
   Status remove(RunId run) override {
     Statements first;
@@ -395,6 +396,10 @@ Result<std::unique_ptr<Claim>> claim(Store& store, RunId run) {
 Status keep_claims(Store& store) {
   auto* const shared = dynamic_cast<PostgresStore*>(&store);
   return shared == nullptr ? Status() : shared->keep_claims();
+}
+
+void wait_with(Store& store, WaitForStore wait) {
+  if (auto* const shared = dynamic_cast<PostgresStore*>(&store)) shared->wait_with(std::move(wait));
 }
 
 Result<Database> postgres_store(const std::string& url, const std::string& host,
