@@ -421,6 +421,22 @@ class Ssh(Case):
         self.assertEqual(stopped.code, 3, stopped)
         self.assertIn("may still run there", stopped.err.decode())
 
+    def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
+        host, = self.lab(1, lease="100s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        run.kill()
+        run.wait()
+        host.cut()
+        removed = self.house.run("rm", "sh-1")
+        self.assertEqual(removed.code, 3, removed)
+        for part in ("sh-1 is not removed", "may still run there", "berth stop sh-1"):
+            self.assertIn(part, self.one_line(removed))
+        host.start()
+        self.berth("rm", "sh-1")
+        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
+
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
         host, = self.lab(1, lease="100s")
         good = (self.dir / "clusters.yaml").read_text()
