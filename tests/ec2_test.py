@@ -92,6 +92,19 @@ class Ec2Test(Case):
         self.assertGreater(self.told()["calls"].count("RunInstances"), 1)  # asked again, started once
         self.assertEqual({task["host"] for task in self.house.tasks("digits-1")}, {instance["id"]})
 
+    def test_top_shows_the_instances_and_whose_they_are(self):
+        run = self.house.start("run", "--cluster", "cloud", self.sweep(seconds=100, trials=2))
+        until(lambda: any(task["state"] == "running" for task in self.tasks_or_none("digits-1")), "no trial runs", 60)
+        cluster, = self.house.json("top", "--once")["clusters"]
+        self.assertEqual((cluster["name"], cluster["kind"]), ("cloud", "ec2"))
+        (instance,), (host,) = self.instances(), cluster["hosts"]
+        self.assertEqual((host["host"], host["holders"], host["state"]), (instance["id"], "digits-1", "t3.medium running"))
+        self.assertEqual((host["total"]["cpu"], host["free"].get("cpu", 0)), (2, 0))
+        self.assertRegex(self.berth("top", "--once").out.decode(), rf"cloud +{instance['id']} +cpu 2 of 2.*digits-1")
+        run.send_signal(signal.SIGINT)
+        run.wait(60)
+        self.assert_nothing_left()
+
     def test_wrong_credentials_are_told_and_nothing_starts(self):
         self.house.environment["AWS_SECRET_ACCESS_KEY"] = "of-somebody-else"
         finished = self.house.run("run", "--cluster", "cloud", self.sweep())

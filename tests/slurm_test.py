@@ -217,6 +217,22 @@ class OnSlurm(Case):
         self.assertEqual(refused.code, 2, refused)
         self.assertIn(b"no name that Slurm would take", refused.err)
 
+    def test_top_shows_the_partitions_and_who_holds_what(self):
+        process = self.background("60", tasks=2)
+        cluster, = self.house.json("top", "--once")["clusters"]
+        self.assertEqual((cluster["name"], cluster["kind"]), ("hpc", "slurm"))
+        hosts = {host["host"]: host for host in cluster["hosts"]}
+        self.assertEqual(hosts["main"]["total"]["cpu"], 12)
+        self.assertLess(hosts["main"]["free"]["cpu"], 12)
+        self.assertEqual((hosts["main"]["holders"], hosts["closed"]["state"]), ("sweep-1", "closed"))
+        self.assertRegex(self.berth("top", "--once").out.decode(), r"hpc +main .*cpu \d+ of 12.*sweep-1")
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        self.slurm.end_daemon("slurmctld")
+        self.addCleanup(self.slurm.start_controller)
+        cluster, = self.house.json("top", "--once")["clusters"]
+        self.assertIn("error", cluster)
+
     def test_a_probe_tells_what_there_is(self):
         partitions = {each["name"]: each for each in self.house.json("cluster", "probe", "hpc")["slurm"][0]["partitions"]}
         main = partitions["main"]

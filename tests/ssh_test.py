@@ -79,6 +79,32 @@ class Ssh(Case):
             self.assertEqual(self.house.run("cluster", "add", "x", "--", hostile).code, 2)
         self.assertIn("lba", self.one_line(self.berth("run", "--cluster", "lba", "--", "true", code=2)))
 
+    def test_a_cluster_that_no_run_would_take_is_not_added(self):
+        good = "{old: {kind: ssh, hosts: [a]}}  # mine\n"
+        self.write("clusters.yaml", good)
+        self.assertIn("a stands here twice", self.one_line(self.berth("cluster", "add", "lab", "a", "b", "a", code=2)))
+        self.assertEqual((self.dir / "clusters.yaml").read_text(), good)
+        self.berth("cluster", "add", "lab", "a", "b")
+        self.berth("cluster", "add", "lab2", "c")
+        listed = json.loads(self.berth("--json", "cluster", "list", "lab2", "lab").out)["clusters"]
+        self.assertEqual([one["name"] for one in listed], ["lab2", "lab"])
+        self.assertIn("nobody", self.one_line(self.berth("cluster", "remove", "lab", "nobody", code=2)))
+        self.berth("cluster", "remove", "lab", "lab2")
+        self.assertEqual((self.dir / "clusters.yaml").read_text(), good)
+
+    def test_a_list_tells_what_no_run_would_take(self):
+        self.write("clusters.yaml", "good: {kind: ssh, hosts: [a]}\ntwice: {kind: ssh, hosts: [a, a]}\n"
+                   "hpc:\n  kind: slurm\n  jobs: 0\ncloud: {kind: ec2, region: here, immage: ami-1}\n")
+        listed = json.loads(self.berth("--json", "cluster", "list", code=2).out)["clusters"]
+        wrong = {one["name"]: one.get("error", "") for one in listed}
+        self.assertEqual(list(wrong), ["good", "twice", "hpc", "cloud"])
+        self.assertEqual(wrong["good"], "")
+        for name, part in (("twice", "a stands here twice"), ("hpc", "clusters.yaml:5"), ("cloud", "immage")):
+            self.assertIn(part, wrong[name])
+            # As a run says it.
+            self.assertIn(wrong[name], self.one_line(self.berth("run", "--cluster", name, "--", "true", code=2)))
+        self.assertIn(b"a stands here twice", self.berth("cluster", "list", code=2).out)
+
     def test_trials_take_their_folder_along(self):
         self.lab(2)
         self.script("folder/train.sh", 'read -r data < "data/it\'s here.txt"\n'
@@ -421,6 +447,22 @@ class Ssh(Case):
         stopped = self.house.run("stop", "sh-1")
         self.assertEqual(stopped.code, 3, stopped)
         self.assertIn("may still run there", stopped.err.decode())
+
+    def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
+        host, = self.lab(1, lease="100s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        run.kill()
+        run.wait()
+        host.cut()
+        removed = self.house.run("rm", "sh-1")
+        self.assertEqual(removed.code, 3, removed)
+        for part in ("sh-1 is not removed", "may still run there", "berth stop sh-1"):
+            self.assertIn(part, self.one_line(removed))
+        host.start()
+        self.berth("rm", "sh-1")
+        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
 
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
         host, = self.lab(1, lease="100s")

@@ -95,15 +95,15 @@ void add_cluster(CLI::App& app, Arguments& arguments) {
   cluster->add_option("ACTION", arguments.action, "list, probe, add, remove or clean")
       ->required()
       ->check(CLI::IsMember({"list", "probe", "add", "remove", "clean"}));
-  cluster->add_option("NAME", arguments.target, "the cluster; probe: all without it");
-  cluster->add_option("HOST", arguments.targets,
-                      "of add: user@host[:port], or a name of your ssh "
-                      "config");
+  cluster->add_option("NAME", arguments.target, "the cluster; list and probe: all without it");
+  cluster->add_option("MORE", arguments.targets,
+                      "of add: hosts, each user@host[:port] or a name of your ssh config; else "
+                      "further clusters");
   cluster->add_option("--key", arguments.name, "of add: the key file of these hosts");
   cluster->footer(
       "Examples:\n"
       "  berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab\n"
-      "  berth cluster probe lab\n"
+      "  berth cluster probe lab hpc\n"
       "  berth run --cluster lab sweep.yaml\n"
       "  berth cluster clean cloud     ends what dead runs have left running on EC2\n"
       "They stand in ~/.config/berth/clusters.yaml, or the file that BERTH_CLUSTERS names, which\n"
@@ -219,8 +219,8 @@ void add_others(CLI::App& app, Arguments& arguments) {
   prune->add_option("--keep", arguments.keep, "but leave this many of the youngest of them")
       ->check(CLI::Range(0, 1'000'000));
   prune->add_flag("--dry-run", arguments.dry_run, "only say which");
-  auto* top =
-      add("top", "who holds what of this machine, every second", nullptr, "berth top --once");
+  auto* top = add("top", "who holds what of this machine and of the clusters, every second",
+                  nullptr, "berth top --once");
   top->add_flag("--once", arguments.once, "one page, also on a terminal");
   auto* machine = add("machine", "what this machine has, what is free, and who holds the rest",
                       nullptr, "berth machine --json");

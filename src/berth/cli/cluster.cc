@@ -83,15 +83,28 @@ std::string hosts_json(const std::vector<Probed>& probed) {
   return text;
 }
 
-Result<int> probe_command(os::Env& env, const Arguments& arguments) {
-  os::install_stop_signals();
+/// What was named behind the action.
+std::vector<std::string> names_of(const Arguments& arguments) {
+  std::vector<std::string> names = arguments.targets;
+  if (!arguments.target.empty()) names.insert(names.begin(), arguments.target);
+  return names;
+}
+
+/// Those that were named, in this order, or all.
+Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const Arguments& arguments) {
+  const auto names = names_of(arguments);
+  if (names.empty()) return remote::read_clusters(env);
   std::vector<remote::ClusterEntry> entries;
-  if (arguments.target.empty()) {
-    BERTH_ASSIGN(entries, remote::read_clusters(env));
-  } else {
-    BERTH_ASSIGN(auto entry, remote::find_cluster(env, arguments.target));
+  for (const auto& name : names) {
+    BERTH_ASSIGN(auto entry, remote::find_cluster(env, name));
     entries.push_back(std::move(entry));
   }
+  return entries;
+}
+
+Result<int> probe_command(os::Env& env, const Arguments& arguments) {
+  os::install_stop_signals();
+  BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
   std::vector<Probed> all;
   std::vector<Ec2Probed> ec2;
   std::vector<SlurmProbed> slurm;
@@ -136,26 +149,46 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
 }
 
 Result<int> list_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const auto entries, remote::read_clusters(env));
-  if (arguments.json) {
-    std::string text;
-    for (const auto& entry : entries)
-      text += fmt::format(R"({}{{"name":{},"kind":{},"lease_ms":{}}})", text.empty() ? "" : ",",
-                          json_quote(entry.name), json_quote(entry.kind), to_ms(entry.lease));
-    print("{\"version\":1,\"clusters\":[" + text + "]}\n");
-    return 0;
-  }
+  BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
   Table table({"cluster", "kind", "lease", "hosts"});
+  std::string json;
+  int code = 0;
   for (const auto& entry : entries) {
+    const auto good = remote::check_cluster(env, entry);
+    if (!good) code = exit_code(good.error().kind);
     const auto hosts = entry.body.find("hosts");
     const auto items = hosts ? hosts->items() : Result<std::vector<Field>>(std::vector<Field>{});
+    const std::string count = items && hosts ? fmt::format("{}", items->size()) : "";
     table.add({entry.name, entry.kind, format_duration(entry.lease),
-               items ? fmt::format("{}", items->size()) : ""});
+               good ? count : good.error().message});
+    json += fmt::format(R"({}{{"name":{},"kind":{},"lease_ms":{}{}}})", json.empty() ? "" : ",",
+                        json_quote(entry.name), json_quote(entry.kind), to_ms(entry.lease),
+                        good ? "" : ",\"error\":" + json_quote(good.error().message));
   }
   BERTH_ASSIGN(const auto file, remote::clusters_file(env));
-  print(table.empty() ? fmt::format("no clusters in {}; see berth cluster --help\n", file)
-                      : table.text());
-  return 0;
+  if (arguments.json)
+    print("{\"version\":1,\"clusters\":[" + json + "]}\n");
+  else
+    print(table.empty() ? fmt::format("no clusters in {}; see berth cluster --help\n", file)
+                        : table.text());
+  return code;
+}
+
+/// The file's text with the cluster that is to be added, which a run would take.
+Result<std::string> added(os::Env& env, const std::string& text, const Arguments& arguments) {
+  const std::string& name = arguments.target;
+  if (arguments.targets.empty()) return fail(ErrorKind::usage, "wanted hosts; see --help");
+  std::vector<std::string> hosts;
+  for (const auto& host : arguments.targets) {
+    hosts.push_back(arguments.name.empty() ? host : host + " " + arguments.name);
+    const auto parsed = remote::parse_ssh_host(hosts.back());
+    if (!parsed) return fail(ErrorKind::usage, "{}", parsed.error().message);
+  }
+  BERTH_ASSIGN(auto now, remote::with_cluster(text, name, hosts));
+  BERTH_ASSIGN(const auto entries, remote::parse_clusters(now, "clusters.yaml"));
+  BERTH_TRY(
+      remote::check_cluster(env, *std::ranges::find(entries, name, &remote::ClusterEntry::name)));
+  return now;
 }
 
 Status change(os::Env& env, const Arguments& arguments) {
@@ -167,26 +200,26 @@ Status change(os::Env& env, const Arguments& arguments) {
     return std::unexpected(present.error());
   const std::string text = present.value_or("");
   if (arguments.action == "remove") {
-    BERTH_ASSIGN(const auto now, remote::without_cluster(text, arguments.target));
+    std::string now = text;
+    for (const auto& name : names_of(arguments)) {
+      BERTH_ASSIGN(now, remote::without_cluster(now, name));
+    }
     return env.replace_file(file, now, 0600);
   }
-  if (arguments.targets.empty()) return fail(ErrorKind::usage, "wanted hosts; see --help");
-  std::string entry = fmt::format("{}:\n  kind: ssh\n  hosts:\n", arguments.target);
-  for (const auto& host : arguments.targets) {
-    const std::string line = arguments.name.empty() ? host : host + " " + arguments.name;
-    const auto parsed = remote::parse_ssh_host(line);
-    if (!parsed) return fail(ErrorKind::usage, "{}", parsed.error().message);
-    entry += fmt::format("    - {}\n", json_quote(line));
-  }
-  BERTH_ASSIGN(const auto now, remote::with_cluster(text, arguments.target, entry));
+  BERTH_ASSIGN(const auto now, added(env, text, arguments));
   if (const auto slash = file.rfind('/'); slash != std::string::npos && slash > 0)
     BERTH_TRY(env.make_directory(file.substr(0, slash), 0700));
   return env.replace_file(file, now, 0600);
 }
 
 Result<int> clean_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const auto entry, remote::find_cluster(env, arguments.target));
-  BERTH_ASSIGN(const auto ended, clean_ec2(env, entry));
+  if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
+  BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
+  std::vector<remote::Ec2Found> ended;
+  for (const auto& entry : entries) {
+    BERTH_ASSIGN(auto of_this, clean_ec2(env, entry));
+    std::ranges::move(of_this, std::back_inserter(ended));
+  }
   std::string text;
   for (const auto& one : ended) text += (text.empty() ? "" : ",") + to_json(one);
   if (arguments.json) print("{\"version\":1,\"ended\":[" + text + "]}\n");

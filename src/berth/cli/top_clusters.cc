@@ -5,6 +5,10 @@
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
+#include "berth/remote/ec2_commands.h"
+#include "berth/remote/slurm_commands.h"
+#include "berth/remote/slurm_entry.h"
+#include "berth/run/runner.h"
 
 namespace berth::cli {
 namespace {
@@ -26,67 +30,162 @@ std::string holders_of(const agent::MachineOffer& offer) {
   return join(holders, ", ");
 }
 
+constexpr Duration kAskAgain = std::chrono::seconds(5);
+
+using Rows = Result<std::vector<TopRow>>;
+
+TopRow row_of(remote::Host& host) {
+  const auto offer = host.look();
+  if (offer)
+    return {.host = host.name(),
+            .free = offer->free.resources,
+            .total = offer->total.resources,
+            .holders = holders_of(*offer)};
+  return {.host = host.name(),
+          .error = host.failure() ? host.failure()->message : "it is being asked"};
+}
+
+/// "digits-3, digits-4 (waits), alice": each once.
+std::string holders_of(const std::vector<remote::SlurmHolder>& jobs, const std::string& partition) {
+  std::vector<std::string> holders;
+  for (const auto& job : jobs) {
+    const auto partitions = split(job.partition, ',');  // of one that waits
+    if (std::ranges::find(partitions, partition) == partitions.end()) continue;
+    const std::string who = (job.run.empty() ? job.user : job.run) + (job.waits ? " (waits)" : "");
+    if (std::ranges::find(holders, who) == holders.end()) holders.push_back(who);
+  }
+  return join(holders, ", ");
+}
+
+Rows ask_slurm(os::Env& env, const remote::SlurmOptions& options) {
+  BERTH_ASSIGN(const auto partitions, remote::slurm_partitions(env, options));
+  BERTH_ASSIGN(const auto jobs, remote::slurm_holders(env));
+  std::vector<TopRow> rows;
+  for (const auto& each : partitions)
+    rows.push_back({.host = each.name,
+                    .free = each.free,
+                    .total = each.total,
+                    .holders = holders_of(jobs, each.name),
+                    .state = each.open ? "" : "closed"});
+  return rows;
+}
+
+/// An instance is its run's as a whole.
+Rows ask_ec2(os::Env& env, const remote::Ec2Settings& settings, const std::string& home) {
+  BERTH_ASSIGN(const auto instances, remote::ec2_instances(env, settings, home));
+  std::vector<TopRow> rows;
+  for (const auto& each : instances) {
+    TopRow& row = rows.emplace_back();
+    row.host = each.id;
+    row.holders = each.run;
+    row.state = each.type + " " + each.state;
+    for (const auto types :
+         {std::span<const remote::Ec2Type>(settings.types), remote::known_ec2_types()})
+      if (const auto type = std::ranges::find(types, each.type, &remote::Ec2Type::name);
+          row.total == Resources{} && type != types.end())
+        row.total = remote::block_of(*type).resources;
+  }
+  return rows;
+}
+
 }  // namespace
 
 Result<TopClusters> TopClusters::open(os::Env& env) {
   TopClusters top;
+  top.env_ = &env;
   BERTH_ASSIGN(const auto entries, remote::read_clusters(env));
   if (entries.empty()) return top;
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
-  for (const auto& entry : entries)
-    top.clusters_.push_back({entry.name, entry.kind, remote::open_cluster(env, entry, agent)});
+  BERTH_ASSIGN(const auto state, run::state_directory(env));
+  top.aside_ = env.aside();
+  for (const auto& entry : entries) {
+    auto& cluster = *top.clusters_.emplace_back(std::make_unique<Cluster>());
+    cluster.name = entry.name;
+    cluster.kind = entry.kind;
+    cluster.opened = remote::open_cluster(env, entry, agent);
+    if (!cluster.opened) continue;
+    if (entry.kind == "slurm") {
+      BERTH_ASSIGN(auto options, remote::read_slurm(env, entry, agent));
+      cluster.ask = [options = std::move(options)](os::Env& there) {
+        return ask_slurm(there, options);
+      };
+    } else if (entry.kind == "ec2") {
+      BERTH_ASSIGN(auto settings, remote::read_ec2_settings(env, entry.name, entry.body));
+      cluster.ask = [settings = std::move(settings), home = remote::ec2_home(env, state)](
+                        os::Env& there) { return ask_ec2(there, settings, home); };
+    }
+  }
   return top;
 }
 
 bool TopClusters::settled() {
+  if (aside_) aside_->turn();
   bool all = true;
-  for (auto& cluster : clusters_)
-    if (cluster.opened)
-      for (auto* host : cluster.opened->hosts) all = (host->look() || host->failure()) && all;
+  for (auto& cluster : clusters_) all = has_settled(*cluster) && all;
   return all;
 }
 
+bool TopClusters::has_settled(Cluster& cluster) {
+  if (!cluster.opened) return true;
+  bool all = true;
+  for (auto* host : cluster.opened->hosts) all = (host->look() || host->failure()) && all;
+  if (!cluster.ask) return all;
+  if (cluster.ask_at && env_->now() >= *cluster.ask_at) {
+    cluster.ask_at.reset();
+    auto begun = aside_->start([&cluster, here = env_](os::Env& there) -> os::Aside::Then {
+      return [&cluster, here, rows = cluster.ask(there)]() mutable {
+        cluster.rows = std::move(rows);
+        cluster.ask_at = here->now() + kAskAgain;
+      };
+    });
+    if (!begun) cluster.rows = std::unexpected(begun.error());
+  }
+  return cluster.rows.has_value();
+}
+
+TopClusters::Rows TopClusters::rows_of(Cluster& cluster) {
+  if (!cluster.opened) return std::unexpected(cluster.opened.error());
+  if (cluster.ask) return cluster.rows.value_or(fail(ErrorKind::busy, "it is being asked"));
+  std::vector<TopRow> rows;
+  for (auto* host : cluster.opened->hosts) rows.push_back(row_of(*host));
+  return rows;
+}
+
 std::string TopClusters::text() {
+  (void)settled();
   Table table({"cluster", "host", "held", "by"});
-  for (auto& [name, kind, opened] : clusters_) {
-    if (!opened) {
-      table.add({name, "", opened.error().message, ""});
-      continue;
-    }
-    if (opened->hosts.empty())
-      table.add({name, "", fmt::format("{}: see berth cluster probe {}", kind, name), ""});
-    for (auto* host : opened->hosts) {
-      const auto offer = host->look();
-      if (offer)
-        table.add({name, host->name(), held_of(offer->free.resources, offer->total.resources),
-                   holders_of(*offer)});
-      else
-        table.add({name, host->name(),
-                   host->failure() ? host->failure()->message : "it is being asked", ""});
+  for (auto& cluster : clusters_) {
+    const auto rows = rows_of(*cluster);
+    if (!rows) table.add({cluster->name, "", rows.error().message, ""});
+    if (rows && rows->empty()) table.add({cluster->name, "", "nothing runs", ""});
+    for (const auto& row : rows.value_or(std::vector<TopRow>{})) {
+      std::vector<std::string> held;
+      for (const auto& part : {row.error, held_of(row.free, row.total), row.state})
+        if (!part.empty()) held.push_back(part);
+      table.add({cluster->name, row.host, join(held, ", "), row.holders});
     }
   }
   return table.empty() ? "" : "\n" + table.text();
 }
 
 std::string TopClusters::json() {
+  (void)settled();
   std::string all;
-  for (auto& [name, kind, opened] : clusters_) {
+  for (auto& cluster : clusters_) {
+    const auto rows = rows_of(*cluster);
     std::string hosts;
-    if (opened)
-      for (auto* host : opened->hosts) {
-        const auto offer = host->look();
+    for (const auto& row : rows.value_or(std::vector<TopRow>{})) {
+      hosts += fmt::format(R"({}{{"host":{})", hosts.empty() ? "" : ",", json_quote(row.host));
+      if (row.error.empty())
         hosts +=
-            fmt::format(R"({}{{"host":{})", hosts.empty() ? "" : ",", json_quote(host->name()));
-        if (offer)
-          hosts +=
-              fmt::format(R"(,"free":{},"total":{},"holders":{}}})", to_json(offer->free.resources),
-                          to_json(offer->total.resources), json_quote(holders_of(*offer)));
-        else
-          hosts += fmt::format(R"(,"error":{}}})", json_quote(offer.error().message));
-      }
+            fmt::format(R"(,"free":{},"total":{},"holders":{},"state":{}}})", to_json(row.free),
+                        to_json(row.total), json_quote(row.holders), json_quote(row.state));
+      else
+        hosts += fmt::format(R"(,"error":{}}})", json_quote(row.error));
+    }
     all += fmt::format(R"({}{{"name":{},"kind":{},"hosts":[{}]{}}})", all.empty() ? "" : ",",
-                       json_quote(name), json_quote(kind), hosts,
-                       opened ? "" : ",\"error\":" + json_quote(opened.error().message));
+                       json_quote(cluster->name), json_quote(cluster->kind), hosts,
+                       rows ? "" : ",\"error\":" + json_quote(rows.error().message));
   }
   return all.empty() ? "" : ",\"clusters\":[" + all + "]";
 }

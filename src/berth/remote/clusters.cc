@@ -6,6 +6,7 @@
 #include "berth/agent/link.h"
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/remote/clusters_text.h"
 #include "berth/remote/ec2_cluster.h"
 #include "berth/remote/slurm_entry.h"
 #include "berth/remote/ssh.h"
@@ -147,25 +148,6 @@ Result<OpenedCluster> open_ec2(os::Env& env, const ClusterEntry& entry, const Ag
   return opened;
 }
 
-/// Where the entry of the cluster stands: its first byte and the one behind its last.
-std::optional<std::pair<std::size_t, std::size_t>> place_of(std::string_view text,
-                                                            const std::string& name) {
-  std::optional<std::size_t> begin;
-  std::size_t end = 0;  // behind the last line that is of the entry
-  for (std::size_t at = 0; at < text.size();) {
-    const auto stop = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const auto line = text.substr(at, stop - at);
-    const bool blank = trim(line).empty() || line.front() == '#';
-    if (begin && !blank && line.front() != ' ' && line.front() != '\t') break;
-    if (!begin && (line.starts_with(name + ":") || line.starts_with("\"" + name + "\":")))
-      begin = at;
-    if (begin && !blank) end = stop;
-    at = stop;
-  }
-  if (!begin) return std::nullopt;
-  return std::pair(*begin, end);
-}
-
 }  // namespace
 
 Result<std::string> clusters_file(os::Env& env) {
@@ -212,29 +194,31 @@ Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {
 }
 
 Result<std::string> with_cluster(std::string_view text, const std::string& name,
-                                 std::string_view entry) {
+                                 const std::vector<std::string>& hosts) {
   if (!is_name(name))
     return fail(ErrorKind::usage, "'{}': wanted letters, digits, '-', '_' and '.'", clip(name));
   BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
   if (std::ranges::find(entries, name, &ClusterEntry::name) != entries.end())
     return fail(ErrorKind::exists, "there is a cluster '{}' already", name);
-  std::string now(text);
-  if (!now.empty() && now.back() != '\n') now += '\n';
-  now += entry;
+  std::string now = add_entry(text, name, hosts);
   BERTH_TRY(parse_clusters(now, "clusters.yaml"));
   return now;
 }
 
 Result<std::string> without_cluster(std::string_view text, const std::string& name) {
   BERTH_ASSIGN(const auto before, parse_clusters(text, "clusters.yaml"));
-  const auto place = place_of(text, name);
-  if (!place) return fail(ErrorKind::not_found, "no cluster '{}'", clip(name));
-  std::string now(text.substr(0, place->first));
-  now += text.substr(place->second);
-  const auto after = parse_clusters(now, "clusters.yaml");
-  if (!after || after->size() + 1 != before.size())
+  const auto names = [](const std::vector<ClusterEntry>& entries) {
+    std::vector<std::string> all;
+    for (const auto& entry : entries) all.push_back(entry.name);
+    return all;
+  };
+  auto left = names(before);
+  if (std::erase(left, name) == 0) return fail(ErrorKind::not_found, "no cluster '{}'", clip(name));
+  const auto now = cut_entry(text, name);
+  const auto after = now ? parse_clusters(*now, "clusters.yaml") : std::unexpected(Error{});
+  if (!after || names(*after) != left)
     return fail(ErrorKind::invalid, "'{}' cannot be cut out of the file: edit it", clip(name));
-  return now;
+  return *now;
 }
 
 Result<AgentFile> agent_file(os::Env& env) {
@@ -256,6 +240,12 @@ Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, cons
   }
   return fail(ErrorKind::impossible, "cluster '{}': kind {} is not here yet", entry.name,
               entry.kind);
+}
+
+Status check_cluster(os::Env& env, const ClusterEntry& entry) {
+  BERTH_ASSIGN(const auto agent, agent_file(env));
+  BERTH_TRY(open_cluster(env, entry, agent));
+  return {};
 }
 
 }  // namespace berth::remote

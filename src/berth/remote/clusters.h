@@ -45,9 +45,9 @@ Result<std::vector<ClusterEntry>> parse_clusters(std::string_view text, const st
 /// not_found: names those there are.
 Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name);
 
-/// The file with the cluster added, or without it; comments and all else stay as they are.
+/// The file with an ssh cluster added, or without one; comments and all else stay as they are.
 Result<std::string> with_cluster(std::string_view text, const std::string& name,
-                                 std::string_view entry);
+                                 const std::vector<std::string>& hosts);
 Result<std::string> without_cluster(std::string_view text, const std::string& name);
 
 /// The berth-agent beside this program; read once a process, to know its digest.
@@ -65,5 +65,7 @@ struct ForRun {
 /// impossible: a cluster of that kind has no hosts but a run's.
 Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, const AgentFile& agent,
                                    const std::optional<ForRun>& run = {});
+/// Whether a run could go there, as far as the entry tells. invalid.
+Status check_cluster(os::Env& env, const ClusterEntry& entry);
 
 }  // namespace berth::remote

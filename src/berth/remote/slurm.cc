@@ -18,6 +18,7 @@ constexpr Duration kLooksWhileHeld = std::chrono::seconds(5);
 constexpr Duration kRenewal = std::chrono::seconds(45);
 constexpr Duration kHandBack =
     std::chrono::seconds(5);  // before a job's end its tasks are given up
+constexpr Duration kUnavoidableFor = std::chrono::minutes(5);  // then other nodes may have come
 constexpr Duration kFirstRest = std::chrono::seconds(5);
 constexpr Duration kLongestRest = std::chrono::hours(1);
 constexpr Duration kLastWait = std::chrono::seconds(3);  // for the last commands to be taken
@@ -166,7 +167,7 @@ void Slurm::after_submit(const CommandEnd& outcome) {
   const ErrorKind kind = outcome.error ? outcome.error->kind : kind_of(trouble_of(outcome.err));
   // Without those nodes there is none that would do: the partition is not at fault.
   const bool without = !job->avoid.empty() && kind == ErrorKind::denied;
-  if (without) unavoidable_[job->avoid] = "sbatch: " + why;
+  if (without) unavoidable_[job->avoid] = {env_.now() + kUnavoidableFor, "sbatch: " + why};
   if (answered(outcome) && !without) rest(job->ask.partition, "sbatch: " + why, kind);
   std::erase_if(jobs_, [&](const auto& each) { return each.get() == job; });
 }
@@ -323,8 +324,9 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
     if (job->state == Job::State::ready && !job->taken && !job->unwanted && serves(*job, wish) &&
         avoids(*job, avoid))
       return take(*job, wish.labels);
-  if (const auto found = unavoidable_.find(avoid); found != unavoidable_.end())
-    return fail(ErrorKind::impossible, "without {}: {}", join(avoid, ", "), found->second);
+  if (const auto found = unavoidable_.find(avoid);
+      found != unavoidable_.end() && env_.now() < found->second.first)
+    return fail(ErrorKind::impossible, "without {}: {}", join(avoid, ", "), found->second.second);
   if (nodes_error_ && jobs_.empty()) return std::unexpected(*nodes_error_);
   if (!nodes_at_ && nodes_.empty()) return fail(ErrorKind::busy, "asking Slurm what there is");
   auto ask =

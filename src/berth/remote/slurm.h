@@ -145,7 +145,8 @@ class Slurm final : public FarCluster {
 
   std::map<std::string, Rest> rests_;  // of partitions
   std::set<std::string> nodes_of_jobs_;
-  std::map<std::vector<std::string>, std::string> unavoidable_;  // nodes, and what Slurm said of it
+  /// Nodes without which Slurm has none that would do, until when that is believed, and its words.
+  std::map<std::vector<std::string>, std::pair<Mono, std::string>> unavoidable_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<std::int64_t> strays_;  // of our name, and not known: to be cancelled
 };

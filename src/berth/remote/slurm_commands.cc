@@ -3,6 +3,23 @@
 #include <algorithm>
 
 namespace berth::remote {
+namespace {
+
+/// What the command prints.
+Result<std::string> ask_slurm(os::Env& env, const std::vector<std::string>& words) {
+  Command command(env, words, slurm_environment(env), kSlurmAnswersWithin);
+  const Mono until = env.now() + kSlurmAnswersWithin;
+  auto outcome = command.look();
+  for (; !outcome && env.stop_signals() == 0; outcome = command.look())
+    command.wait(std::min(until, env.now() + std::chrono::milliseconds(50)));
+  if (!outcome) return fail(ErrorKind::busy, "stopped");
+  if (outcome->error) return std::unexpected(*outcome->error);
+  if (outcome->exit_code != 0)
+    return fail(ErrorKind::io, "{}: {}", words.front(), gist_of(outcome->err));
+  return outcome->out;
+}
+
+}  // namespace
 
 exec::Environment slurm_environment(os::Env& env) {
   auto environment = env.environment();
@@ -18,23 +35,21 @@ exec::Environment slurm_environment(os::Env& env) {
 }
 
 Result<std::vector<SlurmPartition>> slurm_partitions(os::Env& env, const SlurmOptions& options) {
-  Command command(env,
-                  {"sinfo", "--noheader", "--Node", "--exact",
-                   "--Format=" + std::string(kSlurmPartitionsFormat)},
-                  slurm_environment(env), kSlurmAnswersWithin);
-  const Mono until = env.now() + kSlurmAnswersWithin;
-  auto outcome = command.look();
-  for (; !outcome && env.stop_signals() == 0; outcome = command.look())
-    command.wait(std::min(until, env.now() + std::chrono::milliseconds(50)));
-  if (!outcome) return fail(ErrorKind::busy, "stopped");
-  if (outcome->error) return std::unexpected(*outcome->error);
-  if (outcome->exit_code != 0) return fail(ErrorKind::io, "sinfo: {}", gist_of(outcome->err));
-  BERTH_ASSIGN(auto partitions, read_slurm_partitions(outcome->out));
+  BERTH_ASSIGN(const auto text,
+               ask_slurm(env, {"sinfo", "--noheader", "--Node", "--exact",
+                               "--Format=" + std::string(kSlurmPartitionsFormat)}));
+  BERTH_ASSIGN(auto partitions, read_slurm_partitions(text));
   const auto& named = options.partitions;
   std::erase_if(partitions, [&](const SlurmPartition& each) {
     return !named.empty() && std::ranges::find(named, each.name) == named.end();
   });
   return partitions;
+}
+
+Result<std::vector<SlurmHolder>> slurm_holders(os::Env& env) {
+  BERTH_ASSIGN(const auto text, ask_slurm(env, {"squeue", "--noheader", "--states=PENDING,RUNNING",
+                                                "--format=" + std::string(kSlurmHoldersFormat)}));
+  return read_slurm_holders(text);
 }
 
 }  // namespace berth::remote

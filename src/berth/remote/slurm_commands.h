@@ -15,6 +15,9 @@ inline constexpr Duration kSlurmAnswersWithin = std::chrono::seconds(30);
 /// answer; io: what it says instead.
 Result<std::vector<SlurmPartition>> slurm_partitions(os::Env& env, const SlurmOptions& options);
 
+/// Whose jobs run or wait, in all partitions. As above.
+Result<std::vector<SlurmHolder>> slurm_holders(os::Env& env);
+
 /// What Slurm's commands are to know: nothing of a job that we run in ourselves, nor of settings
 /// that would change what they print.
 exec::Environment slurm_environment(os::Env& env);

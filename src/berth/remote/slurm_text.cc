@@ -194,6 +194,24 @@ Result<std::vector<SlurmPartition>> read_slurm_partitions(std::string_view text)
   return all;
 }
 
+/// The comment stands last: others may have anything in it.
+Result<std::vector<SlurmHolder>> read_slurm_holders(std::string_view text) {
+  std::vector<SlurmHolder> holders;
+  for (const auto line : split(text, '\n')) {
+    if (trim(line).empty()) continue;
+    const auto row = split(line, '|');
+    if (row.size() < 5)
+      return fail(ErrorKind::invalid, "squeue: \"{}\": wanted 5 fields, found {}", clip(line),
+                  row.size());
+    const bool of_berth = row[3].starts_with("berth-");
+    holders.push_back({.partition = std::string(row[0]),
+                       .user = std::string(row[2]),
+                       .run = of_berth ? std::string(trim(row[4])) : "",
+                       .waits = row[1] == "PENDING"});
+  }
+  return holders;
+}
+
 bool works(const SlurmNodes& nodes) {
   if (!nodes.open || nodes.count == 0 || nodes.state.ends_with('*')) return false;
   static constexpr std::array<std::string_view, 9> kWorks{

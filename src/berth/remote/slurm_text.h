@@ -59,6 +59,15 @@ inline constexpr std::string_view kSlurmPartitionsFormat =
 /// From a line for each node of each.
 Result<std::vector<SlurmPartition>> read_slurm_partitions(std::string_view text);
 
+/// Whose job it is, for people: Berth's run where it is one of Berth's.
+struct SlurmHolder {
+  std::string partition, user, run;
+  bool waits = false;
+  bool operator==(const SlurmHolder&) const = default;
+};
+inline constexpr std::string_view kSlurmHoldersFormat = "%P|%T|%u|%j|%k";
+Result<std::vector<SlurmHolder>> read_slurm_holders(std::string_view text);
+
 enum class SlurmPhase : std::uint8_t {
   waits,   // it may start some time
   runs,    // its node is its own

@@ -131,5 +131,16 @@ TEST(SlurmText, NamesCannotBeMoreThanNames) {
     EXPECT_FALSE(plain_slurm_word(word)) << word;
 }
 
+TEST(SlurmHolders, AreBerthsRunsAndOthersByTheirUsers) {
+  const auto holders = read_slurm_holders(
+      "main|RUNNING|me|berth-hpc-0123456789abcdef|digits-3\n"
+      "gpu,main|PENDING|alice|train|a|b\n\n");
+  ASSERT_TRUE(holders) << holders.error().message;
+  EXPECT_EQ(*holders, (std::vector<SlurmHolder>{
+                          {.partition = "main", .user = "me", .run = "digits-3"},
+                          {.partition = "gpu,main", .user = "alice", .run = "", .waits = true}}));
+  EXPECT_FALSE(read_slurm_holders("main|RUNNING|me\n"));
+}
+
 }  // namespace
 }  // namespace berth::remote

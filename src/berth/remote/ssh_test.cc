@@ -71,13 +71,13 @@ TEST(Clusters, SayWhatIsWrongAndWhere) {
 }
 
 TEST(Clusters, AreAddedAndCutOutAgainWithTheCommentsOfOthersKept) {
-  const auto more = with_cluster(kFile, "new", "new:\n  kind: ssh\n  hosts: [x]\n");
+  const auto more = with_cluster(kFile, "new", {"x"});
   ASSERT_TRUE(more) << more.error().message;
   EXPECT_EQ(*without_cluster(*more, "new"), kFile);
   const auto less = without_cluster(kFile, "lab");
   ASSERT_TRUE(less) << less.error().message;
   EXPECT_EQ(*less, "# mine\n\n# theirs\nother:\n  kind: slurm\n");
-  EXPECT_EQ(with_cluster(kFile, "lab", "lab:\n  kind: ssh\n").error().kind, ErrorKind::exists);
+  EXPECT_EQ(with_cluster(kFile, "lab", {"x"}).error().kind, ErrorKind::exists);
   EXPECT_EQ(without_cluster(kFile, "nobody").error().kind, ErrorKind::not_found);
 }
 

@@ -59,6 +59,10 @@ Status remove(Site& site, const std::string& run_name) {
   BERTH_ASSIGN(const KeptOut kept_out, keep_runners_out(site, record));
   const std::string directory = run_directory(site, run_name);
   BERTH_TRY(end_agents(site, record));
+  BERTH_ASSIGN(const auto may_run, may_run_elsewhere(site, record));
+  if (!may_run.empty())
+    return fail(ErrorKind::busy, "{} is not removed: {}", run_name,
+                to_text(may_run.front(), run_name));
   BERTH_TRY(end_orphans(*site.env, directory, [](auto) { return true; }));
   // The record first: files without a record are found by remove_strays(), a record without its
   // files would show a run that has lost its output.

@@ -91,8 +91,10 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
     from.seek_at = cluster.retry_at();
     if (scheduler_->avoided(wanting[i]) !=
         0) {  // that there is no other says nothing of the source
-      if (leasings_.size() == 1 && error.kind != ErrorKind::busy)
+      if (leasings_.size() == 1 && error.kind != ErrorKind::busy) {
         scheduler_->settle_for(wanting[i], effects_);
+        from.seek_at.reset();
+      }
       continue;
     }
     if (site_.devices) error.message += machine::unusable_text(*site_.devices);

@@ -112,7 +112,10 @@ std::vector<RecordedOutpost> recorded_outposts(Site& site, const store::RunRecor
 }  // namespace
 
 Status check_clusters(os::Env& env, const Whereabouts& where) {
-  for (const auto& name : where.names) BERTH_TRY(find_cluster(env, where.own, name));
+  for (const auto& name : where.names) {
+    BERTH_ASSIGN(const auto entry, find_cluster(env, where.own, name));
+    BERTH_TRY(remote::check_cluster(env, entry));
+  }
   return {};
 }
 

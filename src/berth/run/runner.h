@@ -102,7 +102,8 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
 Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all,
                                        const std::string& spec_json = "");
 
-/// Forgets a run that does not run: its record, output and files. busy: it runs.
+/// Forgets a run that does not run: its record, output and files. busy: it runs, or may do so on a
+/// machine that does not answer.
 Status remove(Site& site, const std::string& run_name);
 /// Directories of runs that have no record, as a remove() that was cut off leaves them.
 Result<int> remove_strays(Site& site);
