@@ -31,7 +31,9 @@ Result<Command> read_command(const Field& field);
 /// them; `otherwise` where the key is not there.
 Result<bool> read_enforce(const Field& map, bool otherwise);
 Status read_environment(const Field& field, Environment& environment);
-/// A map of amounts; beside them gpu_slot_sizes: [31, 99].
-Status read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes);
+/// A map of amounts; beside them which devices are accepted: gpu_slot_sizes: [31, 99], gpu_mem_min:
+/// 30G, gpu_policy, gpu_objective, gpu_require: 0,2-5 or a list.
+Status read_resources(const Field& field, Resources& resources,
+                      machine::DeviceSelection& selection);
 
 }  // namespace berth::exec

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
 
 Status read_limits(const Field& root, Program& program) {
   if (const auto field = root.find("resources")) {
-    BERTH_TRY(exec::read_resources(*field, program.resources, program.slot_sizes));
+    BERTH_TRY(exec::read_resources(*field, program.resources, program.selection));
     program.resources_line = field->node().line;
   }
   if (program.resources.empty() && !program.passive) program.resources.set(Known::cpu, 1000);

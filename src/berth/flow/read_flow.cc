@@ -287,7 +287,7 @@ class StepReader {
       }
     }
     if (const auto field = field_.find("resources")) {
-      BERTH_TRY(exec::read_resources(*field, step_.resources, step_.slot_sizes));
+      BERTH_TRY(exec::read_resources(*field, step_.resources, step_.selection));
       step_.resources_line = field->node().line;
     }
     if (step_.resources.empty()) step_.resources.set(berth::Known::cpu, 1000);

@@ -65,7 +65,7 @@ class HostCluster final : public FarCluster {
   /// wish is left to it for a while.
   Result<cluster::Alloc> allocate(const cluster::Wish& wish) override {
     const bool same =
-        wish.requirements.min == wished_.requirements.min && wish.slot_sizes == wished_.slot_sizes;
+        wish.requirements.min == wished_.requirements.min && wish.selection == wished_.selection;
     if (asking_ && !same) {
       Host& host = *hosts_[*asking_];
       next_ = host.retry_at();

@@ -192,7 +192,8 @@ void Drive::join_agents() {
     else
       added->worker = std::make_unique<LocalPlace>(env_, std::move(link), *added->machine, groups_);
     const auto id = added->id;
-    const Resources resources = added->machine->total().resources;
+    if (!earlier.empty()) added->selection = workload_->wants(task(earlier.front().task)).selection;
+    const Resources resources = schedule_resources(*added, added->machine->total().resources);
     berthed_.push_back(std::move(added));
     std::vector<schedule::Effect> effects;
     scheduler_->joined({.id = id,
