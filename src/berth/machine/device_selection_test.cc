@@ -19,7 +19,7 @@ TEST(DeviceSelection, IsReadBackAsItWasWritten) {
             "gpu_objective ring, gpu_require 0,GPU-a");
   EXPECT_EQ(text_of({}), "");
   for (const auto* wrong :
-       {"[]", "3", R"({"gpu_policy":"x"})", R"({"gpu_mem_min":-1})", R"({"gpu_mem_min":"1"})",
+       {"[]", "3", R"({"gpu_policy":"x"})", R"({"gpu_mem_min":-1})", R"({"gpu_mem_min":"x"})",
         R"({"gpu_slot_sizes":[-1]})", R"({"gpu_slots":1})", R"({"gpu_require":{}})"})
     EXPECT_FALSE(selection_of_json(wrong)) << wrong;
 }
