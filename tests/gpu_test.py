@@ -105,16 +105,89 @@ class Gpu(Case):
         self.assertEqual((run.wait(20), shares.wait(20)), (0, 0))
         self.assertEqual(self.house.json("place", 2)["held"], [])
 
-    def test_the_smallest_acceptable_card_comes_first(self):
+    def mixed(self):
         self.write("mixed.json", json.dumps({"name": "mixed", "devices": [
             {"index": 0, "uuid": "GPU-h100", "model": "NVIDIA H100 80GB HBM3", "memory": "80GiB"},
             {"index": 1, "uuid": "GPU-t4", "model": "Tesla T4", "memory": "16GiB"}],
             "links": [["X", "SYS"], ["SYS", "X"]]}))
         self.house.environment["BERTH_TOPOLOGY"] = "mixed.json"
-        for sizes, card in (("7,31,99", b"GPU-t4\n"), ("31,99", b"GPU-h100\n")):
-            finished = self.berth("run", "--gpu", 1, "--gpu-slot-sizes", sizes, "--", "sh", "-c",
-                                  "echo $CUDA_VISIBLE_DEVICES")
-            self.assertEqual(finished.out, card)
+
+    def cards(self, *options):
+        """The cards that a command with these options sees."""
+        return self.berth("run", *options, "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES").out.decode().strip()
+
+    def test_the_smallest_acceptable_card_comes_first(self):
+        self.mixed()
+        for sizes, card in (("7,31,99", "GPU-t4"), ("31,99", "GPU-h100")):
+            self.assertEqual(self.cards("--gpu", 1, "--gpu-slot-sizes", sizes), card)
+
+    def test_whole_cards_of_so_much_memory(self):
+        self.mixed()
+        self.assertEqual(self.cards("--gpu-mem-min", "10G"), "GPU-t4")
+        self.assertEqual(self.cards("--gpu", 1, "--gpu-mem-min", "30G"), "GPU-h100")
+        self.assertEqual(self.cards("--gpu-mem", "1G", "--gpu-mem-min", "30G"), "GPU-h100", "a part of such a one")
+        self.write("sweep.yaml", "name: s\nrun: sh -c 'echo $CUDA_VISIBLE_DEVICES; test -e go'\n"
+                                 "resources: {cpu: 0.01, gpu: 1, gpu_mem_min: 30G}\nparams: {i: [1]}\n")
+        self.berth("run", "sweep.yaml", code=1)
+        self.go()
+        self.berth("retry", "s-1")
+        self.assertEqual(self.berth("logs", "s-1").out.count(b"GPU-h100"), 2, "also when it goes on")
+        plan = json.loads(self.berth("run", "--json", "--plan", "--gpu", 1, "--gpu-mem-min", "30G", "--", "true").out)
+        self.assertEqual(plan["selection"], {"gpu_mem_min": 30 * 10**9})
+        self.assertEqual(plan["places"][0]["devices"][0]["uuid"], "GPU-h100")
+        self.assertIn(b"gpu 1, cpu 1, gpu_mem_min 27.9 GiB",
+                      self.berth("run", "--plan", "--gpu", 1, "--gpu-mem-min", "30G", "--", "true").out)
+        for options, why in (
+                (["--gpu", 2, "--gpu-mem-min", "30G"], "gpu: wanted 2 with a gpu_mem_min of 27.9 GiB, the total is 1"),
+                (["--gpu-mem-min", "99GiB"],
+                 "gpu: wanted 1 with a gpu_mem_min of 99 GiB, the total is 0; the largest has 80 GiB")):
+            self.assertIn(why, self.one_line(self.berth("run", *options, "--", "true", code=3)))
+        held = self.house.start("run", "--gpu-require", "0", "--", "./task", "brief")
+        self.assertEqual(held.wait(20), 0)
+
+    def test_a_policy_an_objective_and_required_cards(self):
+        self.assertEqual(self.cards("--gpu", 2, "--gpu-policy", "static-dgx1-volta"), "gpu-0,gpu-3")
+        self.assertEqual(self.cards("--gpu", 2, "--gpu-policy", "simple"), "gpu-0,gpu-1")
+        for options in (["--policy", "best-effort"], ["--objective", "min", "--require", "2,5"], ["--require", "6"]):
+            placed = self.house.json("place", 3, *options)["uuids"]
+            self.assertEqual(self.cards("--gpu", 3, *(f"--gpu-{text[2:]}" if text.startswith("--") else text
+                                                      for text in options)), ",".join(placed))
+        self.assertEqual(self.cards("--gpu-require", "gpu-2,4-5"), "gpu-2,gpu-4,gpu-5", "so many go without saying")
+        for options, why, code in (
+                (["--gpu-require", "8"], "gpu: wanted with 8 (gpu_require), which is no device of this machine", 3),
+                (["--gpu", 3, "--gpu-policy", "static-dgx1-volta"],
+                 "gpu: wanted 3 as a group of gpu_policy static-dgx1-volta, which has none here", 3),
+                (["--gpu", 1, "--gpu-require", "0,1"], "gpu_require: 2 devices are more than a gpu of 1", 2),
+                (["--gpu-policy", "simple"], "gpu_policy: no gpu is asked for", 2),
+                (["--gpu", 1, "--gpu-policy", "simpel"], "did you mean 'simple'?", 2),
+                (["--gpu", 1, "--gpu-objective", "max"], "--gpu-objective: wanted sum, min or ring, found 'max'", 2)):
+            self.assertIn(why, self.one_line(self.berth("run", *options, "--", "true", code=code)))
+
+    def test_a_required_card_that_is_held_is_waited_for_with_its_reason(self):
+        first = self.house.start("run", "--cpu", "0.01", "--gpu-require", "5", "--", "./task")
+        until(lambda: self.marks() == [["+", "gpu-5"]], "it runs")
+        second = self.house.start("run", "--cpu", "0.01", "--name", "second", "--gpu-require", "5", "--", "./task")
+        until(lambda: b"wanted with 5 (gpu_require), which is held, free 7 of 8; held by task-1 1" in
+              self.house.run("why", "second-1/1").out, "it says what it waits for")
+        group = ("--gpu", 2, "--gpu-policy", "static-dgx1-volta", "--gpu-require", "5")
+        plan = json.loads(self.berth("run", "--json", "--plan", *group, "--", "true").out)
+        self.assertIn("which is held", plan["why_no_more"])
+        self.go()
+        self.assertEqual((first.wait(20), second.wait(20)), (0, 0))
+        self.assertEqual([mark for mark in self.marks()], [["+", "gpu-5"], ["-", "gpu-5"]] * 2)
+
+    def test_steps_of_a_flow_do_not_get_each_others_cards(self):
+        self.mixed()
+        said = "{run: 'echo $CUDA_VISIBLE_DEVICES', needs: [%s], resources: {cpu: 0.01, %s}}"
+        wants = {"a": "gpu: 1, gpu_slot_sizes: [99]", "b": "gpu: 1, gpu_slot_sizes: [7]", "c": "gpu_mem_min: 30G",
+                 "d": "gpu_require: 1", "e": "gpu_mem: 2G, gpu_mem_min: 30G", "f": "gpu_mem: 2G, gpu_require: GPU-t4"}
+        steps = [f"  {step}: " + said % (chr(ord(step) - 1) if step > "a" else "", want)
+                 for step, want in wants.items()]
+        self.write("f.yaml", "name: f\nsteps:\n" + "\n".join(steps) + "\n")
+        self.berth("run", "f.yaml")
+        logs = self.berth("logs", "f-1").out.decode().split("\n")
+        self.assertEqual([line.rpartition(" ")[2] for line in logs if line],
+                         ["GPU-h100", "GPU-t4", "GPU-h100", "GPU-t4", "GPU-h100", "GPU-t4"])
 
     def test_described_cards_are_hidden_by_the_environment_too(self):
         for variable, value, cards in (("CUDA_VISIBLE_DEVICES", "5,2", [2, 5]), ("CUDA_VISIBLE_DEVICES", "", []),

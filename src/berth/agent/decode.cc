@@ -15,12 +15,7 @@ Result<Call> read_launch(Fields fields) {
   launch.token = token;
   launch.request.resources = fields.block("resources").resources;
   launch.request.holder = fields.bytes("holder");
-  if (fields.has("slot_sizes"))
-    fields.each("slot_sizes", [&](const Json& size) {
-      constexpr std::int64_t kSlotsMost = 1 << 20;
-      launch.request.slot_sizes.push_back(
-          static_cast<int>(fields.integer_of(size, "slot_sizes", 0, kSlotsMost)));
-    });
+  launch.request.selection = fields.selection("selection");
   launch.argv = fields.texts("argv");
   if (launch.argv.empty()) fields.refuse("argv");
   launch.environment = fields.environment("set");

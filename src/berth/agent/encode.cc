@@ -20,9 +20,8 @@ std::string write(const exec::Launch& launch) {
   writer.add("task", launch.task.value).add("token", launch.token.value);
   writer.add("resources", machine::write_block({launch.request.resources, {}, {}}));
   writer.add("holder", launch.request.holder);
-  if (!launch.request.slot_sizes.empty())
-    writer.add_list("slot_sizes", launch.request.slot_sizes,
-                    [](std::string& text, int size) { text += fmt::format("{}", size); });
+  if (launch.request.selection != machine::DeviceSelection())
+    writer.add("selection", machine::to_json(launch.request.selection));
   writer.add("argv", launch.argv).add("set", launch.environment);
   writer.add("directory", launch.directory);
   writer.add("timeout_ns", launch.timeout.count()).add("grace_ns", launch.grace.count());

@@ -55,6 +55,13 @@ class Fields {
     if (!block) refuse(name);
     return block ? *std::move(block) : machine::Block();
   }
+  /// The default where it is not there.
+  machine::DeviceSelection selection(const char* name) {
+    if (!has(name)) return {};
+    auto selection = machine::selection_of_json(bytes(name));
+    if (!selection) refuse(name);
+    return selection ? *std::move(selection) : machine::DeviceSelection();
+  }
   Attempt attempt() { return {{integer("task", 1)}, {integer("token", 1)}}; }
   /// Of an optional field only when it is there.
   bool has(const char* name) const { return object_.contains(name); }

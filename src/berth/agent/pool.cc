@@ -121,7 +121,7 @@ Result<Leased> Pool::lease(const AskLease& wanted) {
     return Leased{place, std::move(block)};
   }
   BERTH_ASSIGN(const auto alloc, cluster_.allocate({.requirements = {wanted.ask.resources, 1},
-                                                    .slot_sizes = wanted.ask.slot_sizes,
+                                                    .selection = wanted.ask.selection,
                                                     .priority = wanted.ask.priority,
                                                     .waits = wanted.waits,
                                                     .labels = {{"run", wanted.ask.label}}}));

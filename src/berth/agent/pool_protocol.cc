@@ -14,8 +14,8 @@ std::string write(const AskLease& lease) {
   writer.add("id", lease.id);
   writer.add("resources", machine::write_block({lease.ask.resources, {}, {}}));
   writer.add("label", lease.ask.label).add("priority", lease.ask.priority);
-  writer.add_list("slot_sizes", lease.ask.slot_sizes,
-                  [](std::string& text, int size) { text += fmt::format("{}", size); });
+  if (lease.ask.selection != machine::DeviceSelection())
+    writer.add("selection", machine::to_json(lease.ask.selection));
   writer.add("lease_ns", lease.lease.count()).add("outlive", lease.outlive);
   return writer.add("waits", lease.waits).finish();
 }
@@ -57,11 +57,7 @@ AskLease read_lease(Fields& fields) {
   lease.ask.resources = fields.block("resources").resources;
   lease.ask.label = fields.bytes("label");
   lease.ask.priority = fields.integer("priority", -kMost);
-  fields.each("slot_sizes", [&](const Json& size) {
-    constexpr std::int64_t kSlotsMost = 1 << 20;
-    lease.ask.slot_sizes.push_back(
-        static_cast<int>(fields.integer_of(size, "slot_sizes", 0, kSlotsMost)));
-  });
+  lease.ask.selection = fields.selection("selection");
   constexpr std::int64_t kLongestLease_ns = 1'000'000LL * 1'000'000'000;
   lease.lease = Duration(fields.integer("lease_ns", 1'000'000, kLongestLease_ns));
   lease.outlive = fields.boolean("outlive");

@@ -43,7 +43,13 @@ void round_trip(const Answer& answer) {
 exec::Launch launch() {
   return {.task = {3},
           .token = {1LL << 40},
-          .request = {block().resources, "a-1/3" + any_bytes(), {13, 31}},
+          .request = {block().resources,
+                      "a-1/3" + any_bytes(),
+                      {.slot_sizes = {13, 31},
+                       .memory_min = 30'000'000'000,
+                       .policy = placement::PolicyKind::best_effort,
+                       .objective = placement::Objective::ring,
+                       .required = {"0", "GPU-ü\""}}},
           .argv = {"x", "", any_bytes()},
           .environment = {{"A", any_bytes()}, {"B", "=="}},
           .directory = "/" + any_bytes(),
@@ -92,7 +98,7 @@ TEST(AgentProtocol, EveryFieldOfALaunchIsHeard) {
   EXPECT_EQ(heard.token, said.token);
   EXPECT_EQ(heard.request.resources, said.request.resources);
   EXPECT_EQ(heard.request.holder, said.request.holder);
-  EXPECT_EQ(heard.request.slot_sizes, said.request.slot_sizes);
+  EXPECT_EQ(heard.request.selection, said.request.selection);
   EXPECT_EQ(heard.argv, said.argv);
   EXPECT_EQ(heard.environment, said.environment);
   EXPECT_EQ(heard.directory, said.directory);

@@ -43,6 +43,15 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       ->delimiter(',')
       ->type_name("SLOTS")
       ->check(CLI::Range(1, 10'000));
+  run->add_option("--gpu-mem-min", arguments.gpu_mem_min,
+                  "only GPUs that have so much memory in all, such as 30G")
+      ->type_name("AMOUNT");
+  run->add_option("--gpu-policy", arguments.policy,
+                  "which of several GPUs: packed (default), best-effort, simple, "
+                  "static-dgx1-pascal, static-dgx1-volta, static-dgx2");
+  run->add_option("--gpu-objective", arguments.objective, "sum (default), min or ring");
+  run->add_option("--gpu-require", arguments.require,
+                  "GPUs that must be among them: indices such as 0,2-5, or UUIDs");
   run->add_option("--enforce", arguments.enforce,
                   "where a machine cannot hold a task to its limits: 'required' does not run it "
                   "there, 'advisory' (the default) says so once")
@@ -85,6 +94,7 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
       "  berth run sweep.yaml\n"
       "  berth run examples/flow/licences.yaml\n"
       "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
+      "  berth run --gpu 2 --gpu-mem-min 30G --gpu-objective min -- ./train.py\n"
       "  berth run --cluster lab sweep.yaml\n"
       "  berth run --cluster lab --plan sweep.yaml     what of its folder would be sent\n"
       "The options beat the file. Ctrl-C stops the run; `berth resume RUN` goes on.");

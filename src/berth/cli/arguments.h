@@ -33,6 +33,7 @@ struct Arguments {
   std::string name;
   std::vector<std::pair<std::string, std::string>> resources;  // as written: {"cpu", "2"}
   std::vector<int> slot_sizes;
+  std::string gpu_mem_min;
   std::string timeout;
   std::string gpu_mem_over;  // of run: warn or kill
   int retries = 0;
@@ -61,8 +62,9 @@ struct Arguments {
   std::string disk_directory;
   std::string enforce;
   bool probe = false;
-  std::string topology, require, policy, objective;
-  std::optional<std::string> available;  // "" is none of them
+  std::string topology;
+  std::string require, policy, objective;  // of place, and of run as --gpu-require, …
+  std::optional<std::string> available;    // "" is none of them
   PlanArguments plan;
   ServeArguments serve;
   std::vector<std::string> raw;  // the whole command line, as it came

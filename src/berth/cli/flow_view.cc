@@ -47,7 +47,7 @@ std::size_t side_by_side(const machine::Host& host, const run::StepPlan& step) {
   machine::Machine machine(host.total, host.links);
   std::vector<machine::Reservation> held;
   while (held.size() < kMost) {
-    auto place = machine.reserve({step.resources, step.name, step.slot_sizes});
+    auto place = machine.reserve({step.resources, step.name, step.selection});
     if (!place) break;
     held.push_back(*std::move(place));
   }

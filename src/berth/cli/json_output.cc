@@ -316,6 +316,7 @@ std::string run_plan_json(const RunPlan& plan) {
                    {"name", plan.name},
                    {"tasks", plan.tasks},
                    {"resources", amounts(plan.resources)},
+                   {"selection", parsed_or_null(machine::to_json(plan.selection))},
                    {"limits", limits_json(plan.limits)},
                    {"side_by_side", Json{{"now", plan.now.size()}, {"empty_machine", plan.empty}}},
                    {"places", places},
@@ -334,6 +335,7 @@ std::string flow_plan_json(const std::string& name, const std::vector<run::StepP
                         {"skipped", steps[i].skipped},
                         {"later", steps[i].unfolded ? Json(steps[i].later) : Json(nullptr)},
                         {"resources", amounts(steps[i].resources)},
+                        {"selection", parsed_or_null(machine::to_json(steps[i].selection))},
                         {"side_by_side", side_by_side[i]}});
   return dump(Json{{"version", 1}, {"name", name}, {"steps", list}}) + "\n";
 }

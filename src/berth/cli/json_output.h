@@ -92,7 +92,8 @@ struct LimitsReport {
 struct RunPlan {
   std::string name;
   std::int64_t tasks = 0;
-  Resources resources;              // of each
+  Resources resources;  // of each
+  machine::DeviceSelection selection;
   std::size_t empty = 0;            // how many fit side by side on the empty machine
   std::vector<machine::Block> now;  // where those would be that fit now
   int waiting_before = 0;

@@ -155,19 +155,14 @@ Result<placement::Chooser> chooser_of(const topology::Topology& topology) {
   return placement::Chooser::make(scores, static_cast<int>(count));
 }
 
-Result<placement::PolicyKind> policy_of(const std::string& name) {
-  if (name.empty()) return placement::PolicyKind::packed;
-  if (const auto policy = placement::policy(name)) return *policy;
-  return fail(ErrorKind::usage,
-              "--policy: wanted packed, best-effort, simple, static-dgx1-pascal, "
-              "static-dgx1-volta or static-dgx2, found '{}'",
-              clip(name));
-}
-
-Result<placement::Objective> objective_of(const std::string& name) {
-  if (name.empty()) return placement::Objective::sum;
-  if (const auto objective = placement::objective(name)) return *objective;
-  return fail(ErrorKind::usage, "--objective: wanted sum, min or ring, found '{}'", clip(name));
+/// `text` as `named` reads it; the default where there is none.
+template <class Kind>
+Result<Kind> kind_of(std::string_view flag, const std::string& text,
+                     Result<Kind> (*named)(std::string_view)) {
+  if (text.empty()) return Kind{};
+  const auto kind = named(text);
+  if (!kind) return fail(ErrorKind::usage, "{}: {}", flag, kind.error().message);
+  return kind;
 }
 
 /// Why what is not available is not.
@@ -218,7 +213,8 @@ Result<placement::Question> question_of(const Ground& ground, const Arguments& a
     BERTH_ASSIGN(question.available, device_list(topology, *arguments.available));
   }
   BERTH_ASSIGN(question.required, device_list(topology, arguments.require));
-  BERTH_ASSIGN(question.objective, objective_of(arguments.objective));
+  BERTH_ASSIGN(question.objective,
+               kind_of("--objective", arguments.objective, machine::objective_named));
   BERTH_TRY(check(ground, question, arguments.available.has_value()));
   return question;
 }
@@ -271,7 +267,7 @@ Result<int> place_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const auto ground, ground_of(env, arguments));
   const topology::Topology& topology = ground.topology;
   BERTH_ASSIGN(const auto question, question_of(ground, arguments));
-  BERTH_ASSIGN(const auto policy, policy_of(arguments.policy));
+  BERTH_ASSIGN(const auto policy, kind_of("--policy", arguments.policy, machine::policy_named));
   BERTH_ASSIGN(auto chooser, chooser_of(topology));
   BERTH_ASSIGN(const auto answer, chooser.choose(policy, question));
   PlacementReport report;

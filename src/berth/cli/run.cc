@@ -28,6 +28,35 @@ namespace {
 
 constexpr std::size_t kLargestInput = 16U << 20;
 
+bool selects(const Arguments& arguments) {
+  return !(arguments.slot_sizes.empty() && arguments.gpu_mem_min.empty() &&
+           arguments.policy.empty() && arguments.objective.empty() && arguments.require.empty());
+}
+
+/// As the command line says; unchanged where it does not.
+Status apply_selection(const Arguments& arguments, machine::DeviceSelection& selection) {
+  const auto set = [](std::string_view flag, const std::string& text, auto& value,
+                      const auto& read) -> Status {
+    if (text.empty()) return {};
+    const auto found = read(text);
+    if (!found) return fail(ErrorKind::usage, "{}: {}", flag, found.error().message);
+    value = *found;
+    return {};
+  };
+  const auto names = [](std::string_view text) -> Result<std::vector<std::string>> {
+    std::vector<std::string> required;
+    BERTH_TRY(machine::add_required(text, required));
+    return required;
+  };
+  const auto bytes = [](std::string_view text) { return parse_amount(name(Known::gpu_mem), text); };
+  if (!arguments.slot_sizes.empty()) selection.slot_sizes = arguments.slot_sizes;
+  BERTH_TRY(set("--gpu-mem-min", arguments.gpu_mem_min, selection.memory_min, bytes));
+  BERTH_TRY(set("--gpu-policy", arguments.policy, selection.policy, machine::policy_named));
+  BERTH_TRY(
+      set("--gpu-objective", arguments.objective, selection.objective, machine::objective_named));
+  return set("--gpu-require", arguments.require, selection.required, names);
+}
+
 Status apply_options(const Arguments& arguments, experiment::Program& program) {
   if (!arguments.name.empty()) {
     if (!experiment::valid_name(arguments.name))
@@ -44,7 +73,9 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
       return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));
     program.resources.set(resource, *amount);
   }
-  if (!arguments.slot_sizes.empty()) program.slot_sizes = arguments.slot_sizes;
+  BERTH_TRY(apply_selection(arguments, program.selection));
+  if (const auto implied = machine::imply_devices(program.selection, program.resources); !implied)
+    return fail(ErrorKind::usage, "{}", implied.error().message);
   if (!arguments.timeout.empty()) {
     auto timeout = parse_duration(arguments.timeout);
     if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
@@ -95,7 +126,7 @@ Result<run::FlowProgram> flow_program(const Arguments& arguments, std::string te
   run::FlowProgram program;
   program.text = std::move(text);
   program.file = file;
-  if (!arguments.resources.empty() || !arguments.slot_sizes.empty() || !arguments.enforce.empty())
+  if (!arguments.resources.empty() || selects(arguments) || !arguments.enforce.empty())
     return fail(ErrorKind::usage,
                 "{}: what a task of a flow takes stands with its step, as resources", file);
   experiment::Program options;

@@ -43,8 +43,9 @@ std::string place_text(const machine::Block& block) {
 
 std::string plan_text(const RunPlan& plan) {
   constexpr std::size_t kShown = 16;
-  std::string text = fmt::format("{}: {} task{}, each {}\n", plan.name, plan.tasks,
-                                 plan.tasks == 1 ? "" : "s", to_string(plan.resources));
+  std::string text =
+      fmt::format("{}: {} task{}, each {}{}\n", plan.name, plan.tasks, plan.tasks == 1 ? "" : "s",
+                  to_string(plan.resources), machine::text_of(plan.selection));
   text +=
       fmt::format("side by side: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
   for (std::size_t i = 0; i < plan.now.size() && i < kShown; ++i)
@@ -110,13 +111,14 @@ Result<int> show_plan(run::Site& site, const experiment::Program& program, bool 
   RunPlan plan;
   plan.name = program.name;
   plan.resources = program.resources;
+  plan.selection = program.selection;
   plan.limits = expect_limits(*site.env);
   BERTH_ASSIGN(plan.tasks, experiment::count_trials(program));
   BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(*site.env, site.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
-  const machine::Request request{program.resources, program.name, program.slot_sizes};
+  const machine::Request request{program.resources, program.name, program.selection};
   constexpr std::int64_t kMostShown = 10'000;  // a task of no resources fits without end
   std::int64_t most = std::min(plan.tasks, kMostShown);
   if (program.parallel > 0) most = std::min(most, program.parallel);

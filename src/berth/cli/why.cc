@@ -23,7 +23,7 @@ Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::
   if (run.kind != "flow") {
     BERTH_ASSIGN(const auto program, experiment::from_json_text(run.spec_json));
     return Asks{
-        {program.resources, run.name, program.slot_sizes}, program.parallel, program.gpus, {}};
+        {program.resources, run.name, program.selection}, program.parallel, program.gpus, {}};
   }
   BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
@@ -31,7 +31,7 @@ Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::
   const auto step = std::ranges::find(flow.steps, step_name(task.label), &flow::Step::name);
   if (step == flow.steps.end())
     return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
-  return Asks{{step->resources, run.name, step->slot_sizes},
+  return Asks{{step->resources, run.name, step->selection},
               program.parallel,
               {},
               waits_for(flow, step_counts(flow, run, tasks), task.label)};

@@ -13,15 +13,16 @@ constexpr std::int64_t kLeastUsableMem = 64LL << 20;  // bytes
 constexpr int kTries = 4;
 
 /// The wish `count` times over; nullopt when that overflows, or has parts of devices in it, of
-/// which two are not one twice as large.
+/// which two are not one twice as large, or devices that are there but once.
 std::optional<machine::Request> times(const Wish& wish, std::int64_t count) {
   const Resources& min = wish.requirements.min;
-  if (count > 1 && (min.get(Known::gpu_mem) > 0 || min.get(Known::gpu_slots) > 0))
-    return std::nullopt;
+  const bool is_part = min.get(Known::gpu_mem) > 0 || min.get(Known::gpu_slots) > 0;
+  const bool is_once = !wish.selection.required.empty() || wish.selection.is_by_group();
+  if (count > 1 && (is_part || is_once)) return std::nullopt;
   Resources all;
   for (std::int64_t i = 0; i < count; ++i)
     if (!all.add(min)) return std::nullopt;
-  return machine::Request{all, name_of(wish.labels), wish.slot_sizes};
+  return machine::Request{all, name_of(wish.labels), wish.selection};
 }
 
 /// How often the wish fits, up to its width.
@@ -75,8 +76,9 @@ Result<Choice> closest(std::span<const Offer> offers, const Wish& wish) {
       const auto ever = empty.dry_run(*times(wish, 1));
       possible = possible || ever.has_value();
       if (ever)
-        refusal = Error{ErrorKind::busy, fmt::format("{} has no room for {} now", offer.machine,
-                                                     to_string(wish.requirements.min))};
+        refusal = Error{ErrorKind::busy, fmt::format("{} has no room for {}{} now", offer.machine,
+                                                     to_string(wish.requirements.min),
+                                                     machine::text_of(wish.selection))};
       else if (!possible)
         refusal = ever.error();
       continue;

@@ -32,10 +32,10 @@ struct Offer {
 };
 
 struct Wish {
-  Requirements requirements;         // at least `min`, best room for `width` of it
-  std::vector<int> slot_sizes = {};  // as in machine::Request
-  std::int64_t priority = 0;         // greater goes first, where there is a queue
-  bool waits = false;                // keeps a place in the queue, where there is one
+  Requirements requirements;  // at least `min`, best room for `width` of it
+  machine::DeviceSelection selection = {};
+  std::int64_t priority = 0;  // greater goes first, where there is a queue
+  bool waits = false;         // keeps a place in the queue, where there is one
   Labels labels = {};
   std::vector<std::string> avoid = {};  // machines that are not wanted, where there is a choice
 };

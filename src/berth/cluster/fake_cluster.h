@@ -69,7 +69,7 @@ class FakePool : public Cluster {
     auto alloc = take_closest(*this, wish);
     if (alloc || alloc.error().kind == ErrorKind::io) return alloc;
     const machine::Machine sample(options_.type);
-    if (!sample.dry_run({wish.requirements.min, name_of(wish.labels), wish.slot_sizes}))
+    if (!sample.dry_run({wish.requirements.min, name_of(wish.labels), wish.selection}))
       return alloc;
     const bool coming =
         std::ranges::any_of(machines_, [&](const auto& each) { return each->ready > env_.now(); });

@@ -32,7 +32,7 @@ Result<std::vector<Offer>> LocalCluster::offers() {
 
 Result<Alloc> LocalCluster::accept(const Offer& offer, const std::optional<machine::Request>& part,
                                    const Labels& labels) {
-  if (part) return acquire({part->resources, name_of(labels), 0, part->slot_sizes}, labels, false);
+  if (part) return acquire({part->resources, name_of(labels), 0, part->selection}, labels, false);
   // Beside a gpu these would mean a part of one; who takes everything takes whole devices.
   Resources all = offer.free.resources;
   all.set(Known::gpu_mem, 0);
@@ -41,7 +41,7 @@ Result<Alloc> LocalCluster::accept(const Offer& offer, const std::optional<machi
 }
 
 Result<Alloc> LocalCluster::allocate(const Wish& wish) {
-  return acquire({wish.requirements.min, name_of(wish.labels), wish.priority, wish.slot_sizes},
+  return acquire({wish.requirements.min, name_of(wish.labels), wish.priority, wish.selection},
                  wish.labels, wish.waits);
 }
 

@@ -7,23 +7,6 @@
 #include "berth/base/units.h"
 
 namespace berth::exec {
-namespace {
-
-constexpr std::string_view kSlotSizes = "gpu_slot_sizes";  // beside the resources
-
-Status read_slot_sizes(const Field& list, std::vector<int>& sizes) {
-  constexpr std::int64_t kMost = 10'000;
-  BERTH_ASSIGN(const auto items, list.items());
-  for (const Field& item : items) {
-    BERTH_ASSIGN(const std::int64_t size, item.integer());
-    if (size < 1 || size > kMost)
-      return item.error(fmt::format("wanted 1 to {} slots, found {}", kMost, size));
-    sizes.push_back(static_cast<int>(size));
-  }
-  return {};
-}
-
-}  // namespace
 
 /// Text for a process, which ends it at a NUL byte.
 Result<std::string> process_text(const Field& field) {
@@ -82,23 +65,23 @@ Result<bool> read_enforce(const Field& map, bool otherwise) {
 }
 
 Result<bool> read_resources(const Field& field, Resources& resources,
-                            std::vector<int>& slot_sizes) {
+                            machine::DeviceSelection& selection) {
   bool named = false;
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
     if (!valid_resource_name(name))
       return value.error("a resource's name is made of a-z, 0-9 and _, and begins with a letter");
-    if (name == kSlotSizes) {
-      BERTH_TRY(read_slot_sizes(value, slot_sizes));
-      continue;
-    }
+    BERTH_ASSIGN(const bool selects, machine::read_selection(name, value, selection));
+    if (selects) continue;
     BERTH_ASSIGN(const std::string text, value.text());
     const auto amount = parse_amount(name, text);
     if (!amount) return value.error(amount.error());
     resources.set(name, *amount);
     named = true;
   }
-  return named;
+  const auto implied = machine::imply_devices(selection, resources);
+  if (!implied) return field.error(implied.error());
+  return named || !resources.empty();
 }
 
 Result<std::vector<std::string>> read_names(const Field& field) {

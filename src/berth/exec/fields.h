@@ -37,7 +37,10 @@ Result<std::vector<std::string>> read_shell(const Field& map,
 /// them; `otherwise` where the key is not there.
 Result<bool> read_enforce(const Field& map, bool otherwise);
 Status read_environment(const Field& field, Environment& environment);
-/// A map of amounts; beside them gpu_slot_sizes: [31, 99]. Whether it names any amount, if it is 0.
-Result<bool> read_resources(const Field& field, Resources& resources, std::vector<int>& slot_sizes);
+/// A map of amounts; beside them which devices are accepted: gpu_slot_sizes: [31, 99], gpu_mem_min:
+/// 30G, gpu_policy, gpu_objective, gpu_require: 0,2-5 or a list. Whether it asks for any amount,
+/// if it is 0.
+Result<bool> read_resources(const Field& field, Resources& resources,
+                            machine::DeviceSelection& selection);
 
 }  // namespace berth::exec

@@ -114,7 +114,7 @@ struct Program {
   bool save_best = false;    // at the end the best one runs once more, told to save
   bool checkpoints = false;  // a directory that all attempts and budgets of a trial share
   Resources resources;
-  std::vector<int> slot_sizes;               // slots that a device of it may have; empty: any
+  machine::DeviceSelection selection;
   std::int64_t parallel = 0;                 // side by side at most; 0: as many as fit
   Duration timeout{};                        // 0: none
   Duration grace = std::chrono::seconds(5);  // between TERM and KILL

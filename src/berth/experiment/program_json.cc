@@ -117,8 +117,9 @@ std::string to_json_text(const Program& program) {
   if (!program.script.empty()) json["script"] = program.script;
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
   if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
-  if (!program.slot_sizes.empty()) json["slot_sizes"] = program.slot_sizes;
   json["shell"] = exec::words_of_shell(program.run.shell);
+  if (program.selection != machine::DeviceSelection())
+    json["selection"] = machine::to_json(program.selection);
   return dump(json);
 }
 
@@ -141,7 +142,10 @@ Result<Program> from_json_text(std::string_view text) {
     for (const auto& [name, amount] : json.at("resources").get_ref<const Json::object_t&>())
       program.resources.set(name, integer_of(amount, 0, INT64_MAX));
     if (const auto sizes = json.find("slot_sizes"); sizes != json.end())
-      program.slot_sizes = sizes->get<std::vector<int>>();
+      program.selection.slot_sizes = sizes->get<std::vector<int>>();
+    if (const auto selection = json.find("selection"); selection != json.end()) {
+      BERTH_ASSIGN(program.selection, machine::selection_of_json(selection->get<std::string>()));
+    }
     if (json.value("gpu_mem_over", "warn") == "kill") program.gpu_mem_over = exec::GpuMemOver::kill;
     program.outlive = json.value("outlive", false);
     program.enforce = json.value("enforce", false);

@@ -1,5 +1,6 @@
 #include "berth/experiment/program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <span>
@@ -93,6 +94,31 @@ TEST(Program, ReadsTheRarerKeys) {
   EXPECT_EQ(to_string(program.resources), "gpu 1, gpu_mem 9.3 GiB, licence 0.5");
 }
 
+TEST(Program, ReadsWhichGpusAreAccepted) {
+  const Program program = program_of(R"({"run": "x", "resources": {"gpu_mem_min": "30G",
+    "gpu_slot_sizes": [31, 99], "gpu_policy": "best-effort", "gpu_objective": "min",
+    "gpu_require": ["0-1", "GPU-a"], "gpu": 4}})");
+  const machine::DeviceSelection wanted{.slot_sizes = {31, 99},
+                                        .memory_min = 30'000'000'000,
+                                        .policy = placement::PolicyKind::best_effort,
+                                        .objective = placement::Objective::min,
+                                        .required = {"0", "1", "GPU-a"}};
+  EXPECT_EQ(program.selection, wanted);
+  EXPECT_EQ(from_json_text(to_json_text(program))->selection, wanted) << "a resume finds it";
+  const auto gpus = [](std::string_view resources) {
+    return program_of(fmt::format("run: x\nresources: {}", resources)).resources.get(Known::gpu);
+  };
+  EXPECT_EQ(gpus("{gpu_mem_min: 30G}"), 1) << "a whole one";
+  EXPECT_EQ(gpus("{gpu_mem_min: 30G, gpu_mem: 1G}"), 0) << "a part";
+  EXPECT_EQ(gpus("{gpu_require: 2-4}"), 3);
+  const auto old = from_json_text(
+      R"({"name":"a","kind":"command","run":"","words":["x"],"resources":{"gpu":1},"parallel":0,
+          "timeout_ms":0,"grace_ms":0,"retries":0,"stop_on_failure":true,"priority":0,"seed":0,
+          "env":{},"slot_sizes":[13]})");
+  ASSERT_TRUE(old) << old.error().message;
+  EXPECT_EQ(old->selection.slot_sizes, std::vector<int>{13}) << "as it was stored before";
+}
+
 struct Wrong {
   std::string_view text, message;
 };
@@ -130,6 +156,17 @@ TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
       {"run: x\nresources:\n  mem: lots",
        "f.yaml:3: resources.mem: wanted a size such as 512MiB, 10G or 4096, found 'lots'"},
       {"run: x\nresources: 2", "f.yaml:2: resources: wanted a map, found '2'"},
+      {"run: x\nresources: {gpu: 1, gpu_policy: pakced}",
+       "f.yaml:2: resources.gpu_policy: wanted packed, best-effort, simple, static-dgx1-pascal, "
+       "static-dgx1-volta or static-dgx2, found 'pakced'; did you mean 'packed'?"},
+      {"run: x\nresources: {gpu: 1, gpu_mem_min: lots}",
+       "f.yaml:2: resources.gpu_mem_min: wanted a size such as 512MiB, 10G or 4096, found 'lots'"},
+      {"run: x\nresources: {gpu: 1, gpu_require: 3-1}",
+       "f.yaml:2: resources.gpu_require: wanted a range such as 2-5, found '3-1'"},
+      {"run: x\nresources: {gpu: 1, gpu_require: 0-1}",
+       "f.yaml:2: resources: gpu_require: 2 devices are more than a gpu of 1"},
+      {"run: x\nresources: {gpu_objective: min}",
+       "f.yaml:2: resources: gpu_objective: no gpu is asked for"},
       {"run: x\ntimeout: soon",
        "f.yaml:2: timeout: wanted a duration such as 90s, 10m or 1h30m, found 'soon'"},
       {"run: x\ngpu_mem_over: kil",

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
 Status read_limits(const Field& root, Program& program) {
   bool named = false;
   if (const auto field = root.find("resources")) {
-    BERTH_ASSIGN(named, exec::read_resources(*field, program.resources, program.slot_sizes));
+    BERTH_ASSIGN(named, exec::read_resources(*field, program.resources, program.selection));
     program.resources_line = field->node().line;
   }
   if (!named && !program.passive) program.resources.set(Known::cpu, 1000);

@@ -93,9 +93,9 @@ struct Step {
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<Condition> when;
   Resources resources;
-  std::vector<int> slot_sizes;  // slots that a device of it may have; empty: any
-  Duration timeout{};           // 0: none
-  bool enforce = false;         // a machine that cannot hold it to its limits does not run it
+  machine::DeviceSelection selection;
+  Duration timeout{};    // 0: none
+  bool enforce = false;  // a machine that cannot hold it to its limits does not run it
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
   int retries = 0;
   std::int64_t priority = 0;

@@ -297,7 +297,7 @@ class StepReader {
     }
     bool named = false;
     if (const auto field = field_.find("resources")) {
-      BERTH_ASSIGN(named, exec::read_resources(*field, step_.resources, step_.slot_sizes));
+      BERTH_ASSIGN(named, exec::read_resources(*field, step_.resources, step_.selection));
       step_.resources_line = field->node().line;
     }
     if (!named) step_.resources.set(berth::Known::cpu, 1000);

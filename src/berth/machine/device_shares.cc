@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "berth/base/checked.h"
@@ -12,12 +13,21 @@
 namespace berth::machine {
 namespace {
 
-bool acceptable(const DeviceShare& device, const DeviceNeed& need) {
-  return need.sizes.empty() || std::ranges::find(need.sizes, device.size) != need.sizes.end();
+std::int64_t full_memory(const DeviceShare& device) {
+  return device.whole ? std::max(device.memory, device.full_memory) : device.full_memory;
+}
+
+bool is_called(const DeviceShare& device, std::string_view name) {
+  return device.uuid == name || fmt::format("{}", device.index) == name;
+}
+
+bool is_required(const DeviceShare& device, const DeviceNeed& need) {
+  return std::ranges::any_of(need.selection.required,
+                             [&](const std::string& name) { return is_called(device, name); });
 }
 
 bool fits(const DeviceShare& device, const DeviceNeed& need) {
-  if (!acceptable(device, need)) return false;
+  if (!accepts(need.selection, device)) return false;
   return need.shared() ? device.memory >= need.memory && device.slots >= need.slots : device.whole;
 }
 
@@ -30,33 +40,42 @@ placement::DeviceSet bit(std::size_t place) {
   return placement::DeviceSet{1} << place;
 }
 
+using Fitting = std::vector<const DeviceShare*>;
+
 /// Of those that one part fits, those that it fills best.
-void keep_best_fit(std::vector<const DeviceShare*>& fitting, const DeviceNeed& need) {
+void keep_best_fit(Fitting& fitting, const DeviceNeed& need) {
   const auto left = [&](const DeviceShare* device) { return left_of(*device, need); };
   const auto least = left(*std::ranges::min_element(fitting, {}, left));
   std::erase_if(fitting, [&](const DeviceShare* device) { return left(device) != least; });
 }
 
-/// Those that are no larger than the largest of the `count` smallest.
-void keep_smallest(std::vector<const DeviceShare*>& fitting, std::int64_t count) {
-  std::vector<int> sizes;
-  for (const DeviceShare* device : fitting) sizes.push_back(device->size);
-  std::ranges::sort(sizes);
-  const int largest = sizes[static_cast<std::size_t>(count - 1)];
-  std::erase_if(fitting, [&](const DeviceShare* device) { return device->size > largest; });
+/// By slots, then by memory; in GiB, as cards of one kind may differ in less.
+auto size_of(const DeviceShare& device) {
+  return std::pair(device.size, full_memory(device) >> 30);
 }
 
-/// Those of which none is left over before one that is larger.
-placement::DeviceSet smaller_ones(std::span<const DeviceShare* const> fitting,
-                                  const DeviceNeed& need) {
-  placement::DeviceSet smaller = 0;
-  if (need.shared() || need.sizes.empty()) return smaller;
-  const int largest = (*std::ranges::max_element(fitting, {}, [](const auto* device) {
-                        return device->size;
-                      }))->size;
+placement::DeviceSet required_ones(const Fitting& fitting, const DeviceNeed& need) {
+  placement::DeviceSet required = 0;
   for (std::size_t i = 0; i < fitting.size(); ++i)
-    if (fitting[i]->size < largest) smaller |= bit(i);
-  return smaller;
+    if (is_required(*fitting[i], need)) required |= bit(i);
+  return required;
+}
+
+/// Leaves the required ones and the `count` smallest, with all that are as large as the largest of
+/// these; returns the required ones and those that are smaller.
+placement::DeviceSet keep_smallest(Fitting& fitting, const DeviceNeed& need) {
+  std::vector<std::pair<int, std::int64_t>> sizes;  // of those that are not required
+  for (const DeviceShare* device : fitting)
+    if (!is_required(*device, need)) sizes.push_back(size_of(*device));
+  std::ranges::sort(sizes);
+  const auto further = static_cast<std::size_t>(need.count) - (fitting.size() - sizes.size());
+  std::erase_if(fitting, [&](const DeviceShare* device) {
+    return !is_required(*device, need) && (further == 0 || size_of(*device) > sizes[further - 1]);
+  });
+  placement::DeviceSet must = 0;
+  for (std::size_t i = 0; i < fitting.size(); ++i)
+    if (is_required(*fitting[i], need) || size_of(*fitting[i]) < sizes[further - 1]) must |= bit(i);
+  return must;
 }
 
 /// `must`, and the first of `devices` beside it.
@@ -98,15 +117,75 @@ std::string sizes_text(const std::vector<int>& sizes) {
   return join(texts, " or ");
 }
 
+/// "wanted 2 with 13 or 31 slots and a gpu_mem_min of 30 GiB"
+std::string wanted_text(const DeviceNeed& need) {
+  const DeviceSelection& selection = need.selection;
+  std::vector<std::string> withs;
+  if (!selection.slot_sizes.empty()) withs.push_back(sizes_text(selection.slot_sizes) + " slots");
+  if (selection.memory_min > 0)
+    withs.push_back("a gpu_mem_min of " + format_bytes(selection.memory_min));
+  return fmt::format("wanted {}{}{}", need.count, withs.empty() ? "" : " with ",
+                     join(withs, " and "));
+}
+
+/// Why one of the required devices cannot be had; empty: all can. The first.
+std::string missing_required(std::span<const DeviceShare> devices, const DeviceNeed& need,
+                             bool total) {
+  for (const std::string& name : need.selection.required) {
+    const auto device = std::ranges::find_if(
+        devices, [&](const DeviceShare& each) { return is_called(each, name); });
+    const bool is_one = device != devices.end();
+    if (is_one && fits(*device, need)) continue;
+    const bool is_held = is_one && !total && accepts(need.selection, *device);
+    return fmt::format("wanted with {} (gpu_require), which is {}", clip(name),
+                       !is_one   ? "no device of this machine"
+                       : is_held ? "held"
+                                 : "not of the size that is wanted");
+  }
+  return "";
+}
+
+/// gpu_mem or gpu_slots, where too few devices have what is wanted of each.
+std::optional<std::pair<Known, std::string>> missing_part(std::span<const DeviceShare> devices,
+                                                          const DeviceNeed& need, bool total) {
+  for (const auto& [known, wanted] :
+       {std::pair(Known::gpu_mem, need.memory), std::pair(Known::gpu_slots, need.slots)}) {
+    if (wanted == 0) continue;
+    std::int64_t enough = 0, most = 0;
+    for (const DeviceShare& device : devices) {
+      if (!accepts(need.selection, device)) continue;
+      const std::int64_t amount = known == Known::gpu_mem ? device.memory : device.slots;
+      enough += amount >= wanted ? 1 : 0;
+      most = std::max(most, amount);
+    }
+    if (enough >= need.count) continue;
+    const std::string_view untold =
+        total && most == 0 ? " (what the devices have is not told)" : "";
+    return std::pair(
+        known, fmt::format(
+                   "wanted {} of {}, {} has {}{}", format_amount(name(known), wanted),
+                   need.count == 1 ? "one device" : fmt::format("each of {} devices", need.count),
+                   total ? "the largest" : "the freest", format_amount(name(known), most), untold));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+bool accepts(const DeviceSelection& selection, const DeviceShare& device) {
+  const auto& sizes = selection.slot_sizes;
+  if (!sizes.empty() && std::ranges::find(sizes, device.size) == sizes.end()) return false;
+  const bool is_seen_by_its_lender = !device.whole && device.full_memory == 0;
+  return is_seen_by_its_lender || full_memory(device) >= selection.memory_min;
+}
 
 std::vector<DeviceShare> shares_of(const topology::Topology& topology,
                                    const std::vector<std::pair<std::string, int>>& slots) {
   std::vector<DeviceShare> devices;
   for (const topology::Device& device : topology.devices) {
     const int size = topology::slots_of(device.model, slots);
-    devices.push_back(
-        {device.uuid, device.index, device.numa, device.memory, size, size, true, device.vendor});
+    devices.push_back({device.uuid, device.index, device.numa, device.memory, size, size, true,
+                       device.vendor, device.memory});
   }
   std::ranges::sort(devices, {}, &DeviceShare::index);
   return devices;
@@ -144,28 +223,29 @@ Result<std::shared_ptr<DeviceLinks>> DeviceLinks::make(const topology::Topology&
   return std::shared_ptr<DeviceLinks>(new DeviceLinks(std::move(uuids), std::move(chooser)));
 }
 
-std::optional<placement::DeviceSet> DeviceLinks::choose(std::span<const DeviceShare* const> devices,
-                                                        placement::DeviceSet must, int count) {
+Result<placement::DeviceSet> DeviceLinks::choose(std::span<const DeviceShare* const> devices,
+                                                 placement::DeviceSet must, int count,
+                                                 const DeviceSelection& selection) {
   std::vector<std::size_t> places;  // of each device among uuids_
-  placement::Question question{.count = count};
+  placement::Question question{.count = count, .objective = selection.objective};
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto found = std::ranges::find(uuids_, devices[i]->uuid);
-    if (found == uuids_.end()) return std::nullopt;
+    if (found == uuids_.end())
+      return fail(ErrorKind::not_found, "no link of {} is known", devices[i]->uuid);
     places.push_back(static_cast<std::size_t>(found - uuids_.begin()));
     question.available |= bit(places[i]);
     if ((must & bit(i)) != 0) question.required |= bit(places[i]);
   }
-  const auto answer = chooser_.choose(placement::PolicyKind::packed, question);
-  if (!answer) return std::nullopt;
+  BERTH_ASSIGN(const auto answer, chooser_.choose(selection.policy, question));
   placement::DeviceSet chosen = 0;
   for (std::size_t i = 0; i < devices.size(); ++i)
-    if ((answer->devices & bit(places[i])) != 0) chosen |= bit(i);
+    if ((answer.devices & bit(places[i])) != 0) chosen |= bit(i);
   return chosen;
 }
 
-DeviceNeed device_need(const Resources& wanted, std::vector<int> sizes) {
+DeviceNeed device_need(const Resources& wanted, DeviceSelection selection) {
   DeviceNeed need{wanted.get(Known::gpu), wanted.get(Known::gpu_mem), wanted.get(Known::gpu_slots),
-                  std::move(sizes)};
+                  std::move(selection)};
   if (need.shared()) need.count = std::max<std::int64_t>(need.count, 1);
   return need;
 }
@@ -185,15 +265,20 @@ Resources charged(const Resources& wanted) {
 
 std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const DeviceNeed& need,
                                         DeviceLinks* links) {
-  std::vector<const DeviceShare*> fitting;
+  Fitting fitting;
   for (const DeviceShare& device : free)
     if (fits(device, need)) fitting.push_back(&device);
   if (need.count == 0 || std::cmp_less(fitting.size(), need.count)) return {};
   const auto count = static_cast<int>(need.count);
-  if (need.shared() && count == 1) keep_best_fit(fitting, need);
-  if (!need.shared() && !need.sizes.empty()) keep_smallest(fitting, need.count);
-  const placement::DeviceSet must = smaller_ones(fitting, need);
-  auto chosen = links == nullptr ? std::nullopt : links->choose(fitting, must, count);
+  const DeviceSelection& selection = need.selection;
+  placement::DeviceSet must = required_ones(fitting, need);
+  if (std::popcount(must) > count || !missing_required(free, need, false).empty()) return {};
+  if (need.shared() && count == 1 && must == 0) keep_best_fit(fitting, need);
+  if (!need.shared() && selection.is_by_size() && !selection.is_by_group())
+    must = keep_smallest(fitting, need);
+  auto chosen = links == nullptr ? fail(ErrorKind::not_found, "no links")
+                                 : links->choose(fitting, must, count, selection);
+  if (!chosen && chosen.error().kind != ErrorKind::not_found) return {};
   if (!chosen) chosen = first_ones(fitting.size(), must, count);
   std::vector<DeviceShare> shares;
   for (std::size_t i = 0; i < fitting.size(); ++i)
@@ -204,32 +289,32 @@ std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const
 std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, const DeviceNeed& need,
                                        bool total) {
   const auto count = [&](auto has) { return std::ranges::count_if(devices, has); };
-  const std::string_view there_are = total ? "the total is" : "free";
-  const auto sized = count([&](const DeviceShare& device) { return acceptable(device, need); });
-  if (sized < need.count && !need.sizes.empty())
-    return {Known::gpu, fmt::format("wanted {} with {} slots, {} {}", need.count,
-                                    sizes_text(need.sizes), there_are, sized)};
-  for (const auto& [known, wanted] :
-       {std::pair(Known::gpu_mem, need.memory), std::pair(Known::gpu_slots, need.slots)}) {
-    if (wanted == 0 || sized < need.count) continue;
-    std::int64_t enough = 0, most = 0;
-    for (const DeviceShare& device : devices) {
-      if (!acceptable(device, need)) continue;
-      const std::int64_t amount = known == Known::gpu_mem ? device.memory : device.slots;
-      enough += amount >= wanted ? 1 : 0;
-      most = std::max(most, amount);
-    }
-    if (enough >= need.count) continue;
-    const std::string_view untold =
-        total && most == 0 ? " (what the devices have is not told)" : "";
-    return {known,
-            fmt::format(
-                "wanted {} of {}, {} has {}{}", format_amount(name(known), wanted),
-                need.count == 1 ? "one device" : fmt::format("each of {} devices", need.count),
-                total ? "the largest" : "the freest", format_amount(name(known), most), untold)};
-  }
+  const auto gpu = [&](const std::string& wanted, std::int64_t there) {
+    return std::pair(Known::gpu,
+                     fmt::format("{}, {} {}", wanted, total ? "the total is" : "free", there));
+  };
+  const auto sized =
+      count([&](const DeviceShare& device) { return accepts(need.selection, device); });
   const auto fit = count([&](const DeviceShare& device) { return fits(device, need); });
-  return {Known::gpu, fmt::format("wanted {}, {} {}", need.count, there_are, fit)};
+  if (sized < need.count && need.selection.is_by_size()) {
+    auto [known, why] = gpu(wanted_text(need), sized);
+    std::int64_t most = 0;
+    for (const DeviceShare& device : devices) most = std::max(most, full_memory(device));
+    if (total && !devices.empty() && need.selection.memory_min > most)
+      why += most == 0 ? " (what the devices have is not told)"
+                       : fmt::format("; the largest has {}", format_bytes(most));
+    return {known, std::move(why)};
+  }
+  if (sized >= need.count)
+    if (auto part = missing_part(devices, need, total)) return *std::move(part);
+  if (const auto missing = missing_required(devices, need, total); !missing.empty())
+    return gpu(missing, fit);
+  if (fit >= need.count)
+    return gpu(
+        fmt::format("wanted {} as a group of gpu_policy {}, which has none{} here", need.count,
+                    placement::name(need.selection.policy), total ? "" : " free"),
+        fit);
+  return gpu(wanted_text(need), fit);
 }
 
 std::vector<std::pair<std::string, std::string>> visibility(std::span<const DeviceShare> devices) {

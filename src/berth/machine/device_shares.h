@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/machine/device_selection.h"
 #include "berth/placement/placement.h"
 #include "berth/resource/resources.h"
 #include "berth/topology/topology.h"
@@ -35,6 +36,9 @@ struct DeviceShare {
   int size = 0;       // slots of the device when nothing of it is lent
   bool whole = true;  // nobody else has a part of it
   topology::Vendor vendor = topology::Vendor::nvidia;
+  /// Bytes of the device when nothing of it is lent; 0 of a part that was lent elsewhere: its
+  /// lender has looked.
+  std::int64_t full_memory = 0;
   bool operator==(const DeviceShare&) const = default;
 };
 
@@ -60,11 +64,12 @@ std::vector<DeviceShare> visible_ones(std::vector<DeviceShare> shares,
 class DeviceLinks {
  public:
   static Result<std::shared_ptr<DeviceLinks>> make(const topology::Topology& topology);
-  /// The `count` of `devices` that belong together most, those of `must` among them (bit i for
-  /// devices[i]), by the policy `packed`; nullopt where a device is not known here.
+  /// The `count` of `devices` that the policy takes, those of `must` among them (bit i for
+  /// devices[i]). not_found: a device is not known here; else why the policy takes none.
   /// size of must <= count <= devices.size() <= kMostDevices.
-  std::optional<placement::DeviceSet> choose(std::span<const DeviceShare* const> devices,
-                                             placement::DeviceSet must, int count);
+  Result<placement::DeviceSet> choose(std::span<const DeviceShare* const> devices,
+                                      placement::DeviceSet must, int count,
+                                      const DeviceSelection& selection);
 
  private:
   DeviceLinks(std::vector<std::string> uuids, placement::Chooser chooser)
@@ -78,20 +83,23 @@ struct DeviceNeed {
   std::int64_t count = 0;
   std::int64_t memory = 0;  // bytes of each device
   std::int64_t slots = 0;   // of each device
-  std::vector<int> sizes;   // slots that a whole device may have; empty: any
+  DeviceSelection selection = {};
   bool shared() const { return memory > 0 || slots > 0; }
 };
-DeviceNeed device_need(const Resources& wanted, std::vector<int> sizes = {});
+DeviceNeed device_need(const Resources& wanted, DeviceSelection selection = {});
 
 /// What a request takes of a machine's amounts: a part of a device is no `gpu`, and each device of
 /// several gives its own gpu_mem and gpu_slots. A machine that covers it may still refuse, when no
 /// one device has what is wanted of one.
 Resources charged(const Resources& wanted);
 
+/// Whether the selection accepts the device, or a part of it, for its size.
+bool accepts(const DeviceSelection& selection, const DeviceShare& device);
+
 /// The shares that the need gets of what is `free`, by index; empty: it does not fit. A part comes
 /// of the device that it leaves the least of, memory first. Of whole ones that may be only of some
-/// sizes the smallest come first, then those that belong together most. `links` may be null: all
-/// alike.
+/// sizes the smallest come first, then those that the policy takes. `links` may be null: all alike,
+/// whatever the policy.
 std::vector<DeviceShare> choose_devices(std::span<const DeviceShare> free, const DeviceNeed& need,
                                         DeviceLinks* links);
 

@@ -12,7 +12,15 @@ namespace berth::machine {
 namespace {
 
 DeviceShare device(int index, std::int64_t memory, int slots = 13, bool whole = true) {
-  return {fmt::format("GPU-{}", index), index, index / 4, memory, slots, 13, whole};
+  return {fmt::format("GPU-{}", index),
+          index,
+          index / 4,
+          memory,
+          slots,
+          13,
+          whole,
+          topology::Vendor::nvidia,
+          whole ? memory : 0};
 }
 
 DeviceNeed need(std::int64_t gpu, std::int64_t memory = 0, std::int64_t slots = 0,
@@ -21,7 +29,14 @@ DeviceNeed need(std::int64_t gpu, std::int64_t memory = 0, std::int64_t slots = 
   wanted.set(Known::gpu, gpu);
   wanted.set(Known::gpu_mem, memory);
   wanted.set(Known::gpu_slots, slots);
-  return device_need(wanted, std::move(sizes));
+  return device_need(wanted, {.slot_sizes = std::move(sizes)});
+}
+
+DeviceNeed need(std::int64_t gpu, DeviceSelection selection, std::int64_t memory = 0) {
+  Resources wanted;
+  wanted.set(Known::gpu, gpu);
+  wanted.set(Known::gpu_mem, memory);
+  return device_need(wanted, std::move(selection));
 }
 
 std::vector<int> indices(const std::vector<DeviceShare>& shares) {
@@ -184,23 +199,6 @@ TEST(DeviceShares, OnlyThoseThatAContainersVariableNames) {
   EXPECT_EQ(seen("all", ""), Indices{});
 }
 
-int score_of(const topology::Topology& topology, const std::vector<DeviceShare>& chosen) {
-  int sum = 0;
-  for (const auto& a : chosen)
-    for (const auto& b : chosen)
-      if (a.index < b.index)
-        sum += topology::score(
-            topology.link(static_cast<std::size_t>(a.index), static_cast<std::size_t>(b.index)));
-  return sum;
-}
-
-std::vector<int> sizes_of(const std::vector<DeviceShare>& chosen) {
-  std::vector<int> sizes;
-  for (const auto& share : chosen) sizes.push_back(share.size);
-  std::ranges::sort(sizes);
-  return sizes;
-}
-
 TEST(DeviceShares, TheSmallestAcceptableWholeOnesComeFirst) {
   std::vector free{device(0, 80 * kGi), device(1, 16 * kGi)};
   free[0].size = free[0].slots = 99;
@@ -209,37 +207,165 @@ TEST(DeviceShares, TheSmallestAcceptableWholeOnesComeFirst) {
   EXPECT_EQ(indices(choose_devices(free, need(2, 0, 0, {13, 99}), nullptr)), (Indices{0, 1}));
 }
 
-/// Every set of the size, against what is chosen: of the smallest cards the best joined.
+TEST(DeviceShares, OnlyThoseOfSoMuchMemoryInAllAndTheSmallestOfThese) {
+  std::vector free{device(0, 80 * kGi), device(1, 16 * kGi), device(2, 40 * kGi)};
+  EXPECT_EQ(indices(choose_devices(free, need(1, {.memory_min = 30 * kGi}), nullptr)), Indices{2});
+  EXPECT_EQ(indices(choose_devices(free, need(2, {.memory_min = 30 * kGi}), nullptr)),
+            (Indices{0, 2}));
+  EXPECT_TRUE(choose_devices(free, need(3, {.memory_min = 30 * kGi}), nullptr).empty());
+  free[2].memory = 5 * kGi;
+  free[2].whole = false;
+  EXPECT_EQ(indices(choose_devices(free, need(1, {.memory_min = 30 * kGi}), nullptr)), Indices{0});
+  EXPECT_EQ(indices(choose_devices(free, need(1, {.memory_min = 30 * kGi}, 4 * kGi), nullptr)),
+            Indices{2})
+      << "beside gpu_mem a part of such a one";
+  EXPECT_EQ(indices(choose_devices(free, need(1, {.memory_min = 50 * kGi}, 4 * kGi), nullptr)),
+            Indices{0});
+  EXPECT_TRUE(
+      choose_devices(std::vector{device(0, 0)}, need(1, {.memory_min = 1}), nullptr).empty())
+      << "what is not told is not taken for enough";
+}
+
+TEST(DeviceShares, TheRequiredAreAmongThem) {
+  const auto topology = *topology::known_machine("dgx1-v100");
+  const auto links = *DeviceLinks::make(topology);
+  auto free = shares_of(topology);
+  EXPECT_EQ(indices(choose_devices(free, need(2, {.required = {"5", "gpu-1"}}), links.get())),
+            (Indices{1, 5}));
+  EXPECT_EQ(indices(choose_devices(free, need(1, {.required = {"5"}}, kGi), links.get())),
+            Indices{5});
+  const auto best = choose_devices(free, need(2, {.required = {"5"}}), links.get());
+  EXPECT_EQ(indices(best).size(), 2U);
+  EXPECT_EQ(best[1].index == 5 || best[0].index == 5, true);
+  free[5].whole = false;
+  EXPECT_TRUE(choose_devices(free, need(2, {.required = {"5"}}), links.get()).empty());
+  EXPECT_TRUE(choose_devices(free, need(2, {.required = {"9"}}), links.get()).empty());
+}
+
+TEST(DeviceShares, APolicyWithGroupsTakesOnlyWholeGroups) {
+  const auto topology = *topology::known_machine("dgx1-v100");
+  const auto links = *DeviceLinks::make(topology);
+  auto free = shares_of(topology);
+  const DeviceSelection volta{.policy = placement::PolicyKind::static_dgx1_volta};
+  EXPECT_EQ(indices(choose_devices(free, need(2, volta), links.get())), (Indices{0, 3}));
+  EXPECT_TRUE(choose_devices(free, need(3, volta), links.get()).empty());
+  EXPECT_EQ(shortage(free, need(3, volta), true),
+            (std::pair(Known::gpu, std::string("wanted 3 as a group of gpu_policy "
+                                               "static-dgx1-volta, which has none here, "
+                                               "the total is 8"))));
+  free[0].whole = free[4].whole = false;
+  EXPECT_TRUE(choose_devices(free, need(4, volta), links.get()).empty());
+  EXPECT_EQ(indices(choose_devices(free, need(2, volta), links.get())), (Indices{1, 2}));
+  EXPECT_EQ(indices(choose_devices(free, need(2, {.policy = placement::PolicyKind::simple}),
+                                   links.get())),
+            (Indices{1, 2}));
+}
+
+TEST(DeviceShares, AShortageOfSelectedOnesIsNamed) {
+  std::vector devices{device(0, 32 * kGi), device(1, 16 * kGi)};
+  const auto said = [&](const DeviceNeed& wanted, bool total) {
+    return shortage(devices, wanted, total).second;
+  };
+  EXPECT_EQ(said(need(1, {.memory_min = 40 * kGi}), true),
+            "wanted 1 with a gpu_mem_min of 40 GiB, the total is 0; the largest has 32 GiB");
+  EXPECT_EQ(said(need(2, {.slot_sizes = {13, 31}, .memory_min = 20 * kGi}), true),
+            "wanted 2 with 13 or 31 slots and a gpu_mem_min of 20 GiB, the total is 1");
+  EXPECT_EQ(said(need(1, {.required = {"7"}}), true),
+            "wanted with 7 (gpu_require), which is no device of this machine, the total is 2");
+  EXPECT_EQ(said(need(1, {.memory_min = 20 * kGi, .required = {"1"}}), true),
+            "wanted with 1 (gpu_require), which is not of the size that is wanted, "
+            "the total is 1");
+  devices[0].whole = false;
+  EXPECT_EQ(said(need(1, {.memory_min = 20 * kGi}), false),
+            "wanted 1 with a gpu_mem_min of 20 GiB, free 0");
+  EXPECT_EQ(said(need(1, {.required = {"0"}}), false),
+            "wanted with 0 (gpu_require), which is held, free 1");
+}
+
+/// The sizes from the smallest up, then the value by the objective: the less, the better.
+auto rank_of(const placement::Chooser& chooser, const std::vector<DeviceShare>& chosen,
+             placement::Objective objective, bool by_size) {
+  std::vector<std::pair<int, std::int64_t>> sizes;
+  placement::DeviceSet set = 0;
+  for (const auto& share : chosen) {
+    if (by_size) sizes.emplace_back(share.size, share.full_memory / kGi);
+    set |= placement::DeviceSet{1} << share.index;
+  }
+  std::ranges::sort(sizes);
+  const auto value = chooser.value(set, objective);
+  return std::tuple(sizes, -value.first, -value.second);
+}
+
+placement::Chooser chooser_of(const topology::Topology& topology) {
+  std::vector<std::int32_t> scores;
+  for (std::size_t a = 0; a < topology.devices.size(); ++a)
+    for (std::size_t b = 0; b < topology.devices.size(); ++b)
+      scores.push_back(a == b ? 0 : topology::score(topology.link(a, b)));
+  return *placement::Chooser::make(scores, static_cast<int>(topology.devices.size()));
+}
+
+DeviceSelection random_selection(Rng& rng, std::span<const int> sizes, std::int64_t count) {
+  DeviceSelection selection;
+  if (rng.below(2) == 0)
+    selection.slot_sizes = {sizes[rng.below(sizes.size())], sizes[rng.below(sizes.size())]};
+  if (rng.below(2) == 0) selection.memory_min = static_cast<std::int64_t>(rng.below(80)) * kGi;
+  selection.objective = static_cast<placement::Objective>(rng.below(placement::kObjectives));
+  const auto first = rng.below(8);
+  for (std::uint64_t i = 0; i < rng.below(static_cast<std::uint64_t>(count) + 1); ++i)
+    selection.required.push_back(fmt::format("{}{}", i == 0 ? "gpu-" : "", (first + i) % 8));
+  return selection;
+}
+
+/// Every set of the size, against what is chosen: with the required ones, of the smallest cards
+/// the best joined.
 TEST(DeviceShares, NoOtherWholeOnesWouldBeSmallerOrBetterJoined) {
   const auto topology = *topology::known_machine("dgx1-v100");
   const auto links = *DeviceLinks::make(topology);
+  const auto chooser = chooser_of(topology);
   constexpr std::array kSizes{7, 13, 99};
   Rng rng(5);
+  int found = 0;
   for (int round = 0; round < 5'000; ++round) {
     auto free = shares_of(topology);
     for (auto& share : free) {
       share.size = share.slots = kSizes[rng.below(kSizes.size())];
-      share.whole = rng.below(4) != 0;
+      share.memory = share.full_memory = static_cast<std::int64_t>(1 + rng.below(3)) * 20 * kGi;
+      share.whole = rng.below(5) != 0;
     }
-    std::vector<int> sizes{kSizes[rng.below(kSizes.size())], kSizes[rng.below(kSizes.size())]};
     const auto count = static_cast<std::int64_t>(1 + rng.below(4));
+    const DeviceSelection selection = random_selection(rng, kSizes, count);
+    const auto names = [&](const std::string& name, const DeviceShare& share) {
+      return name == share.uuid || name == fmt::format("{}", share.index);
+    };
+    const auto is_allowed = [&](const DeviceShare& share) {
+      const auto& sizes = selection.slot_sizes;
+      return share.whole && share.full_memory >= selection.memory_min &&
+             (sizes.empty() || std::ranges::find(sizes, share.size) != sizes.end());
+    };
+    const bool by_size = !selection.slot_sizes.empty() || selection.memory_min > 0;
     std::vector<DeviceShare> best;
     for (unsigned set = 0; set < 1U << free.size(); ++set) {
+      if (std::popcount(set) != count) continue;
       std::vector<DeviceShare> tried;
       for (std::size_t i = 0; i < free.size(); ++i)
-        if ((set >> i & 1U) != 0 && free[i].whole &&
-            std::ranges::find(sizes, free[i].size) != sizes.end())
-          tried.push_back(free[i]);
-      if (std::popcount(set) != count || std::ssize(tried) != count) continue;
+        if ((set >> i & 1U) != 0) tried.push_back(free[i]);
+      const bool has_required = std::ranges::all_of(selection.required, [&](const auto& name) {
+        return std::ranges::any_of(tried, [&](const auto& share) { return names(name, share); });
+      });
+      if (!has_required || !std::ranges::all_of(tried, is_allowed)) continue;
       const auto rank = [&](const auto& each) {
-        return std::pair(sizes_of(each), -score_of(topology, each));
+        return rank_of(chooser, each, selection.objective, by_size);
       };
       if (best.empty() || rank(tried) < rank(best)) best = tried;
     }
-    const auto got = choose_devices(free, need(count, 0, 0, sizes), links.get());
-    ASSERT_EQ(sizes_of(got), sizes_of(best));
-    ASSERT_EQ(score_of(topology, got), score_of(topology, best));
+    const auto got = choose_devices(free, need(count, selection), links.get());
+    ASSERT_EQ(got.empty(), best.empty());
+    if (best.empty()) continue;
+    ++found;
+    ASSERT_EQ(rank_of(chooser, got, selection.objective, by_size),
+              rank_of(chooser, best, selection.objective, by_size));
   }
+  EXPECT_GT(found, 500);
 }
 
 /// Best fit by trying them all, against what is chosen.

@@ -283,7 +283,7 @@ Result<Alloc> Ledger::acquire(const Host& host, const Ask& ask, std::optional<Al
     return fail(ErrorKind::stale, "this ticket was granted before");
   LedgerEntry entry = view.draft(ask, id, queued);
 
-  const Request request{ask.resources, entry.label, ask.slot_sizes};
+  const Request request{ask.resources, entry.label, ask.selection};
   Machine machine(host.total, host.links);
   if (auto ever = machine.dry_run(request); !ever) {
     view.drop(id);

@@ -34,9 +34,9 @@ struct Alloc {
 
 struct Ask {
   Resources resources;
-  std::string label;                 // "digits-3": shown to whoever is refused
-  std::int64_t priority = 0;         // greater first
-  std::vector<int> slot_sizes = {};  // as in Request
+  std::string label;          // "digits-3": shown to whoever is refused
+  std::int64_t priority = 0;  // greater first
+  DeviceSelection selection = {};
 };
 
 /// A live line of the ledger: an alloc that is held, or a request that waits.

@@ -144,10 +144,12 @@ void Machine::set_total(Block total) {
 }
 
 Result<Block> Machine::plan(const Request& request) const {
-  const DeviceNeed need = device_need(request.resources, request.slot_sizes);
+  const DeviceNeed need = device_need(request.resources, request.selection);
   Resources rest = request.resources;
   for (const Known known : {Known::gpu, Known::gpu_mem, Known::gpu_slots}) rest.set(known, 0);
-  if (need.count > 0 && choose_devices(devices_.total(), need, nullptr).empty()) {
+  // Groups of a policy are told by the links; what else can be had at all, without them.
+  DeviceLinks* const groups = request.selection.is_by_group() ? links_.get() : nullptr;
+  if (need.count > 0 && choose_devices(devices_.total(), need, groups).empty()) {
     const auto [known, why] = shortage(devices_.total(), need, true);
     return fail(ErrorKind::impossible, "{}: {}", name(known), why);
   }

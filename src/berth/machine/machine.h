@@ -16,6 +16,7 @@
 
 #include "berth/base/result.h"
 #include "berth/machine/device_loans.h"
+#include "berth/machine/device_selection.h"
 #include "berth/machine/device_shares.h"
 #include "berth/resource/cores.h"
 #include "berth/resource/resources.h"
@@ -35,7 +36,7 @@ struct Block {
 struct Request {
   Resources resources;
   std::string holder;  // who asks, as refusals and `berth machine` name it: "digits-3/17"
-  std::vector<int> slot_sizes = {};  // slots that a device of it may have; empty: any
+  DeviceSelection selection = {};
 };
 
 /// A machine as it can be divided.

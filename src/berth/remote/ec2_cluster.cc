@@ -174,7 +174,8 @@ Result<cluster::Alloc> Ec2Cluster::accept(const cluster::Offer& offer,
 /// As much of the wish as there is room for, asked for until there is an answer.
 Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish,
                                        const cluster::Offer& offer) {
-  const bool same = member.asked && member.asked->requirements.min == wish.requirements.min;
+  const bool same = member.asked && member.asked->requirements.min == wish.requirements.min &&
+                    member.asked->selection == wish.selection;
   if (member.asked && !same && env_.now() < member.asked_at + kAnswer)
     return fail(ErrorKind::busy, "{}: it is being asked", offer.machine);
   if (!same) {
@@ -182,7 +183,7 @@ Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish
     member.asked = wish;
     member.asked_at = env_.now();
     member.part =
-        machine::Request{part_of(offer, choice.part, wish.requirements.min), "", wish.slot_sizes};
+        machine::Request{part_of(offer, choice.part, wish.requirements.min), "", wish.selection};
     instances_.use(offer.machine, true);
   }
   auto alloc = accept(offer, member.part, wish.labels);
@@ -210,7 +211,7 @@ Result<cluster::Alloc> Ec2Cluster::allocate(const cluster::Wish& wish) {
     member->second.answered = env_.now();
     const machine::Machine free(offers->front().free);
     const bool asked = member->second.asked.has_value();
-    if (!asked && !free.dry_run({wish.requirements.min, "", wish.slot_sizes})) continue;
+    if (!asked && !free.dry_run({wish.requirements.min, "", wish.selection})) continue;
     auto alloc = ask(member->second, wish, offers->front());
     if (alloc) return alloc;
     if (alloc.error().kind == ErrorKind::busy) undecided = alloc.error();

@@ -84,6 +84,11 @@ TEST(Ec2Types, TheCheapestForWhatIsWishedComesFirst) {
   EXPECT_EQ(fitting(known_ec2_types(), wish(1, 1, 8, 60)).front().name, "p4de.24xlarge");
   EXPECT_TRUE(fitting(known_ec2_types(), wish(1, 1, 9)).empty());
   EXPECT_TRUE(fitting(known_ec2_types(), wish(1000, 1, 0)).empty());
+  cluster::Wish large = wish(1, 1, 1);
+  large.selection.memory_min = std::int64_t{30} << 30;
+  EXPECT_EQ(fitting(known_ec2_types(), large).front().name, "p4d.24xlarge") << "whole";
+  large.selection.memory_min = std::int64_t{100} << 30;
+  EXPECT_TRUE(fitting(known_ec2_types(), large).empty());
   // Side by side the price of each counts.
   EXPECT_EQ(how_often(fitting(known_ec2_types(), wish(8, 4, 0)).front(), wish(8, 4, 0)), 1);
 }

@@ -106,7 +106,7 @@ std::int64_t how_often(const Ec2Type& type, const cluster::Wish& wish) {
   machine::Machine machine(block_of(type));
   std::vector<machine::Reservation> side_by_side;
   while (std::ssize(side_by_side) < width) {
-    auto one = machine.reserve({wish.requirements.min, "", wish.slot_sizes});
+    auto one = machine.reserve({wish.requirements.min, "", wish.selection});
     if (!one) break;
     side_by_side.push_back(*std::move(one));
   }

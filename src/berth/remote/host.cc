@@ -19,7 +19,7 @@ constexpr Duration kAnswersMost = std::chrono::seconds(20);  // its drivers may 
 constexpr Duration kGrantWaits = std::chrono::seconds(10);
 
 bool same(const agent::AskLease& a, const machine::Ask& b) {
-  return a.ask.resources == b.resources && a.ask.slot_sizes == b.slot_sizes;
+  return a.ask.resources == b.resources && a.ask.selection == b.selection;
 }
 
 }  // namespace
@@ -185,13 +185,13 @@ Result<cluster::Alloc> Host::accept(const cluster::Offer& offer,
                                     const std::optional<machine::Request>& part,
                                     const cluster::Labels& labels) {
   cluster::Wish wish{.requirements = {part_of(offer, part, {}), 1}, .labels = labels};
-  if (part) wish.slot_sizes = part->slot_sizes;
+  if (part) wish.selection = part->selection;
   return allocate(wish);
 }
 
 Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
   const machine::Ask ask_for{wish.requirements.min, cluster::name_of(wish.labels), wish.priority,
-                             wish.slot_sizes};
+                             wish.selection};
   for (int round = 0; round < 2; ++round) {
     pump();
     if (granted_ && wanted_ && same(*wanted_, ask_for)) {

@@ -315,6 +315,13 @@ Result<cluster::Alloc> Slurm::take(Job& job, const cluster::Labels& labels) {
 }
 
 Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
+  machine::DeviceSelection by_size = wish.selection;
+  by_size.policy = {};
+  by_size.objective = {};
+  by_size.required.clear();
+  if (by_size != wish.selection)
+    return fail(ErrorKind::impossible,
+                "gpu_require, gpu_policy and gpu_objective: which cards a job gets is up to Slurm");
   seeks_ = true;
   progress();
   std::vector<std::string> avoid;  // of these nodes
@@ -355,7 +362,7 @@ Result<cluster::Alloc> Slurm::allocate(const cluster::Wish& wish) {
 
 bool Slurm::serves(const Job& job, const cluster::Wish& wish) {
   const machine::Machine machine(job.ask.block);
-  return machine.dry_run({wish.requirements.min, "", wish.slot_sizes}).has_value();
+  return machine.dry_run({wish.requirements.min, "", wish.selection}).has_value();
 }
 
 /// Whether it is on none of these nodes; or was asked for so, and for no less.

@@ -202,6 +202,23 @@ TEST_F(SlurmTest, WhatEveryPartitionRefusesIsDenied) {
       << refused.error().message;
 }
 
+TEST_F(SlurmTest, CardsAreChosenBySizeAndNotByName) {
+  const auto slurm = cluster({.partitions = {"gpu"}});
+  auto wanted = labelled_wish(1, 1, 1);
+  wanted.selection.memory_min = std::int64_t{30} << 30;
+  const auto untold = ask(*slurm, wanted, 2s);
+  EXPECT_EQ(untold.error().kind, ErrorKind::impossible);
+  EXPECT_NE(untold.error().message.find("a gpu_mem_min of 30 GiB, the total is 0 (what the devices "
+                                        "have is not told)"),
+            std::string::npos)
+      << untold.error().message;
+  wanted.selection = {.required = {"0"}};
+  const auto by_name = slurm->allocate(wanted);
+  EXPECT_EQ(by_name.error().kind, ErrorKind::impossible);
+  EXPECT_EQ(by_name.error().message,
+            "gpu_require, gpu_policy and gpu_objective: which cards a job gets is up to Slurm");
+}
+
 TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {
   paper_.refuses = "main";
   const auto slurm = cluster({.partitions = {"main", "gpu"}});

@@ -65,7 +65,7 @@ class HostCluster final : public FarCluster {
   /// wish is left to it for a while.
   Result<cluster::Alloc> allocate(const cluster::Wish& wish) override {
     const bool same = wish.requirements.min == wished_.requirements.min &&
-                      wish.slot_sizes == wished_.slot_sizes && wish.avoid == wished_.avoid;
+                      wish.selection == wished_.selection && wish.avoid == wished_.avoid;
     if (asking_ && !same) {
       Host& host = *hosts_[*asking_];
       next_ = host.retry_at();

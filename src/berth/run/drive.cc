@@ -68,6 +68,30 @@ schedule::Verdict verdict_of(const exec::Ended& ended) {
   }
 }
 
+/// To the scheduler devices are counted; that a worker's are such as a selection accepts is a
+/// resource of its own, of which it has either none or plenty.
+std::string name_of_selection(std::size_t at) {
+  return fmt::format("selection:{}", at);
+}
+
+/// Whether tasks of the selection may have any of the worker's devices, and need no certain ones.
+bool serves(const Berthed& berthed, const machine::DeviceSelection& selection) {
+  if (berthed.selection == selection) return true;
+  const machine::DeviceSelection by_size{.slot_sizes = selection.slot_sizes,
+                                         .memory_min = selection.memory_min};
+  return selection == by_size &&
+         std::ranges::all_of(berthed.alloc.block.devices, [&](const auto& device) {
+           return device.whole && machine::accepts(selection, device);
+         });
+}
+
+Resources Drive::schedule_resources(const Berthed& berthed, Resources resources) const {
+  constexpr std::int64_t kPlenty = std::int64_t{1} << 32;
+  for (std::size_t i = 0; i < manner_.selections.size(); ++i)
+    if (serves(berthed, manner_.selections[i])) resources.set(name_of_selection(i), kPlenty);
+  return resources;
+}
+
 schedule::Task Drive::schedule_task(const store::TaskRecord& of, int retries) const {
   const Wants wants = workload_->wants(of);
   schedule::Task task{.number = of.number,
@@ -76,6 +100,10 @@ schedule::Task Drive::schedule_task(const store::TaskRecord& of, int retries) co
                       .retries = std::max(0, retries),
                       .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
                       .asks = manner_.in_turn || !may_start(of.number)};
+  const auto selection = std::ranges::find(manner_.selections, wants.selection);
+  if (selection != manner_.selections.end())
+    task.resources.set(
+        name_of_selection(static_cast<std::size_t>(selection - manner_.selections.begin())), 1);
   if (of.state == store::TaskState::failed) task.state = schedule::State::failed;
   // What is done is settled in its turn, where there is one.
   else if (store::final(of.state) && !manner_.in_turn)

@@ -37,7 +37,8 @@ struct Berthed {
   std::size_t source = 0;  // of the loop's
   cluster::Alloc alloc;
   std::optional<Mono> keepalive_at;
-  std::optional<Error> lost;  // that its lease ended
+  std::optional<Error> lost;                               // that its lease ended
+  std::optional<machine::DeviceSelection> selection = {};  // that its devices were asked by
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<exec::Workplace> worker;
   bool apart = false;                 // the worker is no process of ours, and keeps what it told
@@ -116,6 +117,7 @@ class Drive {
 
   Status take_over();
   schedule::Task schedule_task(const store::TaskRecord& of, int retries) const;
+  Resources schedule_resources(const Berthed& berthed, Resources resources) const;
   Status advance();
   void apply(Next& next);
   void add(std::vector<store::NewTask> tasks);
@@ -151,7 +153,7 @@ class Drive {
   std::optional<Error> no_source_left() const;
   Status leave_for_resume(Error error);
   std::string waiting_for() const;
-  void berth(cluster::Alloc alloc, std::size_t source);
+  void berth(cluster::Alloc alloc, std::size_t source, machine::DeviceSelection selection);
   std::int64_t number_of(const std::string& machine);
   std::vector<std::string> avoided(TaskNumber task) const;
   void keep_leases();

@@ -249,14 +249,12 @@ void Drive::attach(Left::Agent& agent) {
                   .machine = agent.machine,
                   .block = block,
                   .labels = labels_};
-  Resources resources = added->machine->total().resources;
   std::vector<schedule::Earlier> earlier;
   for (const auto& each : agent.attempts) {
     if (!knows(each.task, each.token)) {
       agent.link->tell(exec::Cancel{each.token});
       continue;
     }
-    if (silent) (void)resources.add(machine::charged(workload_->wants(task(each.task)).resources));
     earlier.push_back(each);
     live_.emplace(each.token.value, Live{added->id, each.task, 0, task(each.task).devices, true});
   }
@@ -273,6 +271,11 @@ void Drive::attach(Left::Agent& agent) {
     added->worker =
         std::make_unique<LocalPlace>(env_, std::move(agent.link), *added->machine, groups_);
   const auto id = added->id;
+  if (!earlier.empty()) added->selection = workload_->wants(task(earlier.front().task)).selection;
+  Resources resources = schedule_resources(*added, added->machine->total().resources);
+  if (silent)
+    for (const auto& each : earlier)
+      (void)resources.add(machine::charged(workload_->wants(task(each.task)).resources));
   berthed_.push_back(std::move(added));
   std::vector<schedule::Effect> effects;
   scheduler_->joined({.id = id,

@@ -73,14 +73,14 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
     const Wants wants = workload_->wants(task(wanting[i]));
     const std::int64_t width = from.source.staff ? needs[i].width : 1;
     auto alloc = cluster.allocate({.requirements = {wants.resources, width},
-                                   .slot_sizes = wants.slot_sizes,
+                                   .selection = wants.selection,
                                    .priority = record_.priority,
                                    .waits = first,
                                    .labels = labels_,
                                    .avoid = avoided(wanting[i])});
     if (alloc) {
       if (passes) ++passed_;
-      berth(*std::move(alloc), 0);
+      berth(*std::move(alloc), 0, wants.selection);
       return true;
     }
     // This machine may grow again after it shrank; what else it says ends this try of the run.
@@ -177,12 +177,12 @@ Result<bool> Drive::seek_help(Leasing& from) {
   for (std::size_t i = 0; i < wanting.size(); ++i) {
     const Wants wants = workload_->wants(task(wanting[i]));
     auto alloc = cluster.allocate({.requirements = {wants.resources, needs[i].width},
-                                   .slot_sizes = wants.slot_sizes,
+                                   .selection = wants.selection,
                                    .priority = record_.priority,
                                    .labels = labels_,
                                    .avoid = avoided(wanting[i])});
     if (alloc) {
-      berth(*std::move(alloc), static_cast<std::size_t>(&from - leasings_.data()));
+      berth(*std::move(alloc), static_cast<std::size_t>(&from - leasings_.data()), wants.selection);
       return true;
     }
     if (i == 0 && scheduler_->avoided(wanting[i]) == 0)
@@ -193,10 +193,11 @@ Result<bool> Drive::seek_help(Leasing& from) {
   return false;
 }
 
-void Drive::berth(cluster::Alloc alloc, std::size_t source) {
+void Drive::berth(cluster::Alloc alloc, std::size_t source, machine::DeviceSelection selection) {
   auto added = std::make_unique<Berthed>();
   added->id = {++workers_made_};
   added->source = source;
+  added->selection = std::move(selection);
   leasings_[source].has_served = true;
   leasings_[source].refusal.reset();
   leasings_[source].failing_since.reset();
@@ -207,7 +208,7 @@ void Drive::berth(cluster::Alloc alloc, std::size_t source) {
   if (added->alloc.expires) added->keepalive_at = env_.now();
   const schedule::Worker worker{
       .id = added->id,
-      .resources = added->alloc.block.resources,
+      .resources = schedule_resources(*added, added->alloc.block.resources),
       .kind = source == 0 ? schedule::Kind::primary : schedule::Kind::stealer,
       .machine = leasings_[source].source.staff ? number_of(added->alloc.machine) : 0};
   berthed_.push_back(std::move(added));

@@ -57,7 +57,7 @@ void Drive::launch(const schedule::StartAttempt& start) {
   of.metrics.clear();
   auto launch = workload_->launch(of, start.token);
   const Wants wants = workload_->wants(of);
-  const machine::Request request{wants.resources, record_.name + "/" + of.label, wants.slot_sizes};
+  const machine::Request request{wants.resources, record_.name + "/" + of.label, wants.selection};
   if (os::logging())
     os::log_event(
         env_, "launch",

@@ -202,7 +202,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   const flow::Step& of = step(prepared.index);
   exec::Launch launch{.task = task.number,
                       .token = token,
-                      .request = {of.resources, record_.name + "/" + task.label, of.slot_sizes},
+                      .request = {of.resources, record_.name + "/" + task.label, of.selection},
                       .argv = spec.command,
                       .environment = std::move(environment),
                       .directory = directory,

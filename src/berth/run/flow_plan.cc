@@ -39,8 +39,7 @@ Result<std::vector<StepPlan>> plan(Site& site, FlowProgram& program, const std::
   Inputs inputs(*site.env, cache, directory);
   std::vector<StepPlan> steps;
   for (const auto& step : flow.steps)
-    steps.push_back(
-        {.name = step.name, .resources = step.resources, .slot_sizes = step.slot_sizes});
+    steps.push_back({.name = step.name, .resources = step.resources, .selection = step.selection});
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
                                               world_of(*site.env, directory, program.answers)));
   for (;;) {

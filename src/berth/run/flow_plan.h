@@ -8,7 +8,7 @@ namespace berth::run {
 struct StepPlan {
   std::string name;
   Resources resources;  // of each task
-  std::vector<int> slot_sizes;
+  machine::DeviceSelection selection;
   std::int64_t cached = 0;   // tasks found in the cache
   std::int64_t runs = 0;     // whose inputs are there: they would start
   std::int64_t skipped = 0;  // whose `when` does not hold

@@ -30,7 +30,7 @@ Status check_places(Site& site, const FlowProgram& program, const flow::Flow& fl
     if (step.enforce)
       if (const auto status = check_enforced(site, step.resources); !status)
         return at(program, step.line, step, "enforce", status.error());
-    const auto fits = machine.dry_run({step.resources, program.name, step.slot_sizes});
+    const auto fits = machine.dry_run({step.resources, program.name, step.selection});
     if (fits) continue;
     Error error = fits.error();
     if (site.devices) error.message += machine::unusable_text(*site.devices);

@@ -53,13 +53,16 @@ std::size_t FlowTasks::step_of(const store::TaskRecord& task) const {
 
 Wants FlowTasks::wants(const store::TaskRecord& task) const {
   const flow::Step& step = graph_->flow().steps.at(step_of(task));
-  return {step.resources, step.slot_sizes, step.priority, step.retries};
+  return {step.resources, step.selection, step.priority, step.retries};
 }
 
 Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   BERTH_ASSIGN(auto flow, read_flow(program_));
   for (const auto& step : flow.steps) {
     manner_.steps.push_back(step.name);
+    if (step.selection != machine::DeviceSelection() &&
+        std::ranges::find(manner_.selections, step.selection) == manner_.selections.end())
+      manner_.selections.push_back(step.selection);
     step.resources.each([&](std::string_view resource, std::int64_t amount) {
       manner_.most.set(resource, std::max(amount, manner_.most.get(resource)));
     });

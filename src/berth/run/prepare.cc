@@ -68,7 +68,7 @@ Status check_program(Site& site, const experiment::Program& program, const std::
   BERTH_TRY(find_devices(site, program.resources, program.gpus));
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
   machine::Machine machine(host.total, host.links);
-  const auto fits = machine.dry_run({program.resources, program.name, program.slot_sizes});
+  const auto fits = machine.dry_run({program.resources, program.name, program.selection});
   if (!fits) {
     Error error = fits.error();
     if (site.devices) error.message += machine::unusable_text(*site.devices);

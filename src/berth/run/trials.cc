@@ -17,6 +17,11 @@ constexpr std::string_view kAuptimizerModule =
 #include "berth/run/aup.inc"
     ;
 
+std::vector<machine::DeviceSelection> selections_of(const experiment::Program& program) {
+  if (program.selection == machine::DeviceSelection()) return {};
+  return {program.selection};
+}
+
 }  // namespace
 
 Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program program)
@@ -35,6 +40,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
               .in_turn = false,
               .most = program_.resources,
               .gpus = program_.gpus,
+              .selections = selections_of(program_),
               .goal = program_.goal,
               .steps = {}} {
   const bool external = program_.search.method == experiment::Search::Method::external;
@@ -57,7 +63,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
 }
 
 Wants Trials::wants(const store::TaskRecord&) const {
-  return {program_.resources, program_.slot_sizes, program_.priority, program_.retries};
+  return {program_.resources, program_.selection, program_.priority, program_.retries};
 }
 
 Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) {
@@ -87,7 +93,7 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
   exec::Launch launch{
       .task = task.number,
       .token = token,
-      .request = {program_.resources, record_.name + "/" + task.label, program_.slot_sizes},
+      .request = {program_.resources, record_.name + "/" + task.label, program_.selection},
       .argv = exec::command_line(program_.run,
                                  [&](std::string_view name) { return value_of(task, name); }),
       .environment = std::move(environment),

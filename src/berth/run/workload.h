@@ -33,6 +33,7 @@ struct Manner {
   bool in_turn = false;              // a task starts only when next() names it
   Resources most;                    // that a task of it asks for, of each resource
   std::string gpus{};                // the only ones that it may use; "": any
+  std::vector<machine::DeviceSelection> selections{};  // of its tasks, each once; no default
   std::optional<experiment::Goal> goal;
   std::vector<std::string> steps;  // whose progress is shown one by one; Workload::step_of()
 };
@@ -40,7 +41,7 @@ struct Manner {
 /// What a task asks for.
 struct Wants {
   Resources resources;
-  std::vector<int> slot_sizes;
+  machine::DeviceSelection selection;
   std::int64_t priority = 0;
   int retries = 0;
 };

@@ -1,0 +1,196 @@
+#include "berth/machine/device_selection.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::machine {
+namespace {
+
+/// The kind of that name, of the `count` that there are; `wanted`: all of them, in words.
+template <class Kind>
+Result<Kind> kind_named(std::string_view text, int count, std::string_view wanted) {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < count; ++i) names.push_back(placement::name(static_cast<Kind>(i)));
+  const auto found = std::ranges::find(names, text);
+  if (found != names.end()) return static_cast<Kind>(found - names.begin());
+  const auto meant = nearest(text, names);
+  return fail(ErrorKind::invalid, "wanted {}, found '{}'{}", wanted, clip(text),
+              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+}
+
+}  // namespace
+
+bool DeviceSelection::is_by_group() const {
+  switch (policy) {
+    case placement::PolicyKind::packed:
+    case placement::PolicyKind::best_effort:
+    case placement::PolicyKind::simple: return false;
+    case placement::PolicyKind::static_dgx1_pascal:
+    case placement::PolicyKind::static_dgx1_volta:
+    case placement::PolicyKind::static_dgx2: break;
+  }
+  return true;
+}
+
+Result<placement::PolicyKind> policy_named(std::string_view name) {
+  return kind_named<placement::PolicyKind>(name, placement::kPolicies,
+                                           "packed, best-effort, simple, static-dgx1-pascal, "
+                                           "static-dgx1-volta or static-dgx2");
+}
+
+Result<placement::Objective> objective_named(std::string_view name) {
+  return kind_named<placement::Objective>(name, placement::kObjectives, "sum, min or ring");
+}
+
+Status add_required(std::string_view list, std::vector<std::string>& required) {
+  const auto add = [&](std::string name) {
+    if (std::ranges::find(required, name) == required.end()) required.push_back(std::move(name));
+  };
+  for (const auto part : split(list, ',')) {
+    const auto item = trim(part);
+    if (item.empty()) continue;
+    const auto dash = item.find('-');
+    const auto first = parse_integer(item.substr(0, dash));
+    const auto last = dash == item.npos ? first : parse_integer(item.substr(dash + 1));
+    if (!first || !last) {  // a UUID, which has dashes of its own
+      add(std::string(item));
+      continue;
+    }
+    if (*first < 0 || *last < *first || *last - *first >= placement::kMostDevices)
+      return fail(ErrorKind::invalid, "wanted a range such as 2-5, found '{}'", clip(item));
+    for (std::int64_t index = *first; index <= *last; ++index) add(fmt::format("{}", index));
+  }
+  if (required.size() <= placement::kMostDevices) return {};
+  return fail(ErrorKind::invalid, "wanted at most {} devices, found {}", placement::kMostDevices,
+              required.size());
+}
+
+Status imply_devices(const DeviceSelection& selection, Resources& resources) {
+  const bool is_part = resources.get(Known::gpu_mem) > 0 || resources.get(Known::gpu_slots) > 0;
+  std::int64_t count = std::max<std::int64_t>(resources.get(Known::gpu), is_part ? 1 : 0);
+  const auto required = static_cast<std::int64_t>(selection.required.size());
+  if (count == 0) {
+    count = std::max<std::int64_t>(required, selection.memory_min > 0 ? 1 : 0);
+    resources.set(Known::gpu, count);
+  }
+  if (required > count)
+    return fail(ErrorKind::invalid, "gpu_require: {} devices are more than a gpu of {}", required,
+                count);
+  const DeviceSelection usual;
+  if (count > 0 || (selection.policy == usual.policy && selection.objective == usual.objective))
+    return {};
+  return fail(ErrorKind::invalid, "gpu_{}: no gpu is asked for",
+              selection.policy == usual.policy ? "objective" : "policy");
+}
+
+std::string to_json(const DeviceSelection& selection) {
+  const DeviceSelection usual;
+  std::vector<std::string> fields, required;
+  for (const std::string& name : selection.required) required.push_back(json_quote(name));
+  if (!selection.slot_sizes.empty())
+    fields.push_back(fmt::format(R"("gpu_slot_sizes":[{}])", fmt::join(selection.slot_sizes, ",")));
+  if (selection.memory_min > 0)
+    fields.push_back(fmt::format(R"("gpu_mem_min":{})", selection.memory_min));
+  if (selection.policy != usual.policy)
+    fields.push_back(fmt::format(R"("gpu_policy":"{}")", placement::name(selection.policy)));
+  if (selection.objective != usual.objective)
+    fields.push_back(fmt::format(R"("gpu_objective":"{}")", placement::name(selection.objective)));
+  if (!required.empty())
+    fields.push_back(fmt::format(R"("gpu_require":[{}])", fmt::join(required, ",")));
+  return fmt::format("{{{}}}", fmt::join(fields, ","));
+}
+
+std::string text_of(const DeviceSelection& selection) {
+  const DeviceSelection usual;
+  std::string text;
+  if (!selection.slot_sizes.empty())
+    text += fmt::format(", gpu_slot_sizes {}", fmt::join(selection.slot_sizes, ","));
+  if (selection.memory_min > 0) text += ", gpu_mem_min " + format_bytes(selection.memory_min);
+  if (selection.policy != usual.policy)
+    text += fmt::format(", gpu_policy {}", placement::name(selection.policy));
+  if (selection.objective != usual.objective)
+    text += fmt::format(", gpu_objective {}", placement::name(selection.objective));
+  if (!selection.required.empty()) text += ", gpu_require " + join(selection.required, ",");
+  return text;
+}
+
+namespace {
+
+Status read_slot_sizes(const Field& list, std::vector<int>& sizes) {
+  constexpr std::int64_t kMost = 10'000;
+  BERTH_ASSIGN(const auto items, list.items());
+  for (const Field& item : items) {
+    BERTH_ASSIGN(const std::int64_t size, item.integer());
+    if (size < 1 || size > kMost)
+      return item.error(fmt::format("wanted 1 to {} slots, found {}", kMost, size));
+    sizes.push_back(static_cast<int>(size));
+  }
+  return {};
+}
+
+Result<std::int64_t> read_memory_min(const Field& field) {
+  BERTH_ASSIGN(const std::string text, field.text());
+  const auto amount = parse_amount(name(Known::gpu_mem), text);
+  if (!amount) return field.error(amount.error());
+  return *amount;
+}
+
+Status read_required(const Field& field, std::vector<std::string>& required) {
+  std::vector<Field> items{field};
+  if (!field.is_scalar()) {
+    BERTH_ASSIGN(items, field.items());
+  }
+  for (const Field& item : items) {
+    BERTH_ASSIGN(const std::string list, item.text());
+    if (const auto added = add_required(list, required); !added) return item.error(added.error());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<bool> read_selection(std::string_view key, const Field& field, DeviceSelection& selection) {
+  const auto named = [&](auto& kind, const auto& find) -> Status {
+    BERTH_ASSIGN(const std::string text, field.text());
+    const auto found = find(text);
+    if (!found) return field.error(found.error());
+    kind = *found;
+    return {};
+  };
+  if (key == "gpu_slot_sizes") {
+    BERTH_TRY(read_slot_sizes(field, selection.slot_sizes));
+  } else if (key == "gpu_mem_min") {
+    BERTH_ASSIGN(selection.memory_min, read_memory_min(field));
+  } else if (key == "gpu_policy") {
+    BERTH_TRY(named(selection.policy, policy_named));
+  } else if (key == "gpu_objective") {
+    BERTH_TRY(named(selection.objective, objective_named));
+  } else if (key == "gpu_require") {
+    BERTH_TRY(read_required(field, selection.required));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Result<DeviceSelection> selection_of_json(std::string_view text) {
+  const auto read = [&]() -> Result<DeviceSelection> {
+    DeviceSelection selection;
+    BERTH_ASSIGN(const Field field, Field::parse(text, "selection"));
+    BERTH_ASSIGN(const auto entries, field.entries());
+    for (const auto& [key, value] : entries) {
+      BERTH_ASSIGN(const bool known, read_selection(key, value, selection));
+      if (!known) return value.error("not of a selection of devices");
+    }
+    return selection;
+  };
+  auto selection = read();
+  if (!selection) return fail(ErrorKind::corrupt, "{}", selection.error().message);
+  return selection;
+}
+
+}  // namespace berth::machine
