@@ -7,6 +7,7 @@
 #include "berth/cli/cluster_slurm.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/table.h"
+#include "berth/remote/cleaning.h"
 #include "berth/remote/clusters.h"
 #include "berth/remote/ssh.h"
 
@@ -184,8 +185,54 @@ Status change(os::Env& env, const Arguments& arguments) {
   return env.replace_file(file, now, 0600);
 }
 
+std::string cleaned_json(const std::vector<remote::HostCleaned>& hosts, bool dry_run) {
+  std::string text;
+  for (const auto& [host, cleaned] : hosts) {
+    text += fmt::format(R"({}{{"host":{},)", text.empty() ? "" : ",", json_quote(host));
+    text += cleaned ? fmt::format(R"("leases":{},"objects":{},"bytes":{}}})", cleaned->leases,
+                                  cleaned->objects, cleaned->lease_bytes + cleaned->object_bytes)
+                    : fmt::format(R"("error":{}}})", json_quote(cleaned.error().message));
+  }
+  return fmt::format("{{\"version\":1,\"dry_run\":{},\"hosts\":[{}]}}\n", dry_run, text);
+}
+
+std::string cleaned_text(const std::vector<remote::HostCleaned>& hosts, bool dry_run) {
+  Table table({"host", "leases", "objects", dry_run ? "would free" : "freed"});
+  for (const auto& [host, cleaned] : hosts) {
+    if (cleaned)
+      table.add({host, fmt::format("{}", cleaned->leases), fmt::format("{}", cleaned->objects),
+                 format_bytes(cleaned->lease_bytes + cleaned->object_bytes)});
+    else
+      table.add({host, "", "", cleaned.error().message});
+  }
+  return table.text();
+}
+
+Result<int> clean_hosts(os::Env& env, const remote::ClusterEntry& entry,
+                        const Arguments& arguments) {
+  const auto age = parse_duration(arguments.older_than.empty() ? "30d" : arguments.older_than);
+  if (!age) return std::unexpected(within("--older-than", age.error()));
+  BERTH_ASSIGN(const auto agent, remote::agent_file(env));
+  BERTH_ASSIGN(const auto opened, remote::open_cluster(env, entry, agent));
+  std::vector<remote::Door> doors;
+  for (const auto* host : opened.hosts) doors.push_back(host->door());
+  os::install_stop_signals();
+  BERTH_ASSIGN(const auto hosts, remote::clean_hosts(env, doors, agent, {*age, arguments.dry_run}));
+  print(arguments.json ? cleaned_json(hosts, arguments.dry_run)
+                       : cleaned_text(hosts, arguments.dry_run));
+  const bool good = std::ranges::all_of(hosts, [](const auto& one) { return bool(one.cleaned); });
+  return good ? 0 : exit_code(ErrorKind::io);
+}
+
 Result<int> clean_command(os::Env& env, const Arguments& arguments) {
   BERTH_ASSIGN(const auto entry, remote::find_cluster(env, arguments.target));
+  if (entry.kind == "ssh") return clean_hosts(env, entry, arguments);
+  if (entry.kind != "ec2")
+    return fail(ErrorKind::usage, "{} is of kind {}: clean is for ssh and ec2", entry.name,
+                entry.kind);
+  if (arguments.dry_run || !arguments.older_than.empty())
+    return fail(ErrorKind::usage, "--dry-run and --older-than are for hosts, and {} is of kind {}",
+                entry.name, entry.kind);
   BERTH_ASSIGN(const auto ended, clean_ec2(env, entry));
   std::string text;
   for (const auto& one : ended) text += (text.empty() ? "" : ",") + to_json(one);

@@ -4,8 +4,8 @@
 // that lead outside. Only in a virtual environment the program that such a link leads to goes in
 // its place: without its interpreter nothing of that would be of use.
 //
-// Threads: one for each Env. Failure: as Env has it; unconfirmed: see check_unasked(); invalid: more
-// files than a fileset holds.
+// Threads: one for each Env. Failure: as Env has it; unconfirmed: see check_unasked(); invalid:
+// more files than a fileset holds.
 #pragma once
 
 #include <atomic>
