@@ -14,7 +14,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from berth_case import Case, until
+from berth_case import Case, numbers, until
 from ssh_bed import SSH, SSHD, SshBed
 
 FULL = os.environ.get("BERTH_FULL") == "1"
@@ -251,6 +251,8 @@ class Sent(Folder):
         said = self.run_it(code=3).err.decode().splitlines()[-1]
         for part in (f"{self.folder}, a home directory", "berth resume --send-large sweep-1"):
             self.assertIn(part, said)
+        plan = self.berth("run", "--plan", "--cluster", "lab", self.folder / "sweep.yaml").out.decode()
+        self.assertIn(f"{self.folder}, a home directory", plan.splitlines()[-1])
         self.berth("resume", "--send-large", "sweep-1")
         self.assertEqual(self.listing("sweep-1"), {"sweep.yaml"})
         self.berth("run", "--send-large", "--cluster", "lab", self.folder / "sweep.yaml")
@@ -258,6 +260,22 @@ class Sent(Folder):
         self.house.environment["HOME"] = str(self.folder / "me")
         (self.folder / "me").mkdir()
         self.assertIn(str(self.folder), self.run_it(code=3).err.decode().splitlines()[-1])
+
+    def test_what_runs_is_not_lost_to_a_question_that_was_answered(self):
+        go = self.dir / "go"
+        self.write("folder/sweep.yaml", f"run: 'echo {{x}} >> {self.dir}/witness; while [ ! -e {go} ]; do sleep 0.05; done'\n"
+                   "params: {x: [1, 2]}\nparallel: 1\n")
+        run = self.house.start("run", "--cluster", "lab", self.folder / "sweep.yaml")
+        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        until(lambda: self.house.tasks("sweep-1")[0].get("host"), "its start is recorded")
+        run.kill()
+        run.wait()
+        # Its folder went there without a question, and has become what would be asked about.
+        self.house.environment["HOME"] = str(self.folder)
+        again = self.house.start("resume", "sweep-1")
+        go.write_text("")
+        self.assertEqual(again.wait(timeout=60), 0, again.stderr.read())
+        self.assertEqual(numbers(self.dir / "witness"), [1, 2])
 
     def answered(self, answer):
         """The run on a terminal, and what is typed when it asks."""

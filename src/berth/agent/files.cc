@@ -12,14 +12,6 @@ namespace {
 
 using fileset::Fileset;
 
-Result<std::string> store_directory(os::Env& env) {
-  if (const auto cache = env.variable("XDG_CACHE_HOME"); cache && cache->starts_with('/'))
-    return *cache + "/berth/objects";
-  if (const auto home = env.variable("HOME"); home && home->starts_with('/'))
-    return *home + "/.cache/berth/objects";
-  return fail(ErrorKind::impossible, "no place for files: neither XDG_CACHE_HOME nor HOME");
-}
-
 /// Nothing that comes from elsewhere leaves the directory.
 Result<std::string> below(const std::string& directory, std::string_view path) {
   if (path.empty() || path.find('\0') != std::string_view::npos)
@@ -81,6 +73,8 @@ class FileServer {
     auto parsed = fileset::parse_fileset(std::exchange(text_, {}));
     if (!parsed) return std::unexpected(parsed.error());
     fileset_ = *std::move(parsed);
+    // What is here already stays until the rest has come.
+    BERTH_ASSIGN(hold_, objects_.reserve(fileset_));
     BERTH_ASSIGN(const auto missing, intake_.missing(fileset_));
     std::string list;
     for (const auto& piece : missing) list += to_text(piece) + "\n";
@@ -130,13 +124,21 @@ class FileServer {
   const os::Fd& out_;
   std::string text_;
   Fileset fileset_;
-  fileset::Hold hold_;  // of what was captured last
+  fileset::Hold hold_;  // of what was asked about or captured last
 };
 
 }  // namespace
 
+Result<std::string> objects_directory(os::Env& env) {
+  if (const auto cache = env.variable("XDG_CACHE_HOME"); cache && cache->starts_with('/'))
+    return *cache + "/berth/objects";
+  if (const auto home = env.variable("HOME"); home && home->starts_with('/'))
+    return *home + "/.cache/berth/objects";
+  return fail(ErrorKind::impossible, "no place for files: neither XDG_CACHE_HOME nor HOME");
+}
+
 Status serve_files(os::Env& env, const std::string& directory) {
-  BERTH_ASSIGN(const auto store, store_directory(env));
+  BERTH_ASSIGN(const auto store, objects_directory(env));
   BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
   const os::Fd in(env, 0);
   const os::Fd out(env, 1);

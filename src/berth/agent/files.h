@@ -20,6 +20,9 @@
 
 namespace berth::agent {
 
+/// Where the objects of this machine are.
+Result<std::string> objects_directory(os::Env& env);
+
 /// Until the connection ends.
 Status serve_files(os::Env& env, const std::string& directory);
 

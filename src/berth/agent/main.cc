@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "berth/agent/agent.h"
+#include "berth/agent/clean.h"
 #include "berth/agent/files.h"
 #include "berth/agent/guard.h"
 #include "berth/agent/line.h"
@@ -35,6 +36,7 @@ constexpr std::string_view kUsage =
     "  berth-agent stdio DIR    joins standard input and output to the one of DIR\n"
     "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
     "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
+    "  berth-agent clean --older-than-ms N [--dry-run]  removes what nobody here uses any more\n"
     "  berth-agent anchor       keeps a log-in session open for the one that started it\n"
     "  berth-agent watch-figures  tells what each process has of the GPUs, until nobody reads it\n"
     "  berth-agent guard PID STARTED COMMAND…  runs it once that process has ended\n"
@@ -189,6 +191,17 @@ Status relay(os::Env& env, Words words) {
   return {};
 }
 
+Status clean_up(os::Env& env, Words words) {
+  CleanOptions options;
+  options.dry_run = words.size() == 3 && words[2] == "--dry-run";
+  if (words.size() != (options.dry_run ? 3 : 2) || words[0] != "--older-than-ms")
+    return fail(ErrorKind::usage, "wanted --older-than-ms N [--dry-run]");
+  BERTH_ASSIGN(const auto older_than_ms, parse_integer(words[1]));
+  if (older_than_ms < 0) return fail(ErrorKind::usage, "--older-than-ms: wanted 0 or more");
+  options.older_than = from_ms(older_than_ms);
+  return serve_clean(env, options);
+}
+
 Status run(Words words) {
   const auto env = os::posix_env();
   const std::string_view command = words.empty() ? "" : words[0];
@@ -199,8 +212,9 @@ Status run(Words words) {
   }
   if (command == "watch-figures") return tell_figures(*env);
   if (command == "stdio") return relay(*env, words.subspan(1));
-  if (command == "pool" || command == "files") {
+  if (command == "pool" || command == "files" || command == "clean") {
     os::make_private();
+    if (command == "clean") return clean_up(*env, words.subspan(1));
     BERTH_ASSIGN(const auto program, env->real_path("/proc/self/exe"));
     if (command == "pool") return serve_pool(*env, program);
     if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
@@ -211,7 +225,7 @@ Status run(Words words) {
   if (command == "--version") std::puts("berth-agent 0.1.0");
   if (help || command == "--version") return {};
   return fail(ErrorKind::usage,
-              "wanted start, stdio, pool, files or guard; see berth-agent --help");
+              "wanted start, stdio, pool, files, clean or guard; see berth-agent --help");
 }
 
 }  // namespace

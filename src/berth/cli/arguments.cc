@@ -109,12 +109,16 @@ void add_cluster(CLI::App& app, Arguments& arguments) {
   cluster->add_option("MORE", arguments.targets,
                       "of add: hosts, each user@host[:port] or a name of your ssh config; else "
                       "further clusters");
+  cluster->add_flag("--dry-run", arguments.dry_run, "of clean, of hosts: only say how much");
+  cluster->add_option("--older-than", arguments.older_than,
+                      "of clean, of hosts: what came there longer ago, such as 7d (default 30d)");
   cluster->add_option("--key", arguments.name, "of add: the key file of these hosts");
   cluster->footer(
       "Examples:\n"
       "  berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab\n"
       "  berth cluster probe lab hpc\n"
       "  berth run --cluster lab sweep.yaml\n"
+      "  berth cluster clean lab --older-than 7d     removes from its hosts what nobody uses\n"
       "  berth cluster clean cloud     ends what dead runs have left running on EC2\n"
       "They stand in ~/.config/berth/clusters.yaml, or the file that BERTH_CLUSTERS names, which\n"
       "takes more than add writes: see docs/files.md.");

@@ -7,6 +7,7 @@
 #include "berth/cli/cluster_slurm.h"
 #include "berth/cli/commands.h"
 #include "berth/cli/table.h"
+#include "berth/remote/cleaning.h"
 #include "berth/remote/clusters.h"
 #include "berth/remote/ssh.h"
 
@@ -212,21 +213,77 @@ Status change(os::Env& env, const Arguments& arguments) {
   return env.replace_file(file, now, 0600);
 }
 
+/// What was left on hosts, and what on EC2.
+struct CleanedAll {
+  std::vector<remote::HostCleaned> hosts;
+  std::vector<remote::Ec2Found> ended;
+};
+
+std::string to_json(const CleanedAll& all, bool dry_run) {
+  std::string hosts, ended;
+  for (const auto& [host, cleaned] : all.hosts) {
+    hosts += fmt::format(R"({}{{"host":{},)", hosts.empty() ? "" : ",", json_quote(host));
+    hosts += cleaned ? fmt::format(R"("leases":{},"objects":{},"bytes":{}}})", cleaned->leases,
+                                   cleaned->objects, cleaned->lease_bytes + cleaned->object_bytes)
+                     : fmt::format(R"("error":{}}})", json_quote(cleaned.error().message));
+  }
+  for (const auto& one : all.ended) ended += (ended.empty() ? "" : ",") + to_json(one);
+  return fmt::format("{{\"version\":1,\"dry_run\":{},\"hosts\":[{}],\"ended\":[{}]}}\n", dry_run,
+                     hosts, ended);
+}
+
+std::string to_text(const CleanedAll& all, bool dry_run) {
+  Table table({"host", "leases", "objects", dry_run ? "would free" : "freed"});
+  for (const auto& [host, cleaned] : all.hosts) {
+    if (cleaned)
+      table.add({host, fmt::format("{}", cleaned->leases), fmt::format("{}", cleaned->objects),
+                 format_bytes(cleaned->lease_bytes + cleaned->object_bytes)});
+    else
+      table.add({host, "", "", cleaned.error().message});
+  }
+  std::string text = all.hosts.empty() ? "" : table.text();
+  for (const auto& one : all.ended) text += fmt::format("ended {} of {}\n", one.id, one.run);
+  return text.empty() ? "nothing was left\n" : text;
+}
+
+Result<std::vector<remote::HostCleaned>> clean_hosts(os::Env& env,
+                                                     const remote::ClusterEntry& entry,
+                                                     const agent::CleanOptions& options) {
+  BERTH_ASSIGN(const auto agent, remote::agent_file(env));
+  BERTH_ASSIGN(const auto opened, remote::open_cluster(env, entry, agent));
+  std::vector<remote::Door> doors;
+  for (const auto* host : opened.hosts) doors.push_back(host->door());
+  return remote::clean_hosts(env, doors, agent, options);
+}
+
 Result<int> clean_command(os::Env& env, const Arguments& arguments) {
   if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
   BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
-  std::vector<remote::Ec2Found> ended;
+  const auto age = parse_duration(arguments.older_than.empty() ? "30d" : arguments.older_than);
+  if (!age) return std::unexpected(within("--older-than", age.error()));
   for (const auto& entry : entries) {
-    BERTH_ASSIGN(auto of_this, clean_ec2(env, entry));
-    std::ranges::move(of_this, std::back_inserter(ended));
+    if (entry.kind != "ssh" && entry.kind != "ec2")
+      return fail(ErrorKind::usage, "{} is of kind {}: clean is for ssh and ec2", entry.name,
+                  entry.kind);
+    if (entry.kind == "ec2" && (arguments.dry_run || !arguments.older_than.empty()))
+      return fail(ErrorKind::usage,
+                  "--dry-run and --older-than are for hosts, and {} is of kind ec2", entry.name);
   }
-  std::string text;
-  for (const auto& one : ended) text += (text.empty() ? "" : ",") + to_json(one);
-  if (arguments.json) print("{\"version\":1,\"ended\":[" + text + "]}\n");
-  if (arguments.json) return 0;
-  for (const auto& one : ended) print(fmt::format("ended {} of {}\n", one.id, one.run));
-  if (ended.empty()) print("nothing was left\n");
-  return 0;
+  os::install_stop_signals();
+  CleanedAll all;
+  for (const auto& entry : entries) {
+    if (entry.kind == "ssh") {
+      BERTH_ASSIGN(auto hosts, clean_hosts(env, entry, {*age, arguments.dry_run}));
+      std::ranges::move(hosts, std::back_inserter(all.hosts));
+    } else {
+      BERTH_ASSIGN(auto ended, clean_ec2(env, entry));
+      std::ranges::move(ended, std::back_inserter(all.ended));
+    }
+  }
+  print(arguments.json ? to_json(all, arguments.dry_run) : to_text(all, arguments.dry_run));
+  const bool good =
+      std::ranges::all_of(all.hosts, [](const auto& one) { return bool(one.cleaned); });
+  return good ? 0 : exit_code(ErrorKind::io);
 }
 
 }  // namespace

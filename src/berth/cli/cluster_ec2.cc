@@ -22,8 +22,6 @@ Result<Ec2Probed> probe_ec2(os::Env& env, const remote::ClusterEntry& entry) {
 }
 
 Result<std::vector<remote::Ec2Found>> clean_ec2(os::Env& env, const remote::ClusterEntry& entry) {
-  if (entry.kind != "ec2")
-    return fail(ErrorKind::usage, "{} is of kind {}: it leaves nothing", entry.name, entry.kind);
   BERTH_ASSIGN(const auto settings, remote::read_ec2_settings(env, entry.name, entry.body));
   BERTH_ASSIGN(const run::Site site, run::open_site(env));
   const std::string home = remote::ec2_home(env, site.state_directory);

@@ -62,7 +62,7 @@ std::string count_text(std::int64_t files) {
   return fmt::format("{} file{}", files, files == 1 ? "" : "s");
 }
 
-std::string sending_text(const remote::Folder& folder, const std::string& cluster) {
+std::string sending_text(os::Env& env, const remote::Folder& folder, const std::string& cluster) {
   std::string text = fmt::format(
       "what {0} has room for is known when it answers: berth cluster probe {0}\n"
       "with the trials goes {1}: {2}, {3}, unless a host sees the same folder\n",
@@ -77,8 +77,8 @@ std::string sending_text(const remote::Folder& folder, const std::string& cluste
     }
     text += table.text();
   }
-  if (const auto asked = remote::check_unasked(folder); !asked)
-    text += asked.error().message + "; berth run --send-large sends it all the same\n";
+  for (const auto& asked : {remote::check_unasked(env, folder.path), remote::check_unasked(folder)})
+    if (!asked) text += asked.error().message + "; berth run --send-large sends it all the same\n";
   return text;
 }
 
@@ -103,7 +103,7 @@ std::string sending_json(const remote::Folder& folder, const std::string& cluste
 Result<int> show_sending(os::Env& env, const std::string& directory, const std::string& cluster,
                          bool json) {
   BERTH_ASSIGN(const auto folder, remote::read_folder(env, directory));
-  print(json ? sending_json(folder, cluster) : sending_text(folder, cluster));
+  print(json ? sending_json(folder, cluster) : sending_text(env, folder, cluster));
   return 0;
 }
 

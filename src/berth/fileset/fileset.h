@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -118,6 +119,12 @@ struct Damage {
   std::string what;    // "object ab… holds other bytes than it did; it is now …/damaged/…"
 };
 
+/// Which of the objects that nobody needs go.
+struct Collectable {
+  std::optional<Wall> came_before = {};  // others stay
+  bool dry_run = false;                  // they are counted, and stay
+};
+
 using Paths = std::set<std::string>;
 
 class ObjectStore {
@@ -144,6 +151,9 @@ class ObjectStore {
   /// What another ObjectStore of the same directory captured is made durable with what this one
   /// did.
   void adopt(ObjectStore&& other);
+
+  /// Keeps what is here of it, and what comes while the Hold lives.
+  Result<Hold> reserve(const Fileset& fileset);
 
   /// not_found: an object is missing, or was damaged and is set aside now: as good as never there.
   Result<Hold> hold(const Fileset& fileset);
@@ -173,7 +183,7 @@ class ObjectStore {
   /// then, so that what a Hold let go of in between is seen by one or the other. What is captured
   /// or published meanwhile is safe. Returns what it freed. Fails as add_live does.
   using AddLive = std::function<Status(std::unordered_set<Digest>& live)>;
-  Result<Usage> collect(const AddLive& add_live);
+  Result<Usage> collect(const AddLive& add_live, const Collectable& which = {});
 
  private:
   ObjectStore(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}

@@ -32,15 +32,15 @@ Status sweep_work(os::Env& env, const std::string& directory) {
   return remove_all(env, directory);
 }
 
-/// Brings `needs` up to date and sweeps what the dead left. Under the exclusive lock.
-Status look_at_work(os::Env& env, const std::string& store, Needs& needs) {
+/// Brings `needs` up to date, and `sweeps` what the dead left. Under the exclusive lock.
+Status look_at_work(os::Env& env, const std::string& store, Needs& needs, bool sweeps = true) {
   BERTH_ASSIGN(const auto names, env.list(store + "/work"));
   Needs present;
   for (const auto& name : names) {
     const std::string directory = store + "/work/" + name;
     const auto dead = env.lock_there(directory);
     if (dead) {
-      BERTH_TRY(sweep_work(env, directory));
+      if (sweeps) BERTH_TRY(sweep_work(env, directory));
       continue;
     }
     if (dead.error().kind == ErrorKind::not_found) continue;  // just released
@@ -77,6 +77,12 @@ Result<ObjectStore> ObjectStore::open(os::Env& env, std::string directory) {
   for (const std::string_view part : {"", "/objects", "/work", "/damaged", "/seen"})
     BERTH_TRY(env.make_directory(directory + std::string(part), 0700));
   return ObjectStore(env, std::move(directory));
+}
+
+Result<Hold> ObjectStore::reserve(const Fileset& fileset) {
+  BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
+  BERTH_TRY(missing(work, fileset));
+  return work;
 }
 
 Result<Hold> ObjectStore::hold(const Fileset& fileset) {
@@ -168,7 +174,7 @@ Result<std::vector<Damage>> ObjectStore::verify() {
   return damage;
 }
 
-Result<Usage> ObjectStore::collect(const AddLive& add_live) {
+Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& which) {
   Usage freed;
   Needs needs;
   std::unordered_set<Digest> live;
@@ -176,7 +182,7 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live) {
   for (const auto& fan : fans) {
     // A 256th at a time: whoever waits for the lock waits for that long.
     BERTH_ASSIGN(const os::Fd alone, env_->lock(directory_ + "/lock", true));
-    BERTH_TRY(look_at_work(*env_, directory_, needs));
+    BERTH_TRY(look_at_work(*env_, directory_, needs, !which.dry_run));
     BERTH_TRY(add_live(live));
     const std::string folder = fmt::format("{}/objects/{}", directory_, fan);
     BERTH_ASSIGN(const auto names, env_->list(folder));
@@ -186,11 +192,13 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live) {
       if (!digest || live.contains(*digest) || std::ranges::any_of(needs, needed)) continue;
       const std::string path = fmt::format("{}/{}", folder, name);
       BERTH_ASSIGN(const auto status, env_->status(path));
-      BERTH_TRY(env_->remove_file(path));
+      if (which.came_before && status.changed >= *which.came_before) continue;
+      if (!which.dry_run) BERTH_TRY(env_->remove_file(path));
       ++freed.objects;
       freed.bytes += status.size;
     }
   }
+  if (which.dry_run) return freed;
   BERTH_TRY(forget_unless(*env_, directory_ + std::string(kSeen), [&](const Digest& digest) {
     return env_->status(object_path(directory_, digest, false)) ||
            env_->status(object_path(directory_, digest, true));

@@ -285,6 +285,34 @@ TEST_F(ObjectStoreTest, TheDeadHoldNothing) {
 
 // Four processes capture and publish the same few contents while another collects without pause:
 // nothing that one of them holds is ever missing, and what is published is whole.
+TEST_F(ObjectStoreTest, WhatIsReservedStaysAlsoWhereTheRestHasYetToCome) {
+  write("in/here", "here");
+  Fileset wanted = capture().fileset;
+  wanted.entries.push_back(wanted.entries.front());
+  wanted.entries.back().path = "yet to come";
+  wanted.entries.back().digest = sha256("yet to come");
+  {
+    const auto reserved = store_.reserve(wanted);
+    ASSERT_TRUE(reserved) << reserved.error().message;
+    EXPECT_EQ(store_.collect(keep({}))->objects, 0);
+  }
+  EXPECT_EQ(store_.collect(keep({}))->objects, 1);
+  expect_tidy();
+}
+
+TEST_F(ObjectStoreTest, OnlyWhatCameBeforeIsCollectedAndADryRunRemovesNothing) {
+  write("in/x", "four");
+  capture();
+  const Wall then = env_->wall();
+  EXPECT_EQ(store_.collect(keep({}), {.came_before = then - std::chrono::hours(1)})->objects, 0);
+  const auto would = *store_.collect(keep({}), {.came_before = {}, .dry_run = true});
+  EXPECT_EQ(objects().size(), 1U);
+  const auto freed = *store_.collect(keep({}), {.came_before = then + std::chrono::hours(1)});
+  EXPECT_EQ((std::pair(would.objects, would.bytes)), (std::pair(freed.objects, freed.bytes)));
+  EXPECT_EQ((std::pair(freed.objects, freed.bytes)), (std::pair(std::int64_t{1}, std::int64_t{4})));
+  EXPECT_TRUE(objects().empty());
+}
+
 TEST_F(ObjectStoreTest, ManyProcessesAndACollectorAtOnce) {
   for (int i = 0; i < 6; ++i) write(fmt::format("in{}/f", i % 3), fmt::format("text {}", i % 3));
   std::vector<pid_t> children;

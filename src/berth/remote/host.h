@@ -41,6 +41,7 @@ class Host final : public FarCluster {
   ~Host() override;
 
   const std::string& name() const { return door_.name; }
+  const Door& door() const { return door_; }
   /// Why it could not be reached, until it answers.
   std::optional<Error> failure() const { return falls_ > 0 ? std::optional(down_) : std::nullopt; }
   /// It has not answered yet what was asked last.
