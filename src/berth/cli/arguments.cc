@@ -24,6 +24,24 @@ constexpr std::array<ResourceOption, 6> kResourceOptions{{
     {"--gpu-slots", "gpu_slots", "throughput slots of a GPU that others may share"},
 }};
 
+/// Which GPUs are accepted, and how those of a task are chosen among them.
+void add_gpu_choice(CLI::App& run, Arguments& arguments) {
+  run.add_option("--gpu-slot-sizes", arguments.slot_sizes,
+                 "only GPUs with one of these numbers of slots, such as 13,31")
+      ->delimiter(',')
+      ->type_name("SLOTS")
+      ->check(CLI::Range(1, 10'000));
+  run.add_option("--gpu-mem-min", arguments.gpu_mem_min,
+                 "only GPUs that have so much memory in all, such as 30G")
+      ->type_name("AMOUNT");
+  run.add_option("--gpu-policy", arguments.policy,
+                 "which of several GPUs: packed (default), best-effort, simple, "
+                 "static-dgx1-pascal, static-dgx1-volta, static-dgx2");
+  run.add_option("--gpu-objective", arguments.objective, "sum (default), min or ring");
+  run.add_option("--gpu-require", arguments.require,
+                 "GPUs that must be among them: indices such as 0,2-5, or UUIDs");
+}
+
 void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& custom) {
   auto* run = app.add_subcommand("run", "start a run and follow it: of a file, or of one command");
   run->add_option("FILE", arguments.target, "an experiment or a flow (YAML)");
@@ -38,20 +56,7 @@ void add_run(CLI::App& app, Arguments& arguments, std::vector<std::string>& cust
         ->type_name("AMOUNT");
   run->add_option("--resource", custom, "an amount of a name of your own, such as licence=1")
       ->type_name("NAME=AMOUNT");
-  run->add_option("--gpu-slot-sizes", arguments.slot_sizes,
-                  "only GPUs with one of these numbers of slots, such as 13,31")
-      ->delimiter(',')
-      ->type_name("SLOTS")
-      ->check(CLI::Range(1, 10'000));
-  run->add_option("--gpu-mem-min", arguments.gpu_mem_min,
-                  "only GPUs that have so much memory in all, such as 30G")
-      ->type_name("AMOUNT");
-  run->add_option("--gpu-policy", arguments.policy,
-                  "which of several GPUs: packed (default), best-effort, simple, "
-                  "static-dgx1-pascal, static-dgx1-volta, static-dgx2");
-  run->add_option("--gpu-objective", arguments.objective, "sum (default), min or ring");
-  run->add_option("--gpu-require", arguments.require,
-                  "GPUs that must be among them: indices such as 0,2-5, or UUIDs");
+  add_gpu_choice(*run, arguments);
   run->add_option("--enforce", arguments.enforce,
                   "where a machine cannot hold a task to its limits: 'required' does not run it "
                   "there, 'advisory' (the default) says so once")

@@ -219,7 +219,7 @@ struct CleanedAll {
   std::vector<remote::Ec2Found> ended;
 };
 
-std::string to_json(const CleanedAll& all, bool dry_run) {
+std::string cleaned_json(const CleanedAll& all, bool dry_run) {
   std::string hosts, ended;
   for (const auto& [host, cleaned] : all.hosts) {
     hosts += fmt::format(R"({}{{"host":{},)", hosts.empty() ? "" : ",", json_quote(host));
@@ -232,7 +232,7 @@ std::string to_json(const CleanedAll& all, bool dry_run) {
                      hosts, ended);
 }
 
-std::string to_text(const CleanedAll& all, bool dry_run) {
+std::string cleaned_text(const CleanedAll& all, bool dry_run) {
   Table table({"host", "leases", "objects", dry_run ? "would free" : "freed"});
   for (const auto& [host, cleaned] : all.hosts) {
     if (cleaned)
@@ -280,7 +280,8 @@ Result<int> clean_command(os::Env& env, const Arguments& arguments) {
       std::ranges::move(ended, std::back_inserter(all.ended));
     }
   }
-  print(arguments.json ? to_json(all, arguments.dry_run) : to_text(all, arguments.dry_run));
+  print(arguments.json ? cleaned_json(all, arguments.dry_run)
+                       : cleaned_text(all, arguments.dry_run));
   const bool good =
       std::ranges::all_of(all.hosts, [](const auto& one) { return bool(one.cleaned); });
   return good ? 0 : exit_code(ErrorKind::io);

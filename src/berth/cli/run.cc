@@ -1,27 +1,18 @@
-// berth run, berth resume, berth stop: what moves a run.
+// berth run: from a file, or from a command line, to a run.
 #include "berth/run/runner.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <csignal>
 #include <variant>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/auptimizer.h"
 #include "berth/cli/commands.h"
-#include "berth/cli/detach.h"
 #include "berth/cli/flow_view.h"
-#include "berth/cli/json_output.h"
+#include "berth/cli/follow.h"
 #include "berth/cli/run_plan.h"
-#include "berth/cli/screen.h"
 #include "berth/cli/table.h"
-#include "berth/cli/trials_view.h"
 #include "berth/exec/fields.h"
 #include "berth/experiment/auptimizer.h"
-#include "berth/run/elsewhere.h"
 
 namespace berth::cli {
 namespace {
@@ -257,152 +248,6 @@ Result<store::RunRecord> submit(run::Site& site, const Prepared& prepared) {
   return run::submit(site, std::get<experiment::Program>(prepared.program), prepared.directory);
 }
 
-/// The steps, and what failed of them.
-Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
-  BERTH_ASSIGN(const auto flow, flow_of(record));
-  print(steps_table(step_counts(flow, record, tasks)));
-  std::size_t rows = 0;
-  for (const auto& task : tasks) {
-    if (task.state != store::TaskState::failed || ++rows > kMostRows) continue;
-    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label, task.cause,
-                      record.name, task.label));
-  }
-  if (rows > kMostRows) print(fmt::format("… all {}: berth show {}\n", rows, record.name));
-  return {};
-}
-
-Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
-  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
-  print(trials_table(sorted_trials(tasks, program), program, kMostRows));
-  if (tasks.size() > kMostRows)
-    print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
-  return {};
-}
-
-/// What a finished run leaves on stdout, and its exit code.
-Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
-  const bool through = record.kind == "command";
-  const bool stopped = record.state == store::RunState::stopped;
-  if (json || !through) {
-    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
-    if (json) {
-      BERTH_ASSIGN(auto used, site.store->usage(record.id));
-      print(show_json({record, state_now(env, record), std::move(used)}, tasks));
-    } else {
-      BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
-      print(fmt::format("{}  {}: {}{}\n", record.name, store::name(record.state),
-                        counts_text(record.counts),
-                        record.error.empty() ? "" : "; " + record.error));
-      BERTH_ASSIGN(const auto program, program_of(record));
-      if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
-    }
-  } else if (record.state == store::RunState::failed) {
-    BERTH_ASSIGN(const auto task, find_task(site, record, "1"));
-    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, task.cause,
-                            record.name));
-  }
-  if (stopped) {
-    print_error(fmt::format("stopped; go on with: berth resume {}\n", record.name));
-    return exit_code(ErrorKind::interrupted);
-  }
-  return record.state == store::RunState::done ? 0 : 1;
-}
-
-/// Of machines that did not answer; whether there are any.
-Result<bool> tell_what_may_run(run::Site& site, const store::RunRecord& record) {
-  BERTH_ASSIGN(const auto all, run::may_run_elsewhere(site, record));
-  for (const auto& one : all) print_error(run::to_text(one, record.name) + "\n");
-  return !all.empty();
-}
-
-/// The person at the terminal, if there is one.
-bool says_yes(os::Env& env, const std::string& question) {
-  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0 ||
-      tcgetpgrp(STDIN_FILENO) != getpgrp())
-    return false;
-  print_error(question + " [y/N] ");
-  std::array<os::Watch, 1> watches{os::Watch{.fd = STDIN_FILENO}};
-  while (!watches[0].ready)
-    if (env.stop_signals() > 0 || !env.wait(watches, std::nullopt)) return false;
-  std::array<char, 256> answer{};
-  const auto got = ::read(STDIN_FILENO, answer.data(), answer.size());
-  const auto word =
-      lower(trim({answer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))}));
-  return word == "y" || word == "yes";
-}
-
-/// As long as what it must not do unasked is answered with yes.
-Result<store::RunRecord> drive_and_ask(os::Env& env, run::Site& site, const std::string& name,
-                                       Show show, const std::vector<TaskNumber>& only) {
-  for (;;) {
-    Screen screen(env, name, show);
-    auto final = run::drive(site, name, screen, only);
-    screen.finish();
-    if (final || final.error().kind != ErrorKind::unconfirmed) return final;
-    const std::string question = final.error().message + ". Send it?";
-    if (show == Show::notes || !says_yes(env, question)) return final;
-    BERTH_ASSIGN(const auto record, site.store->find_run(name));
-    BERTH_TRY(run::confirm_sending(site, record));
-  }
-}
-
-Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
-                         const std::vector<TaskNumber>& only = {}) {
-  os::install_stop_signals();
-  const bool through = record.kind == "command";
-  const Show show = json ? Show::notes : through ? Show::output : Show::all;
-  auto final = drive_and_ask(env, site, record.name, show, only);
-  if (!final) {
-    const bool driven_elsewhere = final.error().kind == ErrorKind::busy;
-    const bool unasked = final.error().kind == ErrorKind::unconfirmed;
-    if (!driven_elsewhere)
-      final.error().message +=
-          fmt::format("; {}go on with: berth resume {}{}",
-                      unasked ? "after that, or to send it all the same, " : "",
-                      unasked ? "--send-large " : "", record.name);
-    return std::unexpected(final.error());
-  }
-  BERTH_TRY(tell_what_may_run(site, *final));
-  return conclude(env, site, *final, json);
-}
-
-/// What a person who has edited a flow's file wants to know: it goes on as it was submitted.
-Status note_edited(os::Env& env, const store::RunRecord& record) {
-  if (record.kind != "flow") return {};
-  BERTH_ASSIGN(const auto now, run::edited(env, record));
-  if (now)
-    print_error(
-        fmt::format("{} goes on as it was submitted; {} was edited since: take that with "
-                    "berth retry --file {}\n",
-                    record.name, now->file, record.name));
-  return {};
-}
-
-/// The run's specification as its file is now; "" where that is the one it has.
-Result<std::string> spec_of_file(os::Env& env, run::Site& site, const store::RunRecord& record) {
-  if (record.kind != "flow")
-    return fail(ErrorKind::usage,
-                "--file: {} is no flow: its parameters are drawn; start a new run", record.name);
-  BERTH_ASSIGN(auto now, run::edited(env, record));
-  if (!now) return std::string();
-  return run::resubmitted(site, record, *std::move(now));
-}
-
-/// A runner in the background; what is left to say.
-Result<int> detach(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
-  BERTH_TRY(start_detached(env, site, record));
-  if (json) {
-    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
-    BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
-    print(show_json({now, state_now(env, now)}, tasks));
-    return 0;
-  }
-  print(record.name + "\n");
-  print_error(fmt::format("follow it with: berth logs -f {}; wait for it with: berth wait {}\n",
-                          record.name, record.name));
-  return 0;
-}
-
 }  // namespace
 
 Result<int> run_command(os::Env& env, const Arguments& arguments) {
@@ -428,101 +273,8 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
   if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
   BERTH_ASSIGN(const auto record, submit(site, prepared));
   BERTH_TRY(run::keep_clusters(site, record, prepared.where));
-  if (arguments.detach) return detach(env, site, record, arguments.json);
+  if (arguments.detach) return drive_detached(env, site, record, arguments.json);
   return drive_to_end(env, site, record, arguments.json);
-}
-
-Result<int> resume_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
-  if (record.state == store::RunState::done || record.state == store::RunState::failed) {
-    const store::Counts& counts = record.counts;
-    // A flow can fail before all of its tasks are known.
-    const bool told = record.state == store::RunState::done || counts.failed > 0;
-    if (told && counts.waiting + counts.running + counts.stopped == 0) {
-      print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
-                              store::name(record.state), counts_text(counts)));
-      return 0;
-    }
-  }
-  BERTH_TRY(note_edited(env, record));
-  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
-  if (arguments.detach) return detach(env, site, record, arguments.json);
-  return drive_to_end(env, site, record, arguments.json);
-}
-
-Result<int> retry_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
-  if (arguments.failed && record.kind == "flow")
-    return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
-                record.name);
-  std::string spec;
-  if (arguments.take_file) {
-    BERTH_ASSIGN(spec, spec_of_file(env, site, record));
-  }
-  const bool all = arguments.all || arguments.take_file;
-  BERTH_ASSIGN(const auto reopened, run::reopen(site, arguments.target, all, spec));
-  if (reopened.empty() && !all)
-    print_error(fmt::format("nothing of {} has failed\n", arguments.target));
-  if (!arguments.failed) return resume_command(env, arguments);
-  if (reopened.empty()) return 0;
-  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
-  return drive_to_end(env, site, record, arguments.json, reopened);
-}
-
-/// What the agents of a runner that died still run, and what they keep, ends as with its runner.
-Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& record) {
-  os::install_stop_signals();
-  BERTH_TRY(env.signal_process(env.self(), SIGTERM));
-  Screen screen(env, record.name, Show::nothing);
-  BERTH_ASSIGN(const auto now, run::drive(site, record.name, screen));
-  print_error(now.state == store::RunState::stopped
-                  ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
-                  : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
-  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, now));
-  return may_run ? exit_code(ErrorKind::busy) : 0;
-}
-
-/// Machines that did not answer when it was stopped may do so now.
-Result<int> stop_elsewhere(os::Env& env, run::Site& site, const store::RunRecord& record) {
-  os::install_stop_signals();
-  print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
-  BERTH_ASSIGN(const auto before, run::may_run_elsewhere(site, record));
-  if (before.empty()) return 0;
-  print_error("ending what may still run elsewhere\n");
-  BERTH_TRY(run::end_what_was_left(site, record.name));
-  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
-  if (may_run) return exit_code(ErrorKind::busy);
-  print_error("nothing of it runs any more\n");
-  return 0;
-}
-
-Result<int> stop_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
-  if (drives_elsewhere(env, record))
-    return fail(
-        ErrorKind::busy,
-        "{} is driven on {}: stop it there, or, when that is gone, take it over: berth resume {}",
-        record.name, record.runner_host, record.name);
-  const std::string state = state_now(env, record);
-  if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
-    return stop_agents(env, site, record);
-  if (state != "running") return stop_elsewhere(env, site, record);
-  const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
-  if (const auto sent = env.signal_process(runner, SIGTERM);
-      !sent && sent.error().kind != ErrorKind::not_found)
-    return std::unexpected(sent.error());
-  while (env.alive(runner)) {
-    const Mono soon = env.now() + std::chrono::milliseconds(20);
-    BERTH_TRY(env.wait({}, soon));
-    BERTH_ASSIGN(const auto now, site.store->find_run(arguments.target));
-    if (now.state != store::RunState::running) break;
-  }
-  print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
-  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
-  return may_run ? exit_code(ErrorKind::busy) : 0;
 }
 
 }  // namespace berth::cli

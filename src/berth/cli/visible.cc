@@ -1,5 +1,7 @@
 #include "berth/cli/visible.h"
 
+#include <fmt/core.h>
+
 #include "berth/base/text.h"
 
 namespace berth::cli {

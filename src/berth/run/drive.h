@@ -41,11 +41,11 @@ struct Berthed {
   std::optional<machine::DeviceSelection> selection = {};  // that its devices were asked by
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<exec::Workplace> worker;
-  bool apart = false;                 // the worker is no process of ours, and keeps what it told
-  agent::Attached* silent = nullptr;  // the worker, as long as it has not answered this runner
-  std::string silence;                // that it did not, and why
-  std::string directory;              // of an agent here
-  std::size_t watches = 0;            // how many of the loop's it appended this turn
+  bool apart = false;                   // the worker is no process of ours, and keeps what it told
+  agent::Attached* silent = nullptr;    // the worker, as long as it has not answered this runner
+  std::string silence;                  // that it did not, and why
+  std::string directory;                // of an agent here
+  std::size_t watches = 0;              // how many of the loop's it appended this turn
   std::vector<exec::FromWorker> heard;  // while the store was waited for: dealt with next turn
 };
 

@@ -1,0 +1,146 @@
+#include "berth/cli/follow.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "berth/base/text.h"
+#include "berth/cli/detach.h"
+#include "berth/cli/flow_view.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/screen.h"
+#include "berth/cli/table.h"
+#include "berth/cli/trials_view.h"
+#include "berth/run/elsewhere.h"
+#include "berth/run/runner.h"
+
+namespace berth::cli {
+namespace {
+
+/// The steps, and what failed of them.
+Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
+  BERTH_ASSIGN(const auto flow, flow_of(record));
+  print(steps_table(step_counts(flow, record, tasks)));
+  std::size_t rows = 0;
+  for (const auto& task : tasks) {
+    if (task.state != store::TaskState::failed || ++rows > kMostRows) continue;
+    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label, task.cause,
+                      record.name, task.label));
+  }
+  if (rows > kMostRows) print(fmt::format("… all {}: berth show {}\n", rows, record.name));
+  return {};
+}
+
+Status print_trials(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
+  BERTH_ASSIGN(const auto program, experiment::from_json_text(record.spec_json));
+  print(trials_table(sorted_trials(tasks, program), program, kMostRows));
+  if (tasks.size() > kMostRows)
+    print(fmt::format("… all {}: berth show {}\n", tasks.size(), record.name));
+  return {};
+}
+
+/// What a finished run leaves on stdout, and its exit code.
+Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
+  const bool through = record.kind == "command";
+  const bool stopped = record.state == store::RunState::stopped;
+  if (json || !through) {
+    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+    if (json) {
+      BERTH_ASSIGN(auto used, site.store->usage(record.id));
+      print(show_json({record, state_now(env, record), std::move(used)}, tasks));
+    } else {
+      BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
+      print(fmt::format("{}  {}: {}{}\n", record.name, store::name(record.state),
+                        counts_text(record.counts),
+                        record.error.empty() ? "" : "; " + record.error));
+      BERTH_ASSIGN(const auto program, program_of(record));
+      if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
+    }
+  } else if (record.state == store::RunState::failed) {
+    BERTH_ASSIGN(const auto task, find_task(site, record, "1"));
+    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, task.cause,
+                            record.name));
+  }
+  if (stopped) {
+    print_error(fmt::format("stopped; go on with: berth resume {}\n", record.name));
+    return exit_code(ErrorKind::interrupted);
+  }
+  return record.state == store::RunState::done ? 0 : 1;
+}
+
+/// The person at the terminal, if there is one.
+bool says_yes(os::Env& env, const std::string& question) {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0 ||
+      tcgetpgrp(STDIN_FILENO) != getpgrp())
+    return false;
+  print_error(question + " [y/N] ");
+  std::array<os::Watch, 1> watches{os::Watch{.fd = STDIN_FILENO}};
+  while (!watches[0].ready)
+    if (env.stop_signals() > 0 || !env.wait(watches, std::nullopt)) return false;
+  std::array<char, 256> answer{};
+  const auto got = ::read(STDIN_FILENO, answer.data(), answer.size());
+  const auto word =
+      lower(trim({answer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))}));
+  return word == "y" || word == "yes";
+}
+
+/// As long as what it must not do unasked is answered with yes.
+Result<store::RunRecord> drive_and_ask(os::Env& env, run::Site& site, const std::string& name,
+                                       Show show, const std::vector<TaskNumber>& only) {
+  for (;;) {
+    Screen screen(env, name, show);
+    auto final = run::drive(site, name, screen, only);
+    screen.finish();
+    if (final || final.error().kind != ErrorKind::unconfirmed) return final;
+    const std::string question = final.error().message + ". Send it?";
+    if (show == Show::notes || !says_yes(env, question)) return final;
+    BERTH_ASSIGN(const auto record, site.store->find_run(name));
+    BERTH_TRY(run::confirm_sending(site, record));
+  }
+}
+
+}  // namespace
+
+Result<bool> tell_what_may_run(run::Site& site, const store::RunRecord& record) {
+  BERTH_ASSIGN(const auto all, run::may_run_elsewhere(site, record));
+  for (const auto& one : all) print_error(run::to_text(one, record.name) + "\n");
+  return !all.empty();
+}
+
+Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
+                         const std::vector<TaskNumber>& only) {
+  os::install_stop_signals();
+  const bool through = record.kind == "command";
+  const Show show = json ? Show::notes : through ? Show::output : Show::all;
+  auto final = drive_and_ask(env, site, record.name, show, only);
+  if (!final) {
+    const bool driven_elsewhere = final.error().kind == ErrorKind::busy;
+    const bool unasked = final.error().kind == ErrorKind::unconfirmed;
+    if (!driven_elsewhere)
+      final.error().message +=
+          fmt::format("; {}go on with: berth resume {}{}",
+                      unasked ? "after that, or to send it all the same, " : "",
+                      unasked ? "--send-large " : "", record.name);
+    return std::unexpected(final.error());
+  }
+  BERTH_TRY(tell_what_may_run(site, *final));
+  return conclude(env, site, *final, json);
+}
+
+Result<int> drive_detached(os::Env& env, run::Site& site, const store::RunRecord& record,
+                           bool json) {
+  BERTH_TRY(start_detached(env, site, record));
+  if (json) {
+    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+    BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
+    print(show_json({now, state_now(env, now)}, tasks));
+    return 0;
+  }
+  print(record.name + "\n");
+  print_error(fmt::format("follow it with: berth logs -f {}; wait for it with: berth wait {}\n",
+                          record.name, record.name));
+  return 0;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,132 @@
+// berth resume, berth retry and berth stop: a run that was submitted before.
+#include <csignal>
+
+#include "berth/cli/commands.h"
+#include "berth/cli/follow.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/screen.h"
+#include "berth/cli/table.h"
+#include "berth/run/elsewhere.h"
+#include "berth/run/runner.h"
+
+namespace berth::cli {
+namespace {
+
+/// What a person who has edited a flow's file wants to know: it goes on as it was submitted.
+Status note_edited(os::Env& env, const store::RunRecord& record) {
+  if (record.kind != "flow") return {};
+  BERTH_ASSIGN(const auto now, run::edited(env, record));
+  if (now)
+    print_error(
+        fmt::format("{} goes on as it was submitted; {} was edited since: take that with "
+                    "berth retry --file {}\n",
+                    record.name, now->file, record.name));
+  return {};
+}
+
+/// The run's specification as its file is now; "" where that is the one it has.
+Result<std::string> spec_of_file(os::Env& env, run::Site& site, const store::RunRecord& record) {
+  if (record.kind != "flow")
+    return fail(ErrorKind::usage,
+                "--file: {} is no flow: its parameters are drawn; start a new run", record.name);
+  BERTH_ASSIGN(auto now, run::edited(env, record));
+  if (!now) return std::string();
+  return run::resubmitted(site, record, *std::move(now));
+}
+
+/// What the agents of a runner that died still run, and what they keep, ends as with its runner.
+Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& record) {
+  os::install_stop_signals();
+  BERTH_TRY(env.signal_process(env.self(), SIGTERM));
+  Screen screen(env, record.name, Show::nothing);
+  BERTH_ASSIGN(const auto now, run::drive(site, record.name, screen));
+  print_error(now.state == store::RunState::stopped
+                  ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
+                  : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
+  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, now));
+  return may_run ? exit_code(ErrorKind::busy) : 0;
+}
+
+/// Machines that did not answer when it was stopped may do so now.
+Result<int> stop_elsewhere(os::Env& env, run::Site& site, const store::RunRecord& record) {
+  os::install_stop_signals();
+  print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
+  BERTH_ASSIGN(const auto before, run::may_run_elsewhere(site, record));
+  if (before.empty()) return 0;
+  print_error("ending what may still run elsewhere\n");
+  BERTH_TRY(run::end_what_was_left(site, record.name));
+  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
+  if (may_run) return exit_code(ErrorKind::busy);
+  print_error("nothing of it runs any more\n");
+  return 0;
+}
+
+}  // namespace
+
+Result<int> resume_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  if (record.state == store::RunState::done || record.state == store::RunState::failed) {
+    const store::Counts& counts = record.counts;
+    // A flow can fail before all of its tasks are known.
+    const bool told = record.state == store::RunState::done || counts.failed > 0;
+    if (told && counts.waiting + counts.running + counts.stopped == 0) {
+      print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
+                              store::name(record.state), counts_text(counts)));
+      return 0;
+    }
+  }
+  BERTH_TRY(note_edited(env, record));
+  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
+  if (arguments.detach) return drive_detached(env, site, record, arguments.json);
+  return drive_to_end(env, site, record, arguments.json);
+}
+
+Result<int> retry_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  if (arguments.failed && record.kind == "flow")
+    return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
+                record.name);
+  std::string spec;
+  if (arguments.take_file) {
+    BERTH_ASSIGN(spec, spec_of_file(env, site, record));
+  }
+  const bool all = arguments.all || arguments.take_file;
+  BERTH_ASSIGN(const auto reopened, run::reopen(site, arguments.target, all, spec));
+  if (reopened.empty() && !all)
+    print_error(fmt::format("nothing of {} has failed\n", arguments.target));
+  if (!arguments.failed) return resume_command(env, arguments);
+  if (reopened.empty()) return 0;
+  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
+  return drive_to_end(env, site, record, arguments.json, reopened);
+}
+
+Result<int> stop_command(os::Env& env, const Arguments& arguments) {
+  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  if (drives_elsewhere(env, record))
+    return fail(
+        ErrorKind::busy,
+        "{} is driven on {}: stop it there, or, when that is gone, take it over: berth resume {}",
+        record.name, record.runner_host, record.name);
+  const std::string state = state_now(env, record);
+  if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
+    return stop_agents(env, site, record);
+  if (state != "running") return stop_elsewhere(env, site, record);
+  const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
+  if (const auto sent = env.signal_process(runner, SIGTERM);
+      !sent && sent.error().kind != ErrorKind::not_found)
+    return std::unexpected(sent.error());
+  while (env.alive(runner)) {
+    const Mono soon = env.now() + std::chrono::milliseconds(20);
+    BERTH_TRY(env.wait({}, soon));
+    BERTH_ASSIGN(const auto now, site.store->find_run(arguments.target));
+    if (now.state != store::RunState::running) break;
+  }
+  print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
+  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
+  return may_run ? exit_code(ErrorKind::busy) : 0;
+}
+
+}  // namespace berth::cli
