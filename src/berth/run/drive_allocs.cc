@@ -89,8 +89,8 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
     if (!from.source.staff && !waits) return std::unexpected(std::move(error));
     if (passes) continue;
     from.seek_at = cluster.retry_at();
-    if (scheduler_->avoided(wanting[i]) !=
-        0) {  // that there is no other says nothing of the source
+    // That there is no other machine says nothing of the source.
+    if (scheduler_->avoided(wanting[i]) != 0) {
       if (leasings_.size() == 1 && error.kind != ErrorKind::busy) {
         scheduler_->settle_for(wanting[i], effects_);
         from.seek_at.reset();
