@@ -369,6 +369,27 @@ class Flow(Case):
         self.berth("resume", "f-1", env={"TURN": str(self.dir)})
         self.assertEqual(self.read("x0.txt"), "1\n")
 
+    def test_a_file_that_cannot_be_taken_is_told(self):
+        self.write("f.yaml", "steps:\n  a: {run: 'exit 3'}\n")
+        self.berth("run", "f.yaml", code=1)
+        self.write("f.yaml", "cluster: elsewhere\nsteps:\n  a: {run: 'true'}\n")
+        self.assertIn("cluster: f-1 stays where it is", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
+        (self.dir / "f.yaml").unlink()
+        self.assertIn("f.yaml", self.one_line(self.berth("retry", "--file", "f-1", code=2)))
+        self.assertEqual(self.house.json("show", "f-1")["run"]["state"], "failed")
+
+    def test_the_text_of_a_task_that_may_run_is_not_replaced(self):
+        self.write("f.yaml", "steps:\n  a: {run: 'touch $TURN/a; while [ ! -e $TURN/go ]; do sleep 0.02; done'}\n")
+        process = self.house.start("run", "f.yaml", env={"TURN": str(self.dir)})
+        until(lambda: (self.dir / "a").exists() and self.house.counts("f-1")["running"] == 1, "a runs")
+        process.kill()
+        process.wait()
+        self.write("f.yaml", "steps:\n  a: {run: 'echo new'}\n")
+        self.assertIn("berth stop f-1", self.one_line(self.berth("retry", "--file", "f-1", code=3)))
+        self.berth("stop", "f-1")
+        self.berth("retry", "--file", "f-1")
+        self.assertIn(b"new", self.berth("logs", "f-1").out)
+
     def test_a_condition_is_asked_once(self):
         self.write("f.yaml", "steps:\n"
                    "  a: {run: 'echo a > {out.x}', out: {x: a.txt}, when: env.MODE == full and not exists(skip)}\n"

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import unittest
 from collections import Counter
 from pathlib import Path
@@ -223,6 +224,26 @@ class Gpu(Case):
         self.assertIn("bad.yaml:4: resources.gpu_slot_sizes[0]: wanted 1 to 10000 slots, found 0",
                       self.one_line(self.berth("run", "bad.yaml", code=2)))
         self.assertEqual(self.house.json("runs")["runs"], [])
+
+    def test_a_task_of_a_required_card_waits_for_it(self):
+        """Both on one worker, which has the card once."""
+        self.write("f.yaml", "name: f\nsteps:\n"
+                   "  g: {run: 'true', resources: {gpu: 4, gpu_require: 0}}\n"
+                   "  c: {needs: [g], run: 'touch $HERE/c; while [ ! -e $HERE/go ]; do sleep 0.05; done',"
+                   " foreach: {i: [1, 2]}, resources: {gpu: 1, gpu_require: 0}}\n")
+        self.house.environment["HERE"] = str(self.dir)
+        run = self.house.start("run", "f.yaml")
+        until((self.dir / "c").exists, "one runs")
+        time.sleep(1)  # nothing may come of the other meanwhile
+        self.write("go", "")
+        self.assertEqual(run.wait(60), 0)
+        self.assertEqual([task["attempts"] for task in self.house.tasks("f-1")], [1, 1, 1])
+
+    def test_a_selection_without_cards_is_an_error(self):
+        for flag, name in (("--gpu-slot-sizes", "slot_sizes"), ("--gpu-policy", "policy")):
+            value = "13" if name == "slot_sizes" else "best-effort"
+            finished = self.berth("run", flag, value, "--", "true", code=2)
+            self.assertIn(f"gpu_{name}: no gpu is asked for", self.one_line(finished))
 
     def test_slots_may_be_rated_anew(self):
         machine = self.write("machine.yaml", "gpu_slots: {V100: 20}\n")

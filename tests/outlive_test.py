@@ -114,6 +114,23 @@ class Outlive(Case):
         self.assertEqual(self.witness(), self.started)
         self.assert_tidy()
 
+    def test_an_end_that_is_heard_before_what_it_took_in_is_brought_back(self):
+        (self.dir / "run.yaml").write_text(
+            "name: f\nsteps:\n  u: {run: 'head -c 200M /dev/zero > {out.x}', out: {x: big}}\n"
+            "  d: {in: {x: u.x}, out: {y: y.txt},"
+            " run: 'touch $HERE/runs; while [ ! -e $HERE/go ]; do sleep 0.02; done; echo d > {out.y}'}\n"
+            "  e: {in: {y: d.y}, run: 'cat {in.y} > {out.z}', out: {z: z.txt}}\n")
+        self.house.environment["HERE"] = str(self.dir)
+        run = self.berth("run", "--detach", "run.yaml").out.decode().strip()
+        until((self.dir / "runs").exists, "d runs")
+        until(lambda: self.house.counts(run)["running"] == 1, "and that is recorded")
+        self.kill_runner(run)
+        (self.dir / "go").touch()
+        until(lambda: not self.agents(), "its agent has gone")
+        self.berth("resume", run)
+        self.assertEqual((self.dir / "z.txt").read_text(), "d\n")
+        self.assertEqual([task["attempts"] for task in self.house.tasks(run)], [1, 1, 1])
+
     def test_those_that_still_run_are_taken_over_before_those_that_wait(self):
         """Twenty wait for another try when the runner dies; the one that runs stands behind them."""
         (self.dir / "run.yaml").write_text(

@@ -50,6 +50,29 @@ class Ssh(Case):
         wrong, = [one for one in probed if "error" in one]
         self.assertIn("refused", wrong["error"])
 
+    def test_a_host_with_a_wrong_machine_file_says_so(self):
+        host = self.bed.host("wrong", machine="cpu: many\n")
+        self.lab(1, hosts=[host])
+        probed = self.berth("cluster", "probe", "lab", code=3)
+        self.assertIn(b"machine.yaml", probed.out)
+
+    def test_the_file_of_clusters_keeps_its_mode(self):
+        file = self.write("clusters.yaml", "")
+        file.chmod(0o644)
+        self.berth("cluster", "add", "lab", "some.host")
+        self.assertEqual(file.stat().st_mode & 0o777, 0o644)
+        self.berth("cluster", "remove", "lab", "--dry-run", code=2)
+        self.assertIn("some.host", file.read_text())
+
+    def test_bash_reads_no_file_of_the_host_s(self):
+        host, = self.lab(1)
+        (host.home / ".bashrc").write_text("cd /; echo from bashrc\n")
+        self.write("few/sweep.yaml", "run: 'pwd | cat'\nparams: {x: [1]}\n")
+        self.berth("run", "--cluster", "lab", "few/sweep.yaml")
+        out = self.berth("logs", "sweep-1/1").out
+        self.assertIn(b"/few", out)
+        self.assertNotIn(b"bashrc", out)
+
     def test_top_shows_who_holds_what_there(self):
         hosts = self.lab(2)
         run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"touch {self.dir}/began; exec sleep 100")

@@ -61,7 +61,7 @@ Status start_there(os::Env& env, const std::string& directory, const std::string
 }  // namespace
 
 Result<FromAuptimizer> from_auptimizer(os::Env& env, std::string_view text, const std::string& file,
-                                       std::string& directory) {
+                                       std::string& directory, bool elsewhere) {
   BERTH_ASSIGN(auto experiment, experiment::read_auptimizer(text, file));
   BERTH_ASSIGN(const bool named, read_environment_file(env, directory, experiment));
   const std::string& work = experiment.directory;
@@ -69,7 +69,8 @@ Result<FromAuptimizer> from_auptimizer(os::Env& env, std::string_view text, cons
     const auto path = env.real_path(work.front() == '/' ? work : directory + "/" + work);
     if (path) {
       directory = *path;
-    } else if (path.error().kind == ErrorKind::not_found && !experiment.cluster.empty()) {
+    } else if (path.error().kind == ErrorKind::not_found &&
+               (elsewhere || !experiment.cluster.empty())) {
       BERTH_TRY(start_there(env, directory, file, experiment));
     } else {
       return std::unexpected(within(file + ": workingdir", path.error()));

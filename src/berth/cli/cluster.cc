@@ -196,6 +196,8 @@ Status change(os::Env& env, const Arguments& arguments) {
   if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
   BERTH_ASSIGN(auto file, remote::clusters_file(env));
   if (const auto real = env.real_path(file)) file = *real;  // of a link, what it leads to
+  const auto status = env.status(file);
+  const mode_t mode = status ? status->mode & 0777 : 0600;
   const auto present = env.read_file(file, kFileMost);
   if (!present && present.error().kind != ErrorKind::not_found)
     return std::unexpected(present.error());
@@ -205,12 +207,12 @@ Status change(os::Env& env, const Arguments& arguments) {
     for (const auto& name : names_of(arguments)) {
       BERTH_ASSIGN(now, remote::without_cluster(now, name));
     }
-    return env.replace_file(file, now, 0600);
+    return env.replace_file(file, now, mode);
   }
   BERTH_ASSIGN(const auto now, added(env, text, arguments));
   if (const auto slash = file.rfind('/'); slash != std::string::npos && slash > 0)
     BERTH_TRY(env.make_directory(file.substr(0, slash), 0700));
-  return env.replace_file(file, now, 0600);
+  return env.replace_file(file, now, mode);
 }
 
 /// What was left on hosts, and what on EC2.
@@ -290,6 +292,10 @@ Result<int> clean_command(os::Env& env, const Arguments& arguments) {
 }  // namespace
 
 Result<int> cluster_command(os::Env& env, const Arguments& arguments) {
+  if (arguments.action != "clean" && (arguments.dry_run || !arguments.older_than.empty()))
+    return fail(ErrorKind::usage, "--dry-run and --older-than are of clean");
+  if (arguments.action != "add" && !arguments.name.empty())
+    return fail(ErrorKind::usage, "--key is of add");
   if (arguments.action == "clean") return clean_command(env, arguments);
   if (arguments.action == "list") return list_command(env, arguments);
   if (arguments.action == "probe") return probe_command(env, arguments);

@@ -15,12 +15,12 @@ namespace {
 /// What a person who has edited a flow's file wants to know: it goes on as it was submitted.
 Status note_edited(os::Env& env, const store::RunRecord& record) {
   if (record.kind != "flow") return {};
-  BERTH_ASSIGN(const auto now, run::edited(env, record));
-  if (now)
+  const auto now = run::edited(env, record);
+  if (now && *now)
     print_error(
         fmt::format("{} goes on as it was submitted; {} was edited since: take that with "
                     "berth retry --file {}\n",
-                    record.name, now->file, record.name));
+                    record.name, (*now)->file, record.name));
   return {};
 }
 

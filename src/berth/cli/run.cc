@@ -147,7 +147,8 @@ Result<experiment::Program> trials_program(os::Env& env, const Arguments& argume
   if (file.empty()) {
     program = program_of_command(arguments);
   } else if (experiment::is_auptimizer(text)) {
-    BERTH_ASSIGN(auto read, from_auptimizer(env, text, file, prepared.directory));
+    BERTH_ASSIGN(auto read,
+                 from_auptimizer(env, text, file, prepared.directory, !arguments.clusters.empty()));
     program = std::move(read.program);
     if (!read.cluster.empty() && !read.machines && arguments.clusters.empty())
       return fail(

@@ -105,7 +105,8 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
   if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   if (shown.state == "interrupted")
-    print(fmt::format("its runner died; go on with: berth resume {}\n", record.name));
+    print(fmt::format("{}go on with: berth resume {}\n",
+                      record.error.empty() ? "its runner died; " : "", record.name));
   return 0;
 }
 

@@ -68,6 +68,12 @@ bool drives_elsewhere(os::Env& env, const store::RunRecord& run) {
          run.runner_host != env.host_name();
 }
 
+std::string interrupted_text(const store::RunRecord& run) {
+  return fmt::format("{}; go on with: berth resume {}",
+                     run.error.empty() ? "its runner died" : "it could not go on: " + run.error,
+                     run.name);
+}
+
 std::string state_now(os::Env& env, const store::RunRecord& run) {
   // Whether a process of another machine lives is not known here.
   if (drives_elsewhere(env, run)) return std::string(store::name(run.state));

@@ -43,6 +43,8 @@ Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run
 bool drives_elsewhere(os::Env& env, const store::RunRecord& run);
 /// What a run is now: its recorded state, or "interrupted" when its runner died.
 std::string state_now(os::Env& env, const store::RunRecord& run);
+/// Of a run that is interrupted: why, and the command that goes on.
+std::string interrupted_text(const store::RunRecord& run);
 
 /// Of a trial that is done: what the goal is about.
 std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program);

@@ -20,8 +20,7 @@ Result<int> wait_command(os::Env& env, const Arguments& arguments) {
     BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
     const std::string state = state_now(env, record);
     if (state == "interrupted")
-      return fail(ErrorKind::stale, "{}: its runner died; go on with: berth resume {}", record.name,
-                  record.name);
+      return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));
     if (state != "running" && state != "waiting") {
       print(arguments.json
                 ? runs_json({{record, state}})

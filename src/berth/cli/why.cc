@@ -43,8 +43,7 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
   const std::string state = state_now(env, run);
   BERTH_ASSIGN(const Asks asks, asks_of(site, run, task));
   if (!asks.waits.empty()) return asks.waits;
-  if (state == "interrupted")
-    return fmt::format("its runner died; go on with: berth resume {}", run.name);
+  if (state == "interrupted") return interrupted_text(run);
   if (state != "running")
     return fmt::format("the run is {}; go on with: berth resume {}", state, run.name);
   BERTH_ASSIGN(const auto capacity, machine::discover(env, site.capacity));

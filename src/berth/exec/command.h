@@ -26,7 +26,9 @@ struct Command {
 using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 /// The shell that ends with the first command that fails, in a pipe too, or names what is not set.
-inline constexpr std::array<std::string_view, 4> kStrictShell{"bash", "-euo", "pipefail", "-c"};
+/// Below an ssh server bash would read the person's .bashrc first.
+inline constexpr std::array<std::string_view, 5> kStrictShell{"bash", "--norc", "-euo", "pipefail",
+                                                              "-c"};
 /// What older runs were submitted with, and `shell: sh` asks for.
 inline constexpr std::array<std::string_view, 2> kPlainShell{"/bin/sh", "-c"};
 /// What there is to do where a process that wanted the strict shell found no bash.

@@ -28,7 +28,7 @@ std::string for_shell(const std::string& text, const Lookup& lookup) {
 
 TEST(Command, ATextIsGivenToTheStrictShellUnlessItSaysOtherwise) {
   EXPECT_EQ(command_line({"a | b", {}, {}}, values("")),
-            (Texts{"bash", "-euo", "pipefail", "-c", "a | b"}));
+            (Texts{"bash", "--norc", "-euo", "pipefail", "-c", "a | b"}));
   const Texts plain(kPlainShell.begin(), kPlainShell.end());
   EXPECT_EQ(command_line({"a | b", {}, plain}, values("")), (Texts{"/bin/sh", "-c", "a | b"}));
   EXPECT_EQ(command_line({"a | {a}", {}, {"zsh", "-fc"}}, values("x y")),
@@ -38,7 +38,7 @@ TEST(Command, ATextIsGivenToTheStrictShellUnlessItSaysOtherwise) {
     EXPECT_EQ(text_for_shell(command_line({"a | b", {}, shell}, values(""))), "a | b");
   EXPECT_EQ(text_for_shell({"bash", "-c", "a | b"}), std::nullopt);
   EXPECT_TRUE(is_given_to(kStrictShell, command_line({"a | b", {}, {}}, values(""))));
-  EXPECT_FALSE(is_given_to(kStrictShell, {"bash", "-euo", "pipefail", "-c"}));
+  EXPECT_FALSE(is_given_to(kStrictShell, {"bash", "--norc", "-euo", "pipefail", "-c"}));
 }
 
 TEST(Command, AScriptAmongWordsIsATextForItsShell) {

@@ -317,7 +317,7 @@ TEST(Program, IsKeptAsJsonForAResume) {
             R"("timeout_ms":90000,"grace_ms":1,"retries":3,"stop_on_failure":true,"priority":-3,)"
             R"("seed":9223372036854775807,"env":{"B":"two words","A":""},)"
             R"("goal":{"metric":"loss","maximize":false},)"
-            R"("shell":["bash","-euo","pipefail","-c"]})")
+            R"("shell":["bash","--norc","-euo","pipefail","-c"]})")
       << "runs of older versions hold this: never change it, only add";
   const auto back = from_json_text(text);
   ASSERT_TRUE(back) << back.error().message;
@@ -411,7 +411,7 @@ TEST(Program, OneOfBeforeTheStrictShellGoesOnWithItsOwn) {
   EXPECT_EQ(shell_of(json), exec::words_of_shell({}));
   EXPECT_EQ(shell_of(to_json_text(program_of("run: x | y\nshell: [zsh, -fc]"))),
             (std::vector<std::string>{"zsh", "-fc"}));
-  const std::string stored = R"(,"shell":["bash","-euo","pipefail","-c"])";
+  const std::string stored = R"(,"shell":["bash","--norc","-euo","pipefail","-c"])";
   ASSERT_NE(json.find(stored), std::string::npos) << json;
   json.erase(json.find(stored), stored.size());
   EXPECT_EQ(shell_of(json), (std::vector<std::string>{"/bin/sh", "-c"}));

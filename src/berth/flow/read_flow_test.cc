@@ -46,7 +46,7 @@ TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
             (std::vector{plain, strict, Words{"zsh", "-fc"}}))
       << "as an older run was submitted";
   EXPECT_EQ(spec(build("steps: {a: {run: x | y}}"), "a").command,
-            (Words{"bash", "-euo", "pipefail", "-c", "x | y"}));
+            (Words{"bash", "--norc", "-euo", "pipefail", "-c", "x | y"}));
   EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("wanted one of bash, sh"),
             std::string::npos);
 }

@@ -69,9 +69,13 @@ Status add_required(std::string_view list, std::vector<std::string>& required) {
               required.size());
 }
 
+bool takes_part(const Resources& resources) {
+  return resources.get(Known::gpu_mem) > 0 || resources.get(Known::gpu_slots) > 0;
+}
+
 Status imply_devices(const DeviceSelection& selection, Resources& resources) {
-  const bool is_part = resources.get(Known::gpu_mem) > 0 || resources.get(Known::gpu_slots) > 0;
-  std::int64_t count = std::max<std::int64_t>(resources.get(Known::gpu), is_part ? 1 : 0);
+  std::int64_t count =
+      std::max<std::int64_t>(resources.get(Known::gpu), takes_part(resources) ? 1 : 0);
   const auto required = static_cast<std::int64_t>(selection.required.size());
   if (count == 0) {
     count = std::max<std::int64_t>(required, selection.memory_min > 0 ? 1 : 0);
@@ -81,10 +85,11 @@ Status imply_devices(const DeviceSelection& selection, Resources& resources) {
     return fail(ErrorKind::invalid, "gpu_require: {} devices are more than a gpu of {}", required,
                 count);
   const DeviceSelection usual;
-  if (count > 0 || (selection.policy == usual.policy && selection.objective == usual.objective))
-    return {};
+  if (count > 0 || selection == usual) return {};
   return fail(ErrorKind::invalid, "gpu_{}: no gpu is asked for",
-              selection.policy == usual.policy ? "objective" : "policy");
+              !selection.slot_sizes.empty()      ? "slot_sizes"
+              : selection.policy == usual.policy ? "objective"
+                                                 : "policy");
 }
 
 std::string to_json(const DeviceSelection& selection) {

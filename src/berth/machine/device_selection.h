@@ -36,8 +36,10 @@ Result<placement::Objective> objective_named(std::string_view name);
 /// that is none.
 Status add_required(std::string_view list, std::vector<std::string>& required);
 
+/// Whether others may have the rest of the device.
+bool takes_part(const Resources& resources);
 /// Adds the `gpu` that goes without saying: one with a `memory_min`, as many as are required.
-/// invalid: fewer devices than are required, or a policy for none.
+/// invalid: fewer devices than are required, or a selection of none.
 Status imply_devices(const DeviceSelection& selection, Resources& resources);
 
 /// What differs from the default, behind amounts: ", gpu_mem_min 28 GiB, gpu_policy simple".

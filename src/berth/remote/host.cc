@@ -120,6 +120,7 @@ void Host::turn() {
     if (!answer) return fall(answer.error());
     falls_ = 0;
     hear(*std::move(answer));
+    if (!line_) return;  // it answered that it cannot
   }
   const Duration timeout = std::clamp(options_.lease / 2, kAnswersLeast, kAnswersMost);
   if (asked_ && env_.now() - asked_at_ >= timeout)

@@ -406,7 +406,7 @@ void Outpost::finish() {
   }
   link_->finish();
   // What may still run there is not forgotten.
-  if (ready() || lost() || recorded_attempts(env_, options_.directory).empty())
+  if ((ready() && !link_->cut()) || lost() || recorded_attempts(env_, options_.directory).empty())
     (void)fileset::remove_all(env_, options_.directory);
 }
 

@@ -40,6 +40,10 @@ Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, 
   std::vector<store::Change> changes;
   if (!spec_json.empty()) changes.emplace_back(store::RunSpecified{spec_json});
   for (const auto& task : tasks) {
+    if (!spec_json.empty() && task.state == store::TaskState::running)
+      return fail(ErrorKind::busy,
+                  "{}/{} may still run as the file was before; end that first: berth stop {}",
+                  run_name, task.label, run_name);
     if (task.state != store::TaskState::failed && !(all && store::final(task.state))) continue;
     reopened.push_back(task.number);
     changes.emplace_back(store::TaskReopened{task.number});

@@ -19,10 +19,6 @@ namespace {
 /// that is slow, or busy with others' work, the company is larger.
 constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
 constexpr Duration kGroupCommitMost = std::chrono::milliseconds(500);
-constexpr Duration kKillTimeout = std::chrono::seconds(5);  // within that tasks that are killed end
-/// Asked to stop, a machine that cannot be reached is called for so long.
-constexpr Duration kReachedWithin = std::chrono::seconds(10);
-constexpr Duration kLooksForTheCut = std::chrono::seconds(1);
 constexpr int kWaitsPerCommit = 4;
 constexpr std::size_t kMostAdvice = 16;  // notes that limits are advice
 constexpr std::size_t kLargestBatch = 4096;
@@ -69,7 +65,8 @@ schedule::Verdict verdict_of(const exec::Ended& ended) {
 }
 
 /// To the scheduler devices are counted; that a worker's are such as a selection accepts is a
-/// resource of its own, of which it has either none or plenty.
+/// resource of its own, of which it has none, plenty, or one where whole devices are named that
+/// only one task can have.
 std::string name_of_selection(std::size_t at) {
   return fmt::format("selection:{}", at);
 }
@@ -85,10 +82,19 @@ bool serves(const Berthed& berthed, const machine::DeviceSelection& selection) {
          });
 }
 
-Resources Drive::schedule_resources(const Berthed& berthed, Resources resources) const {
+Resources Drive::schedule_resources(const Berthed& berthed, Resources resources,
+                                    std::span<const schedule::Earlier> runs) const {
   constexpr std::int64_t kPlenty = std::int64_t{1} << 32;
-  for (std::size_t i = 0; i < manner_.selections.size(); ++i)
-    if (serves(berthed, manner_.selections[i])) resources.set(name_of_selection(i), kPlenty);
+  for (std::size_t i = 0; i < manner_.selections.size(); ++i) {
+    const auto& selection = manner_.selections[i];
+    const std::int64_t running = std::ranges::count_if(runs, [&](const auto& each) {
+      const auto& of = tasks_.at(static_cast<std::size_t>(each.task.value - 1));
+      return workload_->wants(of).selection == selection;
+    });
+    const bool alone = !selection.required.empty() && !manner_.shares_devices;
+    if (running > 0 || serves(berthed, selection))
+      resources.set(name_of_selection(i), alone ? std::max<std::int64_t>(1, running) : kPlenty);
+  }
   return resources;
 }
 
@@ -225,6 +231,7 @@ Status Drive::turn() {
   for (auto& ended : std::exchange(unstarted_, {})) on_ended(std::move(ended), true);
   scheduler_->tick(env_.now(), effects_);
   BERTH_TRY(advance());
+  hear_again_of_the_early();
   carry_out();  // the next tasks first: they run while the last ones are made durable
   if (no_start_) return leave_for_resume(*no_start_);
   BERTH_TRY(give_back());
@@ -234,45 +241,6 @@ Status Drive::turn() {
     BERTH_TRY(commit());
   show();
   return {};
-}
-
-void Drive::heed_stop_signals() {
-  const int signals = env_.stop_signals();
-  if (signals == stops_heeded_) return;
-  const bool again = stops_heeded_ > 0 || signals > 1;
-  stops_heeded_ = signals;
-  observer_.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
-  if (const auto path = workload_->reading(); !again && !path.empty())
-    observer_.on_note(fmt::format("reading {} is broken off", path));
-  scheduler_->stop(effects_);
-  gives_up_at_ = env_.now() + kReachedWithin;
-  if (!again) return;
-  for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
-  gives_up_at_ = env_.now() + kKillTimeout;
-}
-
-void Drive::abandon() {
-  for (auto& berthed : berthed_) {
-    berthed->worker->tell(exec::Abandon{});
-    berthed->worker->finish();
-  }
-}
-
-/// Told to stop, a worker whose machine cannot be reached is left to its lease; told to stop at
-/// once, any that does not.
-void Drive::leave_the_silent() {
-  if (!gives_up_at_ || env_.now() < *gives_up_at_) return;
-  const bool at_once = stops_heeded_ > 1;
-  gives_up_at_.reset();
-  if (!at_once) gives_up_at_ = env_.now() + kLooksForTheCut;
-  for (auto& berthed : berthed_) {
-    if (!at_once && !berthed->worker->cut()) continue;
-    if (!berthed->apart || (scheduler_->idle(berthed->id) && berthed->worker->idle())) continue;
-    berthed->lost =
-        Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
-                                           berthed->alloc.machine)};
-    observer_.on_note(berthed->lost->message);
-  }
 }
 
 std::optional<Mono> Drive::next_moment() const {

@@ -117,7 +117,8 @@ class Drive {
 
   Status take_over();
   schedule::Task schedule_task(const store::TaskRecord& of, int retries) const;
-  Resources schedule_resources(const Berthed& berthed, Resources resources) const;
+  Resources schedule_resources(const Berthed& berthed, Resources resources,
+                               std::span<const schedule::Earlier> runs = {}) const;
   Status advance();
   void apply(Next& next);
   void add(std::vector<store::NewTask> tasks);
@@ -130,6 +131,7 @@ class Drive {
   void on_metric(const exec::Metric& metric);
   void record(const exec::Metric& metric);
   void end_early(Token token);
+  void hear_again_of_the_early();
   void on_ended(exec::Ended ended, bool later);
   void on_finished(Finished finished);
   void watch_starts(const exec::Ended& ended);
@@ -211,6 +213,7 @@ class Drive {
   std::vector<std::unique_ptr<Berthed>> berthed_;
   std::unordered_map<std::int64_t, Live> live_;              // by token
   std::unordered_map<std::int64_t, exec::Ended> finishing_;  // by token: ended well, see finish()
+  std::vector<exec::Ended> early_;      // before their tasks were taken over: heard again
   std::vector<exec::Ended> unstarted_;  // attempts that did not come to a process
   bool more_ = false;                   // the workload has not looked at everything
   std::optional<Error> error_;          // why the run cannot go on to its end

@@ -272,7 +272,7 @@ void Drive::attach(Left::Agent& agent) {
         std::make_unique<LocalPlace>(env_, std::move(agent.link), *added->machine, groups_);
   const auto id = added->id;
   if (!earlier.empty()) added->selection = workload_->wants(task(earlier.front().task)).selection;
-  Resources resources = schedule_resources(*added, added->machine->total().resources);
+  Resources resources = schedule_resources(*added, added->machine->total().resources, earlier);
   if (silent)
     for (const auto& each : earlier)
       (void)resources.add(machine::charged(workload_->wants(task(each.task)).resources));
@@ -350,7 +350,7 @@ void Drive::disown(Token token) {
 void Drive::hear_last_words(exec::Ended ended) {
   const schedule::WorkerId ghost{++workers_made_};
   const Live live{ghost, ended.task, 0};
-  check_output(ended, false);
+  if (!check_output(ended, false)) return;
   std::vector<schedule::Effect> effects;
   scheduler_->joined(
       {.id = ghost, .resources = {}, .earlier = {{ended.task, ended.token, verdict_of(ended)}}},

@@ -69,8 +69,23 @@ bool Drive::check_output(exec::Ended& ended, bool later) {
   }
   if (ended.cause != exec::Cause::ok) return true;
   const auto done = workload_->finish(task(ended.task), ended.token, batch_, later);
+  if (!done && done.error().kind == ErrorKind::interrupted && env_.stop_signals() == 0 && !error_) {
+    early_.push_back(ended);
+    return false;
+  }
   if (!done) spoil(ended, done.error());
   return !done || *done;
+}
+
+/// Ends of what an earlier runner started, which came before what they take in was brought.
+void Drive::hear_again_of_the_early() {
+  for (auto& ended : std::exchange(early_, {})) {
+    if (!knows(ended.task, ended.token)) continue;
+    const std::size_t before = early_.size();
+    live_.contains(ended.token.value) ? on_ended(std::move(ended), true)
+                                      : hear_last_words(std::move(ended));
+    more_ = more_ || early_.size() == before;
+  }
 }
 
 void Drive::spoil(exec::Ended& ended, const Error& error) {

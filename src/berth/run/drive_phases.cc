@@ -160,7 +160,9 @@ Result<store::RunRecord> Drive::settle() {
   store::RunState state = failed ? store::RunState::failed : store::RunState::done;
   const bool open =
       good + counts.skipped + counts.failed < progress_.total || !workload_->complete();
-  if ((stopped || !only_.empty()) && open && !error_) state = store::RunState::stopped;
+  // What is left open is never called done.
+  const bool is_done = state == store::RunState::done;
+  if ((stopped || !only_.empty() || is_done) && open && !error_) state = store::RunState::stopped;
   std::string error;
   if (state == store::RunState::failed)
     error =

@@ -170,9 +170,11 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
     count_unstarted(prepared.index, -1);
   else
     (void)cache_.remove_published(task_directory(task.number, earlier));
-  if (std::exchange(prepared.adopted, false)) {
+  if (prepared.adopted) {
+    prepared.inputs.clear();  // of a try that found no room
     BERTH_TRY(prepare(prepared, false));
     key(prepared, task.number, depends_of(prepared), late_);
+    prepared.adopted = false;
   }
   if (prepared.error) return std::unexpected(*prepared.error);
   const flow::TaskSpec& spec = prepared.spec;

@@ -105,7 +105,8 @@ Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& 
   BERTH_ASSIGN(std::optional<FlowProgram> program, flow_program(record.spec_json));
   const std::string name = program->file.substr(program->file.rfind('/') + 1);
   auto text = env.read_file(record.directory + "/" + name, kLargest);
-  if (!text || *text == program->text) return std::nullopt;
+  if (!text) return std::unexpected(text.error());
+  if (*text == program->text) return std::nullopt;
   program->text = *std::move(text);
   return program;
 }
@@ -114,6 +115,11 @@ Result<std::string> resubmitted(Site& site, const store::RunRecord& record, Flow
   edited.shell.clear();
   edited.answers = {};
   BERTH_ASSIGN(const auto flow, read_flow(edited));
+  BERTH_ASSIGN(const auto former, flow_program(record.spec_json));
+  BERTH_ASSIGN(const auto before, read_flow(former));
+  if (flow.clusters != before.clusters)
+    return fail(ErrorKind::invalid, "{}: cluster: {} stays where it is: berth run {}", edited.file,
+                record.name, edited.file);
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   for (const auto& task : tasks) {
     const std::string step = task.label.substr(0, task.label.find('/'));

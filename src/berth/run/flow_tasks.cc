@@ -63,6 +63,7 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
     if (step.selection != machine::DeviceSelection() &&
         std::ranges::find(manner_.selections, step.selection) == manner_.selections.end())
       manner_.selections.push_back(step.selection);
+    manner_.shares_devices = manner_.shares_devices || machine::takes_part(step.resources);
     step.resources.each([&](std::string_view resource, std::int64_t amount) {
       manner_.most.set(resource, std::max(amount, manner_.most.get(resource)));
     });

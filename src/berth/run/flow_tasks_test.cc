@@ -85,7 +85,7 @@ TEST(FlowProgram, OneOfBeforeTheStrictShellGoesOnWithItsOwn) {
   };
   std::string json = to_json_text(program);
   EXPECT_EQ(shell_of(json), exec::words_of_shell({}));
-  const std::string stored = R"("shell":["bash","-euo","pipefail","-c"],)";
+  const std::string stored = R"("shell":["bash","--norc","-euo","pipefail","-c"],)";
   ASSERT_NE(json.find(stored), std::string::npos) << json;
   json.erase(json.find(stored), stored.size());
   EXPECT_EQ(shell_of(json), (flow::Words{"/bin/sh", "-c"}));

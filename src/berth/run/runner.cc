@@ -23,6 +23,7 @@ Result<std::unique_ptr<Workload>> workload_of(Site& site, const store::RunRecord
 }
 
 constexpr std::int64_t kTriesMost = 5;
+constexpr Duration kGoesWithin = std::chrono::seconds(2);
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);  // doubles with each try
 
 class Runner {
@@ -154,6 +155,15 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
   const std::string directory = run_directory(site, record.name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
   auto lock = site.env->lock(directory + "/lock", false);
+  // A runner that was killed while one of its threads waited for a disk is a moment in going.
+  const os::ProcessIdentity earlier{static_cast<pid_t>(record.runner_pid),
+                                    record.runner_started_at};
+  for (const Mono until = site.env->now() + kGoesWithin;
+       !lock && lock.error().kind == ErrorKind::busy && record.runner_pid > 0 &&
+       !site.env->alive(earlier) && site.env->now() < until;) {
+    BERTH_TRY(site.env->wait({}, site.env->now() + std::chrono::milliseconds(5)));
+    lock = site.env->lock(directory + "/lock", false);
+  }
   if (!lock) {
     if (lock.error().kind == ErrorKind::busy)
       return fail(ErrorKind::busy, "{} is running already, under process {}", record.name,

@@ -41,6 +41,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
               .most = program_.resources,
               .gpus = program_.gpus,
               .selections = selections_of(program_),
+              .shares_devices = machine::takes_part(program_.resources),
               .goal = program_.goal,
               .steps = {}} {
   const bool external = program_.search.method == experiment::Search::Method::external;

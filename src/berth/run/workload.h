@@ -34,6 +34,7 @@ struct Manner {
   Resources most;                    // that a task of it asks for, of each resource
   std::string gpus{};                // the only ones that it may use; "": any
   std::vector<machine::DeviceSelection> selections{};  // of its tasks, each once; no default
+  bool shares_devices = false;                         // some tasks take a part of a device
   std::optional<experiment::Goal> goal;
   std::vector<std::string> steps;  // whose progress is shown one by one; Workload::step_of()
 };
