@@ -239,6 +239,26 @@ class Gpu(Case):
         self.assertEqual(run.wait(60), 0)
         self.assertEqual([task["attempts"] for task in self.house.tasks("f-1")], [1, 1, 1])
 
+    def test_a_resume_takes_over_each_task_by_its_own_choice_of_cards(self):
+        """One worker runs a task without cards and one that chooses them: both go on, neither begins again."""
+        hold = "echo {i} >> $HERE/began; while [ ! -e $HERE/go ]; do sleep 0.05; done"
+        self.write("f.yaml", "name: f\nsteps:\n"
+                   "  g: {run: 'true', resources: {cpu: 0.2, gpu: 2, gpu_policy: best-effort}}\n"
+                   f"  b: {{needs: [g], run: '{hold.format(i='b')}', resources: {{cpu: 0.1}}}}\n"
+                   f"  c: {{needs: [g], run: '{hold.format(i='c')}',"
+                   " resources: {cpu: 0.1, gpu: 1, gpu_policy: best-effort}}\n")
+        self.house.environment["HERE"] = str(self.dir)
+        run = self.house.start("run", "f.yaml")
+        until(lambda: (self.dir / "began").exists() and self.house.counts("f-1")["running"] == 2, "both run")
+        run.kill()
+        run.wait()
+        resumed = self.house.start("resume", "f-1")
+        time.sleep(1)  # nothing may begin meanwhile
+        self.write("go", "")
+        self.assertEqual(resumed.wait(60), 0)
+        self.assertEqual(sorted((self.dir / "began").read_text().split()), ["b", "c"])
+        self.assertEqual([task["attempts"] for task in self.house.tasks("f-1")], [1, 1, 1])
+
     def test_a_selection_without_cards_is_an_error(self):
         for flag, name in (("--gpu-slot-sizes", "slot_sizes"), ("--gpu-policy", "policy")):
             value = "13" if name == "slot_sizes" else "best-effort"
