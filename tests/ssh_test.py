@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import signal
+import sys
 import time
 import unittest
 
@@ -368,6 +369,67 @@ class Ssh(Case):
         # What ran when the runner died was attached to, not run again, but for starts of the last
         # moment, which nobody had recorded.
         self.assertLessEqual(len(numbers(self.dir / "witness")), tasks + unrecorded)
+
+    def brief_sweep(self, tasks, script):
+        """Of tasks that are over at once; each says so on a line of `witness`."""
+        task = self.write("task.sh", f"""#!/bin/sh
+echo "begin $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
+{script}
+echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
+""")
+        task.chmod(0o755)
+        return self.write("brief.yaml", f"name: brief\nrun: {task} {{i}}\nparallel: 2\nsearch: {{method: grid}}\n"
+                          f"params: {{i: {{min: 1, max: {tasks}, type: int}}}}\n")
+
+    def side_by_side(self):
+        """How many of those that came to an end ran at most at a time, and how often each task began."""
+        lines = [line.split() for line in (self.dir / "witness").read_text().splitlines()]
+        ended = {token for what, _, _, token in lines if what == "end"}
+        at_a_time, most, begun = 0, 0, {}
+        for what, number, _, token in sorted(lines, key=lambda line: int(line[2])):
+            if token in ended:
+                at_a_time += 1 if what == "begin" else -1
+            most = max(most, at_a_time)
+            if what == "begin":
+                begun[number] = begun.get(number, 0) + 1
+        return most, begun
+
+    def test_brief_tasks_are_sent_ahead(self):
+        """Through a line of 50 ms each way, two at a time: 200 of no time took 10 s."""
+        self.lab(1)
+        proxy = f"ProxyCommand={sys.executable} {os.path.dirname(os.path.abspath(__file__))}/slow_line.py 0.05 %h %p"
+        file = self.dir / "clusters.yaml"
+        file.write_text(file.read_text().replace("options: [", f"options: [-o, '{proxy}', "))
+        self.berth("run", "--cluster", "lab", self.brief_sweep(200, ""))
+        self.assertEqual(self.side_by_side(), (2, {str(i): 1 for i in range(1, 201)}))
+        lines = sorted(int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines())
+        self.assertLess((lines[-1] - lines[0]) / 1e9, 5)
+
+    def test_what_waits_behind_a_task_that_is_not_brief_is_given_back(self):
+        self.lab(1)
+        self.berth("run", "--cluster", "lab", self.brief_sweep(120, "[ $1 != 60 ] || sleep 6"))
+        most, begun = self.side_by_side()
+        self.assertEqual((most, len(begun), set(begun.values())), (2, 120, {1}))
+        attempts = [task["attempts"] for task in self.house.tasks("brief-1")]
+        self.assertGreater(max(attempts), 1, "some were given back")
+        ended = {line.split()[1]: int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines()
+                 if line.startswith("end")}
+        self.assertEqual(max(ended, key=ended.get), "60", "nobody waited for it")
+
+    def test_what_was_sent_ahead_survives_a_killed_runner(self):
+        self.lab(1)
+        run = self.house.start("run", "--cluster", "lab", self.brief_sweep(400, "sleep 0.01"))
+        until(lambda: (self.dir / "witness").exists() and len((self.dir / "witness").read_bytes()) > 5000, "it is under way", 60)
+        run.kill()
+        run.wait()
+        self.berth("resume", "brief-1", timeout=120)
+        most, begun = self.side_by_side()
+        for task in self.house.tasks("brief-1"):
+            if str(task["params"]["i"]) not in begun:
+                print(task, self.house.json("show", f"brief-1/{task['params']['i']}"))
+        self.assertEqual((most, len(begun)), (2, 400))
+        again = sum(number - 1 for number in begun.values())
+        self.assertLessEqual(again, 100, "only what nobody had recorded runs again")
 
     def test_stopped_at_once_it_does_not_wait_for_a_host_that_is_cut_off(self):
         host, = self.lab(1, lease="100s")

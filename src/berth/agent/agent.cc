@@ -24,8 +24,9 @@ constexpr std::size_t kAnswersMost = 1 << 20;  // bytes that a runner leaves unr
 constexpr std::size_t kGuestsMost = 8;
 constexpr Duration kTryAgain = std::chrono::seconds(1);
 /// How long the word that a task has started waits for company: one of no time is told in one go,
-/// which spares both processes a third of their work on it.
-constexpr Duration kStartedWaits = std::chrono::milliseconds(3);
+/// which spares both processes a third of their work on it. So does that of its end, where there is
+/// something else to do here.
+constexpr Duration kWordWaits = std::chrono::milliseconds(3);
 /// How long after SIGTERM a runner may take to hear how its tasks ended.
 constexpr Duration kTerminationGrace = std::chrono::seconds(5);
 /// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
@@ -259,6 +260,7 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   answer.outlive = options_.outlive;
   for (const auto& [token, known] : known_) answer.attempts.push_back({known.task, token});
   answer.first = journal_.acknowledged() + 1;
+  answer.queues = true;
   guest.stream.send(encode(Answer(std::move(answer))));
   return {};
 }
@@ -285,8 +287,8 @@ void Agent::publish(exec::FromWorker message) {
     stopped->cause = exec::Cause::worker_lost;
     stopped->detail = "its agent was asked to end";
   }
-  const bool waits = std::holds_alternative<exec::Started>(message);
-  const Mono by = env_->now() + (waits ? kStartedWaits : Duration(0));
+  const bool waits = std::holds_alternative<exec::Started>(message) || worker_->has_waiting();
+  const Mono by = env_->now() + (waits ? kWordWaits : Duration(0));
   tell_by_ = tell_by_ ? std::min(*tell_by_, by) : by;
   const auto* output = std::get_if<exec::Output>(&message);
   const bool full =

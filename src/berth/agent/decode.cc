@@ -26,6 +26,10 @@ Result<Call> read_launch(Fields fields) {
   if (fields.has("gpu_mem_over"))
     launch.gpu_mem_over =
         static_cast<exec::GpuMemOver>(fields.choice("gpu_mem_over", exec::kGpuMemOver));
+  if (fields.has("behind")) {
+    launch.behind = {fields.integer("behind", 1)};
+    launch.waits_most = Duration(fields.integer("waits_most_ns", 0, kLongest_ns));
+  }
   return fields.finish<Call>(std::move(launch));
 }
 
@@ -111,6 +115,7 @@ Result<Answer> read_result(std::string_view of, Fields fields) {
         {{fields.integer_of(pair[0], "attempts", 1)}, {fields.integer_of(pair[1], "attempts", 1)}});
   });
   welcome.first = fields.integer("first", 1);
+  welcome.queues = fields.has("queues") && fields.boolean("queues");
   return fields.finish<Answer>(std::move(welcome));
 }
 

@@ -28,6 +28,8 @@ std::string write(const exec::Launch& launch) {
   if (launch.enforce) writer.add("enforce", true);
   if (launch.gpu_mem_over != exec::GpuMemOver::unwatched)
     writer.add("gpu_mem_over", exec::kGpuMemOver.at(static_cast<std::size_t>(launch.gpu_mem_over)));
+  if (launch.behind.value > 0)
+    writer.add("behind", launch.behind.value).add("waits_most_ns", launch.waits_most.count());
   return writer.finish();
 }
 std::string write(const exec::Cancel& cancel) {
@@ -65,6 +67,7 @@ std::string write(const Welcome& welcome) {
                   text += fmt::format("[{},{}]", attempt.task.value, attempt.token.value);
                 })
       .add("first", welcome.first)
+      .add("queues", welcome.queues)
       .finish();
 }
 std::string write(const Alive&) {

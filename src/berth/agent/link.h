@@ -91,6 +91,7 @@ class Link final : public Attached {
   std::optional<Error> lost() const override { return lost_; }
 
   bool ready() const override { return welcome_.has_value(); }
+  bool queues() const override { return welcome_ && welcome_->queues; }
   const Welcome& agent() const override { return *welcome_; }
   void progress(std::span<const os::Watch> watches) override;
   void lose(Error because) override;

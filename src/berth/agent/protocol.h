@@ -71,6 +71,7 @@ struct Welcome {
   bool outlive = false;
   std::vector<Attempt> attempts;  // that run, or whose end is not acknowledged
   std::int64_t first = 1;         // number of the first message that is not acknowledged
+  bool queues = false;            // a launch may wait behind another
 };
 /// The connection ends with it.
 struct Refusal {

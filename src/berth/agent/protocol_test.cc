@@ -55,7 +55,9 @@ exec::Launch launch() {
           .directory = "/" + any_bytes(),
           .timeout = std::chrono::hours(9),
           .grace = std::chrono::seconds(1),
-          .gpu_mem_over = exec::GpuMemOver::kill};
+          .gpu_mem_over = exec::GpuMemOver::kill,
+          .behind = {7},
+          .waits_most = std::chrono::seconds(2)};
 }
 
 TEST(AgentProtocol, WhatIsSaidIsHeard) {
@@ -70,7 +72,7 @@ TEST(AgentProtocol, WhatIsSaidIsHeard) {
   round_trip(Call(Finish{}));
   round_trip(Call(Retain{std::chrono::minutes(10)}));
   round_trip(Answer(Welcome{
-      1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}, {{3}, {4}}}, 18}));
+      1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}, {{3}, {4}}}, 18, true}));
   round_trip(Answer(Refusal{{ErrorKind::stale, any_bytes()}}));
   round_trip(Answer(Alive{}));
   round_trip(Answer(Acknowledge{12}));
@@ -80,7 +82,7 @@ TEST(AgentProtocol, WhatIsSaidIsHeard) {
   round_trip(Answer(Numbered{3, exec::Notice{{1}, {2}, any_bytes()}}));
   round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", 1.7976931348623157e308}}));
   round_trip(Answer(Numbered{3, exec::Metric{{1}, {2}, "loss", 5e-324}}));
-  for (int cause = 0; cause <= static_cast<int>(exec::Cause::short_of_means); ++cause)
+  for (int cause = 0; cause <= static_cast<int>(exec::Cause::given_back); ++cause)
     round_trip(Answer(Numbered{4, exec::Ended{.task = {1},
                                               .token = {2},
                                               .cause = static_cast<exec::Cause>(cause),
@@ -105,6 +107,8 @@ TEST(AgentProtocol, EveryFieldOfALaunchIsHeard) {
   EXPECT_EQ(heard.gpu_mem_over, exec::GpuMemOver::kill);
   EXPECT_EQ(heard.timeout, said.timeout);
   EXPECT_EQ(heard.grace, said.grace);
+  EXPECT_EQ(heard.behind, said.behind);
+  EXPECT_EQ(heard.waits_most, said.waits_most);
 }
 
 TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {

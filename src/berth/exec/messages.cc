@@ -19,6 +19,7 @@ std::string describe(const Ended& ended) {
     case Cause::short_of_means: return "cannot start now";
     case Cause::worker_lost: return "worker lost";
     case Cause::gpu_memory: return "over its share of GPU memory";
+    case Cause::given_back: return "given back";
     case Cause::not_as_declared: return "not as declared";
     case Cause::stopped_early: return "stopped early";
   }

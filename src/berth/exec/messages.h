@@ -45,6 +45,10 @@ struct Launch {
   // an earlier launch took stays as it was), and what comes back when it has ended, if it is there.
   std::vector<std::string> takes_once = {}, takes = {}, brings = {};
   bool there = false;  // the directory is one of that machine's own
+  /// An attempt of the same worker, launched before: it starts when that one has ended, and takes
+  /// its room. Where that takes longer than `waits_most` it ends as given_back. 0: it starts now.
+  Token behind{};
+  Duration waits_most{};
 };
 /// TERM, grace, KILL to the whole process group; ended with cause `stopped`. Unknown token:
 /// nothing.
@@ -69,6 +73,7 @@ enum class Cause : std::uint8_t {
   short_of_means,   // no descriptor, process or memory was left to start it: may pass
   worker_lost,      // what ran it is gone, or has given it back
   gpu_memory,       // it had more of a GPU's memory than its share, and was to be ended then
+  given_back,       // it waited behind another attempt for too long, and never began
   not_as_declared,  // it ended well, but did not write or report what it was to: so says the runner
   stopped_early,    // not worth its end, but a success with what it had by then: the runner's too
 };

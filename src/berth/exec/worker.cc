@@ -87,13 +87,54 @@ Worker::~Worker() {
 
 void Worker::tell(const ToWorker& message) {
   if (const auto* wanted = std::get_if<Launch>(&message)) {
-    launch(*wanted);
+    if (waits(*wanted))
+      waiting_.push_back({*wanted, env_->now() + wanted->waits_most});
+    else
+      launch(*wanted);
   } else if (const auto* token = std::get_if<Cancel>(&message)) {
     if (Process* process = find(token->token)) end(*process, Cause::stopped);
+    const auto waiting = std::ranges::find(waiting_, token->token,
+                                           [](const Waiting& one) { return one.launch.token; });
+    if (waiting != waiting_.end()) give_back(waiting, Cause::stopped);
   } else {
+    while (!waiting_.empty()) give_back(waiting_.begin(), Cause::stopped);
     for (auto& process : processes_) {
       if (process->verdict == Cause::ok) process->verdict = Cause::stopped;
       if (!process->close_at) process->kill_at = env_->now();
+    }
+  }
+}
+
+/// Whether what it stands behind runs, or waits itself.
+bool Worker::waits(const Launch& launch) const {
+  const auto has = [&](const auto& all, auto token_of) {
+    return std::ranges::find(all, launch.behind, token_of) != all.end();
+  };
+  return has(processes_, [](const auto& process) { return process->token; }) ||
+         has(waiting_, [](const Waiting& one) { return one.launch.token; });
+}
+
+/// Whoever stood behind it stands where it stood.
+std::vector<Worker::Waiting>::iterator Worker::give_back(std::vector<Waiting>::iterator at,
+                                                         Cause cause) {
+  const Launch& launch = at->launch;
+  for (auto& other : waiting_)
+    if (other.launch.behind == launch.token) other.launch.behind = launch.behind;
+  pending_.emplace_back(Ended{
+      .task = launch.task, .token = launch.token, .cause = cause, .exit_code = {}, .detail = ""});
+  return waiting_.erase(at);
+}
+
+void Worker::start_waiting(Mono now) {
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    if (!waits(at->launch)) {
+      const Launch next = std::move(at->launch);
+      at = waiting_.erase(at);
+      launch(next);
+    } else if (now >= at->until) {
+      at = give_back(at, Cause::given_back);
+    } else {
+      ++at;
     }
   }
 }
@@ -241,6 +282,8 @@ std::optional<Mono> Worker::deadline() const {
     for (const auto& at :
          {process->limit, process->kill_at, process->group_look_at, process->close_at})
       if (at && (!first || *at < *first)) first = at;
+  for (const auto& waiting : waiting_)
+    if (!first || waiting.until < *first) first = waiting.until;
   return first;
 }
 
@@ -266,6 +309,7 @@ void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& m
     if (process->close_at && (drained || now >= *process->close_at)) conclude(*process);
   }
   std::erase_if(processes_, [](const auto& process) { return process->child.pid == 0; });
+  start_waiting(now);
   std::ranges::move(pending_, std::back_inserter(messages));
   pending_.clear();
 }

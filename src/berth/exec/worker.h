@@ -33,10 +33,20 @@ class Worker final : public Workplace {
   void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
   std::optional<Mono> deadline() const override;
   void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) override;
-  bool idle() const override { return processes_.empty() && pending_.empty(); }
+  bool idle() const override { return processes_.empty() && waiting_.empty() && pending_.empty(); }
+  bool queues() const override { return true; }
+  /// Whether something has just begun, or is about to, where an attempt has ended.
+  bool has_waiting() const { return !waiting_.empty(); }
 
  private:
   struct Process;
+  struct Waiting {
+    Launch launch;
+    Mono until;
+  };
+  bool waits(const Launch& launch) const;
+  void start_waiting(Mono now);
+  std::vector<Waiting>::iterator give_back(std::vector<Waiting>::iterator at, Cause cause);
   void launch(const Launch& launch);
   Result<os::Child> start(os::SpawnSpec& spec, Process& process, bool enforce);
   std::string guard(const Launch& launch, Process& process);
@@ -58,6 +68,7 @@ class Worker final : public Workplace {
   const Environment environment_;
   std::optional<machine::DeviceGuard> guard_;
   std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<Waiting> waiting_;  // behind others, as they came
   std::vector<FromWorker> pending_;
 };
 

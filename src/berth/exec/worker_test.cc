@@ -334,5 +334,65 @@ TEST_F(WorkerTest, WhereTheDriverTellsNothingNobodyIsKilled) {
   EXPECT_EQ(notices_[0], "gpu_mem is advisory only: GPU-a: it is a MIG instance");
 }
 
+TEST_F(WorkerTest, OneBehindAnotherTakesItsRoomWhenThatHasEnded) {
+  Launch whole = shell("echo first; sleep 0.2; echo over");
+  whole.request.resources = machine_.total().resources;
+  Launch next = shell("echo second");
+  next.request = whole.request;
+  next.behind = whole.token;
+  next.waits_most = kLongEnough;
+  Launch last = shell("echo third");
+  last.request = whole.request;
+  last.behind = next.token;
+  last.waits_most = kLongEnough;
+  Launch late = shell("true");
+  late.behind = {99};  // of which nothing is known any more
+  for (const auto& launch : {whole, next, last}) worker_->tell(launch);
+  run();
+  ASSERT_EQ(ended_.size(), 3U);
+  for (const auto& ended : ended_) EXPECT_EQ(ended.cause, Cause::ok) << ended.detail;
+  EXPECT_EQ(output_[Stream::out], "first\nover\nsecond\nthird\n");
+  worker_->tell(late);
+  run();
+  EXPECT_EQ(ended_.back().cause, Cause::ok);
+}
+
+TEST_F(WorkerTest, OneThatIsCancelledWhileItWaitsLetsTheNextMoveUp) {
+  const Launch first = shell("sleep 0.2; echo first");
+  Launch next = shell("echo second");
+  next.behind = first.token;
+  next.waits_most = kLongEnough;
+  Launch last = shell("echo third");
+  last.behind = next.token;
+  last.waits_most = kLongEnough;
+  for (const auto& launch : {first, next, last}) worker_->tell(launch);
+  worker_->tell(Cancel{next.token});
+  run();
+  ASSERT_EQ(ended_.size(), 3U);
+  EXPECT_EQ(ended_[0].token, next.token);
+  EXPECT_EQ(ended_[0].cause, Cause::stopped);
+  EXPECT_EQ(output_[Stream::out], "first\nthird\n");
+}
+
+TEST_F(WorkerTest, OneThatWaitsForTooLongIsGivenBackAndKillingAllEndsIt) {
+  const Launch first = shell("sleep 20");
+  Launch next = shell("echo second");
+  next.behind = first.token;
+  next.waits_most = std::chrono::milliseconds(50);
+  Launch last = shell("echo third");
+  last.behind = next.token;
+  last.waits_most = kLongEnough;
+  for (const auto& launch : {first, next, last}) worker_->tell(launch);
+  run([&] { return !ended_.empty(); });
+  EXPECT_EQ(ended_.at(0).token, next.token);
+  EXPECT_EQ(ended_.at(0).cause, Cause::given_back);
+  worker_->tell(Abandon{});
+  run();
+  ASSERT_EQ(ended_.size(), 3U);
+  EXPECT_EQ(ended_[1].token, last.token);
+  EXPECT_EQ(ended_[1].cause, Cause::stopped);
+  EXPECT_EQ(output_[Stream::out], "");
+}
+
 }  // namespace
 }  // namespace berth::exec

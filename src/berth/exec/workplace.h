@@ -33,6 +33,8 @@ class Workplace {
   /// those that this worker appended, in order.
   virtual void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) = 0;
 
+  /// A launch may name another that it waits behind (Launch::behind).
+  virtual bool queues() const { return false; }
   /// Everything that was launched has ended, and its end was handed out.
   virtual bool idle() const = 0;
   /// All that was handed out is durable: the worker need not keep it any longer.

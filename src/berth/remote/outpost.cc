@@ -119,12 +119,13 @@ void Outpost::tell(const exec::ToWorker& message) {
     return advance();
   }
   const auto* cancel = std::get_if<exec::Cancel>(&message);
-  std::erase_if(staged_, [&](const exec::Launch& launch) {
-    if (cancel != nullptr && launch.token != cancel->token) return false;
-    forget(launch.token);
-    pending_.emplace_back(unstarted(launch, exec::Cause::stopped, ""));
-    return true;
-  });
+  for (std::size_t i = 0; i < staged_.size();) {
+    if (cancel != nullptr && staged_[i].token != cancel->token) {
+      ++i;
+      continue;
+    }
+    drop(i, exec::Cause::stopped, "");
+  }
   link_->tell(message);
 }
 
@@ -198,18 +199,29 @@ void Outpost::advance() {
     }
     if (failed) {
       const bool passes = retryable(failed->kind);
-      pending_.emplace_back(unstarted(
-          staged_[i], passes ? exec::Cause::short_of_means : exec::Cause::cannot_start,
-          fmt::format("bring its files to {}: {}", options_.place.door.name, failed->message)));
+      drop(i, passes ? exec::Cause::short_of_means : exec::Cause::cannot_start,
+           fmt::format("bring its files to {}: {}", options_.place.door.name, failed->message));
+      continue;
     }
-    if (!failed && !is_ready) {
+    const auto before = std::ranges::find(staged_, staged_[i].behind, &exec::Launch::token);
+    if (!is_ready || before != staged_.end()) {
       ++i;
       continue;
     }
     exec::Launch launch = std::move(staged_[i]);
     staged_.erase(staged_.begin() + static_cast<std::ptrdiff_t>(i));
-    failed ? forget(launch.token) : depart(std::move(launch));
+    depart(std::move(launch));
   }
+}
+
+/// It is not launched; who stands behind it stands where it stood.
+void Outpost::drop(std::size_t staged, exec::Cause cause, std::string detail) {
+  const exec::Launch launch = std::move(staged_[staged]);
+  staged_.erase(staged_.begin() + static_cast<std::ptrdiff_t>(staged));
+  for (auto& other : staged_)
+    if (other.behind == launch.token) other.behind = launch.behind;
+  forget(launch.token);
+  pending_.emplace_back(unstarted(launch, cause, std::move(detail)));
 }
 
 /// Whether tasks run within a shell that has something to do before or behind them.

@@ -62,6 +62,7 @@ class Outpost final : public agent::Attached {
   std::optional<Error> lost() const override;
 
   bool ready() const override { return link_->ready(); }
+  bool queues() const override { return link_->queues(); }
   const agent::Welcome& agent() const override { return link_->agent(); }
   std::optional<Error> cut() const override { return link_->cut(); }
   void progress(std::span<const os::Watch> watches) override;
@@ -79,6 +80,7 @@ class Outpost final : public agent::Attached {
   void hear(Outcome outcome);
   bool settled(const std::string& root);
   std::optional<Error> stage(const exec::Launch& launch, bool& ready);
+  void drop(std::size_t staged, exec::Cause cause, std::string detail);
   void depart(exec::Launch launch);
   void forget_what_never_began();
   void tell_left_out(const std::string& text);

@@ -58,6 +58,7 @@ schedule::Verdict verdict_of(const exec::Ended& ended) {
     case exec::Cause::stopped_early: return schedule::Verdict::done;
     case exec::Cause::stopped: return schedule::Verdict::stopped;
     case exec::Cause::cannot_start: return schedule::Verdict::permanent;
+    case exec::Cause::given_back: return schedule::Verdict::given_back;
     case exec::Cause::worker_lost:
     case exec::Cause::short_of_means: return schedule::Verdict::infrastructure_failure;
     default: return schedule::Verdict::failed;
@@ -291,11 +292,17 @@ void Drive::on_started(const exec::Started& started) {
   no_start_since_.reset();
   const auto live = live_.find(started.token.value);
   if (live != live_.end()) {
-    live->second.started = true;
+    Live& one = live->second;
+    one.started = true;
+    brief_.began(started.token, name_of(started.task), env_.now());
     // The worker chooses among what is free of its machine, where others may be.
-    if (auto devices = uuids_json(started.block.devices); devices != live->second.devices)
-      batch_.emplace_back(store::AttemptPlaced{started.task, started.token,
-                                               live->second.devices = std::move(devices)});
+    auto devices = uuids_json(started.block.devices);
+    if (one.ahead || devices != one.devices) {
+      const auto at = one.ahead ? std::optional(env_.wall()) : std::nullopt;
+      batch_.emplace_back(store::AttemptPlaced{started.task, started.token, devices, at});
+    }
+    one.devices = std::move(devices);
+    if (std::exchange(one.ahead, false)) count(started.task, store::TaskState::running);
   }
   if (os::logging())
     os::log_event(env_, "started",
@@ -379,7 +386,7 @@ void Drive::conclude(const exec::Ended& ended, const Live& live, store::TaskStat
                                           .log_end = log_.end()});
   progressed_ = progressed_ || to == store::TaskState::done;
   count(ended.task, to);
-  ends_.push_back(std::move(end));
+  if (ended.cause != exec::Cause::given_back) ends_.push_back(std::move(end));
   if (const auto status = workload_->ended(of, ended.token, to); !status) give_up(status.error());
 }
 
@@ -394,6 +401,7 @@ void Drive::carry_out() {
         if (berthed->id == cancel->worker) berthed->worker->tell(exec::Cancel{cancel->token});
     }
   }
+  send_ahead();
   if (!batch_.empty() && !commit_at_) commit_at_ = env_.now() + company_wait_;
 }
 

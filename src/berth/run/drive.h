@@ -15,6 +15,7 @@
 #include "berth/exec/worker.h"
 #include "berth/machine/groups.h"
 #include "berth/machine/health_watch.h"
+#include "berth/run/brief_tasks.h"
 #include "berth/run/log_file.h"
 #include "berth/run/runner.h"
 #include "berth/run/source.h"
@@ -113,6 +114,7 @@ class Drive {
     std::int64_t log_begin = 0;
     std::string devices{};  // as recorded
     bool started = false;   // its process
+    bool ahead = false;     // it waits at its worker behind another
   };
 
   Status take_over();
@@ -142,6 +144,7 @@ class Drive {
                     const std::vector<schedule::Effect>& effects);
   void conclude(const exec::Ended& ended, const Live& live, store::TaskState to);
   void carry_out();
+  void send_ahead();
   void launch(const schedule::StartAttempt& start);
 
   Result<machine::Host> read_host();
@@ -163,6 +166,7 @@ class Drive {
   void staff(Berthed& berthed);
   void free(const Berthed& berthed);
   void ask(const exec::Launch& launch);
+  std::string name_of(TaskNumber number) { return record_.name + "/" + task(number).label; }
   bool may_start(TaskNumber task) const { return only_.empty() || only_.contains(task); }
   Berthed* primary() const;
   bool holds_alloc() const;
@@ -215,6 +219,7 @@ class Drive {
   std::unordered_map<std::int64_t, exec::Ended> finishing_;  // by token: ended well, see finish()
   std::vector<exec::Ended> early_;      // before their tasks were taken over: heard again
   std::vector<exec::Ended> unstarted_;  // attempts that did not come to a process
+  BriefTasks brief_;                    // on workers that queue
   bool more_ = false;                   // the workload has not looked at everything
   std::optional<Error> error_;          // why the run cannot go on to its end
   std::optional<Mono> no_start_since_;  // every attempt failed to start since then, and none runs

@@ -38,8 +38,14 @@ void Drive::on_settled(const exec::Ended& ended) {
   if (on != berthed_.end() && (*on)->source == 0 && std::exchange(others_wait_, false))
     scheduler_->close(live->second.worker);
   watch_starts(ended);
+  brief_.ended(ended.token, env_.now());
+  if (ended.cause == exec::Cause::given_back) brief_.doubt(name_of(ended.task));
+  const bool unbegun = live->second.ahead && ended.cause == exec::Cause::worker_lost;
   std::vector<schedule::Effect> effects;
-  scheduler_->ended(ended.token, no_start_ ? schedule::Verdict::stopped : verdict_of(ended),
+  scheduler_->ended(ended.token,
+                    no_start_ ? schedule::Verdict::stopped
+                    : unbegun ? schedule::Verdict::given_back
+                              : verdict_of(ended),
                     env_.now(), effects);
   take_effects(ended, live->second, effects);
   live_.erase(live);

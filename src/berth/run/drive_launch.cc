@@ -11,6 +11,13 @@
 namespace berth::run {
 namespace {
 
+/// How much work waits at a worker behind what runs there, of tasks that are over before the next
+/// could be sent: enough for a machine that is an ocean away.
+constexpr Duration kWorkAhead = std::chrono::milliseconds(100);
+constexpr std::int64_t kMostAhead = 16;
+/// After that it is given back: what it stands behind is not brief after all.
+constexpr Duration kWaitsMost = std::chrono::seconds(2);
+
 /// As a person would type it in a shell.
 std::string as_typed(const std::vector<std::string>& argv) {
   if (auto text = exec::text_for_shell(argv)) return *std::move(text);
@@ -52,26 +59,48 @@ void Drive::ask(const exec::Launch& launch) {
   observer_.on_question(question);
 }
 
+/// Brief tasks, to workers that would idle while they wait to hear of the next.
+void Drive::send_ahead() {
+  if (!brief_.are_any()) return;
+  std::vector<schedule::Effect> effects;
+  const auto most = [&](TaskNumber number) -> std::size_t {
+    const Duration typical = brief_.typical(name_of(number));
+    if (typical == Duration(0)) return 0;
+    return static_cast<std::size_t>(std::clamp<std::int64_t>(kWorkAhead / typical, 1, kMostAhead));
+  };
+  for (const auto& berthed : berthed_)
+    if (berthed->worker->queues()) scheduler_->send_ahead(berthed->id, most, effects);
+  for (const auto& effect : effects) launch(std::get<schedule::StartAttempt>(effect));
+}
+
 void Drive::launch(const schedule::StartAttempt& start) {
   store::TaskRecord& of = task(start.task);
   of.metrics.clear();
   auto launch = workload_->launch(of, start.token);
   const Wants wants = workload_->wants(of);
-  const machine::Request request{wants.resources, record_.name + "/" + of.label, wants.selection};
+  const machine::Request request{wants.resources, name_of(start.task), wants.selection};
   if (os::logging())
     os::log_event(
         env_, "launch",
         {{"token", fmt::format("{}", start.token.value)}, {"request", machine::to_json(request)}});
   const auto on = std::ranges::find(berthed_, start.worker, [](const auto& b) { return b->id; });
   BERTH_ASSERT(on != berthed_.end());
-  const auto placed = (*on)->machine->dry_run(request);
+  const bool ahead = start.behind.value > 0;
+  const auto placed =
+      ahead ? Result<machine::Block>(machine::Block{}) : (*on)->machine->dry_run(request);
   const std::string devices = placed ? uuids_json(placed->devices) : "";
-  live_.emplace(start.token.value, Live{start.worker, start.task, log_.end(), devices});
+  live_.emplace(start.token.value, Live{.worker = start.worker,
+                                        .task = start.task,
+                                        .log_begin = log_.end(),
+                                        .devices = devices,
+                                        .ahead = ahead});
   batch_.emplace_back(store::AttemptStarted{start.task, start.token, env_.wall(),
                                             to_json(wants.resources), (*on)->alloc.machine,
                                             devices});
-  count(start.task, store::TaskState::running);
+  if (!ahead) count(start.task, store::TaskState::running);
   if (launch) {
+    launch->behind = start.behind;
+    launch->waits_most = kWaitsMost;
     (*on)->worker->tell(*std::move(launch));
     return os::failpoint("after launch");
   }

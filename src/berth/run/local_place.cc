@@ -5,20 +5,6 @@
 #include "berth/run/workload.h"
 
 namespace berth::run {
-namespace {
-
-constexpr Duration kBrief = std::chrono::milliseconds(50);
-constexpr int kEnough = 8;  // in a row
-
-}  // namespace
-
-std::string_view series_of(std::string_view task_name) {
-  const auto slash = task_name.rfind('/');
-  if (slash == std::string_view::npos || slash + 1 == task_name.size()) return {};
-  const auto number = task_name.substr(slash + 1);
-  if (number.find_first_not_of("0123456789") != std::string_view::npos) return {};
-  return task_name.substr(0, slash);
-}
 
 LocalPlace::LocalPlace(os::Env& env, std::unique_ptr<agent::Attached> agent,
                        machine::Machine& machine, machine::Groups& groups)
@@ -27,23 +13,18 @@ LocalPlace::LocalPlace(os::Env& env, std::unique_ptr<agent::Attached> agent,
       groups_(groups),
       here_(env, machine, groups, inherited_environment(env)) {}
 
-bool LocalPlace::brief(const std::string& series) const {
-  const auto known = in_a_row_.find(series);
-  return known != in_a_row_.end() && known->second >= kEnough;
-}
-
 void LocalPlace::tell(const exec::ToWorker& message) {
   const auto* launch = std::get_if<exec::Launch>(&message);
   if (launch == nullptr) {  // each knows its own tokens
     tell_agent(message);
     return here_.tell(message);
   }
-  std::string series(series_of(launch->request.holder));
+  const std::string& name = launch->request.holder;
   // The agent's tasks stand in no book of ours.
   const bool watched = launch->gpu_mem_over != exec::GpuMemOver::unwatched;  // by the agent alone
-  const bool here = alone_ || (agent_->idle() && brief(series) && !watched &&
+  const bool here = alone_ || (agent_->idle() && brief_.typical(name) > Duration(0) && !watched &&
                                groups_.holds_as_is(launch->request.resources));
-  if (!series.empty()) flights_.emplace(launch->token.value, Flight{std::move(series), env_.now()});
+  brief_.began(launch->token, name, env_.now());
   if (here)
     here_.tell(message);
   else
@@ -82,16 +63,8 @@ void LocalPlace::turn(std::span<const os::Watch> watches, std::vector<exec::From
   }
   here_.turn(watches.subspan(agents_watches_), messages);
   for (std::size_t i = before; i < messages.size(); ++i)
-    if (const auto* ended = std::get_if<exec::Ended>(&messages[i])) learn(*ended);
-}
-
-void LocalPlace::learn(const exec::Ended& ended) {
-  const auto flight = flights_.find(ended.token.value);
-  if (flight == flights_.end()) return;
-  int& in_a_row = in_a_row_[flight->second.series];
-  const bool brief = env_.now() - flight->second.began < kBrief;
-  in_a_row = brief ? std::min(in_a_row + 1, kEnough) : 0;
-  flights_.erase(flight);
+    if (const auto* ended = std::get_if<exec::Ended>(&messages[i]))
+      brief_.ended(ended->token, env_.now());
 }
 
 }  // namespace berth::run

@@ -1,24 +1,17 @@
 // Who works on an alloc of this machine: an agent, whose tasks go on when this process dies, and
-// this process itself for tasks so brief that nobody would miss them, which it starts in a third
-// of the time. What is brief is learned: of tasks that differ by their number only (digits-3/17,
-// count-2/count/4) so many have ended at once, one after the other. A task that this process would
-// have to be moved to another control group for is the agent's too.
+// this process itself for tasks so brief that nobody would miss them (brief_tasks.h), which it
+// starts in a third of the time. A task that this process would have to be moved to another control
+// group for is the agent's too.
 //
 // Threads: one. Failure: as Workplace has it; it is lost with its agent. Where none can be started
 // (no room, no descriptors) all is done here.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <unordered_map>
-
 #include "berth/agent/link.h"
 #include "berth/exec/worker.h"
+#include "berth/run/brief_tasks.h"
 
 namespace berth::run {
-
-/// "digits-3" of "digits-3/17"; "" of a name without a number, which is not one of many.
-std::string_view series_of(std::string_view task_name);
 
 class LocalPlace final : public exec::Workplace {
  public:
@@ -37,21 +30,14 @@ class LocalPlace final : public exec::Workplace {
   std::optional<Error> lost() const override { return alone_ ? std::nullopt : agent_->lost(); }
 
  private:
-  struct Flight {
-    std::string series;
-    Mono began;
-  };
   void tell_agent(const exec::ToWorker& message);
-  bool brief(const std::string& series) const;
-  void learn(const exec::Ended& ended);
 
   os::Env& env_;
   std::unique_ptr<agent::Attached> agent_;
   machine::Groups& groups_;
   exec::Worker here_;
-  std::unordered_map<std::string, int> in_a_row_;     // brief ones, by series
-  std::unordered_map<std::int64_t, Flight> flights_;  // by token
-  std::vector<exec::ToWorker> unheard_;               // by an agent that has not answered yet
+  BriefTasks brief_;
+  std::vector<exec::ToWorker> unheard_;  // by an agent that has not answered yet
   std::size_t agents_watches_ = 0;
   bool alone_ = false;
 };

@@ -7,7 +7,7 @@
 namespace berth::schedule {
 
 bool Scheduler::room() const {
-  return options_.parallel <= 0 || static_cast<std::int64_t>(attempts_.size()) < options_.parallel;
+  return options_.parallel <= 0 || static_cast<std::int64_t>(running()) < options_.parallel;
 }
 
 /// Down the queue, shape by shape: what fits starts. A start takes and never gives, so a shape that
@@ -26,7 +26,7 @@ void Scheduler::assign(std::vector<Effect>& effects) {
       ++at;
       continue;
     }
-    const Token token{(options_.epoch << 32) + ++issued_};
+    const Token token = next_token();
     occupy(task, token, worker->first);
     effects.emplace_back(StartAttempt{task, token, worker->first});
     if (head) overtake(*head, worker->second);
@@ -100,6 +100,57 @@ void Scheduler::occupy(TaskNumber task, Token token, WorkerId worker) {
                     Attempt{.task = task, .worker = worker, .began = now_, .beside = beside});
 }
 
+void Scheduler::queue(TaskNumber task, Token token, WorkerId worker, Token behind) {
+  move(task, Place::running);
+  ++workers_.at(worker).running;
+  ++ahead_;
+  attempts_.emplace(token,
+                    Attempt{.task = task, .worker = worker, .began = now_, .behind = behind});
+}
+
+/// The first attempt there with the resources of the task that nobody stands behind; 0: none.
+Token Scheduler::last_in_line(TaskNumber task, WorkerId worker) const {
+  std::set<Token> followed;
+  for (const auto& [_, attempt] : attempts_) followed.insert(attempt.behind);
+  for (const auto& [token, attempt] : attempts_)
+    if (attempt.worker == worker && entry(attempt.task).shape == entry(task).shape &&
+        !followed.contains(token))
+      return token;
+  return {};
+}
+
+void Scheduler::send_ahead(WorkerId worker, const std::function<std::size_t(TaskNumber)>& most,
+                           std::vector<Effect>& effects) {
+  const bool closed = workers_.at(worker).closed;
+  if (!starting() || options_.stop_on_failure || kept_ || closed || heads_.empty()) return;
+  struct Lane {  // of one that runs and those behind it
+    Token last;
+    std::size_t waiting = 0;
+  };
+  std::map<std::int32_t, std::vector<Lane>> lanes;  // by shape
+  for (const auto& [token, attempt] : attempts_) {
+    if (attempt.worker != worker) continue;
+    auto& alike = lanes[entry(attempt.task).shape];
+    if (attempt.behind.value == 0) {
+      alike.push_back({.last = token});
+      continue;
+    }
+    const auto lane = std::ranges::find(alike, attempt.behind, &Lane::last);
+    lane->last = token;
+    ++lane->waiting;
+  }
+  while (!heads_.empty()) {
+    const TaskNumber task{heads_.begin()->second};
+    auto& alike = lanes[entry(task).shape];
+    const auto lane = std::ranges::min_element(alike, {}, &Lane::waiting);
+    if (lane == alike.end() || failed_on_.contains(task) || lane->waiting >= most(task)) return;
+    const Token token = next_token();
+    queue(task, token, worker, lane->last);
+    effects.emplace_back(StartAttempt{task, token, worker, lane->last});
+    *lane = {token, lane->waiting + 1};
+  }
+}
+
 /// Something started past `head`: it counts where it took from what could have held the head.
 void Scheduler::overtake(TaskNumber head, const WorkerBooks& books) {
   if ((kept_ && kept_->task == head) || !books.total.covers(resources(head))) return;
@@ -144,9 +195,8 @@ void Scheduler::after_event(std::vector<Effect>& effects) {
 std::vector<Requirements> Scheduler::needs(std::size_t most) const {
   std::vector<Requirements> needs;
   if (!starting()) return needs;
-  auto room = options_.parallel > 0
-                  ? options_.parallel - static_cast<std::int64_t>(attempts_.size())
-                  : static_cast<std::int64_t>(tasks_.size());
+  auto room = options_.parallel > 0 ? options_.parallel - static_cast<std::int64_t>(running())
+                                    : static_cast<std::int64_t>(tasks_.size());
   for (const auto& [_, number] : heads_) {
     if (room <= 0 || needs.size() == most) break;
     const Shape& shape = shapes_[static_cast<std::size_t>(entry({number}).shape)];

@@ -70,17 +70,27 @@ void Scheduler::check_workers() const {
     BERTH_ASSERT(books.total.covers(books.free));
   }
   std::set<TaskNumber> running;
+  std::set<Token> followed;
+  std::size_t ahead = 0;
   for (const auto& [token, attempt] : attempts_) {
     BERTH_ASSERT(token.value <= (options_.epoch << 32) + issued_);
     BERTH_ASSERT(entry(attempt.task).place == Place::running);
     BERTH_ASSERT(running.insert(attempt.task).second);
     WorkerBooks& sum = sums.at(attempt.worker);
-    BERTH_ASSERT(sum.total.add(resources(attempt.task)).has_value());
     ++sum.running;
+    if (attempt.behind.value > 0) {
+      const Attempt& before = attempts_.at(attempt.behind);
+      BERTH_ASSERT(before.worker == attempt.worker && followed.insert(attempt.behind).second);
+      BERTH_ASSERT(entry(before.task).shape == entry(attempt.task).shape);
+      ++ahead;
+      continue;
+    }
+    BERTH_ASSERT(sum.total.add(resources(attempt.task)).has_value());
     if (!kept_ || !attempt.beside) continue;
     BERTH_ASSERT(attempt.worker == kept_->worker);
     BERTH_ASSERT(sum.free.add(resources(attempt.task)).has_value());
   }
+  BERTH_ASSERT(ahead == ahead_);
   BERTH_ASSERT(static_cast<std::size_t>(
                    std::ranges::count(tasks_, Place::running, &Entry::place)) == attempts_.size());
   for (const auto& [worker, books] : workers_)

@@ -198,9 +198,15 @@ bool Scheduler::adopt(const Earlier& earlier, WorkerId worker, Mono now,
     conclude(task, token, stopped ? Verdict::infrastructure_failure : *verdict, now, effects);
     return true;
   }
-  if (!starting() || !workers_.at(worker).free.covers(resources(task))) return false;
-  occupy(task, token, worker);
-  return true;
+  if (!starting()) return false;
+  if (workers_.at(worker).free.covers(resources(task))) {
+    occupy(task, token, worker);
+    return true;
+  }
+  // It was sent ahead; or it has the room of one whose end is still to be heard.
+  const Token behind = last_in_line(task, worker);
+  if (behind.value > 0) queue(task, token, worker, behind);
+  return behind.value > 0;
 }
 
 void Scheduler::close(WorkerId worker) {
@@ -246,13 +252,28 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
   tick(now, effects);
 }
 
-/// Gives back what the attempt held and forgets it: its token is stale from here on.
+/// Gives back what the attempt held, or hands it to the one behind, and forgets it: its token is
+/// stale from here on.
 TaskNumber Scheduler::release(std::map<Token, Attempt>::iterator found) {
   const Attempt attempt = found->second;
-  attempts_.erase(found);
+  const Token token = found->first;
+  const auto after = attempts_.erase(found);
   WorkerBooks& books = workers_.at(attempt.worker);
-  BERTH_ASSERT(books.free.add(resources(attempt.task)).has_value());
   --books.running;
+  const bool waited = attempt.behind.value > 0;
+  const auto next =
+      ahead_ == 0 ? attempts_.end() : std::find_if(after, attempts_.end(), [&](const auto& each) {
+        return each.second.behind == token;
+      });
+  if (waited || next != attempts_.end()) --ahead_;
+  if (next != attempts_.end()) {
+    next->second.behind = attempt.behind;
+    next->second.began = now_;
+    next->second.beside = attempt.beside;
+    return attempt.task;
+  }
+  if (waited) return attempt.task;
+  BERTH_ASSERT(books.free.add(resources(attempt.task)).has_value());
   if (attempt.beside && kept_) BERTH_ASSERT(kept_->spare.add(resources(attempt.task)).has_value());
   return attempt.task;
 }
@@ -263,6 +284,11 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::opt
   Entry& ended = entry(task);
   ended.fence = {token.value + 1};
   TaskSettled settled{.task = task, .token = token};
+  if (verdict == Verdict::given_back && starting()) {
+    settled.to = TaskSettled::To::again;
+    effects.emplace_back(settled);
+    return move(task, Place::ready);
+  }
   const bool infrastructure = verdict == Verdict::infrastructure_failure;
   if (!infrastructure) ended.infrastructure_failures = 0;
   const bool again = infrastructure && ended.infrastructure_failures <

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -62,6 +63,7 @@ enum class Verdict : std::uint8_t {
   /// Options::infrastructure_failures times in a row; sixteen times as often where each attempt
   /// went well for Options::long_attempt first, as on machines that are taken away now and then.
   infrastructure_failure,
+  given_back,  // it waited behind another and never began: ready again, as if it had not been sent
 };
 
 /// What an earlier runner started on a worker and nobody has recorded the end of: it goes on under
@@ -104,6 +106,7 @@ struct StartAttempt {
   TaskNumber task;
   Token token;
   WorkerId worker;
+  Token behind{};  // the attempt there whose room it takes when that has ended; 0: it has its own
 };
 struct CancelAttempt {
   Token token;
@@ -164,6 +167,13 @@ class Scheduler {
 
   void ended(Token token, Verdict verdict, Mono now, std::vector<Effect>& effects);
   void tick(Mono now, std::vector<Effect>& effects);
+  /// Sends what is first in the queue and fits nowhere now to the worker ahead of time, behind
+  /// attempts that run there and whose resources are the same. `most` says how many attempts may
+  /// wait behind each for this task to be one more: 0 but for tasks so brief that the worker would
+  /// idle while it waits to hear of the next. Nothing is sent ahead where the first failure is to
+  /// end it all, or while a worker is kept for a task.
+  void send_ahead(WorkerId worker, const std::function<std::size_t(TaskNumber)>& most,
+                  std::vector<Effect>& effects);
   /// Cancels what runs and starts nothing more.
   void stop(std::vector<Effect>& effects);
   /// Starts nothing more; what runs may end.
@@ -189,7 +199,7 @@ class Scheduler {
   bool quiet() const { return attempts_.empty() && heads_.empty() && delayed_.empty(); }
   /// When tick() has something to do.
   std::optional<Mono> next_tick() const;
-  std::size_t running() const { return attempts_.size(); }
+  std::size_t running() const { return attempts_.size() - ahead_; }
   /// Ends that came with a token that was no longer, or never, good.
   std::int64_t stale() const { return stale_; }
 
@@ -225,6 +235,7 @@ class Scheduler {
     Mono began;
     bool cancelled = false;
     bool beside = false;  // started on the kept worker, from its spare
+    Token behind{};       // it waits there for the end of this one, and holds nothing; 0: it runs
   };
   struct WorkerBooks {
     Resources total, free;
@@ -276,7 +287,10 @@ class Scheduler {
   Workers::iterator choose(TaskNumber task);
   std::pair<TaskNumber, Workers::iterator> choose_of(const Shape& shape);
   bool held_by_some(TaskNumber task) const;
+  Token next_token() { return {(options_.epoch << 32) + ++issued_}; }
   void occupy(TaskNumber task, Token token, WorkerId worker);
+  void queue(TaskNumber task, Token token, WorkerId worker, Token behind);
+  Token last_in_line(TaskNumber task, WorkerId worker) const;
   void overtake(TaskNumber head, const WorkerBooks& books);
   void keep(TaskNumber task);
   void dismiss(std::vector<Effect>& effects);
@@ -304,6 +318,7 @@ class Scheduler {
   Mono now_{};  // as the last event told it
   std::int64_t issued_ = 0;
   std::int64_t open_ = 0;
+  std::size_t ahead_ = 0;  // attempts that wait behind others
   std::int64_t stale_ = 0;
   bool stopping_ = false;  // asked to stop
   bool halted_ = false;    // a failure ended it

@@ -415,14 +415,23 @@ TEST(SchedulerWorkers, WhatAnEarlierRunnerStoppedGoesOn) {
   EXPECT_EQ(settled[0].to, To::again);
 }
 
-TEST(SchedulerWorkers, AnAllocThatShrankKeepsWhatItStillHolds) {
-  auto tasks = tasks_of(2, 2000);
+TEST(SchedulerWorkers, WhatComesBackBeyondItsRoomTakesThatOfOneWhoseEndIsStillToBeHeard) {
+  auto tasks = tasks_of(4, 2000);
+  tasks[2].resources = cpu(2500);
   House house(tasks, {.epoch = 2});
-  house.scheduler.joined({.id = {1}, .resources = cpu(3000), .earlier = {{{1}, {7}}, {{2}, {8}}}},
-                         house.now, house.effects);
+  house.scheduler.joined(
+      {.id = {1}, .resources = cpu(3000), .earlier = {{{1}, {7}}, {{2}, {8}}, {{3}, {9}}}},
+      house.now, house.effects);
   house.scheduler.check();
   EXPECT_EQ(house.scheduler.running(), 1U);
-  EXPECT_EQ(house.take<CancelAttempt>().at(0).token.value, 8);
+  const auto cancelled = house.take<CancelAttempt>();
+  ASSERT_EQ(cancelled.size(), 1U) << "but nothing else holds what this one takes";
+  EXPECT_EQ(cancelled[0].token.value, 9);
+  house.end({7});
+  EXPECT_EQ(house.scheduler.running(), 1U);
+  EXPECT_TRUE(house.take<StartAttempt>().empty());
+  house.end({8});
+  EXPECT_THAT(house.started(), ElementsAre(3));
 }
 
 TEST(SchedulerWorkers, WhatIsBehindTheFenceDoesNotComeBack) {

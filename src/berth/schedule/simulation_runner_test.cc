@@ -81,6 +81,16 @@ void Simulation::absorb() {
   check_kept();
 }
 
+void Simulation::send_ahead() {
+  const auto& process = *processes_[rng_.below(processes_.size())];
+  if (!process.known_as) return;
+  scheduler_->send_ahead(*process.known_as, [&](TaskNumber) { return rng_.below(4); }, effects_);
+}
+
+std::int64_t Simulation::side_by_side() const {
+  return std::ranges::count(live_, Token{}, [](const auto& each) { return each.second.behind; });
+}
+
 void Simulation::on_start(const StartAttempt& start) {
   ++figures_.starts;
   const std::string name = fmt::format("task {}", start.task.value);
@@ -91,7 +101,8 @@ void Simulation::on_start(const StartAttempt& start) {
   for (const auto& list : {row(start.task).task.after, more_[start.task]})
     for (const auto before : list)
       if (view(before) != State::done) broke(name + " started before what it waits for");
-  if (options_.parallel > 0 && static_cast<std::int64_t>(live_.size()) >= options_.parallel)
+  const bool ahead = start.behind.value > 0;
+  if (!ahead && options_.parallel > 0 && side_by_side() >= options_.parallel)
     broke("more side by side than allowed");
   const auto process = std::ranges::find_if(
       processes_, [&](const auto& one) { return one->known_as == start.worker; });
@@ -99,12 +110,19 @@ void Simulation::on_start(const StartAttempt& start) {
   if ((*process)->closed) broke(name + " started on a closed worker");
   if (kept_ && kept_->worker == start.worker && behind_kept(start.task))
     beside_.push_back(start.token);
+  figures_.ahead += ahead ? 1 : 0;
+  if (ahead) {
+    const auto before = live_.find(start.behind);
+    if (before == live_.end() || before->second.worker != start.worker)
+      broke(name + " waits for what does not run there");
+    if (kept_) broke(name + " was sent ahead while a worker is kept");
+  }
   Resources& used = used_[start.worker];
-  if (!used.add(row(start.task).task.resources) || !(*process)->total.covers(used))
+  if (!ahead && (!used.add(row(start.task).task.resources) || !(*process)->total.covers(used)))
     broke("more is used than the worker has");
-  live_.emplace(start.token, Live{start.task, start.worker});
+  live_.emplace(start.token, Live{start.task, start.worker, start.behind});
   batch_.push_back({Change::Kind::started, start.task, start.token});
-  if (!chance(4)) (*process)->inbox.push_back({start.task, start.token});
+  if (!chance(4)) (*process)->inbox.push_back({start.task, start.token, start.behind});
 }
 
 bool Simulation::behind_kept(TaskNumber task) const {
@@ -126,7 +144,12 @@ void Simulation::on_settled(const TaskSettled& settled) {
   const auto live = live_.find(settled.token);
   if (live == live_.end() || live->second.task != settled.task)
     return broke("an attempt was settled that does not run");
-  if (!used_[live->second.worker].subtract(row(settled.task).task.resources))
+  const auto next =
+      std::ranges::find(live_, settled.token, [](const auto& each) { return each.second.behind; });
+  if (next != live_.end())  // it takes the room
+    next->second.behind = live->second.behind;
+  else if (live->second.behind.value == 0 &&
+           !used_[live->second.worker].subtract(row(settled.task).task.resources))
     broke("more was given back than taken");
   live_.erase(live);
   if (settled.to == To::again) {
@@ -179,6 +202,9 @@ void Simulation::answer(bool proceed) {
   const TaskNumber task = asked_.back();
   asked_.pop_back();
   if (view(task) != State::open) return;
+  // It may have come back meanwhile, with what it waited for.
+  for (const auto& [_, live] : live_)
+    if (live.task == task) return;
   const auto what = proceed ? 0 : rng_.below(20);
   if (what < 12) return scheduler_->proceed(task, effects_);
   if (what < 16) {
@@ -207,6 +233,7 @@ void Simulation::attach(Process& process) {
   process.cancels.clear();
   std::map<Token, Earlier> earlier;
   for (const auto& [token, task] : process.running) earlier[token] = {task, token};
+  for (const auto& launch : process.waiting) earlier[launch.token] = {launch.task, launch.token};
   for (const auto& [token, end] : process.unacknowledged)
     earlier[token] = {end.first, token, end.second};
   std::vector<Earlier> all;
@@ -215,12 +242,24 @@ void Simulation::attach(Process& process) {
   scheduler_->joined(
       {.id = worker, .resources = process.total, .kind = process.kind, .earlier = all}, now_,
       effects_);
-  note_adopted(all, worker);
+  note_adopted(all, process);
   absorb();
 }
 
+Token Simulation::last_in_line(TaskNumber task, WorkerId worker) {
+  for (const auto& [token, live] : live_) {
+    const bool alike = row(live.task).task.resources == row(task).task.resources;
+    const bool followed =
+        std::ranges::any_of(live_, [&](const auto& each) { return each.second.behind == token; });
+    if (live.worker == worker && alike && !followed) return token;
+  }
+  broke("what does not fit was taken over");
+  return {};
+}
+
 /// One by one, in the order of their tokens: a task may have had two.
-void Simulation::note_adopted(const std::vector<Earlier>& earlier, WorkerId worker) {
+void Simulation::note_adopted(const std::vector<Earlier>& earlier, const Process& process) {
+  const WorkerId worker = *process.known_as;
   for (const auto& one : earlier) {
     const auto answer = std::ranges::find_if(effects_, [&](const Effect& effect) {
       const auto* settled = std::get_if<TaskSettled>(&effect);
@@ -231,8 +270,13 @@ void Simulation::note_adopted(const std::vector<Earlier>& earlier, WorkerId work
     const bool adopted = (answer != effects_.end()) == one.ended.has_value();
     if (!adopted) continue;
     ++figures_.adopted;
-    (void)used_[worker].add(row(one.task).task.resources);
-    live_.emplace(one.token, Live{one.task, worker});
+    Resources& used = used_[worker];
+    Resources with = used;
+    (void)with.add(row(one.task).task.resources);
+    const bool fits = one.ended || process.total.covers(with);
+    if (fits) used = with;
+    live_.emplace(one.token,
+                  Live{one.task, worker, fits ? Token{} : last_in_line(one.task, worker)});
     batch_.push_back({Change::Kind::started, one.task, one.token});
     std::erase(asked_, one.task);
     if (!one.ended) continue;

@@ -19,6 +19,7 @@ Simulation::Simulation(std::uint64_t seed, Plant plant) : rng_(seed), plant_(pla
   options_.overtakings = static_cast<int>(rng_.below(6));
   options_.parallel = chance(25) ? static_cast<std::int64_t>(1 + rng_.below(6)) : 0;
   options_.stop_on_failure = chance(5);
+  widths_ = 1 + rng_.below(4);
   for (std::uint64_t i = rng_.below(40); i > 0; --i) new_row(some_numbers());
 }
 
@@ -35,7 +36,7 @@ std::vector<TaskNumber> Simulation::some_numbers() {
 }
 
 void Simulation::new_row(std::vector<TaskNumber> after) {
-  const auto cores = chance(15) ? 8 : static_cast<std::int64_t>(1 + rng_.below(4));
+  const auto cores = chance(15) ? 8 : static_cast<std::int64_t>(1 + rng_.below(widths_));
   rows_.push_back({.task = {.number = {static_cast<std::int64_t>(rows_.size()) + 1},
                             .resources = cpu(cores * 500, chance(15) ? 1 : 0),
                             .priority = static_cast<std::int64_t>(rng_.below(3)),
@@ -69,7 +70,7 @@ void Simulation::step() {
              static_cast<std::int64_t>(rng_.below(3))),
          chance(50) ? Kind::stealer : Kind::primary);
   Process& process = *processes_[rng_.below(processes_.size())];
-  switch (rng_.below(16)) {
+  switch (rng_.below(18)) {
     case 0: process.frozen = !process.frozen && chance(30); break;
     case 1: process.dead = process.dead || chance(10); break;
     case 2:
@@ -111,6 +112,10 @@ void Simulation::step() {
       scheduler_->left(*std::exchange(process.known_as, std::nullopt));
       process.dead = true;
       break;
+    case 14:
+      if (runs) send_ahead();
+      break;
+    case 15: give_back(process); break;
     default:
       if (runs) report(process);
   }
@@ -136,22 +141,62 @@ void Simulation::deliver(Process& process) {
     process.cancels.pop_front();
     if (const auto found = process.running.find(token); found != process.running.end())
       finish(process, found->second, token, Verdict::stopped);
+    for (const auto& launch : std::vector(process.waiting))
+      if (launch.token == token) finish(process, launch.task, token, Verdict::stopped);
   } else if (!process.inbox.empty()) {
     const Launch launch = process.inbox.front();
     process.inbox.pop_front();
     if (!process.seen.insert(launch.token).second) return;
-    Resources used = row(launch.task).task.resources;
-    for (const auto& [_, task] : process.running) (void)used.add(row(task).task.resources);
-    process.running.emplace(launch.token, launch.task);
-    if (!process.total.covers(used))  // what was cancelled has not gone yet
-      finish(process, launch.task, launch.token, Verdict::infrastructure_failure);
+    process.waiting.push_back(launch);
+    start_waiting(process);
   }
+}
+
+void Simulation::start(Process& process, const Launch& launch) {
+  Resources used = row(launch.task).task.resources;
+  for (const auto& [_, task] : process.running) (void)used.add(row(task).task.resources);
+  process.running.emplace(launch.token, launch.task);
+  if (!process.total.covers(used))  // what was cancelled has not gone yet
+    finish(process, launch.task, launch.token, Verdict::infrastructure_failure);
+}
+
+/// Those that wait for nothing that runs or waits here.
+void Simulation::start_waiting(Process& process) {
+  for (bool found = true; found;) {
+    found = false;
+    for (const auto& launch : process.waiting) {
+      const bool waits = process.running.contains(launch.behind) ||
+                         std::ranges::find(process.waiting, launch.behind, &Launch::token) !=
+                             process.waiting.end();
+      if (waits) continue;
+      const Launch next = launch;
+      std::erase_if(process.waiting, [&](const Launch& one) { return one.token == next.token; });
+      start(process, next);
+      found = true;
+      break;
+    }
+  }
+}
+
+/// What has waited here for too long.
+void Simulation::give_back(Process& process) {
+  if (process.frozen || process.dead || process.waiting.empty()) return;
+  const Launch launch = process.waiting[rng_.below(process.waiting.size())];
+  ++figures_.given_back;
+  finish(process, launch.task, launch.token, Verdict::given_back);
 }
 
 void Simulation::finish(Process& process, TaskNumber task, Token token, Verdict verdict) {
   process.running.erase(token);
+  const auto waiting = std::ranges::find(process.waiting, token, &Launch::token);
+  if (waiting != process.waiting.end()) {
+    for (auto& launch : process.waiting)
+      if (launch.behind == token) launch.behind = waiting->behind;
+    process.waiting.erase(waiting);
+  }
   process.unacknowledged[token] = {task, verdict};
   witness_[token] = verdict;
+  start_waiting(process);
 }
 
 /// One of its attempts comes to its end.
@@ -211,7 +256,8 @@ void Simulation::drain() {
 void Simulation::check() {
   if (!scheduler_ || !broken_.empty()) return;
   scheduler_->check();
-  if (scheduler_->running() != live_.size()) broke("attempts that run are miscounted");
+  if (static_cast<std::int64_t>(scheduler_->running()) != side_by_side())
+    broke("attempts that run are miscounted");
   for (const auto& process : processes_) {
     if (!process->known_as) continue;
     Resources sum = scheduler_->free(*process->known_as);
@@ -274,6 +320,8 @@ void add(Figures& sum, const Figures& one) {
   sum.skipped += one.skipped;
   sum.cached += one.cached;
   sum.freed += one.freed;
+  sum.ahead += one.ahead;
+  sum.given_back += one.given_back;
 }
 
 /// "" or what broke and the seed that shows it.
@@ -303,12 +351,12 @@ TEST(Simulation, NothingBreaks) {
   const Figures& sum = sums[0];
   fmt::print(
       "{} events, {} starts, {} done, {} cached, {} skipped, {} adopted; {} crashes, {} lost "
-      "workers, {} stale ends, {} kept workers, {} freed\n",
+      "workers, {} stale ends, {} kept workers, {} freed; {} sent ahead, {} given back\n",
       sum.events, sum.starts, sum.done, sum.cached, sum.skipped, sum.adopted, sum.crashes,
-      sum.losses, sum.stale, sum.keeps, sum.freed);
+      sum.losses, sum.stale, sum.keeps, sum.freed, sum.ahead, sum.given_back);
   if (one != nullptr) return;
   for (const auto seen : {sum.done, sum.cached, sum.skipped, sum.adopted, sum.crashes, sum.losses,
-                          sum.stale, sum.keeps, sum.freed})
+                          sum.stale, sum.keeps, sum.freed, sum.ahead, sum.given_back})
     EXPECT_GT(seen, 0) << "something never happens here";
 }
 

@@ -47,6 +47,7 @@ struct Change {
 struct Launch {
   TaskNumber task;
   Token token;
+  Token behind{};
 };
 
 /// A worker process and what it knows, whatever the runner believes of it.
@@ -61,13 +62,14 @@ struct Process {
   std::deque<Launch> inbox;
   std::deque<Token> cancels;
   std::map<Token, TaskNumber> running;
+  std::vector<Launch> waiting;  // each for the end of another
   std::map<Token, std::pair<TaskNumber, Verdict>> unacknowledged;
   std::set<Token> seen;
 };
 
 struct Figures {
   std::int64_t events = 0, starts = 0, done = 0, stale = 0, crashes = 0, losses = 0, adopted = 0,
-               keeps = 0, skipped = 0, cached = 0, freed = 0;
+               keeps = 0, skipped = 0, cached = 0, freed = 0, ahead = 0, given_back = 0;
 };
 
 class Simulation {
@@ -81,6 +83,7 @@ class Simulation {
   struct Live {
     TaskNumber task;
     WorkerId worker;
+    Token behind{};
   };
 
   void broke(const std::string& what);
@@ -94,6 +97,8 @@ class Simulation {
   void recover();
   void crash();
   void absorb();
+  void send_ahead();
+  std::int64_t side_by_side() const;
   void on_start(const StartAttempt& start);
   bool behind_kept(TaskNumber task) const;
   void on_settled(const TaskSettled& settled);
@@ -102,7 +107,8 @@ class Simulation {
   void add_tasks(std::size_t first);
   void answer(bool proceed);
   void attach(Process& process);
-  void note_adopted(const std::vector<Earlier>& earlier, WorkerId worker);
+  void note_adopted(const std::vector<Earlier>& earlier, const Process& process);
+  Token last_in_line(TaskNumber task, WorkerId worker);
   void lose_expired();
   void keepalive(Process& process);
   void commit(bool may_fail);
@@ -113,6 +119,9 @@ class Simulation {
   void step();
   void rent(const Resources& total, Kind kind);
   void deliver(Process& process);
+  void start(Process& process, const Launch& launch);
+  void start_waiting(Process& process);
+  void give_back(Process& process);
   void work(Process& process, bool well);
   void report(Process& process);
   void finish(Process& process, TaskNumber task, Token token, Verdict verdict);
@@ -126,6 +135,7 @@ class Simulation {
   Mono now_{};
   std::string broken_;
   Figures figures_;
+  std::uint64_t widths_ = 4;  // how many cores a task may ask for
   std::vector<std::unique_ptr<Process>> processes_;
   std::map<Token, Verdict> witness_;  // attempts that came to their end, and how
 

@@ -113,6 +113,7 @@ struct MemoryBatch {
     Task* task = run.find(change.task);
     if (!current(task, change.token)) return {};
     task->record.devices = task->attempts.back().devices = change.devices;
+    if (change.at) task->record.started = task->attempts.back().started = *change.at;
     return {};
   }
 

@@ -41,8 +41,9 @@ constexpr const char* kStartAttempts =
     " SELECT $1::bigint, * FROM"
     " unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])";
 constexpr const char* kPlaceAttempts =
-    "UPDATE attempt SET devices = new.devices"
-    " FROM unnest($2::bigint[], $3::bigint[], $4::text[]) AS new (task, token, devices)"
+    "UPDATE attempt SET devices = new.devices, started_ns = coalesce(new.started_ns,"
+    " attempt.started_ns) FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[])"
+    " AS new (task, token, devices, started_ns)"
     " WHERE run_id = $1 AND attempt.task = new.task AND attempt.token = new.token";
 constexpr const char* kEndAttempts =
     "UPDATE attempt SET ended_ns = new.ended_ns, exit_code = new.exit_code, cause = new.cause,"
@@ -162,7 +163,7 @@ Status PostgresBatch::add(const AttemptEnded& change) {
 
 Status PostgresBatch::add(const AttemptPlaced& change) {
   if (current(change.task, change.token) != nullptr)
-    placed_.add(change.task, change.token, change.devices);
+    placed_.add(change.task, change.token, change.devices, change.at);
   return {};
 }
 

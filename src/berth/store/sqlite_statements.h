@@ -88,7 +88,7 @@ struct PreparedStatements : Transaction::Statements {
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"};
   SQLite::Statement place_attempt{
       db,
-      "UPDATE attempt SET devices = ?4"
+      "UPDATE attempt SET devices = ?4, started_ns = coalesce(?5, started_ns)"
       " WHERE run_id = ?1 AND task = ?2 AND token = ?3 AND ended_ns IS NULL"};
   SQLite::Statement pass_task{
       db, "UPDATE task SET state = ?4, token = ?3 WHERE run_id = ?1 AND number = ?2"};

@@ -94,7 +94,7 @@ class SqliteBatch {
 
   Status add(const AttemptPlaced& change) {
     if (const auto begun = begun_.extract(change.task.value)) write(*begun.mapped());
-    Query(sql_.place_attempt, run_, change.task, change.token, change.devices).run();
+    Query(sql_.place_attempt, run_, change.task, change.token, change.devices, change.at).run();
     return {};
   }
 

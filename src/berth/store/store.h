@@ -144,11 +144,12 @@ struct AttemptStarted {  // the task must not be final; it becomes running. An a
   Wall at;
   std::string resources, host, devices = {};
 };
-struct AttemptPlaced {  // which devices its worker chose: ignored when the token is not the task's
-                        // current running attempt
+struct AttemptPlaced {  // what its worker told of its start: ignored when the token is not the
+                        // task's current running attempt
   TaskNumber task;
   Token token;
   std::string devices;
+  std::optional<Wall> at{};  // since when it runs, where it was sent ahead of that
 };
 struct MetricSeen {  // ignored when the token is not the task's current running attempt
   TaskNumber task;

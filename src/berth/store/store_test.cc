@@ -330,6 +330,15 @@ TEST_P(StoreTest, DevicesAreThoseThatTheWorkerChose) {
   EXPECT_EQ(task(run, 2).devices, "[]");
 }
 
+TEST_P(StoreTest, WhatWasSentAheadStartedWhenItsWorkerSaysSo) {
+  const RunId run = submit("a");
+  const Wall later = started(1, 1).at + std::chrono::seconds(3);
+  ASSERT_TRUE(apply(run, {started(1, 1)}));
+  ASSERT_TRUE(apply(run, {{AttemptPlaced{TaskNumber{1}, Token{1}, "[]", later}}}));
+  EXPECT_EQ(task(run, 1).started, later);
+  EXPECT_EQ(store_->attempts(run, TaskNumber{1}).value().at(0).started, later);
+}
+
 TEST_P(StoreTest, TextsAreKeptByteForByte) {
   const RunId run = submit("a");
   const std::string bytes("a\0b\xff'\"", 6);
