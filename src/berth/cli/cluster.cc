@@ -261,7 +261,7 @@ Result<std::vector<remote::HostCleaned>> clean_hosts(os::Env& env,
 Result<int> clean_command(os::Env& env, const Arguments& arguments) {
   if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
   BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
-  const auto age = parse_duration(arguments.older_than.empty() ? "30d" : arguments.older_than);
+  const auto age = parse_age(arguments.older_than.empty() ? "30d" : arguments.older_than);
   if (!age) return std::unexpected(within("--older-than", age.error()));
   for (const auto& entry : entries) {
     if (entry.kind != "ssh" && entry.kind != "ec2")
