@@ -265,12 +265,12 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
   const auto* program = std::get_if<experiment::Program>(&prepared.program);
   const bool takes_folder = program != nullptr && program->kind != "command";
   if (arguments.plan_only && takes_folder && !prepared.where.names.empty())
-    return show_sending(env, prepared.directory, prepared.where.names.front(), arguments.json);
+    return show_sending(env, prepared.directory, prepared.where.names, arguments.json);
   if (arguments.plan_only && !prepared.where.names.empty())
     return fail(ErrorKind::usage,
-                "--plan: what {} has room for is known when it answers: "
+                "--plan: what other machines have is known when they answer: "
                 "berth cluster probe {}",
-                prepared.where.names.front(), prepared.where.names.front());
+                join(prepared.where.names, " "));
   if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
   BERTH_ASSIGN(const auto record, submit(site, prepared));
   BERTH_TRY(run::keep_clusters(site, record, prepared.where));
