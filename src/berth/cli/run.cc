@@ -56,6 +56,7 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
                   clip(arguments.name));
     program.name = arguments.name;
   }
+  bool no_devices = false;
   for (const auto& [resource, text] : arguments.resources) {
     if (!valid_resource_name(resource))
       return fail(ErrorKind::usage, "--resource: '{}' is no name of a resource", clip(resource));
@@ -63,10 +64,11 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
     if (!amount)
       return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));
     program.resources.set(resource, *amount);
+    no_devices = no_devices || (resource == name(Known::gpu) && *amount == 0);
   }
   BERTH_TRY(apply_selection(arguments, program.selection));
-  if (const auto implied = machine::imply_devices(program.selection, program.resources); !implied)
-    return fail(ErrorKind::usage, "{}", implied.error().message);
+  const auto implied = machine::imply_devices(program.selection, no_devices, program.resources);
+  if (!implied) return fail(ErrorKind::usage, "{}", implied.error().message);
   if (!arguments.timeout.empty()) {
     auto timeout = parse_duration(arguments.timeout);
     if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
