@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import time
 import unittest
@@ -240,6 +241,20 @@ class Ssh(Case):
         self.berth("run", "--cluster", "lab", "--retries", "1", "--", *self.fails_first())
         homes = (self.dir / "homes").read_text().split()
         self.assertEqual(set(homes), {str(host.home) for host in self.bed.hosts})
+
+    def test_what_waits_for_another_host_says_so(self):
+        self.lab(2)
+        held = self.house.start("run", "--cluster", "lab", "--cpu", "2", "--name", "holder", "--", "sh", "-c",
+                                f"touch {self.dir}/began; while [ ! -e {self.dir}/go ]; do sleep 0.05; done")
+        until((self.dir / "began").exists, "one host is held")
+        with (self.dir / "said").open("wb") as said:
+            run = self.house.start("run", "--cluster", "lab", "--cpu", "2", "--retries", "1", "--", *self.fails_first(),
+                                   err=said)
+        until(lambda: re.search(r"sh-\d+ waits: \S+ has no room for cpu 2 now; not on 127\.0\.0\.1:\d+, where it failed",
+                                (self.dir / "said").read_text()), "it says what it waits for")
+        self.write("go", "")
+        self.assertEqual((held.wait(60), run.wait(60)), (0, 0))
+        self.assertEqual(len((self.dir / "homes").read_text().split()), 2)
 
     def test_what_failed_on_the_only_host_is_tried_there_at_once(self):
         self.lab(1)
