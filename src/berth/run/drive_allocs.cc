@@ -106,11 +106,9 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
 
 /// What it means for a source that it gave nothing.
 void Drive::on_refusal(Leasing& from, TaskNumber task, Error error) {
-  if (const auto machines = avoided(task); !machines.empty()) {
-    error.message += fmt::format("; not on {}, where it failed", join(machines, ", "));
-    // That there is no other machine says nothing of the source.
-    if (error.kind == ErrorKind::impossible) error.kind = ErrorKind::busy;
-  }
+  // That there is no other machine than the one to avoid says nothing of the source.
+  if (error.kind == ErrorKind::impossible && scheduler_->avoided(task) != 0)
+    error.kind = ErrorKind::busy;
   const bool failed = error.kind != ErrorKind::busy && error.kind != ErrorKind::impossible;
   const bool lasting = !retryable(error.kind);
   const bool as_before = from.failing_since && lasting == !retryable(from.refusal->kind);
@@ -161,7 +159,7 @@ std::vector<std::string> Drive::silences() const {
   return all;
 }
 
-/// Who does not answer, and what each source answered last.
+/// Who does not answer, what each source answered last, and which machine is avoided.
 std::string Drive::waiting_for() const {
   std::vector<std::string> reasons = silences();
   for (const auto& from : leasings_) {
@@ -170,6 +168,10 @@ std::string Drive::waiting_for() const {
     const bool alone = leasings_.size() == 1 || name.empty();
     reasons.push_back((alone ? "" : name + ": ") + from.refusal->message);
   }
+  const auto wanting = scheduler_->wanting(1);
+  const auto machines = wanting.empty() ? std::vector<std::string>{} : avoided(wanting.front());
+  if (!machines.empty())
+    reasons.push_back(fmt::format("not on {}, where it failed", join(machines, ", ")));
   return join(reasons, "; ");
 }
 
