@@ -395,14 +395,24 @@ class Ssh(Case):
         self.assertEqual(run.wait(timeout=30), 130)
         self.assertIn(b"ends with its lease", run.stderr.read())
 
-    def test_a_resume_waits_for_a_host_on_which_tasks_may_run(self):
-        host, = self.lab(1, lease="100s")
+    def running(self, **lab):
+        """A host, and a run whose one task writes into the witness there and ends when `go` is there."""
+        host, = self.lab(1, **{"lease": "100s", **lab})
         command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
         run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
         until(lambda: numbers(self.dir / "witness"), "it runs", 60)
         until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        return host, run
+
+    def orphaned(self):
+        """The host of such a task, whose runner is dead."""
+        host, run = self.running()
         run.kill()
         run.wait()
+        return host
+
+    def test_a_resume_waits_for_a_host_on_which_tasks_may_run(self):
+        host = self.orphaned()
         host.cut()
         again = self.house.start("resume", "sh-1")
         self.assertIn(b"is waited for", next(line for line in again.stderr if b"does not answer" in line))
@@ -456,10 +466,7 @@ class Ssh(Case):
         self.assertEqual(self.house.counts("sweep-1")["done"], 5)
 
     def test_a_stop_says_what_may_still_run_where_it_was_not_heard(self):
-        host, = self.lab(1, lease="100s")
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        host, run = self.running()
         host.cut()
         began = time.monotonic()
         stopped = self.house.run("stop", "sh-1")
@@ -473,27 +480,17 @@ class Ssh(Case):
         self.assertEqual(self.house.run("stop", "sh-1").code, 3)
         host.start()
         self.assertIn(b"nothing of it runs any more", self.berth("stop", "sh-1").err)
-        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
+        until(lambda: not [pid for pid in host.processes() if "witness" in cmdline(pid)], "it was ended", 20)
 
     def test_a_stop_of_a_dead_runner_s_tasks_says_so_too(self):
-        host, = self.lab(1, lease="100s")
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
-        run.kill()
-        run.wait()
+        host = self.orphaned()
         host.cut()
         stopped = self.house.run("stop", "sh-1")
         self.assertEqual(stopped.code, 3, stopped)
         self.assertIn("may still run there", stopped.err.decode())
 
     def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
-        host, = self.lab(1, lease="100s")
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
-        run.kill()
-        run.wait()
+        host = self.orphaned()
         host.cut()
         removed = self.house.run("rm", "sh-1")
         self.assertEqual(removed.code, 3, removed)
@@ -501,17 +498,11 @@ class Ssh(Case):
             self.assertIn(part, self.one_line(removed))
         host.start()
         self.berth("rm", "sh-1")
-        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
+        until(lambda: not [pid for pid in host.processes() if "witness" in cmdline(pid)], "it was ended", 20)
 
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
-        host, = self.lab(1, lease="100s")
+        self.orphaned()
         good = (self.dir / "clusters.yaml").read_text()
-        command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
-        run.kill()
-        run.wait()
         self.write("clusters.yaml", "lab: [")
         self.berth("resume", "sh-1", code=2)
         self.write("clusters.yaml", good)
@@ -557,10 +548,7 @@ class Ssh(Case):
         self.assertEqual(numbers(self.dir / "after"), [1])
 
     def test_a_task_outlives_a_long_silence(self):
-        host, = self.lab(1, lease="1s", outlive="true")
-        command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        host, run = self.running(lease="1s", outlive="true")
         host.cut()
         agents = [pid for pid in host.processes() if "start" in cmdline(pid)]
         gone = time.monotonic() + 4  # lengths of its lease
