@@ -252,9 +252,23 @@ class Ssh(Case):
                                    err=said)
         until(lambda: re.search(r"sh-\d+ waits: \S+ has no room for cpu 2 now; not on 127\.0\.0\.1:\d+, where it failed",
                                 (self.dir / "said").read_text()), "it says what it waits for")
+        self.assertIn(b"has no room for cpu 2 now; not on", self.berth("why", "sh-1/1").out)
         self.write("go", "")
         self.assertEqual((held.wait(60), run.wait(60)), (0, 0))
         self.assertEqual(len((self.dir / "homes").read_text().split()), 2)
+
+    def test_why_tells_what_other_machines_answered(self):
+        self.running(lease="20s")
+        self.write("folder/sweep.yaml", "run: sh -c 'touch $HERE/mine; while [ ! -e $HERE/go ]; do sleep 0.05; done'\n"
+                   f"env: {{HERE: {self.dir}}}\nparams: {{x: [1, 2]}}\nresources: {{cpu: 2}}\n")
+        run = self.house.start("run", "--cluster", "lab", "folder/sweep.yaml")
+        why = lambda task: self.house.run("why", f"sweep-1/{task}").out.decode()
+        until(lambda: "has no room for cpu 2 now" in why(1), "what the host answered")
+        self.house.run("stop", "sh-1")
+        until((self.dir / "mine").exists, "one of its own runs", 60)
+        until(lambda: "waits for room beside what the run has on its clusters" in why(1) + why(2), "the other waits for it")
+        self.write("go", "")
+        self.assertEqual(run.wait(60), 0)
 
     def test_what_failed_on_the_only_host_is_tried_there_at_once(self):
         self.lab(1)
