@@ -159,6 +159,9 @@ class Gpu(Case):
                 (["--gpu", 3, "--gpu-policy", "static-dgx1-volta"],
                  "gpu: wanted 3 as a group of gpu_policy static-dgx1-volta, which has none here", 3),
                 (["--gpu", 1, "--gpu-require", "0,1"], "gpu_require: 2 devices are more than a gpu of 1", 2),
+                (["--gpu-require", "0,gpu-0"], "gpu: wanted with 0 and gpu-0 (gpu_require), which are one device", 3),
+                (["--gpu", 0, "--gpu-mem-min", "30G"], "gpu_mem_min: no gpu is asked for", 2),
+                (["--gpu", 0, "--gpu-mem", "10G"], "gpu_mem: no gpu is asked for", 2),
                 (["--gpu-policy", "simple"], "gpu_policy: no gpu is asked for", 2),
                 (["--gpu", 1, "--gpu-policy", "simpel"], "did you mean 'simple'?", 2),
                 (["--gpu", 1, "--gpu-objective", "max"], "--gpu-objective: wanted sum, min or ring, found 'max'", 2)):
@@ -176,6 +179,29 @@ class Gpu(Case):
         self.go()
         self.assertEqual((first.wait(20), second.wait(20)), (0, 0))
         self.assertEqual([mark for mark in self.marks()], [["+", "gpu-5"], ["-", "gpu-5"]] * 2)
+
+    def test_a_group_of_which_a_card_is_held_is_waited_for_with_its_reason(self):
+        self.house.environment["BERTH_TOPOLOGY"] = "dgx1-p100"
+        group = ("--cpu", "0.01", "--gpu-policy", "static-dgx1-pascal")
+        first = self.house.start("run", "--cpu", "0.01", "--gpu-require", "0,1,4,5", "--", "./task")
+        until(lambda: self.marks(), "it runs")
+        for options, why in ((("--gpu", 4), "wanted 4 as a group of gpu_policy static-dgx1-pascal, which has none free here"),
+                             (("--gpu", 2, "--gpu-require", 2), "wanted 2 with 2 as a group of gpu_policy"
+                              " static-dgx1-pascal, which has none free here"),
+                             (("--gpu", 8), "wanted 8, free 4 of 8")):
+            last = self.house.start("run", *group, *options, "--", "./task")
+            run = until(lambda: [each["id"] for each in self.house.json("runs")["runs"] if each["runner"] == last.pid], why)[0]
+            until(lambda: why in self.house.run("why", f"{run}/1").out.decode(), "it says what it waits for")
+            if "wanted 8" not in why:
+                last.send_signal(signal.SIGINT)
+                self.assertEqual(last.wait(20), 130)
+        for options, why in ((("--gpu", 3), "wanted 3 as a group of gpu_policy static-dgx1-pascal, which has none here"),
+                             (("--gpu", 2, "--gpu-require", "0,5"),
+                              "wanted 2 with 0,5 as a group of gpu_policy static-dgx1-pascal, which has none here")):
+            self.assertIn(why, self.one_line(self.berth("run", *group, *options, "--", "true", code=3)))
+        self.go()
+        self.assertEqual((first.wait(20), last.wait(20)), (0, 0))
+        self.assertEqual([len(devices.split(",")) for sign, devices in self.marks() if sign == "+"], [4, 8])
 
     def test_steps_of_a_flow_do_not_get_each_others_cards(self):
         self.mixed()

@@ -149,6 +149,37 @@ class Ignored(Folder):
         self.assertIn("2 files", text)
         self.berth("run", "--plan", "--cluster", "lab", "--", "true", code=2)
 
+    def test_names_that_are_no_text_stay_distinct_in_the_plan(self):
+        self.experiment("true")
+        self.write("folder/.gitignore", "out/\n")
+        names = [b"\xff", b"\xfe", b"a\\xff", b"a\xff", b"a\\\xff", b"a\\y", "\u00e9".encode(), b"\xc3", b"?"]
+        for place in (self.folder, self.folder / "out"):
+            place.mkdir(exist_ok=True)
+            for name in names:
+                Path(os.fsdecode(os.path.join(os.fsencode(place), name))).touch()
+        told = {"\\xff", "\\xfe", "a\\x5cxff", "a\\xff", "a\\x5c\\xff", "a\\y", "\u00e9", "\\xc3", "?"}
+        self.assertEqual(set(self.plan()["sent"]), told | {"sweep.yaml", ".gitignore"})
+
+    def test_the_plan_names_all_clusters_and_what_is_asked_first(self):
+        self.write("clusters.yaml", "lab: {kind: ssh, hosts: [nobody.invalid]}\nother: {kind: ssh, hosts: [b.invalid]}\n")
+        self.experiment("true")
+        self.assertEqual(self.plan()["warnings"], [])
+        with (self.folder / "weights.bin").open("wb") as weights:
+            weights.truncate((1 << 30) + 1)
+        self.house.environment["HOME"] = str(self.folder)
+        plan = self.plan("--cluster", "other")
+        self.assertEqual(plan["clusters"], ["lab", "other"])
+        home, large = plan["warnings"]
+        self.assertIn(f"{self.folder}, a home directory", home)
+        self.assertIn("1 GiB", large)
+        for warning in plan["warnings"]:
+            self.assertIn("berth run --send-large", warning)
+        both = ("run", "--plan", "--cluster", "lab", "--cluster", "other")
+        text = self.berth(*both, self.folder / "sweep.yaml").out.decode()
+        self.assertIn("what lab, other have room for is known when they answer: berth cluster probe lab other\n", text)
+        self.assertEqual(text.splitlines()[-2:], plan["warnings"])
+        self.assertIn("berth cluster probe lab other", self.one_line(self.berth(*both, "--", "true", code=2)))
+
 
 @unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are wanted")
 class Sent(Folder):

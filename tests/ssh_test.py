@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -242,6 +243,34 @@ class Ssh(Case):
         homes = (self.dir / "homes").read_text().split()
         self.assertEqual(set(homes), {str(host.home) for host in self.bed.hosts})
 
+    def test_what_waits_for_another_host_says_so(self):
+        self.lab(2)
+        held = self.house.start("run", "--cluster", "lab", "--cpu", "2", "--name", "holder", "--", "sh", "-c",
+                                f"touch {self.dir}/began; while [ ! -e {self.dir}/go ]; do sleep 0.05; done")
+        until((self.dir / "began").exists, "one host is held")
+        with (self.dir / "said").open("wb") as said:
+            run = self.house.start("run", "--cluster", "lab", "--cpu", "2", "--retries", "1", "--", *self.fails_first(),
+                                   err=said)
+        until(lambda: re.search(r"sh-\d+ waits: \S+ has no room for cpu 2 now; not on 127\.0\.0\.1:\d+, where it failed",
+                                (self.dir / "said").read_text()), "it says what it waits for")
+        self.assertIn(b"has no room for cpu 2 now; not on", self.berth("why", "sh-1/1").out)
+        self.write("go", "")
+        self.assertEqual((held.wait(60), run.wait(60)), (0, 0))
+        self.assertEqual(len((self.dir / "homes").read_text().split()), 2)
+
+    def test_why_tells_what_other_machines_answered(self):
+        self.running(lease="20s")
+        self.write("folder/sweep.yaml", "run: sh -c 'touch $HERE/mine; while [ ! -e $HERE/go ]; do sleep 0.05; done'\n"
+                   f"env: {{HERE: {self.dir}}}\nparams: {{x: [1, 2]}}\nresources: {{cpu: 2}}\n")
+        run = self.house.start("run", "--cluster", "lab", "folder/sweep.yaml")
+        why = lambda task: self.house.run("why", f"sweep-1/{task}").out.decode()
+        until(lambda: "has no room for cpu 2 now" in why(1), "what the host answered")
+        self.house.run("stop", "sh-1")
+        until((self.dir / "mine").exists, "one of its own runs", 60)
+        until(lambda: "waits for room beside what the run has on its clusters" in why(1) + why(2), "the other waits for it")
+        self.write("go", "")
+        self.assertEqual(run.wait(60), 0)
+
     def test_what_failed_on_the_only_host_is_tried_there_at_once(self):
         self.lab(1)
         began = time.monotonic()
@@ -442,14 +471,24 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertEqual(run.wait(timeout=30), 130)
         self.assertIn(b"ends with its lease", run.stderr.read())
 
-    def test_a_resume_waits_for_a_host_on_which_tasks_may_run(self):
-        host, = self.lab(1, lease="100s")
+    def running(self, **lab):
+        """A host, and a run whose one task writes into the witness there and ends when `go` is there."""
+        host, = self.lab(1, **{"lease": "100s", **lab})
         command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
         run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
         until(lambda: numbers(self.dir / "witness"), "it runs", 60)
         until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        return host, run
+
+    def orphaned(self):
+        """The host of such a task, whose runner is dead."""
+        host, run = self.running()
         run.kill()
         run.wait()
+        return host
+
+    def test_a_resume_waits_for_a_host_on_which_tasks_may_run(self):
+        host = self.orphaned()
         host.cut()
         again = self.house.start("resume", "sh-1")
         self.assertIn(b"is waited for", next(line for line in again.stderr if b"does not answer" in line))
@@ -503,10 +542,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertEqual(self.house.counts("sweep-1")["done"], 5)
 
     def test_a_stop_says_what_may_still_run_where_it_was_not_heard(self):
-        host, = self.lab(1, lease="100s")
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
+        host, run = self.running()
         host.cut()
         began = time.monotonic()
         stopped = self.house.run("stop", "sh-1")
@@ -520,27 +556,17 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertEqual(self.house.run("stop", "sh-1").code, 3)
         host.start()
         self.assertIn(b"nothing of it runs any more", self.berth("stop", "sh-1").err)
-        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
+        until(lambda: not [pid for pid in host.processes() if "witness" in cmdline(pid)], "it was ended", 20)
 
     def test_a_stop_of_a_dead_runner_s_tasks_says_so_too(self):
-        host, = self.lab(1, lease="100s")
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
-        run.kill()
-        run.wait()
+        host = self.orphaned()
         host.cut()
         stopped = self.house.run("stop", "sh-1")
         self.assertEqual(stopped.code, 3, stopped)
         self.assertIn("may still run there", stopped.err.decode())
 
     def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
-        host, = self.lab(1, lease="100s")
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", f"echo 1 >> {self.dir}/witness; exec sleep 1000")
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
-        run.kill()
-        run.wait()
+        host = self.orphaned()
         host.cut()
         removed = self.house.run("rm", "sh-1")
         self.assertEqual(removed.code, 3, removed)
@@ -548,17 +574,11 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
             self.assertIn(part, self.one_line(removed))
         host.start()
         self.berth("rm", "sh-1")
-        until(lambda: not [pid for pid in host.processes() if cmdline(pid).startswith("sleep")], "it was ended", 20)
+        until(lambda: not [pid for pid in host.processes() if "witness" in cmdline(pid)], "it was ended", 20)
 
     def test_a_broken_file_of_clusters_makes_no_resume_forget_what_runs(self):
-        host, = self.lab(1, lease="100s")
+        self.orphaned()
         good = (self.dir / "clusters.yaml").read_text()
-        command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
-        until(lambda: self.house.tasks("sh-1")[0].get("host"), "its start is recorded")
-        run.kill()
-        run.wait()
         self.write("clusters.yaml", "lab: [")
         self.berth("resume", "sh-1", code=2)
         self.write("clusters.yaml", good)
@@ -604,10 +624,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.assertEqual(numbers(self.dir / "after"), [1])
 
     def test_a_task_outlives_a_long_silence(self):
-        host, = self.lab(1, lease="1s", outlive="true")
-        command = f"echo 1 >> {self.dir}/witness; while [ ! -e {self.dir}/go ]; do sleep 0.05; done; echo told"
-        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", command)
-        until(lambda: numbers(self.dir / "witness"), "it runs", 60)
+        host, run = self.running(lease="1s", outlive="true")
         host.cut()
         agents = [pid for pid in host.processes() if "start" in cmdline(pid)]
         gone = time.monotonic() + 4  # lengths of its lease

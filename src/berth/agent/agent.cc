@@ -260,7 +260,6 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   answer.outlive = options_.outlive;
   for (const auto& [token, known] : known_) answer.attempts.push_back({known.task, token});
   answer.first = journal_.acknowledged() + 1;
-  answer.queues = true;
   guest.stream.send(encode(Answer(std::move(answer))));
   return {};
 }

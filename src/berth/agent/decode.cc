@@ -8,6 +8,18 @@ namespace {
 
 constexpr std::int64_t kLongest_ns = kMost / 4;  // added to a clock it still fits
 
+/// Runners that know no selection say the sizes of slots alone.
+machine::DeviceSelection read_selection(Fields& fields) {
+  machine::DeviceSelection selection = fields.selection("selection");
+  if (fields.has("selection") || !fields.has("slot_sizes")) return selection;
+  constexpr std::int64_t kSlotsMost = 1 << 20;
+  fields.each("slot_sizes", [&](const Json& size) {
+    selection.slot_sizes.push_back(
+        static_cast<int>(fields.integer_of(size, "slot_sizes", 0, kSlotsMost)));
+  });
+  return selection;
+}
+
 Result<Call> read_launch(Fields fields) {
   exec::Launch launch;
   const auto [task, token] = fields.attempt();
@@ -15,7 +27,7 @@ Result<Call> read_launch(Fields fields) {
   launch.token = token;
   launch.request.resources = fields.block("resources").resources;
   launch.request.holder = fields.bytes("holder");
-  launch.request.selection = fields.selection("selection");
+  launch.request.selection = read_selection(fields);
   launch.argv = fields.texts("argv");
   if (launch.argv.empty()) fields.refuse("argv");
   launch.environment = fields.environment("set");
@@ -115,7 +127,7 @@ Result<Answer> read_result(std::string_view of, Fields fields) {
         {{fields.integer_of(pair[0], "attempts", 1)}, {fields.integer_of(pair[1], "attempts", 1)}});
   });
   welcome.first = fields.integer("first", 1);
-  welcome.queues = fields.has("queues") && fields.boolean("queues");
+  welcome.revision = fields.has("revision") ? fields.integer("revision") : 0;
   return fields.finish<Answer>(std::move(welcome));
 }
 

@@ -20,8 +20,11 @@ std::string write(const exec::Launch& launch) {
   writer.add("task", launch.task.value).add("token", launch.token.value);
   writer.add("resources", machine::write_block({launch.request.resources, {}, {}}));
   writer.add("holder", launch.request.holder);
-  if (launch.request.selection != machine::DeviceSelection())
-    writer.add("selection", machine::to_json(launch.request.selection));
+  const machine::DeviceSelection& selection = launch.request.selection;
+  if (!selection.slot_sizes.empty())  // for agents of revision 0
+    writer.add_list("slot_sizes", selection.slot_sizes,
+                    [](std::string& text, int size) { text += fmt::format("{}", size); });
+  if (selection != machine::DeviceSelection()) writer.add("selection", machine::to_json(selection));
   writer.add("argv", launch.argv).add("set", launch.environment);
   writer.add("directory", launch.directory);
   writer.add("timeout_ns", launch.timeout.count()).add("grace_ns", launch.grace.count());
@@ -67,7 +70,7 @@ std::string write(const Welcome& welcome) {
                   text += fmt::format("[{},{}]", attempt.task.value, attempt.token.value);
                 })
       .add("first", welcome.first)
-      .add("queues", welcome.queues)
+      .add("revision", welcome.revision)
       .finish();
 }
 std::string write(const Alive&) {
@@ -118,6 +121,10 @@ std::string write(std::int64_t number, const exec::Ended& ended) {
 }
 
 }  // namespace
+
+std::int64_t revision_for(const machine::DeviceSelection& selection) {
+  return selection == machine::DeviceSelection{.slot_sizes = selection.slot_sizes} ? 0 : 1;
+}
 
 std::string encode(const Call& call) {
   return std::visit([](const auto& one) { return write(one); }, call);

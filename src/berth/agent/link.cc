@@ -117,22 +117,37 @@ void Link::tell(const exec::ToWorker& message) {
 
 /// Now, or with the next welcome.
 void Link::say(std::string line) {
-  if (!door_ || welcomed_) stream_.send(line);
+  if (welcomed_) stream_.send(line);
 }
 
 void Link::launch(const exec::Launch& launch) {
-  std::string line = encode(Call(launch));
   outstanding_.insert(launch.token);
-  if (line.size() <= kMessageMost) {
-    say(line);
-    if (door_) launches_.emplace(launch.token, std::move(line));
-    return;
-  }
-  received_.emplace_back(exec::Ended{.task = launch.task,
-                                     .token = launch.token,
+  Sent sent{launch.task, revision_for(launch.request.selection), encode(Call(launch))};
+  if (sent.line.size() > kMessageMost)
+    return refuse(launch.task, launch.token, "its command and environment are too long");
+  if (!welcomed_ || (say_launch(launch.token, sent) && door_))
+    launches_.emplace(launch.token, std::move(sent));
+}
+
+/// Not where the agent would pass over a part of it: then it has ended.
+bool Link::say_launch(Token token, const Sent& launch) {
+  const bool understood = launch.revision <= welcome_->revision;
+  if (understood)
+    stream_.send(launch.line);
+  else
+    refuse(
+        launch.task, token,
+        "its berth-agent is of an older Berth, which cannot choose GPUs as the task asks: use the "
+        "one of this version");
+  return understood;
+}
+
+void Link::refuse(TaskNumber task, Token token, std::string detail) {
+  received_.emplace_back(exec::Ended{.task = task,
+                                     .token = token,
                                      .cause = exec::Cause::cannot_start,
                                      .exit_code = {},
-                                     .detail = "its command and environment are too long"});
+                                     .detail = std::move(detail)});
 }
 
 void Link::acknowledge() {
@@ -291,7 +306,7 @@ Status Link::welcome(Welcome welcome) {
   output_wished_ = true;
   welcome_ = std::move(welcome);
   welcomed_ = true;
-  if (door_) say_again();
+  say_again();
   return {};
 }
 

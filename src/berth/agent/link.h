@@ -91,7 +91,7 @@ class Link final : public Attached {
   std::optional<Error> lost() const override { return lost_; }
 
   bool ready() const override { return welcome_.has_value(); }
-  bool queues() const override { return welcome_ && welcome_->queues; }
+  bool queues() const override { return welcome_ && welcome_->revision >= kQueues; }
   const Welcome& agent() const override { return *welcome_; }
   void progress(std::span<const os::Watch> watches) override;
   void lose(Error because) override;
@@ -108,7 +108,14 @@ class Link final : public Attached {
 
  private:
   explicit Link(os::Env& env, RunnerSide side);
+  struct Sent {
+    TaskNumber task;
+    std::int64_t revision = 0;  // that the agent needs for it
+    std::string line;
+  };
   void launch(const exec::Launch& launch);
+  bool say_launch(Token token, const Sent& launch);
+  void refuse(TaskNumber task, Token token, std::string detail);
   void turn_launcher(std::span<const os::Watch> watches);
   Status begin(std::string_view line);
   Status connect();
@@ -140,7 +147,8 @@ class Link final : public Attached {
   Duration patience_{};
   int dials_ = 0;  // in vain
   std::optional<Error> cut_;
-  std::map<Token, std::string> launches_;  // launches that a broken line may have swallowed
+  std::map<Token, Sent>
+      launches_;  // that wait for the welcome, or a broken line may have swallowed
   std::set<Token> cancelled_;
   bool abandoned_ = false;
   std::optional<Call> last_;  // what was said last of all

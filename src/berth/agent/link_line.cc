@@ -83,9 +83,12 @@ void Link::say_again() {
   cut_.reset();
   dials_ = 0;
   keepalive_at_ = env_->boot_clock();
-  for (const auto& [token, line] : launches_)
-    if (std::ranges::find(welcome_->attempts, token, &Attempt::token) == welcome_->attempts.end())
-      stream_.send(line);
+  std::erase_if(launches_, [&](const auto& each) {
+    const auto& [token, launch] = each;
+    const auto& known = welcome_->attempts;
+    return std::ranges::find(known, token, &Attempt::token) == known.end() &&
+           !say_launch(token, launch);
+  });
   for (const Token token : cancelled_) stream_.send(encode(Call(exec::Cancel{token})));
   if (abandoned_) stream_.send(encode(Call(exec::Abandon{})));
   if (last_) stream_.send(encode(*last_));

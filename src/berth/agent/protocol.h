@@ -2,7 +2,7 @@
 // make up the agent's journal, so that what nobody has acknowledged is sent again as it stands.
 //
 //   runner   {"jsonrpc":"2.0","id":"hello","method":"hello","params":{"version":1,"epoch":5,…}}
-//   agent    {"jsonrpc":"2.0","id":"hello","result":{"id":"3","first":18,"attempts":[[4,99]],…}}
+//   agent    {"jsonrpc":"2.0","id":"hello","result":{"id":"3","first":18,"revision":2,…}}
 //   runner   {"jsonrpc":"2.0","method":"launch","params":{"task":1,"token":7,"argv":["true"],…}}
 //   agent    {"jsonrpc":"2.0","method":"ended","params":{"number":19,"task":1,"token":7,…}}
 //   runner   {"jsonrpc":"2.0","method":"acknowledge","params":{"up_to":19}}
@@ -26,7 +26,17 @@
 
 namespace berth::agent {
 
+/// Those of one version understand each other at all.
 inline constexpr std::int64_t kProtocolVersion = 1;
+/// What an agent has learned within its version, counted up; one that tells none has 0. An older
+/// agent passes over the fields that it does not know, so a launch that needs them is not sent.
+///   1: `selection` of a launch, where there were only the sizes of slots
+///   2: `behind` of a launch, which the runner names only where there is such an agent
+inline constexpr std::int64_t kProtocolRevision = 2;
+inline constexpr std::int64_t kQueues = 2;
+
+/// The revision that an agent must have for a launch that selects devices so.
+std::int64_t revision_for(const machine::DeviceSelection& selection);
 
 // Runner to agent.
 
@@ -71,7 +81,7 @@ struct Welcome {
   bool outlive = false;
   std::vector<Attempt> attempts;  // that run, or whose end is not acknowledged
   std::int64_t first = 1;         // number of the first message that is not acknowledged
-  bool queues = false;            // a launch may wait behind another
+  std::int64_t revision = kProtocolRevision;
 };
 /// The connection ends with it.
 struct Refusal {

@@ -72,7 +72,7 @@ TEST(AgentProtocol, WhatIsSaidIsHeard) {
   round_trip(Call(Finish{}));
   round_trip(Call(Retain{std::chrono::minutes(10)}));
   round_trip(Answer(Welcome{
-      1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}, {{3}, {4}}}, 18, true}));
+      1, "3", block(), {77}, std::chrono::seconds(30), true, {{{1}, {2}}, {{3}, {4}}}, 18}));
   round_trip(Answer(Refusal{{ErrorKind::stale, any_bytes()}}));
   round_trip(Answer(Alive{}));
   round_trip(Answer(Acknowledge{12}));
@@ -109,6 +109,30 @@ TEST(AgentProtocol, EveryFieldOfALaunchIsHeard) {
   EXPECT_EQ(heard.grace, said.grace);
   EXPECT_EQ(heard.behind, said.behind);
   EXPECT_EQ(heard.waits_most, said.waits_most);
+}
+
+/// As Berth said it before it knew more of a selection than the sizes of slots.
+constexpr std::string_view kOldLaunch =
+    R"({"jsonrpc":"2.0","method":"launch","params":{"task":3,"token":9,"resources":"gpu=1,cpu=500  ",)"
+    R"("holder":"a-1/3","slot_sizes":[13,31],"argv":["x"],"set":["A=1"],"directory":"/",)"
+    R"("timeout_ns":0,"grace_ns":1000000000}})";
+
+TEST(AgentProtocol, ARunnerOfAnOlderBerthIsUnderstood) {
+  const auto call = decode_call(kOldLaunch);
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_EQ(std::get<exec::Launch>(*call).request.selection,
+            (machine::DeviceSelection{.slot_sizes = {13, 31}}));
+}
+
+TEST(AgentProtocol, WhatAnOlderAgentKnowsOfASelectionIsSaidInItsWords) {
+  exec::Launch said = launch();
+  EXPECT_EQ(revision_for(said.request.selection), 1);
+  said.request.selection = {};
+  EXPECT_EQ(revision_for(said.request.selection), 0);
+  EXPECT_EQ(encode(Call(said)).find("slot_sizes"), std::string::npos);
+  said.request.selection.slot_sizes = {13, 31};
+  EXPECT_EQ(revision_for(said.request.selection), 0);
+  EXPECT_NE(encode(Call(said)).find(R"("slot_sizes":[13,31],)"), std::string::npos);
 }
 
 TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {

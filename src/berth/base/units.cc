@@ -140,6 +140,14 @@ std::string format_milli(std::int64_t milli) {
   return text;
 }
 
+Result<Duration> parse_age(std::string_view text) {
+  BERTH_ASSIGN(const Duration age, parse_duration(text));
+  if (age > Duration(0) && (is_digit(trim(text).back()) || trim(text).back() == '.'))
+    return fail(ErrorKind::invalid, "'{0}' has no unit: wanted {0}d for days, or {0}h, {0}m, {0}s",
+                clip(trim(text)));
+  return age;
+}
+
 Result<Duration> parse_duration(std::string_view text) {
   const auto bad = [&] {
     return fail(ErrorKind::invalid, "wanted a duration such as 90s, 10m or 1h30m, found '{}'",

@@ -23,6 +23,8 @@ std::string format_milli(std::int64_t milli);
 
 /// "10m", "1h30m", "90s", "250ms", "2d"; a bare number is seconds. At least 0.
 Result<Duration> parse_duration(std::string_view text);
+/// The same, but only 0 may stand without a unit: whoever writes an age of 7 may mean days.
+Result<Duration> parse_age(std::string_view text);
 /// "350ms", "4.2s", "3m05s", "2h10m", "3d04h"; for people, so rounded.
 std::string format_duration(Duration duration);
 

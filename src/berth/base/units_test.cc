@@ -165,6 +165,10 @@ TEST(Units, ReadsDurations) {
                                        {"1m1m", 2min},   {"0.000000001s", 1ns},
                                        {" 1 h ", 1h},    {"9223372036.854775807", Duration::max()}};
   reads(parse_duration, kCases);
+  EXPECT_EQ(parse_age("7d"), std::chrono::days(7));
+  EXPECT_EQ(parse_age(" 0 "), Duration(0));
+  for (const auto* bare : {"7", " 7 ", "0.5"}) EXPECT_FALSE(parse_age(bare)) << bare;
+  EXPECT_EQ(parse_age("7").error().message, "'7' has no unit: wanted 7d for days, or 7h, 7m, 7s");
   refuses(parse_duration, {"", " ", "h", "-1s", "1h30", "0h30", "30 1h", "1 2", "1x", "1.5.5s",
                            "1h-1m", "1e3s", "0.0000000001s", "9223372036.854775808", "106752d",
                            "106751d1d", "99999999999999999999d", "1min", "inf"});

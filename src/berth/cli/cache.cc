@@ -34,7 +34,7 @@ Result<int> cache_command(os::Env& env, const Arguments& arguments) {
   Duration unused_for = kUnusedFor;
   if (!arguments.unused_for.empty()) {
     if (!arguments.collect) return fail(ErrorKind::usage, "--unused-for belongs to --collect");
-    const auto given = parse_duration(arguments.unused_for);
+    const auto given = parse_age(arguments.unused_for);
     if (!given) return std::unexpected(within("--unused-for", given.error()));
     unused_for = *given;
   }

@@ -14,7 +14,6 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kFileMost = 1 << 20;
 constexpr Duration kProbesWithin = std::chrono::seconds(60);
 
 struct Probed {
@@ -194,25 +193,13 @@ Result<std::string> added(os::Env& env, const std::string& text, const Arguments
 
 Status change(os::Env& env, const Arguments& arguments) {
   if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
-  BERTH_ASSIGN(auto file, remote::clusters_file(env));
-  if (const auto real = env.real_path(file)) file = *real;  // of a link, what it leads to
-  const auto status = env.status(file);
-  const mode_t mode = status ? status->mode & 0777 : 0600;
-  const auto present = env.read_file(file, kFileMost);
-  if (!present && present.error().kind != ErrorKind::not_found)
-    return std::unexpected(present.error());
-  const std::string text = present.value_or("");
-  if (arguments.action == "remove") {
-    std::string now = text;
+  return remote::edit_clusters(env, [&](std::string text) -> Result<std::string> {
+    if (arguments.action == "add") return added(env, text, arguments);
     for (const auto& name : names_of(arguments)) {
-      BERTH_ASSIGN(now, remote::without_cluster(now, name));
+      BERTH_ASSIGN(text, remote::without_cluster(text, name));
     }
-    return env.replace_file(file, now, mode);
-  }
-  BERTH_ASSIGN(const auto now, added(env, text, arguments));
-  if (const auto slash = file.rfind('/'); slash != std::string::npos && slash > 0)
-    BERTH_TRY(env.make_directory(file.substr(0, slash), 0700));
-  return env.replace_file(file, now, mode);
+    return text;
+  });
 }
 
 /// What was left on hosts, and what on EC2.
@@ -261,7 +248,7 @@ Result<std::vector<remote::HostCleaned>> clean_hosts(os::Env& env,
 Result<int> clean_command(os::Env& env, const Arguments& arguments) {
   if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
   BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
-  const auto age = parse_duration(arguments.older_than.empty() ? "30d" : arguments.older_than);
+  const auto age = parse_age(arguments.older_than.empty() ? "30d" : arguments.older_than);
   if (!age) return std::unexpected(within("--older-than", age.error()));
   for (const auto& entry : entries) {
     if (entry.kind != "ssh" && entry.kind != "ec2")

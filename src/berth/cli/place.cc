@@ -120,28 +120,15 @@ DeviceSet find_device(const topology::Topology& topology, std::string_view name)
 /// "0,2-5" or UUIDs, as places in the topology.
 Result<DeviceSet> device_list(const topology::Topology& topology, const std::string& text) {
   DeviceSet set = 0;
-  const auto add = [&](std::string_view name) -> Status {
+  BERTH_ASSIGN(const auto called, machine::device_names(text, [&](std::string_view name) {
+                 return find_device(topology, name) != 0;
+               }));
+  for (const auto& name : called) {
     const DeviceSet found = find_device(topology, name);
+    if (found == 0)
+      return fail(ErrorKind::invalid, "no device '{}' in {}, which has {}, or their UUIDs",
+                  clip(name), topology.name, names(topology, ~DeviceSet{0}));
     set |= found;
-    if (found != 0) return {};
-    return fail(ErrorKind::invalid, "no device '{}' in {}, which has {}, or their UUIDs",
-                clip(name), topology.name, names(topology, ~DeviceSet{0}));
-  };
-  for (const auto part : split(text, ',')) {
-    const auto item = trim(part);
-    if (item.empty()) continue;
-    const auto dash = item.find('-');
-    const auto first = parse_integer(item.substr(0, dash));
-    const auto last = dash == item.npos ? first : parse_integer(item.substr(dash + 1));
-    // A UUID has dashes of its own, and may look like a range.
-    if (!first || !last || find_device(topology, item) != 0) {
-      BERTH_TRY(add(item));
-      continue;
-    }
-    if (*last < *first || *last - *first >= placement::kMostDevices)
-      return fail(ErrorKind::invalid, "wanted a range such as 2-5, found '{}'", clip(item));
-    for (std::int64_t index = *first; index <= *last; ++index)
-      BERTH_TRY(add(fmt::format("{}", index)));
   }
   return set;
 }

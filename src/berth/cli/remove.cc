@@ -46,7 +46,7 @@ Result<int> rm_command(os::Env& env, const Arguments& arguments) {
 }
 
 Result<int> prune_command(os::Env& env, const Arguments& arguments) {
-  const auto age = parse_duration(arguments.older_than.empty() ? "30d" : arguments.older_than);
+  const auto age = parse_age(arguments.older_than.empty() ? "30d" : arguments.older_than);
   if (!age) return std::unexpected(within("--older-than", age.error()));
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto records, site.store->runs());

@@ -56,6 +56,7 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
                   clip(arguments.name));
     program.name = arguments.name;
   }
+  bool no_devices = false;
   for (const auto& [resource, text] : arguments.resources) {
     if (!valid_resource_name(resource))
       return fail(ErrorKind::usage, "--resource: '{}' is no name of a resource", clip(resource));
@@ -63,10 +64,11 @@ Status apply_options(const Arguments& arguments, experiment::Program& program) {
     if (!amount)
       return std::unexpected(within(fmt::format("--{}", resource), std::move(amount).error()));
     program.resources.set(resource, *amount);
+    no_devices = no_devices || (resource == name(Known::gpu) && *amount == 0);
   }
   BERTH_TRY(apply_selection(arguments, program.selection));
-  if (const auto implied = machine::imply_devices(program.selection, program.resources); !implied)
-    return fail(ErrorKind::usage, "{}", implied.error().message);
+  const auto implied = machine::imply_devices(program.selection, no_devices, program.resources);
+  if (!implied) return fail(ErrorKind::usage, "{}", implied.error().message);
   if (!arguments.timeout.empty()) {
     auto timeout = parse_duration(arguments.timeout);
     if (!timeout) return std::unexpected(within("--timeout", std::move(timeout).error()));
@@ -265,12 +267,12 @@ Result<int> run_command(os::Env& env, const Arguments& arguments) {
   const auto* program = std::get_if<experiment::Program>(&prepared.program);
   const bool takes_folder = program != nullptr && program->kind != "command";
   if (arguments.plan_only && takes_folder && !prepared.where.names.empty())
-    return show_sending(env, prepared.directory, prepared.where.names.front(), arguments.json);
+    return show_sending(env, prepared.directory, prepared.where.names, arguments.json);
   if (arguments.plan_only && !prepared.where.names.empty())
     return fail(ErrorKind::usage,
-                "--plan: what {} has room for is known when it answers: "
+                "--plan: what other machines have is known when they answer: "
                 "berth cluster probe {}",
-                prepared.where.names.front(), prepared.where.names.front());
+                join(prepared.where.names, " "));
   if (arguments.plan_only) return show_plan_of(site, prepared, arguments.json);
   BERTH_ASSIGN(const auto record, submit(site, prepared));
   BERTH_TRY(run::keep_clusters(site, record, prepared.where));

@@ -62,28 +62,75 @@ std::string count_text(std::int64_t files) {
   return fmt::format("{} file{}", files, files == 1 ? "" : "s");
 }
 
-std::string sending_text(os::Env& env, const remote::Folder& folder, const std::string& cluster) {
+bool is_utf8(std::string_view text) {
+  return valid_utf8(text) == text;
+}
+
+/// Whether it has a backslash, x and two digits, as name_text() writes bytes.
+bool has_escape(std::string_view text) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  for (std::size_t at = 0; (at = text.find("\\x", at)) != text.npos; ++at)
+    if (at + 3 < text.size() && is_digit(text[at + 2]) && is_digit(text[at + 3])) return true;
+  return false;
+}
+
+/// A file's name as UTF-8, different where the names are: other bytes as \xff, and in a name that
+/// has any such, or looks like it, the backslash too.
+std::string name_text(std::string_view name) {
+  if (is_utf8(name) && !has_escape(name)) return std::string(name);
+  constexpr std::size_t kLongest = 4;  // bytes of a character
+  std::string text;
+  while (!name.empty()) {
+    std::size_t length = 1;
+    while (length < kLongest && length < name.size() && !is_utf8(name.substr(0, length))) ++length;
+    const bool plain = name.front() != '\\' && is_utf8(name.substr(0, length));
+    if (!plain) length = 1;
+    text += plain ? std::string(name.substr(0, length))
+                  : fmt::format("\\x{:02x}", static_cast<unsigned char>(name.front()));
+    name.remove_prefix(length);
+  }
+  return text;
+}
+
+/// What a person is asked before the folder is sent.
+std::vector<std::string> warnings_of(os::Env& env, const remote::Folder& folder) {
+  std::vector<std::string> warnings;
+  for (const auto& asked : {remote::check_unasked(env, folder.path), remote::check_unasked(folder)})
+    if (!asked)
+      warnings.push_back(asked.error().message + "; berth run --send-large sends it all the same");
+  return warnings;
+}
+
+std::string sending_text(const remote::Folder& folder, const std::vector<std::string>& clusters,
+                         const std::vector<std::string>& warnings) {
+  const bool one = clusters.size() == 1;
   std::string text = fmt::format(
-      "what {0} has room for is known when it answers: berth cluster probe {0}\n"
-      "with the trials goes {1}: {2}, {3}, unless a host sees the same folder\n",
-      cluster, folder.path, count_text(folder.files), format_bytes(folder.bytes));
+      "what {} {} room for is known when {}: berth cluster probe {}\n"
+      "with the trials goes {}: {}, {}, unless a host sees the same folder\n",
+      join(clusters, ", "), one ? "has" : "have", one ? "it answers" : "they answer",
+      join(clusters, " "), folder.path, count_text(folder.files), format_bytes(folder.bytes));
   if (!folder.left_out.empty()) {
     constexpr std::size_t kPathShown = 4096;  // all of it, its control characters made visible
     Table table({"left out", "files", "size", "because of"});
     for (const auto& left : folder.left_out) {
       const std::string_view more = left.more ? ">" : "";
-      table.add({clip(left.path, kPathShown), fmt::format("{}{}", more, left.files),
+      table.add({clip(name_text(left.path), kPathShown), fmt::format("{}{}", more, left.files),
                  fmt::format("{}{}", more, format_bytes(left.bytes)), left.why});
     }
     text += table.text();
   }
-  for (const auto& asked : {remote::check_unasked(env, folder.path), remote::check_unasked(folder)})
-    if (!asked) text += asked.error().message + "; berth run --send-large sends it all the same\n";
+  for (const auto& warning : warnings) text += warning + "\n";
   return text;
 }
 
-std::string sending_json(const remote::Folder& folder, const std::string& cluster) {
-  const auto quote = [](const std::string& path) { return json_quote(valid_utf8(path)); };
+std::string sending_json(const remote::Folder& folder, const std::vector<std::string>& clusters,
+                         const std::vector<std::string>& warnings) {
+  const auto quote = [](const std::string& path) { return json_quote(name_text(path)); };
+  const auto list = [](const std::vector<std::string>& texts) {
+    std::vector<std::string> quoted;
+    for (const auto& text : texts) quoted.push_back(json_quote(text));
+    return join(quoted, ",");
+  };
   std::string sent, left_out;
   for (const auto& entry : folder.entries)
     if (entry.kind != os::TreeEntry::Kind::directory)
@@ -93,17 +140,20 @@ std::string sending_json(const remote::Folder& folder, const std::string& cluste
                             left_out.empty() ? "" : ",", quote(left.path), quote(left.why),
                             left.files, left.bytes, !left.more);
   return fmt::format(
-      R"({{"version":1,"cluster":{},"folder":{},"files":{},"bytes":{},"sent":[{}],"left_out":[{}]}})"
+      R"({{"version":1,"cluster":{},"clusters":[{}],"folder":{},"files":{},"bytes":{},"sent":[{}],)"
+      R"("left_out":[{}],"warnings":[{}]}})"
       "\n",
-      json_quote(cluster), quote(folder.path), folder.files, folder.bytes, sent, left_out);
+      json_quote(clusters.front()), list(clusters), quote(folder.path), folder.files, folder.bytes,
+      sent, left_out, list(warnings));
 }
 
 }  // namespace
 
-Result<int> show_sending(os::Env& env, const std::string& directory, const std::string& cluster,
-                         bool json) {
+Result<int> show_sending(os::Env& env, const std::string& directory,
+                         const std::vector<std::string>& clusters, bool json) {
   BERTH_ASSIGN(const auto folder, remote::read_folder(env, directory));
-  print(json ? sending_json(folder, cluster) : sending_text(env, folder, cluster));
+  const auto warnings = warnings_of(env, folder);
+  print(json ? sending_json(folder, clusters, warnings) : sending_text(folder, clusters, warnings));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
+#include "berth/run/elsewhere.h"
 
 namespace berth::cli {
 namespace {
@@ -18,6 +19,10 @@ struct Asks {
   std::string gpus;
   std::string waits;
 };
+
+std::string side_by_side_text(const Asks& asks) {
+  return fmt::format("the run has its {} tasks side by side already", asks.parallel);
+}
 
 Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::TaskRecord& task) {
   if (run.kind != "flow") {
@@ -37,7 +42,19 @@ Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::
               waits_for(flow, step_counts(flow, run, tasks), task.label)};
 }
 
-/// Why nothing runs it now, by asking the machine the way the runner does.
+/// Of a run on clusters, what its runner found; none: it is on this machine.
+std::optional<std::string> waits_elsewhere(os::Env& env, const run::Site& site,
+                                           const store::RunRecord& run, const Asks& asks) {
+  constexpr std::size_t kTextMost = 1 << 20;
+  const auto text = env.read_file(run::waits_file(run::run_directory(site, run.name)), kTextMost);
+  if (!text) return std::nullopt;
+  if (!text->empty()) return *text;
+  if (asks.parallel > 0 && run.counts.running >= asks.parallel) return side_by_side_text(asks);
+  return "it waits for room beside what the run has on its clusters; see berth top";
+}
+
+/// Why nothing runs it now: as the runner found it on other machines, or by asking this one the way
+/// the runner does.
 Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunRecord& run,
                                 const store::TaskRecord& task) {
   const std::string state = state_now(env, run);
@@ -46,6 +63,7 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
   if (state == "interrupted") return interrupted_text(run);
   if (state != "running")
     return fmt::format("the run is {}; go on with: berth resume {}", state, run.name);
+  if (auto elsewhere = waits_elsewhere(env, site, run, asks)) return *std::move(elsewhere);
   BERTH_ASSIGN(const auto capacity, machine::discover(env, site.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
@@ -56,8 +74,7 @@ Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunR
   const auto fits = machine.dry_run(asks.request);
   if (!fits)
     return fits.error().message + (site.devices ? machine::unusable_text(*site.devices) : "");
-  if (asks.parallel > 0 && run.counts.running >= asks.parallel)
-    return fmt::format("the run has its {} tasks side by side already", asks.parallel);
+  if (asks.parallel > 0 && run.counts.running >= asks.parallel) return side_by_side_text(asks);
   return std::string("it is next; another try may be due after a pause");
 }
 

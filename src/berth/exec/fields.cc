@@ -66,7 +66,7 @@ Result<bool> read_enforce(const Field& map, bool otherwise) {
 
 Result<bool> read_resources(const Field& field, Resources& resources,
                             machine::DeviceSelection& selection) {
-  bool named = false;
+  bool named = false, no_devices = false;
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
     if (!valid_resource_name(name))
@@ -78,8 +78,9 @@ Result<bool> read_resources(const Field& field, Resources& resources,
     if (!amount) return value.error(amount.error());
     resources.set(name, *amount);
     named = true;
+    no_devices = no_devices || (name == berth::name(Known::gpu) && *amount == 0);
   }
-  const auto implied = machine::imply_devices(selection, resources);
+  const auto implied = machine::imply_devices(selection, no_devices, resources);
   if (!implied) return field.error(implied.error());
   return named || !resources.empty();
 }

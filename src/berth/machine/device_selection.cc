@@ -46,24 +46,31 @@ Result<placement::Objective> objective_named(std::string_view name) {
   return kind_named<placement::Objective>(name, placement::kObjectives, "sum, min or ring");
 }
 
-Status add_required(std::string_view list, std::vector<std::string>& required) {
-  const auto add = [&](std::string name) {
-    if (std::ranges::find(required, name) == required.end()) required.push_back(std::move(name));
-  };
+Result<std::vector<std::string>> device_names(
+    std::string_view list, const std::function<bool(std::string_view)>& is_device) {
+  std::vector<std::string> names;
   for (const auto part : split(list, ',')) {
     const auto item = trim(part);
     if (item.empty()) continue;
     const auto dash = item.find('-');
     const auto first = parse_integer(item.substr(0, dash));
     const auto last = dash == item.npos ? first : parse_integer(item.substr(dash + 1));
-    if (!first || !last) {  // a UUID, which has dashes of its own
-      add(std::string(item));
+    if (!first || !last || (is_device && is_device(item))) {
+      names.emplace_back(item);
       continue;
     }
-    if (*first < 0 || *last < *first || *last - *first >= placement::kMostDevices)
+    if (*last < *first || *last - *first >= placement::kMostDevices)
       return fail(ErrorKind::invalid, "wanted a range such as 2-5, found '{}'", clip(item));
-    for (std::int64_t index = *first; index <= *last; ++index) add(fmt::format("{}", index));
+    for (std::int64_t index = *first; index <= *last; ++index)
+      names.push_back(fmt::format("{}", index));
   }
+  return names;
+}
+
+Status add_required(std::string_view list, std::vector<std::string>& required) {
+  BERTH_ASSIGN(auto names, device_names(list));
+  for (std::string& name : names)
+    if (std::ranges::find(required, name) == required.end()) required.push_back(std::move(name));
   if (required.size() <= placement::kMostDevices) return {};
   return fail(ErrorKind::invalid, "wanted at most {} devices, found {}", placement::kMostDevices,
               required.size());
@@ -73,23 +80,26 @@ bool takes_part(const Resources& resources) {
   return resources.get(Known::gpu_mem) > 0 || resources.get(Known::gpu_slots) > 0;
 }
 
-Status imply_devices(const DeviceSelection& selection, Resources& resources) {
-  std::int64_t count =
-      std::max<std::int64_t>(resources.get(Known::gpu), takes_part(resources) ? 1 : 0);
+Status imply_devices(const DeviceSelection& selection, bool none, Resources& resources) {
+  const DeviceSelection usual;
   const auto required = static_cast<std::int64_t>(selection.required.size());
-  if (count == 0) {
+  std::int64_t count = resources.get(Known::gpu);
+  if (!none && count == 0 && takes_part(resources)) count = 1;
+  if (!none && count == 0) {
     count = std::max<std::int64_t>(required, selection.memory_min > 0 ? 1 : 0);
     resources.set(Known::gpu, count);
   }
   if (required > count)
     return fail(ErrorKind::invalid, "gpu_require: {} devices are more than a gpu of {}", required,
                 count);
-  const DeviceSelection usual;
-  if (count > 0 || selection == usual) return {};
-  return fail(ErrorKind::invalid, "gpu_{}: no gpu is asked for",
-              !selection.slot_sizes.empty()      ? "slot_sizes"
-              : selection.policy == usual.policy ? "objective"
-                                                 : "policy");
+  if (count > 0 || (selection == usual && !takes_part(resources))) return {};
+  return fail(ErrorKind::invalid, "{}: no gpu is asked for",
+              resources.get(Known::gpu_mem) > 0     ? "gpu_mem"
+              : resources.get(Known::gpu_slots) > 0 ? "gpu_slots"
+              : selection.memory_min > 0            ? "gpu_mem_min"
+              : !selection.slot_sizes.empty()       ? "gpu_slot_sizes"
+              : selection.policy == usual.policy    ? "gpu_objective"
+                                                    : "gpu_policy");
 }
 
 std::string to_json(const DeviceSelection& selection) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,15 +33,19 @@ struct DeviceSelection {
 /// By the names that `berth place` takes. invalid: tells them, and the nearest.
 Result<placement::PolicyKind> policy_named(std::string_view name);
 Result<placement::Objective> objective_named(std::string_view name);
-/// Adds the names in "0,2-5" or "GPU-a,GPU-b" that are not yet among `required`. invalid: a range
-/// that is none.
+/// The names in "0,2-5" or "GPU-a,GPU-b". A UUID has dashes of its own: `is_device` tells of what
+/// looks like a range whether it is one. invalid: a range that is none.
+Result<std::vector<std::string>> device_names(
+    std::string_view list, const std::function<bool(std::string_view)>& is_device = {});
+/// Adds the names in the list that are not yet among `required`. invalid.
 Status add_required(std::string_view list, std::vector<std::string>& required);
 
 /// Whether others may have the rest of the device.
 bool takes_part(const Resources& resources);
-/// Adds the `gpu` that goes without saying: one with a `memory_min`, as many as are required.
-/// invalid: fewer devices than are required, or a selection of none.
-Status imply_devices(const DeviceSelection& selection, Resources& resources);
+/// Adds the `gpu` that goes without saying: one with a `memory_min`, as many as are required; but
+/// not where `none` says that a gpu of 0 was asked for in so many words. invalid: fewer devices
+/// than are required, or a selection or a part of none.
+Status imply_devices(const DeviceSelection& selection, bool none, Resources& resources);
 
 /// What differs from the default, behind amounts: ", gpu_mem_min 28 GiB, gpu_policy simple".
 std::string text_of(const DeviceSelection& selection);

@@ -32,5 +32,24 @@ TEST(DeviceSelection, RequiredOnesAreListedAsForPlace) {
   EXPECT_FALSE(add_required("0-99999999", required));
 }
 
+TEST(DeviceSelection, WhatLooksLikeARangeMayBeAUuid) {
+  const auto is_device = [](std::string_view name) { return name == "0-1"; };
+  EXPECT_EQ(*device_names("0-1,2-3", is_device), (std::vector<std::string>{"0-1", "2", "3"}));
+}
+
+TEST(DeviceSelection, AGpuOfNoneIsNone) {
+  const auto refusal = [](const DeviceSelection& selection, Resources resources) {
+    const auto implied = imply_devices(selection, true, resources);
+    EXPECT_EQ(resources.get(Known::gpu), 0);
+    return implied ? "" : implied.error().message;
+  };
+  EXPECT_EQ(refusal({.memory_min = 1}, {}), "gpu_mem_min: no gpu is asked for");
+  EXPECT_EQ(refusal({.required = {"0"}}, {}), "gpu_require: 1 devices are more than a gpu of 0");
+  Resources part;
+  part.set(Known::gpu_mem, 1);
+  EXPECT_EQ(refusal({}, part), "gpu_mem: no gpu is asked for");
+  EXPECT_EQ(refusal({}, {}), "");
+}
+
 }  // namespace
 }  // namespace berth::machine

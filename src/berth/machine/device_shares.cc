@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -131,10 +132,15 @@ std::string wanted_text(const DeviceNeed& need) {
 /// Why one of the required devices cannot be had; empty: all can. The first.
 std::string missing_required(std::span<const DeviceShare> devices, const DeviceNeed& need,
                              bool total) {
+  std::map<std::string_view, std::string_view> names;  // of the devices, by UUID
   for (const std::string& name : need.selection.required) {
     const auto device = std::ranges::find_if(
         devices, [&](const DeviceShare& each) { return is_called(each, name); });
     const bool is_one = device != devices.end();
+    if (is_one)
+      if (const auto [other, is_new] = names.emplace(device->uuid, name); !is_new)
+        return fmt::format("wanted with {} and {} (gpu_require), which are one device",
+                           clip(other->second), clip(name));
     if (is_one && fits(*device, need)) continue;
     const bool is_held = is_one && !total && accepts(need.selection, *device);
     return fmt::format("wanted with {} (gpu_require), which is {}", clip(name),
@@ -309,11 +315,13 @@ std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, con
     if (auto part = missing_part(devices, need, total)) return *std::move(part);
   if (const auto missing = missing_required(devices, need, total); !missing.empty())
     return gpu(missing, fit);
-  if (fit >= need.count)
-    return gpu(
-        fmt::format("wanted {} as a group of gpu_policy {}, which has none{} here", need.count,
-                    placement::name(need.selection.policy), total ? "" : " free"),
-        fit);
+  if (fit >= need.count) {
+    const auto& required = need.selection.required;
+    return gpu(fmt::format("wanted {}{} as a group of gpu_policy {}, which has none{} here",
+                           need.count, required.empty() ? "" : " with " + join(required, ","),
+                           placement::name(need.selection.policy), total ? "" : " free"),
+               fit);
+  }
   return gpu(wanted_text(need), fit);
 }
 

@@ -82,7 +82,7 @@ struct VolumeSpace {
 };
 
 struct FileStatus {
-  enum class Kind : std::uint8_t { file, directory, other };
+  enum class Kind : std::uint8_t { file, directory, pipe, socket, device, other };
   Kind kind = Kind::other;
   std::int64_t size = 0;
   std::int64_t links =

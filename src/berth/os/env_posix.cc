@@ -143,8 +143,7 @@ class PosixEnv final : public Env {
     struct stat st{};
     if (::stat(path.c_str(), &st) != 0) return errno_error(errno, path);
     FileStatus result;
-    if (S_ISREG(st.st_mode)) result.kind = FileStatus::Kind::file;
-    if (S_ISDIR(st.st_mode)) result.kind = FileStatus::Kind::directory;
+    result.kind = kind_posix(st.st_mode);
     result.size = st.st_size;
     result.links = static_cast<std::int64_t>(st.st_nlink);
     result.owner = st.st_uid;
@@ -445,10 +444,11 @@ class PosixEnv final : public Env {
   }
 
   Result<Fd> lock_with(const std::string& path, int how) {
-    int number = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
-    if (number < 0 && errno == ENOENT)
-      number =
-          uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
+    // Over NFS only what is open for writing can be locked; a directory never is.
+    int number =
+        uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); });
+    if (number < 0 && (errno == EISDIR || errno == EACCES || errno == EROFS))
+      number = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
     if (number < 0) return errno_error(errno, path);
     return flock_posix(Fd(*this, number), how, path);
   }

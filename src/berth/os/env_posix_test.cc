@@ -133,7 +133,7 @@ TEST_F(EnvPosix, ListsLooksAtAndRemoves) {
   EXPECT_TRUE(status->executable);
   EXPECT_FALSE(env_->status(path("a"))->executable);
   EXPECT_FALSE(env_->status(path("dir"))->executable) << "not as a program";
-  EXPECT_EQ(env_->status("/dev/null")->kind, FileStatus::Kind::other);
+  EXPECT_EQ(env_->status("/dev/null")->kind, FileStatus::Kind::device);
   EXPECT_EQ(symlink("dir/../a", path("link").c_str()), 0);
   EXPECT_EQ(*env_->real_path(path("link")), *env_->real_path(path("a")));
   EXPECT_TRUE(env_->remove_file(path("link")));

@@ -189,6 +189,19 @@ Status remove_tree_posix(Env& env, const std::string& path) {
   return {};
 }
 
+FileStatus::Kind kind_posix(mode_t mode) {
+  using Kind = FileStatus::Kind;
+  switch (mode & S_IFMT) {
+    case S_IFREG: return Kind::file;
+    case S_IFDIR: return Kind::directory;
+    case S_IFIFO: return Kind::pipe;
+    case S_IFSOCK: return Kind::socket;
+    case S_IFCHR:
+    case S_IFBLK: return Kind::device;
+    default: return Kind::other;
+  }
+}
+
 Result<std::vector<TreeEntry>> entries_posix(const std::string& directory) {
   std::vector<TreeEntry> entries;
   BERTH_TRY(add_entries(directory, "", std::numeric_limits<std::size_t>::max(), entries));

@@ -5,6 +5,7 @@
 
 namespace berth::os {
 
+FileStatus::Kind kind_posix(mode_t mode);
 Result<std::vector<TreeEntry>> entries_posix(const std::string& directory);
 Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::size_t most);
 Status remove_tree_posix(Env& env, const std::string& path);

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kFileMost = 1 << 20;
 constexpr Duration kOutlives = std::chrono::hours(24);
 constexpr std::size_t kAgentMost = 256 << 20;
+constexpr Duration kEditsWithin = std::chrono::seconds(20);
 
 bool is_name(std::string_view name) {
   constexpr std::size_t kNameMost = 64;
@@ -31,6 +32,26 @@ Result<bool> truth_of(const Field& field) {
   constexpr std::array<std::string_view, 2> kBooleans{"false", "true"};
   BERTH_ASSIGN(const auto choice, field.choice(kBooleans));
   return choice == 1;
+}
+
+/// not_found. invalid: it is none; a pipe, which nobody might ever write to, is not opened.
+Result<std::string> read_regular(os::Env& env, const std::string& file) {
+  constexpr std::array<std::string_view, 6> kKinds{"file",   "directory", "pipe",
+                                                   "socket", "device",    "something else"};
+  BERTH_ASSIGN(const auto status, env.status(file));
+  if (status.kind == os::FileStatus::Kind::file) return env.read_file(file, kFileMost);
+  return fail(ErrorKind::invalid, "{}: wanted a file of clusters, found a {}", file,
+              kKinds.at(static_cast<std::size_t>(status.kind)));
+}
+
+Result<os::Fd> lock_beside(os::Env& env, const std::string& file) {
+  constexpr Duration kLooks = std::chrono::milliseconds(5);
+  for (const Mono until = env.now() + kEditsWithin;;) {
+    auto lock = env.lock(file + ".lock", false);
+    const bool waits = !lock && lock.error().kind == ErrorKind::busy && env.now() < until;
+    if (!waits) return lock;
+    BERTH_TRY(env.wait({}, env.now() + kLooks));
+  }
 }
 
 /// false, true, or for how long.
@@ -173,10 +194,29 @@ Result<std::vector<ClusterEntry>> parse_clusters(std::string_view text, const st
 
 Result<std::vector<ClusterEntry>> read_clusters(os::Env& env) {
   BERTH_ASSIGN(const auto file, clusters_file(env));
-  const auto text = env.read_file(file, kFileMost);
+  const auto text = file == "/dev/null" ? "" : read_regular(env, file);
   if (!text && text.error().kind == ErrorKind::not_found) return std::vector<ClusterEntry>{};
   if (!text) return std::unexpected(text.error());
   return parse_clusters(*text, file);
+}
+
+Status edit_clusters(os::Env& env,
+                     const std::function<Result<std::string>(const std::string&)>& edit) {
+  BERTH_ASSIGN(auto file, clusters_file(env));
+  if (const auto real = env.real_path(file)) file = *real;  // of a link, what it leads to
+  const auto read = [&] {
+    auto text = read_regular(env, file);
+    return !text && text.error().kind == ErrorKind::not_found ? Result<std::string>("") : text;
+  };
+  BERTH_ASSIGN(const auto before, read());
+  BERTH_TRY(edit(before));  // nothing is made for what cannot be
+  if (const auto slash = file.rfind('/'); slash != std::string::npos && slash > 0)
+    BERTH_TRY(env.make_directory(file.substr(0, slash), 0700));
+  BERTH_ASSIGN(const auto lock, lock_beside(env, file));
+  BERTH_ASSIGN(const auto present, read());
+  BERTH_ASSIGN(const auto now, edit(present));
+  const auto status = env.status(file);
+  return env.replace_file(file, now, status ? status->mode & 0777 : 0600);
 }
 
 Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name) {

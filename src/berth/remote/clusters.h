@@ -45,6 +45,12 @@ Result<std::vector<ClusterEntry>> parse_clusters(std::string_view text, const st
 /// not_found: names those there are.
 Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name);
 
+/// Replaces the file's text by what `edit` makes of it; of several processes that edit it at once
+/// each sees what the one before wrote. Links and the file's mode stay. busy: another holds its
+/// lock, a file beside it.
+Status edit_clusters(os::Env& env,
+                     const std::function<Result<std::string>(const std::string&)>& edit);
+
 /// The file with an ssh cluster added, or without one; comments and all else stay as they are.
 Result<std::string> with_cluster(std::string_view text, const std::string& name,
                                  const std::vector<std::string>& hosts);

@@ -80,13 +80,19 @@ std::optional<FlowSpan> flow_span(std::string_view text, std::size_t open) {
   return std::nullopt;
 }
 
-/// The brace with which the document begins, where its map is in flow style.
-std::optional<std::size_t> flow_begin(std::string_view text) {
+/// Where the document's own content begins.
+std::size_t content_begin(std::string_view text) {
   std::size_t at = behind_blanks(text, 0);
   while (at < text.size() && (text[at] == '%' || text.substr(at).starts_with("---"))) {
     at = text[at] == '%' ? std::min(text.find('\n', at), text.size()) : at + 3;
     at = behind_blanks(text, at);
   }
+  return at;
+}
+
+/// The brace with which the document begins, where its map is in flow style.
+std::optional<std::size_t> flow_begin(std::string_view text) {
+  const std::size_t at = content_begin(text);
   return at < text.size() && text[at] == '{' ? std::optional(at) : std::nullopt;
 }
 
@@ -102,6 +108,26 @@ std::optional<std::size_t> behind_key(std::string_view text, const std::string& 
 
 std::size_t line_end(std::string_view text, std::size_t at) {
   return std::min(text.find('\n', at), text.size() - 1) + 1;
+}
+
+std::string_view line_break(std::string_view text) {
+  const std::size_t at = text.find('\n');
+  return at != text.npos && at > 0 && text[at - 1] == '\r' ? "\r\n" : "\n";
+}
+
+/// Without the word for nothing, where the document is that alone.
+std::string without_null(std::string_view text) {
+  std::string now(text);
+  const std::size_t at = content_begin(text);
+  for (const std::string_view word : {"null", "Null", "NULL", "~"}) {
+    std::size_t end = at + word.size();
+    if (!text.substr(at).starts_with(word) || behind_blanks(text, end) < text.size()) continue;
+    const std::size_t line = line_end(text, at);
+    const bool whole = at == 0 || text[at - 1] == '\n';
+    if (whole && trim(text.substr(end, line - end)).empty()) end = line;
+    return now.erase(at, end - at);
+  }
+  return now;
 }
 
 /// Behind the last line of the entry in block style whose value begins at `at`.
@@ -135,7 +161,9 @@ std::optional<std::string> cut_from_flow(std::string_view text, std::size_t open
     const std::size_t rest = std::min(text.find_first_not_of(" \t", end), text.size());
     const std::size_t before = text.find_last_not_of(" \t", begin - 1);
     const bool comment = text.substr(rest).starts_with('#');
-    const bool whole = text[before] == '\n' && (comment || text.substr(rest).starts_with('\n'));
+    const auto behind = text.substr(rest);
+    const bool whole =
+        text[before] == '\n' && (comment || behind.starts_with('\n') || behind.starts_with("\r\n"));
     if (whole) begin = before + 1;
     if (whole || comment)
       end = line_end(text, rest);
@@ -167,9 +195,11 @@ std::string add_entry(std::string_view text, const std::string& name,
     now.insert(at, (span->parts.empty() ? "" : ", ") + entry);
     return now;
   }
-  if (!now.empty() && now.back() != '\n') now += '\n';
-  now += fmt::format("{}:\n  kind: ssh\n  hosts:\n", name);
-  for (const auto& host : quoted) now += fmt::format("    - {}\n", host);
+  now = without_null(text);
+  const std::string_view end = line_break(text);
+  if (!now.empty() && now.back() != '\n') now += end;
+  now += fmt::format("{0}:{1}  kind: ssh{1}  hosts:{1}", name, end);
+  for (const auto& host : quoted) now += fmt::format("    - {}{}", host, end);
   return now;
 }
 

@@ -40,6 +40,24 @@ TEST(ClustersText, WhatStandsInQuotesAndCommentsIsNoBrace) {
             "{b: {kind: ssh, env: {a: c}}}");
 }
 
+TEST(ClustersText, LinesEndAsTheOthersDo) {
+  EXPECT_EQ(*with_cluster("# mine\r\na: {kind: ssh}\r\n", "n", {"x"}),
+            "# mine\r\na: {kind: ssh}\r\nn:\r\n  kind: ssh\r\n  hosts:\r\n    - \"x\"\r\n");
+  EXPECT_EQ(without_a("a:\r\n  kind: ssh\r\nb: {kind: ssh}\r\n"), "b: {kind: ssh}\r\n");
+  EXPECT_EQ(without_a("{\r\n  a: {kind: ssh},\r\n  b: {kind: ssh}\r\n}\r\n"),
+            "{\r\n  b: {kind: ssh}\r\n}\r\n");
+}
+
+TEST(ClustersText, AFileThatSaysThatItHoldsNothingIsEmpty) {
+  constexpr auto kNew = "n:\n  kind: ssh\n  hosts:\n    - \"x\"\n";
+  EXPECT_EQ(*with_cluster("null", "n", {"x"}), kNew);
+  EXPECT_EQ(*with_cluster("# mine\n~\n# and mine\n", "n", {"x"}),
+            "# mine\n# and mine\n" + std::string(kNew));
+  EXPECT_EQ(*with_cluster("--- NULL # none\n", "n", {"x"}), "---  # none\n" + std::string(kNew));
+  EXPECT_EQ(*with_cluster("nullable: {kind: ssh}\n", "n", {"x"}),
+            "nullable: {kind: ssh}\n" + std::string(kNew));
+}
+
 TEST(ClustersText, WhatIsAddedIsWrittenAsTheOthersAre) {
   EXPECT_EQ(*with_cluster("", "n", {"x y"}), "n:\n  kind: ssh\n  hosts:\n    - \"x y\"\n");
   EXPECT_EQ(*with_cluster("a: {kind: ssh}", "n", {"x"}),

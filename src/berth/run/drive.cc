@@ -9,6 +9,7 @@
 #include "berth/cluster/tracing.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
+#include "berth/run/elsewhere.h"
 #include "berth/store/database.h"
 
 namespace berth::run {
@@ -466,6 +467,11 @@ void Drive::show() {
   if (const auto path = workload_->reading(); !path.empty()) {
     auto& why = live_.empty() ? progress_.waiting_for : progress_.doing;
     if (why.empty()) why = "reading " + path;
+  }
+  // This machine can be asked by anybody; what others answered only the runner knows.
+  if (leasings_.front().source.staff && kept_waiting_for_ != progress_.waiting_for) {
+    kept_waiting_for_ = progress_.waiting_for;
+    (void)env_.replace_file(waits_file(directory_), progress_.waiting_for, 0600);
   }
   observer_.on_progress(progress_, env_.now());
 }

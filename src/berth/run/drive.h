@@ -252,6 +252,7 @@ class Drive {
   std::optional<machine::HealthWatch> health_;
 
   Progress progress_;
+  std::optional<std::string> kept_waiting_for_;
   std::optional<Mono> gives_up_at_;  // stopping at once: those that do not end
   int stops_heeded_ = 0;
   std::optional<Mono> leaves_store_at_;  // stopping, when it does not answer by then

@@ -46,7 +46,9 @@ Status Drive::seek_allocs() {
   }
   if (auto error = no_source_left()) return leave_for_resume(*std::move(error));
   if (!scheduler_->wanting(1).empty()) {
-    progress_.waiting_for = holds_alloc() ? "" : waiting_for();
+    // What is held may be where it failed.
+    const bool avoids = live_.empty() && scheduler_->avoided(scheduler_->wanting(1).front()) != 0;
+    progress_.waiting_for = holds_alloc() && !avoids ? "" : waiting_for();
     return {};
   }
   progress_.waiting_for = holds_alloc() ? "" : join(silences(), "; ");
@@ -89,12 +91,10 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
     if (!from.source.staff && !waits) return std::unexpected(std::move(error));
     if (passes) continue;
     from.seek_at = cluster.retry_at();
-    // That there is no other machine says nothing of the source.
-    if (scheduler_->avoided(wanting[i]) != 0) {
-      if (leasings_.size() == 1 && error.kind != ErrorKind::busy) {
-        scheduler_->settle_for(wanting[i], effects_);
-        from.seek_at.reset();
-      }
+    const bool alone = leasings_.size() == 1 && error.kind != ErrorKind::busy;
+    if (alone && scheduler_->avoided(wanting[i]) != 0) {
+      scheduler_->settle_for(wanting[i], effects_);
+      from.seek_at.reset();
       continue;
     }
     if (site_.devices) error.message += machine::unusable_text(*site_.devices);
@@ -106,6 +106,9 @@ Result<bool> Drive::seek_alloc(Leasing& from) {
 
 /// What it means for a source that it gave nothing.
 void Drive::on_refusal(Leasing& from, TaskNumber task, Error error) {
+  // That there is no other machine than the one to avoid says nothing of the source.
+  if (error.kind == ErrorKind::impossible && scheduler_->avoided(task) != 0)
+    error.kind = ErrorKind::busy;
   const bool failed = error.kind != ErrorKind::busy && error.kind != ErrorKind::impossible;
   const bool lasting = !retryable(error.kind);
   const bool as_before = from.failing_since && lasting == !retryable(from.refusal->kind);
@@ -156,7 +159,7 @@ std::vector<std::string> Drive::silences() const {
   return all;
 }
 
-/// Who does not answer, and what each source answered last.
+/// Who does not answer, what each source answered last, and which machine is avoided.
 std::string Drive::waiting_for() const {
   std::vector<std::string> reasons = silences();
   for (const auto& from : leasings_) {
@@ -165,6 +168,10 @@ std::string Drive::waiting_for() const {
     const bool alone = leasings_.size() == 1 || name.empty();
     reasons.push_back((alone ? "" : name + ": ") + from.refusal->message);
   }
+  const auto wanting = scheduler_->wanting(1);
+  const auto machines = wanting.empty() ? std::vector<std::string>{} : avoided(wanting.front());
+  if (!machines.empty())
+    reasons.push_back(fmt::format("not on {}, where it failed", join(machines, ", ")));
   return join(reasons, "; ");
 }
 
@@ -185,8 +192,7 @@ Result<bool> Drive::seek_help(Leasing& from) {
       berth(*std::move(alloc), static_cast<std::size_t>(&from - leasings_.data()), wants.selection);
       return true;
     }
-    if (i == 0 && scheduler_->avoided(wanting[i]) == 0)
-      on_refusal(from, wanting[i], std::move(alloc).error());
+    if (i == 0) on_refusal(from, wanting[i], std::move(alloc).error());
     if (from.closed) return false;
   }
   from.seek_at = cluster.retry_at();

@@ -129,6 +129,10 @@ Status keep_clusters(Site& site, const store::RunRecord& record, const Whereabou
   return site.env->replace_file(directory + "/clusters", join(where.names, "\n"), 0600);
 }
 
+std::string waits_file(const std::string& run_directory) {
+  return run_directory + "/waits";
+}
+
 Status confirm_sending(Site& site, const store::RunRecord& record) {
   const std::string directory = run_directory(site, record.name);
   BERTH_TRY(site.env->make_directory(directory, 0700));

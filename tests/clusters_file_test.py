@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""The file of clusters as berth cluster changes it: by many at once, as an editor elsewhere left it, and none at all."""
+
+import json
+import os
+import socket
+import unittest
+
+from berth_case import Case
+
+
+class ClustersFile(Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.dir / "clusters.yaml"
+        self.house.environment["BERTH_CLUSTERS"] = str(self.file)
+
+    def names(self):
+        return {each["name"] for each in json.loads(self.berth("--json", "cluster", "list").out)["clusters"]}
+
+    def test_many_that_add_at_once_lose_nothing(self):
+        elsewhere = self.dir / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "mine.yaml").write_text("# mine\n")
+        (elsewhere / "mine.yaml").chmod(0o640)
+        self.file.symlink_to("elsewhere/mine.yaml")
+        wanted = {f"c{i}" for i in range(20)}
+        running = [self.house.start("cluster", "add", name, "some.host") for name in wanted]
+        for process in running:
+            out, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, out, err), (0, b"", b""))
+        self.assertEqual(self.names(), wanted)
+        running = [self.house.start("cluster", "remove", name) for name in wanted - {"c7"}]
+        self.assertEqual([process.wait(60) for process in running], [0] * 19)
+        self.assertEqual(self.names(), {"c7"})
+        self.assertTrue(self.file.is_symlink())
+        self.assertEqual((elsewhere / "mine.yaml").stat().st_mode & 0o777, 0o640)
+        self.assertTrue(self.file.read_text().startswith("# mine\nc7:\n"))
+
+    def test_the_first_clusters_of_all_may_be_added_at_once(self):
+        self.house.environment["BERTH_CLUSTERS"] = str(self.dir / "not/yet/clusters.yaml")
+        self.berth("cluster", "remove", "lab", code=2)
+        self.berth("cluster", "add", "lab", "--", "-oProxyCommand=x", code=2)
+        self.assertFalse((self.dir / "not").exists(), "nothing is made for what cannot be")
+        wanted = {f"c{i}" for i in range(8)}
+        running = [self.house.start("cluster", "add", name, "some.host") for name in wanted]
+        self.assertEqual([process.wait(60) for process in running], [0] * 8)
+        self.assertEqual(self.names(), wanted)
+
+    def test_lines_end_as_they_did(self):
+        text = b"# mine\r\nold:\r\n  kind: ssh\r\n  hosts: [a]\r\n"
+        self.file.write_bytes(text)
+        self.berth("cluster", "add", "lab", "b")
+        self.assertEqual(self.file.read_bytes(), text + b'lab:\r\n  kind: ssh\r\n  hosts:\r\n    - "b"\r\n')
+        self.berth("cluster", "remove", "lab")
+        self.assertEqual(self.file.read_bytes(), text)
+        self.berth("cluster", "remove", "old")
+        self.assertEqual(self.file.read_bytes(), b"# mine\r\n")
+
+    def test_a_file_that_says_that_it_is_empty_is(self):
+        for text in ("null\n", "~", "---\nNull # none\n"):
+            with self.subTest(text):
+                self.file.write_text(text)
+                self.assertEqual(self.names(), set())
+                self.berth("cluster", "add", "lab", "b")
+                self.assertEqual(self.names(), {"lab"})
+
+    def test_what_is_no_file_is_named(self):
+        os.mkfifo(self.dir / "pipe")
+        with socket.socket(socket.AF_UNIX) as listener:
+            here = os.getcwd()
+            os.chdir(self.dir)  # a socket's path is short
+            listener.bind("socket")
+            os.chdir(here)
+        for place, kind in (("pipe", "pipe"), ("socket", "socket"), ("/dev/zero", "device"), (".", "directory")):
+            with self.subTest(kind):
+                self.house.environment["BERTH_CLUSTERS"] = str(self.dir / place)
+                for words in (["list"], ["add", "lab", "b"], ["remove", "lab"], ["probe"]):
+                    line = self.one_line(self.berth("cluster", *words, code=2, timeout=20))
+                    self.assertIn(f"wanted a file of clusters, found a {kind}", line)
+                self.assertIn(f"found a {kind}", self.one_line(
+                    self.berth("run", "--cluster", "lab", "--", "true", code=2, timeout=20)))
+        self.house.environment["BERTH_CLUSTERS"] = "/dev/null"
+        self.assertEqual(self.names(), set())
+
+    def test_an_age_has_its_unit(self):
+        self.berth("cluster", "add", "lab", "some.invalid")
+        for words in (["cluster", "clean", "lab", "--older-than"], ["prune", "--older-than"],
+                      ["cache", "--collect", "--unused-for"]):
+            with self.subTest(words):
+                line = self.one_line(self.berth(*words, "7", code=2))
+                self.assertIn(words[-1], line)
+                self.assertIn("wanted 7d", line)
+
+
+if __name__ == "__main__":
+    unittest.main()
