@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 from berth_case import processes_with, until
@@ -22,11 +23,48 @@ def free_port():
         return probe.getsockname()[1]
 
 
+class Tap:
+    """A port that leads to another one, and counts what goes there and comes from there, in bytes."""
+
+    def __init__(self, port):
+        self.to, self.up, self.down = port, 0, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                near.close()
+                continue
+            for one, other, name in ((near, far, "up"), (far, near, "down")):
+                threading.Thread(target=self.carry, args=(one, other, name), daemon=True).start()
+
+    def carry(self, one, other, name):
+        try:
+            while piece := one.recv(1 << 18):
+                other.sendall(piece)
+                setattr(self, name, getattr(self, name) + len(piece))
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            for end in (one, other):
+                end.close()
+
+    def close(self):
+        self.listener.close()
+
+
 class SshHost:
     """One sshd. `mark` stands in the environment of all that it starts."""
 
     def __init__(self, bed, name, machine="", noise="", topology=None):
-        self.name, self.port = name, free_port()
+        self.name, self.port, self.tap, self.direct = name, free_port(), None, ""
         self.path = bed.path / name
         self.home = self.path / "home"
         self.home.mkdir(parents=True)
@@ -34,13 +72,14 @@ class SshHost:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path / "host_key"], check=True)
         (self.path / "machine.yaml").write_text(machine)
         variables = {"HOME": self.home, "BERTH_LEDGER": self.path / "ledger", "BERTH_TEST_HOST": self.path,
-                     "BERTH_TEST": bed.mark, "BERTH_MACHINE": self.path / "machine.yaml"}
+                     "BERTH_TEST": bed.mark, "BERTH_MACHINE": self.path / "machine.yaml",
+                     "PATH": f"{self.path}/bin:/usr/local/bin:/usr/bin:/bin"}
         if topology:
             variables["BERTH_TOPOLOGY"] = topology
         self.config = self.path / "sshd_config"
         self.config.write_text("\n".join([
             f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {self.path}/host_key",
-            f"PidFile {self.path}/sshd.pid", f"AuthorizedKeysFile {bed.path}/client_key.pub", "StrictModes no",
+            f"PidFile {self.path}/sshd.pid", f"AuthorizedKeysFile {bed.path}/client_key.pub {self.path}/others.pub", "StrictModes no",
             "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PrintMotd no",
             "MaxStartups 100", "MaxSessions 100", "LogLevel ERROR",
             "SetEnv " + " ".join(f'"{key}={value}"' for key, value in variables.items()),
@@ -61,6 +100,28 @@ class SshHost:
                 return probe.connect_ex(("127.0.0.1", self.port)) == 0
         until(answers, f"sshd of {self.name}")
 
+    def reaches(self, *others):
+        """Its own user has a key that those accept, and knows theirs: in its home, where ssh does not look by
+        itself, because it asks the password file."""
+        ssh = self.home / ".ssh"
+        ssh.mkdir(mode=0o700)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ssh / "id"], check=True)
+        (ssh / "config").write_text(f"IdentityFile {ssh}/id\nUserKnownHostsFile {ssh}/known_hosts\n")
+        (ssh / "known_hosts").write_text("".join(
+            f"[127.0.0.1]:{other.port} {(other.path / 'host_key.pub').read_text()}" for other in others))
+        for other in others:
+            with open(other.path / "others.pub", "a") as keys:
+                keys.write((ssh / "id.pub").read_text())
+        program = self.path / "bin/ssh"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec {SSH} -F {ssh}/config "$@"\n')
+        program.chmod(0o755)
+
+    def tapped(self):
+        self.tap = Tap(self.port)
+        self.direct = f"{ME}@127.0.0.1:{self.port}"
+        return self.tap
+
     def processes(self):
         return processes_with(self.mark)
 
@@ -77,6 +138,8 @@ class SshHost:
         self.server.wait()
         for pid in connections(self.port) + self.processes():
             kill(pid)
+        if self.tap:
+            self.tap.close()
 
 
 def kill(pid, number=signal.SIGKILL):
@@ -127,10 +190,13 @@ class SshBed:
         hosts = hosts or self.hosts
         known = self.path / "known_hosts"
         known.write_text("".join(
-            f"[127.0.0.1]:{host.port} {(host.path / 'host_key.pub').read_text()}" for host in self.hosts))
+            f"[127.0.0.1]:{port} {(host.path / 'host_key.pub').read_text()}" for host in self.hosts
+            for port in {host.port, host.tap.port if host.tap else host.port}))
         lines = [f"{name}:", "  kind: ssh", f"  options: [-F, /dev/null, -o, UserKnownHostsFile={known}]",
                  "  hosts:"]
-        lines += [f"    - {ME}@127.0.0.1:{host.port} {self.path}/client_key" for host in hosts]
+        lines += [f"    - {{host: 127.0.0.1, user: {ME}, port: {host.tap.port if host.tap else host.port}, "
+                  f"key: {self.path}/client_key, direct: '{host.direct}'}}" if host.direct else
+                  f"    - {ME}@127.0.0.1:{host.port} {self.path}/client_key" for host in hosts]
         lines += [f"  {key}: {value}" for key, value in more.items()]
         return "\n".join(lines) + "\n"
 
