@@ -1,6 +1,7 @@
 """Real sshds on loopback for the tests: each a machine of its own as far as Berth can see, with a port, a
 home, a ledger and a cache of its own. They and what they start are ended by recorded pid."""
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 from berth_case import processes_with, until
@@ -24,10 +26,11 @@ def free_port():
 
 
 class Tap:
-    """A port that leads to another one, and counts what goes there and comes from there, in bytes."""
+    """A port that leads to another one, and counts what goes there and comes from there, in bytes. Of what goes there
+    it holds back all beyond `most`."""
 
-    def __init__(self, port):
-        self.to, self.up, self.down = port, 0, 0
+    def __init__(self, port, most=None):
+        self.to, self.up, self.down, self.most, self.ends = port, 0, 0, most, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.serve, daemon=True).start()
@@ -43,21 +46,29 @@ class Tap:
             except OSError:
                 near.close()
                 continue
+            self.ends += [near, far]
             for one, other, name in ((near, far, "up"), (far, near, "down")):
                 threading.Thread(target=self.carry, args=(one, other, name), daemon=True).start()
 
     def carry(self, one, other, name):
         try:
             while piece := one.recv(1 << 18):
+                while name == "up" and self.most is not None and self.up + len(piece) > self.most:
+                    time.sleep(0.01)
                 other.sendall(piece)
                 setattr(self, name, getattr(self, name) + len(piece))
             other.shutdown(socket.SHUT_WR)
         except OSError:
-            for end in (one, other):
-                end.close()
+            pass
+
+    def cut(self):
+        for end in self.ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def close(self):
         self.listener.close()
+        self.cut()
 
 
 class SshHost:
@@ -100,24 +111,31 @@ class SshHost:
                 return probe.connect_ex(("127.0.0.1", self.port)) == 0
         until(answers, f"sshd of {self.name}")
 
-    def reaches(self, *others):
-        """Its own user has a key that those accept, and knows theirs: in its home, where ssh does not look by
-        itself, because it asks the password file."""
+    def reaches(self, *others, accepted=True):
+        """Its own user knows those, and has a key that they accept: in its home, where ssh does not look by itself,
+        because it asks the password file. `calls` has the words of each ssh."""
         ssh = self.home / ".ssh"
         ssh.mkdir(mode=0o700)
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ssh / "id"], check=True)
         (ssh / "config").write_text(f"IdentityFile {ssh}/id\nUserKnownHostsFile {ssh}/known_hosts\n")
         (ssh / "known_hosts").write_text("".join(
-            f"[127.0.0.1]:{other.port} {(other.path / 'host_key.pub').read_text()}" for other in others))
-        for other in others:
+            f"[127.0.0.1]:{port} {(other.path / 'host_key.pub').read_text()}" for other in others
+            for port in {other.port, int(other.direct.rpartition(":")[2] or other.port)}))
+        for other in others if accepted else ():
             with open(other.path / "others.pub", "a") as keys:
                 keys.write((ssh / "id.pub").read_text())
         program = self.path / "bin/ssh"
         program.parent.mkdir()
-        program.write_text(f'#!/bin/sh\nexec {SSH} -F {ssh}/config "$@"\n')
+        program.write_text("#!/bin/sh\n{ printf '%s ' \"$@\" | tr '\\n' ' '; echo; }"
+                           f' >> {self.path}/calls\nexec {SSH} -F {ssh}/config "$@"\n')
         program.chmod(0o755)
 
+    def calls(self):
+        file = self.path / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
     def tapped(self):
+        """What the runner says to it and hears of it is counted; the other hosts reach it by its own port."""
         self.tap = Tap(self.port)
         self.direct = f"{ME}@127.0.0.1:{self.port}"
         return self.tap

@@ -47,7 +47,7 @@ class Pusher {
     if (step_ == Step::dialling) {
       if (!line_.here()) return {};
       fd_ = line_.take();
-      say(FrameKind::capture, request_.path);
+      say(FrameKind::get, to_text(Piece{to_hex(request_.nonce), false, 0, kNonceBytes}));
       step_ = Step::proving;
     }
     if (const auto status = exchange(watches.subspan(3)); !status) {
@@ -90,7 +90,7 @@ class Pusher {
   Status hear(const Frame& frame) {
     switch (frame.kind) {
       case FrameKind::error: return refused(parse_error(frame.bytes));
-      case FrameKind::files:
+      case FrameKind::data:
       case FrameKind::missing:
         if (text_.size() + frame.bytes.size() > fileset::kMostText)
           return fail(ErrorKind::invalid, "a list that is too long");
@@ -107,16 +107,13 @@ class Pusher {
   }
 
   static Status stranger() {
-    return fail(ErrorKind::denied, "by that name another machine is found from here");
+    return fail(ErrorKind::denied, "that address leads to another machine from there");
   }
 
   Status hear_end(const std::string& text) {
     switch (step_) {
       case Step::proving: {
-        BERTH_ASSIGN(const auto found, fileset::parse_fileset(text));
-        const bool same = found.entries.size() == 1 && found.entries[0].path == "." &&
-                          found.entries[0].digest == sha256(request_.nonce);
-        if (!same) return stranger();
+        if (sha256(text) != request_.nonce) return stranger();
         ask();
         step_ = Step::asking;
         return {};
@@ -230,15 +227,14 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
 std::string to_json(const PushRequest& request) {
   std::vector<std::string> words;
   for (const auto& word : request.command) words.push_back(json_quote(word));
-  return fmt::format(R"({{"command":[{}],"path":{},"nonce":{}}})", berth::join(words, ","),
-                     json_quote(request.path), json_quote(request.nonce));
+  return fmt::format(R"({{"command":[{}],"nonce":"{}"}})", berth::join(words, ","),
+                     to_hex(request.nonce));
 }
 
 Result<PushRequest> parse_push(std::string_view text) {
   BERTH_ASSIGN(const auto push, Field::parse(text, "push"));
   BERTH_ASSIGN(const auto command, push.get("command"));
   BERTH_ASSIGN(const auto items, command.items());
-  BERTH_ASSIGN(const auto path, push.get("path"));
   BERTH_ASSIGN(const auto nonce, push.get("nonce"));
   PushRequest request;
   for (const auto& item : items) {
@@ -246,8 +242,8 @@ Result<PushRequest> parse_push(std::string_view text) {
     request.command.push_back(std::move(word));
   }
   if (request.command.empty()) return command.error("wanted a command");
-  BERTH_ASSIGN(request.path, path.text());
-  BERTH_ASSIGN(request.nonce, nonce.text());
+  BERTH_ASSIGN(const auto digest, nonce.text());
+  BERTH_ASSIGN(request.nonce, parse_digest(digest));
   return request;
 }
 

@@ -6,8 +6,9 @@
 //                    .         all of them are there, says that machine
 //                    e KIND TEXT
 //
-// A name may mean another machine here than it does to the runner. So the runner has written a
-// nonce on the one that it means, and no byte goes to a machine on which that is not found.
+// A name may mean another machine here than it does to the runner. So the runner has brought a
+// nonce into the object store that it means, and no byte goes to a machine that does not give it
+// back by its digest.
 //
 // It ends with the runner's connection, and when nothing moves. What has come by then stays, for
 // whoever goes on (intake.h).
@@ -17,14 +18,16 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/base/digest.h"
 #include "berth/os/env.h"
 
 namespace berth::agent {
 
+inline constexpr std::int64_t kNonceBytes = 32;
+
 struct PushRequest {
   std::vector<std::string> command;  // that leads there
-  std::string path;                  // of the nonce, below the directory of that connection
-  std::string nonce;
+  Digest nonce;                      // of some bytes that only the store there has
   bool operator==(const PushRequest&) const = default;
 };
 std::string to_json(const PushRequest& request);

@@ -80,7 +80,6 @@ class Courier {
   void feed();
   bool delegate(std::span<const agent::Piece> pieces);
   void vouch();
-  Status hear_vouched();
   void turn_push(std::span<const os::Watch> watches);
   void refuse(const Error& because);
   Status fetch_next();
@@ -126,9 +125,7 @@ class Courier {
   std::int64_t moved_ = 0, total_ = 0;        // bytes of all that travels
   std::unique_ptr<agent::Intake> intake_;
   // Another machine sends what it has of the errand's objects.
-  std::string nonce_path_, nonce_;  // there, by which it knows the place; "": not yet
-  std::string new_nonce_;           // once it is there
-  int vouched_ = 0;                 // answers
+  std::optional<Digest> nonce_;  // by which it knows the place
   std::unique_ptr<Push> push_;
   std::optional<Door> pushed_;  // by whom, for this errand
   std::vector<std::string> notes_;

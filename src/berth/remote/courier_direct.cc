@@ -1,4 +1,5 @@
 // How a Courier has another machine send what that has of an errand's objects.
+#include "berth/agent/push.h"
 #include "berth/base/text.h"
 #include "berth/remote/courier.h"
 
@@ -16,7 +17,7 @@ bool Courier::delegate(std::span<const agent::Piece> pieces) {
       refuse({ErrorKind::io, "what was sent directly has not arrived"});
       continue;
     }
-    if (nonce_.empty()) {
+    if (!nonce_) {
       vouch();
       return true;
     }
@@ -27,38 +28,26 @@ bool Courier::delegate(std::span<const agent::Piece> pieces) {
                                                      .to = options_.door,
                                                      .agent = options_.agent,
                                                      .directory = options_.directory,
-                                                     .path = nonce_path_,
-                                                     .nonce = nonce_,
+                                                     .nonce = *nonce_,
                                                      .objects = std::move(holder->objects)});
     step_ = Step::pushing;
     return true;
   }
 }
 
-/// Writes there what only the machine that we mean has.
+/// Brings into the store there what no other has.
 void Courier::vouch() {
-  nonce_path_ = fmt::format("direct.{:016x}", env_.random());
   const std::string nonce = fmt::format("{:016x}{:016x}", env_.random(), env_.random());
   fileset::Entry entry;
   entry.path = ".";
   entry.digest = sha256(nonce);
-  entry.size = std::ssize(nonce);
+  entry.size = agent::kNonceBytes;
   say(FrameKind::files, fileset::to_text({{entry}}));
   say(FrameKind::ask, {});
   say(FrameKind::object, agent::to_text(agent::Piece{to_hex(entry.digest), false, 0, entry.size}));
   say(FrameKind::data, nonce);
-  say(FrameKind::publish, nonce_path_);
-  vouched_ = 0;
-  new_nonce_ = nonce;
+  nonce_ = entry.digest;
   step_ = Step::vouching;
-}
-
-/// One answer to what it missed of it, one to where it is now.
-Status Courier::hear_vouched() {
-  if (++vouched_ < 2) return {};
-  nonce_ = std::move(new_nonce_);
-  offer();
-  return {};
 }
 
 void Courier::turn_push(std::span<const os::Watch> watches) {

@@ -69,7 +69,7 @@ std::optional<Holders::Holder> Holders::find(const Door& to,
 
 std::string Holders::refuse(const Door& from, const Door& to, const Error& because) {
   refused_.emplace(from.words, to.words);
-  return fmt::format("files from {} to {} come through here: {}", from.name, to.name,
+  return fmt::format("files from {} to {} come through this machine: {}", from.name, to.name,
                      because.message);
 }
 
@@ -141,7 +141,6 @@ void Push::dial(const Result<Door>& to) {
   request_ += agent::encode(
       agent::FrameKind::to,
       agent::to_json({.command = through(*to, known_agent_command(options_.agent, files)),
-                      .path = options_.path,
                       .nonce = options_.nonce}));
   line_.emplace(env_, line_to(options_.from, options_.agent, push));
   give_up_at_ = env_.now() + kSilentMost;

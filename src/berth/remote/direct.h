@@ -53,7 +53,7 @@ struct PushOptions {
   Door from, to;
   AgentFile agent;
   std::string directory;  // on `to`: of the connection that looks for the nonce
-  std::string path, nonce;
+  Digest nonce;           // of what its store has, and no other
   fileset::Fileset objects;
 };
 
