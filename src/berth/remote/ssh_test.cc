@@ -36,6 +36,35 @@ TEST(SshDoor, EndsInTheHostBehindADoubleDash) {
   EXPECT_TRUE(has("/home/a/.ssh/k") && has("BatchMode=yes") && has("ControlMaster=auto"));
 }
 
+TEST(SshDoor, TellsHowSshReachesItsHost) {
+  const auto door =
+      ssh_door({.host = "box", .user = "", .key = ""}, {.options = {"-F", "x"}}, "/home/a", "");
+  const auto lookup = ssh_lookup(door);
+  EXPECT_EQ(lookup[0], "ssh");
+  EXPECT_EQ(lookup[1], "-G");
+  EXPECT_EQ(lookup.back(), "box");
+  const auto host = parse_ssh_lookup(
+      "host box\nuser alice\nhostname 10.0.0.7\nport 2222\nhostkeyalias x\nuserknownhostsfile y\n");
+  ASSERT_TRUE(host) << host.error().message;
+  EXPECT_EQ(*host, (SshHost{.host = "10.0.0.7", .user = "alice", .port = 2222, .key = ""}));
+  for (const auto* wrong : {"", "user a\nport 22\n", "user a\nhostname -oProxyCommand=x\nport 22\n",
+                            "user a\nhostname b;c\nport 22\n"})
+    EXPECT_FALSE(parse_ssh_lookup(wrong)) << wrong;
+}
+
+TEST(SshDoor, BetweenHostsPassesNothingOfOursOn) {
+  const auto door =
+      ssh_door_between({.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "k"});
+  const auto has = [&](const char* word) {
+    return std::ranges::find(door.words, word) != door.words.end();
+  };
+  EXPECT_TRUE(has("BatchMode=yes") && has("-a") && has("2222") && has("alice"));
+  EXPECT_FALSE(has("-i") || has("k"));
+  EXPECT_EQ(door.words.end()[-2], "--");
+  for (const auto& word : door.words)
+    EXPECT_EQ(word.find("StrictHostKeyChecking"), std::string::npos) << "as its user has it";
+}
+
 constexpr auto kFile =
     "# mine\n"
     "lab:\n"
