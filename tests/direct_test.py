@@ -61,6 +61,24 @@ class Direct(Case):
         self.assertNotIn(b"through this machine", done.err)
         self.assertLess(self.sent_through_here(), 8)
 
+    def test_two_hosts_are_sent_to_at_once(self):
+        third = self.bed.host("third", machine="cpu: 2\nthird: 1\n")
+        self.second.tapped()
+        third.tapped()
+        self.first.reaches(self.second, third)
+        self.lab()
+        self.write("clusters.yaml", self.bed.clusters(shared_folders="false"))
+        self.flow()
+        text = (self.dir / "flow.yaml").read_text()
+        self.write("flow.yaml", text + text[text.index("  use:"):].replace("use:", "too:").replace("y.txt", "z.txt")
+                   .replace("second", "third"))
+        done = self.berth("run", "--cluster", "lab", "flow.yaml")
+        self.check()
+        self.assertEqual((self.dir / "y.txt").read_text(), (self.dir / "z.txt").read_text())
+        self.assertNotIn(b"through this machine", done.err)
+        self.assertLess(self.sent_through_here(), 8)
+        self.assertLess(third.tap.up / MEBIBYTE, 8)
+
     def test_its_address_is_what_ssh_makes_of_it_here(self):
         self.first.reaches(self.second)
         self.lab()
@@ -162,6 +180,17 @@ class Direct(Case):
         self.check()
         self.assertLess(self.sent_through_here(), SIZE / MEBIBYTE * 3 / 4)
         self.assertEqual(list((self.second.home / ".cache/berth/objects/incoming").iterdir()), [])
+
+    def test_a_way_that_hangs_is_given_up(self):
+        gate = self.gated(SIZE // 2)
+        self.flow()
+        run = self.house.start("run", "--cluster", "lab", "flow.yaml")
+        until(lambda: gate.up > SIZE // 2 - MEBIBYTE, "half of it has gone", 60)
+        out, err = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, 0, err)
+        self.refused(Finished(0, out, err))
+        self.check()
+        self.assertEqual(self.pushes(), [])
 
     def test_a_killed_runner_leaves_no_push(self):
         gate = self.gated(SIZE // 2)

@@ -15,8 +15,10 @@ namespace {
 
 constexpr std::size_t kAhead = 4 << 20;  // bytes that wait to be sent
 constexpr Duration kAnswersWithin = std::chrono::seconds(15);
-/// For so long nothing may move. An object that has come is hashed and synced before the next word.
-constexpr Duration kStillMost = std::chrono::minutes(2);
+/// For so long nothing may move, and longer where there is much: an object that has come is hashed
+/// and synced before the next word.
+constexpr Duration kStillMost = std::chrono::minutes(1);
+constexpr std::int64_t kLeastRate = 50'000;  // bytes a millisecond
 constexpr Duration kTellEvery = std::chrono::seconds(1);
 
 /// The connection to the other machine.
@@ -29,11 +31,15 @@ class Pusher {
         request_(std::move(request)),
         line_(env,
               {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin}),
-        still_until_(env.now() + kStillMost) {}
+        moved_at_(env.now()) {}
 
   bool over() const { return step_ == Step::over; }
   std::int64_t moved() const { return outflow_.moved(); }
-  Mono deadline() const { return std::min(still_until_, line_.deadline().value_or(still_until_)); }
+  Mono deadline() const {
+    if (line_.lost()) return env_.now();
+    const Mono until = moved_at_ + still_most();
+    return std::min(until, line_.deadline().value_or(until));
+  }
 
   void watch(std::vector<os::Watch>& watches) const {
     line_.watch(watches);
@@ -54,14 +60,15 @@ class Pusher {
       if (status.error().kind != ErrorKind::io) return status;
       return std::unexpected(line_.because(status.error()));
     }
-    if (env_.now() >= still_until_)
-      return fail(ErrorKind::busy, "nothing moved for {}", format_duration(kStillMost));
+    if (env_.now() >= moved_at_ + still_most())
+      return fail(ErrorKind::busy, "nothing moved for {}", format_duration(still_most()));
     return {};
   }
 
  private:
   enum class Step : std::uint8_t { dialling, proving, asking, feeding, confirming, over };
 
+  Duration still_most() const { return kStillMost + from_ms(outflow_.total() / kLeastRate); }
   void say(FrameKind kind, std::string_view bytes) { out_ += encode(kind, bytes); }
 
   Status exchange(std::span<const os::Watch> watches) {
@@ -69,7 +76,7 @@ class Pusher {
       BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer_));
       if (got && *got == 0) return fail(ErrorKind::io, "the connection ended");
       if (got) reader_.add({buffer_.data(), *got});
-      still_until_ = env_.now() + kStillMost;
+      moved_at_ = env_.now();
     }
     for (;;) {
       BERTH_ASSIGN(const auto frame, reader_.next());
@@ -81,7 +88,7 @@ class Pusher {
       BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(out_).substr(sent_)));
       if (!put) break;
       sent_ += *put;
-      still_until_ = env_.now() + kStillMost;
+      moved_at_ = env_.now();
     }
     if (sent_ == out_.size() || sent_ > kAhead) out_.erase(0, std::exchange(sent_, 0));
     return {};
@@ -166,7 +173,7 @@ class Pusher {
   FrameReader reader_;
   Outflow outflow_;
   Step step_ = Step::dialling;
-  Mono still_until_;
+  Mono moved_at_;
 };
 
 /// What the runner says, up to its request; nullopt: it has gone.

@@ -39,7 +39,7 @@ std::optional<Holders::Holder> Holders::find(const Door& to,
   const Known* best = nullptr;
   std::int64_t most = kLeast - 1;
   const auto has = [](const Known& known, const agent::Piece& piece) {
-    return known.objects.contains(name_of(piece.digest, piece.executable));
+    return piece.size >= kSmall && known.objects.contains(name_of(piece.digest, piece.executable));
   };
   for (const auto& [words, known] : known_) {
     if (words == to.words || refused_.contains({words, to.words})) continue;
@@ -93,7 +93,7 @@ void Push::watch(std::vector<os::Watch>& watches) const {
 }
 
 std::optional<Mono> Push::deadline() const {
-  if (over_) return env_.now();
+  if (over_ || (line_ && line_->lost())) return env_.now();
   if (lookup_) return env_.now() + kLookupEvery;
   const auto answers = line_ ? line_->deadline() : std::nullopt;
   return std::min(give_up_at_, answers.value_or(give_up_at_));
