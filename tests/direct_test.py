@@ -3,12 +3,15 @@
 one has a user whose own key another accepts."""
 
 import hashlib
+import os
 import signal
 import unittest
+from pathlib import Path
 
 from berth_case import Case, Finished, until
-from ssh_bed import ME, SSH, SSHD, SshBed, Tap
+from ssh_bed import ME, SSH, SSHD, SshBed, Tap, kill
 
+FULL = os.environ.get("BERTH_FULL") == "1"
 MEBIBYTE = 1 << 20
 SIZE = 64 * MEBIBYTE
 
@@ -191,6 +194,35 @@ class Direct(Case):
         self.refused(Finished(0, out, err))
         self.check()
         self.assertEqual(self.pushes(), [])
+
+    def frozen(self, ones):
+        """What comes of a run when these processes stop, midway."""
+        gate = self.gated(SIZE // 2)
+        self.flow()
+        run = self.house.start("run", "--cluster", "lab", "flow.yaml")
+        until(lambda: gate.up > SIZE // 2 - MEBIBYTE, "half of it has gone", 60)
+        stopped = ones()
+        self.assertEqual(len(stopped), 1)
+        kill(stopped[0], signal.SIGSTOP)
+        gate.most = None
+        out, err = run.communicate(timeout=200)
+        self.assertEqual(run.returncode, 0, err)
+        self.check()
+        kill(stopped[0], signal.SIGCONT)
+        until(lambda: not ones(), "it ends once it goes on")
+        return self.refused(Finished(0, out, err))
+
+    @unittest.skipUnless(FULL, "a minute each")
+    def test_a_host_that_freezes_as_it_sends_is_given_up(self):
+        self.assertIn("no word", self.frozen(self.pushes))
+
+    @unittest.skipUnless(FULL, "a minute each")
+    def test_a_host_that_freezes_as_it_takes_is_given_up(self):
+        def takers():
+            incoming = str(self.second.home / ".cache/berth/objects/incoming")
+            return [pid for pid in self.second.processes() if any(
+                os.readlink(path).startswith(incoming) for path in Path(f"/proc/{pid}/fd").iterdir())]
+        self.assertIn("nothing moved", self.frozen(takers))
 
     def test_a_killed_runner_leaves_no_push(self):
         gate = self.gated(SIZE // 2)
