@@ -95,8 +95,10 @@ Result<SshHost> read_host(const Field& field) {
   }
   if (const auto direct = field.find("direct")) {
     BERTH_ASSIGN(host->direct, direct->text());
-    if (const auto address = parse_ssh_host(host->direct); !address)
-      return direct->error(address.error());
+    const auto address = parse_ssh_host(host->direct);
+    if (!address) return direct->error(address.error());
+    if (!address->key.empty())
+      return direct->error("wanted user@host[:port]: keys are those of the sending host's user");
   }
   return host;
 }

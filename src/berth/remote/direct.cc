@@ -69,8 +69,9 @@ std::optional<Holders::Holder> Holders::find(const Door& to,
 
 std::string Holders::refuse(const Door& from, const Door& to, const Error& because) {
   refused_.emplace(from.words, to.words);
-  return fmt::format("files from {} to {} come through this machine: {}", from.name, to.name,
-                     because.message);
+  return fmt::format(
+      "files from {} to {} come through this machine: {} (it was tried because of direct: true)",
+      from.name, to.name, because.message);
 }
 
 Push::Push(os::Env& env, PushOptions options)

@@ -57,7 +57,9 @@ TEST(Holders, AskNobodyTwiceWhoRefused) {
   holders.add(door("a"), {{file("x", "x", kMuch)}});
   const std::vector lacking{piece("x", kMuch)};
   const auto told = holders.refuse(door("a"), door("b"), {ErrorKind::io, "no route"});
-  EXPECT_EQ(told, "files from a to b come through this machine: no route");
+  EXPECT_EQ(told,
+            "files from a to b come through this machine: no route (it was tried because of "
+            "direct: true)");
   EXPECT_FALSE(holders.find(door("b"), lacking));
   EXPECT_TRUE(holders.find(door("c"), lacking)) << "it may reach another";
 }

@@ -78,6 +78,26 @@ constexpr auto kFile =
     "other:\n"
     "  kind: slurm\n";
 
+TEST(Clusters, SayByWhichAddressOthersReachAHost) {
+  const auto cluster = [](const std::string& direct,
+                          const std::string& more = "") -> Result<std::vector<Door>> {
+    const auto env = os::posix_env();
+    const auto text =
+        fmt::format("lab: {{kind: ssh, hosts: [{{host: a, direct: {}}}, b]{}}}\n", direct, more);
+    BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
+    BERTH_ASSIGN(const auto opened, open_cluster(*env, entries.front(), {}));
+    return std::vector{opened.hosts[0]->door(), opened.hosts[1]->door()};
+  };
+  const auto doors = cluster("alice@node3:22");
+  ASSERT_TRUE(doors) << doors.error().message;
+  EXPECT_TRUE(doors->at(0).direct && doors->at(1).direct);
+  EXPECT_EQ(doors->at(0).address, "alice@node3:22");
+  EXPECT_EQ(doors->at(1).address, "");
+  EXPECT_FALSE(cluster("node3", ", direct: false")->at(1).direct);
+  for (const auto* wrong : {"a;b", "-oProxyCommand=x", "a@b key"}) EXPECT_FALSE(cluster(wrong));
+  EXPECT_FALSE(cluster("node3", ", direct: perhaps"));
+}
+
 TEST(Clusters, AreRead) {
   const auto entries = parse_clusters(kFile, "clusters.yaml");
   ASSERT_TRUE(entries) << entries.error().message;
