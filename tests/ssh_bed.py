@@ -69,6 +69,8 @@ class Tap:
     def close(self):
         self.listener.close()
         self.cut()
+        for end in self.ends:
+            end.close()
 
 
 class SshHost:

@@ -1,6 +1,7 @@
 #include "berth/remote/direct.h"
 
 #include <algorithm>
+#include <array>
 
 #include "berth/agent/push.h"
 #include "berth/base/text.h"
@@ -90,7 +91,8 @@ void Push::watch(std::vector<os::Watch>& watches) const {
   else
     watches.resize(watches.size() + 3);
   watches.push_back({.fd = over_ ? -1 : fd_.number()});
-  watches.push_back({.fd = over_ || request_.empty() ? -1 : fd_.number(), .readable = false});
+  watches.push_back(
+      {.fd = over_ || said_ == request_.size() ? -1 : fd_.number(), .readable = false});
 }
 
 std::optional<Mono> Push::deadline() const {
@@ -122,10 +124,9 @@ void Push::look_up() {
   if (!end) return;
   lookup_.reset();
   const auto host = parse_ssh_lookup(end->out);
-  if (end->error)
-    over_ = std::unexpected(*end->error);
-  else
-    dial(host ? Result<Door>(ssh_door_between(*host)) : std::unexpected(host.error()));
+  if (end->good() && host) return dial(ssh_door_between(*host));
+  const std::string why = end->error ? end->error->message : clip(trim(end->err), 300);
+  over_ = fail(ErrorKind::io, "ssh -G tells no address of {}: {}", options_.to.name, why);
 }
 
 void Push::dial(const Result<Door>& to) {
@@ -133,8 +134,8 @@ void Push::dial(const Result<Door>& to) {
     over_ = std::unexpected(to.error());
     return;
   }
-  const std::vector<std::string> files{"files", options_.directory};
-  const std::vector<std::string> push{"push"};
+  const std::array<std::string, 2> files{"files", options_.directory};
+  const std::array<std::string, 1> push{"push"};
   const std::string text = fileset::to_text(options_.objects);
   for (auto rest = std::string_view(text); !rest.empty();
        rest.remove_prefix(std::min(rest.size(), agent::kFrameMost)))
@@ -148,10 +149,10 @@ void Push::dial(const Result<Door>& to) {
 }
 
 Status Push::exchange(std::span<const os::Watch> watches) {
-  while (!request_.empty()) {
-    BERTH_ASSIGN(const auto put, env_.write_some(fd_, request_));
+  while (said_ < request_.size()) {
+    BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(request_).substr(said_)));
     if (!put) break;
-    request_.erase(0, *put);
+    said_ += *put;
   }
   if (!watches[0].ready) return {};
   os::ReadBuffer buffer;

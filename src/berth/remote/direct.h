@@ -81,7 +81,8 @@ class Push {
   const PushOptions options_;
   std::optional<Command> lookup_;  // of the address, by ssh here
   std::optional<agent::Line> line_;
-  std::string request_;  // from the first byte that has not gone
+  std::string request_;
+  std::size_t said_ = 0;  // of it
   os::Fd fd_;
   agent::FrameReader reader_;
   std::int64_t moved_ = 0;

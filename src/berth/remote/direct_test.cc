@@ -110,16 +110,16 @@ class DirectPosixTest : public os::PosixTest {
   fileset::Fileset objects() const { return {{file("one", content_, std::ssize(content_))}}; }
   bool arrived() { return store("to").hold(objects()).has_value(); }
 
-  Status push() {
+  Status push(Door to = {.name = "to",
+                         .words = {"ssh", "--", "to"},
+                         .shell = true,
+                         .direct = true,
+                         .address = "me@to:22"}) {
     Push push(*env_, {.from = {.name = "from",
                                .words = {"env", "XDG_CACHE_HOME=" + path("from"),
                                          "PATH=" + path("bin") + ":/usr/bin:/bin"},
                                .direct = true},
-                      .to = {.name = "to",
-                             .words = {"ssh", "--", "to"},
-                             .shell = true,
-                             .direct = true,
-                             .address = "me@to:22"},
+                      .to = std::move(to),
                       .agent = agent_,
                       .directory = path("work"),
                       .nonce = sha256(nonce_),
@@ -179,6 +179,16 @@ TEST_F(DirectPosixTest, NothingIsBroughtToAMachineThatLacksTheAgent) {
 TEST_F(DirectPosixTest, WhatSshComplainsOfIsTold) {
   ssh("echo 'Host key verification failed.' >&2; exit 255");
   EXPECT_EQ(push().error().message, "Host key verification failed.");
+}
+
+TEST_F(DirectPosixTest, AnAddressThatCannotBeHadIsTold) {
+  const auto pushed = push({.name = "to",
+                            .words = {"ssh", "-F", path("none"), "--", "to"},
+                            .shell = true,
+                            .direct = true});
+  ASSERT_FALSE(pushed);
+  EXPECT_TRUE(pushed.error().message.starts_with("ssh -G tells no address of to: "))
+      << pushed.error().message;
 }
 
 TEST_F(DirectPosixTest, AProgramThatIsNotThereIsTold) {
