@@ -83,6 +83,23 @@ class Direct(Case):
         self.assertLess(self.sent_through_here(), 32)
         self.assertLess(third.tap.up / MEBIBYTE, 32)
 
+    def test_a_directory_of_many_small_files(self):
+        self.second.tapped()
+        self.first.reaches(self.second)
+        self.lab()
+        self.write("flow.yaml", "steps:\n"
+                   "  make: {out: {d: d/}, resources: {first: 1},\n"
+                   "    run: 'for i in $(seq 400); do head -c 150000 /dev/urandom > {out.d}/$i; done; chmod +x {out.d}/7'}\n"
+                   "  use: {in: {d: make.d}, out: {y: y.txt}, resources: {second: 1},\n"
+                   "    run: 'test -x {in.d}/7; cat {in.d}/* | sha256sum > {out.y}'}\n")
+        done = self.berth("run", "--cluster", "lab", "flow.yaml")
+        self.assertNotIn(b"through this machine", done.err)
+        self.assertLess(self.sent_through_here(), 32)
+        whole = hashlib.sha256()
+        for path in sorted((self.dir / "d").iterdir(), key=lambda path: path.name):
+            whole.update(path.read_bytes())
+        self.assertEqual((self.dir / "y.txt").read_text().split()[0], whole.hexdigest())
+
     def test_its_address_is_what_ssh_makes_of_it_here(self):
         self.first.reaches(self.second)
         self.lab()

@@ -47,6 +47,8 @@ class Tap:
                 near.close()
                 continue
             self.ends += [near, far]
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for one, other, name in ((near, far, "up"), (far, near, "down")):
                 threading.Thread(target=self.carry, args=(one, other, name), daemon=True).start()
 

@@ -16,22 +16,20 @@ namespace {
 constexpr Duration kSilentMost = std::chrono::minutes(1);
 constexpr Duration kLookupMost = std::chrono::seconds(10);
 constexpr Duration kLookupEvery = std::chrono::milliseconds(20);
-/// Of less there is no need to know who has it.
-constexpr std::int64_t kSmall = 64 << 10;  // bytes
-
-std::string name_of(const std::string& digest, bool executable) {
-  return digest + (executable ? "x" : "");
-}
 
 }  // namespace
 
 void Holders::add(const Door& door, const fileset::Fileset& fileset) {
   if (!door.direct) return;
-  Known& known = known_.try_emplace(door.words, Known{door, {}}).first->second;
+  Known& known = known_.try_emplace(door.words, Known{door}).first->second;
   for (const auto& entry : fileset.entries)
-    if (fileset::has_object(entry) && entry.size >= kSmall)
-      known.objects.insert(
-          name_of(to_hex(entry.digest), entry.kind == fileset::Entry::Kind::executable));
+    if (fileset::has_object(entry))
+      known.objects[entry.kind == fileset::Entry::Kind::executable].insert(entry.digest);
+}
+
+bool Holders::has(const Known& known, const agent::Piece& piece) {
+  const auto digest = parse_digest(piece.digest);
+  return digest && known.objects[piece.executable].contains(*digest);
 }
 
 std::optional<Holders::Holder> Holders::find(const Door& to,
@@ -39,9 +37,6 @@ std::optional<Holders::Holder> Holders::find(const Door& to,
   if (!to.direct) return std::nullopt;
   const Known* best = nullptr;
   std::int64_t most = kLeast - 1;
-  const auto has = [](const Known& known, const agent::Piece& piece) {
-    return piece.size >= kSmall && known.objects.contains(name_of(piece.digest, piece.executable));
-  };
   for (const auto& [words, known] : known_) {
     if (words == to.words || refused_.contains({words, to.words})) continue;
     std::int64_t bytes = 0;
@@ -58,7 +53,7 @@ std::optional<Holders::Holder> Holders::find(const Door& to,
     const auto digest = parse_digest(piece.digest);
     if (!digest || !has(*best, piece)) continue;
     fileset::Entry entry;
-    entry.path = name_of(piece.digest, piece.executable);
+    entry.path = piece.digest + (piece.executable ? "x" : "");
     entry.kind = piece.executable ? fileset::Entry::Kind::executable : fileset::Entry::Kind::file;
     entry.digest = *digest;
     entry.size = piece.size;

@@ -7,6 +7,7 @@
 // is not asked again for that machine.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,8 +44,9 @@ class Holders {
  private:
   struct Known {
     Door door;
-    std::unordered_set<std::string> objects;
+    std::array<std::unordered_set<Digest>, 2> objects = {};  // [1]: executable
   };
+  static bool has(const Known& known, const agent::Piece& piece);
   std::map<std::vector<std::string>, Known> known_;  // by the words of its door
   std::set<std::pair<std::vector<std::string>, std::vector<std::string>>> refused_;
 };
