@@ -453,7 +453,7 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         run.wait()
         self.berth("resume", "brief-1", timeout=120)
         most, begun = self.side_by_side()
-        never = [task for task in self.house.tasks("brief-1") if task["params"]["i"] not in begun]
+        never = [task for task in self.house.tasks("brief-1") if str(task["params"]["i"]) not in begun]
         self.assertEqual(never, [], "recorded, but never begun")
         self.assertEqual((most, len(begun)), (2, 400))
         again = sum(number - 1 for number in begun.values())

@@ -2,6 +2,7 @@
 // and what is taken is written as what reads the same.
 #include "berth/agent/frames.h"
 #include "berth/agent/pool_protocol.h"
+#include "berth/agent/push.h"
 #include "berth/base/text.h"
 #include "berth/remote/door.h"
 #include "fuzz.h"
@@ -34,5 +35,7 @@ void berth::fuzz(std::string_view text) {
     }
     if (const auto place = remote::parse_place(line))
       BERTH_ASSERT(remote::parse_place(remote::to_json(*place)));
+    if (const auto push = agent::parse_push(line))
+      BERTH_ASSERT(agent::parse_push(agent::to_json(*push)) == *push);
   }
 }

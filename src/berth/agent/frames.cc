@@ -8,7 +8,7 @@ namespace berth::agent {
 namespace {
 
 constexpr std::size_t kHead = 5;
-constexpr std::string_view kKinds = "famodpcgrs.e";
+constexpr std::string_view kKinds = "famodpcgrstn.e";
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace berth::agent {
 
 inline constexpr std::size_t kFrameMost = 1 << 20;  // bytes of one
 
-// There and back: what each says is in files.h.
+// There and back: what each says is in files.h, and in push.h.
 enum class FrameKind : char {
   files = 'f',    // a piece of a fileset's text
   ask = 'a',      // that is all of it: what of it is missing?
@@ -27,6 +27,8 @@ enum class FrameKind : char {
   get = 'g',      // one object: "DIGEST x OFFSET SIZE"
   remove = 'r',   // PATH, with all below
   same = 's',     // whether a file of this path is here
+  to = 't',       // of push.h: where to
+  sent = 'n',     // of push.h: bytes so far
   end = '.',      // of an answer
   error = 'e',    // "KIND message": the answer
 };

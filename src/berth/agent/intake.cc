@@ -86,4 +86,28 @@ Result<std::string> read_object(os::Env& env, const std::string& store, const Pi
   return env.read_at(fd, piece.offset, kFrameMost);
 }
 
+Outflow::Outflow(std::string store, std::vector<Piece> pieces) : store_(std::move(store)) {
+  for (auto& piece : pieces) {
+    total_ += piece.size - piece.offset;
+    pieces_.push_back(std::move(piece));
+  }
+}
+
+Status Outflow::add(os::Env& env, std::string& out, std::size_t most) {
+  while (!pieces_.empty() && out.size() < most) {
+    Piece& piece = pieces_.front();
+    if (!std::exchange(begun_, true)) out += encode(FrameKind::object, to_text(piece));
+    BERTH_ASSIGN(const auto bytes, read_object(env, store_, piece));
+    if (!bytes.empty()) out += encode(FrameKind::data, bytes);
+    piece.offset += std::ssize(bytes);
+    moved_ += std::ssize(bytes);
+    if (bytes.empty() && piece.offset < piece.size)
+      return fail(ErrorKind::corrupt, "an object is too short");
+    if (piece.offset < piece.size) continue;
+    begun_ = false;
+    pieces_.pop_front();
+  }
+  return {};
+}
+
 }  // namespace berth::agent

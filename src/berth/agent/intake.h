@@ -9,6 +9,7 @@
 // is not as it was, ask for what is missing once more.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,5 +50,25 @@ class Intake {
 
 /// A piece of an object of a store, at most a frame's worth. not_found.
 Result<std::string> read_object(os::Env& env, const std::string& store, const Piece& piece);
+
+/// What feeds an Intake: objects of a store as frames, one after another.
+class Outflow {
+ public:
+  Outflow() = default;
+  Outflow(std::string store, std::vector<Piece> pieces);
+
+  /// Adds to `out` until that holds `most` bytes or nothing is left. corrupt, not_found: what was
+  /// begun cannot be taken back but by a new connection.
+  Status add(os::Env& env, std::string& out, std::size_t most);
+  bool over() const { return pieces_.empty(); }
+  std::int64_t moved() const { return moved_; }  // bytes
+  std::int64_t total() const { return total_; }
+
+ private:
+  std::string store_;
+  std::deque<Piece> pieces_;
+  bool begun_ = false;  // the first of them
+  std::int64_t moved_ = 0, total_ = 0;
+};
 
 }  // namespace berth::agent

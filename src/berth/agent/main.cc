@@ -20,6 +20,7 @@
 #include "berth/agent/guard.h"
 #include "berth/agent/line.h"
 #include "berth/agent/pool.h"
+#include "berth/agent/push.h"
 #include "berth/base/units.h"
 #include "berth/machine/device_figures.h"
 #include "berth/machine/devices.h"
@@ -36,6 +37,8 @@ constexpr std::string_view kUsage =
     "  berth-agent stdio DIR    joins standard input and output to the one of DIR\n"
     "  berth-agent pool         offers parts of this machine to whoever asks by standard input\n"
     "  berth-agent files DIR    takes files in and gives them out, below DIR\n"
+    "  berth-agent push         sends objects of this machine to another one, as standard input "
+    "says\n"
     "  berth-agent clean --older-than-ms N [--dry-run]  removes what nobody here uses any more\n"
     "  berth-agent anchor       keeps a log-in session open for the one that started it\n"
     "  berth-agent watch-figures  tells what each process has of the GPUs, until nobody reads it\n"
@@ -212,9 +215,10 @@ Status run(Words words) {
   }
   if (command == "watch-figures") return tell_figures(*env);
   if (command == "stdio") return relay(*env, words.subspan(1));
-  if (command == "pool" || command == "files" || command == "clean") {
+  if (command == "pool" || command == "files" || command == "clean" || command == "push") {
     os::make_private();
     if (command == "clean") return clean_up(*env, words.subspan(1));
+    if (command == "push") return serve_push(*env);
     BERTH_ASSIGN(const auto program, env->real_path("/proc/self/exe"));
     if (command == "pool") return serve_pool(*env, program);
     if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
@@ -225,7 +229,7 @@ Status run(Words words) {
   if (command == "--version") std::puts("berth-agent 0.1.0");
   if (help || command == "--version") return {};
   return fail(ErrorKind::usage,
-              "wanted start, stdio, pool, files, clean or guard; see berth-agent --help");
+              "wanted start, stdio, pool, files, push, clean or guard; see berth-agent --help");
 }
 
 }  // namespace

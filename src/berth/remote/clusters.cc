@@ -97,7 +97,7 @@ Result<SshHost> read_host(const Field& field) {
     if (!host) return field.error(host.error());
     return host;
   }
-  BERTH_TRY(field.expect_keys({"host", "user", "port", "key"}));
+  BERTH_TRY(field.expect_keys({"host", "user", "port", "key", "direct"}));
   BERTH_ASSIGN(const Field name, field.get("host"));
   BERTH_ASSIGN(std::string line, name.text());
   if (line.find(':') != std::string::npos) line = "[" + line + "]";
@@ -114,14 +114,25 @@ Result<SshHost> read_host(const Field& field) {
   if (const auto key = field.find("key")) {
     BERTH_ASSIGN(host->key, key->text());
   }
+  if (const auto direct = field.find("direct")) {
+    BERTH_ASSIGN(host->direct, direct->text());
+    const auto address = parse_ssh_host(host->direct);
+    if (!address) return direct->error(address.error());
+    if (!address->key.empty())
+      return direct->error("wanted user@host[:port]: keys are those of the sending host's user");
+  }
   return host;
 }
 
 Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const AgentFile& agent) {
   BERTH_TRY(entry.body.expect_keys({"kind", "env", "prescript", "postscript", "lease", "outlive",
                                     "shared_folders", "hosts", "options", "connects_within",
-                                    "silent_most"}));
+                                    "silent_most", "direct"}));
   SshOptions options;
+  options.direct = true;
+  if (const auto direct = entry.body.find("direct")) {
+    BERTH_ASSIGN(options.direct, truth_of(*direct));
+  }
   if (const auto more = entry.body.find("options")) {
     BERTH_ASSIGN(const auto items, more->items());
     for (const auto& item : items) {

@@ -16,19 +16,16 @@ constexpr Duration kDialMost = std::chrono::seconds(10);
 
 }  // namespace
 
-Result<std::unique_ptr<Courier>> Courier::open(os::Env& env, agent::LineOptions line,
-                                               std::string store, bool confirmed) {
-  BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
-  return std::unique_ptr<Courier>(
-      new Courier(env, std::move(line), std::move(store), confirmed, std::move(objects)));
+Result<std::unique_ptr<Courier>> Courier::open(os::Env& env, CourierOptions options) {
+  BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, options.store));
+  return std::unique_ptr<Courier>(new Courier(env, std::move(options), std::move(objects)));
 }
 
-Courier::Courier(os::Env& env, agent::LineOptions line, std::string store, bool confirmed,
-                 fileset::ObjectStore objects)
+Courier::Courier(os::Env& env, CourierOptions options, fileset::ObjectStore objects)
     : env_(env),
-      options_(std::move(line)),
-      store_(std::move(store)),
-      confirmed_(confirmed),
+      options_(std::move(options)),
+      dials_(line_to(options_.door, options_.agent,
+                     std::array<std::string, 2>{"files", options_.directory})),
       objects_(std::move(objects)),
       aside_(env.aside()) {}
 
@@ -42,7 +39,7 @@ std::optional<Courier::Way> Courier::way() const {
   if (progress_ && progress_->total >= kMuch)
     return Way{errands_.front(), progress_->read, progress_->total, true};
   if (total_ < kMuch) return std::nullopt;
-  return Way{errands_.front(), moved_, total_};
+  return Way{errands_.front(), moved_, total_, false, push_ ? push_->from().name : ""};
 }
 
 /// All of what is to travel is known.
@@ -58,7 +55,7 @@ void Courier::dial() {
   sent_ = 0;
   reader_ = {};
   step_ = Step::none;
-  line_ = std::make_unique<agent::Line>(env_, options_);
+  line_ = std::make_unique<agent::Line>(env_, dials_);
 }
 
 void Courier::fall() {
@@ -66,6 +63,9 @@ void Courier::fall() {
   line_.reset();
   step_ = Step::none;
   intake_.reset();
+  push_.reset();
+  pushed_.reset();
+  nonce_.reset();  // it may not have come there
   const Duration pause = std::min(kDialMost, kDialFirst * (1 << std::min(falls_++, 5)));
   const auto jitter = static_cast<std::int64_t>(env_.random() % 1024);  // 50 % to 150 %
   dial_at_ = env_.now() + pause * (512 + jitter) / 1024;
@@ -78,6 +78,7 @@ void Courier::watch(std::vector<os::Watch>& watches) {
   line_->watch(watches);
   watches.push_back({.fd = fd_.number()});
   watches.push_back({.fd = sent_ < out_.size() ? fd_.number() : -1, .readable = false});
+  if (push_) push_->watch(watches);
 }
 
 std::optional<Mono> Courier::deadline() const {
@@ -85,7 +86,7 @@ std::optional<Mono> Courier::deadline() const {
   if (errands_.empty()) return std::nullopt;
   if (!line_) return dial_at_.value_or(env_.now());
   if (fd_ && step_ == Step::none) return env_.now();
-  return line_->deadline();
+  return push_ ? push_->deadline() : line_->deadline();
 }
 
 void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& done) {
@@ -104,6 +105,7 @@ void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& don
       if (!exchange(watches.subspan(4, 2))) fall();
     }
   }
+  if (push_) turn_push(watches.subspan(std::min<std::size_t>(6, watches.size())));
   if (!line_ && !errands_.empty() && dial_at_ && env_.now() >= *dial_at_) dial();
   if (fd_ && step_ == Step::none && !errands_.empty()) begin();
   std::ranges::move(done_, std::back_inserter(done));
@@ -169,15 +171,14 @@ void Courier::read_folder() {
   step_ = Step::reading;
   if (progress_) return;
   progress_ = std::make_shared<FolderProgress>();
-  const auto started =
-      aside_->start([this, errand = errands_.front(), progress = progress_, store = store_,
-                     confirmed = confirmed_, &here = env_](os::Env& there) -> os::Aside::Then {
-        auto ready = prepare_folder(there, errand.here, store, confirmed, *progress);
-        if (ready) ready->captured.hold = std::move(ready->captured.hold).in(here);
-        return [this, errand, ready = std::move(ready)]() mutable {
-          on_folder(errand, std::move(ready));
-        };
-      });
+  const auto started = aside_->start([this, errand = errands_.front(), progress = progress_,
+                                      store = options_.store, confirmed = options_.confirmed,
+                                      &here = env_](os::Env& there) -> os::Aside::Then {
+    auto ready = prepare_folder(there, errand.here, store, confirmed, *progress);
+    if (ready) ready->captured.hold = std::move(ready->captured.hold).in(here);
+    return
+        [this, errand, ready = std::move(ready)]() mutable { on_folder(errand, std::move(ready)); };
+  });
   if (started) return;
   progress_.reset();
   end(started.error());
@@ -195,6 +196,7 @@ void Courier::on_folder(const Errand& errand, Result<ReadyFolder> ready) {
 
 /// Asks which of it is missing there.
 void Courier::offer() {
+  text_.clear();
   const std::string text = fileset::to_text(captured_.fileset);
   for (auto rest = std::string_view(text); !rest.empty();
        rest.remove_prefix(std::min(rest.size(), agent::kFrameMost)))
@@ -223,21 +225,25 @@ Status Courier::hear(agent::Frame frame) {
 
 Status Courier::hear_end() {
   switch (step_) {
-    case Step::asked:
+    case Step::asked: {
+      std::vector<agent::Piece> pieces;
       for (const auto line : split(text_, '\n')) {
         if (line.empty()) continue;
         BERTH_ASSIGN(auto piece, agent::parse_piece(line));
-        pieces_.push_back(std::move(piece));
+        pieces.push_back(std::move(piece));
       }
-      begun_ = false;
-      set_out();
+      if (delegate(pieces)) return {};
+      outflow_ = agent::Outflow(options_.store, std::move(pieces));
+      total_ = outflow_.total();
       step_ = Step::feeding;
       return {};
+    }
+    case Step::vouching: offer(); return {};
     case Step::publishing:
     case Step::comparing: end({}); return {};
     case Step::capturing: {
       BERTH_ASSIGN(captured_.fileset, fileset::parse_fileset(text_));
-      intake_ = std::make_unique<agent::Intake>(env_, store_);
+      intake_ = std::make_unique<agent::Intake>(env_, options_.store);
       auto missing = intake_->missing(captured_.fileset);
       if (!missing) {
         end(missing.error());
@@ -255,22 +261,10 @@ Status Courier::hear_end() {
 
 /// What is missing there, as fast as it goes.
 void Courier::feed() {
-  while (!pieces_.empty() && out_.size() - sent_ < kAhead) {
-    agent::Piece& piece = pieces_.front();
-    if (!std::exchange(begun_, true)) say(FrameKind::object, agent::to_text(piece));
-    const auto bytes = agent::read_object(env_, store_, piece);
-    // What was begun there cannot be taken back but by a new connection.
-    if (!bytes) return end(bytes.error()), fall();
-    if (!bytes->empty()) say(FrameKind::data, *bytes);
-    piece.offset += static_cast<std::int64_t>(bytes->size());
-    moved_ += std::ssize(*bytes);
-    if (bytes->empty() && piece.offset < piece.size)
-      return end(Error{ErrorKind::corrupt, "an object is too short"}), fall();
-    if (piece.offset < piece.size) continue;
-    begun_ = false;
-    pieces_.pop_front();
-  }
-  if (!pieces_.empty()) return;
+  const auto fed = outflow_.add(env_, out_, sent_ + kAhead);
+  moved_ = outflow_.moved();
+  if (!fed) return end(fed.error()), fall();
+  if (!outflow_.over()) return;
   say(FrameKind::publish, errands_.front().there);
   step_ = Step::publishing;
 }
@@ -285,6 +279,7 @@ Status Courier::fetch_next() {
     return {};
   }
   const auto placed = place();
+  if (options_.holders) options_.holders->add(options_.door, captured_.fileset);
   end(placed ? std::nullopt : std::optional(placed.error()));
   return {};
 }
@@ -303,6 +298,7 @@ void Courier::end(std::optional<Error> failed) {
   captured_ = {};
   folder_ready_ = false;
   intake_.reset();
+  pushed_.reset();
   total_ = 0;
 }
 

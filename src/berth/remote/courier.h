@@ -17,6 +17,7 @@
 #include "berth/agent/line.h"
 #include "berth/fileset/fileset.h"
 #include "berth/os/aside.h"
+#include "berth/remote/direct.h"
 #include "berth/remote/folder.h"
 
 namespace berth::remote {
@@ -35,11 +36,18 @@ struct Outcome {
   std::string left_out = {};    // of a folder: for people
 };
 
+struct CourierOptions {
+  Door door;
+  AgentFile agent;
+  std::string directory;                  // there: of the connection
+  std::string store;                      // the object store here
+  bool confirmed = false;                 // folders go whatever their size
+  std::shared_ptr<Holders> holders = {};  // who may send from there to there; none: nobody
+};
+
 class Courier {
  public:
-  /// `store`: the object store here. `confirmed`: folders go whatever their size.
-  static Result<std::unique_ptr<Courier>> open(os::Env& env, agent::LineOptions line,
-                                               std::string store, bool confirmed);
+  static Result<std::unique_ptr<Courier>> open(os::Env& env, CourierOptions options);
 
   /// Unless it is on the way already.
   void send(Errand errand);
@@ -48,15 +56,17 @@ class Courier {
     Errand errand;
     std::int64_t moved = 0, total = 0;  // bytes
     bool reading = false;               // a folder here, before any of it is sent
+    std::string from = {};              // another machine that sends it; "": this one
   };
   std::optional<Way> way() const;
   void watch(std::vector<os::Watch>& watches);
   std::optional<Mono> deadline() const;
   void turn(std::span<const os::Watch> watches, std::vector<Outcome>& done);
+  /// What a person is to know, since it was asked last.
+  std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
  private:
-  Courier(os::Env& env, agent::LineOptions line, std::string store, bool confirmed,
-          fileset::ObjectStore objects);
+  Courier(os::Env& env, CourierOptions options, fileset::ObjectStore objects);
   void dial();
   void fall();
   Status exchange(std::span<const os::Watch> watches);
@@ -64,19 +74,22 @@ class Courier {
   void read_folder();
   void on_folder(const Errand& errand, Result<ReadyFolder> ready);
   void offer();
-  void set_out();
   Status hear(agent::Frame frame);
   Status hear_end();
+  void set_out();
   void feed();
+  bool delegate(std::span<const agent::Piece> pieces);
+  void vouch();
+  void turn_push(std::span<const os::Watch> watches);
+  void refuse(const Error& because);
   Status fetch_next();
   Status place();
   void say(agent::FrameKind kind, std::string_view bytes) { out_ += agent::encode(kind, bytes); }
   void end(std::optional<Error> failed);
 
   os::Env& env_;
-  const agent::LineOptions options_;
-  const std::string store_;
-  const bool confirmed_;
+  const CourierOptions options_;
+  const agent::LineOptions dials_;
   fileset::ObjectStore objects_;
   std::unique_ptr<agent::Line> line_;
   os::Fd fd_;
@@ -93,6 +106,8 @@ class Courier {
     none,
     reading,
     asked,
+    vouching,
+    pushing,
     feeding,
     publishing,
     capturing,
@@ -105,10 +120,15 @@ class Courier {
   std::string left_out_;
   std::shared_ptr<FolderProgress> progress_;  // of the one that is being read
   std::string text_;                          // of a list that comes
-  std::deque<agent::Piece> pieces_;           // that are to travel
-  bool begun_ = false;                        // the first of them
-  std::int64_t moved_ = 0, total_ = 0;        // bytes of all of them
+  agent::Outflow outflow_;                    // what is to travel there
+  std::deque<agent::Piece> pieces_;           // that are to travel here
+  std::int64_t moved_ = 0, total_ = 0;        // bytes of all that travels
   std::unique_ptr<agent::Intake> intake_;
+  // Another machine sends what it has of the errand's objects.
+  std::optional<Digest> nonce_;  // by which it knows the place
+  std::unique_ptr<Push> push_;
+  std::optional<Door> pushed_;  // by whom, for this errand
+  std::vector<std::string> notes_;
   std::unique_ptr<os::Aside> aside_;  // goes first
 };
 

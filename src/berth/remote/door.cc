@@ -29,6 +29,14 @@ fi
 exec "$agent" "$@"
 )sh";
 
+/// $1 DIGEST, then the agent's own words.
+constexpr std::string_view kKnownScript = R"sh(
+case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth ;; *) cache=$HOME/.cache/berth ;; esac
+agent="$cache/agent-$1"; shift
+if [ ! -x "$agent" ]; then printf '\nberth-agent cannot be found in %s there\n' "$cache"; exit 3; fi
+exec "$agent" "$@"
+)sh";
+
 }  // namespace
 
 std::vector<std::string> through(const Door& door, std::span<const std::string> command) {
@@ -48,12 +56,26 @@ std::vector<std::string> agent_command(const AgentFile& agent, std::span<const s
   return command;
 }
 
+std::vector<std::string> known_agent_command(const AgentFile& agent,
+                                             std::span<const std::string> words) {
+  std::vector<std::string> command{"/bin/sh", "-c", std::string(kKnownScript), "berth-agent",
+                                   to_hex(agent.digest)};
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+agent::LineOptions line_to(const Door& door, const AgentFile& agent,
+                           std::span<const std::string> words) {
+  return {.command = through(door, agent_command(agent, words)), .agent_file = agent.path};
+}
+
 std::string to_json(const Place& place) {
   std::vector<std::string> words;
   for (const auto& word : place.door.words) words.push_back(json_quote(word));
-  return fmt::format(R"({{"machine":{},"door":[{}],"shell":{},"directory":{}}})",
-                     json_quote(place.door.name), join(words, ","), place.door.shell,
-                     json_quote(place.directory));
+  return fmt::format(
+      R"({{"machine":{},"door":[{}],"shell":{},"direct":{},"address":{},"directory":{}}})",
+      json_quote(place.door.name), join(words, ","), place.door.shell, place.door.direct,
+      json_quote(place.door.address), json_quote(place.directory));
 }
 
 Result<Place> parse_place(std::string_view text) {
@@ -72,6 +94,14 @@ Result<Place> parse_place(std::string_view text) {
   constexpr std::string_view kBooleans[] = {"false", "true"};
   BERTH_ASSIGN(const auto quoted, shell.choice(kBooleans));
   read.door.shell = quoted == 1;
+  // Of an older runner it has neither.
+  if (const auto direct = place.find("direct")) {
+    BERTH_ASSIGN(const auto may, direct->choice(kBooleans));
+    read.door.direct = may == 1;
+  }
+  if (const auto address = place.find("address")) {
+    BERTH_ASSIGN(read.door.address, address->text());
+  }
   BERTH_ASSIGN(read.directory, directory.text());
   if (!read.directory.starts_with('/')) return directory.error("wanted an absolute path");
   return read;

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/agent/line.h"
 #include "berth/base/digest.h"
 #include "berth/base/result.h"
 #include "berth/cluster/cluster.h"
@@ -28,6 +29,9 @@ struct Door {
   std::string name;                // of the machine, as people know it: "gpu-box", "node3"
   std::vector<std::string> words;  // none: this machine
   bool shell = false;  // the far end gives the words that follow to a shell: they are quoted
+  /// By ssh: it may send files to other such machines, and be sent files by them (direct.h).
+  bool direct = false;
+  std::string address = {};  // "user@host:port" by which those reach it; "": as ssh does here
   bool operator==(const Door&) const = default;
 };
 
@@ -45,6 +49,13 @@ struct AgentFile {
 /// /bin/sh. It says "berth-agent wanted" in a line of its own where that is missing, and then takes
 /// the file from standard input first: agent/line.h is the other side of this.
 std::vector<std::string> agent_command(const AgentFile& agent, std::span<const std::string> words);
+/// The same, but that nothing is brought to a machine that lacks it.
+std::vector<std::string> known_agent_command(const AgentFile& agent,
+                                             std::span<const std::string> words);
+
+/// A connection to it there.
+agent::LineOptions line_to(const Door& door, const AgentFile& agent,
+                           std::span<const std::string> words);
 
 /// An alloc elsewhere is an agent that has taken its part of that machine; this is where it lives.
 /// Kept in the run's directory, so that a later runner finds it.

@@ -35,11 +35,21 @@ TEST(Door, NoWordEscapesTheShellBehindIt) {
 }
 
 TEST(Place, IsReadAsItWasWritten) {
-  const Place place{{.name = "gpu \"box\"", .words = {"ssh", "-p", "22", "h", "--"}, .shell = true},
+  const Place place{{.name = "gpu \"box\"",
+                     .words = {"ssh", "-p", "22", "h", "--"},
+                     .shell = true,
+                     .direct = true,
+                     .address = "me@h:22"},
                     "/home/a/.local/state/berth/places/17"};
   const auto again = parse_place(to_json(place));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, place);
+}
+
+TEST(Place, OfARunnerThatKnewOfNoDirectWayHasNone) {
+  const auto old = parse_place(R"({"machine":"a","door":["ssh"],"shell":true,"directory":"/x"})");
+  ASSERT_TRUE(old) << old.error().message;
+  EXPECT_FALSE(old->door.direct);
 }
 
 TEST(Place, SaysWhatIsWrong) {

@@ -69,12 +69,9 @@ std::unique_ptr<Outpost> Outpost::open(os::Env& env, OutpostOptions options) {
 
 Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std::move(options)) {
   const Place& place = options_.place;
-  const auto line = [&](std::vector<std::string> words) {
-    return agent::LineOptions{.command = through(place.door, agent_command(options_.agent, words)),
-                              .agent_file = options_.agent.path};
-  };
+  const std::array<std::string, 2> stdio{"stdio", place.directory + "/agent"};
   link_ = agent::Link::through(
-      env_, line({"stdio", place.directory + "/agent"}), options_.patience,
+      env_, line_to(place.door, options_.agent, stdio), options_.patience,
       {.epoch = options_.epoch, .environment = options_.surroundings.environment, .beside = true},
       [this] {
         const Duration lease = ready() ? agent().lease : options_.lease;
@@ -82,8 +79,12 @@ Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std
       });
   const auto left_out = env_.read_file(options_.directory + kLeftOut, kRecordMost);
   left_out_ = left_out.value_or("");
-  auto courier = Courier::open(env_, line({"files", place.directory + "/work"}), options_.store,
-                               options_.confirmed || left_out);
+  auto courier = Courier::open(env_, {.door = place.door,
+                                      .agent = options_.agent,
+                                      .directory = place.directory + "/work",
+                                      .store = options_.store,
+                                      .confirmed = options_.confirmed || left_out,
+                                      .holders = options_.holders});
   if (courier)
     courier_ = *std::move(courier);
   else
@@ -132,10 +133,11 @@ void Outpost::tell(const exec::ToWorker& message) {
 std::string Outpost::doing() const {
   const auto way = courier_ ? courier_->way() : std::nullopt;
   if (!way) return "";
-  const auto& [errand, moved, total, reading] = *way;
+  const auto& [errand, moved, total, reading, from] = *way;
   const bool there = errand.kind != Errand::Kind::fetch;
-  return fmt::format("{}{} {} {}: {} % of {}", errand.here.substr(errand.here.rfind('/') + 1),
-                     reading ? " is read," : "", there ? "to" : "from", options_.place.door.name,
+  return fmt::format("{}{}{} {} {}: {} % of {}", errand.here.substr(errand.here.rfind('/') + 1),
+                     reading ? " is read," : "", from.empty() ? "" : " from " + from,
+                     there ? "to" : "from", options_.place.door.name,
                      moved * 100 / std::max<std::int64_t>(total, 1), format_bytes(total));
 }
 
@@ -292,6 +294,10 @@ void Outpost::turn(std::span<const os::Watch> watches, std::vector<exec::FromWor
     for (auto& outcome : done) hear(std::move(outcome));
     advance();
     tell_ends(messages);
+    if (!staged_.empty())
+      for (auto& note : courier_->take_notes())
+        pending_.emplace_back(
+            exec::Notice{staged_.front().task, staged_.front().token, std::move(note)});
   }
   std::ranges::move(pending_, std::back_inserter(messages));
   pending_.clear();

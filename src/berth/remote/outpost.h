@@ -43,6 +43,7 @@ struct OutpostOptions {
   bool shares = true;      // folders that both machines have are looked for
   bool confirmed = false;  // an experiment's folder is sent whatever its size
   Surroundings surroundings;
+  std::shared_ptr<Holders> holders = {};  // of all Outposts of this runner
 };
 
 class Outpost final : public agent::Attached {

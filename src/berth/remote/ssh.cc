@@ -226,7 +226,11 @@ Door ssh_door(const SshHost& host, const SshOptions& options, const std::string&
               const std::string& sockets) {
   const auto seconds = [](Duration time) { return std::max<std::int64_t>(1, to_ms(time) / 1000); };
   constexpr int kAlives = 3;
-  Door door{.name = host.host, .words = {"ssh"}, .shell = true};
+  Door door{.name = host.host,
+            .words = {"ssh"},
+            .shell = true,
+            .direct = options.direct,
+            .address = host.direct};
   if (host.port != 0) door.name += fmt::format(":{}", host.port);
   auto& words = door.words;
   words.insert(words.end(), options.options.begin(), options.options.end());
@@ -252,6 +256,36 @@ Door ssh_door(const SshHost& host, const SshOptions& options, const std::string&
                                fmt::format("ControlPath={}/{}", sockets, mark.substr(0, kEnough))});
   }
   words.insert(words.end(), {"--", host.host});
+  return door;
+}
+
+std::vector<std::string> ssh_lookup(const Door& door) {
+  std::vector<std::string> words = door.words;
+  words.insert(words.begin() + 1, "-G");
+  return words;
+}
+
+Result<SshHost> parse_ssh_lookup(std::string_view text) {
+  std::string user, host, port;
+  for (const auto line : split(text, '\n'))
+    for (const auto& [name, to] :
+         {std::pair("user ", &user), std::pair("hostname ", &host), std::pair("port ", &port)})
+      if (line.starts_with(name)) *to = trim(line.substr(std::string_view(name).size()));
+  return parse_ssh_host(fmt::format("{}@[{}]:{}", user, host, port));
+}
+
+Door ssh_door_between(const SshHost& host) {
+  // No connection stays open behind it, and of those that the user's config wants others made no
+  // port is taken.
+  Door door{
+      .name = host.host,
+      .words = {"ssh", "-a", "-x", "-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o",
+                "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
+                "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"},
+      .shell = true};
+  if (host.port != 0) door.words.insert(door.words.end(), {"-p", fmt::format("{}", host.port)});
+  if (!host.user.empty()) door.words.insert(door.words.end(), {"-l", host.user});
+  door.words.insert(door.words.end(), {"--", host.host});
   return door;
 }
 

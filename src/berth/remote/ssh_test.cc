@@ -36,6 +36,35 @@ TEST(SshDoor, EndsInTheHostBehindADoubleDash) {
   EXPECT_TRUE(has("/home/a/.ssh/k") && has("BatchMode=yes") && has("ControlMaster=auto"));
 }
 
+TEST(SshDoor, TellsHowSshReachesItsHost) {
+  const auto door =
+      ssh_door({.host = "box", .user = "", .key = ""}, {.options = {"-F", "x"}}, "/home/a", "");
+  const auto lookup = ssh_lookup(door);
+  EXPECT_EQ(lookup[0], "ssh");
+  EXPECT_EQ(lookup[1], "-G");
+  EXPECT_EQ(lookup.back(), "box");
+  const auto host = parse_ssh_lookup(
+      "host box\nuser alice\nhostname 10.0.0.7\nport 2222\nhostkeyalias x\nuserknownhostsfile y\n");
+  ASSERT_TRUE(host) << host.error().message;
+  EXPECT_EQ(*host, (SshHost{.host = "10.0.0.7", .user = "alice", .port = 2222, .key = ""}));
+  for (const auto* wrong : {"", "user a\nport 22\n", "user a\nhostname -oProxyCommand=x\nport 22\n",
+                            "user a\nhostname b;c\nport 22\n"})
+    EXPECT_FALSE(parse_ssh_lookup(wrong)) << wrong;
+}
+
+TEST(SshDoor, BetweenHostsPassesNothingOfOursOn) {
+  const auto door =
+      ssh_door_between({.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "k"});
+  const auto has = [&](const char* word) {
+    return std::ranges::find(door.words, word) != door.words.end();
+  };
+  EXPECT_TRUE(has("BatchMode=yes") && has("-a") && has("2222") && has("alice"));
+  EXPECT_FALSE(has("-i") || has("k"));
+  EXPECT_EQ(door.words.end()[-2], "--");
+  for (const auto& word : door.words)
+    EXPECT_EQ(word.find("StrictHostKeyChecking"), std::string::npos) << "as its user has it";
+}
+
 constexpr auto kFile =
     "# mine\n"
     "lab:\n"
@@ -48,6 +77,26 @@ constexpr auto kFile =
     "# theirs\n"
     "other:\n"
     "  kind: slurm\n";
+
+TEST(Clusters, SayByWhichAddressOthersReachAHost) {
+  const auto cluster = [](const std::string& direct,
+                          const std::string& more = "") -> Result<std::vector<Door>> {
+    const auto env = os::posix_env();
+    const auto text =
+        fmt::format("lab: {{kind: ssh, hosts: [{{host: a, direct: {}}}, b]{}}}\n", direct, more);
+    BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
+    BERTH_ASSIGN(const auto opened, open_cluster(*env, entries.front(), {}));
+    return std::vector{opened.hosts[0]->door(), opened.hosts[1]->door()};
+  };
+  const auto doors = cluster("alice@node3:22");
+  ASSERT_TRUE(doors) << doors.error().message;
+  EXPECT_TRUE(doors->at(0).direct && doors->at(1).direct);
+  EXPECT_EQ(doors->at(0).address, "alice@node3:22");
+  EXPECT_EQ(doors->at(1).address, "");
+  EXPECT_FALSE(cluster("node3", ", direct: false")->at(1).direct);
+  for (const auto* wrong : {"a;b", "-oProxyCommand=x", "a@b key"}) EXPECT_FALSE(cluster(wrong));
+  EXPECT_FALSE(cluster("node3", ", direct: perhaps"));
+}
 
 TEST(Clusters, AreRead) {
   const auto entries = parse_clusters(kFile, "clusters.yaml");

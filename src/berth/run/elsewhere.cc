@@ -37,6 +37,7 @@ std::string own_clusters(Site& site, const store::RunRecord& record) {
 remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
                                   const remote::ClusterEntry& entry, remote::AgentFile agent,
                                   remote::Place place, std::string directory) {
+  if (!site.holders) site.holders = std::make_shared<remote::Holders>();
   return {.place = std::move(place),
           .agent = std::move(agent),
           .directory = std::move(directory),
@@ -47,7 +48,8 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
           .epoch = record.epoch + 1,  // of the runner that is about to take over
           .shares = entry.shares,
           .confirmed = site.env->status(run_directory(site, record.name) + kConfirmed).has_value(),
-          .surroundings = entry.surroundings};
+          .surroundings = entry.surroundings,
+          .holders = site.holders};
 }
 
 Result<Source> open_source(Site& site, const store::RunRecord& record, const std::string& name) {

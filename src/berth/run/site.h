@@ -16,6 +16,10 @@
 #include "berth/os/env.h"
 #include "berth/store/store.h"
 
+namespace berth::remote {
+class Holders;
+}
+
 namespace berth::run {
 
 struct Sources;
@@ -28,6 +32,7 @@ struct Site {
   machine::CapacityOptions capacity;
   std::optional<machine::Devices> devices;                               // once they are needed
   std::function<Result<Sources>(const store::RunRecord&)> sources = {};  // none: this machine
+  std::shared_ptr<remote::Holders> holders = {};  // of files elsewhere, once they are needed
 };
 
 /// $BERTH_DB, else $XDG_STATE_HOME/berth, else ~/.local/state/berth.

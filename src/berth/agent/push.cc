@@ -1,0 +1,267 @@
+#include "berth/agent/push.h"
+
+#include <array>
+
+#include "berth/agent/files.h"
+#include "berth/agent/frames.h"
+#include "berth/agent/intake.h"
+#include "berth/agent/line.h"
+#include "berth/base/document.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::agent {
+namespace {
+
+constexpr std::size_t kAhead = 4 << 20;  // bytes that wait to be sent
+constexpr Duration kAnswersWithin = std::chrono::seconds(15);
+/// For so long nothing may move, and longer where there is much: an object that has come is hashed
+/// and synced before the next word.
+constexpr Duration kStillMost = std::chrono::minutes(1);
+constexpr std::int64_t kLeastRate = 50'000;  // bytes a millisecond
+constexpr Duration kTellEvery = std::chrono::seconds(1);
+
+/// The connection to the other machine.
+class Pusher {
+ public:
+  Pusher(os::Env& env, std::string store, fileset::Fileset objects, PushRequest request)
+      : env_(env),
+        store_(std::move(store)),
+        objects_(std::move(objects)),
+        request_(std::move(request)),
+        line_(env,
+              {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin}),
+        moved_at_(env.now()) {}
+
+  bool over() const { return step_ == Step::over; }
+  std::int64_t moved() const { return outflow_.moved(); }
+  Mono deadline() const {
+    if (line_.lost()) return env_.now();
+    const Mono until = moved_at_ + still_most();
+    return std::min(until, line_.deadline().value_or(until));
+  }
+
+  void watch(std::vector<os::Watch>& watches) const {
+    line_.watch(watches);
+    watches.push_back({.fd = fd_.number()});
+    watches.push_back({.fd = sent_ < out_.size() ? fd_.number() : -1, .readable = false});
+  }
+
+  Status turn(std::span<const os::Watch> watches) {
+    line_.turn(watches);
+    if (line_.lost()) return std::unexpected(*line_.lost());
+    if (step_ == Step::dialling) {
+      if (!line_.here()) return {};
+      fd_ = line_.take();
+      say(FrameKind::get, to_text(Piece{to_hex(request_.nonce), false, 0, kNonceBytes}));
+      step_ = Step::proving;
+    }
+    if (const auto status = exchange(watches.subspan(3)); !status) {
+      if (status.error().kind != ErrorKind::io) return status;
+      return std::unexpected(line_.because(status.error()));
+    }
+    if (env_.now() >= moved_at_ + still_most())
+      return fail(ErrorKind::busy, "nothing moved for {}", format_duration(still_most()));
+    return {};
+  }
+
+ private:
+  enum class Step : std::uint8_t { dialling, proving, asking, feeding, confirming, over };
+
+  Duration still_most() const { return kStillMost + from_ms(outflow_.total() / kLeastRate); }
+  void say(FrameKind kind, std::string_view bytes) { out_ += encode(kind, bytes); }
+
+  Status exchange(std::span<const os::Watch> watches) {
+    if (watches[0].ready) {
+      BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer_));
+      if (got && *got == 0) return fail(ErrorKind::io, "the connection ended");
+      if (got) reader_.add({buffer_.data(), *got});
+      moved_at_ = env_.now();
+    }
+    for (;;) {
+      BERTH_ASSIGN(const auto frame, reader_.next());
+      if (!frame) break;
+      BERTH_TRY(hear(*frame));
+    }
+    if (step_ == Step::feeding) BERTH_TRY(feed());
+    while (sent_ < out_.size()) {
+      BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(out_).substr(sent_)));
+      if (!put) break;
+      sent_ += *put;
+      moved_at_ = env_.now();
+    }
+    if (sent_ == out_.size() || sent_ > kAhead) out_.erase(0, std::exchange(sent_, 0));
+    return {};
+  }
+
+  Status hear(const Frame& frame) {
+    switch (frame.kind) {
+      case FrameKind::error: return refused(parse_error(frame.bytes));
+      case FrameKind::data:
+      case FrameKind::missing:
+        if (text_.size() + frame.bytes.size() > fileset::kMostText)
+          return fail(ErrorKind::invalid, "a list that is too long");
+        text_ += frame.bytes;
+        return {};
+      case FrameKind::end: return hear_end(std::exchange(text_, {}));
+      default: return fail(ErrorKind::invalid, "a frame that is no answer");
+    }
+  }
+
+  Status refused(const Error& error) const {
+    if (step_ == Step::proving && error.kind == ErrorKind::not_found) return stranger();
+    return std::unexpected(error);
+  }
+
+  static Status stranger() {
+    return fail(ErrorKind::denied, "that address leads to another machine from there");
+  }
+
+  Status hear_end(const std::string& text) {
+    switch (step_) {
+      case Step::proving: {
+        if (sha256(text) != request_.nonce) return stranger();
+        ask();
+        step_ = Step::asking;
+        return {};
+      }
+      case Step::asking: {
+        std::vector<Piece> pieces;
+        for (const auto line : split(text, '\n')) {
+          if (line.empty()) continue;
+          BERTH_ASSIGN(auto piece, parse_piece(line));
+          pieces.push_back(std::move(piece));
+        }
+        outflow_ = Outflow(store_, std::move(pieces));
+        step_ = Step::feeding;
+        return {};
+      }
+      case Step::confirming:
+        if (!text.empty()) return fail(ErrorKind::corrupt, "what was sent is not there");
+        step_ = Step::over;
+        return {};
+      default: return fail(ErrorKind::invalid, "an answer to nothing");
+    }
+  }
+
+  /// Which of them are missing there.
+  void ask() {
+    const std::string text = fileset::to_text(objects_);
+    for (auto rest = std::string_view(text); !rest.empty();
+         rest.remove_prefix(std::min(rest.size(), kFrameMost)))
+      say(FrameKind::files, rest.substr(0, kFrameMost));
+    say(FrameKind::ask, {});
+  }
+
+  Status feed() {
+    BERTH_TRY(outflow_.add(env_, out_, sent_ + kAhead));
+    if (!outflow_.over()) return {};
+    ask();
+    step_ = Step::confirming;
+    return {};
+  }
+
+  os::Env& env_;
+  const std::string store_;
+  const fileset::Fileset objects_;
+  const PushRequest request_;
+  Line line_;
+  os::Fd fd_;
+  std::string out_, text_;
+  std::size_t sent_ = 0;
+  os::ReadBuffer buffer_;
+  FrameReader reader_;
+  Outflow outflow_;
+  Step step_ = Step::dialling;
+  Mono moved_at_;
+};
+
+/// What the runner says, up to its request; nullopt: it has gone.
+struct Asked {
+  fileset::Fileset objects;
+  PushRequest request;
+};
+Result<std::optional<Asked>> hear_request(os::Env& env, const os::Fd& in) {
+  FrameReader reader;
+  os::ReadBuffer buffer;
+  std::string text;
+  for (;;) {
+    std::array<os::Watch, 1> watches{os::Watch{.fd = in.number()}};
+    BERTH_TRY(env.wait(watches, std::nullopt));
+    BERTH_ASSIGN(const auto got, env.read_some(in, buffer));
+    if (got && *got == 0) return std::nullopt;
+    if (got) reader.add({buffer.data(), *got});
+    for (;;) {
+      BERTH_ASSIGN(const auto frame, reader.next());
+      if (!frame) break;
+      if (frame->kind == FrameKind::to) {
+        BERTH_ASSIGN(auto objects, fileset::parse_fileset(text));
+        BERTH_ASSIGN(auto request, parse_push(frame->bytes));
+        return Asked{std::move(objects), std::move(request)};
+      }
+      if (frame->kind != FrameKind::files || text.size() > fileset::kMostText)
+        return fail(ErrorKind::invalid, "wanted a list of objects, and where they go");
+      text += frame->bytes;
+    }
+  }
+}
+
+Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
+  BERTH_ASSIGN(auto asked, hear_request(env, in));
+  if (!asked) return {};
+  BERTH_ASSIGN(const auto store, objects_directory(env));
+  BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
+  BERTH_ASSIGN(const auto hold, objects.hold(asked->objects));
+  Pusher pusher(env, store, std::move(asked->objects), std::move(asked->request));
+  Mono tell_at = env.now() + kTellEvery;
+  std::vector<os::Watch> watches;
+  while (!pusher.over()) {
+    watches.assign(1, {.fd = in.number()});
+    pusher.watch(watches);
+    BERTH_TRY(env.wait(watches, std::min(tell_at, pusher.deadline())));
+    if (watches[0].ready || env.stop_signals() > 0) return {};  // the runner is gone
+    BERTH_TRY(pusher.turn(std::span(watches).subspan(1)));
+    if (env.now() < tell_at) continue;
+    tell_at = env.now() + kTellEvery;
+    BERTH_TRY(env.write_all(out, encode(FrameKind::sent, fmt::format("{}", pusher.moved()))));
+  }
+  return env.write_all(
+      out, encode(FrameKind::sent, fmt::format("{}", pusher.moved())) + encode(FrameKind::end, {}));
+}
+
+}  // namespace
+
+std::string to_json(const PushRequest& request) {
+  std::vector<std::string> words;
+  for (const auto& word : request.command) words.push_back(json_quote(word));
+  return fmt::format(R"({{"command":[{}],"nonce":"{}"}})", berth::join(words, ","),
+                     to_hex(request.nonce));
+}
+
+Result<PushRequest> parse_push(std::string_view text) {
+  BERTH_ASSIGN(const auto push, Field::parse(text, "push"));
+  BERTH_ASSIGN(const auto command, push.get("command"));
+  BERTH_ASSIGN(const auto items, command.items());
+  BERTH_ASSIGN(const auto nonce, push.get("nonce"));
+  PushRequest request;
+  for (const auto& item : items) {
+    BERTH_ASSIGN(auto word, item.text());
+    request.command.push_back(std::move(word));
+  }
+  if (request.command.empty()) return command.error("wanted a command");
+  BERTH_ASSIGN(const auto digest, nonce.text());
+  BERTH_ASSIGN(request.nonce, parse_digest(digest));
+  return request;
+}
+
+Status serve_push(os::Env& env) {
+  os::install_stop_signals();
+  const os::Fd in(env, 0);
+  const os::Fd out(env, 1);
+  BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
+  const auto pushed = push(env, in, out);
+  if (!pushed) (void)env.write_all(out, encode(FrameKind::error, to_text(pushed.error())));
+  return pushed;
+}
+
+}  // namespace berth::agent

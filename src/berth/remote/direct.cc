@@ -1,0 +1,176 @@
+#include "berth/remote/direct.h"
+
+#include <algorithm>
+#include <array>
+
+#include "berth/agent/push.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/fileset/objects.h"
+#include "berth/remote/ssh.h"
+
+namespace berth::remote {
+namespace {
+
+/// Whoever pushes says something every second.
+constexpr Duration kSilentMost = std::chrono::minutes(1);
+constexpr Duration kLookupMost = std::chrono::seconds(10);
+constexpr Duration kLookupEvery = std::chrono::milliseconds(20);
+
+}  // namespace
+
+void Holders::add(const Door& door, const fileset::Fileset& fileset) {
+  if (!door.direct) return;
+  Known& known = known_.try_emplace(door.words, Known{door}).first->second;
+  for (const auto& entry : fileset.entries)
+    if (fileset::has_object(entry))
+      known.objects[entry.kind == fileset::Entry::Kind::executable].insert(entry.digest);
+}
+
+bool Holders::has(const Known& known, const agent::Piece& piece) {
+  const auto digest = parse_digest(piece.digest);
+  return digest && known.objects[piece.executable].contains(*digest);
+}
+
+std::optional<Holders::Holder> Holders::find(const Door& to,
+                                             std::span<const agent::Piece> lacking) const {
+  if (!to.direct) return std::nullopt;
+  const Known* best = nullptr;
+  std::int64_t most = kLeast - 1;
+  for (const auto& [words, known] : known_) {
+    if (words == to.words || refused_.contains({words, to.words})) continue;
+    std::int64_t bytes = 0;
+    for (const auto& piece : lacking)
+      if (has(known, piece)) bytes += piece.size - piece.offset;
+    if (bytes > most) {
+      most = bytes;
+      best = &known;
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  Holder holder{best->door, {}};
+  for (const auto& piece : lacking) {
+    const auto digest = parse_digest(piece.digest);
+    if (!digest || !has(*best, piece)) continue;
+    fileset::Entry entry;
+    entry.path = piece.digest + (piece.executable ? "x" : "");
+    entry.kind = piece.executable ? fileset::Entry::Kind::executable : fileset::Entry::Kind::file;
+    entry.digest = *digest;
+    entry.size = piece.size;
+    holder.objects.entries.push_back(std::move(entry));
+  }
+  std::ranges::sort(holder.objects.entries, {}, &fileset::Entry::path);
+  return holder;
+}
+
+std::string Holders::refuse(const Door& from, const Door& to, const Error& because) {
+  refused_.emplace(from.words, to.words);
+  return fmt::format(
+      "files from {} to {} come through this machine: {} (it was tried because of direct: true)",
+      from.name, to.name, because.message);
+}
+
+Push::Push(os::Env& env, PushOptions options)
+    : env_(env), options_(std::move(options)), give_up_at_(env.now() + kSilentMost) {
+  if (!options_.to.address.empty()) {
+    const auto address = parse_ssh_host(options_.to.address);
+    dial(address ? Result<Door>(ssh_door_between(*address)) : std::unexpected(address.error()));
+    return;
+  }
+  lookup_.emplace(env_, ssh_lookup(options_.to), env_.environment(), kLookupMost);
+}
+
+void Push::watch(std::vector<os::Watch>& watches) const {
+  if (line_)
+    line_->watch(watches);
+  else
+    watches.resize(watches.size() + 3);
+  watches.push_back({.fd = over_ ? -1 : fd_.number()});
+  watches.push_back(
+      {.fd = over_ || said_ == request_.size() ? -1 : fd_.number(), .readable = false});
+}
+
+std::optional<Mono> Push::deadline() const {
+  if (over_ || (line_ && line_->lost())) return env_.now();
+  if (lookup_) return env_.now() + kLookupEvery;
+  const auto answers = line_ ? line_->deadline() : std::nullopt;
+  return std::min(give_up_at_, answers.value_or(give_up_at_));
+}
+
+void Push::turn(std::span<const os::Watch> watches) {
+  if (over_ || watches.size() < kWatches) return;
+  if (lookup_) look_up();
+  if (line_ && !over_) {
+    line_->turn(watches.subspan(0, 3));
+    if (line_->lost())
+      over_ = std::unexpected(*line_->lost());
+    else if (!fd_ && line_->here())
+      fd_ = line_->take();
+    if (fd_)
+      if (const auto status = exchange(watches.subspan(3)); !status && !over_)
+        over_ = std::unexpected(line_->because(status.error()));
+  }
+  if (!over_ && env_.now() >= give_up_at_)
+    over_ = fail(ErrorKind::busy, "no word of it for {}", format_duration(kSilentMost));
+}
+
+void Push::look_up() {
+  const auto end = lookup_->look();
+  if (!end) return;
+  lookup_.reset();
+  const auto host = parse_ssh_lookup(end->out);
+  if (end->good() && host) return dial(ssh_door_between(*host));
+  const std::string why = end->error ? end->error->message : clip(trim(end->err), 300);
+  over_ = fail(ErrorKind::io, "ssh -G tells no address of {}: {}", options_.to.name, why);
+}
+
+void Push::dial(const Result<Door>& to) {
+  if (!to) {
+    over_ = std::unexpected(to.error());
+    return;
+  }
+  const std::array<std::string, 2> files{"files", options_.directory};
+  const std::array<std::string, 1> push{"push"};
+  const std::string text = fileset::to_text(options_.objects);
+  for (auto rest = std::string_view(text); !rest.empty();
+       rest.remove_prefix(std::min(rest.size(), agent::kFrameMost)))
+    request_ += agent::encode(agent::FrameKind::files, rest.substr(0, agent::kFrameMost));
+  request_ += agent::encode(
+      agent::FrameKind::to,
+      agent::to_json({.command = through(*to, known_agent_command(options_.agent, files)),
+                      .nonce = options_.nonce}));
+  line_.emplace(env_, line_to(options_.from, options_.agent, push));
+  give_up_at_ = env_.now() + kSilentMost;
+}
+
+Status Push::exchange(std::span<const os::Watch> watches) {
+  while (said_ < request_.size()) {
+    BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(request_).substr(said_)));
+    if (!put) break;
+    said_ += *put;
+  }
+  if (!watches[0].ready) return {};
+  os::ReadBuffer buffer;
+  BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer));
+  if (!got) return {};
+  if (*got == 0) return fail(ErrorKind::io, "the connection to {} ended", options_.from.name);
+  give_up_at_ = env_.now() + kSilentMost;
+  reader_.add({buffer.data(), *got});
+  for (;;) {
+    BERTH_ASSIGN(const auto frame, reader_.next());
+    if (!frame) return {};
+    if (frame->kind == agent::FrameKind::error) {
+      over_ = std::unexpected(agent::parse_error(frame->bytes));
+      return {};
+    }
+    if (frame->kind == agent::FrameKind::end) {
+      over_ = Status{};
+      return {};
+    }
+    if (frame->kind != agent::FrameKind::sent)
+      return fail(ErrorKind::invalid, "a frame that is no answer");
+    BERTH_ASSIGN(moved_, parse_integer(frame->bytes));
+  }
+}
+
+}  // namespace berth::remote
