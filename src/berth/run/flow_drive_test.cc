@@ -135,6 +135,27 @@ TEST_F(FlowDrive, AStopDropsWhatIsReadAndWaitsForWhatIsTakenIn) {
   EXPECT_EQ(started_.size(), 2U);
 }
 
+TEST_F(FlowDrive, AStopLeavesToAResumeWhatIsLongOnItsWayToItsPlace) {
+  env_.aside_takes = std::chrono::minutes(1);
+  const auto run = submit_flow(step("large", kLarge) + step("small", 5));
+  const Duration in_the_store = std::chrono::seconds(65);
+  env_.stop_at = Mono(in_the_store);
+  auto done = drive_run(run);
+  EXPECT_EQ(done.state, store::RunState::stopped);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
+  EXPECT_LT(env_.now() - Mono{}, in_the_store + std::chrono::seconds(15));
+  EXPECT_TRUE(std::ranges::any_of(observer_.notes, [](const auto& note) {
+    return note.contains("to bring /work/large; that is left to a resume");
+  }));
+  (void)env_.remove_file("/work/large");  // what was done at once in this world
+  env_.stops = 0;
+  done = drive_run(run);
+  EXPECT_EQ(done.state, store::RunState::done);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
+  EXPECT_EQ(env_.status("/work/large")->size, static_cast<std::int64_t>(kLarge));
+  EXPECT_EQ(started_.size(), 2U) << "neither ran again";
+}
+
 TEST_F(FlowDrive, ALargeInputThatIsMissingFailsWhoWantsIt) {
   env_.put("/work/data", std::string(kLarge, 'x'));
   const auto run =
