@@ -74,7 +74,7 @@ Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std
                               .agent_file = options_.agent.path};
   };
   link_ = agent::Link::through(
-      env_, line({"stdio", place.directory + "/agent"}), options_.patience,
+      env_, line({"stdio", place.directory + "/agent"}), options_.patience, options_.lease,
       {.epoch = options_.epoch, .environment = options_.surroundings.environment, .beside = true},
       [this] {
         const Duration lease = ready() ? agent().lease : options_.lease;
