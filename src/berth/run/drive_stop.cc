@@ -23,6 +23,8 @@ void Drive::heed_stop_signals() {
                                   format_duration(env_.now() - reading->since)));
   scheduler_->stop(effects_);
   gives_up_at_ = env_.now() + kReachedWithin;
+  for (auto& berthed : berthed_)
+    if (berthed->silent != nullptr) leave(*berthed);  // it has been called all the time
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
   gives_up_at_ = env_.now() + kKillTimeout;
@@ -47,11 +49,15 @@ void Drive::leave_the_silent() {
   for (auto& berthed : berthed_) {
     if (!at_once && !berthed->worker->cut()) continue;
     if (!berthed->apart || (scheduler_->idle(berthed->id) && berthed->worker->idle())) continue;
-    berthed->lost =
-        Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
-                                           berthed->alloc.machine)};
-    observer_.on_note(berthed->lost->message);
+    leave(*berthed);
   }
+}
+
+void Drive::leave(Berthed& berthed) {
+  berthed.lost = Error{
+      ErrorKind::busy,
+      fmt::format("{} did not answer: what runs there ends with its lease", berthed.alloc.machine)};
+  observer_.on_note(berthed.lost->message);
 }
 
 }  // namespace berth::run
