@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import unittest
 from pathlib import Path
 
@@ -308,6 +309,20 @@ class Sent(Folder):
         self.assertEqual(again.wait(timeout=60), 0, again.stderr.read())
         self.assertEqual(numbers(self.dir / "witness"), [1, 2])
 
+    def test_why_wait_and_show_say_why_it_could_not_go_on(self):
+        self.house.environment["HOME"] = str(self.folder)
+        self.experiment("ls")
+        self.run_it(code=3)
+        reason = f"it could not go on: the experiment's folder is {self.folder}, a home directory"
+        for said in (self.berth("why", "sweep-1/1").out.decode(), self.house.run("wait", "sweep-1").err.decode()):
+            self.assertIn(reason, said)
+            self.assertIn("; go on with: berth resume sweep-1", said)
+            self.assertNotIn("its runner died", said)
+        shown = self.berth("show", "sweep-1").out.decode()
+        self.assertIn(f"the experiment's folder is {self.folder}", shown)
+        self.assertIn("go on with: berth resume sweep-1", shown)
+        self.assertNotIn("its runner died", shown)
+
     def answered(self, answer):
         """The run on a terminal, and what is typed when it asks."""
         ours, theirs = pty.openpty()
@@ -337,6 +352,61 @@ class Sent(Folder):
         self.assertEqual(self.answered(b"y\n"), 0)
         self.assertEqual(self.listing("sweep-2"), {"sweep.yaml"})
 
+    def test_what_changes_and_goes_while_it_is_read(self):
+        self.experiment("ls; wc -c < log; test -s data.bin")
+        (self.folder / "data.bin").write_bytes(os.urandom(96 << 20))  # read first, while the others change
+        self.write("folder/log", "")
+        over = threading.Event()
+
+        def write():
+            """A log that grows, and a file that comes and goes."""
+            with open(self.folder / "log", "a") as log:
+                while not over.wait(0.01):
+                    log.write("x" * 100)
+                    log.flush()
+                    (self.folder / "temporary").touch()
+                    (self.folder / "temporary").unlink()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        self.addCleanup(writer.join)
+        self.addCleanup(over.set)
+        done = self.run_it()
+        self.assertLessEqual({"data.bin", "log", "sweep.yaml"}, self.listing("sweep-1"), done)
+
+    def test_what_is_gone_before_it_is_read_is_left_out_and_told(self):
+        self.experiment("ls")
+        (self.folder / "data.bin").write_bytes(os.urandom(96 << 20))
+        self.write("folder/late", "x")
+        # Its turn comes once data.bin was read: then it has been away for long.
+        run = self.house.start("run", "--cluster", "lab", self.folder / "sweep.yaml")
+        until(lambda: reads(run.pid, self.folder / "data.bin"), "the folder is read", 60)
+        (self.folder / "late").unlink()
+        _, err = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, 0, err)
+        self.assertIn("1 file, 0 B: late (0 B, gone before it was read)", err.decode())
+        self.assertEqual(self.listing("sweep-1"), {"data.bin", "sweep.yaml"})
+
+    def test_what_never_stands_still_is_named(self):
+        self.experiment("ls")
+        size = 64 << 20
+        (self.folder / "restless").write_bytes(os.urandom(size))
+        over = threading.Event()
+
+        def write():
+            with open(self.folder / "restless", "r+b") as file:
+                while not over.wait(0.001):
+                    os.pwrite(file.fileno(), os.urandom(1 << 10), random.randrange(size))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        self.addCleanup(writer.join)
+        self.addCleanup(over.set)
+        said = self.run_it(code=1).err.decode()
+        for part in (f"{self.folder}/restless: changed each of the 4 times that it was read",
+                     f"can be left out by {self.folder}/.berthignore"):
+            self.assertIn(part, said)
+
     def test_its_progress_is_shown(self):
         self.experiment("wc -c < data.bin")
         (self.folder / "data.bin").write_bytes(os.urandom(64 << 20))
@@ -351,6 +421,14 @@ class Sent(Folder):
         run.stderr.read()
         self.assertEqual(run.wait(timeout=120), 0)
         self.assertEqual(self.listing("sweep-1"), {str(64 << 20)})
+
+
+def reads(pid, path):
+    """Whether the process has the file open."""
+    try:
+        return str(path) in [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
 
 
 def cmdline(pid):

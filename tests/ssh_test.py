@@ -32,6 +32,11 @@ class Ssh(Case):
         self.write("clusters.yaml", self.bed.clusters(hosts=made, **settings))
         return made
 
+    def tasks_of(self, run):
+        """[] before there is such a run."""
+        shown = self.house.run("--json", "show", run)
+        return json.loads(shown.out)["tasks"] if shown.code == 0 else []
+
     def test_a_command_runs_there(self):
         host, = self.lab(1, noise="echo Welcome, traveller;", env="{GREETING: hello}",
                          prescript="'export FROM_PRESCRIPT=yes'")
@@ -563,6 +568,46 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         stopped = self.house.run("stop", "sh-1")
         self.assertEqual(stopped.code, 3, stopped)
         self.assertIn("may still run there", stopped.err.decode())
+
+    def test_a_host_that_says_nothing_is_called_for_ten_seconds(self):
+        for number, (command, lease) in enumerate([("stop", "100s"), ("stop", "1s"), ("rm", "100s")], 1):
+            with self.subTest(command=command, lease=lease):
+                host = self.bed.host(f"{command}-{lease}", machine=MACHINE)
+                self.lab(1, hosts=[host], lease=lease)
+                run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", "exec sleep 1000")
+                name = f"sh-{number}"
+                until(lambda: [task for task in self.tasks_of(name) if task.get("host")], "it runs there", 60)
+                run.kill()
+                run.wait()
+                # It takes connections, and nobody reads them.
+                for pid in [host.server.pid, *connections(host.port), *host.processes()]:
+                    kill(pid, signal.SIGSTOP)
+                if lease == "1s":
+                    time.sleep(1.5)  # its lease ends there by itself
+                began = time.monotonic()
+                said = self.house.run(command, name)
+                took = time.monotonic() - began
+                self.assertGreater(took, 9)
+                self.assertLess(took, 15, said)
+                self.assertEqual(said.code, 0 if lease == "1s" else 3, said)
+
+    def test_what_is_recorded_of_a_silent_host_names_the_time_that_passed(self):
+        host, = self.lab(1, lease="5s")
+        run = self.house.start("run", "--cluster", "lab", "--", "sh", "-c", "exec sleep 1000")
+        until(lambda: [task for task in self.tasks_of("sh-1") if task.get("host")], "it runs there", 60)
+        run.kill()
+        run.wait()
+        for pid in [host.server.pid, *connections(host.port), *host.processes()]:
+            kill(pid, signal.SIGSTOP)
+        again = self.house.start("resume", "sh-1")
+        task = self.tasks_of("sh-1")[0]["id"]
+        lost = until(lambda: re.search(r"lost after ([0-9.]+)s", self.house.run("why", task).out.decode()), "it is lost", 60)
+        self.assertLess(float(lost[1]), 15, "ten seconds, which is longer than its lease")
+        self.assertNotIn("lease of 20", self.house.run("why", task).out.decode())
+        again.send_signal(signal.SIGINT)
+        _, err = again.communicate(timeout=60)
+        self.assertIn(f"127.0.0.1:{host.port} does not answer", err.decode())
+        self.assertIn("what ran there has ended with its lease", err.decode())
 
     def test_a_run_is_not_forgotten_while_it_may_run_where_nobody_answers(self):
         host = self.orphaned()

@@ -65,7 +65,7 @@ class AgentEnvPosixTest : public os::PosixTest {
         *env_,
         {.command = {"/bin/sh", "-c", script, "sh", options_.program, "stdio", options_.directory},
          .agent_file = {}},
-        std::chrono::seconds(20), runner(2));
+        std::chrono::seconds(20), std::chrono::seconds(20), runner(2));
   }
   /// By its file.
   os::ProcessIdentity agent() {
@@ -392,7 +392,7 @@ TEST_F(AgentEnvPosixTest, ALineThatFindsNoAgentIsLost) {
   EXPECT_EQ(link->lost()->kind, ErrorKind::impossible);
   const auto dead = Link::through(
       *env_, {.command = {"/bin/sh", "-c", "echo no route >&2; exit 1"}, .agent_file = {}},
-      std::chrono::milliseconds(700), runner(2));
+      std::chrono::milliseconds(700), std::chrono::seconds(1), runner(2));
   EXPECT_TRUE(run(*dead, heard, [&] { return dead->lost().has_value(); }));
   EXPECT_EQ(dead->lost()->kind, ErrorKind::stale);
   EXPECT_NE(dead->lost()->message.find("no route"), std::string::npos) << dead->lost()->message;

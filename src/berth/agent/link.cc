@@ -17,6 +17,8 @@ constexpr std::size_t kSaidMost = 64 << 10;  // bytes of what a launcher prints
 /// Notices that a later one replaces wait while so much is unsent: the agent is frozen.
 constexpr std::size_t kUnsentMost = 16 << 10;
 constexpr Duration kConnectAgain = std::chrono::milliseconds(5);
+/// What is said on a line may be read so much later.
+constexpr Duration kOnItsWay = std::chrono::seconds(2);
 
 /// Reads what there is.
 void drain(os::Env& env, os::Fd& fd, std::string& text) {
@@ -170,6 +172,7 @@ void Link::say_last(const Call& call) {
   last_ = call;
   send_due();
   say(encode(call));
+  note_words();
   (void)stream_.write();
 }
 
@@ -205,7 +208,7 @@ std::optional<Mono> Link::deadline() const {
   if (!door_ && !welcome_) consider(give_up_at_);
   // What cannot be sent now is not waited for.
   if (welcomed_ && stream_.unsent() <= kUnsentMost) consider(keepalive_at_);
-  if (const auto most = patience()) consider(heard_at_ + *most);
+  if (const auto at = lost_at()) consider(*at);
   if (line_)
     if (const auto until = line_->deadline()) consider(env_->boot_clock() + (*until - env_->now()));
   if (!first) return std::nullopt;
@@ -237,9 +240,12 @@ void Link::progress(std::span<const os::Watch> watches) {
   if (!lost_ && !door_ && !welcome_ && now >= give_up_at_)
     lose({ErrorKind::io,
           fmt::format("no agent answered within {}", format_duration(kStartsWithin))});
-  if (const auto most = patience(); !lost_ && most && now - heard_at_ >= *most)
+  if (const auto at = lost_at(); !lost_ && at && now >= *at)
     lose({ErrorKind::stale,
-          fmt::format("the agent was silent for its whole lease of {}{}{}", format_duration(*most),
+          fmt::format("the agent was silent for {}{}{}{}", format_duration(now - heard_at_),
+                      welcome_ && !welcome_->outlive ? fmt::format(", and its lease of {} is over",
+                                                                   format_duration(welcome_->lease))
+                                                     : "",
                       cut_ ? ": " : "", cut_ ? cut_->message : "")});
   if (!lost_) send_due();
 }
@@ -250,8 +256,19 @@ std::optional<Duration> Link::patience() const {
   return door_ ? std::optional(patience_) : std::nullopt;
 }
 
+/// When an agent that stays silent cannot run anything any more; none: never. Whatever it was told
+/// on a line renewed its lease, if it was read there, though no answer came.
+std::optional<Mono> Link::lost_at() const {
+  const auto most = patience();
+  if (!most) return std::nullopt;
+  const Mono silent_until = heard_at_ + *most;
+  if (!said_at_) return silent_until;
+  return std::max(silent_until, *said_at_ + (welcome_ ? welcome_->lease : lease_) + kOnItsWay);
+}
+
 void Link::turn_stream(std::span<const os::Watch> watches) {
   note_contact();
+  note_words();
   auto status = stream_.turn(watches);
   // What came before it broke is heard all the same.
   if (auto heard = hear_all(); !heard) return lose(heard.error());
@@ -354,6 +371,7 @@ void Link::send_due() {
     stream_.send(encode(Call(Keepalive{})));
     keepalive_at_ = now + welcome_->lease / kKeepalivesALease;
   }
+  note_words();
   if (const auto status = stream_.write(); !status)
     door_ ? redial(status.error()) : lose(status.error());
 }

@@ -77,10 +77,13 @@ class Link final : public Attached {
   /// To an agent behind a command that ends in `berth-agent stdio DIR`. A connection that breaks,
   /// or falls silent, is made again until the agent was silent for its whole lease, or for
   /// `patience` before it has answered and where it outlives its lease; what a broken one swallowed
-  /// is said again. `on_contact` is called before something is said, once in a third of a lease at
-  /// least: whoever records when that was knows how long the agent's lease may last.
+  /// is said again. It is lost once a lease (before it has answered: `lease`) has passed since
+  /// something was last said to it, too: that may have been read. `on_contact` is called before
+  /// something is said, once in a third of a lease at least: whoever records when that was knows
+  /// how long the agent's lease may last.
   static std::unique_ptr<Link> through(os::Env& env, LineOptions line, Duration patience,
-                                       RunnerSide side, std::function<void()> on_contact = {});
+                                       Duration lease, RunnerSide side,
+                                       std::function<void()> on_contact = {});
 
   void tell(const exec::ToWorker& message) override;
   void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
@@ -128,11 +131,13 @@ class Link final : public Attached {
   Status welcome(Welcome welcome);
   void say_again();
   std::optional<Duration> patience() const;
+  std::optional<Mono> lost_at() const;
   Status hear(Answer answer);
   Status hear_all();
   void send_due();
   void say_last(const Call& call);
   void note_contact();
+  void note_words();
 
   os::Env* env_;
   RunnerSide side_;
@@ -144,8 +149,9 @@ class Link final : public Attached {
   std::function<void()> on_contact_;
   std::optional<Mono> contact_noted_at_;
   std::optional<Mono> dial_at_;
-  Duration patience_{};
-  int dials_ = 0;  // in vain
+  Duration patience_{}, lease_{};  // lease_: before its welcome
+  std::optional<Mono> said_at_;    // on a line
+  int dials_ = 0;                  // in vain
   std::optional<Error> cut_;
   std::map<Token, Sent>
       launches_;  // that wait for the welcome, or a broken line may have swallowed

@@ -16,11 +16,13 @@ constexpr int kSilencesALease = 2;
 }  // namespace
 
 std::unique_ptr<Link> Link::through(os::Env& env, LineOptions line, Duration patience,
-                                    RunnerSide side, std::function<void()> on_contact) {
+                                    Duration lease, RunnerSide side,
+                                    std::function<void()> on_contact) {
   auto link = std::unique_ptr<Link>(new Link(env, std::move(side)));
   link->door_ = std::move(line);
   link->on_contact_ = std::move(on_contact);
   link->patience_ = patience;
+  link->lease_ = lease;
   link->dial();
   return link;
 }
@@ -46,6 +48,12 @@ void Link::redial(Error because) {
 
 void Link::turn_line(std::span<const os::Watch> watches) {
   const Mono now = env_->boot_clock();
+  // Another word might renew the lease whose end is waited for.
+  if (const auto most = patience(); most && now - heard_at_ >= *most && !stream_.is_open()) {
+    line_.reset();
+    dial_at_.reset();
+    return;
+  }
   if (!line_) {
     if (!dial_at_ || now >= *dial_at_) dial();
     return;
@@ -62,6 +70,7 @@ void Link::turn_line(std::span<const os::Watch> watches) {
     note_contact();
     stream_.open(line_->take());
     opened_at_ = now;
+    note_words();
     if (const auto status = stream_.write(); !status) return redial(status.error());
   }
   turn_stream(watches.subspan(3, 2));
@@ -77,6 +86,11 @@ void Link::note_contact() {
   if (!on_contact_ || fresh) return;
   on_contact_();
   contact_noted_at_ = now;
+}
+
+/// What is sent with the next call may be read there.
+void Link::note_words() {
+  if (door_ && stream_.is_open() && stream_.unsent() > 0) said_at_ = env_->boot_clock();
 }
 
 void Link::say_again() {

@@ -44,6 +44,12 @@ std::string progress_bar(std::int64_t part, std::int64_t whole) {
   return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
 }
 
+/// "reading /data/in.txt for 12 s"; what takes no second yet needs no number.
+std::string with_time(const std::string& what, std::optional<Mono> since, Mono now) {
+  const auto time = since ? std::chrono::floor<std::chrono::seconds>(now - *since) : Duration(0);
+  return time == Duration(0) ? what : fmt::format("{} for {}", what, format_duration(time));
+}
+
 }  // namespace
 
 Screen::Screen(os::Env& env, std::string run, Show show)
@@ -89,7 +95,8 @@ void Screen::draw(const run::Progress& progress, Mono now) {
     lines.push_back(std::move(text));
   }
   lines.push_back(line(progress, now));
-  if (!progress.waiting_for.empty()) lines.push_back("  waits: " + progress.waiting_for);
+  if (!progress.waiting_for.empty())
+    lines.push_back("  waits: " + with_time(progress.waiting_for, progress.waiting_since, now));
   std::string text = to_the_top();
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += (i == 0 ? "" : "\n") + clip(lines[i], columns - 1) + "\x1b[K";
@@ -121,7 +128,7 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
   if (here > 0 && finished < progress.total)
     text +=
         fmt::format("  left ~{}", format_duration(elapsed / here * (progress.total - finished)));
-  if (!progress.doing.empty()) text += "  " + progress.doing;
+  if (!progress.doing.empty()) text += "  " + with_time(progress.doing, progress.doing_since, now);
   return text;
 }
 
@@ -134,7 +141,7 @@ void Screen::tell_wait(const run::Progress& progress, Mono now) {
   const bool passes = now - waits_since_ < kTellWaitAfter;
   if (waits_for_.empty() || passes || waits_for_ == told_wait_) return;
   told_wait_ = waits_for_;
-  say(fmt::format("{} waits: {}", run_, waits_for_));
+  say(fmt::format("{} waits: {}", run_, with_time(waits_for_, progress.waiting_since, now)));
 }
 
 void Screen::on_progress(const run::Progress& progress, Mono now) {

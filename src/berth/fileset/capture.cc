@@ -9,6 +9,9 @@
 namespace berth::fileset {
 namespace {
 
+/// What changes while it is read is read anew, so often.
+constexpr int kReadingsMost = 4;
+
 std::string under(const std::string& root, const std::string& path) {
   return path == "." ? root : root + "/" + path;
 }
@@ -69,6 +72,25 @@ Result<Fileset> list_files(os::Env& env, const std::string& root) {
   return list_files(root, std::move(found));
 }
 
+bool same_state(const os::FileStatus& a, const os::FileStatus& b) {
+  return a.device == b.device && a.inode == b.inode && a.size == b.size &&
+         a.modified == b.modified && a.changed == b.changed;
+}
+
+/// It was listed, and is there no more.
+bool is_gone(const Status& status, const Entry& entry) {
+  return !status && status.error().kind == ErrorKind::not_found && entry.path != ".";
+}
+
+void drop(Fileset& fileset, const std::vector<std::string>& gone) {
+  std::erase_if(fileset.entries, [&](const Entry& entry) {
+    return std::ranges::find(gone, entry.path) != gone.end();
+  });
+  if (fileset.entries.empty())
+    fileset.entries.push_back(
+        {.path = ".", .kind = Entry::Kind::directory, .digest = {}, .target = {}});
+}
+
 /// A copy of a file in the making: its digest is that of the copy, whatever happens to the file.
 struct Copy {
   Entry entry;
@@ -82,12 +104,9 @@ class Capture {
 
   Status copy(Entry& entry) {
     Copy made{{}, fmt::format("{}/{}", work_.directory(), copies_.size())};
-    BERTH_ASSIGN(const auto copied, env_.copy_file(under(root_, entry.path), made.path, 0600));
-    if (!copied) {
-      BERTH_TRY(read(entry, made.path));
-    } else {
-      entry.digest = copied->digest;
-      entry.size = copied->size;
+    if (auto status = copy_to(made.path, entry); !status) {
+      (void)env_.remove_file(made.path);
+      return status;
     }
     made.entry = entry;
     copies_.push_back(std::move(made));
@@ -111,29 +130,58 @@ class Capture {
     return {};
   }
 
-  /// Copies what is missing and was not copied yet, and makes objects of the missing.
-  Status store(const std::vector<Entry>& missing) {
+  /// Copies what is missing and was not copied yet, and makes objects of the missing. What has
+  /// changed since it was read is what the copy holds now, in `fileset` too. false: there was some,
+  /// so others that were thought to hold the same may be missing.
+  Result<bool> store(const std::vector<Entry>& missing, Fileset& fileset,
+                     std::vector<std::string>& gone) {
+    bool as_read = true;
     std::set<std::pair<Digest, Entry::Kind>> wanted;
-    for (const auto& entry : missing) wanted.emplace(entry.digest, entry.kind);
-    if (copies_.empty()) {
-      for (const auto& entry : missing) {
-        Entry now = entry;
-        BERTH_TRY(copy(now));
-        if (now != entry) {
-          if (const auto file = env_.status(under(root_, entry.path))) forget(env_, seen(), *file);
-          return fail(ErrorKind::stale, "{}: changed while it was read", under(root_, entry.path));
-        }
+    const bool copied = !copies_.empty();
+    for (const auto& entry : missing) {
+      Entry now = entry;
+      if (!copied) {
+        const auto status = copy(now);
+        const bool went = is_gone(status, entry);
+        if (went) gone.push_back(entry.path);
+        if (!went) BERTH_TRY(status);
+        if (now != entry) correct(fileset, now);
+        as_read = as_read && !went && now == entry;
       }
+      wanted.emplace(now.digest, now.kind);
     }
     std::erase_if(copies_, [&](const Copy& copy) {
       if (wanted.erase({copy.entry.digest, copy.entry.kind}) > 0) return false;
       (void)env_.remove_file(copy.path);  // else with the work
       return true;
     });
-    return make_objects();
+    BERTH_TRY(make_objects());
+    return as_read;
   }
 
  private:
+  /// A clone is of one moment; any other copy is, where the file is the same before and after.
+  Status copy_to(const std::string& to, Entry& entry) {
+    const std::string from = under(root_, entry.path);
+    for (int nth = 0; nth < kReadingsMost; ++nth) {
+      if (nth > 0) BERTH_TRY(env_.remove_file(to));
+      BERTH_ASSIGN(const auto before, env_.status(from));
+      BERTH_ASSIGN(const auto copied, env_.copy_file(from, to, 0600));
+      if (!copied) return read(entry, to);
+      entry.digest = copied->digest;
+      entry.size = copied->size;
+      BERTH_ASSIGN(const auto after, env_.status(from));
+      if (same_state(before, after)) return {};
+    }
+    return fail(ErrorKind::stale, "{}: changed each of the {} times that it was read", from,
+                kReadingsMost);
+  }
+
+  void correct(Fileset& fileset, const Entry& now) {
+    *std::ranges::lower_bound(fileset.entries, now.path, {}, &Entry::path) = now;
+    if (const auto file = env_.status(under(root_, now.path))) forget(env_, seen(), *file);
+  }
+
   Status read(Entry& entry, const std::string& path) {
     BERTH_ASSIGN(const Content content, read_content(env_, path));
     entry.digest = content.digest;
@@ -156,6 +204,7 @@ class Capture {
       record_object(env_, store_, path, copy.entry.digest);
       fresh_.insert(path);
     }
+    copies_.clear();
     return {};
   }
 
@@ -173,19 +222,37 @@ Result<Captured> ObjectStore::capture(const std::string& path, Fileset fileset, 
                                       const Read& read) {
   BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
   Capture capture(*env_, directory_, path, work, fresh_);
+  std::vector<std::string> gone;
   for (auto& entry : fileset.entries) {
     if (!has_object(entry)) continue;
-    BERTH_TRY(expect == Expect::fresh ? capture.copy(entry) : capture.read(entry));
+    const auto got = expect == Expect::fresh ? capture.copy(entry) : capture.read(entry);
+    if (is_gone(got, entry)) {
+      gone.push_back(entry.path);
+      continue;
+    }
+    BERTH_TRY(got);
     if (read) read(entry.size);
   }
-  BERTH_ASSIGN(const auto missing, this->missing(work, fileset));
-  BERTH_TRY(capture.store(missing));
-  return Captured{std::move(fileset), std::move(work)};
+  for (int nth = 0; nth < kReadingsMost; ++nth) {
+    drop(fileset, gone);
+    BERTH_ASSIGN(const auto missing, this->missing(work, fileset));
+    BERTH_ASSIGN(const bool as_read, capture.store(missing, fileset, gone));
+    if (as_read) return Captured{std::move(fileset), std::move(work), std::move(gone)};
+  }
+  return fail(ErrorKind::stale, "{}: changed each of the {} times that it was read", path,
+              kReadingsMost);
 }
 
 Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
-  BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
-  return capture(path, std::move(fileset), expect, {});
+  std::string gone;
+  for (int nth = 0; nth < kReadingsMost; ++nth) {
+    BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
+    BERTH_ASSIGN(auto captured, capture(path, std::move(fileset), expect, {}));
+    if (captured.gone.empty()) return captured;
+    gone = captured.gone.front();  // it may have another name now
+  }
+  return fail(ErrorKind::stale, "{}/{}: gone before it was read, as others were {} times before",
+              path, gone, kReadingsMost - 1);
 }
 
 Result<Captured> ObjectStore::capture(const std::string& path, std::vector<os::TreeEntry> found,

@@ -166,5 +166,85 @@ TEST(StoreLock, IsHeldFromTheLookToTheDeed) {
   EXPECT_EQ(open["remove_file"], 0);
 }
 
+/// Files that change or go while they are read.
+class Restless : public ::testing::Test {
+ protected:
+  Restless() {
+    env_.put("/in/a", "one");
+    env_.put("/in/d/b", "one");
+    for (const auto* path : {"/in", "/in/d"}) EXPECT_TRUE(env_.make_directory(path, 0700));
+  }
+  /// Before each call of that name, with how many there were.
+  void before(std::string_view wanted, const std::function<void(int)>& change) {
+    env_.fault = [&, wanted, change](std::string_view call) -> std::optional<Error> {
+      if (call == wanted && !std::exchange(changing_, true)) {
+        change(++calls_);
+        changing_ = false;
+      }
+      return std::nullopt;
+    };
+  }
+  std::vector<os::TreeEntry> listed() {
+    std::vector<os::TreeEntry> files;
+    for (const auto* path : {"a", "d/b"})
+      files.push_back({.path = path, .kind = os::TreeEntry::Kind::file, .size = 3, .target = {}});
+    return files;
+  }
+  static std::vector<std::pair<std::string, Digest>> contents(const Captured& captured) {
+    std::vector<std::pair<std::string, Digest>> all;
+    for (const auto& entry : captured.fileset.entries) all.emplace_back(entry.path, entry.digest);
+    return all;
+  }
+  os::FakeEnv env_;
+  ObjectStore store_ = *ObjectStore::open(env_, "/store");
+  int calls_ = 0;
+  bool changing_ = false;
+};
+
+TEST_F(Restless, WhatChangesOnceItWasReadIsWhatItBecame) {
+  before("copy_file", [&](int nth) { env_.put("/in/a", nth <= 2 ? "another" : "the last"); });
+  const auto captured = store_.capture("/in", Expect::stored);
+  env_.fault = nullptr;
+  ASSERT_TRUE(captured) << captured.error().message;
+  using Contents = std::vector<std::pair<std::string, Digest>>;
+  EXPECT_EQ(contents(*captured), (Contents{{"a", sha256("another")}, {"d/b", sha256("one")}}));
+  EXPECT_TRUE(store_.hold(captured->fileset)) << "the other, which held the same, is there too";
+  EXPECT_TRUE(store_.publish(captured->fileset, "/out", Publish::copies));
+  EXPECT_EQ(*env_.find("/out/a"), "another");
+}
+
+TEST_F(Restless, WhatNeverStandsStillIsNamed) {
+  for (const auto expect : {Expect::stored, Expect::fresh}) {
+    std::string growing = "one";
+    before("copy_file", [&](int) { env_.put("/in/a", growing += "+"); });
+    const auto captured = store_.capture("/in", expect);
+    env_.fault = nullptr;
+    ASSERT_FALSE(captured);
+    EXPECT_EQ(captured.error().kind, ErrorKind::stale);
+    EXPECT_EQ(captured.error().message, "/in/a: changed each of the 4 times that it was read");
+  }
+}
+
+TEST_F(Restless, WhatIsGoneBeforeItIsReadWasNeverThere) {
+  for (const auto* call : {"open_read", "copy_file"}) {
+    for (const bool is_listed : {true, false}) {
+      ASSERT_TRUE(store_.collect(keep({})));
+      env_.put("/in/a", "one");
+      before(call, [&](int) { (void)env_.remove_file("/in/a"); });
+      const auto captured =
+          is_listed ? store_.capture("/in", listed(), {}) : store_.capture("/in", Expect::stored);
+      env_.fault = nullptr;
+      ASSERT_TRUE(captured) << captured.error().message;
+      EXPECT_EQ(captured->gone,
+                is_listed ? std::vector<std::string>{"a"} : std::vector<std::string>{});
+      ASSERT_EQ(captured->fileset.entries.size(), 1U);
+      EXPECT_EQ(captured->fileset.entries[0].path, "d/b");
+      EXPECT_TRUE(store_.hold(captured->fileset));
+    }
+  }
+  const auto file = store_.capture("/in/none", Expect::stored);
+  EXPECT_EQ(file.error().kind, ErrorKind::not_found) << "nothing was listed";
+}
+
 }  // namespace
 }  // namespace berth::fileset

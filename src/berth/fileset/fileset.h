@@ -98,6 +98,7 @@ class Hold {
 struct Captured {
   Fileset fileset;
   Hold hold;  // keep it until the fileset is recorded where a collect() learns of it
+  std::vector<std::string> gone{};  // files that were listed, and not there to be read any more
 };
 
 /// What is captured is mostly stored already (inputs: read, and copied only if new), or mostly new
@@ -137,10 +138,11 @@ class ObjectStore {
   /// A file or directory, into the store. A large one that is expected there and has not changed
   /// since it was read last is not read again. invalid, each by its path: a special file, a
   /// symbolic link that is absolute or could lead out of the tree, more than the bounds above;
-  /// stale: it changed while it was read.
+  /// stale: it changed while it was read, each of some times, by the path of what did.
   Result<Captured> capture(const std::string& path, Expect expect);
-  /// Of a directory only what was found in it and is listed, with paths from there; a file may be
-  /// listed where a link to one stands. `read` is told the bytes of each file once it was read.
+  /// Of a directory only what was found in it and is listed, with paths from there, and is not gone
+  /// since; a file may be listed where a link to one stands. `read` is told the bytes of each file
+  /// once it was read.
   using Read = std::function<void(std::int64_t bytes)>;
   Result<Captured> capture(const std::string& path, std::vector<os::TreeEntry> found,
                            const Read& read);

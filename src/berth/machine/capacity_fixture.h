@@ -72,7 +72,7 @@ class NoEnv : public os::Env {
   void close(int) noexcept override {}
   Status wait(std::span<os::Watch>, std::optional<Mono>) override { return no(); }
   int stop_signals() override { return 0; }
-  std::unique_ptr<os::Aside> aside() override { return nullptr; }
+  std::unique_ptr<os::Aside> aside(std::size_t) override { return nullptr; }
   Result<os::Child> spawn(const os::SpawnSpec&) override { return no(); }
   Result<std::optional<os::ExitStatus>> reap(const os::Child&) override { return no(); }
   Status signal_group(pid_t, int) override { return no(); }

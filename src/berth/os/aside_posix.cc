@@ -16,6 +16,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "berth/os/spawn_posix.h"
 
@@ -25,37 +26,40 @@ namespace {
 /// A piece that is asked to break off has so long: a block of a file is read by then.
 constexpr auto kBreaksOffWithin = std::chrono::seconds(1);
 
-/// What both threads hold: it lives as long as either does.
+/// What all threads hold: it lives as long as any of them does.
 struct Desk {
   ~Desk() {
     if (event >= 0) ::close(event);
   }
   int event = -1;
   std::atomic<bool> give_up = false;
-  const std::unique_ptr<Env> env = posix_env(&give_up);  // of the other thread
-  std::mutex mutex;                                      // of what follows
+  std::mutex mutex;  // of what follows
   std::condition_variable wake, ended;
   std::deque<Aside::Work> works;
   std::deque<Aside::Then> done;
-  bool over = false, has_ended = false;
+  std::size_t threads = 0, idle = 0;
+  bool over = false;
 };
 
-/// The other thread.
+/// One of the other threads.
 void work_through(Desk& desk) {
+  const std::unique_ptr<Env> env = posix_env(&desk.give_up);
   std::unique_lock lock(desk.mutex);
   for (;;) {
+    ++desk.idle;
     desk.wake.wait(lock, [&] { return desk.over || !desk.works.empty(); });
+    --desk.idle;
     if (desk.over) break;
     Aside::Work work = std::move(desk.works.front());
     desk.works.pop_front();
     lock.unlock();
-    Aside::Then then = work(*desk.env);
+    Aside::Then then = work(*env);
     lock.lock();
     desk.done.push_back(std::move(then));
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto ignored = ::write(desk.event, &one, sizeof one);
   }
-  desk.has_ended = true;
+  --desk.threads;
   desk.ended.notify_one();
 }
 
@@ -73,34 +77,32 @@ void leave_without_cleaning() {
 
 class AsidePosix final : public Aside {
  public:
+  explicit AsidePosix(std::size_t most_threads) : most_threads_(most_threads) {}
+  AsidePosix(const AsidePosix&) = delete;
+  AsidePosix& operator=(const AsidePosix&) = delete;
   ~AsidePosix() override {
     std::deque<Work> dropped;
     std::unique_lock lock(desk_->mutex);
     dropped.swap(desk_->works);
     desk_->over = true;
     desk_->give_up = true;
-    desk_->wake.notify_one();
-    if (!thread_.joinable()) return;
+    desk_->wake.notify_all();
     const bool ended =
-        desk_->ended.wait_for(lock, kBreaksOffWithin, [&] { return desk_->has_ended; });
+        desk_->ended.wait_for(lock, kBreaksOffWithin, [&] { return desk_->threads == 0; });
     lock.unlock();
-    if (ended) {
-      thread_.join();
-    } else {
-      thread_.detach();
-      leave_without_cleaning();
-    }
+    for (auto& thread : threads_) ended ? thread.join() : thread.detach();
+    if (!ended) leave_without_cleaning();
   }
 
   Status start(Work work) override {
     if (desk_->event < 0) desk_->event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (desk_->event < 0) return errno_error(errno, "work aside");
-    if (!thread_.joinable()) BERTH_TRY(begin_thread());
+    const std::scoped_lock lock(desk_->mutex);
+    const bool all_busy = desk_->works.size() >= desk_->idle;
+    if (all_busy && threads_.size() < most_threads_)
+      if (const auto begun = begin_thread(); !begun && threads_.empty()) return begun;
     ++started_;
-    {
-      const std::scoped_lock lock(desk_->mutex);
-      desk_->works.push_back(std::move(work));
-    }
+    desk_->works.push_back(std::move(work));
     desk_->wake.notify_one();
     return {};
   }
@@ -124,7 +126,7 @@ class AsidePosix final : public Aside {
   }
 
  private:
-  /// Signals are for the thread of the loop.
+  /// Signals are for the thread of the loop. The caller has the mutex.
   Status begin_thread() {
     sigset_t all, before;
     sigfillset(&all);
@@ -132,7 +134,8 @@ class AsidePosix final : public Aside {
     make_room();
     Status status;
     try {
-      thread_ = std::thread([desk = desk_] { work_through(*desk); });
+      threads_.emplace_back([desk = desk_] { work_through(*desk); });
+      ++desk_->threads;
     } catch (const std::system_error& error) {
       status = errno_error(error.code().value(), "start a thread");
     }
@@ -152,15 +155,16 @@ class AsidePosix final : public Aside {
     pthread_attr_destroy(&attributes);
   }
 
+  const std::size_t most_threads_;
   std::size_t started_ = 0;
   const std::shared_ptr<Desk> desk_ = std::make_shared<Desk>();
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace
 
-std::unique_ptr<Aside> aside_posix() {
-  return std::make_unique<AsidePosix>();
+std::unique_ptr<Aside> aside_posix(std::size_t most_threads) {
+  return std::make_unique<AsidePosix>(most_threads);
 }
 
 }  // namespace berth::os

@@ -5,6 +5,6 @@
 
 namespace berth::os {
 
-std::unique_ptr<Aside> aside_posix();
+std::unique_ptr<Aside> aside_posix(std::size_t most_threads);
 
 }  // namespace berth::os

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "berth/os/aside.h"
@@ -45,6 +46,40 @@ TEST_F(AsidePosixTest, WorksThereAndTellsHereInTurn) {
   turn_until_done();
   ASSERT_EQ(told.size(), 100U);
   EXPECT_TRUE(std::ranges::is_sorted(told));
+}
+
+TEST_F(AsidePosixTest, APieceThatHangsCostsAThreadAndNoMore) {
+  constexpr std::size_t kThreads = 3;
+  aside_ = env_->aside(kThreads);
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  bool hung_is_told = false;
+  std::set<std::thread::id> threads;
+  int told = 0;
+  ASSERT_TRUE(aside_->start([&, fd = pipe[0]](Env&) -> Aside::Then {
+    char byte = 0;
+    while (::read(fd, &byte, 1) > 0) continue;
+    return [&] { hung_is_told = true; };
+  }));
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(aside_->start([&](Env&) -> Aside::Then {
+      return [&, by = std::this_thread::get_id()] {
+        threads.insert(by);
+        ++told;
+      };
+    }));
+  while (told < 100) {
+    std::array<Watch, 1> watches{Watch{aside_->ready()}};
+    ASSERT_TRUE(env_->wait(watches, std::nullopt));
+    aside_->turn();
+  }
+  EXPECT_LT(threads.size(), kThreads);
+  EXPECT_FALSE(hung_is_told);
+  EXPECT_TRUE(aside_->busy());
+  ::close(pipe[1]);
+  turn_until_done();
+  EXPECT_TRUE(hung_is_told);
+  ::close(pipe[0]);
 }
 
 TEST_F(AsidePosixTest, WhatIsToldMayStartMore) {

@@ -236,8 +236,8 @@ class Env {
   virtual Status wait(std::span<Watch> watches, std::optional<Mono> until) = 0;
   /// How many stop signals came since the start.
   virtual int stop_signals() = 0;
-  /// For what takes long: see aside.h.
-  virtual std::unique_ptr<Aside> aside() = 0;
+  /// For what takes long, on that many other threads at most: see aside.h.
+  virtual std::unique_ptr<Aside> aside(std::size_t most_threads = 1) = 0;
 
   // Processes.
   virtual Result<Child> spawn(const SpawnSpec& spec) = 0;

@@ -357,7 +357,9 @@ class PosixEnv final : public Env {
     const int came = g_stop_signals.load();
     return give_up_ != nullptr && give_up_->load() ? std::max(came, 2) : came;
   }
-  std::unique_ptr<Aside> aside() override { return aside_posix(); }
+  std::unique_ptr<Aside> aside(std::size_t most_threads) override {
+    return aside_posix(most_threads);
+  }
 
   Result<Child> spawn(const SpawnSpec& spec) override { return spawn_posix(*this, spec); }
   Result<std::optional<ExitStatus>> reap(const Child& child) override { return reap_posix(child); }

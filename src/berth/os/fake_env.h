@@ -109,7 +109,7 @@ class FakeEnv : public Env {
   void close(int fd) noexcept override;
   Status wait(std::span<Watch> watches, std::optional<Mono> until) override;
   int stop_signals() override { return stops; }
-  std::unique_ptr<Aside> aside() override;
+  std::unique_ptr<Aside> aside(std::size_t most_threads) override;
   Result<Child> spawn(const SpawnSpec& spec) override;
   Result<std::optional<ExitStatus>> reap(const Child& child) override;
   Status signal_group(pid_t group, int signal) override;

@@ -1,5 +1,7 @@
 // Work beside the loop in the fake world: done at once, and told of when it would have ended.
+#include <algorithm>
 #include <deque>
+#include <vector>
 
 #include "berth/os/aside.h"
 #include "berth/os/fake_env.h"
@@ -8,14 +10,17 @@ namespace berth::os {
 
 class FakeAside final : public Aside {
  public:
-  explicit FakeAside(FakeEnv& env) : env_(env) {}
+  FakeAside(FakeEnv& env, std::size_t most_threads) : env_(env), free_at_(most_threads) {}
 
   Status start(Work work) override {
     BERTH_TRY(env_.ask("aside"));
     if (!ready_) ready_ = env_.add({FakeEnv::Open::Kind::aside, {}, 0});
+    Mono& free_at = *std::ranges::min_element(free_at_);
+    free_at = std::max(free_at, env_.now()) + env_.aside_takes;
     auto& due = env_.open_.at(ready_.number()).due;
-    due.push_back((due.empty() ? env_.now() : due.back()) + env_.aside_takes);
-    thens_.push_back(work(env_));
+    const auto place = std::ranges::upper_bound(due, free_at);
+    thens_.insert(thens_.begin() + (place - due.begin()), work(env_));
+    due.insert(place, free_at);
     return {};
   }
   bool busy() const override { return !thens_.empty(); }
@@ -32,12 +37,13 @@ class FakeAside final : public Aside {
 
  private:
   FakeEnv& env_;
+  std::vector<Mono> free_at_;  // each of the threads
   Fd ready_;
   std::deque<Then> thens_;
 };
 
-std::unique_ptr<Aside> FakeEnv::aside() {
-  return std::make_unique<FakeAside>(*this);
+std::unique_ptr<Aside> FakeEnv::aside(std::size_t most_threads) {
+  return std::make_unique<FakeAside>(*this, most_threads);
 }
 
 }  // namespace berth::os

@@ -46,6 +46,7 @@ Status add_entries(const std::string& root, const std::string& below, std::size_
                    std::vector<TreeEntry>& entries) {
   const std::string path = below.empty() ? root : root + "/" + below;
   const Directory dir(opendir(path.c_str()), closedir);
+  if (!dir && errno == ENOENT && !below.empty()) return {};  // gone since it was listed
   if (!dir) return errno_error(errno, path);
   errno = 0;
   while (const dirent* found = readdir(dir.get())) {
@@ -53,10 +54,12 @@ Status add_entries(const std::string& root, const std::string& below, std::size_
     if (name == "." || name == "..") continue;
     if (entries.size() == most)
       return fail(ErrorKind::full, "{}: holds more than {} files", root, most);
-    BERTH_ASSIGN(TreeEntry entry,
-                 entry_at(dirfd(dir.get()), found->d_name,
-                          below.empty() ? std::string(name) : fmt::format("{}/{}", below, name)));
-    entries.push_back(std::move(entry));
+    auto entry = entry_at(dirfd(dir.get()), found->d_name,
+                          below.empty() ? std::string(name) : fmt::format("{}/{}", below, name));
+    if (entry)
+      entries.push_back(*std::move(entry));
+    else if (entry.error().kind != ErrorKind::not_found)
+      return std::unexpected(std::move(entry).error());
     errno = 0;
   }
   if (errno != 0) return errno_error(errno, path);

@@ -15,8 +15,8 @@ using Kind = os::TreeEntry::Kind;
 
 constexpr std::size_t kRulesMost = 1 << 20;    // bytes of one file
 constexpr std::size_t kCountedMost = 100'000;  // files that are left out, for their size
-constexpr std::string_view kOwn = ".berth-";   // by which shared folders are found: outpost.cc
-constexpr int kTries = 3;                      // while its files change
+constexpr std::string_view kGone = "gone before it was read";
+constexpr std::string_view kOwn = ".berth-";  // by which shared folders are found: outpost.cc
 
 std::string below(const std::string& folder, std::string_view name) {
   return folder.empty() ? std::string(name) : fmt::format("{}/{}", folder, name);
@@ -76,7 +76,12 @@ class FolderReader {
 
   Status read_directory(const std::string& directory, std::vector<std::string>& open) {
     const std::string full = directory.empty() ? folder_.path : folder_.path + "/" + directory;
-    BERTH_ASSIGN(auto found, env_.entries(full.empty() ? "/" : full));
+    auto found_there = env_.entries(full.empty() ? "/" : full);
+    if (!found_there && found_there.error().kind == ErrorKind::not_found && !directory.empty()) {
+      folder_.left_out.push_back({.path = directory + "/", .why = std::string(kGone), .files = 0});
+      return {};
+    }
+    BERTH_ASSIGN(auto found, std::move(found_there));
     BERTH_TRY(add_rules(full, found));
     for (auto& entry : found) {
       if (entry.path == ".git" || (directory.empty() && entry.path.starts_with(kOwn))) continue;
@@ -234,18 +239,23 @@ Result<ReadyFolder> prepare_folder(os::Env& env, const std::string& path, const 
                                    bool confirmed, FolderProgress& progress) {
   if (!confirmed) BERTH_TRY(check_unasked(env, path));
   BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
-  for (int attempt = 1;; ++attempt) {
-    BERTH_ASSIGN(auto folder, read_folder(env, path));
-    if (!confirmed) BERTH_TRY(check_unasked(folder));
-    progress.total = folder.bytes;
-    progress.read = 0;
-    auto captured = objects.capture(path, std::exchange(folder.entries, {}),
-                                    [&](std::int64_t bytes) { progress.read += bytes; });
-    if (captured) return ReadyFolder{*std::move(captured), left_out_text(folder)};
-    const auto kind = captured.error().kind;
-    const bool changed = kind == ErrorKind::stale || kind == ErrorKind::not_found;
-    if (!changed || attempt == kTries) return std::unexpected(std::move(captured).error());
-  }
+  BERTH_ASSIGN(auto folder, read_folder(env, path));
+  if (!confirmed) BERTH_TRY(check_unasked(folder));
+  progress.total = folder.bytes;
+  progress.read = 0;
+  auto captured = objects.capture(path, std::exchange(folder.entries, {}),
+                                  [&](std::int64_t bytes) { progress.read += bytes; });
+  if (!captured && captured.error().kind == ErrorKind::stale)
+    return fail(
+        ErrorKind::stale,
+        "{}; let what writes it come to rest, or write elsewhere; what no task needs can be "
+        "left out by {}/.berthignore",
+        captured.error().message, path);
+  if (!captured) return std::unexpected(std::move(captured).error());
+  for (auto& gone : captured->gone)
+    folder.left_out.push_back({.path = std::move(gone), .why = std::string(kGone)});
+  std::ranges::sort(folder.left_out, {}, &LeftOut::path);
+  return ReadyFolder{*std::move(captured), left_out_text(folder)};
 }
 
 }  // namespace berth::remote

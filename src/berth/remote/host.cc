@@ -269,7 +269,7 @@ void Host::let_go(const std::string& directory) {
   const std::vector<std::string> words{"stdio", directory + "/agent"};
   leaving_.push_back(agent::Link::through(
       env_, {.command = through(door_, agent_command(agent_, words)), .agent_file = agent_.path},
-      options_.lease, {.epoch = 0, .environment = {}}));
+      options_.lease, options_.lease, {.epoch = 0, .environment = {}}));
 }
 
 }  // namespace berth::remote

@@ -71,7 +71,7 @@ Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std
   const Place& place = options_.place;
   const std::array<std::string, 2> stdio{"stdio", place.directory + "/agent"};
   link_ = agent::Link::through(
-      env_, line_to(place.door, options_.agent, stdio), options_.patience,
+      env_, line_to(place.door, options_.agent, stdio), options_.patience, options_.lease,
       {.epoch = options_.epoch, .environment = options_.surroundings.environment, .beside = true},
       [this] {
         const Duration lease = ready() ? agent().lease : options_.lease;

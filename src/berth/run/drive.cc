@@ -464,9 +464,14 @@ void Drive::show() {
   progress_.doing.clear();
   for (const auto& berthed : berthed_)
     if (progress_.doing.empty()) progress_.doing = berthed->worker->doing();
-  if (const auto path = workload_->reading(); !path.empty()) {
-    auto& why = live_.empty() ? progress_.waiting_for : progress_.doing;
-    if (why.empty()) why = "reading " + path;
+  auto& why = live_.empty() ? progress_.waiting_for : progress_.doing;
+  auto& since = live_.empty() ? progress_.waiting_since : progress_.doing_since;
+  progress_.waiting_since.reset();
+  progress_.doing_since.reset();
+  for (const auto& under_way : {workload_->reading(), workload_->bringing()}) {
+    if (!under_way || !why.empty()) continue;
+    why = under_way->what;
+    since = under_way->since;
   }
   // This machine can be asked by anybody; what others answered only the runner knows.
   if (leasings_.front().source.staff && kept_waiting_for_ != progress_.waiting_for) {

@@ -188,6 +188,7 @@ class Drive {
   bool heed_stop_without_store();
   void heed_stop_signals();
   void leave_the_silent();
+  void leave(Berthed& berthed);
   std::optional<Mono> next_moment() const;
   Status commit();
   void count(TaskNumber task, store::TaskState to);

@@ -18,6 +18,7 @@ namespace berth::run {
 namespace {
 
 constexpr Duration kAnswersWithin = std::chrono::seconds(10);
+constexpr Duration kEndsWithin = std::chrono::seconds(10);  // what an agent that answers is told to
 constexpr Duration kLooksForStops = std::chrono::milliseconds(200);
 
 std::string agents_directory(const std::string& run) {
@@ -117,7 +118,8 @@ Status find_elsewhere(Site& site, const store::RunRecord& record, Left& left, Du
     const bool silent = !worker->ready() && !worker->lost();
     if (worker->ready()) asked.attempts = worker->earlier();
     if (worker->lost() || (silent && time_left == Duration(0))) {
-      if (silent) note(silence_of(asked) + "; what ran there has ended with its lease");
+      if (silent || worker->lost()->kind == ErrorKind::stale)
+        note(silence_of(asked) + "; what ran there has ended with its lease");
       (void)fileset::remove_all(*site.env, directory);
       continue;
     }
@@ -132,6 +134,24 @@ Status find_elsewhere(Site& site, const store::RunRecord& record, Left& left, Du
                            .tasks = std::move(asked.tasks),
                            .time_left = time_left});
   }
+  return {};
+}
+
+/// What they say is heard by nobody.
+Status turn_all(os::Env& env, std::span<Left::Agent> agents) {
+  std::vector<os::Watch> watches;
+  std::vector<std::size_t> begins;
+  Mono until = env.now() + kLooksForStops;
+  for (auto& agent : agents) {
+    begins.push_back(watches.size());
+    agent.link->watch(watches);
+    until = std::min(until, agent.link->deadline().value_or(until));
+  }
+  begins.push_back(watches.size());
+  BERTH_TRY(env.wait(watches, until));
+  std::vector<exec::FromWorker> ignored;
+  for (std::size_t i = 0; i < agents.size(); ++i)
+    agents[i].link->turn(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]), ignored);
   return {};
 }
 
@@ -178,20 +198,20 @@ Result<Left> find_agents(Site& site, const store::RunRecord& record, Duration mo
 
 Status end_agents(Site& site, const store::RunRecord& run) {
   os::Env& env = *site.env;
+  const Mono answers_by = env.now() + kAnswersWithin;
   BERTH_ASSIGN(auto left, find_agents(site, run, kAnswersWithin, [](const std::string&) {}));
-  const Mono until = env.now() + kAnswersWithin;
+  const Mono ends_by = env.now() + kEndsWithin;
+  for (auto& agent : left.agents) agent.link->tell(exec::Abandon{});
+  const auto waited_for = [&](const Left::Agent& agent) {
+    const auto& link = *agent.link;
+    if (link.lost() || (link.ready() && link.idle())) return false;
+    return env.now() < (link.ready() ? ends_by : answers_by);
+  };
+  while (std::ranges::any_of(left.agents, waited_for)) BERTH_TRY(turn_all(env, left.agents));
   for (auto& agent : left.agents) {
-    auto& link = agent.link;
-    link->tell(exec::Abandon{});
-    while (!link->lost() && !(link->ready() && link->idle()) && env.now() < until) {
-      std::vector<os::Watch> watches;
-      link->watch(watches);
-      BERTH_TRY(env.wait(watches, std::min(until, link->deadline().value_or(until))));
-      std::vector<exec::FromWorker> ignored;
-      link->turn(watches, ignored);
-    }
-    link->acknowledge();
-    link->finish();
+    if (!agent.link->ready()) continue;  // it has been called for long enough
+    agent.link->acknowledge();
+    agent.link->finish();
   }
   return {};
 }

@@ -20,6 +20,7 @@ void Drive::on_ended(exec::Ended ended, bool later) {
 void Drive::on_finished(Finished finished) {
   auto node = finishing_.extract(finished.token.value);
   if (!node) return;  // its worker was lost meanwhile
+  if (!finished.note.empty()) observer_.on_note(finished.note);
   std::ranges::move(finished.changes, std::back_inserter(batch_));
   if (!finished.status) spoil(node.mapped(), finished.status.error());
   on_settled(node.mapped());

@@ -1,4 +1,5 @@
 // What a stop means for a run that runs.
+#include "berth/base/units.h"
 #include "berth/run/drive.h"
 
 namespace berth::run {
@@ -17,10 +18,13 @@ void Drive::heed_stop_signals() {
   const bool again = stops_heeded_ > 0 || signals > 1;
   stops_heeded_ = signals;
   observer_.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
-  if (const auto path = workload_->reading(); !again && !path.empty())
-    observer_.on_note(fmt::format("reading {} is broken off", path));
+  if (const auto reading = workload_->reading(); !again && reading)
+    observer_.on_note(fmt::format("{} is broken off after {}", reading->what,
+                                  format_duration(env_.now() - reading->since)));
   scheduler_->stop(effects_);
   gives_up_at_ = env_.now() + kReachedWithin;
+  for (auto& berthed : berthed_)
+    if (berthed->silent != nullptr) leave(*berthed);  // it has been called all the time
   if (!again) return;
   for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
   gives_up_at_ = env_.now() + kKillTimeout;
@@ -33,21 +37,27 @@ void Drive::abandon() {
   }
 }
 
-/// Told to stop, a worker whose machine cannot be reached is left to its lease; told to stop at
-/// once, any that does not.
+/// Told to stop, a worker whose machine cannot be reached is left to its lease, and a place that
+/// takes no output to a resume; told to stop at once, any that does not.
 void Drive::leave_the_silent() {
   if (!gives_up_at_ || env_.now() < *gives_up_at_) return;
   const bool at_once = stops_heeded_ > 1;
   gives_up_at_.reset();
   if (!at_once) gives_up_at_ = env_.now() + kLooksForTheCut;
+  for (auto& left : workload_->leave(env_.now() - (at_once ? kKillTimeout : kReachedWithin)))
+    on_finished(std::move(left));
   for (auto& berthed : berthed_) {
     if (!at_once && !berthed->worker->cut()) continue;
     if (!berthed->apart || (scheduler_->idle(berthed->id) && berthed->worker->idle())) continue;
-    berthed->lost =
-        Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
-                                           berthed->alloc.machine)};
-    observer_.on_note(berthed->lost->message);
+    leave(*berthed);
   }
+}
+
+void Drive::leave(Berthed& berthed) {
+  berthed.lost = Error{
+      ErrorKind::busy,
+      fmt::format("{} did not answer: what runs there ends with its lease", berthed.alloc.machine)};
+  observer_.on_note(berthed.lost->message);
 }
 
 }  // namespace berth::run

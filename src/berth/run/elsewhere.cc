@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kSmallFile = 64 << 10;
 /// One whose time is over is called all the same: it may have ended what an end is due for.
-constexpr Duration kCalledFor = std::chrono::seconds(20);
+constexpr Duration kCalledFor = std::chrono::seconds(10);
 constexpr std::size_t kLabelsMost = 5;         // of tasks, that are told
 const std::string kConfirmed = "/send_large";  // of a run's directory
 

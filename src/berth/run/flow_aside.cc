@@ -1,45 +1,112 @@
 // The files of a flow's tasks that take long: read, copied and hashed beside the loop.
 #include <algorithm>
 
-#include "berth/os/aside.h"
+#include "berth/base/units.h"
+#include "berth/run/elsewhere.h"
 #include "berth/run/flow_tasks.h"
 
 namespace berth::run {
 namespace {
 
-Result<bool> deliver_there(os::Env& there, const std::string& store, Delivery& delivery) {
+Status gather_there(os::Env& there, const std::string& store, Delivery& delivery) {
   BERTH_ASSIGN(auto cache, fileset::ObjectStore::open(there, store));
-  Status status;
-  if (!delivery.directory.empty() && !delivery.gathered) status = gather(cache, delivery);
-  if (status) status = cache.make_durable();
-  BERTH_TRY(status);
+  BERTH_TRY(gather(cache, delivery));
+  return cache.make_durable();
+}
+
+Result<bool> place_there(os::Env& there, const std::string& store, Delivery& delivery) {
+  BERTH_ASSIGN(auto cache, fileset::ObjectStore::open(there, store));
   return place(there, cache, delivery);
 }
 
 }  // namespace
 
-Status FlowTasks::deliver_aside(Delivery delivery, Delivered then) {
-  return aside_->start([this, store = cache_.directory(), delivery = std::move(delivery),
-                        then = std::move(then)](os::Env& there) mutable -> os::Aside::Then {
-    auto placed = deliver_there(there, store, delivery);
-    return [this, placed = std::move(placed), delivery = std::move(delivery),
-            then = std::move(then)]() mutable {
-      // What was opened there is closed here.
-      for (auto& hold : delivery.holds) hold = std::move(hold).in(env_);
-      Status status;
-      if (!placed) {
-        status = std::unexpected(std::move(placed).error());
-      } else if (!*placed) {
-        status = judge(delivery);
-        // The thread is there: nothing is left that could keep it from starting.
-        if (status) {
-          BERTH_ASSERT(deliver_aside(std::move(delivery), std::move(then)));
-          return;
-        }
-      }
-      then(delivery, std::move(status));
-    };
+std::string FlowTasks::places_of(const flow::TaskSpec& spec) const {
+  std::vector<std::string> places;
+  for (const auto& output : spec.outputs) places.push_back(inputs_.place(output.path));
+  return list_of(std::move(places));
+}
+
+/// Out of the task's directory into the object store, for good.
+Status FlowTasks::gather_aside(Delivery delivery, Delivered then) {
+  std::string what = "taking in what is for " + places_of(delivery.spec);
+  return outputs_.start(std::move(what),
+                        [this, store = cache_.directory(), delivery = std::move(delivery),
+                         then = std::move(then)](os::Env& there) mutable -> os::Aside::Then {
+                          auto status = gather_there(there, store, delivery);
+                          return [this, status = std::move(status), delivery = std::move(delivery),
+                                  then = std::move(then)]() mutable {
+                            // What was opened there is closed here.
+                            for (auto& hold : delivery.holds) hold = std::move(hold).in(env_);
+                            then(std::move(delivery), std::move(status));
+                          };
+                        });
+}
+
+Status FlowTasks::place_aside(Delivery delivery, Delivered then) {
+  std::string what = "bringing " + places_of(delivery.spec);
+  return outputs_.start(
+      std::move(what),
+      [this, store = cache_.directory(), delivery = std::move(delivery),
+       then = std::move(then)](os::Env& there) mutable -> os::Aside::Then {
+        auto placed = place_there(there, store, delivery);
+        return [this, placed = std::move(placed), delivery = std::move(delivery),
+                then = std::move(then)]() mutable {
+          Status status;
+          if (!placed) {
+            status = std::unexpected(std::move(placed).error());
+          } else if (!*placed) {
+            status = judge(delivery);
+            if (status) {
+              BERTH_ASSERT(place_aside(std::move(delivery), std::move(then)));  // a thread is there
+              return;
+            }
+          }
+          then(std::move(delivery), std::move(status));
+        };
+      });
+}
+
+/// What a task wrote, in two parts: once it is in the object store, nothing of it can be lost.
+Status FlowTasks::deliver_aside(Token token, Placing placing, Delivery delivery) {
+  return gather_aside(std::move(delivery), [this, token, placing = std::move(placing)](
+                                               Delivery gathered, Status status) mutable {
+    if (!status) return delivered(token, placing, gathered, std::move(status));
+    placing.outputs = gathered.outputs;
+    placing.since = env_.now();
+    placing_.insert_or_assign(token.value, std::move(placing));
+    BERTH_ASSERT(place_aside(std::move(gathered), [this, token](Delivery placed, Status so) {
+      if (auto known = placing_.extract(token.value))  // else a stop waited for it no longer
+        delivered(token, known.mapped(), placed, std::move(so));
+    }));
   });
+}
+
+void FlowTasks::delivered(Token token, const Placing& placing, Delivery& delivery, Status status) {
+  const auto now = prepared_.find(placing.task.value);
+  if (now == prepared_.end() || now->second.token != token) return;  // given up meanwhile
+  Finished& finished = finished_.emplace_back(Finished{.token = token});
+  finished.status =
+      conclude(now->second, placing.label, delivery, std::move(status), finished.changes);
+}
+
+/// It is done, for what it wrote is kept: a resume brings that to its places, as it does for one
+/// that was killed there.
+std::vector<Finished> FlowTasks::leave(Mono begun_before) {
+  std::vector<Finished> left;
+  for (auto& [token, placing] : placing_) {
+    const auto known = prepared_.find(placing.task.value);
+    if (placing.since > begun_before || known == prepared_.end()) continue;
+    Prepared& prepared = known->second;
+    Finished& finished = left.emplace_back(Finished{.token = {token}});
+    finished.note =
+        fmt::format("{}: it took more than {} to bring {}; that is left to a resume", placing.label,
+                    format_duration(env_.now() - placing.since), places_of(prepared.spec));
+    keep(prepared, placing.label, std::move(placing.outputs), finished.changes);
+    left_ = true;
+  }
+  for (const auto& finished : left) placing_.erase(finished.token.value);
+  return left;
 }
 
 /// To their places from the store, and `then`; at once, or when next() comes to it again.
@@ -48,8 +115,8 @@ Status FlowTasks::bring(flow::TaskIndex task, Delivery delivery, Brought then, N
     const auto placed = place_here(delivery);
     return then(delivery, placed, next);
   }
-  BERTH_TRY(deliver_aside(std::move(delivery), [this, task, then = std::move(then)](
-                                                   Delivery& brought, Status placed) mutable {
+  BERTH_TRY(place_aside(std::move(delivery), [this, task, then = std::move(then)](
+                                                 Delivery brought, Status placed) mutable {
     came_.push_back(
         {task, [then = std::move(then), brought = std::move(brought), placed = std::move(placed)](
                    Next& following) mutable { return then(brought, placed, following); }});
@@ -61,11 +128,11 @@ Status FlowTasks::bring(flow::TaskIndex task, Delivery delivery, Brought then, N
 /// Its tasks are looked at again when it is there.
 Status FlowTasks::read_aside(const std::string& world) {
   if (!reading_.try_emplace(world).second) return {};
-  auto started = aside_->start(
+  auto started = reads_.start(
+      "reading " + inputs_.place(world),
       [this, world, read = inputs_.reader(world)](os::Env& there) mutable -> os::Aside::Then {
         return [this, world, got = read(there)]() mutable {
           inputs_.take(world, std::move(got));
-          read_in_turn_.pop_front();
           auto waited = reading_.extract(world).mapped();
           std::ranges::reverse(waited);
           for (const auto each : waited) {
@@ -74,28 +141,23 @@ Status FlowTasks::read_aside(const std::string& world) {
           }
         };
       });
-  if (started)
-    read_in_turn_.push_back(inputs_.place(world));
-  else
-    reading_.erase(world);
+  if (!started) reading_.erase(world);
   return started;
 }
 
-std::string FlowTasks::reading() const {
-  return read_in_turn_.empty() ? "" : read_in_turn_.front();
-}
-
 void FlowTasks::watch(std::vector<os::Watch>& watches) const {
-  if (aside_->busy()) watches.push_back({.fd = aside_->ready()});
+  reads_.watch(watches);
+  outputs_.watch(watches);
 }
 
 std::vector<Finished> FlowTasks::turn() {
-  if (aside_->busy()) aside_->turn();
+  reads_.turn();
+  outputs_.turn();
   return std::exchange(finished_, {});
 }
 
 bool FlowTasks::busy() const {
-  return aside_->busy() || !came_.empty() || !finished_.empty();
+  return reads_.busy() || outputs_.busy() || !came_.empty() || !finished_.empty();
 }
 
 }  // namespace berth::run

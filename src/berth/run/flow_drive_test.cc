@@ -8,6 +8,7 @@
 #include "berth/base/units.h"
 #include "berth/os/fake_env.h"
 #include "berth/run/flow_run.h"
+#include "berth/run/flow_tasks.h"
 #include "berth/run/run_testing.h"
 #include "berth/run/runner.h"
 
@@ -135,6 +136,27 @@ TEST_F(FlowDrive, AStopDropsWhatIsReadAndWaitsForWhatIsTakenIn) {
   EXPECT_EQ(started_.size(), 2U);
 }
 
+TEST_F(FlowDrive, AStopLeavesToAResumeWhatIsLongOnItsWayToItsPlace) {
+  env_.aside_takes = std::chrono::minutes(1);
+  const auto run = submit_flow(step("large", kLarge) + step("small", 5));
+  const Duration in_the_store = std::chrono::seconds(65);
+  env_.stop_at = Mono(in_the_store);
+  auto done = drive_run(run);
+  EXPECT_EQ(done.state, store::RunState::stopped);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
+  EXPECT_LT(env_.now() - Mono{}, in_the_store + std::chrono::seconds(15));
+  EXPECT_TRUE(std::ranges::any_of(observer_.notes, [](const auto& note) {
+    return note.contains("to bring /work/large; that is left to a resume");
+  }));
+  (void)env_.remove_file("/work/large");  // what was done at once in this world
+  env_.stops = 0;
+  done = drive_run(run);
+  EXPECT_EQ(done.state, store::RunState::done);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
+  EXPECT_EQ(env_.status("/work/large")->size, static_cast<std::int64_t>(kLarge));
+  EXPECT_EQ(started_.size(), 2U) << "neither ran again";
+}
+
 TEST_F(FlowDrive, ALargeInputThatIsMissingFailsWhoWantsIt) {
   env_.put("/work/data", std::string(kLarge, 'x'));
   const auto run =
@@ -192,6 +214,29 @@ TEST_F(FlowDrive, NoRoomAtAPlaceFailsTheTaskAndKeepsItsResult) {
     EXPECT_EQ(done.counts, (store::Counts{.cached = 1}));
     EXPECT_EQ(env_.spawned(), spawned);
   }
+}
+
+// An attempt that an earlier runner started has failed here: what it takes in is not known yet.
+TEST_F(FlowDrive, ASecondTryTakesInWhatItsPlacesAreForThoughTheFirstFoundNoRoom) {
+  for (const auto* name : {"a", "b"}) env_.put(std::string("/work/") + name, name);
+  const auto run = submit_flow("  s: {run: write s 5, in: {a: a, b: b}, out: {o: s}}\n");
+  FlowTasks tasks(site_, run, *flow_program(run.spec_json), *open_cache(site_));
+  const Token first{1}, second{2}, third{3};
+  store::TaskRecord running = site_.store->tasks(run.id)->at(0);
+  running.state = store::TaskState::running;
+  running.token = first;
+  ASSERT_TRUE(tasks.take_over(std::vector{running}));
+  ASSERT_TRUE(tasks.next());
+  env_.fault = [copies = 0](std::string_view call) mutable -> std::optional<Error> {
+    if (call != "copy_file" || ++copies != 2) return std::nullopt;
+    return Error{ErrorKind::full, "no space left"};
+  };
+  EXPECT_EQ(tasks.launch(running, second).error().kind, ErrorKind::full);
+  env_.fault = nullptr;
+  const auto launch = tasks.launch(running, third);
+  ASSERT_TRUE(launch) << launch.error().message;
+  EXPECT_EQ(*env_.find(launch->directory + "/a"), "a");
+  EXPECT_EQ(*env_.find(launch->directory + "/b"), "b");
 }
 
 // 2,000 tasks of 0.1 s on 64 places: the ideal is 32 waves of one after the other.

@@ -230,14 +230,17 @@ Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
     BERTH_TRY(conclude(*known, task.label, delivery, std::move(status), changes));
     return true;
   }
-  BERTH_TRY(deliver_aside(std::move(delivery), [this, number = task.number, label = task.label,
-                                                token](Delivery& delivered, Status status) {
-    const auto now = prepared_.find(number.value);
-    if (now == prepared_.end() || now->second.token != token) return;  // given up meanwhile
-    Finished& finished = finished_.emplace_back(Finished{token, {}, {}});
-    finished.status = conclude(now->second, label, delivered, std::move(status), finished.changes);
-  }));
+  BERTH_TRY(deliver_aside(token, {task.number, task.label}, std::move(delivery)));
   return false;
+}
+
+void FlowTasks::keep(Prepared& prepared, const std::string& label,
+                     std::vector<fileset::Fileset> outputs,
+                     std::vector<store::Change>& changes) const {
+  prepared.outputs = std::move(outputs);
+  if (!prepared.key.empty())
+    changes.emplace_back(store::ResultKept{prepared.key, to_text(prepared.outputs),
+                                           record_.name + "/" + label, env_.wall()});
 }
 
 /// Of a task whose process has ended well: its result is kept, whether it could be placed or not.
@@ -245,10 +248,7 @@ Status FlowTasks::conclude(Prepared& prepared, const std::string& label, Deliver
                            Status placed, std::vector<store::Change>& changes) {
   std::ranges::move(delivery.holds, std::back_inserter(closing_));
   if (!delivery.gathered) return placed;
-  prepared.outputs = std::move(delivery.outputs);
-  if (!prepared.key.empty())
-    changes.emplace_back(store::ResultKept{prepared.key, to_text(prepared.outputs),
-                                           record_.name + "/" + label, env_.wall()});
+  keep(prepared, label, std::move(delivery.outputs), changes);
   // To run it again would not make room there.
   if (!placed && placed.error().kind == ErrorKind::full)
     return fail(ErrorKind::io, "{}; what it wrote is kept in the cache", placed.error().message);

@@ -16,6 +16,9 @@ constexpr std::int64_t kMostUnstartedOfStep = 16;
 constexpr std::size_t kMostClosing = 32;
 /// Looked at before the loop gets its turn again.
 constexpr int kTasksPerTurn = 64;
+/// So many inputs, or places of outputs, may hang before others wait for them.
+constexpr std::size_t kReadsAtOnce = 8;
+constexpr std::size_t kOutputsAtOnce = 4;
 
 /// What passes by itself, rather than being wrong with this task.
 bool is_resource_shortage(const Error& error) {
@@ -33,7 +36,8 @@ FlowTasks::FlowTasks(Site& site, store::RunRecord record, FlowProgram program,
       program_(std::move(program)),
       cache_(std::move(cache)),
       inputs_(env_, cache_, record_.directory),
-      aside_(env_.aside()) {
+      reads_(env_, kReadsAtOnce),
+      outputs_(env_, kOutputsAtOnce) {
   manner_.parallel = program_.parallel;
   manner_.outlive = program_.outlive;
   manner_.retain = program_.retain;

@@ -10,6 +10,7 @@
 #include "berth/os/aside.h"
 #include "berth/run/delivery.h"
 #include "berth/run/flow_run.h"
+#include "berth/run/other_threads.h"
 #include "berth/run/workload.h"
 
 namespace berth::run {
@@ -70,12 +71,14 @@ class FlowTasks final : public Workload {
   void watch(std::vector<os::Watch>& watches) const override;
   std::vector<Finished> turn() override;
   bool busy() const override;
-  std::string reading() const override;
+  std::optional<Underway> reading() const override { return reads_.oldest(); }
+  std::optional<Underway> bringing() const override { return outputs_.oldest(); }
+  std::vector<Finished> leave(Mono begun_before) override;
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
   Status make_durable() override { return cache_.make_durable(); }
   void committed() override;
   bool wants_commit() const override;
-  bool complete() const override { return graph_->done(); }
+  bool complete() const override { return graph_->done() && !left_; }
 
  private:
   /// A task that was not in the cache: all it takes to run it.
@@ -92,7 +95,14 @@ class FlowTasks final : public Workload {
   };
   /// A result, brought to its places or not. Fails as next() does, and is then asked for again.
   using Brought = std::move_only_function<Status(Delivery&, Status placed, Next&)>;
-  using Delivered = std::move_only_function<void(Delivery&, Status placed)>;
+  using Delivered = std::move_only_function<void(Delivery, Status)>;
+  /// What a task wrote, on its way from the object store to its places.
+  struct Placing {
+    TaskNumber task;
+    std::string label;
+    std::vector<fileset::Fileset> outputs{};
+    Mono since{};
+  };
 
   const flow::Step& step(flow::TaskIndex task) const;
   TaskNumber number_of(const std::string& name, Next& next);
@@ -116,7 +126,13 @@ class FlowTasks final : public Workload {
                   std::vector<store::Change>& changes);
   std::optional<std::size_t> next_step() const;
   Status bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next);
-  Status deliver_aside(Delivery delivery, Delivered then);
+  std::string places_of(const flow::TaskSpec& spec) const;
+  Status gather_aside(Delivery delivery, Delivered then);
+  Status place_aside(Delivery delivery, Delivered then);
+  Status deliver_aside(Token token, Placing placing, Delivery delivery);
+  void delivered(Token token, const Placing& placing, Delivery& delivery, Status status);
+  void keep(Prepared& prepared, const std::string& label, std::vector<fileset::Fileset> outputs,
+            std::vector<store::Change>& changes) const;
   Status read_aside(const std::string& world);
   std::deque<flow::TaskIndex>& queue_of(flow::TaskIndex task);
   /// What a task wrote, held; nullopt: it is not there, or not whole any more.
@@ -159,12 +175,13 @@ class FlowTasks final : public Workload {
   };
   std::deque<Came> came_;
   std::unordered_map<std::string, std::vector<flow::TaskIndex>> reading_;  // who waits for an input
-  std::deque<std::string> read_in_turn_;                                   // these inputs
+  std::unordered_map<std::int64_t, Placing> placing_;                      // by token
   std::vector<Finished> finished_;
+  bool left_ = false;  // a resume has to bring something to its place
   // Of tasks that are done with the next commit: until then a later runner may have to look there.
   std::vector<std::string> emptied_;    // directories
   std::vector<fileset::Hold> closing_;  // of what is recorded with the next commit
-  std::unique_ptr<os::Aside> aside_;    // goes first
+  OtherThreads reads_, outputs_;        // go first
 };
 
 }  // namespace berth::run

@@ -37,9 +37,10 @@ struct Progress {
   std::vector<Step> steps;  // of a flow
   std::optional<Best> best;
   std::int64_t workers = 0;
-  std::string waiting_for;  // why nothing runs; "" when something does
-  std::string doing;        // what takes long beside the tasks; "" mostly
-  Mono began;               // when this runner took over
+  std::string waiting_for;                         // why nothing runs; "" when something does
+  std::string doing;                               // what takes long beside the tasks; "" mostly
+  std::optional<Mono> waiting_since, doing_since;  // where that is known
+  Mono began;                                      // when this runner took over
 };
 
 struct TaskEnd {

@@ -16,6 +16,7 @@
 #include "berth/exec/environment.h"
 #include "berth/exec/messages.h"
 #include "berth/experiment/program.h"
+#include "berth/run/other_threads.h"
 #include "berth/run/site.h"
 #include "berth/store/store.h"
 
@@ -65,8 +66,9 @@ struct Next {
 /// What finish() had left for later.
 struct Finished {
   Token token;
-  Status status;  // as of finish()
-  std::vector<store::Change> changes;
+  Status status{};  // as of finish()
+  std::vector<store::Change> changes{};
+  std::string note{};  // for people
 };
 
 /// What a report of a running attempt is to the workload.
@@ -104,8 +106,13 @@ class Workload {
   virtual std::optional<Mono> deadline() const { return std::nullopt; }
   virtual std::vector<Finished> turn() { return {}; }
   virtual bool busy() const { return false; }
-  /// The path that is being read beside the loop, for tasks that could start then; "": none.
-  virtual std::string reading() const { return ""; }
+  /// What is read beside the loop, for tasks that could start then, and what tasks that have ended
+  /// are not done without: that which has been under way for the longest.
+  virtual std::optional<Underway> reading() const { return std::nullopt; }
+  virtual std::optional<Underway> bringing() const { return std::nullopt; }
+  /// Asked to stop: of what finish() had left for later, that which was begun before and can be
+  /// left to a resume. Tells of it as turn() does, and then the run is not complete().
+  virtual std::vector<Finished> leave(Mono /*begun_before*/) { return {}; }
   /// The attempt has ended, and its task is now this; waiting: it will be tried again.
   virtual Status ended(const store::TaskRecord&, Token, store::TaskState) { return {}; }
   /// What its changes name is on the disk when they are recorded.

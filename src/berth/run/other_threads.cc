@@ -1,0 +1,38 @@
+#include "berth/run/other_threads.h"
+
+#include <iterator>
+
+namespace berth::run {
+
+Status OtherThreads::start(std::string what, os::Aside::Work work) {
+  const auto one = started_.insert(started_.end(), {std::move(what), env_.now()});
+  auto begun = aside_->start([this, one, work = std::move(work)](os::Env& there) mutable {
+    return [this, one, then = work(there)]() mutable {
+      forget(one);
+      then();
+    };
+  });
+  if (!begun) started_.erase(one);
+  return begun;
+}
+
+void OtherThreads::forget(Started::iterator ended) {
+  const bool makes_room = static_cast<std::size_t>(std::distance(started_.begin(), ended)) < most_;
+  started_.erase(ended);
+  if (makes_room && started_.size() >= most_)
+    std::next(started_.begin(), static_cast<std::ptrdiff_t>(most_) - 1)->since = env_.now();
+}
+
+std::optional<Underway> OtherThreads::oldest() const {
+  return started_.empty() ? std::nullopt : std::optional(started_.front());
+}
+
+void OtherThreads::watch(std::vector<os::Watch>& watches) const {
+  if (aside_->busy()) watches.push_back({.fd = aside_->ready()});
+}
+
+void OtherThreads::turn() {
+  if (aside_->busy()) aside_->turn();
+}
+
+}  // namespace berth::run
