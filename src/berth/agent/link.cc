@@ -122,9 +122,11 @@ void Link::say(std::string line) {
   if (welcomed_) stream_.send(line);
 }
 
-void Link::launch(const exec::Launch& launch) {
+void Link::launch(exec::Launch launch) {
   outstanding_.insert(launch.token);
+  launch.behind = unbegun_.resolve(launch.behind);
   Sent sent{launch.task, revision_for(launch.request.selection), encode(Call(launch))};
+  if (sent.line.size() > kMessageMost) unbegun_.add(launch.token, launch.behind);
   if (sent.line.size() > kMessageMost)
     return refuse(launch.task, launch.token, "its command and environment are too long");
   if (!welcomed_ || (say_launch(launch.token, sent) && door_))

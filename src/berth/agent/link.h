@@ -28,6 +28,7 @@
 #include "berth/agent/line.h"
 #include "berth/agent/line_stream.h"
 #include "berth/agent/protocol.h"
+#include "berth/exec/unbegun.h"
 #include "berth/exec/workplace.h"
 #include "berth/machine/ledger.h"
 #include "berth/schedule/schedule.h"
@@ -116,7 +117,7 @@ class Link final : public Attached {
     std::int64_t revision = 0;  // that the agent needs for it
     std::string line;
   };
-  void launch(const exec::Launch& launch);
+  void launch(exec::Launch launch);
   bool say_launch(Token token, const Sent& launch);
   void refuse(TaskNumber task, Token token, std::string detail);
   void turn_launcher(std::span<const os::Watch> watches);
@@ -157,6 +158,7 @@ class Link final : public Attached {
       launches_;  // that wait for the welcome, or a broken line may have swallowed
   std::set<Token> cancelled_;
   bool abandoned_ = false;
+  exec::Unbegun unbegun_;
   std::optional<Call> last_;  // what was said last of all
   LineStream stream_;
   std::optional<Welcome> welcome_;

@@ -87,8 +87,10 @@ Worker::~Worker() {
 
 void Worker::tell(const ToWorker& message) {
   if (const auto* wanted = std::get_if<Launch>(&message)) {
-    if (waits(*wanted))
-      waiting_.push_back({*wanted, env_->now() + wanted->waits_most});
+    Waiting waiting{*wanted, env_->now() + wanted->waits_most};
+    waiting.launch.behind = unbegun_.resolve(wanted->behind);
+    if (waits(waiting.launch))
+      waiting_.push_back(std::move(waiting));
     else
       launch(*wanted);
   } else if (const auto* token = std::get_if<Cancel>(&message)) {
@@ -120,6 +122,7 @@ std::vector<Worker::Waiting>::iterator Worker::give_back(std::vector<Waiting>::i
   const Launch& launch = at->launch;
   for (auto& other : waiting_)
     if (other.launch.behind == launch.token) other.launch.behind = launch.behind;
+  unbegun_.add(launch.token, launch.behind);
   pending_.emplace_back(Ended{
       .task = launch.task, .token = launch.token, .cause = cause, .exit_code = {}, .detail = ""});
   return waiting_.erase(at);
@@ -310,6 +313,7 @@ void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& m
   }
   std::erase_if(processes_, [](const auto& process) { return process->child.pid == 0; });
   start_waiting(now);
+  if (processes_.empty()) unbegun_.clear();
   std::ranges::move(pending_, std::back_inserter(messages));
   pending_.clear();
 }

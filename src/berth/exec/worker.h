@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "berth/exec/metrics.h"
+#include "berth/exec/unbegun.h"
 #include "berth/exec/workplace.h"
 #include "berth/machine/device_guard.h"
 #include "berth/machine/groups.h"
@@ -69,6 +70,7 @@ class Worker final : public Workplace {
   std::optional<machine::DeviceGuard> guard_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<Waiting> waiting_;  // behind others, as they came
+  Unbegun unbegun_;
   std::vector<FromWorker> pending_;
 };
 

@@ -394,5 +394,21 @@ TEST_F(WorkerTest, OneThatWaitsForTooLongIsGivenBackAndKillingAllEndsIt) {
   EXPECT_EQ(output_[Stream::out], "");
 }
 
+TEST_F(WorkerTest, WhoNamesOneThatWasGivenBackStandsWhereThatStood) {
+  const Launch first = shell("sleep 0.2; echo first");
+  Launch next = shell("echo second");
+  next.behind = first.token;
+  next.waits_most = kLongEnough;
+  Launch last = shell("echo third");
+  last.behind = next.token;
+  last.waits_most = kLongEnough;
+  worker_->tell(first);
+  worker_->tell(next);
+  worker_->tell(Cancel{next.token});
+  worker_->tell(last);  // by a runner that has not heard of it
+  run();
+  EXPECT_EQ(output_[Stream::out], "first\nthird\n");
+}
+
 }  // namespace
 }  // namespace berth::exec

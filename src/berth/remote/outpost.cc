@@ -111,12 +111,11 @@ void Outpost::tell(const exec::ToWorker& message) {
     std::vector<std::string> brings;
     for (const auto& path : launch->brings) brings.push_back(without_slash(path));
     if (!record_attempt(env_, options_.directory, launch->token, brings)) {
-      pending_.emplace_back(
-          unstarted(*launch, exec::Cause::short_of_means, "the run's directory is full"));
-      return;
+      return refuse(*launch, exec::Cause::short_of_means, "the run's directory is full");
     }
     if (!brings.empty()) brings_[launch->token] = std::move(brings);
     staged_.push_back(*launch);
+    staged_.back().behind = unbegun_.resolve(launch->behind);
     return advance();
   }
   const auto* cancel = std::get_if<exec::Cancel>(&message);
@@ -223,6 +222,11 @@ void Outpost::drop(std::size_t staged, exec::Cause cause, std::string detail) {
   for (auto& other : staged_)
     if (other.behind == launch.token) other.behind = launch.behind;
   forget(launch.token);
+  refuse(launch, cause, std::move(detail));
+}
+
+void Outpost::refuse(const exec::Launch& launch, exec::Cause cause, std::string detail) {
+  unbegun_.add(launch.token, launch.behind);
   pending_.emplace_back(unstarted(launch, cause, std::move(detail)));
 }
 
@@ -301,6 +305,7 @@ void Outpost::turn(std::span<const os::Watch> watches, std::vector<exec::FromWor
   }
   std::ranges::move(pending_, std::back_inserter(messages));
   pending_.clear();
+  if (idle()) unbegun_.clear();
   if (lost() && !forgotten_) {
     (void)fileset::remove_all(env_, options_.directory);
     forgotten_ = true;

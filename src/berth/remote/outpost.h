@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "berth/agent/link.h"
+#include "berth/exec/unbegun.h"
 #include "berth/remote/courier.h"
 #include "berth/remote/door.h"
 
@@ -82,6 +83,7 @@ class Outpost final : public agent::Attached {
   bool settled(const std::string& root);
   std::optional<Error> stage(const exec::Launch& launch, bool& ready);
   void drop(std::size_t staged, exec::Cause cause, std::string detail);
+  void refuse(const exec::Launch& launch, exec::Cause cause, std::string detail);
   void depart(exec::Launch launch);
   void forget_what_never_began();
   void tell_left_out(const std::string& text);
@@ -102,7 +104,8 @@ class Outpost final : public agent::Attached {
   std::map<std::string, bool> shared_;                   // by root
   std::map<std::string, std::string> asked_;             // nonce of a root, while it is looked for
   std::map<std::string, std::optional<Error>> brought_;  // by path here
-  std::vector<exec::Launch> staged_;                     // in the order of their launch
+  exec::Unbegun unbegun_;
+  std::vector<exec::Launch> staged_;  // in the order of their launch
   std::map<Token, std::vector<std::string>> brings_;
   std::set<Token> earlier_;  // recorded by an earlier runner, until the agent has answered
   std::map<Token, std::vector<std::string>> litter_;  // there, of attempts that run

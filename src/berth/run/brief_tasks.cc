@@ -35,9 +35,9 @@ void BriefTasks::ended(Token token, Mono now) {
   set(series, std::min(series.in_a_row + 1, kEnough));
 }
 
-void BriefTasks::doubt(std::string_view task_name) {
-  if (const auto found = series_.find(std::string(series_of(task_name))); found != series_.end())
-    set(found->second, 0);
+bool BriefTasks::overdue(Token token, Mono now) const {
+  const auto begun = begun_.find(token.value);
+  return begun != begun_.end() && now - begun->second.at >= kBrief;
 }
 
 void BriefTasks::set(Series& series, int in_a_row) {

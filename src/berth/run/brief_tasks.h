@@ -18,10 +18,10 @@ class BriefTasks {
  public:
   void began(Token token, std::string_view task_name, Mono now);
   void ended(Token token, Mono now);
-  /// Its series is not brief now: one of it took longer than others could wait for.
-  void doubt(std::string_view task_name);
   /// What one of the task's series takes, about; 0: it is not known to be brief.
   Duration typical(std::string_view task_name) const;
+  /// One that has begun is not brief after all.
+  bool overdue(Token token, Mono now) const;
   bool are_any() const { return brief_series_ > 0; }
 
  private:

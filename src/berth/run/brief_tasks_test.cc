@@ -29,7 +29,7 @@ TEST(BriefTasks, EnoughInARowTeachWhatASeriesTakes) {
   EXPECT_LT(brief.typical("a/9"), Duration(milliseconds(3)));
 }
 
-TEST(BriefTasks, OneThatIsLongOrInDoubtEndsIt) {
+TEST(BriefTasks, OneThatIsLongEndsIt) {
   BriefTasks brief;
   end(brief, "a/1", 8, milliseconds(1));
   end(brief, "a/1", 1, milliseconds(60));
@@ -37,9 +37,10 @@ TEST(BriefTasks, OneThatIsLongOrInDoubtEndsIt) {
   EXPECT_FALSE(brief.are_any());
   end(brief, "a/1", 8, milliseconds(1));
   EXPECT_EQ(brief.typical("a/9"), Duration(milliseconds(1)));
-  brief.doubt("a/4");
-  brief.doubt("never seen/4");
-  EXPECT_FALSE(brief.are_any());
+  brief.began({1000}, "a/4", Mono{});
+  EXPECT_FALSE(brief.overdue({1000}, Mono{} + milliseconds(49)));
+  EXPECT_TRUE(brief.overdue({1000}, Mono{} + milliseconds(50)));
+  EXPECT_FALSE(brief.overdue({1001}, Mono{} + milliseconds(50))) << "it has not begun";
 }
 
 TEST(BriefTasks, WhatHasNoNumberIsNoSeries) {

@@ -12,6 +12,7 @@
 
 #include "berth/agent/link.h"
 #include "berth/cluster/cluster.h"
+#include "berth/exec/unbegun.h"
 #include "berth/exec/worker.h"
 #include "berth/machine/groups.h"
 #include "berth/machine/health_watch.h"
@@ -221,6 +222,7 @@ class Drive {
   std::vector<exec::Ended> early_;      // before their tasks were taken over: heard again
   std::vector<exec::Ended> unstarted_;  // attempts that did not come to a process
   BriefTasks brief_;                    // on workers that queue
+  exec::Unbegun unbegun_;               // sent ahead, but never launched
   bool more_ = false;                   // the workload has not looked at everything
   std::optional<Error> error_;          // why the run cannot go on to its end
   std::optional<Mono> no_start_since_;  // every attempt failed to start since then, and none runs

@@ -303,6 +303,9 @@ void Drive::attach(Left::Agent& agent) {
                       .earlier = earlier,
                       .machine = agent.directory.empty() ? number_of(agent.machine) : 0},
                      env_.now(), effects);
+  for (const auto& each : earlier)
+    if (const auto live = live_.find(each.token.value); live != live_.end())
+      live->second.ahead = scheduler_->waits(each.token);
   if (silent) scheduler_->close(id);
   for (const auto& effect : effects) {
     if (const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect)) disown(cancel->token);

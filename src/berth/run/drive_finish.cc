@@ -40,7 +40,6 @@ void Drive::on_settled(const exec::Ended& ended) {
     scheduler_->close(live->second.worker);
   watch_starts(ended);
   brief_.ended(ended.token, env_.now());
-  if (ended.cause == exec::Cause::given_back) brief_.doubt(name_of(ended.task));
   const bool unbegun = live->second.ahead && ended.cause == exec::Cause::worker_lost;
   std::vector<schedule::Effect> effects;
   scheduler_->ended(ended.token,
@@ -50,6 +49,7 @@ void Drive::on_settled(const exec::Ended& ended) {
                     env_.now(), effects);
   take_effects(ended, live->second, effects);
   live_.erase(live);
+  if (live_.empty()) unbegun_.clear();
 }
 
 /// Where some task starts, a start that fails is that task's own matter, which the scheduler

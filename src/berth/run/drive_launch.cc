@@ -16,7 +16,7 @@ namespace {
 constexpr Duration kWorkAhead = std::chrono::milliseconds(100);
 constexpr std::int64_t kMostAhead = 16;
 /// After that it is given back: what it stands behind is not brief after all.
-constexpr Duration kWaitsMost = std::chrono::seconds(2);
+constexpr Duration kWaitsMost = std::chrono::milliseconds(500);
 
 /// As a person would type it in a shell.
 std::string as_typed(const std::vector<std::string>& argv) {
@@ -59,17 +59,25 @@ void Drive::ask(const exec::Launch& launch) {
   observer_.on_question(question);
 }
 
-/// Brief tasks, to workers that would idle while they wait to hear of the next.
+/// Brief tasks, to workers that would idle while they wait to hear of the next. A search that
+/// learns is asked as late as can be.
 void Drive::send_ahead() {
-  if (!brief_.are_any()) return;
+  if (!brief_.are_any() || manner_.learns) return;
+  const Mono now = env_.now();
+  const schedule::Scheduler::AheadPolicy policy{
+      .most = [&](TaskNumber number) -> std::size_t {
+        const Duration typical = brief_.typical(name_of(number));
+        if (typical == Duration(0)) return 0;
+        return static_cast<std::size_t>(
+            std::clamp<std::int64_t>(kWorkAhead / typical, 1, kMostAhead));
+      },
+      .ends_soon =
+          [&](TaskNumber number, Token token) {
+            return brief_.typical(name_of(number)) > Duration(0) && !brief_.overdue(token, now);
+          }};
   std::vector<schedule::Effect> effects;
-  const auto most = [&](TaskNumber number) -> std::size_t {
-    const Duration typical = brief_.typical(name_of(number));
-    if (typical == Duration(0)) return 0;
-    return static_cast<std::size_t>(std::clamp<std::int64_t>(kWorkAhead / typical, 1, kMostAhead));
-  };
   for (const auto& berthed : berthed_)
-    if (berthed->worker->queues()) scheduler_->send_ahead(berthed->id, most, effects);
+    if (berthed->worker->queues()) scheduler_->send_ahead(berthed->id, policy, effects);
   for (const auto& effect : effects) launch(std::get<schedule::StartAttempt>(effect));
 }
 
@@ -99,11 +107,12 @@ void Drive::launch(const schedule::StartAttempt& start) {
                                             devices});
   if (!ahead) count(start.task, store::TaskState::running);
   if (launch) {
-    launch->behind = start.behind;
+    launch->behind = unbegun_.resolve(start.behind);
     launch->waits_most = kWaitsMost;
     (*on)->worker->tell(*std::move(launch));
     return os::failpoint("after launch");
   }
+  if (ahead) unbegun_.add(start.token, start.behind);
   unstarted_.push_back({.task = start.task,
                         .token = start.token,
                         .cause = cause_of(launch.error(), exec::Cause::cannot_start),

@@ -38,6 +38,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
               .asked = program_.passive ? asked_of(program_) : std::vector<std::string>(),
               .retain = program_.retain,
               .in_turn = false,
+              .learns = adaptive(program_.search),
               .most = program_.resources,
               .gpus = program_.gpus,
               .selections = selections_of(program_),

@@ -32,6 +32,7 @@ struct Manner {
   std::vector<std::string> asked{};  // not empty: others carry tasks out, and tell these metrics
   Duration retain{};                 // for which a run that failed keeps its primary alloc
   bool in_turn = false;              // a task starts only when next() names it
+  bool learns = false;               // what next() adds depends on how earlier ones ended
   Resources most;                    // that a task of it asks for, of each resource
   std::string gpus{};                // the only ones that it may use; "": any
   std::vector<machine::DeviceSelection> selections{};  // of its tasks, each once; no default

@@ -119,12 +119,13 @@ Token Scheduler::last_in_line(TaskNumber task, WorkerId worker) const {
   return {};
 }
 
-void Scheduler::send_ahead(WorkerId worker, const std::function<std::size_t(TaskNumber)>& most,
+void Scheduler::send_ahead(WorkerId worker, const AheadPolicy& policy,
                            std::vector<Effect>& effects) {
   const bool closed = workers_.at(worker).closed;
   if (!starting() || options_.stop_on_failure || kept_ || closed || heads_.empty()) return;
   struct Lane {  // of one that runs and those behind it
     Token last;
+    bool ends_soon = false;
     std::size_t waiting = 0;
   };
   std::map<std::int32_t, std::vector<Lane>> lanes;  // by shape
@@ -132,22 +133,26 @@ void Scheduler::send_ahead(WorkerId worker, const std::function<std::size_t(Task
     if (attempt.worker != worker) continue;
     auto& alike = lanes[entry(attempt.task).shape];
     if (attempt.behind.value == 0) {
-      alike.push_back({.last = token});
+      alike.push_back({.last = token, .ends_soon = policy.ends_soon(attempt.task, token)});
       continue;
     }
     const auto lane = std::ranges::find(alike, attempt.behind, &Lane::last);
     lane->last = token;
     ++lane->waiting;
   }
+  for (auto& [_, alike] : lanes)
+    std::erase_if(alike, [](const Lane& lane) { return !lane.ends_soon; });
   while (!heads_.empty()) {
     const TaskNumber task{heads_.begin()->second};
     auto& alike = lanes[entry(task).shape];
     const auto lane = std::ranges::min_element(alike, {}, &Lane::waiting);
-    if (lane == alike.end() || failed_on_.contains(task) || lane->waiting >= most(task)) return;
+    if (lane == alike.end() || failed_on_.contains(task)) return;
+    if (lane->waiting >= policy.most(task)) return;
     const Token token = next_token();
     queue(task, token, worker, lane->last);
     effects.emplace_back(StartAttempt{task, token, worker, lane->last});
-    *lane = {token, lane->waiting + 1};
+    lane->last = token;
+    ++lane->waiting;
   }
 }
 

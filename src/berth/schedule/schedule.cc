@@ -199,14 +199,14 @@ bool Scheduler::adopt(const Earlier& earlier, WorkerId worker, Mono now,
     return true;
   }
   if (!starting()) return false;
-  if (workers_.at(worker).free.covers(resources(task))) {
-    occupy(task, token, worker);
-    return true;
-  }
+  const bool fits = workers_.at(worker).free.covers(resources(task));
   // It was sent ahead; or it has the room of one whose end is still to be heard.
-  const Token behind = last_in_line(task, worker);
-  if (behind.value > 0) queue(task, token, worker, behind);
-  return behind.value > 0;
+  const Token behind = fits && room() ? Token{} : last_in_line(task, worker);
+  if (behind.value > 0)
+    queue(task, token, worker, behind);
+  else if (fits)
+    occupy(task, token, worker);
+  return fits || behind.value > 0;
 }
 
 void Scheduler::close(WorkerId worker) {

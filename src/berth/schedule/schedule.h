@@ -168,12 +168,22 @@ class Scheduler {
   void ended(Token token, Verdict verdict, Mono now, std::vector<Effect>& effects);
   void tick(Mono now, std::vector<Effect>& effects);
   /// Sends what is first in the queue and fits nowhere now to the worker ahead of time, behind
-  /// attempts that run there and whose resources are the same. `most` says how many attempts may
-  /// wait behind each for this task to be one more: 0 but for tasks so brief that the worker would
-  /// idle while it waits to hear of the next. Nothing is sent ahead where the first failure is to
-  /// end it all, or while a worker is kept for a task.
-  void send_ahead(WorkerId worker, const std::function<std::size_t(TaskNumber)>& most,
-                  std::vector<Effect>& effects);
+  /// attempts that run there and whose resources are the same. Nothing is sent ahead where the
+  /// first failure is to end it all, or while a worker is kept for a task. What was sent ahead
+  /// begins after halt() and close() all the same: it is brief.
+  struct AheadPolicy {
+    /// How many attempts may wait behind one for this task to be one more: 0 but for tasks so brief
+    /// that the worker would idle while it waits to hear of the next.
+    std::function<std::size_t(TaskNumber)> most;
+    /// Whether what runs is about to end.
+    std::function<bool(TaskNumber, Token)> ends_soon;
+  };
+  void send_ahead(WorkerId worker, const AheadPolicy& policy, std::vector<Effect>& effects);
+  /// Whether the attempt waits behind another, as far as is known.
+  bool waits(Token token) const {
+    const auto found = attempts_.find(token);
+    return found != attempts_.end() && found->second.behind.value > 0;
+  }
   /// Cancels what runs and starts nothing more.
   void stop(std::vector<Effect>& effects);
   /// Starts nothing more; what runs may end.

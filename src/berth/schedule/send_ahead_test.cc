@@ -12,8 +12,13 @@ using ::testing::ElementsAre;
 using testing::House;
 using testing::tasks_of;
 
+constexpr TaskNumber kLong{7};
+
 std::vector<StartAttempt> send_ahead(House& house, std::size_t most, WorkerId worker = {1}) {
-  house.scheduler.send_ahead(worker, [&](TaskNumber) { return most; }, house.effects);
+  house.scheduler.send_ahead(worker,
+                             {.most = [&](TaskNumber) { return most; },
+                              .ends_soon = [](auto task, auto) { return task != kLong; }},
+                             house.effects);
   house.scheduler.check();
   return house.take<StartAttempt>();
 }
@@ -46,6 +51,33 @@ TEST(SendAhead, OnlyWhatIsFirstInTheQueueAndOfTheSameResources) {
   house.join(1, cpu(1000));
   house.take<StartAttempt>();
   EXPECT_EQ(send_ahead(house, 8).size(), 1U) << "the third is not overtaken by the fourth";
+}
+
+TEST(SendAhead, NotBehindWhatIsLong) {
+  auto tasks = tasks_of(9);
+  tasks[6].priority = tasks[0].priority = 1;
+  House house(tasks);
+  house.join(1, cpu(2000));
+  const auto first = house.take<StartAttempt>();
+  ASSERT_EQ(first.at(1).task, kLong);
+  const auto ahead = send_ahead(house, 2);
+  ASSERT_EQ(ahead.size(), 2U);
+  EXPECT_EQ(ahead[0].behind, first[0].token);
+  EXPECT_EQ(ahead[1].behind, ahead[0].token);
+}
+
+TEST(SendAhead, WhatComesBackStaysWithinWhatMayRunSideBySide) {
+  auto tasks = tasks_of(3);
+  House house(tasks, {.epoch = 2, .parallel = 1});
+  house.scheduler.joined(
+      {.id = {1}, .resources = cpu(4000), .earlier = {{{1}, {7}}, {{2}, {8}}, {{3}, {9}}}},
+      house.now, house.effects);
+  house.scheduler.check();
+  EXPECT_TRUE(house.take<CancelAttempt>().empty());
+  EXPECT_EQ(house.scheduler.running(), 1U);
+  EXPECT_TRUE(house.scheduler.waits({9}));
+  for (const std::int64_t token : {7, 8, 9}) house.end({token});
+  EXPECT_TRUE(house.scheduler.over());
 }
 
 TEST(SendAhead, NotWhereTheFirstFailureIsToEndItAll) {

@@ -84,7 +84,10 @@ void Simulation::absorb() {
 void Simulation::send_ahead() {
   const auto& process = *processes_[rng_.below(processes_.size())];
   if (!process.known_as) return;
-  scheduler_->send_ahead(*process.known_as, [&](TaskNumber) { return rng_.below(4); }, effects_);
+  scheduler_->send_ahead(*process.known_as,
+                         {.most = [&](TaskNumber) { return rng_.below(4); },
+                          .ends_soon = [&](TaskNumber, Token) { return chance(80); }},
+                         effects_);
 }
 
 std::int64_t Simulation::side_by_side() const {
@@ -253,7 +256,6 @@ Token Simulation::last_in_line(TaskNumber task, WorkerId worker) {
         std::ranges::any_of(live_, [&](const auto& each) { return each.second.behind == token; });
     if (live.worker == worker && alike && !followed) return token;
   }
-  broke("what does not fit was taken over");
   return {};
 }
 
@@ -273,10 +275,12 @@ void Simulation::note_adopted(const std::vector<Earlier>& earlier, const Process
     Resources& used = used_[worker];
     Resources with = used;
     (void)with.add(row(one.task).task.resources);
-    const bool fits = one.ended || process.total.covers(with);
-    if (fits) used = with;
-    live_.emplace(one.token,
-                  Live{one.task, worker, fits ? Token{} : last_in_line(one.task, worker)});
+    const bool fits = process.total.covers(with);
+    const bool room = options_.parallel <= 0 || side_by_side() < options_.parallel;
+    const Token behind = one.ended || (fits && room) ? Token{} : last_in_line(one.task, worker);
+    if (behind.value == 0 && !one.ended && !fits) broke("what does not fit was taken over");
+    if (behind.value == 0) used = with;
+    live_.emplace(one.token, Live{one.task, worker, behind});
     batch_.push_back({Change::Kind::started, one.task, one.token});
     std::erase(asked_, one.task);
     if (!one.ended) continue;
