@@ -107,6 +107,28 @@ TEST_F(Phases, WhatNoTryCanMendEndsAtOnce) {
   EXPECT_TRUE(world_.observer.notes.empty());
 }
 
+TEST_F(Phases, WhatWasGivenBackTakesNoRetry) {
+  world_.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1), .exit_code = 1};
+  };
+  const auto run = world_.submit_trials(1, "retries: 2\n");
+  for (const Token token : {Token{1}, Token{2}}) {
+    exec::Ended ended;
+    ended.cause = exec::Cause::given_back;
+    store::AttemptEnded end;
+    end.task = {1};
+    end.token = token;
+    end.at = world_.env.wall();
+    end.next = store::TaskState::waiting;
+    end.cause = describe(ended);
+    const std::vector<store::Change> changes{
+        store::AttemptStarted{{1}, token, world_.env.wall(), "{}", "host"}, end};
+    ASSERT_TRUE(inner_->apply(run.id, changes));
+  }
+  ASSERT_TRUE(drive(world_.site, run.name, world_.observer));
+  EXPECT_EQ(inner_->attempts(run.id, TaskNumber{1})->size(), 2U + 3U);
+}
+
 TEST_F(Phases, WhatWasHeldIsAddedUp) {
   const auto run = world_.submit_trials(6, "resources: {cpu: 2}\n");
   ASSERT_TRUE(drive(world_.site, run.name, world_.observer));
