@@ -47,6 +47,22 @@ class ClustersFile(Case):
         self.assertEqual([process.wait(60) for process in running], [0] * 8)
         self.assertEqual(self.names(), wanted)
 
+    @unittest.skipUnless(os.getuid() == 0, "nobody is somebody else only to root")
+    def test_a_file_that_several_may_write_is_edited_by_each(self):
+        shared = self.dir / "shared"
+        shared.mkdir()
+        shared.chmod(0o777)
+        self.dir.chmod(0o755)
+        self.house.environment["BERTH_CLUSTERS"] = str(shared / "clusters.yaml")
+        (shared / "clusters.yaml").write_text("")
+        (shared / "clusters.yaml").chmod(0o666)
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        for name, who in (("roots", {}), ("nobodys", nobody), ("again", {})):
+            done = self.house.run("cluster", "add", name, "some.host", **who)
+            self.assertEqual((done.code, done.err), (0, b""))
+        self.assertEqual(self.names(), {"roots", "nobodys", "again"})
+        self.assertEqual([each.name for each in shared.iterdir()], ["clusters.yaml"])
+
     def test_lines_end_as_they_did(self):
         text = b"# mine\r\nold:\r\n  kind: ssh\r\n  hosts: [a]\r\n"
         self.file.write_bytes(text)

@@ -530,6 +530,21 @@ class Flow(Case):
         self.assertEqual(why["state"], "failed")
         self.assertIn("corpus.txt", why["attempts_made"][0]["detail"])
 
+    def test_a_stop_while_inputs_are_read_is_no_crash(self):
+        (self.dir / "many").mkdir()
+        for number in range(1500):
+            with open(self.dir / f"many/{number}", "wb") as file:
+                file.write(b"%d" % number)
+                file.truncate(900_000)
+        self.write("f.yaml", "steps: {a: {run: 'true', in: {x: 'many/*'}}}\n")
+        process = self.house.start("run", "f.yaml")
+        objects = self.house.state / "cache/objects"
+        until(lambda: any(objects.glob("*/*")), "the first is read")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assert_tidy()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -17,7 +17,7 @@ constexpr std::size_t kSaidMost = 64 << 10;  // bytes of what a launcher prints
 /// Notices that a later one replaces wait while so much is unsent: the agent is frozen.
 constexpr std::size_t kUnsentMost = 16 << 10;
 constexpr Duration kConnectAgain = std::chrono::milliseconds(5);
-/// What is said on a line may be read so much later.
+/// Between the end of an agent's lease and that of what it ran.
 constexpr Duration kOnItsWay = std::chrono::seconds(2);
 
 /// Reads what there is.
@@ -259,13 +259,15 @@ std::optional<Duration> Link::patience() const {
 }
 
 /// When an agent that stays silent cannot run anything any more; none: never. Whatever it was told
-/// on a line renewed its lease, if it was read there, though no answer came.
+/// on a line renews its lease, if it is read there, though no answer comes: what was long on its
+/// way does so until the lease has ended.
 std::optional<Mono> Link::lost_at() const {
   const auto most = patience();
   if (!most) return std::nullopt;
   const Mono silent_until = heard_at_ + *most;
-  if (!said_at_) return silent_until;
-  return std::max(silent_until, *said_at_ + (welcome_ ? welcome_->lease : lease_) + kOnItsWay);
+  if (!said_at_ || *said_at_ < heard_at_) return silent_until;
+  const Duration lease = welcome_ ? welcome_->lease : lease_;
+  return std::max(silent_until, std::max(heard_at_ + lease, *said_at_) + lease + kOnItsWay);
 }
 
 void Link::turn_stream(std::span<const os::Watch> watches) {

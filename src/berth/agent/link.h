@@ -78,10 +78,10 @@ class Link final : public Attached {
   /// To an agent behind a command that ends in `berth-agent stdio DIR`. A connection that breaks,
   /// or falls silent, is made again until the agent was silent for its whole lease, or for
   /// `patience` before it has answered and where it outlives its lease; what a broken one swallowed
-  /// is said again. It is lost once a lease (before it has answered: `lease`) has passed since
-  /// something was last said to it, too: that may have been read. `on_contact` is called before
-  /// something is said, once in a third of a lease at least: whoever records when that was knows
-  /// how long the agent's lease may last.
+  /// is said again. Where something was said to it since it was heard, it is lost two leases
+  /// (before it has answered: of `lease`) after that: it may be read until the first has ended.
+  /// `on_contact` is called before something is said, once in a third of a lease at least: whoever
+  /// records when that was knows how long the agent's lease may last.
   static std::unique_ptr<Link> through(os::Env& env, LineOptions line, Duration patience,
                                        Duration lease, RunnerSide side,
                                        std::function<void()> on_contact = {});

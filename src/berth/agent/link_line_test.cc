@@ -14,14 +14,14 @@ constexpr Duration kLease = std::chrono::seconds(20);
 /// An agent behind a command that carries what is said, one way or both, or answers nobody.
 class LinkLine : public ::testing::Test {
  protected:
-  enum class Way : std::uint8_t { both, there_alone, none };
+  enum class Way : std::uint8_t { both, there_alone, held, none };
 
   LinkLine() : world_({.directory = "/runs/a-1/agents/1", .block = cores(4), .lease = kLease}) {
     world_.env.program = [](const os::SpawnSpec& spec) {
       return spec.argv[0] == "ssh" ? os::FakeProgram{} : takes(std::chrono::hours(1));
     };
     world_.env.talk = [this](const os::SpawnSpec&, os::Fd end) {
-      if (way_ == Way::none) return;
+      if (way_ == Way::held || way_ == Way::none) return;
       (void)world_.env.write_some(end, std::string(kHere) + "\n");
       near_ = std::move(end);
       far_ = *world_.env.connect_local(world_.options.directory + "/socket");
@@ -48,7 +48,7 @@ class LinkLine : public ::testing::Test {
     for (int turns = 0; !enough(); ++turns) {
       ASSERT_LT(turns, 10'000) << "it never came";
       world_.env.freeze(std::chrono::milliseconds(100));
-      carry(near_, far_, false);
+      if (way_ != Way::held) carry(near_, far_, false);
       carry(far_, near_, way_ == Way::there_alone);
       world_.turn(link_.get(), heard_);
     }
@@ -80,6 +80,19 @@ TEST_F(LinkLine, AnAgentIsGivenUpOnlyWhenItHasGivenItselfUp) {
   EXPECT_LE(world_.env.now() - cut_at, 2 * kLease + std::chrono::seconds(5));
   EXPECT_TRUE(link_->lost()->message.contains("and its lease of 20.0s is over"))
       << link_->lost()->message;
+}
+
+TEST_F(LinkLine, WhatWasLongOnItsWayMayHaveRenewedTheLease) {
+  link_->tell(launch_of(1));
+  run_until([&] { return heard_.started[1] == 1; });
+  const Mono last_heard = world_.env.now();
+  way_ = Way::held;
+  run_for(kLease - std::chrono::seconds(1));
+  ASSERT_NE(world_.agent, nullptr);
+  carry(near_, far_, false);  // what was said when the line fell silent
+  run_until([&] { return link_->lost().has_value(); });
+  EXPECT_EQ(world_.agent, nullptr) << "its task may run elsewhere from now on, and still runs here";
+  EXPECT_LE(world_.env.now() - last_heard, 2 * kLease + std::chrono::seconds(5));
 }
 
 TEST_F(LinkLine, AnAgentThatIsReachedAgainInTimeGoesOn) {

@@ -35,6 +35,7 @@ struct Desk {
   std::atomic<bool> give_up = false;
   std::mutex mutex;  // of what follows
   std::condition_variable wake, ended;
+  std::deque<std::unique_ptr<Env>> envs;  // of each thread: what was opened there goes before them
   std::deque<Aside::Work> works;
   std::deque<Aside::Then> done;
   std::size_t threads = 0, idle = 0;
@@ -43,8 +44,8 @@ struct Desk {
 
 /// One of the other threads.
 void work_through(Desk& desk) {
-  const std::unique_ptr<Env> env = posix_env(&desk.give_up);
   std::unique_lock lock(desk.mutex);
+  Env& env = *desk.envs.emplace_back(posix_env(&desk.give_up));
   for (;;) {
     ++desk.idle;
     desk.wake.wait(lock, [&] { return desk.over || !desk.works.empty(); });
@@ -53,7 +54,7 @@ void work_through(Desk& desk) {
     Aside::Work work = std::move(desk.works.front());
     desk.works.pop_front();
     lock.unlock();
-    Aside::Then then = work(*env);
+    Aside::Then then = work(env);
     lock.lock();
     desk.done.push_back(std::move(then));
     const std::uint64_t one = 1;

@@ -118,6 +118,20 @@ TEST_F(AsidePosixTest, GoingItBreaksOffWhatIsUnderWayAndDropsTheRest) {
   EXPECT_LT(env_->stop_signals(), 2);
 }
 
+TEST_F(AsidePosixTest, WhatWasOpenedThereAndNotToldIsClosedInTime) {
+  const std::string lock = path("lock");
+  ASSERT_TRUE(aside_->start([&](Env& there) -> Aside::Then {
+    auto held = there.lock(lock, false);
+    EXPECT_TRUE(held);
+    return [held = std::move(held)] {};
+  }));
+  std::array<Watch, 1> watches{Watch{aside_->ready()}};
+  ASSERT_TRUE(env_->wait(watches, std::nullopt));
+  EXPECT_FALSE(env_->lock(lock, false));
+  aside_.reset();
+  EXPECT_TRUE(env_->lock(lock, false));
+}
+
 TEST_F(AsidePosixTest, GoingItLeavesBehindWhatDoesNotAnswer) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);

@@ -44,10 +44,16 @@ Result<std::string> read_regular(os::Env& env, const std::string& file) {
               kKinds.at(static_cast<std::size_t>(status.kind)));
 }
 
-Result<os::Fd> lock_beside(os::Env& env, const std::string& file) {
+/// Who may write the file may read its directory, but not what another person made beside it. Over
+/// NFS only a file can be locked.
+Result<os::Fd> lock_for_edit(os::Env& env, const std::string& file) {
+  const auto slash = file.rfind('/');
+  const std::string directory =
+      slash == std::string::npos ? "." : file.substr(0, std::max<std::size_t>(slash, 1));
   constexpr Duration kLooks = std::chrono::milliseconds(5);
   for (const Mono until = env.now() + kEditsWithin;;) {
-    auto lock = env.lock(file + ".lock", false);
+    auto lock = env.lock(directory, false);
+    if (!lock && lock.error().kind != ErrorKind::busy) lock = env.lock(file + ".lock", false);
     const bool waits = !lock && lock.error().kind == ErrorKind::busy && env.now() < until;
     if (!waits) return lock;
     BERTH_TRY(env.wait({}, env.now() + kLooks));
@@ -223,7 +229,7 @@ Status edit_clusters(os::Env& env,
   BERTH_TRY(edit(before));  // nothing is made for what cannot be
   if (const auto slash = file.rfind('/'); slash != std::string::npos && slash > 0)
     BERTH_TRY(env.make_directory(file.substr(0, slash), 0700));
-  BERTH_ASSIGN(const auto lock, lock_beside(env, file));
+  BERTH_ASSIGN(const auto lock, lock_for_edit(env, file));
   BERTH_ASSIGN(const auto present, read());
   BERTH_ASSIGN(const auto now, edit(present));
   const auto status = env.status(file);

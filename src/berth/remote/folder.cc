@@ -15,6 +15,7 @@ using Kind = os::TreeEntry::Kind;
 
 constexpr std::size_t kRulesMost = 1 << 20;    // bytes of one file
 constexpr std::size_t kCountedMost = 100'000;  // files that are left out, for their size
+constexpr Duration kReplacedWithin = std::chrono::milliseconds(100);  // a file, by an editor
 constexpr std::string_view kGone = "gone before it was read";
 constexpr std::string_view kOwn = ".berth-";  // by which shared folders are found: outpost.cc
 
@@ -67,11 +68,21 @@ class FolderReader {
     for (std::size_t i = 0; i < ignore::kFileNames.size(); ++i) {
       const auto file = std::ranges::find(found, ignore::kFileNames[i], &os::TreeEntry::path);
       if (file == found.end() || file->kind != Kind::file) continue;
-      BERTH_ASSIGN(const auto text, env_.read_file(directory + "/" + file->path, kRulesMost));
+      const auto text = read_rules(directory + "/" + file->path);
+      if (!text && text.error().kind == ErrorKind::not_found) continue;  // gone meanwhile
+      BERTH_TRY(text);
       const auto place = directory.substr(std::min(root_.size() + 1, directory.size()));
-      rules_.add(place, static_cast<ignore::Source>(i), text);
+      rules_.add(place, static_cast<ignore::Source>(i), *text);
     }
     return {};
+  }
+
+  /// What is there no more may be on its way to being replaced.
+  Result<std::string> read_rules(const std::string& file) {
+    auto text = env_.read_file(file, kRulesMost);
+    if (text || text.error().kind != ErrorKind::not_found) return text;
+    BERTH_TRY(env_.wait({}, env_.now() + kReplacedWithin));
+    return env_.read_file(file, kRulesMost);
   }
 
   Status read_directory(const std::string& directory, std::vector<std::string>& open) {

@@ -72,22 +72,53 @@ Status FlowTasks::deliver_aside(Token token, Placing placing, Delivery delivery)
   return gather_aside(std::move(delivery), [this, token, placing = std::move(placing)](
                                                Delivery gathered, Status status) mutable {
     if (!status) return delivered(token, placing, gathered, std::move(status));
+    if (!is_last(placing.task, token)) return;
+    const TaskNumber task = placing.task;
     placing.outputs = gathered.outputs;
     placing.since = env_.now();
+    placing.waits = std::move(gathered);
     placing_.insert_or_assign(token.value, std::move(placing));
-    BERTH_ASSERT(place_aside(std::move(gathered), [this, token](Delivery placed, Status so) {
-      if (auto known = placing_.extract(token.value))  // else a stop waited for it no longer
-        delivered(token, known.mapped(), placed, std::move(so));
-    }));
+    place_waiting(task);
   });
 }
 
+/// false: it was given up meanwhile.
+bool FlowTasks::is_last(TaskNumber task, Token token) const {
+  const auto now = prepared_.find(task.value);
+  return now != prepared_.end() && now->second.token == token;
+}
+
+bool FlowTasks::is_placing(TaskNumber task) const {
+  return std::ranges::any_of(placing_, [&](const auto& each) { return each.second.task == task; });
+}
+
+/// What the task's last attempt wrote, once nothing of it is on its way any more.
+void FlowTasks::place_waiting(TaskNumber task) {
+  std::erase_if(placing_, [&](const auto& each) {
+    const auto& [token, placing] = each;
+    return placing.task == task && placing.waits && !is_last(task, {token});
+  });
+  auto next = placing_.end();
+  for (auto each = placing_.begin(); each != placing_.end(); ++each) {
+    if (each->second.task != task) continue;
+    if (!each->second.waits) return;
+    next = each;
+  }
+  if (next == placing_.end()) return;
+  Delivery delivery = *std::exchange(next->second.waits, std::nullopt);
+  BERTH_ASSERT(place_aside(
+      std::move(delivery), [this, task, token = Token{next->first}](Delivery placed, Status so) {
+        if (auto known = placing_.extract(token.value))  // else a stop waited for it no longer
+          delivered(token, known.mapped(), placed, std::move(so));
+        place_waiting(task);
+      }));
+}
+
 void FlowTasks::delivered(Token token, const Placing& placing, Delivery& delivery, Status status) {
-  const auto now = prepared_.find(placing.task.value);
-  if (now == prepared_.end() || now->second.token != token) return;  // given up meanwhile
+  if (!is_last(placing.task, token)) return;
   Finished& finished = finished_.emplace_back(Finished{.token = token});
-  finished.status =
-      conclude(now->second, placing.label, delivery, std::move(status), finished.changes);
+  finished.status = conclude(prepared_.at(placing.task.value), placing.label, delivery,
+                             std::move(status), finished.changes);
 }
 
 /// It is done, for what it wrote is kept: a resume brings that to its places, as it does for one
@@ -95,9 +126,9 @@ void FlowTasks::delivered(Token token, const Placing& placing, Delivery& deliver
 std::vector<Finished> FlowTasks::leave(Mono begun_before) {
   std::vector<Finished> left;
   for (auto& [token, placing] : placing_) {
-    const auto known = prepared_.find(placing.task.value);
-    if (placing.since > begun_before || known == prepared_.end()) continue;
-    Prepared& prepared = known->second;
+    if (placing.since > begun_before || !is_last(placing.task, {token})) continue;
+    Prepared& prepared = prepared_.at(placing.task.value);
+    if (placing.waits) std::ranges::move(placing.waits->holds, std::back_inserter(closing_));
     Finished& finished = left.emplace_back(Finished{.token = {token}});
     finished.note =
         fmt::format("{}: it took more than {} to bring {}; that is left to a resume", placing.label,

@@ -157,6 +157,78 @@ TEST_F(FlowDrive, AStopLeavesToAResumeWhatIsLongOnItsWayToItsPlace) {
   EXPECT_EQ(started_.size(), 2U) << "neither ran again";
 }
 
+/// One task, of which the first attempt was given up while its output was on its way to its place.
+class FlowAttempts : public FlowDrive {
+ protected:
+  FlowAttempts() {
+    task_.number = {1};
+    task_.label = "large";
+  }
+  void take_up() {
+    tasks_ = flow_tasks(site_, submit_flow(step("large", kLarge))).value();
+    ASSERT_TRUE(tasks_->take_over({}));
+    ASSERT_EQ(tasks_->next().value().start, std::vector{task_.number});
+  }
+  void end_one(std::int64_t token, std::size_t size, char byte) {
+    const auto launch = tasks_->launch(task_, {token});
+    ASSERT_TRUE(launch) << launch.error().message;
+    env_.put(launch->directory + "/large", std::string(size, byte));
+    std::vector<store::Change> changes;
+    EXPECT_FALSE(tasks_->finish(task_, {token}, changes, true).value()) << token;
+  }
+  std::vector<Finished> turn_after(Duration time) {
+    env_.freeze(time);
+    return tasks_->turn();
+  }
+  char placed() { return env_.find("/work/large")->front(); }
+  void give_up_one_and_end_another(std::size_t size) {
+    (void)env_.remove_file("/work/large");
+    take_up();
+    env_.aside_takes = kHangs;
+    end_one(1, kLarge, '1');
+    EXPECT_TRUE(turn_after(kHangs).empty());
+    ASSERT_EQ(placed(), '1');
+    env_.aside_takes = std::chrono::seconds(1);
+    end_one(2, size, '2');
+    EXPECT_TRUE(turn_after(std::chrono::seconds(1)).empty());
+  }
+  static constexpr Duration kHangs = std::chrono::minutes(1);
+  store::TaskRecord task_;
+  std::unique_ptr<Workload> tasks_;
+};
+
+TEST_F(FlowAttempts, TheLastIsBroughtBehindOneThatWasGivenUp) {
+  for (const std::size_t size : {kLarge, std::size_t{5}}) {
+    give_up_one_and_end_another(size);
+    EXPECT_EQ(placed(), '1') << "else the first might come last";
+    EXPECT_TRUE(turn_after(kHangs).empty());
+    const auto finished = turn_after(kHangs);
+    ASSERT_EQ(finished.size(), 1U);
+    EXPECT_EQ(finished[0].token, Token{2});
+    EXPECT_TRUE(finished[0].status);
+    EXPECT_EQ(placed(), '2');
+    EXPECT_FALSE(tasks_->busy());
+  }
+}
+
+TEST_F(FlowAttempts, OneThatWasGivenUpIsNotBroughtOnceItIsKnown) {
+  take_up();
+  env_.aside_takes = kHangs;
+  end_one(1, kLarge, '1');
+  ASSERT_TRUE(tasks_->launch(task_, {2}));
+  EXPECT_TRUE(turn_after(kHangs).empty());
+  EXPECT_FALSE(env_.find("/work/large"));
+  EXPECT_FALSE(tasks_->busy());
+}
+
+TEST_F(FlowAttempts, AStopLeavesTheLastToAResume) {
+  give_up_one_and_end_another(kLarge);
+  const auto left = tasks_->leave(env_.now());
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].token, Token{2});
+  EXPECT_FALSE(tasks_->complete());
+}
+
 TEST_F(FlowDrive, ALargeInputThatIsMissingFailsWhoWantsIt) {
   env_.put("/work/data", std::string(kLarge, 'x'));
   const auto run =

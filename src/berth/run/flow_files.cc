@@ -224,7 +224,7 @@ Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
                     .folder = record_.directory,
                     .directory = task_directory(task.number, token),
                     .inputs = known->inputs};
-  if (!later || !takes_long(env_, delivery)) {
+  if (!later || (!is_placing(task.number) && !takes_long(env_, delivery))) {
     Status status = gather(cache_, delivery);
     if (status) status = place_here(delivery);
     BERTH_TRY(conclude(*known, task.label, delivery, std::move(status), changes));

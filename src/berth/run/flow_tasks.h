@@ -102,6 +102,7 @@ class FlowTasks final : public Workload {
     std::string label;
     std::vector<fileset::Fileset> outputs{};
     Mono since{};
+    std::optional<Delivery> waits{};  // for that of an earlier attempt, which might come last
   };
 
   const flow::Step& step(flow::TaskIndex task) const;
@@ -130,6 +131,9 @@ class FlowTasks final : public Workload {
   Status gather_aside(Delivery delivery, Delivered then);
   Status place_aside(Delivery delivery, Delivered then);
   Status deliver_aside(Token token, Placing placing, Delivery delivery);
+  bool is_last(TaskNumber task, Token token) const;
+  bool is_placing(TaskNumber task) const;
+  void place_waiting(TaskNumber task);
   void delivered(Token token, const Placing& placing, Delivery& delivery, Status status);
   void keep(Prepared& prepared, const std::string& label, std::vector<fileset::Fileset> outputs,
             std::vector<store::Change>& changes) const;
