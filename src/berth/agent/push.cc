@@ -9,6 +9,7 @@
 #include "berth/base/document.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/fileset/objects.h"
 
 namespace berth::agent {
 namespace {
@@ -210,8 +211,10 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
   BERTH_ASSIGN(auto asked, hear_request(env, in));
   if (!asked) return {};
   BERTH_ASSIGN(const auto store, objects_directory(env));
-  BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
-  BERTH_ASSIGN(const auto hold, objects.hold(asked->objects));
+  BERTH_TRY(fileset::ObjectStore::open(env, store));
+  // Not read here: the other machine checks what comes, and the runner waits for a word.
+  BERTH_ASSIGN(const auto work, fileset::begin_work(env, store));
+  BERTH_TRY(fileset::name_needs(env, store, work, asked->objects));
   Pusher pusher(env, store, std::move(asked->objects), std::move(asked->request));
   Mono tell_at = env.now() + kTellEvery;
   std::vector<os::Watch> watches;

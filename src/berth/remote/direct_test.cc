@@ -201,6 +201,15 @@ TEST_F(DirectPosixTest, AConnectionThatBreaksIsTold) {
   EXPECT_EQ(push().error().kind, ErrorKind::io);
 }
 
+TEST_F(DirectPosixTest, TheHolderReadsNothingBeforeItSends) {
+  const auto object = fileset::object_path(path("from/berth/objects"), sha256(content_), false);
+  ASSERT_TRUE(fileset::remove_all(*env_, object));
+  ASSERT_TRUE(env_->replace_file(object, std::string(content_.size(), 'y'), 0600));
+  EXPECT_EQ(push().error().kind, ErrorKind::corrupt) << "who takes it reads it";
+  EXPECT_TRUE(env_->list(path("to/berth/objects/incoming"))->empty());
+  EXPECT_FALSE(arrived());
+}
+
 TEST_F(DirectPosixTest, WhatTheHolderLostIsTold) {
   ASSERT_TRUE(fileset::remove_all(
       *env_, fileset::object_path(path("from/berth/objects"), sha256(content_), false)));
