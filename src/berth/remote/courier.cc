@@ -237,12 +237,7 @@ Status Courier::hear_error(Error error) {
 Status Courier::hear_end() {
   switch (step_) {
     case Step::asked: {
-      std::vector<agent::Piece> pieces;
-      for (const auto line : split(text_, '\n')) {
-        if (line.empty()) continue;
-        BERTH_ASSIGN(auto piece, agent::parse_piece(line));
-        pieces.push_back(std::move(piece));
-      }
+      BERTH_ASSIGN(auto pieces, agent::parse_missing(text_, captured_.fileset));
       if (delegate(pieces)) return {};
       outflow_ = agent::Outflow(options_.store, std::move(pieces));
       total_ = outflow_.total();

@@ -25,7 +25,7 @@ class CourierTest : public os::PosixTest {
         fmt::format("#!/bin/sh\ncd {} || exit\n"
                     "if mv says said 2>/dev/null; then\n"
                     "  printf '\\nberth-agent here\\n'; head -c 1 >/dev/null; cat said\n"
-                    "  cat >/dev/null; exit\nfi\n"
+                    "  cat >taken; exit\nfi\n"
                     "exec env XDG_CACHE_HOME={} \"$@\"\n",
                     path(""), path("there")),
         0700);
@@ -89,6 +89,17 @@ TEST_F(CourierTest, AnErrorWhileAnotherMachineSendsIsAnAnswerToNothing) {
   put("says", missing + end + end + missing + end + agent::encode(FrameKind::error, "1 nonsense"));
   open(holders);
   EXPECT_EQ(bring(), std::nullopt);
+}
+
+TEST_F(CourierTest, NothingIsSentButWhatWasOffered) {
+  open();
+  const std::string secret(10000, 's');
+  auto store = fileset::ObjectStore::open(*env_, path("here/objects")).value();
+  EXPECT_TRUE(store.capture(put("secret", secret), fileset::Expect::fresh));
+  put("says", agent::encode(FrameKind::missing, agent::to_text(piece(secret))) +
+                  agent::encode(FrameKind::end, ""));
+  EXPECT_EQ(bring(), std::nullopt);
+  EXPECT_EQ(env_->read_file(path("taken"), 1 << 20).value().find("ssss"), std::string::npos);
 }
 
 TEST_F(CourierTest, AWrongBeginningThatAnotherMachineLeftThereIsSentAfresh) {
