@@ -8,6 +8,7 @@ namespace berth::agent {
 namespace {
 
 constexpr std::size_t kHead = 5;
+constexpr std::size_t kErrorMessageMost = 4096;  // bytes
 constexpr std::string_view kKinds = "famodpcgrstn.e";
 
 }  // namespace
@@ -57,7 +58,6 @@ Result<Piece> parse_piece(std::string_view text) {
 }
 
 std::string to_text(const Error& error) {
-  constexpr std::size_t kErrorMessageMost = 4096;
   return fmt::format("{} {}", static_cast<int>(error.kind), clip(error.message, kErrorMessageMost));
 }
 
@@ -66,8 +66,8 @@ Error parse_error(std::string_view text) {
   const auto kind = parse_integer(text.substr(0, blank));
   constexpr auto kLast = static_cast<int>(ErrorKind::interrupted);
   const bool known = kind && *kind >= 0 && *kind <= kLast && blank < text.size();
-  if (!known) return {ErrorKind::invalid, std::string(text)};
-  return {static_cast<ErrorKind>(*kind), std::string(text.substr(blank + 1))};
+  if (!known) return {ErrorKind::invalid, clip(text, kErrorMessageMost)};
+  return {static_cast<ErrorKind>(*kind), clip(text.substr(blank + 1), kErrorMessageMost)};
 }
 
 }  // namespace berth::agent

@@ -64,6 +64,7 @@ Result<Piece> parse_piece(std::string_view text);
 
 /// "busy the message", as of an error frame.
 std::string to_text(const Error& error);
+/// Whoever wrote it: of bounded length, and without control characters.
 Error parse_error(std::string_view text);
 
 }  // namespace berth::agent

@@ -1,8 +1,10 @@
 #include "berth/agent/intake.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "berth/base/text.h"
 #include "berth/fileset/objects.h"
 
 namespace berth::agent {
@@ -79,6 +81,24 @@ Status Intake::finish() {
   return {};
 }
 
+Result<std::vector<Piece>> parse_missing(std::string_view text, const fileset::Fileset& fileset) {
+  std::map<std::pair<std::string, bool>, std::int64_t> sizes;
+  for (const auto& entry : fileset.entries)
+    if (fileset::has_object(entry))
+      sizes.emplace(std::pair(to_hex(entry.digest), entry.kind == fileset::Entry::Kind::executable),
+                    entry.size);
+  std::vector<Piece> missing;
+  for (const auto line : split(text, '\n')) {
+    if (line.empty()) continue;
+    BERTH_ASSIGN(auto piece, parse_piece(line));
+    const auto size = sizes.extract({piece.digest, piece.executable});
+    if (size.empty() || size.mapped() != piece.size)
+      return fail(ErrorKind::invalid, "asked for what it was not offered: {}", clip(line));
+    missing.push_back(std::move(piece));
+  }
+  return missing;
+}
+
 Result<std::string> read_object(os::Env& env, const std::string& store, const Piece& piece) {
   BERTH_ASSIGN(const auto digest, parse_digest(piece.digest));
   BERTH_ASSIGN(const os::Fd fd,
@@ -105,6 +125,8 @@ Status Outflow::add(os::Env& env, std::string& out, std::size_t most) {
       return fail(ErrorKind::corrupt, "an object is too short");
     if (piece.offset < piece.size) continue;
     begun_ = false;
+    ++whole_;
+    whole_bytes_ += piece.size;
     pieces_.pop_front();
   }
   return {};

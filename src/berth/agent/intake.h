@@ -48,6 +48,10 @@ class Intake {
   os::Fd fd_;
 };
 
+/// What is missing elsewhere of a fileset, as the other side lists it. invalid: what is none of its
+/// objects, or one twice.
+Result<std::vector<Piece>> parse_missing(std::string_view text, const fileset::Fileset& fileset);
+
 /// A piece of an object of a store, at most a frame's worth. not_found.
 Result<std::string> read_object(os::Env& env, const std::string& store, const Piece& piece);
 
@@ -63,12 +67,15 @@ class Outflow {
   bool over() const { return pieces_.empty(); }
   std::int64_t moved() const { return moved_; }  // bytes
   std::int64_t total() const { return total_; }
+  /// Of the objects that have gone to their ends: how many, and bytes.
+  std::int64_t whole() const { return whole_; }
+  std::int64_t whole_bytes() const { return whole_bytes_; }
 
  private:
   std::string store_;
   std::deque<Piece> pieces_;
   bool begun_ = false;  // the first of them
-  std::int64_t moved_ = 0, total_ = 0;
+  std::int64_t moved_ = 0, total_ = 0, whole_ = 0, whole_bytes_ = 0;
 };
 
 }  // namespace berth::agent

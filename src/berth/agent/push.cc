@@ -1,5 +1,6 @@
 #include "berth/agent/push.h"
 
+#include <algorithm>
 #include <array>
 
 #include "berth/agent/files.h"
@@ -9,16 +10,13 @@
 #include "berth/base/document.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/fileset/objects.h"
 
 namespace berth::agent {
 namespace {
 
 constexpr std::size_t kAhead = 4 << 20;  // bytes that wait to be sent
 constexpr Duration kAnswersWithin = std::chrono::seconds(15);
-/// For so long nothing may move, and longer where there is much: an object that has come is hashed
-/// and synced before the next word.
-constexpr Duration kStillMost = std::chrono::minutes(1);
-constexpr std::int64_t kLeastRate = 50'000;  // bytes a millisecond
 constexpr Duration kTellEvery = std::chrono::seconds(1);
 
 /// The connection to the other machine.
@@ -68,7 +66,9 @@ class Pusher {
  private:
   enum class Step : std::uint8_t { dialling, proving, asking, feeding, confirming, over };
 
-  Duration still_most() const { return kStillMost + from_ms(outflow_.total() / kLeastRate); }
+  Duration still_most() const {
+    return agent::still_most(outflow_.whole(), outflow_.whole_bytes());
+  }
   void say(FrameKind kind, std::string_view bytes) { out_ += encode(kind, bytes); }
 
   Status exchange(std::span<const os::Watch> watches) {
@@ -126,12 +126,7 @@ class Pusher {
         return {};
       }
       case Step::asking: {
-        std::vector<Piece> pieces;
-        for (const auto line : split(text, '\n')) {
-          if (line.empty()) continue;
-          BERTH_ASSIGN(auto piece, parse_piece(line));
-          pieces.push_back(std::move(piece));
-        }
+        BERTH_ASSIGN(auto pieces, parse_missing(text, objects_));
         outflow_ = Outflow(store_, std::move(pieces));
         step_ = Step::feeding;
         return {};
@@ -210,8 +205,10 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
   BERTH_ASSIGN(auto asked, hear_request(env, in));
   if (!asked) return {};
   BERTH_ASSIGN(const auto store, objects_directory(env));
-  BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
-  BERTH_ASSIGN(const auto hold, objects.hold(asked->objects));
+  BERTH_TRY(fileset::ObjectStore::open(env, store));
+  // Not read here: the other machine checks what comes, and the runner waits for a word.
+  BERTH_ASSIGN(const auto work, fileset::begin_work(env, store));
+  BERTH_TRY(fileset::name_needs(env, store, work, asked->objects));
   Pusher pusher(env, store, std::move(asked->objects), std::move(asked->request));
   Mono tell_at = env.now() + kTellEvery;
   std::vector<os::Watch> watches;
@@ -230,6 +227,14 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
 }
 
 }  // namespace
+
+Duration still_most(std::int64_t objects, std::int64_t bytes) {
+  constexpr std::int64_t kEach = 50;                 // milliseconds
+  constexpr std::int64_t kLeastRate = 50'000;        // bytes a millisecond
+  constexpr std::int64_t kMostMore = 24 * 3600'000;  // milliseconds
+  return std::chrono::minutes(1) +
+         from_ms(std::min(objects * kEach + bytes / kLeastRate, kMostMore));
+}
 
 std::string to_json(const PushRequest& request) {
   std::vector<std::string> words;

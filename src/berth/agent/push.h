@@ -34,6 +34,10 @@ std::string to_json(const PushRequest& request);
 /// invalid.
 Result<PushRequest> parse_push(std::string_view text);
 
+/// For how long nothing may move once these have been sent: each is hashed and synced where it
+/// comes, while the next wait on their way.
+Duration still_most(std::int64_t objects, std::int64_t bytes);
+
 /// Until it is done, or the connection ends.
 Status serve_push(os::Env& env);
 

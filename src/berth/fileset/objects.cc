@@ -125,12 +125,18 @@ Result<Hold> begin_work(os::Env& env, const std::string& store) {
   return Hold(env, directory, *std::move(lock));
 }
 
-Result<Missing> declare_needs(os::Env& env, const std::string& store, const Hold& work,
-                              const Fileset& fileset, Paths& fresh) {
+Result<os::Fd> name_needs(os::Env& env, const std::string& store, const Hold& work,
+                          const Fileset& fileset) {
   const std::string text = to_text(fileset);
   if (text.size() > kMostText) return fail(ErrorKind::full, "the names of its files are too long");
-  BERTH_ASSIGN(const os::Fd shared, env.lock_shared(store + "/lock"));
+  BERTH_ASSIGN(os::Fd shared, env.lock_shared(store + "/lock"));
   BERTH_TRY(env.replace_file(work.directory() + std::string(kNeeds), text, 0600));
+  return shared;
+}
+
+Result<Missing> declare_needs(os::Env& env, const std::string& store, const Hold& work,
+                              const Fileset& fileset, Paths& fresh) {
+  BERTH_ASSIGN(const os::Fd shared, name_needs(env, store, work, fileset));
   Missing missing;
   std::set<std::pair<Digest, Entry::Kind>> seen;
   for (const auto& entry : fileset.entries) {

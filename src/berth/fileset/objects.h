@@ -66,13 +66,17 @@ void sweep_making(os::Env& env, const std::string& making, const std::string& pl
 
 /// A new directory in work/, locked.
 Result<Hold> begin_work(os::Env& env, const std::string& store);
+/// Says what this work needs, so that collect() leaves it; whether it is there, nobody looks. As
+/// long as the result lives, nothing at all is collected.
+Result<os::Fd> name_needs(os::Env& env, const std::string& store, const Hold& work,
+                          const Fileset& fileset);
 /// What of the needs of a work is not there now, each once; `damaged`: the messages of those that
 /// were set aside.
 struct Missing {
   std::vector<Entry> entries;
   std::vector<std::string> damaged;
 };
-/// Says what this work needs, so that collect() leaves it.
+/// The same, and reads what was not read since it was written.
 Result<Missing> declare_needs(os::Env& env, const std::string& store, const Hold& work,
                               const Fileset& fileset, Paths& fresh);
 

@@ -122,6 +122,9 @@ Result<SshHost> read_host(const Field& field) {
   }
   if (const auto direct = field.find("direct")) {
     BERTH_ASSIGN(host->direct, direct->text());
+    if (lower(host->direct) == "true" || lower(host->direct) == "false")
+      return direct->error(
+          "wanted user@host[:port]; `direct: false` beside `hosts` is for all of them");
     const auto address = parse_ssh_host(host->direct);
     if (!address) return direct->error(address.error());
     if (!address->key.empty())

@@ -207,7 +207,7 @@ void Courier::offer() {
 
 Status Courier::hear(agent::Frame frame) {
   switch (frame.kind) {
-    case FrameKind::error: end(agent::parse_error(frame.bytes)); return {};
+    case FrameKind::error: return hear_error(agent::parse_error(frame.bytes));
     case FrameKind::missing:
     case FrameKind::files:
       if (text_.size() + frame.bytes.size() > fileset::kMostText)
@@ -223,15 +223,21 @@ Status Courier::hear(agent::Frame frame) {
   }
 }
 
+Status Courier::hear_error(Error error) {
+  if (step_ == Step::none || step_ == Step::reading || step_ == Step::pushing)
+    return fail(ErrorKind::invalid, "an answer to nothing");
+  const bool sent = step_ == Step::feeding || step_ == Step::publishing;
+  // What stood there before ours may have been another machine's, and is thrown away by now.
+  if (error.kind == ErrorKind::corrupt && sent && !std::exchange(sent_afresh_, true))
+    return std::unexpected(std::move(error));
+  end(std::move(error));
+  return {};
+}
+
 Status Courier::hear_end() {
   switch (step_) {
     case Step::asked: {
-      std::vector<agent::Piece> pieces;
-      for (const auto line : split(text_, '\n')) {
-        if (line.empty()) continue;
-        BERTH_ASSIGN(auto piece, agent::parse_piece(line));
-        pieces.push_back(std::move(piece));
-      }
+      BERTH_ASSIGN(auto pieces, agent::parse_missing(text_, captured_.fileset));
       if (delegate(pieces)) return {};
       outflow_ = agent::Outflow(options_.store, std::move(pieces));
       total_ = outflow_.total();
@@ -298,7 +304,9 @@ void Courier::end(std::optional<Error> failed) {
   captured_ = {};
   folder_ready_ = false;
   intake_.reset();
+  push_.reset();
   pushed_.reset();
+  sent_afresh_ = false;
   total_ = 0;
 }
 

@@ -75,6 +75,7 @@ class Courier {
   void on_folder(const Errand& errand, Result<ReadyFolder> ready);
   void offer();
   Status hear(agent::Frame frame);
+  Status hear_error(Error error);
   Status hear_end();
   void set_out();
   void feed();
@@ -128,6 +129,7 @@ class Courier {
   std::optional<Digest> nonce_;  // by which it knows the place
   std::unique_ptr<Push> push_;
   std::optional<Door> pushed_;  // by whom, for this errand
+  bool sent_afresh_ = false;    // from its beginning, once
   std::vector<std::string> notes_;
   std::unique_ptr<os::Aside> aside_;  // goes first
 };

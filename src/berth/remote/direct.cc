@@ -71,7 +71,7 @@ std::string Holders::refuse(const Door& from, const Door& to, const Error& becau
 }
 
 Push::Push(os::Env& env, PushOptions options)
-    : env_(env), options_(std::move(options)), give_up_at_(env.now() + kSilentMost) {
+    : env_(env), options_(std::move(options)), heard_at_(env.now()), moved_at_(env.now()) {
   if (!options_.to.address.empty()) {
     const auto address = parse_ssh_host(options_.to.address);
     dial(address ? Result<Door>(ssh_door_between(*address)) : std::unexpected(address.error()));
@@ -90,11 +90,18 @@ void Push::watch(std::vector<os::Watch>& watches) const {
       {.fd = over_ || said_ == request_.size() ? -1 : fd_.number(), .readable = false});
 }
 
+/// For a pusher that says that it is there, and no more; another gives up sooner, and says why.
+Mono Push::still_until() const {
+  const std::int64_t objects = std::ssize(options_.objects.entries);
+  return moved_at_ + kSilentMost +
+         agent::still_most(objects, fileset::total_bytes(options_.objects));
+}
+
 std::optional<Mono> Push::deadline() const {
   if (over_ || (line_ && line_->lost())) return env_.now();
   if (lookup_) return env_.now() + kLookupEvery;
-  const auto answers = line_ ? line_->deadline() : std::nullopt;
-  return std::min(give_up_at_, answers.value_or(give_up_at_));
+  const Mono until = std::min(heard_at_ + kSilentMost, still_until());
+  return std::min(until, (line_ ? line_->deadline() : std::nullopt).value_or(until));
 }
 
 void Push::turn(std::span<const os::Watch> watches) {
@@ -110,8 +117,10 @@ void Push::turn(std::span<const os::Watch> watches) {
       if (const auto status = exchange(watches.subspan(3)); !status && !over_)
         over_ = std::unexpected(line_->because(status.error()));
   }
-  if (!over_ && env_.now() >= give_up_at_)
+  if (!over_ && env_.now() >= heard_at_ + kSilentMost)
     over_ = fail(ErrorKind::busy, "no word of it for {}", format_duration(kSilentMost));
+  if (!over_ && env_.now() >= still_until())
+    over_ = fail(ErrorKind::busy, "nothing moved for {}", format_duration(env_.now() - moved_at_));
 }
 
 void Push::look_up() {
@@ -140,7 +149,7 @@ void Push::dial(const Result<Door>& to) {
       agent::to_json({.command = through(*to, known_agent_command(options_.agent, files)),
                       .nonce = options_.nonce}));
   line_.emplace(env_, line_to(options_.from, options_.agent, push));
-  give_up_at_ = env_.now() + kSilentMost;
+  heard_at_ = moved_at_ = env_.now();
 }
 
 Status Push::exchange(std::span<const os::Watch> watches) {
@@ -154,7 +163,7 @@ Status Push::exchange(std::span<const os::Watch> watches) {
   BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer));
   if (!got) return {};
   if (*got == 0) return fail(ErrorKind::io, "the connection to {} ended", options_.from.name);
-  give_up_at_ = env_.now() + kSilentMost;
+  heard_at_ = env_.now();
   reader_.add({buffer.data(), *got});
   for (;;) {
     BERTH_ASSIGN(const auto frame, reader_.next());
@@ -169,7 +178,12 @@ Status Push::exchange(std::span<const os::Watch> watches) {
     }
     if (frame->kind != agent::FrameKind::sent)
       return fail(ErrorKind::invalid, "a frame that is no answer");
-    BERTH_ASSIGN(moved_, parse_integer(frame->bytes));
+    BERTH_ASSIGN(const auto moved, parse_integer(frame->bytes));
+    if (moved > fileset::total_bytes(options_.objects))
+      return fail(ErrorKind::invalid, "more bytes were sent than there are");
+    if (moved <= moved_) continue;
+    moved_ = moved;
+    moved_at_ = env_.now();
   }
 }
 

@@ -75,6 +75,7 @@ class Push {
   void turn(std::span<const os::Watch> watches);
 
  private:
+  Mono still_until() const;
   void look_up();
   void dial(const Result<Door>& to);
   Status exchange(std::span<const os::Watch> watches);
@@ -88,7 +89,7 @@ class Push {
   os::Fd fd_;
   agent::FrameReader reader_;
   std::int64_t moved_ = 0;
-  Mono give_up_at_;
+  Mono heard_at_, moved_at_;
   std::optional<Status> over_;
 };
 

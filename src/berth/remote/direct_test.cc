@@ -7,6 +7,7 @@
 #include "berth/agent/push.h"
 #include "berth/base/text.h"
 #include "berth/fileset/objects.h"
+#include "berth/os/fake_env.h"
 #include "berth/os/posix_testing.h"
 #include "berth/remote/clusters.h"
 
@@ -81,6 +82,37 @@ TEST(PushRequest, IsReadAsItWasWritten) {
   for (const auto* wrong : {"", "{}", R"({"command":[],"nonce":"00"})", R"({"command":["a"]})",
                             R"({"command":["a"],"nonce":"x"})"})
     EXPECT_FALSE(agent::parse_push(wrong)) << wrong;
+}
+
+TEST(PushOfLittle, IsGivenUpWhereAHostTalksAndNothingMoves) {
+  os::FakeEnv env;
+  os::Fd far;
+  env.program = [](const os::SpawnSpec&) { return os::FakeProgram{}; };
+  env.talk = [&](const os::SpawnSpec&, os::Fd end) {
+    (void)env.write_some(end, std::string(agent::kHere) + "\n");
+    far = std::move(end);
+  };
+  Door to = door("to");
+  to.address = "me@to:22";
+  Push push(env, {.from = door("from"),
+                  .to = to,
+                  .agent = {},
+                  .directory = "/",
+                  .nonce = sha256("nonce"),
+                  .objects = {{file("x", "x", Holders::kLeast)}}});
+  std::vector<os::Watch> watches;
+  const Mono until = env.now() + std::chrono::minutes(10);
+  for (bool here = false; !push.over() && env.now() < until; here = true) {
+    if (here) (void)env.write_some(far, agent::encode(agent::FrameKind::sent, "0"));
+    watches.clear();
+    push.watch(watches);
+    ASSERT_TRUE(env.wait(watches, env.now()));
+    push.turn(watches);
+    env.freeze(std::chrono::seconds(1));
+  }
+  ASSERT_TRUE(push.over());
+  EXPECT_TRUE(push.over()->error().message.starts_with("nothing moved for 2m"))
+      << push.over()->error().message;
 }
 
 class DirectPosixTest : public os::PosixTest {
@@ -199,6 +231,31 @@ TEST_F(DirectPosixTest, AProgramThatIsNotThereIsTold) {
 TEST_F(DirectPosixTest, AConnectionThatBreaksIsTold) {
   ssh("printf '\\nberth-agent here\\n'; head -c 5 >/dev/null");
   EXPECT_EQ(push().error().kind, ErrorKind::io);
+}
+
+TEST_F(DirectPosixTest, AHolderSendsNothingButWhatItWasAskedToSend) {
+  const std::string secret(10000, 's');
+  keep("from", secret);
+  const std::string end = agent::encode(agent::FrameKind::end, "");
+  put("says", agent::encode(agent::FrameKind::data, nonce_) + end +
+                  agent::encode(agent::FrameKind::missing,
+                                agent::to_text(piece(secret, std::ssize(secret)))) +
+                  end);
+  ssh(fmt::format("printf '\\nberth-agent here\\n'; head -c 1 >/dev/null; cat {0}; cat >{1}",
+                  path("says"), path("taken")));
+  const auto pushed = push();
+  EXPECT_EQ(pushed.error().kind, ErrorKind::invalid) << pushed.error().message;
+  EXPECT_NE(pushed.error().message.find("not offered"), std::string::npos);
+  EXPECT_EQ(env_->read_file(path("taken"), 1 << 20).value().find("ssss"), std::string::npos);
+}
+
+TEST_F(DirectPosixTest, TheHolderReadsNothingBeforeItSends) {
+  const auto object = fileset::object_path(path("from/berth/objects"), sha256(content_), false);
+  ASSERT_TRUE(fileset::remove_all(*env_, object));
+  ASSERT_TRUE(env_->replace_file(object, std::string(content_.size(), 'y'), 0600));
+  EXPECT_EQ(push().error().kind, ErrorKind::corrupt) << "who takes it reads it";
+  EXPECT_TRUE(env_->list(path("to/berth/objects/incoming"))->empty());
+  EXPECT_FALSE(arrived());
 }
 
 TEST_F(DirectPosixTest, WhatTheHolderLostIsTold) {

@@ -94,7 +94,8 @@ TEST(Clusters, SayByWhichAddressOthersReachAHost) {
   EXPECT_EQ(doors->at(0).address, "alice@node3:22");
   EXPECT_EQ(doors->at(1).address, "");
   EXPECT_FALSE(cluster("node3", ", direct: false")->at(1).direct);
-  for (const auto* wrong : {"a;b", "-oProxyCommand=x", "a@b key"}) EXPECT_FALSE(cluster(wrong));
+  for (const auto* wrong : {"a;b", "-oProxyCommand=x", "a@b key", "false", "True"})
+    EXPECT_FALSE(cluster(wrong));
   EXPECT_FALSE(cluster("node3", ", direct: perhaps"));
 }
 
