@@ -14,6 +14,7 @@ from berth_case import Case, numbers, until
 from ssh_bed import ME, SSH, SSHD, SshBed, connections, kill
 
 FULL = os.environ.get("BERTH_FULL") == "1"
+SANITIZED = os.environ.get("BERTH_SANITIZE")
 MACHINE = "cpu: 2\n"
 
 
@@ -437,7 +438,8 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.berth("run", "--cluster", "lab", self.brief_sweep(200, ""))
         self.assertEqual(self.side_by_side(), (2, {str(i): 1 for i in range(1, 201)}))
         lines = sorted(int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines())
-        self.assertLess((lines[-1] - lines[0]) / 1e9, 5)
+        if not SANITIZED:  # there nothing is brief
+            self.assertLess((lines[-1] - lines[0]) / 1e9, 5)
 
     def test_what_waits_behind_a_task_that_is_not_brief_is_given_back(self):
         self.lab(1)
@@ -445,7 +447,8 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         most, begun = self.side_by_side()
         self.assertEqual((most, len(begun), set(begun.values())), (2, 120, {1}))
         attempts = [task["attempts"] for task in self.house.tasks("brief-1")]
-        self.assertGreater(max(attempts), 1, "some were given back")
+        if not SANITIZED:
+            self.assertGreater(max(attempts), 1, "some were given back")
         ended = {line.split()[1]: int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines()
                  if line.startswith("end")}
         self.assertEqual(max(ended, key=ended.get), "60", "nobody waited for it")
