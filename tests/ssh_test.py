@@ -446,9 +446,10 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
         self.berth("run", "--cluster", "lab", self.brief_sweep(120, "[ $1 != 60 ] || sleep 6"))
         most, begun = self.side_by_side()
         self.assertEqual((most, len(begun), set(begun.values())), (2, 120, {1}))
+        if SANITIZED:
+            return
         attempts = [task["attempts"] for task in self.house.tasks("brief-1")]
-        if not SANITIZED:
-            self.assertGreater(max(attempts), 1, "some were given back")
+        self.assertGreater(max(attempts), 1, "some were given back")
         ended = {line.split()[1]: int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines()
                  if line.startswith("end")}
         self.assertEqual(max(ended, key=ended.get), "60", "nobody waited for it")
