@@ -377,10 +377,13 @@ void Agent::consider_end() {
 }
 
 /// Whether its lease matters when its runner has gone and nothing runs: a later runner may be on
-/// its way, and could find out otherwise by the journal alone.
+/// its way, and could find out otherwise by the journal alone. Where the directory was removed or
+/// replaced none will find it.
 bool Agent::is_of_use() const {
   const bool met = options_.alloc.value != 0 && !looks_at_;
-  return !met || retained_ || !options_.with.empty() || journal_.unwritten() > 0;
+  if (!options_.with.empty()) return true;
+  return (!met || retained_ || journal_.unwritten() > 0) &&
+         env_->status(options_.directory + "/agent.json").has_value();
 }
 
 void Agent::retire() {
