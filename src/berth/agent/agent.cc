@@ -382,8 +382,9 @@ void Agent::consider_end() {
 bool Agent::is_of_use() const {
   const bool met = options_.alloc.value != 0 && !looks_at_;
   if (!options_.with.empty()) return true;
-  return (!met || retained_ || journal_.unwritten() > 0) &&
-         env_->status(options_.directory + "/agent.json").has_value();
+  if (met && !retained_ && journal_.unwritten() == 0) return false;
+  const auto there = env_->status(options_.directory + "/agent.json");
+  return there || there.error().kind != ErrorKind::not_found;
 }
 
 void Agent::retire() {
