@@ -166,7 +166,8 @@ class Case(unittest.TestCase):
 
     def assert_tidy(self):
         """No process of ours lives, and nothing is held of the machine."""
-        until(lambda: not self.house.leftovers(), f"processes left: {self.house.leftovers()}")
+        # An agent whose runner died before it came to it waits for its lease of 30 s.
+        until(lambda: not self.house.leftovers(), "no process is left", patience_s=40)
         machine = self.house.json("machine")
         self.assertEqual(machine["holders"] + machine["waiting"], [])
 
