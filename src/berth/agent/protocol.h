@@ -33,7 +33,7 @@ inline constexpr std::int64_t kProtocolVersion = 1;
 ///   1: `selection` of a launch, where there were only the sizes of slots
 ///   2: `behind` of a launch, which the runner names only where there is such an agent
 inline constexpr std::int64_t kProtocolRevision = 2;
-inline constexpr std::int64_t kQueues = 2;
+inline constexpr std::int64_t kQueues = 2;  // from which revision an agent takes `behind`
 
 /// The revision that an agent must have for a launch that selects devices so.
 std::int64_t revision_for(const machine::DeviceSelection& selection);

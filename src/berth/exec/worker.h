@@ -36,7 +36,7 @@ class Worker final : public Workplace {
   void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) override;
   bool idle() const override { return processes_.empty() && waiting_.empty() && pending_.empty(); }
   bool queues() const override { return true; }
-  /// Whether something has just begun, or is about to, where an attempt has ended.
+  /// Whether a launch waits for the end of another attempt.
   bool has_waiting() const { return !waiting_.empty(); }
 
  private:

@@ -50,6 +50,15 @@ class WorkerTest : public ::testing::Test {
     return launch;
   }
 
+  /// It takes the room of the other when that has ended.
+  Launch behind(const Launch& other, const std::string& script) {
+    Launch launch = shell(script);
+    launch.request = other.request;
+    launch.behind = other.token;
+    launch.waits_most = kLongEnough;
+    return launch;
+  }
+
   /// Runs until everything has ended, or until `enough` says so.
   void run(const std::function<bool()>& enough = [] { return false; }) {
     const Mono until = env_->now() + kLongEnough;
@@ -337,14 +346,8 @@ TEST_F(WorkerTest, WhereTheDriverTellsNothingNobodyIsKilled) {
 TEST_F(WorkerTest, OneBehindAnotherTakesItsRoomWhenThatHasEnded) {
   Launch whole = shell("echo first; sleep 0.2; echo over");
   whole.request.resources = machine_.total().resources;
-  Launch next = shell("echo second");
-  next.request = whole.request;
-  next.behind = whole.token;
-  next.waits_most = kLongEnough;
-  Launch last = shell("echo third");
-  last.request = whole.request;
-  last.behind = next.token;
-  last.waits_most = kLongEnough;
+  const Launch next = behind(whole, "echo second");
+  const Launch last = behind(next, "echo third");
   Launch late = shell("true");
   late.behind = {99};  // of which nothing is known any more
   for (const auto& launch : {whole, next, last}) worker_->tell(launch);
@@ -359,12 +362,8 @@ TEST_F(WorkerTest, OneBehindAnotherTakesItsRoomWhenThatHasEnded) {
 
 TEST_F(WorkerTest, OneThatIsCancelledWhileItWaitsLetsTheNextMoveUp) {
   const Launch first = shell("sleep 0.2; echo first");
-  Launch next = shell("echo second");
-  next.behind = first.token;
-  next.waits_most = kLongEnough;
-  Launch last = shell("echo third");
-  last.behind = next.token;
-  last.waits_most = kLongEnough;
+  const Launch next = behind(first, "echo second");
+  const Launch last = behind(next, "echo third");
   for (const auto& launch : {first, next, last}) worker_->tell(launch);
   worker_->tell(Cancel{next.token});
   run();
@@ -379,9 +378,7 @@ TEST_F(WorkerTest, OneThatWaitsForTooLongIsGivenBackAndKillingAllEndsIt) {
   Launch next = shell("echo second");
   next.behind = first.token;
   next.waits_most = std::chrono::milliseconds(50);
-  Launch last = shell("echo third");
-  last.behind = next.token;
-  last.waits_most = kLongEnough;
+  const Launch last = behind(next, "echo third");
   for (const auto& launch : {first, next, last}) worker_->tell(launch);
   run([&] { return !ended_.empty(); });
   EXPECT_EQ(ended_.at(0).token, next.token);
@@ -396,12 +393,8 @@ TEST_F(WorkerTest, OneThatWaitsForTooLongIsGivenBackAndKillingAllEndsIt) {
 
 TEST_F(WorkerTest, WhoNamesOneThatWasGivenBackStandsWhereThatStood) {
   const Launch first = shell("sleep 0.2; echo first");
-  Launch next = shell("echo second");
-  next.behind = first.token;
-  next.waits_most = kLongEnough;
-  Launch last = shell("echo third");
-  last.behind = next.token;
-  last.waits_most = kLongEnough;
+  const Launch next = behind(first, "echo second");
+  const Launch last = behind(next, "echo third");
   worker_->tell(first);
   worker_->tell(next);
   worker_->tell(Cancel{next.token});
