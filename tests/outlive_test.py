@@ -220,17 +220,20 @@ class Retained(Case):
         self.assert_tidy()
 
     def test_a_runner_that_dies_as_its_run_is_done_leaves_no_agent(self):
-        """Killed at each commit in turn, the last of which records the end."""
-        states = []
-        for nth in range(2, 20):
+        """Killed at each commit in turn, the last of which records the end. How many there are depends on how busy
+        the machine is."""
+        nth, states = 2, []
+        while "done" not in states and len(states) < 20:
             fuse = self.write("fuse", "")
             self.house.run("run", "--name", "r", "--retain", "1m", "--", "true",
                            env={"BERTH_FAILPOINT": f"after commit:{nth}:{fuse}"})
             if fuse.exists():
-                break
+                nth = 2
+                continue
+            nth += 1
             states.append(self.house.json("runs")["runs"][-1]["state"])
             self.assert_tidy()
-        self.assertEqual(states[-1], "done", states)
+        self.assertIn("done", states)
 
     def test_stop_frees_it(self):
         self.house.run("run", "--name", "r", "--retain", "1m", "--", "false")

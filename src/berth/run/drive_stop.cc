@@ -1,4 +1,6 @@
-// What a stop means for a run that runs.
+// What a stop means for a run that runs, also while its store does not answer.
+#include <algorithm>
+
 #include "berth/base/units.h"
 #include "berth/run/drive.h"
 
@@ -8,56 +10,99 @@ namespace {
 constexpr Duration kKillTimeout = std::chrono::seconds(5);  // within that tasks that are killed end
 /// Asked to stop, a machine that cannot be reached is called for so long.
 constexpr Duration kReachedWithin = std::chrono::seconds(10);
-constexpr Duration kLooksForTheCut = std::chrono::seconds(1);
+constexpr Duration kCheckCutEvery = std::chrono::seconds(1);
+constexpr Duration kStoreWithin = std::chrono::seconds(5);
+constexpr Duration kShowEvery = std::chrono::seconds(1);
 
 }  // namespace
 
 void Drive::heed_stop_signals() {
-  const int signals = env_.stop_signals();
+  const int signals = run_.env.stop_signals();
   if (signals == stops_heeded_) return;
   const bool again = stops_heeded_ > 0 || signals > 1;
   stops_heeded_ = signals;
-  observer_.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
-  if (const auto reading = workload_->reading(); !again && reading)
-    observer_.on_note(fmt::format("{} is broken off after {}", reading->what,
-                                  format_duration(env_.now() - reading->since)));
-  scheduler_->stop(effects_);
-  gives_up_at_ = env_.now() + kReachedWithin;
-  for (auto& berthed : berthed_)
-    if (berthed->silent != nullptr) leave(*berthed);  // it has been called all the time
+  run_.observer.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
+  if (const auto reading = run_.workload->reading(); !again && reading)
+    run_.observer.on_note(fmt::format("{} is broken off after {}", reading->what,
+                                      format_duration(run_.env.now() - reading->since)));
+  run_.scheduler->stop(run_.effects);
+  gives_up_at_ = run_.env.now() + kReachedWithin;
+  for (auto& slot : workers_)
+    if (slot->silent != nullptr) leave(*slot);  // it has been called all the time
   if (!again) return;
-  for (auto& berthed : berthed_) berthed->worker->tell(exec::Abandon{});
-  gives_up_at_ = env_.now() + kKillTimeout;
+  for (auto& slot : workers_) slot->worker->tell(exec::Abandon{});
+  gives_up_at_ = run_.env.now() + kKillTimeout;
 }
 
 void Drive::abandon() {
-  for (auto& berthed : berthed_) {
-    berthed->worker->tell(exec::Abandon{});
-    berthed->worker->finish();
+  for (auto& slot : workers_) {
+    slot->worker->tell(exec::Abandon{});
+    slot->worker->finish();
   }
 }
 
 /// Told to stop, a worker whose machine cannot be reached is left to its lease, and a place that
-/// takes no output to a resume; told to stop at once, any that does not.
+/// takes no output to a resume; told to stop at once, any that does not end.
 void Drive::leave_the_silent() {
-  if (!gives_up_at_ || env_.now() < *gives_up_at_) return;
+  const Mono now = run_.env.now();
+  if (!gives_up_at_ || now < *gives_up_at_) return;
   const bool at_once = stops_heeded_ > 1;
   gives_up_at_.reset();
-  if (!at_once) gives_up_at_ = env_.now() + kLooksForTheCut;
-  for (auto& left : workload_->leave(env_.now() - (at_once ? kKillTimeout : kReachedWithin)))
-    on_finished(std::move(left));
-  for (auto& berthed : berthed_) {
-    if (!at_once && !berthed->worker->cut()) continue;
-    if (!berthed->apart || (scheduler_->idle(berthed->id) && berthed->worker->idle())) continue;
-    leave(*berthed);
+  if (!at_once) gives_up_at_ = now + kCheckCutEvery;
+  for (auto& left : run_.workload->leave(now - (at_once ? kKillTimeout : kReachedWithin)))
+    attempts_.on_finished(std::move(left));
+  for (auto& slot : workers_) {
+    if (!at_once && !slot->worker->cut()) continue;
+    if (!slot->apart || (run_.scheduler->idle(slot->id) && slot->worker->idle())) continue;
+    leave(*slot);
   }
 }
 
-void Drive::leave(Berthed& berthed) {
-  berthed.lost = Error{
-      ErrorKind::busy,
-      fmt::format("{} did not answer: what runs there ends with its lease", berthed.alloc.machine)};
-  observer_.on_note(berthed.lost->message);
+void Drive::leave(WorkerSlot& slot) {
+  slot.lost =
+      Error{ErrorKind::busy, fmt::format("{} did not answer: what runs there ends with its lease",
+                                         slot.lease.alloc.machine)};
+  run_.observer.on_note(slot.lost->message);
+}
+
+bool Drive::wait_for_store(const store::StoreWait& wait) {
+  if (!heed_stop_without_store()) {
+    abandon();
+    return false;
+  }
+  os::Env& env = run_.env;
+  recorder_.progress().waiting_for = "the store " + wait.why;
+  show();
+  std::vector<os::Watch> watches;
+  // What tasks print stays in their pipes: it could be kept in memory alone.
+  workers_.watch(watches, false);
+  if (wait.fd >= 0) {
+    watches.push_back({.fd = wait.fd});
+    watches.push_back({.fd = wait.writable ? wait.fd : -1, .readable = false});
+  }
+  run_.observer.watch(watches);
+  Mono until = env.now() + std::min(wait.most, kShowEvery);
+  until = std::min(until, workers_.deadline().value_or(until));
+  if (!env.wait(watches, until)) return true;
+  run_.observer.flush();
+  workers_.turn(watches);
+  keep_leases();
+  return true;
+}
+
+/// What runs is told to end at once; the record of it waits a little for the store.
+bool Drive::heed_stop_without_store() {
+  const int signals = run_.env.stop_signals();
+  if (signals == 0) return true;
+  if (!leaves_store_at_) {
+    leaves_store_at_ = run_.env.now() + kStoreWithin;
+    if (stops_heeded_ == 0) {
+      run_.observer.on_note(
+          "stopping, though the store does not answer; once more to stop at once");
+      attempts_.cancel_all();
+    }
+  }
+  return signals == 1 && run_.env.now() < *leaves_store_at_;
 }
 
 }  // namespace berth::run

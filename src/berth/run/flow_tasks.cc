@@ -38,10 +38,10 @@ FlowTasks::FlowTasks(Site& site, store::RunRecord record, FlowProgram program,
       inputs_(env_, cache_, record_.directory),
       reads_(env_, kReadsAtOnce),
       outputs_(env_, kOutputsAtOnce) {
-  manner_.parallel = program_.parallel;
-  manner_.outlive = program_.outlive;
-  manner_.retain = program_.retain;
-  manner_.in_turn = true;
+  options_.parallel = program_.parallel;
+  options_.outlive = program_.outlive;
+  options_.retain = program_.retain;
+  options_.in_turn = true;
 }
 
 const flow::Step& FlowTasks::step(flow::TaskIndex task) const {
@@ -55,7 +55,7 @@ std::size_t FlowTasks::step_of(const store::TaskRecord& task) const {
   return static_cast<std::size_t>(found - steps.begin());
 }
 
-Wants FlowTasks::wants(const store::TaskRecord& task) const {
+ResourceRequest FlowTasks::request(const store::TaskRecord& task) const {
   const flow::Step& step = graph_->flow().steps.at(step_of(task));
   return {step.resources, step.selection, step.priority, step.retries};
 }
@@ -63,13 +63,13 @@ Wants FlowTasks::wants(const store::TaskRecord& task) const {
 Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   BERTH_ASSIGN(auto flow, read_flow(program_));
   for (const auto& step : flow.steps) {
-    manner_.steps.push_back(step.name);
+    options_.steps.push_back(step.name);
     if (step.selection != machine::DeviceSelection() &&
-        std::ranges::find(manner_.selections, step.selection) == manner_.selections.end())
-      manner_.selections.push_back(step.selection);
-    manner_.shares_devices = manner_.shares_devices || machine::takes_part(step.resources);
+        std::ranges::find(options_.selections, step.selection) == options_.selections.end())
+      options_.selections.push_back(step.selection);
+    options_.shares_devices = options_.shares_devices || machine::takes_part(step.resources);
     step.resources.each([&](std::string_view resource, std::int64_t amount) {
-      manner_.most.set(resource, std::max(amount, manner_.most.get(resource)));
+      options_.most.set(resource, std::max(amount, options_.most.get(resource)));
     });
   }
   for (const auto& task : tasks) {

@@ -60,8 +60,8 @@ class FlowTasks final : public Workload {
  public:
   FlowTasks(Site& site, store::RunRecord record, FlowProgram program, fileset::ObjectStore cache);
 
-  const Manner& manner() const override { return manner_; }
-  Wants wants(const store::TaskRecord& task) const override;
+  const RunOptions& options() const override { return options_; }
+  ResourceRequest request(const store::TaskRecord& task) const override;
   std::size_t step_of(const store::TaskRecord& task) const override;
   Status take_over(std::span<const store::TaskRecord> tasks) override;
   Result<Next> next() override;
@@ -152,7 +152,7 @@ class FlowTasks final : public Workload {
   FlowProgram program_;
   fileset::ObjectStore cache_;
   Inputs inputs_;
-  Manner manner_;
+  RunOptions options_;
   std::optional<flow::Graph> graph_;
   std::unordered_map<std::string, TaskNumber> numbers_;  // by name
   std::unordered_map<std::string, store::TaskRecord>

@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/command.h"
 #include "berth/exec/metrics.h"
 
 namespace berth::run {
@@ -31,6 +32,14 @@ bool says_failed(std::string_view text) {
 
 std::string as_printed(std::string_view words) {
   return fmt::format("::berth {}\n", words);
+}
+
+/// As a person would type it in a shell.
+std::string as_typed(const std::vector<std::string>& argv) {
+  if (auto text = exec::text_for_shell(argv)) return *std::move(text);
+  std::string line;
+  for (const auto& word : argv) line += (line.empty() ? "" : " ") + shell_quote(word);
+  return line;
 }
 
 }  // namespace
@@ -94,6 +103,23 @@ std::vector<std::string> asked_of(const experiment::Program& program) {
   if (program.goal) metrics.push_back(program.goal->metric);
   for (const auto& goal : program.further_goals) metrics.push_back(goal.metric);
   return metrics;
+}
+
+Question question_of(os::Env& env, const std::string& run_directory, const store::TaskRecord& task,
+                     const exec::Launch& launch, const std::vector<std::string>& metrics) {
+  Question question{.label = task.label,
+                    .command = as_typed(launch.argv),
+                    .directory = launch.directory,
+                    .metrics = metrics,
+                    .answer = [&env, run_directory, number = task.number,
+                               metrics](std::string_view told) -> Status {
+                      BERTH_ASSIGN(const auto answer, read_answer(told, metrics));
+                      return leave_answer(env, answers_directory(run_directory), number, answer);
+                    }};
+  if (launch.argv.empty())
+    for (const auto& [name, value] : task.params)
+      question.command += fmt::format("{}{}={}", question.command.empty() ? "" : " ", name, value);
+  return question;
 }
 
 void Passive::tell(const exec::ToWorker& message) {

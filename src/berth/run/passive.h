@@ -11,6 +11,7 @@
 
 #include "berth/exec/workplace.h"
 #include "berth/experiment/program.h"
+#include "berth/run/runner.h"
 
 namespace berth::run {
 
@@ -27,6 +28,11 @@ Status leave_answer(os::Env& env, const std::string& directory, TaskNumber task,
 std::vector<TaskNumber> answered(os::Env& env, const std::string& directory);
 /// The metrics that are asked for of each trial: those of its goals.
 std::vector<std::string> asked_of(const experiment::Program& program);
+
+/// What a person is asked who carries the trial out: its command, as one would type it, or its
+/// parameters where it has none. `metrics`: those that the answer has.
+Question question_of(os::Env& env, const std::string& run_directory, const store::TaskRecord& task,
+                     const exec::Launch& launch, const std::vector<std::string>& metrics);
 
 class Passive final : public exec::Workplace {
  public:

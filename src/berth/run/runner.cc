@@ -72,10 +72,10 @@ class Runner {
     BERTH_ASSIGN(record_, site_.store->find_run(record_.name));
     if (last_try_) record_.last_try = last_try_;
     const std::string directory = run_directory(site_, record_.name);
-    BERTH_ASSIGN(auto left, find_agents(site_, record_, Duration::max(),
-                                        [&](const auto& note) { observer_.on_note(note); }));
+    BERTH_ASSIGN(auto recovered, find_agents(site_, record_, Duration::max(),
+                                             [&](const auto& note) { observer_.on_note(note); }));
     const auto orphaned = [&](std::optional<Token> token) {
-      return !token || std::ranges::find(left.tokens, *token) == left.tokens.end();
+      return !token || std::ranges::find(recovered.tokens, *token) == recovered.tokens.end();
     };
     BERTH_ASSIGN(const int orphans, end_orphans(env, directory, orphaned));
     if (orphans > 0)
@@ -87,7 +87,7 @@ class Runner {
     BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site_.ledger_directory));
     BERTH_ASSIGN(auto log, LogWriter::open(env, directory));
     loop_.emplace(site_, record_, std::move(workload), observer_, std::move(sources),
-                  std::move(ledger), std::move(log), std::move(left));
+                  std::move(ledger), std::move(log), std::move(recovered));
     BERTH_TRY(loop_->begin(tries_, only_));
     while (!loop_->leased() && !loop_->over()) BERTH_TRY(loop_->turn());
     phase_ = Phase::eval;

@@ -30,21 +30,21 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
       directory_(run_directory(site, record.name)),
       record_(record),
       program_(std::move(program)),
-      manner_{.parallel = program_.parallel,
-              .seed = program_.search.seed,
-              .stop_on_failure = program_.stop_on_failure,
-              .one_success_is_enough = !program_.stop_on_failure,
-              .outlive = program_.outlive,
-              .asked = program_.passive ? asked_of(program_) : std::vector<std::string>(),
-              .retain = program_.retain,
-              .in_turn = false,
-              .learns = adaptive(program_.search),
-              .most = program_.resources,
-              .gpus = program_.gpus,
-              .selections = selections_of(program_),
-              .shares_devices = machine::takes_part(program_.resources),
-              .goal = program_.goal,
-              .steps = {}} {
+      options_{.parallel = program_.parallel,
+               .seed = program_.search.seed,
+               .stop_on_failure = program_.stop_on_failure,
+               .one_success_is_enough = !program_.stop_on_failure,
+               .outlive = program_.outlive,
+               .asked = program_.passive ? asked_of(program_) : std::vector<std::string>(),
+               .retain = program_.retain,
+               .in_turn = false,
+               .learns = adaptive(program_.search),
+               .most = program_.resources,
+               .gpus = program_.gpus,
+               .selections = selections_of(program_),
+               .shares_devices = machine::takes_part(program_.resources),
+               .goal = program_.goal,
+               .steps = {}} {
   const bool external = program_.search.method == experiment::Search::Method::external;
   if (external) {
     auto environment = inherited_environment(env_);
@@ -64,7 +64,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
   if (program_.early_stop) stopper_.emplace(*program_.early_stop, *program_.goal);
 }
 
-Wants Trials::wants(const store::TaskRecord&) const {
+ResourceRequest Trials::request(const store::TaskRecord&) const {
   return {program_.resources, program_.selection, program_.priority, program_.retries};
 }
 

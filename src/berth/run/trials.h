@@ -15,8 +15,8 @@ class Trials final : public Workload {
  public:
   Trials(Site& site, const store::RunRecord& record, experiment::Program program);
 
-  const Manner& manner() const override { return manner_; }
-  Wants wants(const store::TaskRecord& task) const override;
+  const RunOptions& options() const override { return options_; }
+  ResourceRequest request(const store::TaskRecord& task) const override;
   Status take_over(std::span<const store::TaskRecord> tasks) override;
   Result<Next> next() override;
   Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
@@ -59,7 +59,7 @@ class Trials final : public Workload {
   const std::string directory_;  // the run's own
   const store::RunRecord record_;
   const experiment::Program program_;
-  const Manner manner_;
+  const RunOptions options_;
   std::unique_ptr<experiment::Proposer> proposer_;  // none: all trials are known from the start
   std::optional<ExternalProposer> external_;
   std::optional<experiment::EarlyStopper> stopper_;

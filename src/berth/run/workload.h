@@ -23,7 +23,7 @@
 namespace berth::run {
 
 /// How the tasks of a run go together.
-struct Manner {
+struct RunOptions {
   std::int64_t parallel = 0;     // side by side at most; 0: as many as fit
   std::uint64_t seed = 0;        // of the pauses before another try
   bool stop_on_failure = false;  // nothing new starts after a task that failed
@@ -42,7 +42,7 @@ struct Manner {
 };
 
 /// What a task asks for.
-struct Wants {
+struct ResourceRequest {
   Resources resources;
   machine::DeviceSelection selection;
   std::int64_t priority = 0;
@@ -82,8 +82,8 @@ class Workload {
  public:
   virtual ~Workload() = default;
 
-  virtual const Manner& manner() const = 0;
-  virtual Wants wants(const store::TaskRecord& task) const = 0;
+  virtual const RunOptions& options() const = 0;
+  virtual ResourceRequest request(const store::TaskRecord& task) const = 0;
   virtual std::size_t step_of(const store::TaskRecord&) const { return 0; }
 
   /// First of all, with the tasks as recorded.

@@ -1,4 +1,4 @@
-#include "berth/run/local_place.h"
+#include "berth/run/local_worker.h"
 
 #include <algorithm>
 
@@ -6,14 +6,16 @@
 
 namespace berth::run {
 
-LocalPlace::LocalPlace(os::Env& env, std::unique_ptr<agent::Attached> agent,
-                       machine::Machine& machine, machine::Groups& groups)
+LocalWorker::LocalWorker(os::Env& env, std::unique_ptr<agent::Attached> agent,
+                         const machine::Block& block, machine::Groups& groups)
     : env_(env),
       agent_(std::move(agent)),
       groups_(groups),
-      here_(env, machine, groups, inherited_environment(env)) {}
+      machine_(block),
+      here_(env, machine_, groups, inherited_environment(env)),
+      alone_(agent_ == nullptr) {}
 
-void LocalPlace::tell(const exec::ToWorker& message) {
+void LocalWorker::tell(const exec::ToWorker& message) {
   const auto* launch = std::get_if<exec::Launch>(&message);
   if (launch == nullptr) {  // each knows its own tokens
     tell_agent(message);
@@ -31,20 +33,20 @@ void LocalPlace::tell(const exec::ToWorker& message) {
     tell_agent(message);
 }
 
-void LocalPlace::tell_agent(const exec::ToWorker& message) {
+void LocalWorker::tell_agent(const exec::ToWorker& message) {
   if (alone_) return;
   if (!agent_->ready()) unheard_.push_back(message);
   agent_->tell(message);
 }
 
-void LocalPlace::watch(std::vector<os::Watch>& watches, bool read_output) {
+void LocalWorker::watch(std::vector<os::Watch>& watches, bool read_output) {
   const std::size_t before = watches.size();
   if (!alone_) agent_->watch(watches, read_output);
   agents_watches_ = watches.size() - before;
   here_.watch(watches, read_output);
 }
 
-std::optional<Mono> LocalPlace::deadline() const {
+std::optional<Mono> LocalWorker::deadline() const {
   if (!alone_ && agent_->lost() && !agent_->has_alloc()) return env_.now();  // turn() takes over
   const auto agent = alone_ ? std::nullopt : agent_->deadline();
   const auto here = here_.deadline();
@@ -52,10 +54,11 @@ std::optional<Mono> LocalPlace::deadline() const {
   return std::min(*agent, *here);
 }
 
-void LocalPlace::turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) {
+void LocalWorker::turn(std::span<const os::Watch> watches,
+                       std::vector<exec::FromWorker>& messages) {
   const std::size_t before = messages.size();
   if (!alone_) agent_->turn(watches.first(agents_watches_), messages);
-  if (agent_->ready()) unheard_.clear();
+  if (!alone_ && agent_->ready()) unheard_.clear();
   if (!alone_ && agent_->lost() && !agent_->has_alloc()) {
     alone_ = true;
     for (const auto& message : unheard_) here_.tell(message);

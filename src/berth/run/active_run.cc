@@ -1,0 +1,76 @@
+#include "berth/run/active_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace berth::run {
+namespace {
+
+std::string name_of_selection(std::size_t at) {
+  return fmt::format("selection:{}", at);
+}
+
+/// Whether tasks of the selection may have any of the alloc's devices, and need no certain ones.
+bool serves(const cluster::Alloc& alloc, const std::optional<machine::DeviceSelection>& asked_by,
+            const machine::DeviceSelection& selection) {
+  if (asked_by == selection) return true;
+  const machine::DeviceSelection by_size{.slot_sizes = selection.slot_sizes,
+                                         .memory_min = selection.memory_min};
+  return selection == by_size && std::ranges::all_of(alloc.block.devices, [&](const auto& device) {
+           return device.whole && machine::accepts(selection, device);
+         });
+}
+
+}  // namespace
+
+bool ActiveRun::is_current(TaskNumber number, Token token) const {
+  return number.value >= 1 && number.value <= std::ssize(tasks) &&
+         task(number).state == store::TaskState::running && task(number).token == token;
+}
+
+void ActiveRun::give_up(Error because) {
+  if (error) return;
+  observer.on_note(because.message);
+  error = std::move(because);
+  scheduler->halt();
+}
+
+Resources ActiveRun::offered(const cluster::Alloc& alloc,
+                             const std::optional<machine::DeviceSelection>& asked_by,
+                             Resources resources,
+                             std::span<const schedule::Earlier> earlier) const {
+  constexpr std::int64_t kPlenty = std::int64_t{1} << 32;
+  const auto& selections = options().selections;
+  for (std::size_t i = 0; i < selections.size(); ++i) {
+    const auto& selection = selections[i];
+    const std::int64_t running = std::ranges::count_if(
+        earlier, [&](const auto& each) { return request(each.task).selection == selection; });
+    const bool alone = !selection.required.empty() && !options().shares_devices;
+    if (running > 0 || serves(alloc, asked_by, selection))
+      resources.set(name_of_selection(i), alone ? std::max<std::int64_t>(1, running) : kPlenty);
+  }
+  return resources;
+}
+
+schedule::Task ActiveRun::scheduled(const store::TaskRecord& of, int retries) const {
+  const ResourceRequest request = workload->request(of);
+  schedule::Task task{.number = of.number,
+                      .resources = machine::charged(request.resources),
+                      .priority = request.priority,
+                      .retries = std::max(0, retries),
+                      .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
+                      .asks = options().in_turn || !may_start(of.number)};
+  const auto& selections = options().selections;
+  const auto selection = std::ranges::find(selections, request.selection);
+  if (selection != selections.end())
+    task.resources.set(name_of_selection(static_cast<std::size_t>(selection - selections.begin())),
+                       1);
+  if (of.state == store::TaskState::failed) task.state = schedule::State::failed;
+  // What is done is settled in its turn, where there is one.
+  else if (store::final(of.state) && !options().in_turn)
+    task.state = schedule::State::done;
+  return task;
+}
+
+}  // namespace berth::run

@@ -1,0 +1,40 @@
+// A DeviceWatch follows the health of this machine's GPUs while a run lasts: no task starts on one
+// that is out of service, and whoever follows the run is told which tasks hold it.
+//
+// Ownership: it owns the process that asks the drivers; it refers to the Site and the ActiveRun.
+// Threads: one. Failure: no call fails; health that cannot be watched is noted once.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "berth/machine/health_watch.h"
+#include "berth/run/attempts.h"
+
+namespace berth::run {
+
+class DeviceWatch {
+ public:
+  DeviceWatch(ActiveRun& run, Site& site, Workers& workers, Leases& leases, Attempts& attempts)
+      : run_(run), site_(site), workers_(workers), leases_(leases), attempts_(attempts) {}
+
+  /// Starts watching, where the run uses devices.
+  void begin();
+  /// One watch, while it watches.
+  void watch(std::vector<os::Watch>& watches) const;
+  std::optional<Mono> deadline() const;
+  void turn(std::span<const os::Watch> watches);
+
+ private:
+  void on_update(machine::DeviceNews update);
+  std::string holders_of(const std::string& uuid);
+
+  ActiveRun& run_;
+  Site& site_;
+  Workers& workers_;
+  Leases& leases_;
+  Attempts& attempts_;
+  std::optional<machine::HealthWatch> health_;
+};
+
+}  // namespace berth::run

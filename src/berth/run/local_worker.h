@@ -1,0 +1,54 @@
+// A LocalWorker works on an alloc of this machine. Its agent's tasks go on when this process dies;
+// this process itself starts the tasks that are so brief that nobody would miss them
+// (brief_tasks.h), in a third of the time, unless it had to be moved to another control group for
+// them. Without an agent, or where none can be started (no room, no descriptors), this process
+// starts all of them.
+//
+// Ownership: it owns its agent client and the books of its alloc; the Groups outlive it. Threads:
+// one. Failure: as Workplace has it; it is lost with its agent.
+#pragma once
+
+#include "berth/agent/link.h"
+#include "berth/exec/worker.h"
+#include "berth/machine/machine.h"
+#include "berth/run/brief_tasks.h"
+
+namespace berth::run {
+
+class LocalWorker final : public exec::Workplace {
+ public:
+  /// `agent`: nullptr where the tasks end with this process.
+  LocalWorker(os::Env& env, std::unique_ptr<agent::Attached> agent, const machine::Block& block,
+              machine::Groups& groups);
+
+  void tell(const exec::ToWorker& message) override;
+  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
+  std::optional<Mono> deadline() const override;
+  void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
+  bool idle() const override { return (alone_ || agent_->idle()) && here_.idle(); }
+  void acknowledge() override {
+    if (agent_) agent_->acknowledge();
+  }
+  void finish() override {
+    if (agent_) agent_->finish();
+  }
+  void retain(Duration time) override {
+    if (agent_) agent_->retain(time);
+  }
+  std::optional<Error> lost() const override { return alone_ ? std::nullopt : agent_->lost(); }
+
+ private:
+  void tell_agent(const exec::ToWorker& message);
+
+  os::Env& env_;
+  std::unique_ptr<agent::Attached> agent_;
+  machine::Groups& groups_;
+  machine::Machine machine_;  // the books of what this process starts
+  exec::Worker here_;
+  BriefTasks brief_;
+  std::vector<exec::ToWorker> unheard_;  // by an agent that has not answered yet
+  std::size_t agents_watches_ = 0;
+  bool alone_;  // there is no agent (any more)
+};
+
+}  // namespace berth::run

@@ -1,0 +1,176 @@
+#include "berth/run/recorder.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+#include "berth/os/failpoint.h"
+
+namespace berth::run {
+namespace {
+
+/// How long a change may wait for others before it is made durable: one fsync then serves many
+/// tasks, and nobody sees the difference. Nothing else is done during a commit: on a disk that is
+/// slow, or busy with others' work, more changes go into each.
+constexpr Duration kGroupCommit = std::chrono::milliseconds(20);
+constexpr Duration kGroupCommitMost = std::chrono::milliseconds(500);
+constexpr int kWaitsPerCommit = 4;
+constexpr std::size_t kLargestBatch = 4096;
+
+std::int64_t& counter(store::Counts& counts, store::TaskState state) {
+  switch (state) {
+    case store::TaskState::waiting: return counts.waiting;
+    case store::TaskState::running: return counts.running;
+    case store::TaskState::done: return counts.done;
+    case store::TaskState::cached: return counts.cached;
+    case store::TaskState::skipped: return counts.skipped;
+    case store::TaskState::failed: return counts.failed;
+    case store::TaskState::stopped: return counts.stopped;
+  }
+  return counts.waiting;
+}
+
+}  // namespace
+
+Recorder::Recorder(ActiveRun& run, store::Store& store, LogWriter log,
+                   std::function<void()> committed)
+    : run_(run), store_(store), log_(std::move(log)), committed_(std::move(committed)) {}
+
+void Recorder::begin() {
+  for (const auto& step : run_.options().steps)
+    progress_.steps.push_back({.name = step, .counts = {}});
+  for (const auto& task : run_.tasks) {
+    ++counter(progress_.counts, task.state);
+    if (!progress_.steps.empty())
+      ++counter(progress_.steps.at(run_.workload->step_of(task)).counts, task.state);
+    if (task.state == store::TaskState::done) consider_best(task);
+  }
+  const store::Counts& counts = progress_.counts;
+  progress_.run = run_.record.name;
+  progress_.total = std::ssize(run_.tasks);
+  progress_.finished_before = counts.done + counts.cached + counts.skipped + counts.failed;
+  progress_.began = run_.env.now();
+}
+
+void Recorder::add(store::Change change) {
+  batch_.push_back(std::move(change));
+  commit_soon();
+}
+
+void Recorder::add(std::vector<store::Change> changes) {
+  for (auto& change : changes) add(std::move(change));
+}
+
+void Recorder::commit_soon() {
+  if (!commit_at_) commit_at_ = run_.env.now() + company_wait_;
+}
+
+bool Recorder::due() const {
+  return (commit_at_ && run_.env.now() >= *commit_at_) || batch_.size() >= kLargestBatch;
+}
+
+void Recorder::count(TaskNumber number, store::TaskState to) {
+  store::TaskRecord& of = run_.task(number);
+  const auto move = [&](store::Counts& counts) {
+    --counter(counts, of.state);
+    ++counter(counts, to);
+  };
+  move(progress_.counts);
+  if (!progress_.steps.empty()) move(progress_.steps.at(run_.workload->step_of(of)).counts);
+  of.state = to;
+}
+
+void Recorder::add_tasks(std::vector<store::NewTask> tasks) {
+  for (const auto& each : tasks) {
+    store::TaskRecord& of = run_.tasks.emplace_back();
+    of.number = {std::ssize(run_.tasks)};
+    of.label = each.label;
+    of.params = each.params;
+    ++progress_.counts.waiting;
+    if (!progress_.steps.empty()) ++progress_.steps.at(run_.workload->step_of(of)).counts.waiting;
+  }
+  progress_.total = std::ssize(run_.tasks);
+  add(store::TasksAdded{std::move(tasks)});
+}
+
+void Recorder::add_metric(const exec::Metric& metric) {
+  auto& metrics = run_.task(metric.task).metrics;
+  const auto known =
+      std::ranges::find(metrics, metric.name, &std::pair<std::string, double>::first);
+  if (known != metrics.end())
+    known->second = metric.value;
+  else
+    metrics.emplace_back(metric.name, metric.value);
+  add(store::MetricSeen{metric.task, metric.token, metric.name, metric.value, run_.env.wall()});
+}
+
+void Recorder::add_end(const exec::Ended& ended, std::int64_t log_begin, store::TaskState to) {
+  const store::TaskRecord& of = run_.task(ended.task);
+  const auto& goal = run_.options().goal;
+  TaskEnd end{.label = of.label,
+              .state = to,
+              .cause = exec::describe(ended),
+              .detail = ended.detail,
+              .score = {},
+              .again = to == store::TaskState::waiting};
+  if (goal && to == store::TaskState::done) end.score = experiment::score(*goal, of.metrics);
+  add(store::AttemptEnded{.task = ended.task,
+                          .token = ended.token,
+                          .at = run_.env.wall(),
+                          .next = to,
+                          .exit_code = ended.exit_code,
+                          .cause = end.cause,
+                          .detail = end.detail,
+                          .cpu_ms = to_ms(ended.cpu),
+                          .peak_mem = ended.peak_mem,
+                          .log_begin = log_begin,
+                          .log_end = log_.end()});
+  progressed_ = progressed_ || to == store::TaskState::done;
+  count(ended.task, to);
+  if (ended.cause != exec::Cause::given_back) ends_.push_back(std::move(end));
+}
+
+Status Recorder::commit() {
+  commit_at_.reset();
+  const Mono began = run_.env.now();
+  BERTH_TRY(log_.flush());
+  if (!batch_.empty()) {
+    BERTH_TRY(run_.workload->make_durable());
+    os::failpoint("before commit");
+    BERTH_TRY(store_.apply(run_.record.id, batch_));
+    os::failpoint("after commit");
+    company_wait_ =
+        std::clamp(kWaitsPerCommit * (run_.env.now() - began), kGroupCommit, kGroupCommitMost);
+  }
+  for (const auto& change : batch_)
+    if (const auto* ended = std::get_if<store::AttemptEnded>(&change))
+      if (ended->next == store::TaskState::done) consider_best(run_.task(ended->task));
+  batch_.clear();
+  run_.workload->committed();
+  committed_();
+  for (const auto& end : std::exchange(ends_, {})) run_.observer.on_task_end(end);
+  return {};
+}
+
+void Recorder::consider_best(const store::TaskRecord& of) {
+  const auto& goal = run_.options().goal;
+  if (!goal) return;
+  const auto value = experiment::score(*goal, of.metrics);
+  auto& best = progress_.best;
+  if (value && (!best || (goal->maximize ? *value > best->value : *value < best->value)))
+    best = Best{of.label, *value};
+}
+
+std::string Recorder::result_json() const {
+  const store::Counts& n = progress_.counts;
+  const std::string best = progress_.best ? fmt::format(R"(,"best":{{"task":{},"value":{}}})",
+                                                        json_quote(progress_.best->label),
+                                                        format_number(progress_.best->value))
+                                          : "";
+  return fmt::format(R"({{"done":{},"cached":{},"skipped":{},"failed":{}{}}})", n.done, n.cached,
+                     n.skipped, n.failed, best);
+}
+
+}  // namespace berth::run

@@ -1,0 +1,305 @@
+#include "berth/run/recovery.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "berth/agent/journal.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/fileset/fileset.h"
+#include "berth/os/failpoint.h"
+#include "berth/os/log.h"
+#include "berth/run/elsewhere.h"
+
+namespace berth::run {
+namespace {
+
+constexpr Duration kAnswersWithin = std::chrono::seconds(10);
+constexpr Duration kEndsWithin = std::chrono::seconds(10);  // what an agent that answers is told to
+constexpr Duration kLooksForStops = std::chrono::milliseconds(200);
+
+/// An agent that would not have us (its alloc was never handed over, say) is about to end.
+Result<agent::Remains> read_when_gone(os::Env& env, const std::string& directory) {
+  for (const Mono until = env.now() + kAnswersWithin;;) {
+    auto remains = agent::read_journal(env, directory);
+    const bool lives = !remains && remains.error().kind == ErrorKind::busy;
+    if (!lives || env.now() >= until || env.stop_signals() > 0) return remains;
+    BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(20)));
+  }
+}
+
+/// One elsewhere, and what of the run it may be at, as far as that is recorded.
+struct Asked {
+  LeftElsewhere left;
+  std::vector<schedule::Earlier> attempts;
+  std::string tasks;  // "1, 2, 3 and 5 more"
+  bool known = true;  // that these are all
+};
+
+Result<std::vector<Asked>> call_elsewhere(Site& site, const store::RunRecord& record) {
+  std::vector<Asked> all;
+  std::map<Token, const store::TaskRecord*> running;
+  auto outposts = find_outposts(site, record);
+  if (outposts.empty()) return all;
+  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::running) running.emplace(task.token, &task);
+  for (auto& outpost : outposts) {
+    Asked& asked = all.emplace_back();
+    asked.known = outpost.attempts.has_value();
+    std::vector<std::string> labels;
+    for (const Token token : outpost.attempts.value_or(std::vector<Token>{})) {
+      const auto found = running.find(token);
+      asked.known = asked.known && found != running.end();
+      if (found == running.end()) continue;
+      asked.attempts.push_back({.task = found->second->number, .token = token});
+      labels.push_back(found->second->label);
+    }
+    asked.tasks = list_of(std::move(labels));
+    asked.left = std::move(outpost);
+  }
+  return all;
+}
+
+std::string silence_of(const Asked& asked) {
+  const auto why = asked.left.worker->cut();
+  return fmt::format("{} does not answer{}", asked.left.machine,
+                     why ? " (" + why->message + ")" : "");
+}
+
+/// Those that are known to hold nothing, or only tasks that can wait for them while all else goes
+/// on, are called until they answer or cannot be reached. For any other nothing may start before it
+/// has answered, or can run nothing any more; at most `most`, and not for long when asked to stop.
+void wait_elsewhere(os::Env& env, std::span<const Asked> all, Duration most, const Note& note) {
+  std::vector<agent::Attached*> workers;
+  Duration patience{};
+  for (const auto& asked : all) {
+    workers.push_back(asked.left.worker.get());
+    if (!asked.known) patience = std::max(patience, std::min(asked.left.time_left, most));
+  }
+  const Mono begun = env.now();
+  const Mono enough = begun + kAnswersWithin;
+  Mono until = std::max(begun + patience, enough);
+  const auto waited_for = [&](const Asked& asked) {
+    const auto& worker = *asked.left.worker;
+    if (worker.ready() || worker.lost()) return false;
+    return env.now() < (asked.known ? enough : until) && !(asked.known && worker.cut());
+  };
+  bool told = false;
+  while (std::ranges::any_of(all, waited_for)) {
+    agent::settle_round(env, workers, std::min(until, env.now() + kLooksForStops));
+    if (env.stop_signals() > 0) until = std::min(until, enough);
+    if (told || env.now() < enough) continue;
+    told = true;
+    for (const auto& asked : all)
+      if (waited_for(asked))
+        note(fmt::format("{}; tasks may run there, so it is waited for, at most {}",
+                         silence_of(asked), format_duration(until - env.now())));
+  }
+}
+
+Status find_elsewhere(Site& site, const store::RunRecord& record, RecoveredAgents& recovered,
+                      Duration most, const Note& note) {
+  BERTH_ASSIGN(auto all, call_elsewhere(site, record));
+  wait_elsewhere(*site.env, all, most, note);
+  for (auto& asked : all) {
+    auto& [directory, machine, time_left, attempts, worker] = asked.left;
+    const bool silent = !worker->ready() && !worker->lost();
+    if (worker->ready()) asked.attempts = worker->earlier();
+    if (worker->lost() || (silent && time_left == Duration(0))) {
+      if (silent || worker->lost()->kind == ErrorKind::stale)
+        note(silence_of(asked) + "; what ran there has ended with its lease");
+      (void)fileset::remove_all(*site.env, directory);
+      continue;
+    }
+    if (silent && asked.known && asked.attempts.empty()) continue;  // it ends by itself
+    for (const auto& attempt : asked.attempts) recovered.tokens.push_back(attempt.token);
+    std::string silence = silent ? silence_of(asked) : "";
+    recovered.alive.push_back({.directory = "",
+                               .machine = machine,
+                               .client = std::move(worker),
+                               .attempts = std::move(asked.attempts),
+                               .silence = std::move(silence),
+                               .tasks = std::move(asked.tasks),
+                               .time_left = time_left});
+  }
+  return {};
+}
+
+/// What they say is heard by nobody.
+Status turn_all(os::Env& env, std::span<RecoveredAgents::Agent> agents) {
+  std::vector<os::Watch> watches;
+  std::vector<std::size_t> begins;
+  Mono until = env.now() + kLooksForStops;
+  for (auto& agent : agents) {
+    begins.push_back(watches.size());
+    agent.client->watch(watches);
+    until = std::min(until, agent.client->deadline().value_or(until));
+  }
+  begins.push_back(watches.size());
+  BERTH_TRY(env.wait(watches, until));
+  std::vector<exec::FromWorker> ignored;
+  for (std::size_t i = 0; i < agents.size(); ++i)
+    agents[i].client->turn(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]),
+                           ignored);
+  return {};
+}
+
+}  // namespace
+
+Result<RecoveredAgents> find_agents(Site& site, const store::RunRecord& record, Duration most,
+                                    const Note& note) {
+  os::Env& env = *site.env;
+  const std::string run = run_directory(site, record.name);
+  const std::int64_t epoch = record.epoch + 1;
+  RecoveredAgents recovered;
+  BERTH_TRY(find_elsewhere(site, record, recovered, most, note));
+  const auto names = env.list(agents_directory(run));
+  if (!names) return recovered;
+  std::vector<std::unique_ptr<agent::Link>> links;
+  for (const auto& name : *names)
+    links.push_back(
+        agent::Link::attach(env, agents_directory(run) + "/" + name, runner_side(env, epoch)));
+  agent::settle(env, links, env.now() + kAnswersWithin);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const std::string directory = agents_directory(run) + "/" + (*names)[i];
+    if (!links[i]->lost()) {
+      auto attempts = links[i]->earlier();
+      for (const auto& attempt : attempts) recovered.tokens.push_back(attempt.token);
+      recovered.alive.push_back({.directory = directory,
+                                 .machine = env.host_name(),
+                                 .client = std::move(links[i]),
+                                 .attempts = std::move(attempts)});
+      continue;
+    }
+    auto remains = read_when_gone(env, directory);
+    if (!remains && remains.error().kind == ErrorKind::busy)
+      return fail(ErrorKind::busy, "{}: {}", directory, links[i]->lost()->message);
+    recovered.dead_directories.push_back(directory);
+    if (!remains) continue;
+    for (auto& message : remains->messages) {
+      if (const auto* ended = std::get_if<exec::Ended>(&message))
+        recovered.tokens.push_back(ended->token);
+      recovered.unacknowledged.push_back(std::move(message));
+    }
+  }
+  return recovered;
+}
+
+Status end_agents(Site& site, const store::RunRecord& run) {
+  os::Env& env = *site.env;
+  const Mono answers_by = env.now() + kAnswersWithin;
+  BERTH_ASSIGN(auto recovered, find_agents(site, run, kAnswersWithin, [](const std::string&) {}));
+  const Mono ends_by = env.now() + kEndsWithin;
+  for (auto& agent : recovered.alive) agent.client->tell(exec::Abandon{});
+  const auto waited_for = [&](const RecoveredAgents::Agent& agent) {
+    const auto& link = *agent.client;
+    if (link.lost() || (link.ready() && link.idle())) return false;
+    return env.now() < (link.ready() ? ends_by : answers_by);
+  };
+  while (std::ranges::any_of(recovered.alive, waited_for))
+    BERTH_TRY(turn_all(env, recovered.alive));
+  for (auto& agent : recovered.alive) {
+    if (!agent.client->ready()) continue;  // it has been called for long enough
+    agent.client->acknowledge();
+    agent.client->finish();
+  }
+  return {};
+}
+
+/// One that is silent has its tasks until it answers or can run nothing any more, and gets no
+/// others.
+void Recovery::attach(RecoveredAgents::Agent& agent) {
+  const bool silent = !agent.silence.empty();
+  const auto block = silent ? machine::Block{} : agent.client->agent().block;
+  Lease lease{.alloc = {.id = silent ? machine::AllocId{} : agent.client->agent().alloc,
+                        .machine = agent.machine,
+                        .block = block,
+                        .labels = leases_.labels()},
+              .elsewhere = agent.directory.empty()};
+  auto* client = agent.client.get();
+  WorkerSlot& slot = workers_.attach(std::move(agent.client), std::move(lease), agent.directory);
+  const auto earlier = attempts_.adopt(slot, agent.attempts);
+  if (silent) {
+    slot.silent = client;
+    slot.silence = agent.silence;
+    run_.observer.on_note(fmt::format("{}; task {} may run there, so it is waited for, at most {}",
+                                      agent.silence, agent.tasks,
+                                      format_duration(agent.time_left)));
+  }
+  if (!earlier.empty()) slot.lease.selection = run_.request(earlier.front().task).selection;
+  Resources resources =
+      run_.offered(slot.lease.alloc, slot.lease.selection, block.resources, earlier);
+  if (silent)
+    for (const auto& each : earlier)
+      (void)resources.add(machine::charged(run_.request(each.task).resources));
+  std::vector<schedule::Effect> effects;
+  run_.scheduler->joined({.id = slot.id,
+                          .resources = resources,
+                          .earlier = earlier,
+                          .machine = leases_.number_of(slot.lease)},
+                         run_.env.now(), effects);
+  if (silent) run_.scheduler->close(slot.id);
+  attempts_.adopted(earlier, effects);
+}
+
+void Recovery::join() {
+  for (auto& agent : found_.alive)
+    if (agent.silence.empty() || !agent.attempts.empty()) attach(agent);
+  for (auto& message : std::exchange(found_.unacknowledged, {})) {
+    const auto [number, token] =
+        std::visit([](const auto& one) { return std::pair(one.task, one.token); }, message);
+    if (!run_.is_current(number, token)) continue;
+    if (auto* ended = std::get_if<exec::Ended>(&message))
+      attempts_.end_from_journal(std::move(*ended));
+    else if (const auto* metric = std::get_if<exec::Metric>(&message))
+      attempts_.report_metric(*metric);
+    else
+      attempts_.handle(std::move(message));
+  }
+  const auto answered = std::ranges::count(found_.alive, "", &RecoveredAgents::Agent::silence);
+  if (answered > 0)
+    run_.observer.on_note(fmt::format("attached to {} worker{} of an earlier runner; {} running",
+                                      answered, answered == 1 ? "" : "s", attempts_.count()));
+  os::failpoint("agents joined");
+  attempts_.carry_out();
+}
+
+void Recovery::reconcile(bool stopping) {
+  for (auto& slot : workers_) {
+    if (slot->silent == nullptr || !slot->silent->ready()) continue;
+    attempts_.reconcile(*slot, std::exchange(slot->silent, nullptr)->earlier(), !stopping);
+    run_.observer.on_note(fmt::format("{} answers again", slot->lease.alloc.machine));
+  }
+}
+
+void Recovery::reap(const WorkerSlot& slot) {
+  const std::string& because = slot.lost->message;
+  const std::string& directory = slot.agent_directory;
+  os::log_event(run_.env, "worker lost",
+                {{"worker", fmt::format("{}", slot.id.value)}, {"why", json_quote(because)}});
+  if (auto journal = directory.empty() ? fail(ErrorKind::not_found, "no journal")
+                                       : agent::read_journal(run_.env, directory)) {
+    for (auto& message : journal->messages)
+      if (auto* ended = std::get_if<exec::Ended>(&message))
+        attempts_.end(std::move(*ended), false);
+      else if (!std::holds_alternative<exec::Output>(message))  // shown as it came
+        attempts_.handle(std::move(message));
+  }
+  // Where no control group holds them, the children of its tasks live on, beside the next attempts.
+  if (!slot.lease.elsewhere)
+    (void)end_orphans(run_.env, run_.directory, [&](std::optional<Token> token) {
+      return token && attempts_.runs_on(*token, slot.id);
+    });
+  attempts_.lose(slot.id, because);
+  run_.scheduler->left(slot.id);
+  if (!directory.empty()) found_.dead_directories.push_back(directory);
+}
+
+void Recovery::forget_dead() {
+  for (const auto& directory : std::exchange(found_.dead_directories, {}))
+    (void)agent::forget_agent(run_.env, directory);
+}
+
+}  // namespace berth::run

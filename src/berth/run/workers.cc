@@ -1,0 +1,164 @@
+#include "berth/run/workers.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "berth/base/text.h"
+#include "berth/run/local_worker.h"
+#include "berth/run/passive.h"
+
+namespace berth::run {
+
+std::string agents_directory(const std::string& run_directory) {
+  return run_directory + "/agents";
+}
+
+agent::RunnerSide runner_side(os::Env& env, std::int64_t epoch) {
+  return {epoch, inherited_environment(env)};
+}
+
+WorkerSlot& Workers::assign(Lease lease, const Source& source) {
+  auto& slot = *slots_.emplace_back(
+      std::make_unique<WorkerSlot>(WorkerSlot{.id = next_id(), .lease = std::move(lease)}));
+  slot.worker = start(slot, source);
+  return slot;
+}
+
+/// In a process of its own where the run's tasks are to outlive this one.
+std::unique_ptr<exec::Workplace> Workers::start(WorkerSlot& slot, const Source& source) {
+  os::Env& env = run_.env;
+  const RunOptions& options = run_.options();
+  slot.apart = true;
+  if (!options.asked.empty())
+    return std::make_unique<Passive>(
+        env, answers_directory(run_.directory), [this](const exec::Launch& launch) {
+          run_.observer.on_question(question_of(run_.env, run_.directory, run_.task(launch.task),
+                                                launch, run_.options().asked));
+        });
+  if (source.staff) return source.staff(slot.lease.alloc);
+  std::unique_ptr<agent::Link> agent;
+  const auto program = options.outlive ? agent::agent_program(env) : Result<std::string>("");
+  if (!program)
+    run_.observer.on_note("its tasks end with this process: " + program.error().message);
+  slot.apart = options.outlive && program;
+  if (slot.apart) {
+    slot.agent_directory =
+        fmt::format("{}/{}-{}", agents_directory(run_.directory), run_.record.epoch, slot.id.value);
+    agent = agent::Link::start(env,
+                               {.program = *program,
+                                .directory = slot.agent_directory,
+                                .block = slot.lease.alloc.block,
+                                .ledger_directory = site_.ledger_directory,
+                                .alloc = slot.lease.alloc.id},
+                               runner_side(env, run_.record.epoch));
+  }
+  return std::make_unique<LocalWorker>(env, std::move(agent), slot.lease.alloc.block, groups_);
+}
+
+WorkerSlot& Workers::attach(std::unique_ptr<agent::Attached> agent, Lease lease,
+                            std::string directory) {
+  auto& slot = *slots_.emplace_back(
+      std::make_unique<WorkerSlot>(WorkerSlot{.id = next_id(),
+                                              .lease = std::move(lease),
+                                              .apart = true,
+                                              .agent_directory = std::move(directory)}));
+  if (slot.lease.elsewhere)
+    slot.worker = std::move(agent);
+  else
+    slot.worker =
+        std::make_unique<LocalWorker>(run_.env, std::move(agent), slot.lease.alloc.block, groups_);
+  return slot;
+}
+
+WorkerSlot* Workers::find(schedule::WorkerId id) {
+  const auto found = std::ranges::find(slots_, id, [](const auto& slot) { return slot->id; });
+  return found == slots_.end() ? nullptr : found->get();
+}
+
+void Workers::send(schedule::WorkerId id, const exec::ToWorker& message) {
+  if (WorkerSlot* slot = find(id)) slot->worker->tell(message);
+}
+
+WorkerSlot* Workers::primary() {
+  const auto first = std::ranges::find_if(
+      slots_, [](const auto& slot) { return slot->lease.source == 0 && slot->silence.empty(); });
+  return first == slots_.end() ? nullptr : first->get();
+}
+
+Holdings Workers::holdings(bool is_running) const {
+  Holdings holdings{.has_workers = !slots_.empty(), .is_running = is_running};
+  std::vector<std::string> silences;
+  for (const auto& slot : slots_) {
+    holdings.has_alloc = holdings.has_alloc || slot->silence.empty();
+    if (slot->silent != nullptr) silences.push_back(slot->silence);
+  }
+  holdings.silences = join(silences, "; ");
+  return holdings;
+}
+
+std::string Workers::doing() const {
+  for (const auto& slot : slots_)
+    if (auto doing = slot->worker->doing(); !doing.empty()) return doing;
+  return "";
+}
+
+void Workers::watch(std::vector<os::Watch>& watches, bool read_output) {
+  for (auto& slot : slots_) {
+    const std::size_t before = watches.size();
+    slot->worker->watch(watches, read_output);
+    slot->watches = watches.size() - before;
+  }
+}
+
+void Workers::turn(std::span<const os::Watch> watches) {
+  for (auto& slot : slots_) {
+    slot->worker->turn(watches.first(slot->watches), slot->deferred);
+    watches = watches.subspan(slot->watches);
+  }
+}
+
+std::vector<exec::FromWorker> Workers::take_messages() {
+  std::vector<exec::FromWorker> messages;
+  for (auto& slot : slots_)
+    std::ranges::move(std::exchange(slot->deferred, {}), std::back_inserter(messages));
+  return messages;
+}
+
+bool Workers::has_messages() const {
+  return std::ranges::any_of(slots_, [](const auto& slot) { return !slot->deferred.empty(); });
+}
+
+std::optional<Mono> Workers::deadline() const {
+  std::optional<Mono> first;
+  const auto consider = [&](std::optional<Mono> at) {
+    if (at && (!first || *at < *first)) first = at;
+  };
+  for (const auto& slot : slots_) {
+    consider(slot->worker->deadline());
+    consider(slot->lease.renew_at);
+    consider(slot->lease.alloc.closes);
+  }
+  return first;
+}
+
+void Workers::close_lost() {
+  for (auto& slot : slots_) {
+    if (!slot->lost) slot->lost = slot->worker->lost();
+    if (slot->lost) run_.scheduler->close(slot->id);
+  }
+}
+
+std::vector<std::unique_ptr<WorkerSlot>> Workers::take_lost() {
+  std::vector<std::unique_ptr<WorkerSlot>> lost;
+  for (auto& slot : slots_)
+    if (slot->lost) lost.push_back(std::move(slot));
+  std::erase(slots_, nullptr);
+  return lost;
+}
+
+void Workers::erase(const std::function<bool(const WorkerSlot&)>& chosen) {
+  std::erase_if(slots_, [&](const auto& slot) { return chosen(*slot); });
+}
+
+}  // namespace berth::run
