@@ -30,7 +30,6 @@ store::TaskState state_of(schedule::TaskSettled::To to) {
     case schedule::TaskSettled::To::failed: return store::TaskState::failed;
     case schedule::TaskSettled::To::again: return store::TaskState::waiting;
     case schedule::TaskSettled::To::stopped: return store::TaskState::stopped;
-    case schedule::TaskSettled::To::skipped: break;  // no trial waits for another
   }
   return store::TaskState::failed;
 }
@@ -107,15 +106,14 @@ schedule::Task Drive::schedule_task(const store::TaskRecord& of, int retries) co
                       .priority = wants.priority,
                       .retries = std::max(0, retries),
                       .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
-                      .asks = manner_.in_turn || !may_start(of.number)};
+                      .gated = manner_.in_turn || !may_start(of.number)};
   const auto selection = std::ranges::find(manner_.selections, wants.selection);
   if (selection != manner_.selections.end())
     task.resources.set(
         name_of_selection(static_cast<std::size_t>(selection - manner_.selections.begin())), 1);
-  if (of.state == store::TaskState::failed) task.state = schedule::State::failed;
   // What is done is settled in its turn, where there is one.
-  else if (store::final(of.state) && !manner_.in_turn)
-    task.state = schedule::State::done;
+  task.settled =
+      of.state == store::TaskState::failed || (store::final(of.state) && !manner_.in_turn);
   return task;
 }
 
@@ -154,7 +152,7 @@ void Drive::apply(Next& next) {
   for (const auto& [number, to] : next.settled) {
     batch_.emplace_back(store::TaskMoved{number, to});
     count(number, to);
-    scheduler_->settle(number, schedule::State::done, effects_);
+    scheduler_->settle(number, effects_);
   }
   for (const auto number : next.start)
     if (may_start(number)) scheduler_->proceed(number, effects_);
