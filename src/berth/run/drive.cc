@@ -109,7 +109,7 @@ void Drive::apply(Next& next) {
   for (const auto& [number, to] : next.settled) {
     recorder_.add(store::TaskMoved{number, to});
     recorder_.count(number, to);
-    run_.scheduler->settle(number, schedule::State::done, run_.effects);
+    run_.scheduler->settle(number, run_.effects);
   }
   for (const auto number : next.start)
     if (run_.may_start(number)) run_.scheduler->proceed(number, run_.effects);

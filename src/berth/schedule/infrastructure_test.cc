@@ -1,4 +1,5 @@
-// Attempts that what they ran on failed: tried again without taking a retry, but not for ever.
+// Attempts that failed because of their machine are tried again without taking a retry, but not for
+// ever.
 #include <gtest/gtest.h>
 
 #include "berth/schedule/schedule_testing.h"
@@ -7,68 +8,68 @@ namespace berth::schedule {
 namespace {
 
 using testing::cpu;
-using testing::House;
 using testing::tasks_of;
+using testing::TestScheduler;
 using To = TaskSettled::To;
 
 TEST(Scheduler, ShortageTakesNoRetry) {
-  House house(tasks_of(1, 1000, 0));
-  house.join(1, cpu(1000));
+  TestScheduler test(tasks_of(1, 1000, 0));
+  test.join(1, cpu(1000));
   for (int attempt = 0; attempt < 7; ++attempt) {
-    house.end(house.take<StartAttempt>().at(0).token, Verdict::infrastructure_failure);
-    const auto settled = house.take<TaskSettled>().at(0);
+    test.end(test.take<StartAttempt>().at(0).token, Verdict::infrastructure_failure);
+    const auto settled = test.take<TaskSettled>().at(0);
     EXPECT_EQ(settled.to, To::again);
     EXPECT_LE(settled.retry_in, std::chrono::seconds(90));
-    house.now += settled.retry_in;
-    house.tick();
+    test.now += settled.retry_in;
+    test.tick();
   }
-  house.end(house.take<StartAttempt>().at(0).token);
-  EXPECT_EQ(house.take<TaskSettled>().at(0).to, To::done);
+  test.end(test.take<StartAttempt>().at(0).token);
+  EXPECT_EQ(test.take<TaskSettled>().at(0).to, To::done);
 }
 
 TEST(Scheduler, AStartThatFailsForEverFailsItsTask) {
-  House house(tasks_of(1, 1000, 5));
-  house.join(1, cpu(1000));
-  const Mono began = house.now;
+  TestScheduler test(tasks_of(1, 1000, 5));
+  test.join(1, cpu(1000));
+  const Mono began = test.now;
   int attempts = 0;
   for (auto to = To::again; to == To::again && attempts < 100; ++attempts) {
-    house.end(house.take<StartAttempt>().at(0).token, Verdict::infrastructure_failure);
-    const auto settled = house.take<TaskSettled>().at(0);
+    test.end(test.take<StartAttempt>().at(0).token, Verdict::infrastructure_failure);
+    const auto settled = test.take<TaskSettled>().at(0);
     to = settled.to;
-    house.now += settled.retry_in;
-    house.tick();
+    test.now += settled.retry_in;
+    test.tick();
   }
   EXPECT_EQ(attempts, 8);
-  EXPECT_LE(house.now - began, std::chrono::seconds(100));
-  EXPECT_GE(house.now - began, std::chrono::seconds(30));
+  EXPECT_LE(test.now - began, std::chrono::seconds(100));
+  EXPECT_GE(test.now - began, std::chrono::seconds(30));
 }
 
 TEST(Scheduler, InfrastructureFailuresAreCountedInARow) {
-  House house(tasks_of(1, 1000, 100));
-  house.join(1, cpu(1000));
+  TestScheduler test(tasks_of(1, 1000, 100));
+  test.join(1, cpu(1000));
   for (int attempt = 0; attempt < 40; ++attempt) {
     const bool fails = attempt % 5 == 4;
-    house.end(house.take<StartAttempt>().at(0).token,
-              fails ? Verdict::failed : Verdict::infrastructure_failure);
-    const auto settled = house.take<TaskSettled>().at(0);
+    test.end(test.take<StartAttempt>().at(0).token,
+             fails ? Verdict::failed : Verdict::infrastructure_failure);
+    const auto settled = test.take<TaskSettled>().at(0);
     ASSERT_EQ(settled.to, To::again) << attempt;
-    house.now += settled.retry_in;
-    house.tick();
+    test.now += settled.retry_in;
+    test.tick();
   }
 }
 
-/// As on spot machines: what works for an hour and is then taken away is no endless repetition.
+/// On preemptible machines an attempt that ran for an hour before it was lost made progress.
 TEST(Scheduler, LongAttemptsMayBeLostMoreOften) {
-  House house(tasks_of(1, 1000, 0));
+  TestScheduler test(tasks_of(1, 1000, 0));
   int attempts = 0;
   for (auto to = To::again; to == To::again && attempts < 1000; ++attempts) {
-    house.join(attempts + 1, cpu(1000));
-    house.now += std::chrono::minutes(attempts == 0 ? 1 : 60);
-    house.end(house.take<StartAttempt>().at(0).token, Verdict::infrastructure_failure);
-    to = house.take<TaskSettled>().at(0).to;
-    house.scheduler.left({attempts + 1});
-    house.now += std::chrono::minutes(2);
-    house.tick();
+    test.join(attempts + 1, cpu(1000));
+    test.now += std::chrono::minutes(attempts == 0 ? 1 : 60);
+    test.end(test.take<StartAttempt>().at(0).token, Verdict::infrastructure_failure);
+    to = test.take<TaskSettled>().at(0).to;
+    test.scheduler.left({attempts + 1});
+    test.now += std::chrono::minutes(2);
+    test.tick();
   }
   EXPECT_EQ(attempts, 1 + 7 * 16);
 }

@@ -1,8 +1,7 @@
-// The books: what each event changes. Who then gets what is assign.cc.
+// What each event changes in the books. assign.cc decides who then gets what.
 #include "berth/schedule/schedule.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "berth/base/rng.h"
 
@@ -23,14 +22,14 @@ std::size_t Scheduler::HashResources::operator()(const Resources& resources) con
   return mix(hash);
 }
 
-std::int32_t Scheduler::shape_of(const Resources& resources) {
-  const auto next = static_cast<std::int32_t>(shapes_.size());
-  const auto [found, added] = shape_numbers_.try_emplace(resources, next);
-  if (added) shapes_.push_back({.resources = resources, .ready = {}, .pending = 0});
+std::int32_t Scheduler::class_number(const Resources& resources) {
+  const auto next = static_cast<std::int32_t>(classes_.size());
+  const auto [found, added] = class_numbers_.try_emplace(resources, next);
+  if (added) classes_.push_back({.resources = resources, .ready = {}, .pending = 0});
   return found->second;
 }
 
-/// The one place that takes a task from one queue to another.
+/// Only this function moves a task from one queue to another.
 void Scheduler::move(TaskNumber task, Place to) {
   Entry& moved = entry(task);
   const Place from = std::exchange(moved.place, to);
@@ -39,17 +38,14 @@ void Scheduler::move(TaskNumber task, Place to) {
   if (from == Place::delayed) delayed_.erase({moved.due, task});
   if (to == Place::delayed) delayed_.emplace(moved.due, task);
   const auto pending = [](Place place) {
-    return place == Place::delayed || place == Place::held ? 1 : 0;
+    return place == Place::delayed || place == Place::gated ? 1 : 0;
   };
-  shapes_[static_cast<std::size_t>(moved.shape)].pending += pending(to) - pending(from);
-  const auto open = [](Place place) {
-    return place != Place::done && place != Place::gone ? 1 : 0;
-  };
-  open_ += open(to) - open(from);
+  class_of(task).pending += pending(to) - pending(from);
+  open_ += (to == Place::settled ? 0 : 1) - (from == Place::settled ? 0 : 1);
 }
 
 void Scheduler::set_ready(TaskNumber task, bool ready) {
-  auto& queue = shapes_[static_cast<std::size_t>(entry(task).shape)].ready;
+  auto& queue = class_of(task).ready;
   const ReadyKey mine = key(task);
   const bool heads = queue.empty() || mine <= *queue.begin();
   if (heads && !queue.empty()) heads_.erase(*queue.begin());
@@ -58,7 +54,7 @@ void Scheduler::set_ready(TaskNumber task, bool ready) {
   else
     queue.erase(mine);
   if (heads && !queue.empty()) heads_.insert(*queue.begin());
-  if (!ready && kept_ && kept_->task == task) kept_.reset();
+  if (!ready && hold_ && hold_->task == task) hold_.reset();
 }
 
 void Scheduler::add(std::span<const Task> tasks, std::vector<Effect>& effects) {
@@ -67,100 +63,25 @@ void Scheduler::add(std::span<const Task> tasks, std::vector<Effect>& effects) {
     BERTH_ASSERT(task.number.value == static_cast<std::int64_t>(tasks_.size()) + 1);
     Entry& added = tasks_.emplace_back();
     added.priority = task.priority;
-    added.shape = shape_of(task.resources);
+    added.resource_class = class_number(task.resources);
     added.retries = task.retries;
     added.fence = task.fence;
-    added.asks = task.asks;
-    ++open_;
-    for (const auto dependency : task.after) BERTH_ASSERT(dependency < task.number);
-    if (task.state == State::open) {
-      link(task.number, task.after, effects);
-    } else {
-      added.because = task.number;
-      move(task.number, task.state == State::done ? Place::done : Place::gone);
-    }
+    if (!task.settled) move(task.number, task.gated ? Place::gated : Place::ready);
   }
   after_event(effects);
 }
 
-/// Makes the task wait for those of `after` that are not done yet.
-void Scheduler::link(TaskNumber task, std::span<const TaskNumber> after,
-                     std::vector<Effect>& effects) {
-  for (const auto dependency : after) {
-    BERTH_ASSERT(dependency != task);
-    Entry& wanted = entry(dependency);
-    if (wanted.place == Place::gone) return skip(task, wanted.because, effects);
-    if (wanted.place == Place::done) continue;
-    BERTH_ASSERT(edges_.size() < std::numeric_limits<std::int32_t>::max());
-    edges_.push_back({task, wanted.dependents});
-    wanted.dependents = static_cast<std::int32_t>(edges_.size() - 1);
-    ++entry(task).unmet;
-  }
-  if (entry(task).unmet == 0) unblock(task, effects);
-}
-
-void Scheduler::unblock(TaskNumber task, std::vector<Effect>& effects) {
-  const bool asks = entry(task).asks;
-  move(task, asks ? Place::held : Place::ready);
-  if (asks) effects.emplace_back(Unblocked{task});
-}
-
 void Scheduler::proceed(TaskNumber task, std::vector<Effect>& effects) {
-  if (entry(task).place != Place::held) return;
+  if (entry(task).place != Place::gated) return;
   move(task, Place::ready);
   after_event(effects);
 }
 
-void Scheduler::wait_for(TaskNumber task, std::span<const TaskNumber> more,
-                         std::vector<Effect>& effects) {
-  if (entry(task).place != Place::held) return;
-  move(task, Place::waiting);
-  link(task, more, effects);
-  after_event(effects);
-}
-
-void Scheduler::settle(TaskNumber task, State state, std::vector<Effect>& effects) {
-  BERTH_ASSERT(state != State::open);
+void Scheduler::settle(TaskNumber task, std::vector<Effect>& effects) {
   const Place place = entry(task).place;
-  if (place == Place::running || place == Place::done || place == Place::gone) return;
-  if (state == State::done)
-    finish(task, effects);
-  else
-    give_up(task, effects);
+  if (place == Place::running || place == Place::settled) return;
+  move(task, Place::settled);
   after_event(effects);
-}
-
-void Scheduler::finish(TaskNumber task, std::vector<Effect>& effects) {
-  move(task, Place::done);
-  for (auto at = entry(task).dependents; at >= 0;) {
-    const Edge edge = edges_[static_cast<std::size_t>(at)];
-    at = edge.next;
-    Entry& dependent = entry(edge.dependent);
-    --dependent.unmet;
-    if (dependent.unmet == 0 && dependent.place == Place::waiting) unblock(edge.dependent, effects);
-  }
-}
-
-void Scheduler::give_up(TaskNumber task, std::vector<Effect>& effects) {
-  entry(task).because = task;
-  move(task, Place::gone);
-  std::vector<TaskNumber> spread{task};
-  while (!spread.empty()) {
-    auto at = entry(spread.back()).dependents;
-    spread.pop_back();
-    for (; at >= 0; at = edges_[static_cast<std::size_t>(at)].next) {
-      const TaskNumber dependent = edges_[static_cast<std::size_t>(at)].dependent;
-      if (entry(dependent).place != Place::waiting) continue;
-      skip(dependent, task, effects);
-      spread.push_back(dependent);
-    }
-  }
-}
-
-void Scheduler::skip(TaskNumber task, TaskNumber because, std::vector<Effect>& effects) {
-  entry(task).because = because;
-  move(task, Place::gone);
-  effects.emplace_back(TaskSettled{task, {}, TaskSettled::To::skipped, {}, because});
 }
 
 void Scheduler::joined(const Worker& worker, Mono now, std::vector<Effect>& effects) {
@@ -184,23 +105,23 @@ void Scheduler::joined(const Worker& worker, Mono now, std::vector<Effect>& effe
   tick(now, effects);
 }
 
-/// Takes over an attempt of an earlier runner, unless its task went on without it.
+/// Takes over an attempt of an earlier runner. False if its task went on without the attempt.
 bool Scheduler::adopt(const Earlier& earlier, WorkerId worker, Mono now,
                       std::vector<Effect>& effects) {
   const auto& [task, token, verdict] = earlier;
   const Place place = entry(task).place;
-  const bool waits = place == Place::held || place == Place::ready || place == Place::delayed;
+  const bool waits = place == Place::gated || place == Place::ready || place == Place::delayed;
   if (!waits || token < entry(task).fence) return false;
   if (verdict) {
     move(task, Place::running);
-    // The stop was the earlier runner's; this one is the resume.
+    // The earlier runner stopped it; this runner resumes the task.
     const bool stopped = *verdict == Verdict::stopped;
     conclude(task, token, stopped ? Verdict::infrastructure_failure : *verdict, now, effects);
     return true;
   }
   if (!starting()) return false;
   const bool fits = workers_.at(worker).free.covers(resources(task));
-  // It was sent ahead; or it has the room of one whose end is still to be heard.
+  // It was sent ahead, or it has the room of an attempt whose end has not been reported yet.
   const Token behind = fits && room() ? Token{} : last_in_line(task, worker);
   if (behind.value > 0)
     queue(task, token, worker, behind);
@@ -211,26 +132,13 @@ bool Scheduler::adopt(const Earlier& earlier, WorkerId worker, Mono now,
 
 void Scheduler::close(WorkerId worker) {
   workers_.at(worker).closed = true;
-  if (kept_ && kept_->worker == worker) kept_.reset();
+  if (hold_ && hold_->worker == worker) hold_.reset();
 }
 
 void Scheduler::left(WorkerId worker) {
   BERTH_ASSERT(idle(worker));
   close(worker);
   workers_.erase(worker);
-}
-
-void Scheduler::lost(WorkerId worker, Mono now, std::vector<Effect>& effects) {
-  if (!workers_.contains(worker)) return;
-  close(worker);
-  for (auto at = attempts_.begin(); at != attempts_.end();) {
-    const auto found = at++;
-    if (found->second.worker != worker) continue;
-    const Token token = found->first;
-    conclude(release(found), token, Verdict::infrastructure_failure, std::nullopt, effects);
-  }
-  left(worker);
-  tick(now, effects);
 }
 
 void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect>& effects) {
@@ -252,8 +160,8 @@ void Scheduler::ended(Token token, Verdict verdict, Mono now, std::vector<Effect
   tick(now, effects);
 }
 
-/// Gives back what the attempt held, or hands it to the one behind, and forgets it: its token is
-/// stale from here on.
+/// Frees what the attempt held, or hands it to the attempt behind, and removes the attempt: its
+/// token is stale from here on.
 TaskNumber Scheduler::release(std::map<Token, Attempt>::iterator found) {
   const Attempt attempt = found->second;
   const Token token = found->first;
@@ -269,17 +177,17 @@ TaskNumber Scheduler::release(std::map<Token, Attempt>::iterator found) {
   if (next != attempts_.end()) {
     next->second.behind = attempt.behind;
     next->second.began = now_;
-    next->second.beside = attempt.beside;
+    next->second.backfills = attempt.backfills;
     return attempt.task;
   }
   if (waited) return attempt.task;
   BERTH_ASSERT(books.free.add(resources(attempt.task)).has_value());
-  if (attempt.beside && kept_) BERTH_ASSERT(kept_->spare.add(resources(attempt.task)).has_value());
+  if (attempt.backfills && hold_)
+    BERTH_ASSERT(hold_->spare.add(resources(attempt.task)).has_value());
   return attempt.task;
 }
 
-/// Without `now` what is tried again is ready at once: nobody gains by waiting.
-void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::optional<Mono> now,
+void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, Mono now,
                          std::vector<Effect>& effects) {
   Entry& ended = entry(task);
   ended.fence = {token.value + 1};
@@ -296,27 +204,21 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, std::opt
   const bool budget = verdict == Verdict::failed && ended.retries > 0;
   if ((again || budget) && starting()) {
     if (budget) --ended.retries;
-    if (now) {
-      ++ended.pauses;
-      settled.retry_in = backoff(task);
-      ended.due = *now + settled.retry_in;
-    }
+    ++ended.pauses;
+    settled.retry_in = backoff(task);
+    ended.due = now + settled.retry_in;
     settled.to = TaskSettled::To::again;
     effects.emplace_back(settled);
-    return move(task, now ? Place::delayed : Place::ready);
-  }
-  if (verdict == Verdict::done) {
-    effects.emplace_back(settled);
-    return finish(task, effects);
+    return move(task, Place::delayed);
   }
   const bool failed =
       verdict == Verdict::failed || verdict == Verdict::permanent || (infrastructure && !again);
   halted_ = halted_ || (failed && options_.stop_on_failure);
-  settled.to = failed ? TaskSettled::To::failed : TaskSettled::To::stopped;
+  settled.to = verdict == Verdict::done ? TaskSettled::To::done
+               : failed                 ? TaskSettled::To::failed
+                                        : TaskSettled::To::stopped;
   effects.emplace_back(settled);
-  if (failed || starting()) return give_up(task, effects);
-  ended.because = task;  // what comes after it stays open, as it does: a resume goes on with both
-  move(task, Place::gone);
+  move(task, Place::settled);
 }
 
 void Scheduler::tick(Mono now, std::vector<Effect>& effects) {

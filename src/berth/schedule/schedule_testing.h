@@ -1,6 +1,7 @@
 // What the tests of the scheduler share.
 #pragma once
 
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -22,10 +23,11 @@ inline std::vector<Task> tasks_of(int count, std::int64_t milli = 1000, int retr
   return tasks;
 }
 
-/// A scheduler, its clock, and the effects that nobody has taken yet. The books are checked after
-/// each event.
-struct House {
-  explicit House(const std::vector<Task>& tasks, Options options = {}) : scheduler(options) {
+/// A scheduler, its clock, and the effects that no test has taken yet. Each event is followed by a
+/// check of the books.
+struct TestScheduler {
+  explicit TestScheduler(const std::vector<Task>& tasks, Options options = {})
+      : scheduler(options) {
     scheduler.add(tasks, effects);
     scheduler.check();
   }
@@ -41,15 +43,19 @@ struct House {
     scheduler.ended(token, verdict, now, effects);
     scheduler.check();
   }
-  void lose(std::int64_t id) {
-    scheduler.lost({id}, now, effects);
+  /// Reports the loss of a worker with these attempts, the latest last, as the runner does.
+  void lose(std::int64_t id, const std::vector<Token>& attempts) {
+    scheduler.close({id});
+    for (const auto token : std::views::reverse(attempts))
+      end(token, scheduler.waits(token) ? Verdict::given_back : Verdict::infrastructure_failure);
+    scheduler.left({id});
     scheduler.check();
   }
   void tick() {
     scheduler.tick(now, effects);
     scheduler.check();
   }
-  /// Those of the kind; the others are forgotten too.
+  /// The effects of type E; the others are dropped.
   template <class E>
   std::vector<E> take() {
     std::vector<E> found;
@@ -57,7 +63,7 @@ struct House {
       if (const auto* one = std::get_if<E>(&effect)) found.push_back(*one);
     return found;
   }
-  /// The numbers of what started, in order.
+  /// The numbers of the tasks that started, in order.
   std::vector<std::int64_t> started() {
     std::vector<std::int64_t> numbers;
     for (const auto& start : take<StartAttempt>()) numbers.push_back(start.task.value);

@@ -1,7 +1,8 @@
-// The runner of the simulation: it carries out effects, records what happens, crashes, recovers.
+// The runner in the simulation carries out effects, records what happens, crashes and recovers.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "berth/schedule/simulation_world.h"
 
@@ -12,8 +13,8 @@ constexpr Duration kLease = std::chrono::seconds(10);
 
 }  // namespace
 
-/// The only start-up path: from the rows. What ran when they were written is asked about, so that
-/// it is not started anew before its worker had time to come back.
+/// The only start-up path reads the rows. Tasks that ran when the rows were written are gated, so
+/// that they do not start anew before their workers had time to come back.
 void Simulation::recover() {
   options_.epoch = ++epoch_;
   scheduler_.emplace(options_);
@@ -28,10 +29,11 @@ void Simulation::add_tasks(std::size_t first) {
   for (std::size_t i = first; i < rows_.size(); ++i) {
     Task task = rows_[i].task;
     task.retries = std::max(0, task.retries - rows_[i].failures);
-    task.state = rows_[i].state;
-    task.asks = task.asks || rows_[i].running;
+    task.settled = rows_[i].state != State::open;
+    task.gated = task.gated || rows_[i].running;
     task.fence = {rows_[i].token.value + (rows_[i].running ? 0 : 1)};
-    view_.push_back(task.state);
+    view_.push_back(rows_[i].state);
+    if (!task.settled && task.gated) gated_.push_back(task.number);
     tasks.push_back(std::move(task));
   }
   scheduler_->add(tasks, effects_);
@@ -44,10 +46,10 @@ void Simulation::crash() {
   scheduler_.reset();
   effects_.clear();
   live_.clear();
-  kept_.reset();
+  hold_.reset();
   used_.clear();
-  more_.clear();
-  asked_.clear();
+  gated_.clear();
+  lost_.clear();
   batch_.clear();
   for (auto& process : processes_) {
     process->known_as.reset();
@@ -71,14 +73,11 @@ void Simulation::absorb() {
     } else if (const auto* cancel = std::get_if<CancelAttempt>(&effect)) {
       for (auto& process : processes_)
         if (process->known_as == cancel->worker) process->cancels.push_back(cancel->token);
-    } else if (const auto* unblocked = std::get_if<Unblocked>(&effect)) {
-      asked_.push_back(unblocked->task);
-    } else if (const auto* free = std::get_if<FreeWorker>(&effect)) {
-      on_free(free->worker);
     }
   }
   effects_.clear();
-  check_kept();
+  free_closed_stealers();
+  check_hold();
 }
 
 void Simulation::send_ahead() {
@@ -101,9 +100,7 @@ void Simulation::on_start(const StartAttempt& start) {
   if (view(start.task) != State::open) broke(name + " started after it was settled");
   for (const auto& [_, live] : live_)
     if (live.task == start.task) broke(name + " started while it runs");
-  for (const auto& list : {row(start.task).task.after, more_[start.task]})
-    for (const auto before : list)
-      if (view(before) != State::done) broke(name + " started before what it waits for");
+  if (std::ranges::find(gated_, start.task) != gated_.end()) broke(name + " started at its gate");
   const bool ahead = start.behind.value > 0;
   if (!ahead && options_.parallel > 0 && side_by_side() >= options_.parallel)
     broke("more side by side than allowed");
@@ -111,14 +108,14 @@ void Simulation::on_start(const StartAttempt& start) {
       processes_, [&](const auto& one) { return one->known_as == start.worker; });
   if (process == processes_.end()) return broke(name + " started on an unknown worker");
   if ((*process)->closed) broke(name + " started on a closed worker");
-  if (kept_ && kept_->worker == start.worker && behind_kept(start.task))
-    beside_.push_back(start.token);
+  if (hold_ && hold_->worker == start.worker && behind_hold(start.task))
+    backfilled_.push_back(start.token);
   figures_.ahead += ahead ? 1 : 0;
   if (ahead) {
     const auto before = live_.find(start.behind);
     if (before == live_.end() || before->second.worker != start.worker)
       broke(name + " waits for what does not run there");
-    if (kept_) broke(name + " was sent ahead while a worker is kept");
+    if (hold_) broke(name + " was sent ahead during a hold");
   }
   Resources& used = used_[start.worker];
   if (!ahead && (!used.add(row(start.task).task.resources) || !(*process)->total.covers(used)))
@@ -128,22 +125,15 @@ void Simulation::on_start(const StartAttempt& start) {
   if (!chance(4)) (*process)->inbox.push_back({start.task, start.token, start.behind});
 }
 
-bool Simulation::behind_kept(TaskNumber task) const {
+bool Simulation::behind_hold(TaskNumber task) const {
   const auto rank = [&](TaskNumber number) {
     return std::pair(-rows_[static_cast<std::size_t>(number.value - 1)].task.priority, number);
   };
-  return rank(task) > rank(kept_->task);
+  return rank(task) > rank(hold_->task);
 }
 
 void Simulation::on_settled(const TaskSettled& settled) {
   using To = TaskSettled::To;
-  if (settled.to == To::skipped) {
-    ++figures_.skipped;
-    if (view(settled.task) != State::open) broke("skipped after it was settled");
-    if (view(settled.because) != State::failed) broke("skipped without a cause");
-    view(settled.task) = State::failed;
-    return batch_.push_back({Change::Kind::failed, settled.task, {}});
-  }
   const auto live = live_.find(settled.token);
   if (live == live_.end() || live->second.task != settled.task)
     return broke("an attempt was settled that does not run");
@@ -156,9 +146,9 @@ void Simulation::on_settled(const TaskSettled& settled) {
     broke("more was given back than taken");
   live_.erase(live);
   if (settled.to == To::again) {
-    // A lost worker's attempt may have failed unheard: that takes no retry.
-    const bool own_fault =
-        settled.retry_in > Duration{} && witness_[settled.token] == Verdict::failed;
+    // An attempt of a lost worker may have failed unheard: that takes no retry.
+    const bool own_fault = settled.retry_in > Duration{} && !lost_.contains(settled.token) &&
+                           witness_[settled.token] == Verdict::failed;
     return batch_.push_back({Change::Kind::again, settled.task, settled.token, own_fault});
   }
   view(settled.task) = settled.to == To::done ? State::done : State::failed;
@@ -168,19 +158,20 @@ void Simulation::on_settled(const TaskSettled& settled) {
                     settled.task, settled.token});
 }
 
-void Simulation::on_free(WorkerId worker) {
-  ++figures_.freed;
+/// The scheduler closes a stealer that it has no use for.
+void Simulation::free_closed_stealers() {
   for (auto& process : processes_) {
-    if (process->known_as != worker) continue;
-    if (process->kind != Kind::stealer) broke("a primary worker was to be freed");
-    process->known_as.reset();
+    if (!process->known_as || process->closed || !scheduler_->closed(*process->known_as)) continue;
+    const WorkerId worker = *std::exchange(process->known_as, std::nullopt);
+    ++figures_.freed;
     process->dead = true;
+    if (process->kind != Kind::stealer) broke("a primary worker was to be freed");
+    if (!scheduler_->idle(worker)) return broke("a worker that runs something was to be freed");
+    scheduler_->left(worker);
   }
-  if (!scheduler_->idle(worker)) return broke("a worker that runs something was to be freed");
-  scheduler_->left(worker);
 }
 
-/// The runner hears that an attempt ended, from whom ever and however late.
+/// The runner hears that an attempt ended, from any worker and however late.
 void Simulation::end(TaskNumber task, Token token, Verdict verdict) {
   if (plant_ == Plant::stale_token && !live_.contains(token)) {
     for (const auto& [other, live] : live_)
@@ -199,31 +190,17 @@ void Simulation::end(TaskNumber task, Token token, Verdict verdict) {
   absorb();
 }
 
-/// Answers what the scheduler asked about: goes on, found in the cache, failed, or unfolds.
+/// Answers for a gated task: it may start, or it was found in the cache.
 void Simulation::answer(bool proceed) {
-  if (asked_.empty()) return;
-  const TaskNumber task = asked_.back();
-  asked_.pop_back();
+  if (gated_.empty()) return;
+  const TaskNumber task = gated_.back();
+  gated_.pop_back();
   if (view(task) != State::open) return;
-  // It may have come back meanwhile, with what it waited for.
-  for (const auto& [_, live] : live_)
-    if (live.task == task) return;
-  const auto what = proceed ? 0 : rng_.below(20);
-  if (what < 12) return scheduler_->proceed(task, effects_);
-  if (what < 16) {
-    const bool good = what < 15;
-    ++figures_.cached;
-    view(task) = good ? State::done : State::failed;
-    batch_.push_back({good ? Change::Kind::done : Change::Kind::failed, task, {}});
-    return scheduler_->settle(task, good ? State::done : State::failed, effects_);
-  }
-  const std::size_t first = rows_.size();
-  for (std::uint64_t i = rng_.below(4); i > 0; --i) new_row(row(task).task.after);
-  add_tasks(first);
-  std::vector<TaskNumber> more;
-  for (std::size_t i = first; i < rows_.size(); ++i) more.push_back(rows_[i].task.number);
-  scheduler_->wait_for(task, more, effects_);
-  std::ranges::copy(more, std::back_inserter(more_[task]));
+  if (proceed || chance(70)) return scheduler_->proceed(task, effects_);
+  ++figures_.cached;
+  view(task) = State::done;
+  batch_.push_back({Change::Kind::done, task, {}});
+  scheduler_->settle(task, effects_);
 }
 
 /// A worker comes (back) with what it still runs and what nobody has acknowledged.
@@ -282,7 +259,7 @@ void Simulation::note_adopted(const std::vector<Earlier>& earlier, const Process
     if (behind.value == 0) used = with;
     live_.emplace(one.token, Live{one.task, worker, behind});
     batch_.push_back({Change::Kind::started, one.task, one.token});
-    std::erase(asked_, one.task);
+    std::erase(gated_, one.task);
     if (!one.ended) continue;
     const auto settled = std::get<TaskSettled>(*answer);
     effects_.erase(answer);
@@ -290,12 +267,27 @@ void Simulation::note_adopted(const std::vector<Earlier>& earlier, const Process
   }
 }
 
+/// What waits behind others never began; whatever else ran on a lost worker failed.
 void Simulation::lose_expired() {
   for (auto& process : processes_) {
     if (!process->known_as || now_ <= process->lease_ends) continue;
     ++figures_.losses;
-    scheduler_->lost(*std::exchange(process->known_as, std::nullopt), now_, effects_);
-    absorb();
+    const WorkerId worker = *process->known_as;
+    scheduler_->close(worker);
+    process->closed = true;
+    std::vector<std::pair<Token, Live>> attempts;
+    for (const auto& each : std::views::reverse(live_))
+      if (each.second.worker == worker) attempts.push_back(each);
+    for (const auto& [token, live] : attempts) {
+      lost_.insert(token);
+      end(live.task, token,
+          live.behind.value > 0 ? Verdict::given_back : Verdict::infrastructure_failure);
+      scheduler_->settle_for(live.task, effects_);
+      absorb();
+    }
+    process->known_as.reset();
+    if (!scheduler_->idle(worker)) return broke("a lost worker still runs something");
+    scheduler_->left(worker);
   }
 }
 

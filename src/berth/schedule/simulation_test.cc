@@ -1,5 +1,5 @@
-// Ten thousand lives of a runner, its store and its workers, with all that can go wrong. The short
-// form is in the suite; BERTH_FULL=1 runs all of it, BERTH_SEED=N one life again.
+// Ten thousand simulated runs of a runner, its store and its workers, with all that can go wrong.
+// The suite has a short form; BERTH_FULL=1 runs all of it, and BERTH_SEED=N repeats one run.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -16,33 +16,24 @@ namespace testing {
 
 Simulation::Simulation(std::uint64_t seed, Plant plant) : rng_(seed), plant_(plant) {
   options_.seed = seed;
-  options_.overtakings = static_cast<int>(rng_.below(6));
+  options_.backfill_limit = static_cast<int>(rng_.below(6));
   options_.parallel = chance(25) ? static_cast<std::int64_t>(1 + rng_.below(6)) : 0;
   options_.stop_on_failure = chance(5);
   widths_ = 1 + rng_.below(4);
-  for (std::uint64_t i = rng_.below(40); i > 0; --i) new_row(some_numbers());
+  for (std::uint64_t i = rng_.below(40); i > 0; --i) new_row();
 }
 
 void Simulation::broke(const std::string& what) {
   if (broken_.empty()) broken_ = what;
 }
 
-std::vector<TaskNumber> Simulation::some_numbers() {
-  std::vector<TaskNumber> numbers;
-  if (rows_.empty() || !chance(40)) return numbers;
-  for (std::uint64_t i = rng_.below(4); i > 0; --i)
-    numbers.push_back({static_cast<std::int64_t>(1 + rng_.below(rows_.size()))});
-  return numbers;
-}
-
-void Simulation::new_row(std::vector<TaskNumber> after) {
+void Simulation::new_row() {
   const auto cores = chance(15) ? 8 : static_cast<std::int64_t>(1 + rng_.below(widths_));
   rows_.push_back({.task = {.number = {static_cast<std::int64_t>(rows_.size()) + 1},
                             .resources = cpu(cores * 500, chance(15) ? 1 : 0),
                             .priority = static_cast<std::int64_t>(rng_.below(3)),
                             .retries = static_cast<int>(rng_.below(3)),
-                            .after = std::move(after),
-                            .asks = chance(20)}});
+                            .gated = chance(20)}});
 }
 
 std::string Simulation::run(int events, Figures& figures) {
@@ -64,7 +55,7 @@ void Simulation::step() {
       recover();
   }
   const bool runs = scheduler_.has_value();
-  const auto kept = runs && scheduler_->kept();
+  const bool held = runs && scheduler_->backfill_hold();
   if (processes_.empty() || (processes_.size() < 6 && chance(3)))
     rent(cpu(static_cast<std::int64_t>(1 + rng_.below(6)) * 1000,
              static_cast<std::int64_t>(rng_.below(3))),
@@ -82,7 +73,7 @@ void Simulation::step() {
       break;
     case 4:
       if (!runs || rows_.size() > 70) break;
-      new_row(some_numbers());
+      new_row();
       add_tasks(rows_.size() - 1);
       break;
     case 5:
@@ -122,7 +113,7 @@ void Simulation::step() {
   if (!scheduler_) return;
   absorb();
   lose_expired();
-  figures_.keeps += scheduler_->kept() && !kept ? 1 : 0;
+  figures_.holds += scheduler_->backfill_hold() && !held ? 1 : 0;
   std::erase_if(processes_, [](const auto& one) { return one->dead && !one->known_as; });
 }
 
@@ -234,7 +225,7 @@ void Simulation::drain() {
     for (std::size_t i = 0; i < processes_.size(); ++i) keepalive(*processes_[i]);
     lose_expired();
     std::erase_if(processes_, [](const auto& one) { return one->dead && !one->known_as; });
-    while (!asked_.empty()) {
+    while (!gated_.empty()) {
       answer(true);
       absorb();
     }
@@ -266,19 +257,20 @@ void Simulation::check() {
   }
 }
 
-/// Whatever started on a kept worker since it is kept: its task would fit once the rest has ended.
-void Simulation::check_kept() {
-  const auto& kept = scheduler_->kept();
-  const bool same = kept && kept_ && kept->task == kept_->task && kept->worker == kept_->worker;
-  if (!same) beside_.clear();
-  kept_ = kept;
-  if (!kept) return;
-  Resources sum = row(kept->task).task.resources;
-  for (const auto token : beside_)
+/// Whatever backfilled on a held worker leaves room for the task of the hold once the rest has
+/// ended.
+void Simulation::check_hold() {
+  const auto& hold = scheduler_->backfill_hold();
+  const bool same = hold && hold_ && hold->task == hold_->task && hold->worker == hold_->worker;
+  if (!same) backfilled_.clear();
+  hold_ = hold;
+  if (!hold) return;
+  Resources sum = row(hold->task).task.resources;
+  for (const auto token : backfilled_)
     if (live_.contains(token)) (void)sum.add(row(live_.at(token).task).task.resources);
   for (const auto& process : processes_)
-    if (process->known_as == kept->worker && !process->total.covers(sum))
-      broke("what was started delays the task that its worker is kept for");
+    if (process->known_as == hold->worker && !process->total.covers(sum))
+      broke("what was started delays the task that its worker is held for");
 }
 
 void Simulation::check_end() {
@@ -316,8 +308,7 @@ void add(Figures& sum, const Figures& one) {
   sum.crashes += one.crashes;
   sum.losses += one.losses;
   sum.adopted += one.adopted;
-  sum.keeps += one.keeps;
-  sum.skipped += one.skipped;
+  sum.holds += one.holds;
   sum.cached += one.cached;
   sum.freed += one.freed;
   sum.ahead += one.ahead;
@@ -350,17 +341,17 @@ TEST(Simulation, NothingBreaks) {
   add(sums[0], sums[1]);
   const Figures& sum = sums[0];
   fmt::print(
-      "{} events, {} starts, {} done, {} cached, {} skipped, {} adopted; {} crashes, {} lost "
-      "workers, {} stale ends, {} kept workers, {} freed; {} sent ahead, {} given back\n",
-      sum.events, sum.starts, sum.done, sum.cached, sum.skipped, sum.adopted, sum.crashes,
-      sum.losses, sum.stale, sum.keeps, sum.freed, sum.ahead, sum.given_back);
+      "{} events, {} starts, {} done, {} cached, {} adopted; {} crashes, {} lost "
+      "workers, {} stale ends, {} holds, {} freed; {} sent ahead, {} given back\n",
+      sum.events, sum.starts, sum.done, sum.cached, sum.adopted, sum.crashes, sum.losses, sum.stale,
+      sum.holds, sum.freed, sum.ahead, sum.given_back);
   if (one != nullptr) return;
-  for (const auto seen : {sum.done, sum.cached, sum.skipped, sum.adopted, sum.crashes, sum.losses,
-                          sum.stale, sum.keeps, sum.freed, sum.ahead, sum.given_back})
+  for (const auto seen : {sum.done, sum.cached, sum.adopted, sum.crashes, sum.losses, sum.stale,
+                          sum.holds, sum.freed, sum.ahead, sum.given_back})
     EXPECT_GT(seen, 0) << "something never happens here";
 }
 
-/// That it would notice: with each fault planted, some life breaks within a few.
+/// Each planted fault breaks an invariant within a few simulated runs.
 TEST(Simulation, FindsEachPlantedFault) {
   for (const auto plant :
        {Plant::double_start, Plant::lost_completion, Plant::leaked_resources, Plant::stale_token}) {

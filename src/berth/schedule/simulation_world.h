@@ -1,6 +1,6 @@
-// The world around the scheduler in its simulation: a store that forgets what was not committed, a
+// The simulation of the scheduler's surroundings: a store that loses what was not committed, a
 // runner that crashes, workers that die, freeze and come back, and messages that are lost or come
-// twice. One thread, a fake clock; everything follows from the seed.
+// twice. It has one thread and a fake clock; everything follows from the seed.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@
 
 namespace berth::schedule::testing {
 
-/// Faults planted between the scheduler and this world, each of which a run of it has to find.
+/// Faults between the scheduler and its surroundings, each of which the simulation has to find.
 enum class Plant : std::uint8_t {
   none,
   double_start,      // an attempt is launched on a second worker too
@@ -25,7 +25,10 @@ enum class Plant : std::uint8_t {
   stale_token,       // the end of a stale attempt is taken for that of the live one
 };
 
-/// A task as the store has it. `token` is the last attempt's; `running`: its end is not recorded.
+/// The state of a task in the store; `failed` includes stopped.
+enum class State : std::uint8_t { open, done, failed };
+
+/// A task in the store. `token` is that of its last attempt; `running`: whose end is not recorded.
 struct Row {
   Task task;
   State state = State::open;
@@ -69,7 +72,7 @@ struct Process {
 
 struct Figures {
   std::int64_t events = 0, starts = 0, done = 0, stale = 0, crashes = 0, losses = 0, adopted = 0,
-               keeps = 0, skipped = 0, cached = 0, freed = 0, ahead = 0, given_back = 0;
+               holds = 0, cached = 0, freed = 0, ahead = 0, given_back = 0;
 };
 
 class Simulation {
@@ -90,8 +93,7 @@ class Simulation {
   bool chance(int percent) { return rng_.below(100) < static_cast<std::uint64_t>(percent); }
   Row& row(TaskNumber task) { return rows_.at(static_cast<std::size_t>(task.value - 1)); }
   State& view(TaskNumber task) { return view_.at(static_cast<std::size_t>(task.value - 1)); }
-  void new_row(std::vector<TaskNumber> after);
-  std::vector<TaskNumber> some_numbers();
+  void new_row();
 
   // The runner: simulation_runner_test.cc.
   void recover();
@@ -100,9 +102,9 @@ class Simulation {
   void send_ahead();
   std::int64_t side_by_side() const;
   void on_start(const StartAttempt& start);
-  bool behind_kept(TaskNumber task) const;
+  bool behind_hold(TaskNumber task) const;
   void on_settled(const TaskSettled& settled);
-  void on_free(WorkerId worker);
+  void free_closed_stealers();
   void end(TaskNumber task, Token token, Verdict verdict);
   void add_tasks(std::size_t first);
   void answer(bool proceed);
@@ -127,7 +129,7 @@ class Simulation {
   void finish(Process& process, TaskNumber task, Token token, Verdict verdict);
   void drain();
   void check();
-  void check_kept();
+  void check_hold();
   void check_end();
 
   Rng rng_;
@@ -148,12 +150,12 @@ class Simulation {
   std::map<Token, Live> live_;
   std::map<WorkerId, Resources> used_;
   std::vector<State> view_;
-  std::map<TaskNumber, std::vector<TaskNumber>> more_;  // what wait_for() added
-  std::vector<TaskNumber> asked_;
+  std::vector<TaskNumber> gated_;  // that nobody has answered yet
+  std::set<Token> lost_;  // attempts of lost workers, whose own end the scheduler never hears
   std::vector<Change> batch_;
   Token last_token_;
-  std::optional<Kept> kept_;   // after the last event
-  std::vector<Token> beside_;  // started since then on its worker by those behind its task
+  std::optional<BackfillHold> hold_;  // after the last event
+  std::vector<Token> backfilled_;     // started since then on its worker by tasks behind its own
   std::int64_t workers_made_ = 0;
   bool stopping_ = false;  // or halted by a failure
 };
