@@ -60,16 +60,15 @@ schedule::Task ActiveRun::scheduled(const store::TaskRecord& of, int retries) co
                       .priority = request.priority,
                       .retries = std::max(0, retries),
                       .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
-                      .asks = options().in_turn || !may_start(of.number)};
+                      .gated = options().in_turn || !may_start(of.number)};
   const auto& selections = options().selections;
   const auto selection = std::ranges::find(selections, request.selection);
   if (selection != selections.end())
     task.resources.set(name_of_selection(static_cast<std::size_t>(selection - selections.begin())),
                        1);
-  if (of.state == store::TaskState::failed) task.state = schedule::State::failed;
   // What is done is settled in its turn, where there is one.
-  else if (store::final(of.state) && !options().in_turn)
-    task.state = schedule::State::done;
+  task.settled =
+      of.state == store::TaskState::failed || (store::final(of.state) && !options().in_turn);
   return task;
 }
 

@@ -27,7 +27,6 @@ store::TaskState state_of(schedule::TaskSettled::To to) {
     case schedule::TaskSettled::To::failed: return store::TaskState::failed;
     case schedule::TaskSettled::To::again: return store::TaskState::waiting;
     case schedule::TaskSettled::To::stopped: return store::TaskState::stopped;
-    case schedule::TaskSettled::To::skipped: break;  // no trial waits for another
   }
   return store::TaskState::failed;
 }
