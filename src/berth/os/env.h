@@ -27,6 +27,7 @@ namespace berth::os {
 
 class Aside;
 class Env;
+class Loop;
 
 /// Closes what it holds when it goes; an empty one holds nothing.
 class Fd {
@@ -147,7 +148,13 @@ struct Watch {
 
 class Env {
  public:
-  virtual ~Env() = default;
+  Env();
+  Env(const Env&);  // with a loop of its own
+  Env& operator=(const Env&) = delete;
+  virtual ~Env();
+
+  /// The event loop of what uses this Env: see loop.h.
+  Loop& loop();
 
   // Clocks and chance.
   virtual Mono now() = 0;
@@ -263,6 +270,9 @@ class Env {
   virtual std::vector<int> affinity() = 0;  // cores this process may run on, ascending
   virtual std::optional<std::string> variable(const std::string& name) = 0;
   virtual std::vector<std::pair<std::string, std::string>> environment() = 0;
+
+ private:
+  std::unique_ptr<Loop> loop_;
 };
 
 /// The real one. Installs handlers for SIGINT and SIGTERM at the first call of

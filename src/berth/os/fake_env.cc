@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "berth/os/loop.h"
+
 namespace berth::os {
 namespace {
 
@@ -19,18 +21,36 @@ void move_keys(Map& map, const std::string& from, const std::string& to) {
 
 }  // namespace
 
+FakeEnv::FakeEnv(std::uint64_t seed)
+    : owned_world_(std::make_shared<World>(seed)),
+      owned_machine_(std::make_shared<Machine>()),
+      world_(*owned_world_),
+      machine_(*owned_machine_) {}
+
+FakeEnv::FakeEnv(FakeEnv& first, On machine, ProcessIdentity process)
+    : identity(process),
+      owned_machine_(machine == On::the_same_machine ? nullptr : std::make_shared<Machine>()),
+      world_(first.world_),
+      machine_(owned_machine_ ? *owned_machine_ : first.machine_) {
+  world_.further.push_back(this);
+}
+
+FakeEnv::~FakeEnv() {
+  std::erase(world_.further, this);
+}
+
 void FakeEnv::put(const std::string& path, std::string text) {
-  files_[path] = std::move(text);
+  machine_.files[path] = std::move(text);
 }
 
 const std::string* FakeEnv::find(const std::string& path) const {
-  const auto found = files_.find(path);
-  return found == files_.end() ? nullptr : &found->second;
+  const auto found = machine_.files.find(path);
+  return found == machine_.files.end() ? nullptr : &found->second;
 }
 
 std::size_t FakeEnv::processes_alive() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(processes_, [](const auto& entry) { return !entry.second.over; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      world_.processes, [](const auto& entry) { return !entry.second.over; }));
 }
 
 Status FakeEnv::ask(std::string_view call) {
@@ -40,14 +60,14 @@ Status FakeEnv::ask(std::string_view call) {
 }
 
 Fd FakeEnv::add(Open open) {
-  const int number = next_fd_++;
-  open_.emplace(number, std::move(open));
+  const int number = world_.next_fd++;
+  world_.open.emplace(number, std::move(open));
   return Fd(*this, number);
 }
 
 Wall FakeEnv::wall() {
   constexpr auto kStart = std::chrono::seconds(1'800'000'000);
-  return Wall(kStart + now_.time_since_epoch() + wall_skew);
+  return Wall(kStart + world_.now.time_since_epoch() + wall_skew);
 }
 
 Result<std::string> FakeEnv::read_file(const std::string& path, std::size_t limit) {
@@ -60,14 +80,14 @@ Result<std::string> FakeEnv::read_file(const std::string& path, std::size_t limi
 
 Status FakeEnv::replace_file(const std::string& path, std::string_view text, mode_t) {
   BERTH_TRY(ask("replace_file"));
-  files_[path] = text;
+  machine_.files[path] = text;
   return {};
 }
 
 Status FakeEnv::write_into(const std::string& path, std::string_view text) {
   BERTH_TRY(ask("write_into"));
-  if (!files_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
-  files_[path] = text;
+  if (!machine_.files.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  machine_.files[path] = text;
   return {};
 }
 
@@ -79,9 +99,9 @@ Result<std::vector<std::string>> FakeEnv::list(const std::string& directory) {
     if (path.starts_with(prefix))
       names.insert(path.substr(prefix.size(), path.find('/', prefix.size()) - prefix.size()));
   };
-  for (const auto& [path, text] : files_) gather(path);
-  for (const auto& path : directories_) gather(path);
-  for (const auto& [path, target] : links_) gather(path);
+  for (const auto& [path, text] : machine_.files) gather(path);
+  for (const auto& path : machine_.directories) gather(path);
+  for (const auto& [path, target] : machine_.links) gather(path);
   return std::vector<std::string>(names.begin(), names.end());
 }
 
@@ -91,13 +111,14 @@ Result<FileStatus> FakeEnv::status(const std::string& path) {
   if (const std::string* text = find(path)) {
     status.kind = FileStatus::Kind::file;
     status.size = static_cast<std::int64_t>(text->size());
-    const auto stamp = stamps_.find(path);
-    if (stamp != stamps_.end()) status.modified = stamp->second.modified;
-    status.mode = stamp == stamps_.end() ? Stamp{}.mode : stamp->second.mode;
+    const auto stamp = machine_.stamps.find(path);
+    if (stamp != machine_.stamps.end()) status.modified = stamp->second.modified;
+    status.mode = stamp == machine_.stamps.end() ? Stamp{}.mode : stamp->second.mode;
     status.executable = (status.mode & 0111U) != 0;
     return status;
   }
-  if (!directories_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  if (!machine_.directories.contains(path))
+    return fail(ErrorKind::not_found, "{}: no such file", path);
   status.kind = FileStatus::Kind::directory;
   status.owner = uid;
   status.mode = 0755;
@@ -107,32 +128,33 @@ Result<FileStatus> FakeEnv::status(const std::string& path) {
 Status FakeEnv::make_directory(const std::string& path, mode_t) {
   BERTH_TRY(ask("make_directory"));
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    directories_.insert(path.substr(0, at));
-  directories_.insert(path);
+    machine_.directories.insert(path.substr(0, at));
+  machine_.directories.insert(path);
   return {};
 }
 
 Status FakeEnv::remove_file(const std::string& path) {
   BERTH_TRY(ask("remove_file"));
-  if (directories_.contains(path)) return fail(ErrorKind::invalid, "{}: a directory", path);
-  stamps_.erase(path);
-  if (files_.erase(path) + links_.erase(path) == 0)
+  if (machine_.directories.contains(path)) return fail(ErrorKind::invalid, "{}: a directory", path);
+  machine_.stamps.erase(path);
+  if (machine_.files.erase(path) + machine_.links.erase(path) == 0)
     return fail(ErrorKind::not_found, "{}: no such file", path);
   return {};
 }
 
 Status FakeEnv::remove_directory(const std::string& path) {
   BERTH_TRY(ask("remove_directory"));
-  const auto inside = files_.lower_bound(path + "/");
-  if (inside != files_.end() && inside->first.starts_with(path + "/"))
+  const auto inside = machine_.files.lower_bound(path + "/");
+  if (inside != machine_.files.end() && inside->first.starts_with(path + "/"))
     return fail(ErrorKind::io, "{}: not empty", path);
-  if (directories_.erase(path) == 0) return fail(ErrorKind::not_found, "{}: no such file", path);
+  if (machine_.directories.erase(path) == 0)
+    return fail(ErrorKind::not_found, "{}: no such file", path);
   return {};
 }
 
 Result<std::vector<TreeEntry>> FakeEnv::tree(const std::string& directory, std::size_t most) {
   BERTH_TRY(ask("tree"));
-  if (!directories_.contains(directory))
+  if (!machine_.directories.contains(directory))
     return fail(ErrorKind::not_found, "{}: no such directory", directory);
   std::map<std::string, TreeEntry> found;  // by path: a directory stands before what it holds
   const auto add_entry = [&](const std::string& path, TreeEntry entry) {
@@ -140,13 +162,13 @@ Result<std::vector<TreeEntry>> FakeEnv::tree(const std::string& directory, std::
     entry.path = path.substr(directory.size() + 1);
     found.emplace(entry.path, std::move(entry));
   };
-  for (const auto& path : directories_)
+  for (const auto& path : machine_.directories)
     add_entry(path, {.path = {}, .kind = TreeEntry::Kind::directory, .target = {}});
-  for (const auto& [path, target] : links_)
+  for (const auto& [path, target] : machine_.links)
     add_entry(path, {.path = {}, .kind = TreeEntry::Kind::link, .target = target});
-  for (const auto& [path, text] : files_) {
-    const auto stamp = stamps_.find(path);
-    const mode_t mode = stamp == stamps_.end() ? Stamp{}.mode : stamp->second.mode;
+  for (const auto& [path, text] : machine_.files) {
+    const auto stamp = machine_.stamps.find(path);
+    const mode_t mode = stamp == machine_.stamps.end() ? Stamp{}.mode : stamp->second.mode;
     add_entry(path, {.path = {},
                      .kind = TreeEntry::Kind::file,
                      .size = static_cast<std::int64_t>(text.size()),
@@ -160,7 +182,8 @@ Result<std::vector<TreeEntry>> FakeEnv::tree(const std::string& directory, std::
 }
 
 Result<std::vector<TreeEntry>> FakeEnv::entries(const std::string& directory) {
-  BERTH_ASSIGN(auto found, tree(directory, files_.size() + links_.size() + directories_.size()));
+  BERTH_ASSIGN(auto found, tree(directory, machine_.files.size() + machine_.links.size() +
+                                               machine_.directories.size()));
   std::erase_if(found, [](const TreeEntry& entry) { return entry.path.contains('/'); });
   return found;
 }
@@ -173,15 +196,16 @@ Status FakeEnv::remove_tree(const std::string& path) {
   const auto erase = [&](auto& all) {
     std::erase_if(all, [&](const auto& each) { return within(each.first); });
   };
-  erase(files_);
-  erase(stamps_);
-  erase(links_);
-  std::erase_if(directories_, within);
+  erase(machine_.files);
+  erase(machine_.stamps);
+  erase(machine_.links);
+  std::erase_if(machine_.directories, within);
   return {};
 }
 
 Status FakeEnv::free_place(const std::string& path) {
-  if (files_.contains(path) || links_.contains(path) || directories_.contains(path))
+  if (machine_.files.contains(path) || machine_.links.contains(path) ||
+      machine_.directories.contains(path))
     return fail(ErrorKind::exists, "{}: is there already", path);
   return {};
 }
@@ -189,50 +213,50 @@ Status FakeEnv::free_place(const std::string& path) {
 Result<std::optional<Content>> FakeEnv::copy_file(const std::string& from, const std::string& to,
                                                   mode_t mode) {
   BERTH_TRY(ask("copy_file"));
-  if (!files_.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
+  if (!machine_.files.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
   BERTH_TRY(free_place(to));
-  const std::string& text = files_[to] = files_.at(from);
-  stamps_[to].mode = mode;
+  const std::string& text = machine_.files[to] = machine_.files.at(from);
+  machine_.stamps[to].mode = mode;
   return Content{sha256(text), static_cast<std::int64_t>(text.size())};
 }
 
 Status FakeEnv::hard_link(const std::string& from, const std::string& to) {
   BERTH_TRY(ask("hard_link"));
-  if (!files_.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
+  if (!machine_.files.contains(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
   BERTH_TRY(free_place(to));
-  files_[to] = files_.at(from);
-  stamps_[to] = stamps_[from];
+  machine_.files[to] = machine_.files.at(from);
+  machine_.stamps[to] = machine_.stamps[from];
   return {};
 }
 
 Status FakeEnv::symbolic_link(const std::string& target, const std::string& path) {
   BERTH_TRY(ask("symbolic_link"));
   BERTH_TRY(free_place(path));
-  links_[path] = target;
+  machine_.links[path] = target;
   return {};
 }
 
 void FakeEnv::move(const std::string& from, const std::string& to) {
-  move_keys(files_, from, to);
-  move_keys(stamps_, from, to);
-  move_keys(links_, from, to);
+  move_keys(machine_.files, from, to);
+  move_keys(machine_.stamps, from, to);
+  move_keys(machine_.links, from, to);
   std::set<std::string> moved;
-  for (const auto& path : directories_)
+  for (const auto& path : machine_.directories)
     moved.insert(path == from || path.starts_with(from + "/") ? to + path.substr(from.size())
                                                               : path);
-  directories_ = std::move(moved);
+  machine_.directories = std::move(moved);
 }
 
 Status FakeEnv::rename(const std::string& from, const std::string& to) {
   BERTH_TRY(ask("rename"));
   if (free_place(from)) return fail(ErrorKind::not_found, "{}: no such file", from);
-  if (directories_.contains(from) != directories_.contains(to) && !free_place(to))
+  if (machine_.directories.contains(from) != machine_.directories.contains(to) && !free_place(to))
     return fail(ErrorKind::invalid, "{}: a directory is no file", to);
-  if (directories_.contains(to) && !list(to)->empty())
+  if (machine_.directories.contains(to) && !list(to)->empty())
     return fail(ErrorKind::io, "{}: not empty", to);
-  files_.erase(to);
-  stamps_.erase(to);
-  links_.erase(to);
+  machine_.files.erase(to);
+  machine_.stamps.erase(to);
+  machine_.links.erase(to);
   move(from, to);
   return {};
 }
@@ -248,13 +272,14 @@ Status FakeEnv::exchange(const std::string& a, const std::string& b) {
 
 Status FakeEnv::stamp(const std::string& path, mode_t mode, Wall modified) {
   BERTH_TRY(ask("stamp"));
-  if (!files_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
-  stamps_[path] = {mode, modified};
+  if (!machine_.files.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  machine_.stamps[path] = {mode, modified};
   return {};
 }
 
 bool FakeEnv::may_write(const std::string& path) {
-  return !read_only.contains(path) && (files_.contains(path) || directories_.contains(path));
+  return !read_only.contains(path) &&
+         (machine_.files.contains(path) || machine_.directories.contains(path));
 }
 
 Result<std::string> FakeEnv::attribute(const std::string& path, const std::string& name) {
@@ -277,13 +302,13 @@ Result<VolumeSpace> FakeEnv::volume(const std::string&) {
 
 Result<Fd> FakeEnv::open_append(const std::string& path, mode_t) {
   BERTH_TRY(ask("open_append"));
-  files_.try_emplace(path);
+  machine_.files.try_emplace(path);
   return add({Open::Kind::file, path, 0});
 }
 
 Result<Fd> FakeEnv::open_read(const std::string& path) {
   BERTH_TRY(ask("open_read"));
-  if (!files_.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
+  if (!machine_.files.contains(path)) return fail(ErrorKind::not_found, "{}: no such file", path);
   return add({Open::Kind::file, path, 0});
 }
 
@@ -293,21 +318,21 @@ Result<Fd> FakeEnv::open_write(const std::string& path) {
 
 Result<std::string> FakeEnv::read_at(const Fd& fd, std::int64_t offset, std::size_t most) {
   BERTH_TRY(ask("read_at"));
-  const std::string& text = files_.at(open_.at(fd.number()).path);
+  const std::string& text = machine_.files.at(world_.open.at(fd.number()).path);
   if (offset >= static_cast<std::int64_t>(text.size())) return std::string();
   return text.substr(static_cast<std::size_t>(offset), most);
 }
 
 Status FakeEnv::truncate(const Fd& fd, std::int64_t size) {
   BERTH_TRY(ask("truncate"));
-  files_.at(open_.at(fd.number()).path).resize(static_cast<std::size_t>(size));
+  machine_.files.at(world_.open.at(fd.number()).path).resize(static_cast<std::size_t>(size));
   return {};
 }
 
 Result<Fd> FakeEnv::lock(const std::string& path, bool wait) {
   BERTH_TRY(ask("lock"));
-  BERTH_ASSERT(!wait || !locked_.contains(path));  // one thread: it would wait for itself
-  if (!locked_.insert(path).second) return fail(ErrorKind::busy, "{}: locked", path);
+  BERTH_ASSERT(!wait || !machine_.locked.contains(path));  // one thread: it would wait for itself
+  if (!machine_.locked.insert(path).second) return fail(ErrorKind::busy, "{}: locked", path);
   return add({Open::Kind::lock, path, 0});
 }
 
@@ -319,15 +344,15 @@ Result<Fd> FakeEnv::lock_there(const std::string& path) {
 
 Status FakeEnv::write_all(const Fd& fd, std::string_view bytes) {
   BERTH_TRY(ask("write_all"));
-  files_[open_.at(fd.number()).path] += bytes;
+  machine_.files[world_.open.at(fd.number()).path] += bytes;
   return {};
 }
 
 Result<std::optional<std::size_t>> FakeEnv::read_some(const Fd& fd, std::span<char> buffer) {
   BERTH_TRY(ask("read_some"));
-  Open& open = open_.at(fd.number());
+  Open& open = world_.open.at(fd.number());
   if (open.kind == Open::Kind::socket) return read_socket(open, buffer);
-  Process& process = processes_.at(open.pid);
+  Process& process = world_.processes.at(open.pid);
   if (!process.over) return std::nullopt;
   const bool out = open.kind == Open::Kind::out;
   const std::string& text = out ? process.program.out : process.program.err;
@@ -338,32 +363,66 @@ Result<std::optional<std::size_t>> FakeEnv::read_some(const Fd& fd, std::span<ch
   return count;
 }
 
-Status FakeEnv::wait(std::span<Watch> watches, std::optional<Mono> until) {
-  BERTH_TRY(ask("wait"));
-  const auto any_ready = [&] {
-    bool any = false;
-    for (auto& watch : watches) {
-      watch.ready = watch.fd >= 0 && ready(open_.at(watch.fd), watch.readable);
-      any = any || watch.ready;
-    }
-    return any;
+bool FakeEnv::mark_ready(std::span<Watch> watches) const {
+  bool any = false;
+  for (auto& watch : watches) {
+    watch.ready = watch.fd >= 0 && ready(world_.open.at(watch.fd), watch.readable);
+    any = any || watch.ready;
+  }
+  return any;
+}
+
+/// Turns the loop of one further process that has something to do, if there is any.
+bool FakeEnv::turn_further() {
+  std::vector<FakeEnv*> able;
+  for (FakeEnv* each : world_.further) {
+    const auto timer = each->loop().next_timer();
+    const bool due = (timer && *timer <= world_.now) || each->mark_ready(each->loop().watches());
+    if (due && !each->frozen) able.push_back(each);
+  }
+  if (able.empty()) return false;
+  BERTH_ASSERT(able[world_.rng.below(able.size())]->loop().turn(world_.now).has_value());
+  return true;
+}
+
+/// To the next moment at which something happens, at most `until`.
+void FakeEnv::pass_time(std::optional<Mono> until) {
+  const auto consider = [&](std::optional<Mono> at) {
+    if (at && (!until || *at < *until)) until = at;
   };
-  if (any_ready()) return {};
-  std::optional<Mono> next = until;
-  for (const auto& [pid, process] : processes_)
-    if (!process.over && (!next || process.ends < *next)) next = process.ends;
-  for (const auto& [fd, open] : open_)
-    if (!open.due.empty() && (!next || open.due.front() < *next)) next = open.due.front();
-  if (stop_at && (!next || *stop_at < *next)) next = stop_at;
-  BERTH_ASSERT(next.has_value());  // else it would sleep for ever
-  now_ = std::max(now_, *next);
-  if (stop_at && now_ >= *stop_at) {
+  for (const auto& [pid, process] : world_.processes)
+    if (!process.over) consider(process.ends);
+  for (const auto& [fd, open] : world_.open)
+    if (!open.due.empty()) consider(open.due.front());
+  for (FakeEnv* each : world_.further)
+    if (!each->frozen) consider(each->loop().next_timer());
+  consider(stop_at);
+  BERTH_ASSERT(until.has_value());  // else it would sleep for ever
+  world_.now = std::max(world_.now, *until);
+  if (stop_at && world_.now >= *stop_at) {
     ++stops;
     stop_at.reset();
   }
-  for (auto& [pid, process] : processes_)
-    if (!process.over && process.ends <= now_) end(process, process.program.signal);
-  any_ready();
+  for (auto& [pid, process] : world_.processes)
+    if (!process.over && process.ends <= world_.now) end(process, process.program.signal);
+}
+
+Status FakeEnv::wait(std::span<Watch> watches, std::optional<Mono> until) {
+  BERTH_TRY(ask("wait"));
+  if (!owned_world_) {
+    BERTH_ASSERT(until && *until <= world_.now);  // its loop is turned when there is something
+    mark_ready(watches);
+    return {};
+  }
+  if (!world_.further.empty() && world_.rng.below(2) == 0) turn_further();
+  const int stops_before = stops;
+  while (!mark_ready(watches) && (!until || world_.now < *until) && stops == stops_before) {
+    if (turn_further()) continue;
+    pass_time(until);
+    // As ever: the caller is woken by whatever happens in a world of its own.
+    if (world_.further.empty()) break;
+  }
+  mark_ready(watches);
   return {};
 }
 
@@ -374,25 +433,25 @@ void FakeEnv::end(Process& process, int signal) {
 
 Result<Child> FakeEnv::spawn(const SpawnSpec& spec) {
   BERTH_TRY(ask("spawn"));
-  const pid_t pid = next_pid_++;
+  const pid_t pid = world_.next_pid++;
   Process process{.program = program(spec), .ends = {}};
-  process.ends = now_ + process.program.duration;
-  processes_.emplace(pid, std::move(process));
-  ++spawned_;
-  most_alive_ = std::max(most_alive_, processes_alive());
+  process.ends = world_.now + process.program.duration;
+  world_.processes.emplace(pid, std::move(process));
+  ++world_.spawned;
+  world_.most_alive = std::max(world_.most_alive, processes_alive());
   Child child{pid, add({Open::Kind::exited, "", pid}), add({Open::Kind::out, "", pid}),
               add({Open::Kind::err, "", pid})};
   if (!spec.talks) return child;
-  const int theirs = next_fd_++;
+  const int theirs = world_.next_fd++;
   child.out = add({Open::Kind::socket, "", 0, theirs});
-  open_.emplace(theirs, Open{Open::Kind::socket, "", 0, child.out.number()});
+  world_.open.emplace(theirs, Open{Open::Kind::socket, "", 0, child.out.number()});
   if (Fd other(*this, theirs); talk) talk(spec, std::move(other));
   return child;
 }
 
 Result<std::optional<ExitStatus>> FakeEnv::reap(const Child& child) {
   BERTH_TRY(ask("reap"));
-  const Process& process = processes_.at(child.pid);
+  const Process& process = world_.processes.at(child.pid);
   if (!process.over) return std::nullopt;
   return ExitStatus{process.program.signal != 0 ? 0 : process.program.exit_code,
                     process.program.signal, process.program.duration, 1 << 20};
@@ -404,8 +463,8 @@ Status FakeEnv::signal_group(pid_t group, int signal) {
 
 Status FakeEnv::signal_pid(pid_t pid, int signal) {
   BERTH_TRY(ask("signal"));
-  const auto found = processes_.find(pid);
-  if (found == processes_.end() || found->second.over)
+  const auto found = world_.processes.find(pid);
+  if (found == world_.processes.end() || found->second.over)
     return fail(ErrorKind::not_found, "no such process");
   if (signal == SIGKILL || (signal == SIGTERM && !found->second.program.ignores_term))
     end(found->second, signal);
@@ -413,8 +472,8 @@ Status FakeEnv::signal_pid(pid_t pid, int signal) {
 }
 
 bool FakeEnv::group_alive(pid_t group) {
-  const auto found = processes_.find(group);
-  return found != processes_.end() && !found->second.over;
+  const auto found = world_.processes.find(group);
+  return found != world_.processes.end() && !found->second.over;
 }
 
 Status FakeEnv::signal_process(const ProcessIdentity& process, int signal) {

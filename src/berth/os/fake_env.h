@@ -1,8 +1,11 @@
-// A world in memory for tests and simulation: its clock moves only when someone waits, its files
-// are strings, its processes are scripts, and any call can be made to fail.
+// A FakeEnv is a process in a world in memory, for tests and simulation: the world's clock moves
+// only when its first process waits, its files are strings, the programs that it starts are
+// scripts, and any call can be made to fail. Further FakeEnvs are further processes of the same
+// world, on the same machine or on others with files of their own; those are event-driven: their
+// loops are turned while the first one waits, in an order that the seed decides.
 //
-// Ownership: outlives everything made from it. Threads: one. Failure: as Env says, plus whatever
-// `fault` returns for a call.
+// Ownership: the first FakeEnv of a world outlives all others, and each outlives everything made
+// from it. Threads: one. Failure: as Env says, plus whatever `fault` returns for a call.
 #pragma once
 
 #include <functional>
@@ -25,9 +28,13 @@ struct FakeProgram {
 
 class FakeEnv : public Env {
  public:
-  explicit FakeEnv(std::uint64_t seed = 1) : rng_(seed) {}
+  explicit FakeEnv(std::uint64_t seed = 1);
+  enum class On : std::uint8_t { the_same_machine, another_machine };
+  /// A further process of the world of `first`. It must not wait, but for no time at all.
+  FakeEnv(FakeEnv& first, On machine, ProcessIdentity identity);
+  ~FakeEnv() override;
 
-  // The world's knobs.
+  // The process's knobs.
   std::function<FakeProgram(const SpawnSpec&)> program = [](const SpawnSpec&) {
     return FakeProgram{};
   };
@@ -46,25 +53,26 @@ class FakeEnv : public Env {
   uid_t uid = 0;
   int stops = 0;  // what stop_signals() says
   std::optional<Mono> stop_at;
+  bool frozen = false;  // a further process: its loop is not turned
   Duration wall_skew{};
   Duration suspended{};               // how long the machine was
   Duration aside_takes{};             // for each piece of work
   std::size_t socket_room = 1 << 16;  // bytes that one end of a socket takes before the other reads
 
   /// Whoever uses this world is stopped for so long, and the world goes on.
-  void freeze(Duration time) { now_ += time; }
+  void freeze(Duration time) { world_.now += time; }
   void put(const std::string& path, std::string text);
   const std::string* find(const std::string& path) const;
   std::size_t processes_alive() const;
-  std::size_t most_alive() const { return most_alive_; }
-  std::size_t spawned() const { return spawned_; }
-  bool is_open(int fd) const { return open_.contains(fd); }
-  std::size_t descriptors() const { return open_.size(); }
+  std::size_t most_alive() const { return world_.most_alive; }
+  std::size_t spawned() const { return world_.spawned; }
+  bool is_open(int fd) const { return world_.open.contains(fd); }
+  std::size_t descriptors() const { return world_.open.size(); }
 
-  Mono now() override { return now_; }
-  Mono boot_clock() override { return now_ + suspended; }
+  Mono now() override { return world_.now; }
+  Mono boot_clock() override { return world_.now + suspended; }
   Wall wall() override;
-  std::uint64_t random() override { return rng_.next(); }
+  std::uint64_t random() override { return world_.rng.next(); }
 
   Result<std::string> read_file(const std::string& path, std::size_t limit) override;
   Status replace_file(const std::string& path, std::string_view text, mode_t mode) override;
@@ -138,7 +146,7 @@ class FakeEnv : public Env {
     enum class Kind : std::uint8_t { file, lock, exited, out, err, listener, socket, aside };
     Kind kind = Kind::file;
     std::string path;
-    pid_t pid = 0;
+    pid_t pid = 0;                // of a script
     int peer = -1;                // of a socket, while that is open
     std::string unread = {};      // of a socket
     std::vector<int> waits = {};  // of a listener: ends that nobody has accepted
@@ -157,18 +165,32 @@ class FakeEnv : public Env {
   bool ready(const Open& open, bool readable) const;
   static std::optional<std::size_t> read_socket(Open& open, std::span<char> buffer);
 
-  Rng rng_;
-  Mono now_{};
-  std::map<std::string, std::string> files_;
-  std::map<std::string, Stamp> stamps_;       // of files
-  std::map<std::string, std::string> links_;  // symbolic ones
-  std::set<std::string> directories_;
-  std::set<std::string> locked_;
-  std::map<int, Open> open_;
-  std::map<pid_t, Process> processes_;
-  int next_fd_ = 100;
-  pid_t next_pid_ = 2000;
-  std::size_t most_alive_ = 0, spawned_ = 0;
+  struct Machine {
+    std::map<std::string, std::string> files;
+    std::map<std::string, Stamp> stamps;       // of files
+    std::map<std::string, std::string> links;  // symbolic ones
+    std::set<std::string> directories;
+    std::set<std::string> locked;
+  };
+  struct World {
+    explicit World(std::uint64_t seed) : rng(seed) {}
+    Rng rng;
+    Mono now{};
+    std::map<int, Open> open;
+    std::map<pid_t, Process> processes;  // scripts
+    std::vector<FakeEnv*> further;       // processes that are turned while the first waits
+    int next_fd = 100;
+    pid_t next_pid = 2000;
+    std::size_t most_alive = 0, spawned = 0;
+  };
+  bool mark_ready(std::span<Watch> watches) const;
+  bool turn_further();
+  void pass_time(std::optional<Mono> until);
+
+  std::shared_ptr<World> owned_world_;
+  std::shared_ptr<Machine> owned_machine_;
+  World& world_;
+  Machine& machine_;
 };
 
 }  // namespace berth::os

@@ -17,7 +17,7 @@ class FakeAside final : public Aside {
     if (!ready_) ready_ = env_.add({FakeEnv::Open::Kind::aside, {}, 0});
     Mono& free_at = *std::ranges::min_element(free_at_);
     free_at = std::max(free_at, env_.now()) + env_.aside_takes;
-    auto& due = env_.open_.at(ready_.number()).due;
+    auto& due = env_.world_.open.at(ready_.number()).due;
     const auto place = std::ranges::upper_bound(due, free_at);
     thens_.insert(thens_.begin() + (place - due.begin()), work(env_));
     due.insert(place, free_at);
@@ -26,8 +26,8 @@ class FakeAside final : public Aside {
   bool busy() const override { return !thens_.empty(); }
   int ready() const override { return ready_.number(); }
   void turn() override {
-    while (!thens_.empty() && env_.open_.at(ready_.number()).due.front() <= env_.now()) {
-      auto& due = env_.open_.at(ready_.number()).due;
+    while (!thens_.empty() && env_.world_.open.at(ready_.number()).due.front() <= env_.now()) {
+      auto& due = env_.world_.open.at(ready_.number()).due;
       due.erase(due.begin());
       Then then = std::move(thens_.front());
       thens_.pop_front();
