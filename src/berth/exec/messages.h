@@ -2,16 +2,15 @@
 // stream later: nothing here is a pointer into the other side.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "berth/base/ids.h"
+#include "berth/base/names.h"
 #include "berth/base/time.h"
 #include "berth/exec/cause.h"
 #include "berth/machine/machine.h"
@@ -24,7 +23,8 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// What is done with a task that has more of a device than the part that it asked for.
 enum class GpuMemOver : std::uint8_t { unwatched, warn, kill };
-inline constexpr std::array<std::string_view, 3> kGpuMemOver{"unwatched", "warn", "kill"};
+inline constexpr auto kGpuMemOverNames = names<GpuMemOver>(
+    {{GpuMemOver::unwatched, "unwatched"}, {GpuMemOver::warn, "warn"}, {GpuMemOver::kill, "kill"}});
 /// Without a part of a device there is nothing to watch.
 inline GpuMemOver watched(const Resources& resources, GpuMemOver over) {
   return resources.get(Known::gpu_mem) > 0 ? over : GpuMemOver::unwatched;
@@ -64,6 +64,7 @@ using ToWorker = std::variant<Launch, Cancel, Abandon>;
 // or Ended alone, when it could not be started.
 
 enum class Stream : std::uint8_t { out = 1, err = 2 };
+inline constexpr auto kStreamNames = names<Stream>({{Stream::out, "out"}, {Stream::err, "err"}});
 
 struct Started {
   TaskNumber task;
