@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/environment.h"
 #include "berth/fileset/fileset.h"
-#include "berth/machine/ledger_file.h"
 #include "berth/os/failpoint.h"
 
 namespace berth::agent {
@@ -47,15 +47,12 @@ Result<std::unique_ptr<Agent>> Agent::open(os::Env& env, AgentOptions options) {
   std::string ledger_directory = options.ledger_directory;
   if (options.alloc.value == 0) ledger_directory = directory;  // never asked
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, std::move(ledger_directory)));
-  const auto self = env.self();
   BERTH_ASSIGN(os::Fd listener, env.listen_local(directory + "/socket"));
-  BERTH_TRY(env.replace_file(
-      directory + "/agent.json",
-      fmt::format(R"({{"pid":{},"started_at":{},"boot":{},"version":{},"block":{},"alloc":{}}})"
-                  "\n",
-                  self.pid, self.started_at, json_quote(env.boot_id()), kProtocolVersion,
-                  json_quote(machine::write_block(options.block)), options.alloc.value),
-      0600));
+  BERTH_TRY(env.replace_file(directory + "/agent.json",
+                             to_json(AgentFile{env.self(), env.boot_id(), kProtocolVersion,
+                                               options.block, options.alloc}) +
+                                 "\n",
+                             0600));
   return std::unique_ptr<Agent>(
       new Agent(env, std::move(options), std::move(ledger), std::move(lock), std::move(listener)));
 }

@@ -5,9 +5,9 @@
 #include <csignal>
 
 #include "berth/agent/journal.h"
+#include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/machine/ledger_file.h"
 
 namespace berth::agent {
 namespace {
@@ -344,16 +344,12 @@ void Link::turn_launcher(std::span<const os::Watch> watches) {
     lose(within("start an agent", status.error()));
 }
 
-/// "ready PID STARTED": hands the alloc over, and connects.
+/// Hands the alloc over to the agent that is ready, and connects.
 Status Link::begin(std::string_view line) {
-  const auto fields = words(line);
-  if (fields.size() != 3 || fields[0] != "ready")
-    return fail(ErrorKind::invalid, "it said: {}", clip(line));
-  BERTH_ASSIGN(const auto pid, parse_integer(fields[1]));
-  BERTH_ASSIGN(const auto started_at, parse_integer(fields[2]));
+  BERTH_ASSIGN(const auto agent, parse_ready(line));
   if (options_.alloc.value != 0) {
     BERTH_ASSIGN(auto ledger, machine::Ledger::open(*env_, options_.ledger_directory));
-    BERTH_TRY(ledger.hand_over(options_.alloc, {static_cast<pid_t>(pid), started_at}));
+    BERTH_TRY(ledger.hand_over(options_.alloc, agent));
     has_alloc_ = true;
   }
   return connect();

@@ -21,10 +21,10 @@
 #include "berth/agent/line.h"
 #include "berth/agent/pool.h"
 #include "berth/agent/push.h"
+#include "berth/agent/startup.h"
 #include "berth/base/units.h"
 #include "berth/machine/device_figures.h"
 #include "berth/machine/devices.h"
-#include "berth/machine/ledger_file.h"
 #include "berth/os/detach_posix.h"
 
 namespace berth::agent {
@@ -105,7 +105,7 @@ Status live(os::Env& env, Words words) {
   if (options.stay) {
     options.block = settle_in(env, std::move(options.block));
   } else {
-    BERTH_ASSIGN(parent, os::detach(env, options.directory + "/log", "ready "));
+    BERTH_ASSIGN(parent, os::detach(env, options.directory + "/log", kReady));
   }
   const bool awaited = !options.stay;
   os::install_stop_signals();
@@ -115,9 +115,7 @@ Status live(os::Env& env, Words words) {
     (void)env.write_all(parent, agent.error().message);
     return {};
   }
-  const auto self = env.self();
-  if (awaited)
-    BERTH_TRY(env.write_all(parent, fmt::format("ready {} {}\n", self.pid, self.started_at)));
+  if (awaited) BERTH_TRY(env.write_all(parent, ready_line(env.self())));
   parent.reset();
   std::vector<os::Watch> watches;
   while (!(*agent)->over()) {
@@ -133,9 +131,9 @@ Status guard(os::Env& env, Words words) {
   if (words.size() < 3) return fail(ErrorKind::usage, "wanted PID STARTED COMMAND…");
   BERTH_ASSIGN(const auto pid, parse_integer(words[0]));
   BERTH_ASSIGN(const auto started, parse_integer(words[1]));
-  BERTH_ASSIGN(os::Fd parent, os::detach(env, "/dev/null", "ready "));
+  BERTH_ASSIGN(os::Fd parent, os::detach(env, "/dev/null", kReady));
   os::install_stop_signals();
-  BERTH_TRY(env.write_all(parent, "ready \n"));
+  BERTH_TRY(env.write_all(parent, fmt::format("{}\n", kReady)));
   parent.reset();
   return stand_guard(env, {static_cast<pid_t>(pid), started}, {words.begin() + 2, words.end()});
 }

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "berth/agent/fields.h"
 #include "berth/agent/line.h"
 #include "berth/agent/line_stream.h"
+#include "berth/agent/startup.h"
+#include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/fileset.h"
 
@@ -20,15 +21,6 @@ std::string system_of(os::Env& env) {
   };
   return fmt::format("{} {} {}", word("/proc/sys/kernel/ostype"),
                      word("/proc/sys/kernel/osrelease"), word("/proc/sys/kernel/arch"));
-}
-
-/// The block of an agent that lives, by its file.
-Result<machine::Block> read_agent_file(os::Env& env, const std::string& directory) {
-  BERTH_ASSIGN(const auto text, env.read_file(directory + "/agent.json", kSmallFile));
-  BERTH_ASSIGN(const auto json, parse_json(text));
-  if (!json.is_object()) return fail(ErrorKind::corrupt, "{}/agent.json: no object", directory);
-  Fields fields(json);
-  return fields.finish(fields.block("block"));
 }
 
 }  // namespace
@@ -117,8 +109,9 @@ Result<Leased> Pool::lease(const AskLease& wanted) {
   const std::string place = fmt::format("{}/{}", places_, wanted.id);
   const std::string directory = place + "/agent";
   if (env_.status(directory + "/agent.json")) {
-    BERTH_ASSIGN(auto block, read_agent_file(env_, directory));
-    return Leased{place, std::move(block)};
+    BERTH_ASSIGN(const auto text, env_.read_file(directory + "/agent.json", kSmallFile));
+    BERTH_ASSIGN(auto file, parse_agent_file(text));
+    return Leased{place, std::move(file.block)};
   }
   BERTH_ASSIGN(const auto alloc, cluster_.allocate({.requirements = {wanted.ask.resources, 1},
                                                     .selection = wanted.ask.selection,
@@ -133,7 +126,7 @@ Result<Leased> Pool::lease(const AskLease& wanted) {
   return Leased{place, alloc.block};
 }
 
-/// "ready PID STARTED": the alloc is its own from then on.
+/// Once the agent is ready the alloc is its own.
 Result<std::string> Pool::start(const AskLease& wanted, const machine::Block& block,
                                 const std::string& place, machine::AllocId id) {
   BERTH_TRY(env_.make_directory(place, 0700));
@@ -164,12 +157,10 @@ Result<std::string> Pool::start(const AskLease& wanted, const machine::Block& bl
   std::array<os::Watch, 1> watches{os::Watch{.fd = child.exited.number()}};
   BERTH_TRY(env_.wait(watches, std::nullopt));
   (void)env_.reap(child);
-  const auto fields = words(trim(said));
-  if (fields.size() != 3 || fields[0] != "ready")
+  const auto agent = parse_ready(said);
+  if (!agent)
     return fail(ErrorKind::io, "{}", clip(trim(complained.empty() ? said : complained), 400));
-  BERTH_ASSIGN(const auto pid, parse_integer(fields[1]));
-  BERTH_ASSIGN(const auto started_at, parse_integer(fields[2]));
-  BERTH_TRY(ledger_.hand_over(id, {static_cast<pid_t>(pid), started_at}));
+  BERTH_TRY(ledger_.hand_over(id, *agent));
   (void)cluster_.free(id);  // it is the agent's to release
   return place;
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/agent/codec.h"
 #include "berth/agent/files.h"
 #include "berth/agent/frames.h"
 #include "berth/agent/intake.h"
 #include "berth/agent/line.h"
-#include "berth/base/document.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/objects.h"
@@ -236,27 +236,19 @@ Duration still_most(std::int64_t objects, std::int64_t bytes) {
          from_ms(std::min(objects * kEach + bytes / kLeastRate, kMostMore));
 }
 
+template <class Codec>
+void describe(Codec& codec, Of<Codec, PushRequest>& request) {
+  codec.field("command", request.command, kUtf8);
+  codec.require("command", !request.command.empty());
+  codec.field("nonce", request.nonce);
+}
+
 std::string to_json(const PushRequest& request) {
-  std::vector<std::string> words;
-  for (const auto& word : request.command) words.push_back(json_quote(word));
-  return fmt::format(R"({{"command":[{}],"nonce":"{}"}})", berth::join(words, ","),
-                     to_hex(request.nonce));
+  return write_object(request);
 }
 
 Result<PushRequest> parse_push(std::string_view text) {
-  BERTH_ASSIGN(const auto push, Field::parse(text, "push"));
-  BERTH_ASSIGN(const auto command, push.get("command"));
-  BERTH_ASSIGN(const auto items, command.items());
-  BERTH_ASSIGN(const auto nonce, push.get("nonce"));
-  PushRequest request;
-  for (const auto& item : items) {
-    BERTH_ASSIGN(auto word, item.text());
-    request.command.push_back(std::move(word));
-  }
-  if (request.command.empty()) return command.error("wanted a command");
-  BERTH_ASSIGN(const auto digest, nonce.text());
-  BERTH_ASSIGN(request.nonce, parse_digest(digest));
-  return request;
+  return read_object<PushRequest>(text);
 }
 
 Status serve_push(os::Env& env) {

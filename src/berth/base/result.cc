@@ -5,25 +5,6 @@
 
 namespace berth {
 
-std::string_view name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::usage: return "usage";
-    case ErrorKind::invalid: return "invalid";
-    case ErrorKind::not_found: return "not_found";
-    case ErrorKind::exists: return "exists";
-    case ErrorKind::impossible: return "impossible";
-    case ErrorKind::busy: return "busy";
-    case ErrorKind::denied: return "denied";
-    case ErrorKind::full: return "full";
-    case ErrorKind::io: return "io";
-    case ErrorKind::corrupt: return "corrupt";
-    case ErrorKind::stale: return "stale";
-    case ErrorKind::interrupted: return "interrupted";
-    case ErrorKind::unconfirmed: return "unconfirmed";
-  }
-  return "unknown";
-}
-
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::usage:

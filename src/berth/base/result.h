@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "berth/base/names.h"
+
 namespace berth {
 
 enum class ErrorKind : std::uint8_t {
@@ -28,6 +30,26 @@ enum class ErrorKind : std::uint8_t {
   unconfirmed,  // a person has to say yes to it first; last, as agents tell kinds by their number
 };
 
+/// The kinds as `--json` prints them and agents send them.
+inline constexpr auto kErrorKindNames = names<ErrorKind>({
+    {ErrorKind::usage, "usage"},
+    {ErrorKind::invalid, "invalid"},
+    {ErrorKind::not_found, "not_found"},
+    {ErrorKind::exists, "exists"},
+    {ErrorKind::impossible, "impossible"},
+    {ErrorKind::busy, "busy"},
+    {ErrorKind::denied, "denied"},
+    {ErrorKind::full, "full"},
+    {ErrorKind::io, "io"},
+    {ErrorKind::corrupt, "corrupt"},
+    {ErrorKind::stale, "stale"},
+    {ErrorKind::interrupted, "interrupted"},
+    {ErrorKind::unconfirmed, "unconfirmed"},
+});
+constexpr std::string_view name(ErrorKind kind) {
+  return kErrorKindNames.name(kind);
+}
+
 struct Error {
   ErrorKind kind = ErrorKind::io;
   std::string message;
@@ -43,9 +65,6 @@ template <class... Args>
 std::unexpected<Error> fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
   return std::unexpected(Error{kind, fmt::format(format, std::forward<Args>(args)...)});
 }
-
-/// The kind in one lower-case word, as `--json` prints it.
-std::string_view name(ErrorKind kind);
 
 /// 2 wrong usage or input, 3 not possible now, 130 interrupted.
 int exit_code(ErrorKind kind);

@@ -30,7 +30,7 @@ Result<Duration> time_limit_of(const Field& field) {
 }
 
 Result<GpuMemOver> gpu_mem_over_named(std::string_view text) {
-  const auto choices = std::span(kGpuMemOver).subspan(1);
+  const auto choices = std::span(kGpuMemOverNames.all()).subspan(1);
   const auto found = std::ranges::find(choices, text);
   if (found != choices.end())
     return static_cast<GpuMemOver>(1 + std::distance(choices.begin(), found));

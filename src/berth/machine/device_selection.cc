@@ -4,21 +4,18 @@
 
 #include <algorithm>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
 namespace berth::machine {
 namespace {
 
-/// The kind of that name, of the `count` that there are; `wanted`: all of them, in words.
-template <class Kind>
-Result<Kind> kind_named(std::string_view text, int count, std::string_view wanted) {
-  std::vector<std::string_view> names;
-  for (int i = 0; i < count; ++i) names.push_back(placement::name(static_cast<Kind>(i)));
-  const auto found = std::ranges::find(names, text);
-  if (found != names.end()) return static_cast<Kind>(found - names.begin());
-  const auto meant = nearest(text, names);
-  return fail(ErrorKind::invalid, "wanted {}, found '{}'{}", wanted, clip(text),
+template <class Kind, std::size_t kCount>
+Result<Kind> kind_named(std::string_view text, const Names<Kind, kCount>& names) {
+  if (const auto kind = names.value(text)) return *kind;
+  const auto meant = nearest(text, names.all());
+  return fail(ErrorKind::invalid, "wanted {}, found '{}'{}", listed(names), clip(text),
               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
@@ -37,13 +34,11 @@ bool DeviceSelection::is_by_group() const {
 }
 
 Result<placement::PolicyKind> policy_named(std::string_view name) {
-  return kind_named<placement::PolicyKind>(name, placement::kPolicies,
-                                           "packed, best-effort, simple, static-dgx1-pascal, "
-                                           "static-dgx1-volta or static-dgx2");
+  return kind_named(name, placement::kPolicyNames);
 }
 
 Result<placement::Objective> objective_named(std::string_view name) {
-  return kind_named<placement::Objective>(name, placement::kObjectives, "sum, min or ring");
+  return kind_named(name, placement::kObjectiveNames);
 }
 
 Result<std::vector<std::string>> device_names(
@@ -104,19 +99,15 @@ Status imply_devices(const DeviceSelection& selection, bool none, Resources& res
 
 std::string to_json(const DeviceSelection& selection) {
   const DeviceSelection usual;
-  std::vector<std::string> fields, required;
-  for (const std::string& name : selection.required) required.push_back(json_quote(name));
-  if (!selection.slot_sizes.empty())
-    fields.push_back(fmt::format(R"("gpu_slot_sizes":[{}])", fmt::join(selection.slot_sizes, ",")));
-  if (selection.memory_min > 0)
-    fields.push_back(fmt::format(R"("gpu_mem_min":{})", selection.memory_min));
-  if (selection.policy != usual.policy)
-    fields.push_back(fmt::format(R"("gpu_policy":"{}")", placement::name(selection.policy)));
+  JsonWriter json;
+  json.object();
+  if (!selection.slot_sizes.empty()) json.key("gpu_slot_sizes").list(selection.slot_sizes);
+  if (selection.memory_min > 0) json.add("gpu_mem_min", selection.memory_min);
+  if (selection.policy != usual.policy) json.add("gpu_policy", placement::name(selection.policy));
   if (selection.objective != usual.objective)
-    fields.push_back(fmt::format(R"("gpu_objective":"{}")", placement::name(selection.objective)));
-  if (!required.empty())
-    fields.push_back(fmt::format(R"("gpu_require":[{}])", fmt::join(required, ",")));
-  return fmt::format("{{{}}}", fmt::join(fields, ","));
+    json.add("gpu_objective", placement::name(selection.objective));
+  if (!selection.required.empty()) json.key("gpu_require").list(selection.required);
+  return json.end().take();
 }
 
 std::string text_of(const DeviceSelection& selection) {

@@ -342,13 +342,4 @@ std::vector<std::pair<std::string, std::string>> visibility(std::span<const Devi
           {"ROCR_VISIBLE_DEVICES", ""}};
 }
 
-std::string to_json(std::span<const DeviceShare> devices) {
-  std::string text;
-  for (const DeviceShare& device : devices)
-    text += fmt::format(R"({}{{"uuid":{},"index":{},"memory":{},"slots":{},"whole":{}}})",
-                        text.empty() ? "" : ",", json_quote(device.uuid), device.index,
-                        device.memory, device.slots, device.whole);
-  return "[" + text + "]";
-}
-
 }  // namespace berth::machine

@@ -114,7 +114,4 @@ std::pair<Known, std::string> shortage(std::span<const DeviceShare> devices, con
 /// index). Without devices: none are seen.
 std::vector<std::pair<std::string, std::string>> visibility(std::span<const DeviceShare> devices);
 
-/// For logs: [{"uuid":"GPU-…","index":0,"memory":34359738368,"slots":13,"whole":true}].
-std::string to_json(std::span<const DeviceShare> devices);
-
 }  // namespace berth::machine

@@ -1,11 +1,10 @@
 // One user's file of the ledger as text. Pure.
 //
 //   berth-ledger 2 BOOT
-//   held|waiting ID PID STARTED SINCE_MS PRIORITY SEQUENCE LABEL RESOURCES CORES DEVICES
+//   held|waiting ID PID STARTED SINCE_MS PRIORITY SEQUENCE LABEL BLOCK
 //
-// Eleven fields parted by one blank each, empty ones too. LABEL, UUID: blanks, control characters,
-// ',' and '%' as %XX. RESOURCES: cpu=1500,mem=4096 in thousandths, bytes, counts. CORES:
-// core:node:milli,… ascending. DEVICES: index:node:memory:slots:size:whole:vendor:UUID,…
+// A line has eleven fields parted by one blank each, empty ones too: the block is three of them
+// (block.h). Blanks, control characters, ',' and '%' of the label are written as %XX.
 #pragma once
 
 #include <sys/types.h>
@@ -16,18 +15,13 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/machine/block_words.h"
 #include "berth/machine/ledger.h"
 
 namespace berth::machine {
 
 inline constexpr std::size_t kLedgerFileMost = 4 << 20;    // bytes
 inline constexpr std::size_t kLedgerEntriesMost = 10'000;  // of one user
-inline constexpr std::size_t kLabelMost = 200;             // bytes
-
-/// The last three of those fields.
-std::string write_block(const Block& block);
-/// invalid: not what write_block() gives.
-Result<Block> read_block(std::string_view text);
 
 std::string write_ledger_file(std::string_view boot, std::span<const LedgerEntry> entries);
 

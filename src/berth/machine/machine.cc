@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 
 namespace berth::machine {
@@ -34,18 +35,9 @@ std::size_t place_of(const std::vector<CoreShare>& shares, int core) {
 }  // namespace
 
 std::string to_json(const Request& request) {
-  return fmt::format(R"({{"holder":{},"resources":{}}})", json_quote(request.holder),
-                     to_json(request.resources));
-}
-
-std::string to_json(const Block& block) {
-  std::string cores;
-  for (const auto& share : block.cores)
-    cores += fmt::format(R"({}{{"core":{},"node":{},"milli":{}}})", cores.empty() ? "" : ",",
-                         share.core, share.node, share.milli);
-  const std::string devices = block.devices.empty() ? "" : ",\"devices\":" + to_json(block.devices);
-  return fmt::format(R"({{"resources":{},"cores":[{}]{}}})", to_json(block.resources), cores,
-                     devices);
+  JsonWriter json;
+  json.object().add("holder", request.holder).key("resources").raw(to_json(request.resources));
+  return json.end().take();
 }
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {

@@ -15,22 +15,11 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/machine/block.h"
 #include "berth/machine/device_loans.h"
 #include "berth/machine/device_selection.h"
-#include "berth/machine/device_shares.h"
-#include "berth/resource/cores.h"
-#include "berth/resource/resources.h"
 
 namespace berth::machine {
-
-/// A concrete part of one machine: amounts, and where the cpu of them lies.
-struct Block {
-  Resources resources;           // of a part of a device: its gpu_mem and gpu_slots, but no gpu
-  std::vector<CoreShare> cores;  // milli lent of each; together the cpu of `resources`, or more
-                                 // than it where a quota is tighter than the cores
-  std::vector<DeviceShare> devices = {};  // lent of each, by index; the gpu parts of `resources`
-  bool operator==(const Block&) const = default;
-};
 
 /// What a task may ask for, at most; devices.h says what its GPU parts mean.
 struct Request {
@@ -49,8 +38,6 @@ struct Host {
 
 /// For the log: {"holder":"digits-3/17","resources":{"cpu":1}}.
 std::string to_json(const Request& request);
-/// {"resources":{"cpu":1},"cores":[{"core":0,"node":0,"milli":1000}],"devices":[…]}.
-std::string to_json(const Block& block);
 
 /// Handle of what one holder has. No two reservations of a process, whatever their machines, have
 /// the same generation (of 2^32), so that an old or a foreign one is never mistaken.

@@ -12,18 +12,6 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::array<std::string_view, kObjectives> kObjectiveNames{"sum", "min", "ring"};
-constexpr std::array<std::string_view, kPolicies> kPolicyNames{
-    "packed", "best-effort", "simple", "static-dgx1-pascal", "static-dgx1-volta", "static-dgx2"};
-
-template <class Kind, std::size_t kNames>
-std::optional<Kind> find_name(const std::array<std::string_view, kNames>& names,
-                              std::string_view name) {
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Kind>(found - names.begin());
-}
-
 Status check(const Question& question, DeviceSet all) {
   const auto& [available, required, count, objective] = question;
   const int devices = size(all);
@@ -87,22 +75,6 @@ Status check_choice(DeviceSet set, const Question& question) {
 }
 
 }  // namespace
-
-std::string_view name(Objective objective) {
-  return kObjectiveNames[static_cast<std::size_t>(objective)];
-}
-
-std::string_view name(PolicyKind policy) {
-  return kPolicyNames[static_cast<std::size_t>(policy)];
-}
-
-std::optional<Objective> objective(std::string_view name) {
-  return find_name<Objective>(kObjectiveNames, name);
-}
-
-std::optional<PolicyKind> policy(std::string_view name) {
-  return find_name<PolicyKind>(kPolicyNames, name);
-}
 
 struct Chooser::State {
   Scores scores;

@@ -35,6 +35,8 @@ enum class Objective : std::uint8_t {
   min,   // the weakest pair; the sum breaks ties
   ring,  // the weakest link of the best ring through the set; the sum breaks ties
 };
+inline constexpr auto kObjectiveNames =
+    names<Objective>({{Objective::sum, "sum"}, {Objective::min, "min"}, {Objective::ring, "ring"}});
 inline constexpr int kObjectives = 3;
 
 /// Ties are broken by the lowest indices: of two sets the one whose ascending list is the smaller.
@@ -46,13 +48,23 @@ enum class PolicyKind : std::uint8_t {
   static_dgx1_volta,
   static_dgx2,
 };
+inline constexpr auto kPolicyNames = names<PolicyKind>({
+    {PolicyKind::packed, "packed"},
+    {PolicyKind::best_effort, "best-effort"},
+    {PolicyKind::simple, "simple"},
+    {PolicyKind::static_dgx1_pascal, "static-dgx1-pascal"},
+    {PolicyKind::static_dgx1_volta, "static-dgx1-volta"},
+    {PolicyKind::static_dgx2, "static-dgx2"},
+});
 inline constexpr int kPolicies = 6;
 
-/// As the command line spells them: "sum", "best-effort", "static-dgx1-volta".
-std::string_view name(Objective objective);
-std::string_view name(PolicyKind policy);
-std::optional<Objective> objective(std::string_view name);
-std::optional<PolicyKind> policy(std::string_view name);
+/// As the command line and files spell them.
+constexpr std::string_view name(Objective objective) {
+  return kObjectiveNames.name(objective);
+}
+constexpr std::string_view name(PolicyKind policy) {
+  return kPolicyNames.name(policy);
+}
 
 struct Question {
   DeviceSet available = 0;

@@ -93,7 +93,7 @@ std::string to_json_text(const FlowProgram& program) {
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
   if (program.gpu_mem_over)
-    json["gpu_mem_over"] = exec::kGpuMemOver.at(static_cast<std::size_t>(*program.gpu_mem_over));
+    json["gpu_mem_over"] = exec::kGpuMemOverNames.name(*program.gpu_mem_over);
   return dump(json);
 }
 

@@ -1,0 +1,34 @@
+// What an agent says of itself once it listens: one line to the process that started it, and a file
+// in its directory for those that come later. Both ends of both are here. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "berth/base/result.h"
+#include "berth/machine/block.h"
+#include "berth/machine/ledger.h"
+
+namespace berth::agent {
+
+/// What a process that a launcher waits for says begins with this, if all is well.
+inline constexpr std::string_view kReady = "ready ";
+
+/// "ready PID STARTED\n": the launcher hands the alloc over to that process.
+std::string ready_line(const os::ProcessIdentity& agent);
+/// invalid: a launcher printed something else, which the message quotes.
+Result<os::ProcessIdentity> parse_ready(std::string_view said);
+
+/// The agent's file, agent.json.
+struct AgentFile {
+  os::ProcessIdentity process;
+  std::string boot;  ///< The machine's boot that the agent belongs to.
+  std::int64_t version = 0;
+  machine::Block block;
+  machine::AllocId alloc;  ///< 0: the agent looks after none.
+};
+std::string to_json(const AgentFile& file);
+/// invalid: not what to_json() gives.
+Result<AgentFile> parse_agent_file(std::string_view text);
+
+}  // namespace berth::agent
