@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "berth/base/text.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/detach.h"
 
 namespace berth::cli {
