@@ -22,6 +22,7 @@
 #include "berth/agent/pool.h"
 #include "berth/agent/push.h"
 #include "berth/base/units.h"
+#include "berth/base/version.h"
 #include "berth/machine/device_figures.h"
 #include "berth/machine/devices.h"
 #include "berth/machine/ledger_file.h"
@@ -226,7 +227,7 @@ Status run(Words words) {
   }
   const bool help = command == "--help" || command == "-h";
   if (help) std::fputs(kUsage.data(), stdout);
-  if (command == "--version") std::puts("berth-agent 0.1.0");
+  if (command == "--version") std::puts(fmt::format("berth-agent {}", version()).c_str());
   if (help || command == "--version") return {};
   return fail(ErrorKind::usage,
               "wanted start, stdio, pool, files, push, clean or guard; see berth-agent --help");

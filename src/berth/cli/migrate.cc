@@ -4,6 +4,7 @@
 #include "berth/base/text.h"
 #include "berth/cli/options.h"
 #include "berth/cli/table.h"
+#include "berth/run/layout.h"
 
 namespace berth::cli {
 namespace {
@@ -40,10 +41,10 @@ Result<int> migrate(os::Env& env, const MigrateOptions& options) {
     return 0;
   }
   print(
-      fmt::format("{} {} in {}.\n{}/berth.db stays, and takes no more changes. From now on:\n"
+      fmt::format("{} {} in {}.\n{} stays, and takes no more changes. From now on:\n"
                   "  export BERTH_DB={} BERTH_STATE={}\n",
-                  state, migrated.was_there ? "was there already," : "is", migrated.place, state,
-                  migrated.place, state));
+                  state, migrated.was_there ? "was there already," : "is", migrated.place,
+                  run::database_file(state), migrated.place, state));
   return 0;
 }
 

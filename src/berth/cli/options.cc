@@ -5,11 +5,10 @@
 #include <iterator>
 
 #include "berth/base/text.h"
+#include "berth/base/version.h"
 
 namespace berth::cli {
 namespace {
-
-constexpr const char* kVersion = "berth 0.1.0";
 
 /// CLI11 says "The following argument was not expected: runns"; a person is better helped by a
 /// name.
@@ -111,7 +110,7 @@ class CommandLine {
     const auto dashes = std::find(all_.begin() + std::min(count, 1), all_.end(), "--");
     ours_ = static_cast<int>(dashes - all_.begin());
     if (dashes != all_.end()) after_dashes_.assign(dashes + 1, all_.end());
-    app_.set_version_flag("--version", kVersion);
+    app_.set_version_flag("--version", std::string(version()));
     app_.require_subcommand(0, 1);
     app_.fallthrough();
     app_.add_flag("--json", json_, "machine-readable, in a stable shape");
@@ -134,7 +133,7 @@ class CommandLine {
       const auto chosen = app_.get_subcommands();
       return Printout{chosen.empty() ? app_.help() : chosen.front()->help("berth")};
     } catch (const CLI::CallForVersion&) {
-      return Printout{std::string(kVersion) + "\n"};
+      return Printout{fmt::format("berth {}\n", version())};
     } catch (const CLI::ParseError& error) {
       return fail(ErrorKind::usage, "{}", advise(commands_, error.what(), ours_, values));
     }

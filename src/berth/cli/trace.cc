@@ -31,7 +31,7 @@ struct Bar {
 
 /// What the runner wrote while it ran, without the array's beginning.
 std::string of_the_cluster(os::Env& env, run::Site& site, const std::string& run) {
-  const auto text = env.read_file(run_directory(site, run) + "/trace.json", kLargestTrace);
+  const auto text = env.read_file(run::trace_file(run_directory(site, run)), kLargestTrace);
   if (!text) return {};
   const auto end = text->rfind('\n');  // the last line may be torn
   if (end == std::string::npos || !text->starts_with("[\n")) return {};

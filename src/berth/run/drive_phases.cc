@@ -57,7 +57,7 @@ Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> work
   for (auto& source : sources.auxiliary) leasings_.push_back({.source = std::move(source)});
   for (std::size_t i = 0; i < leasings_.size(); ++i) {
     Source& source = leasings_[i].source;
-    source.cluster = cluster::tracing(env_, std::move(source.cluster), directory_ + "/trace.json",
+    source.cluster = cluster::tracing(env_, std::move(source.cluster), trace_file(directory_),
                                       source.name, static_cast<std::int64_t>(i));
   }
 }
