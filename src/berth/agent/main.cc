@@ -23,6 +23,7 @@
 #include "berth/agent/push.h"
 #include "berth/agent/startup.h"
 #include "berth/base/units.h"
+#include "berth/base/version.h"
 #include "berth/machine/device_figures.h"
 #include "berth/machine/devices.h"
 #include "berth/os/detach_posix.h"
@@ -224,7 +225,7 @@ Status run(Words words) {
   }
   const bool help = command == "--help" || command == "-h";
   if (help) std::fputs(kUsage.data(), stdout);
-  if (command == "--version") std::puts("berth-agent 0.1.0");
+  if (command == "--version") std::puts(fmt::format("berth-agent {}", version()).c_str());
   if (help || command == "--version") return {};
   return fail(ErrorKind::usage,
               "wanted start, stdio, pool, files, push, clean or guard; see berth-agent --help");

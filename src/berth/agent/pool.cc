@@ -7,6 +7,7 @@
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/version.h"
 #include "berth/fileset/fileset.h"
 
 namespace berth::agent {
@@ -92,7 +93,7 @@ Result<MachineOffer> Pool::offer() {
   BERTH_ASSIGN(auto offers, cluster_.offers());
   BERTH_ASSIGN(const auto entries, ledger_.entries());
   MachineOffer told{.host = env_.host_name(),
-                    .version = "0.1.0",
+                    .version = std::string(version()),
                     .system = system_of(env_),
                     .free = std::move(offers.front().free),
                     .total = std::move(offers.front().total),

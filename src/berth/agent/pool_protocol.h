@@ -39,7 +39,7 @@ struct Holder {
   bool waiting = false;
 };
 struct MachineOffer {
-  std::string host, version, system;  // "box", "0.1.0", "Linux 6.1.0 x86_64"
+  std::string host, version, system;  // "box", "1.2.3", "Linux 6.1.0 x86_64"
   machine::Block free, total;
   std::vector<std::string> devices;  // "NVIDIA H100 80GB HBM3", each
   std::vector<Holder> holders;

@@ -1,13 +1,25 @@
 // berth cache: what flows keep for later runs.
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {
 
-constexpr Duration kUnusedFor = std::chrono::hours(24 * 30);
+struct CacheOptions {
+  bool json = false, verify = false, collect = false;
+  std::string unused_for;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.flag("--verify", verify, "read everything, and set aside what is damaged");
+    options.flag("--collect", collect, "remove what no recent run needs");
+    options.value("--unused-for", unused_for,
+                  "with --collect: results that no run has used for so long (default 30d)");
+    options.example("berth cache --collect --unused-for 7d");
+  }
+};
 
 std::string report_text(const CacheReport& report) {
   std::string text;
@@ -28,30 +40,30 @@ std::string report_text(const CacheReport& report) {
   return text + "\n";
 }
 
-}  // namespace
-
-Result<int> cache_command(os::Env& env, const Arguments& arguments) {
-  Duration unused_for = kUnusedFor;
-  if (!arguments.unused_for.empty()) {
-    if (!arguments.collect) return fail(ErrorKind::usage, "--unused-for belongs to --collect");
-    const auto given = parse_age(arguments.unused_for);
-    if (!given) return std::unexpected(within("--unused-for", given.error()));
-    unused_for = *given;
-  }
+Result<int> cache(os::Env& env, const CacheOptions& options) {
+  if (!options.unused_for.empty() && !options.collect)
+    return fail(ErrorKind::usage, "--unused-for belongs to --collect");
+  BERTH_ASSIGN(const Duration unused_for, age_of("--unused-for", options.unused_for));
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(auto cache, run::open_cache(site));
+  BERTH_ASSIGN(auto kept, run::open_cache(site));
   CacheReport report;
-  if (arguments.verify) {
-    BERTH_ASSIGN(report.damage.emplace(), cache.verify());
+  if (options.verify) {
+    BERTH_ASSIGN(report.damage.emplace(), kept.verify());
   }
-  if (arguments.collect) {
+  if (options.collect) {
     BERTH_ASSIGN(report.collected.emplace(), run::collect(site, unused_for));
   }
-  BERTH_ASSIGN(report.usage, cache.usage());
+  BERTH_ASSIGN(report.usage, kept.usage());
   BERTH_ASSIGN(const auto results, site.store->results(0));
   report.results = results.size();
-  print(arguments.json ? cache_json(report) : report_text(report));
+  print(options.json ? cache_json(report) : report_text(report));
   return report.damage && !report.damage->empty() ? 1 : 0;
+}
+
+}  // namespace
+
+Command cache_command() {
+  return command("cache", "what flows keep for later runs: its size; check it, clean it up", cache);
 }
 
 }  // namespace berth::cli

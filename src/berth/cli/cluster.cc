@@ -5,7 +5,7 @@
 #include "berth/base/units.h"
 #include "berth/cli/cluster_ec2.h"
 #include "berth/cli/cluster_slurm.h"
-#include "berth/cli/commands.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/remote/cleaning.h"
 #include "berth/remote/clusters.h"
@@ -15,6 +15,44 @@ namespace berth::cli {
 namespace {
 
 constexpr Duration kProbesWithin = std::chrono::seconds(60);
+
+struct ClusterOptions {
+  bool json = false, dry_run = false;
+  std::string action, name, older_than, key;
+  std::vector<std::string> more;  // of add: hosts; else further clusters
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.value("ACTION", action, "list, probe, add, remove or clean")
+        .required()
+        .one_of({"list", "probe", "add", "remove", "clean"});
+    options.value("NAME", name, "the cluster; list and probe: all without it");
+    options.list("MORE", more,
+                 "of add: hosts, each user@host[:port] or a name of your ssh config; else further "
+                 "clusters");
+    options.flag("--dry-run", dry_run, "of clean, of hosts: only say how much");
+    options.value("--older-than", older_than,
+                  "of clean, of hosts: what came there longer ago, such as 7d (default 30d)");
+    options.value("--key", key, "of add: the key file of these hosts");
+    options.footer(
+        "Examples:\n"
+        "  berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab\n"
+        "  berth cluster probe lab hpc\n"
+        "  berth run --cluster lab sweep.yaml\n"
+        "  berth cluster clean lab --older-than 7d     removes from its hosts what nobody uses\n"
+        "  berth cluster clean cloud     ends what dead runs have left running on EC2\n"
+        "They stand in ~/.config/berth/clusters.yaml, or the file that BERTH_CLUSTERS names, "
+        "which\n"
+        "takes more than add writes: see docs/files.md.");
+  }
+
+  /// What was named behind the action.
+  std::vector<std::string> names() const {
+    std::vector<std::string> all = more;
+    if (!name.empty()) all.insert(all.begin(), name);
+    return all;
+  }
+};
 
 struct Probed {
   std::string cluster, host;
@@ -83,16 +121,9 @@ std::string hosts_json(const std::vector<Probed>& probed) {
   return text;
 }
 
-/// What was named behind the action.
-std::vector<std::string> names_of(const Arguments& arguments) {
-  std::vector<std::string> names = arguments.targets;
-  if (!arguments.target.empty()) names.insert(names.begin(), arguments.target);
-  return names;
-}
-
 /// Those that were named, in this order, or all.
-Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const Arguments& arguments) {
-  const auto names = names_of(arguments);
+Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const ClusterOptions& options) {
+  const auto names = options.names();
   if (names.empty()) return remote::read_clusters(env);
   std::vector<remote::ClusterEntry> entries;
   for (const auto& name : names) {
@@ -102,9 +133,9 @@ Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const Argumen
   return entries;
 }
 
-Result<int> probe_command(os::Env& env, const Arguments& arguments) {
+Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
   os::install_stop_signals();
-  BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
+  BERTH_ASSIGN(const auto entries, entries_of(env, options));
   std::vector<Probed> all;
   std::vector<Ec2Probed> ec2;
   std::vector<SlurmProbed> slurm;
@@ -124,7 +155,7 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
       std::ranges::all_of(all, [](const Probed& one) { return one.offer.has_value(); }) &&
       std::ranges::all_of(ec2, &Ec2Probed::good) &&
       std::ranges::all_of(slurm, [](const SlurmProbed& one) { return one.partitions.has_value(); });
-  if (arguments.json) {
+  if (options.json) {
     print(fmt::format("{{\"version\":1,\"hosts\":[{}],\"ec2\":[{}],\"slurm\":[{}]}}\n",
                       hosts_json(all), list_json(ec2), list_json(slurm)));
     return good ? 0 : exit_code(ErrorKind::busy);
@@ -148,8 +179,8 @@ Result<int> probe_command(os::Env& env, const Arguments& arguments) {
   return good ? 0 : exit_code(ErrorKind::busy);
 }
 
-Result<int> list_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
+Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
+  BERTH_ASSIGN(const auto entries, entries_of(env, options));
   Table table({"cluster", "kind", "lease", "hosts"});
   std::string json;
   int code = 0;
@@ -166,7 +197,7 @@ Result<int> list_command(os::Env& env, const Arguments& arguments) {
                         good ? "" : ",\"error\":" + json_quote(good.error().message));
   }
   BERTH_ASSIGN(const auto file, remote::clusters_file(env));
-  if (arguments.json)
+  if (options.json)
     print("{\"version\":1,\"clusters\":[" + json + "]}\n");
   else
     print(table.empty() ? fmt::format("no clusters in {}; see berth cluster --help\n", file)
@@ -175,12 +206,12 @@ Result<int> list_command(os::Env& env, const Arguments& arguments) {
 }
 
 /// The file's text with the cluster that is to be added, which a run would take.
-Result<std::string> added(os::Env& env, const std::string& text, const Arguments& arguments) {
-  const std::string& name = arguments.target;
-  if (arguments.targets.empty()) return fail(ErrorKind::usage, "wanted hosts; see --help");
+Result<std::string> added(os::Env& env, const std::string& text, const ClusterOptions& options) {
+  const std::string& name = options.name;
+  if (options.more.empty()) return fail(ErrorKind::usage, "wanted hosts; see --help");
   std::vector<std::string> hosts;
-  for (const auto& host : arguments.targets) {
-    hosts.push_back(arguments.name.empty() ? host : host + " " + arguments.name);
+  for (const auto& host : options.more) {
+    hosts.push_back(options.key.empty() ? host : host + " " + options.key);
     const auto parsed = remote::parse_ssh_host(hosts.back());
     if (!parsed) return fail(ErrorKind::usage, "{}", parsed.error().message);
   }
@@ -191,11 +222,11 @@ Result<std::string> added(os::Env& env, const std::string& text, const Arguments
   return now;
 }
 
-Status change(os::Env& env, const Arguments& arguments) {
-  if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
+Status change(os::Env& env, const ClusterOptions& options) {
+  if (options.name.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
   return remote::edit_clusters(env, [&](std::string text) -> Result<std::string> {
-    if (arguments.action == "add") return added(env, text, arguments);
-    for (const auto& name : names_of(arguments)) {
+    if (options.action == "add") return added(env, text, options);
+    for (const auto& name : options.names()) {
       BERTH_ASSIGN(text, remote::without_cluster(text, name));
     }
     return text;
@@ -237,24 +268,23 @@ std::string cleaned_text(const CleanedAll& all, bool dry_run) {
 
 Result<std::vector<remote::HostCleaned>> clean_hosts(os::Env& env,
                                                      const remote::ClusterEntry& entry,
-                                                     const agent::CleanOptions& options) {
+                                                     const agent::CleanOptions& what) {
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(const auto opened, remote::open_cluster(env, entry, agent));
   std::vector<remote::Door> doors;
   for (const auto* host : opened.hosts) doors.push_back(host->door());
-  return remote::clean_hosts(env, doors, agent, options);
+  return remote::clean_hosts(env, doors, agent, what);
 }
 
-Result<int> clean_command(os::Env& env, const Arguments& arguments) {
-  if (arguments.target.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
-  BERTH_ASSIGN(const auto entries, entries_of(env, arguments));
-  const auto age = parse_age(arguments.older_than.empty() ? "30d" : arguments.older_than);
-  if (!age) return std::unexpected(within("--older-than", age.error()));
+Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {
+  if (options.name.empty()) return fail(ErrorKind::usage, "wanted the cluster's name");
+  BERTH_ASSIGN(const auto entries, entries_of(env, options));
+  BERTH_ASSIGN(const Duration age, age_of("--older-than", options.older_than));
   for (const auto& entry : entries) {
     if (entry.kind != "ssh" && entry.kind != "ec2")
       return fail(ErrorKind::usage, "{} is of kind {}: clean is for ssh and ec2", entry.name,
                   entry.kind);
-    if (entry.kind == "ec2" && (arguments.dry_run || !arguments.older_than.empty()))
+    if (entry.kind == "ec2" && (options.dry_run || !options.older_than.empty()))
       return fail(ErrorKind::usage,
                   "--dry-run and --older-than are for hosts, and {} is of kind ec2", entry.name);
   }
@@ -262,32 +292,35 @@ Result<int> clean_command(os::Env& env, const Arguments& arguments) {
   CleanedAll all;
   for (const auto& entry : entries) {
     if (entry.kind == "ssh") {
-      BERTH_ASSIGN(auto hosts, clean_hosts(env, entry, {*age, arguments.dry_run}));
+      BERTH_ASSIGN(auto hosts, clean_hosts(env, entry, {age, options.dry_run}));
       std::ranges::move(hosts, std::back_inserter(all.hosts));
     } else {
       BERTH_ASSIGN(auto ended, clean_ec2(env, entry));
       std::ranges::move(ended, std::back_inserter(all.ended));
     }
   }
-  print(arguments.json ? cleaned_json(all, arguments.dry_run)
-                       : cleaned_text(all, arguments.dry_run));
+  print(options.json ? cleaned_json(all, options.dry_run) : cleaned_text(all, options.dry_run));
   const bool good =
       std::ranges::all_of(all.hosts, [](const auto& one) { return bool(one.cleaned); });
   return good ? 0 : exit_code(ErrorKind::io);
 }
 
+Result<int> use_clusters(os::Env& env, const ClusterOptions& options) {
+  if (options.action != "clean" && (options.dry_run || !options.older_than.empty()))
+    return fail(ErrorKind::usage, "--dry-run and --older-than are of clean");
+  if (options.action != "add" && !options.key.empty())
+    return fail(ErrorKind::usage, "--key is of add");
+  if (options.action == "clean") return clean_clusters(env, options);
+  if (options.action == "list") return list_clusters(env, options);
+  if (options.action == "probe") return probe_clusters(env, options);
+  BERTH_TRY(change(env, options));
+  return 0;
+}
+
 }  // namespace
 
-Result<int> cluster_command(os::Env& env, const Arguments& arguments) {
-  if (arguments.action != "clean" && (arguments.dry_run || !arguments.older_than.empty()))
-    return fail(ErrorKind::usage, "--dry-run and --older-than are of clean");
-  if (arguments.action != "add" && !arguments.name.empty())
-    return fail(ErrorKind::usage, "--key is of add");
-  if (arguments.action == "clean") return clean_command(env, arguments);
-  if (arguments.action == "list") return list_command(env, arguments);
-  if (arguments.action == "probe") return probe_command(env, arguments);
-  BERTH_TRY(change(env, arguments));
-  return 0;
+Command cluster_command() {
+  return command("cluster", "the machines elsewhere that runs may go to", use_clusters);
 }
 
 }  // namespace berth::cli

@@ -4,12 +4,27 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/options.h"
 #include "berth/cli/trials_view.h"
 
 namespace berth::cli {
 namespace {
+
+struct CompareOptions {
+  bool json = false;
+  std::vector<std::string> runs;
+  std::string metric, direction;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.list("RUN", runs, "two or more, such as digits-3 digits-4").required().count(2, 64);
+    options.value("--metric", metric, "(default: what their goal is about)");
+    options.value("--direction", direction, "max or min (default: their goal's)")
+        .one_of({"max", "min"});
+    options.example("berth compare digits-3 digits-4 --metric loss --direction min");
+  }
+};
 
 struct Loaded {
   ShownRun run;
@@ -18,7 +33,8 @@ struct Loaded {
 
 /// What they are compared by: what was asked for, else the goal that all of those that have one
 /// agree on.
-Result<experiment::Goal> common_goal(const Arguments& arguments, const std::vector<Loaded>& runs) {
+Result<experiment::Goal> common_goal(const CompareOptions& options,
+                                     const std::vector<Loaded>& runs) {
   std::optional<experiment::Goal> common;
   for (const auto& each : runs) {
     BERTH_ASSIGN(const auto program, program_of(each.run.record));
@@ -26,7 +42,7 @@ Result<experiment::Goal> common_goal(const Arguments& arguments, const std::vect
     if (!goal) continue;
     const bool metric_agrees = !common || common->metric == goal->metric;
     const bool agrees = metric_agrees && (!common || common->maximize == goal->maximize);
-    if (!agrees && (arguments.metric.empty() || arguments.direction.empty()))
+    if (!agrees && (options.metric.empty() || options.direction.empty()))
       return fail(ErrorKind::invalid,
                   "{} has another goal ({} {}) than the runs before it ({} {}); "
                   "say by what to compare: --metric NAME --direction max",
@@ -34,12 +50,12 @@ Result<experiment::Goal> common_goal(const Arguments& arguments, const std::vect
                   common->maximize ? "max" : "min", common->metric);
     if (!common) common = goal;
   }
-  if (!common && arguments.metric.empty())
+  if (!common && options.metric.empty())
     return fail(ErrorKind::invalid,
                 "none of the runs has a goal; say by what to compare: --metric");
   experiment::Goal goal = common.value_or(experiment::Goal{});
-  if (!arguments.metric.empty()) goal.metric = arguments.metric;
-  if (!arguments.direction.empty()) goal.maximize = arguments.direction == "max";
+  if (!options.metric.empty()) goal.metric = options.metric;
+  if (!options.direction.empty()) goal.maximize = options.direction == "max";
   return goal;
 }
 
@@ -167,31 +183,35 @@ std::string shared_side_by_side(const Comparison& comparison) {
                      table.text());
 }
 
-}  // namespace
-
-Result<int> compare_command(os::Env& env, const Arguments& arguments) {
+Result<int> compare(os::Env& env, const CompareOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   std::vector<Loaded> runs;
-  for (const auto& name : arguments.targets) {
+  for (const auto& name : options.runs) {
     BERTH_ASSIGN(auto record, site.store->find_run(name));
     BERTH_ASSIGN(auto tasks, site.store->tasks(record.id));
     std::string state = state_now(env, record);
     runs.push_back({{std::move(record), std::move(state)}, std::move(tasks)});
   }
   experiment::Program program;
-  BERTH_ASSIGN(program.goal, common_goal(arguments, runs));
+  BERTH_ASSIGN(program.goal, common_goal(options, runs));
   Comparison comparison;
   comparison.metric = program.goal->metric;
   comparison.maximize = program.goal->maximize;
   for (const auto& each : runs) comparison.runs.push_back(summary(each, program));
   comparison.shared = shared_parameters(runs, program);
-  if (arguments.json) {
+  if (options.json) {
     print(compare_json(comparison));
     return 0;
   }
   print(runs_side_by_side(comparison) + best_side_by_side(comparison) +
         shared_side_by_side(comparison));
   return 0;
+}
+
+}  // namespace
+
+Command compare_command() {
+  return command("compare", "what runs came to, side by side", compare);
 }
 
 }  // namespace berth::cli

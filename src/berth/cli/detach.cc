@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "berth/base/text.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/detach.h"
 
 namespace berth::cli {
@@ -42,7 +41,7 @@ Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& rec
   constexpr Duration kPatience = std::chrono::seconds(10);
   const std::string directory = run::run_directory(site, record.name);
   BERTH_TRY(env.make_directory(directory, 0700));
-  const std::string log = directory + "/runner.log";
+  const std::string log = run::runner_log(directory);
   const auto before = env.status(log);
   const std::int64_t said_before = before ? before->size : 0;
   const mode_t mask = env.mask();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/cli/arguments.h"
+#include "berth/base/result.h"
 #include "berth/flow/flow.h"
 #include "berth/run/flow_run.h"
 #include "berth/store/store.h"

@@ -114,6 +114,7 @@ struct CacheReport {
 std::string cache_json(const CacheReport& report);
 
 struct MachineReport {
+  std::string disk_directory;  // whose volume was asked for; "": the state directory
   machine::Capacity capacity;
   Resources held, free;
   bool overdrawn = false;

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "berth/cli/commands.h"
+#include "berth/cli/options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/visible.h"
 #include "berth/run/log_file.h"
@@ -12,6 +12,19 @@ namespace berth::cli {
 namespace {
 
 constexpr Duration kFollowPollInterval = std::chrono::milliseconds(100);
+
+struct LogsOptions {
+  std::string target;
+  bool follow = false, raw = false;
+
+  void add_to(Options& options) {
+    options.value("RUN[/TASK]", target, "such as digits-3 or digits-3/17").required();
+    options.flag("-f,--follow", follow, "go on until the run, or the task, ends");
+    options.flag("--raw", raw,
+                 "terminal escapes as they are (on a terminal they are made visible)");
+    options.example("berth logs -f digits-3/17");
+  }
+};
 
 /// Of one task its bytes as they were; of a whole run each line behind its task's label. On a
 /// terminal, unless `raw`, with controls made visible.
@@ -71,11 +84,9 @@ Result<bool> goes_on(os::Env& env, run::Site& site, const Target& target) {
   return !store::final(task.state);
 }
 
-}  // namespace
-
-Result<int> logs_command(os::Env& env, const Arguments& arguments) {
+Result<int> logs(os::Env& env, const LogsOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  Target target = parse_target(arguments.target);
+  Target target = parse_target(options.target);
   BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
   if (record.kind == "command" && target.task.empty()) target.task = "1";
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
@@ -84,7 +95,7 @@ Result<int> logs_command(os::Env& env, const Arguments& arguments) {
     BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
     only = task.number;
   }
-  Printer printer(only.value == 0, arguments.raw_output);
+  Printer printer(only.value == 0, options.raw);
   std::optional<run::LogReader> reader;
   for (;;) {
     BERTH_ASSIGN(const bool more, goes_on(env, site, target));  // before reading: nothing is missed
@@ -99,11 +110,17 @@ Result<int> logs_command(os::Env& env, const Arguments& arguments) {
           printer.show(frame, tasks[at].label);
       }));
     }
-    if (!arguments.follow || !more) break;
+    if (!options.follow || !more) break;
     BERTH_TRY(env.wait({}, env.now() + kFollowPollInterval));
   }
   printer.finish();
   return 0;
+}
+
+}  // namespace
+
+Command logs_command() {
+  return command("logs", "what the tasks printed", logs);
 }
 
 }  // namespace berth::cli

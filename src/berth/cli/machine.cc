@@ -4,14 +4,28 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
+#include "berth/cli/options.h"
 #include "berth/cli/table.h"
 #include "berth/machine/groups.h"
 
 namespace berth::cli {
 namespace {
+
+struct MachineOptions {
+  bool json = false, probe = false;
+  std::string disk_directory;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.flag("--probe", probe,
+                 "try whether limits hold here: a process is placed in a control group");
+    options.value("--disk-dir", disk_directory,
+                  "the directory whose volume counts (default: the state directory)");
+    options.example("berth machine --json");
+  }
+};
 
 std::string devices_text(const MachineReport& report) {
   Table table({"GPU", "model", "memory", "free", "slots", "free", "numa", "UUID", ""});
@@ -98,6 +112,13 @@ std::string report_text(const MachineReport& report, Wall now) {
   return holders.empty() ? text : text + "\n" + holders;
 }
 
+Result<int> show_machine(os::Env& env, const MachineOptions& options) {
+  BERTH_ASSIGN(const MachineReport report,
+               machine_report(env, options.probe, options.disk_directory));
+  print(options.json ? machine_json(report) : report_text(report, env.wall()));
+  return 0;
+}
+
 }  // namespace
 
 std::string limits_text(const LimitsReport& limits) {
@@ -134,10 +155,10 @@ std::string holders_text(const MachineReport& report, Wall now, std::string_view
   return holders.empty() ? std::string(nobody) : holders.text();
 }
 
-Status refresh(os::Env& env, const Arguments& arguments, MachineReport& report) {
+Status refresh(os::Env& env, MachineReport& report) {
   BERTH_ASSIGN(const std::string state, run::state_directory(env));
   auto options = run::capacity_options(env, state);
-  if (!arguments.disk_directory.empty()) options.disk_directory = arguments.disk_directory;
+  if (!report.disk_directory.empty()) options.disk_directory = report.disk_directory;
   BERTH_ASSIGN(report.capacity, machine::discover(env, options));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, machine::Ledger::default_directory(env)));
   BERTH_ASSIGN(report.entries, ledger.entries());
@@ -153,20 +174,19 @@ Status refresh(os::Env& env, const Arguments& arguments, MachineReport& report) 
   return {};
 }
 
-Result<MachineReport> machine_report(os::Env& env, const Arguments& arguments) {
+Result<MachineReport> machine_report(os::Env& env, bool probe, const std::string& disk_directory) {
   MachineReport report;
+  report.disk_directory = disk_directory;
   BERTH_ASSIGN(report.devices,
                machine::read_devices(env, {}, machine::Ledger::default_directory(env)));
-  BERTH_ASSIGN(report.limits,
-               arguments.probe ? probe_limits(env) : Result<LimitsReport>(expect_limits(env)));
-  BERTH_TRY(refresh(env, arguments, report));
+  BERTH_ASSIGN(report.limits, probe ? probe_limits(env) : Result<LimitsReport>(expect_limits(env)));
+  BERTH_TRY(refresh(env, report));
   return report;
 }
 
-Result<int> machine_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const MachineReport report, machine_report(env, arguments));
-  print(arguments.json ? machine_json(report) : report_text(report, env.wall()));
-  return 0;
+Command machine_command() {
+  return command("machine", "what this machine has, what is free, and who holds the rest",
+                 show_machine);
 }
 
 }  // namespace berth::cli

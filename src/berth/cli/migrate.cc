@@ -1,15 +1,27 @@
 // berth migrate: from SQLite to a database.
-#include "berth/cli/migrate.h"
+#include "berth/run/migrate.h"
 
 #include "berth/base/text.h"
+#include "berth/cli/options.h"
 #include "berth/cli/table.h"
-#include "berth/run/migrate.h"
+#include "berth/run/layout.h"
 
 namespace berth::cli {
 namespace {
 
+struct MigrateOptions {
+  bool json = false;
+  std::string to;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.value("--to", to, "the database, which has no runs yet").required();
+    options.example("berth migrate --to postgresql://ada@db.lab/berth");
+  }
+};
+
 /// {"version":1,"database","state","was_there","rows":{"run":12,…}}
-std::string json(const store::Migrated& migrated, const std::string& state) {
+std::string migrated_json(const store::Migrated& migrated, const std::string& state) {
   std::string rows;
   for (const auto& [table, count] : migrated.rows)
     rows += fmt::format("{}{}: {}", rows.empty() ? "" : ", ", json_quote(table), count);
@@ -18,24 +30,29 @@ std::string json(const store::Migrated& migrated, const std::string& state) {
       json_quote(migrated.place), json_quote(state), migrated.was_there, rows);
 }
 
-}  // namespace
-
-Result<int> migrate_command(os::Env& env, const Arguments& arguments) {
+Result<int> migrate(os::Env& env, const MigrateOptions& options) {
   const auto on_progress = [](const std::string& table, std::int64_t rows) {
     print_error(fmt::format("{}: {}\n", table, rows));
   };
-  BERTH_ASSIGN(const auto migrated, run::migrate(env, arguments.target, on_progress));
+  BERTH_ASSIGN(const auto migrated, run::migrate(env, options.to, on_progress));
   BERTH_ASSIGN(const auto state, run::state_directory(env));
-  if (arguments.json) {
-    print(json(migrated, state));
+  if (options.json) {
+    print(migrated_json(migrated, state));
     return 0;
   }
   print(
-      fmt::format("{} {} in {}.\n{}/berth.db stays, and takes no more changes. From now on:\n"
+      fmt::format("{} {} in {}.\n{} stays, and takes no more changes. From now on:\n"
                   "  export BERTH_DB={} BERTH_STATE={}\n",
-                  state, migrated.was_there ? "was there already," : "is", migrated.place, state,
-                  migrated.place, state));
+                  state, migrated.was_there ? "was there already," : "is", migrated.place,
+                  run::database_file(state), migrated.place, state));
   return 0;
+}
+
+}  // namespace
+
+Command migrate_command() {
+  return command("migrate", "take all runs of this state directory to a PostgreSQL database",
+                 migrate);
 }
 
 }  // namespace berth::cli

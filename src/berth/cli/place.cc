@@ -4,8 +4,8 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/machine/device_news.h"
 #include "berth/machine/ledger.h"
@@ -17,6 +17,43 @@ namespace {
 
 using placement::DeviceSet;
 
+struct TopoOptions {
+  bool json = false;
+  std::string topology;
+
+  void add_to(Options& options) {
+    options.json(json);
+    add_topology(options, topology);
+    options.example("berth topo --topology dgx1-v100");
+  }
+};
+
+struct PlaceOptions {
+  bool json = false, all = false;
+  std::string topology, count, require, policy, objective;
+  std::optional<std::string> available;  // "" is none of them
+
+  void add_to(Options& options) {
+    options.json(json);
+    add_topology(options, topology);
+    options.value("K", count, "how many devices").required();
+    options.value("--available", available,
+                  "indices such as 0,2-5, or UUIDs (default: the free ones)");
+    options.flag("--all", all, "of this machine also the devices that are held")
+        .excludes("--available");
+    options.value("--require", require, "devices that must be among them");
+    options.value("--policy", policy,
+                  "packed (default), best-effort, simple, static-dgx1-pascal, static-dgx1-volta, "
+                  "static-dgx2");
+    options.value("--objective", objective, "sum (default), min or ring");
+    options.footer(
+        "Examples:\n"
+        "  berth place 2          of the free GPUs of this machine\n"
+        "  berth place 2 --all    of all, whoever holds them\n"
+        "  berth place 2 --topology dgx1-v100 --available 0,2-5 --require 4");
+  }
+};
+
 Status check_devices(const topology::Topology& topology) {
   if (topology.devices.empty())
     return fail(ErrorKind::not_found,
@@ -25,10 +62,9 @@ Status check_devices(const topology::Topology& topology) {
   return topology::check(topology);
 }
 
-Result<topology::Topology> topology_of(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(auto topology, arguments.topology.empty()
-                                  ? machine::discover_devices(env, {})
-                                  : machine::named_topology(env, arguments.topology));
+Result<topology::Topology> topology_of(os::Env& env, const std::string& name) {
+  BERTH_ASSIGN(auto topology, name.empty() ? machine::discover_devices(env, {})
+                                           : machine::named_topology(env, name));
   BERTH_TRY(check_devices(topology));
   return topology;
 }
@@ -68,13 +104,13 @@ Result<DeviceSet> held_ones(os::Env& env, const machine::Devices& devices) {
   });
 }
 
-Result<Ground> ground_of(os::Env& env, const Arguments& arguments) {
+Result<Ground> ground_of(os::Env& env, const PlaceOptions& options) {
   const auto unwell = [](const topology::Device& device) {
     return device.health != topology::Health::well;
   };
   Ground ground;
-  if (!arguments.topology.empty()) {
-    BERTH_ASSIGN(ground.topology, topology_of(env, arguments));
+  if (!options.topology.empty()) {
+    BERTH_ASSIGN(ground.topology, topology_of(env, options.topology));
     ground.unwell = devices_that(ground.topology, unwell);
     return ground;
   }
@@ -86,7 +122,7 @@ Result<Ground> ground_of(os::Env& env, const Arguments& arguments) {
   ground.hidden = devices_that(ground.topology, [&](const topology::Device& device) {
     return !is_among(devices.shares, device);
   });
-  if (!arguments.all && !arguments.available) {
+  if (!options.all && !options.available) {
     BERTH_ASSIGN(ground.held, held_ones(env, devices));
   }
   return ground;
@@ -187,22 +223,22 @@ Status check(const Ground& ground, const placement::Question& question, bool ava
               others);
 }
 
-Result<placement::Question> question_of(const Ground& ground, const Arguments& arguments) {
+Result<placement::Question> question_of(const Ground& ground, const PlaceOptions& options) {
   const topology::Topology& topology = ground.topology;
   placement::Question question;
-  const auto count = parse_integer(arguments.target);
+  const auto count = parse_integer(options.count);
   if (!count || *count < 1 || *count > placement::kMostDevices)
     return fail(ErrorKind::usage, "wanted how many devices, 1 to {}, found '{}'",
-                placement::kMostDevices, clip(arguments.target));
+                placement::kMostDevices, clip(options.count));
   question.count = static_cast<int>(*count);
   question.available = ground.usable() & all_of(topology);
-  if (arguments.available) {
-    BERTH_ASSIGN(question.available, device_list(topology, *arguments.available));
+  if (options.available) {
+    BERTH_ASSIGN(question.available, device_list(topology, *options.available));
   }
-  BERTH_ASSIGN(question.required, device_list(topology, arguments.require));
+  BERTH_ASSIGN(question.required, device_list(topology, options.require));
   BERTH_ASSIGN(question.objective,
-               kind_of("--objective", arguments.objective, machine::objective_named));
-  BERTH_TRY(check(ground, question, arguments.available.has_value()));
+               kind_of("--objective", options.objective, machine::objective_named));
+  BERTH_TRY(check(ground, question, options.available.has_value()));
   return question;
 }
 
@@ -229,11 +265,9 @@ std::string placement_text(const PlacementReport& report) {
   return text;
 }
 
-}  // namespace
-
-Result<int> topo_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const auto topology, topology_of(env, arguments));
-  if (arguments.json) {
+Result<int> topo(os::Env& env, const TopoOptions& options) {
+  BERTH_ASSIGN(const auto topology, topology_of(env, options.topology));
+  if (options.json) {
     print(topology_json(topology));
     return 0;
   }
@@ -250,11 +284,11 @@ Result<int> topo_command(os::Env& env, const Arguments& arguments) {
   return 0;
 }
 
-Result<int> place_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const auto ground, ground_of(env, arguments));
+Result<int> place(os::Env& env, const PlaceOptions& options) {
+  BERTH_ASSIGN(const auto ground, ground_of(env, options));
   const topology::Topology& topology = ground.topology;
-  BERTH_ASSIGN(const auto question, question_of(ground, arguments));
-  BERTH_ASSIGN(const auto policy, kind_of("--policy", arguments.policy, machine::policy_named));
+  BERTH_ASSIGN(const auto question, question_of(ground, options));
+  BERTH_ASSIGN(const auto policy, kind_of("--policy", options.policy, machine::policy_named));
   BERTH_ASSIGN(auto chooser, chooser_of(topology));
   BERTH_ASSIGN(const auto answer, chooser.choose(policy, question));
   PlacementReport report;
@@ -275,8 +309,18 @@ Result<int> place_command(os::Env& env, const Arguments& arguments) {
     auto& [size, score] = report.remaining.emplace_back(count, std::nullopt);
     if (const auto best = chooser.best(left, size, question.objective)) score = best->value.first;
   }
-  print(arguments.json ? placement_json(report) : placement_text(report));
+  print(options.json ? placement_json(report) : placement_text(report));
   return 0;
+}
+
+}  // namespace
+
+Command topo_command() {
+  return command("topo", "the GPUs of a machine, what joins them, and their islands", topo);
+}
+
+Command place_command() {
+  return command("place", "which K GPUs a job would get, and what that leaves", place);
 }
 
 }  // namespace berth::cli

@@ -4,9 +4,9 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/options.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"
 
@@ -14,6 +14,42 @@ namespace berth::cli {
 namespace {
 
 constexpr int kMostSteps = 10'000;  // of a sweep
+
+struct PlanOptions {
+  bool json = false;
+  std::string path;
+  std::string model, solver, saturation, time_limit, sweep;  // as written; "": the document's
+  std::vector<std::string> sets;                             // "capacity.H100=16"
+  bool delayed_best_effort = false, heterogeneous = false;
+  bool candidates = false, fail_unserved = false;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
+    options.value("--model", model, "calibrated (default) or reference");
+    options.value("--solver", solver, "optimal (default), greedy or unlimited");
+    options.value("--saturation", saturation,
+                  "greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin");
+    options.flag("--delayed-best-effort", delayed_best_effort,
+                 "greedy: best effort after all priorities");
+    options.flag("--heterogeneous", heterogeneous,
+                 "optimal, unlimited: mixes of two accelerators for one server too");
+    options.flag("--candidates", candidates, "every server on every accelerator");
+    options.flag("--fail-unserved", fail_unserved, "exit with 1 when a server goes without");
+    options
+        .list("--set", sets,
+              "what if: capacity.TYPE, accelerator.NAME.cost, server.NAME.arrivalRate, …")
+        .named("PATH=VALUE");
+    options.value("--sweep", sweep, "cost and unserved over a range of one of these")
+        .named("PATH=FIRST..LAST..STEP");
+    options.value("--time-limit", time_limit, "end with the best plan so far, such as 2s");
+    options.footer(
+        "Examples:\n"
+        "  berth plan examples/fleet\n"
+        "  berth plan examples/fleet --set capacity.H100=16\n"
+        "  berth plan examples/fleet --sweep capacity.H100=8..64..8");
+  }
+};
 
 template <class Choice>
 Status choose(std::string_view option, const std::string& written,
@@ -28,16 +64,16 @@ Status choose(std::string_view option, const std::string& written,
 }
 
 /// What the document says, with what the command line says in its place.
-Result<fleet::Options> options_of(const PlanArguments& arguments, fleet::Options options) {
-  BERTH_TRY(choose("--model", arguments.model, fleet::queue_model, "calibrated or reference",
-                   options.model));
-  BERTH_TRY(choose("--solver", arguments.solver, fleet::solver, "optimal, greedy or unlimited",
+Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options options) {
+  BERTH_TRY(
+      choose("--model", given.model, fleet::queue_model, "calibrated or reference", options.model));
+  BERTH_TRY(choose("--solver", given.solver, fleet::solver, "optimal, greedy or unlimited",
                    options.solver));
-  BERTH_TRY(choose("--saturation", arguments.saturation, fleet::saturation,
+  BERTH_TRY(choose("--saturation", given.saturation, fleet::saturation,
                    "None, PriorityExhaustive, PriorityRoundRobin or RoundRobin",
                    options.saturation));
-  options.delayed_best_effort |= arguments.delayed_best_effort;
-  options.heterogeneous |= arguments.heterogeneous;
+  options.delayed_best_effort |= given.delayed_best_effort;
+  options.heterogeneous |= given.heterogeneous;
   return options;
 }
 
@@ -66,11 +102,11 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
 }
 
 /// Threads for the candidates, and the time limit.
-Result<fleet::Means> means_of(os::Env& env, const PlanArguments& arguments) {
+Result<fleet::Means> means_of(os::Env& env, const PlanOptions& given) {
   fleet::Means means;
   means.parallel_for = on_all_cores;
-  if (arguments.time_limit.empty()) return means;
-  const auto limit = parse_duration(arguments.time_limit);
+  if (given.time_limit.empty()) return means;
+  const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
   means.stop = [&env, until = env.now() + *limit] { return env.now() >= until; };
   means.looks = INT64_MAX / 2;
@@ -206,8 +242,8 @@ bool leaves_unserved(const fleet::Proof& proof) {
 }
 
 Result<int> sweep(fleet::System system, const fleet::Options& options, const fleet::Means& means,
-                  const Arguments& arguments) {
-  BERTH_ASSIGN(const Range range, range_of(arguments.plan.sweep));
+                  const PlanOptions& given) {
+  BERTH_ASSIGN(const Range range, range_of(given.sweep));
   const bool only_capacity = lower(range.setting.path).starts_with("capacity.");
   auto made = fleet::candidates(system, options.model, means);
   std::vector<SweepStep> steps;
@@ -221,8 +257,8 @@ Result<int> sweep(fleet::System system, const fleet::Options& options, const fle
     steps.push_back({value, plan.cost, plan.proof.value, plan.proof.gap, plan.proof.unserved});
     unserved |= leaves_unserved(plan.proof);
   }
-  const int code = arguments.plan.fail_unserved && unserved ? 1 : 0;
-  if (arguments.json) {
+  const int code = given.fail_unserved && unserved ? 1 : 0;
+  if (given.json) {
     print(sweep_json(range.setting.path, steps));
     return code;
   }
@@ -239,34 +275,38 @@ Result<int> sweep(fleet::System system, const fleet::Options& options, const fle
   return code;
 }
 
-}  // namespace
-
-Result<int> plan_command(os::Env& env, const Arguments& arguments) {
-  BERTH_ASSIGN(const auto documents, fleet_documents(env, arguments.target));
+Result<int> plan(os::Env& env, const PlanOptions& given) {
+  BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
   fleet::System& system = reading.system;
-  BERTH_ASSIGN(const auto options, options_of(arguments.plan, system.options));
-  for (const auto& text : arguments.plan.sets) {
+  BERTH_ASSIGN(const auto options, options_of(given, system.options));
+  for (const auto& text : given.sets) {
     BERTH_ASSIGN(const auto setting, setting_of("--set", text));
     BERTH_ASSIGN(const double value, number_of("--set", setting.value));
     BERTH_TRY(set("--set", system, setting.path, value));
   }
   if (options.heterogeneous && options.solver == fleet::Solver::greedy)
     print_error("note: the greedy solver gives each server one accelerator\n");
-  BERTH_ASSIGN(const auto means, means_of(env, arguments.plan));
-  if (!arguments.plan.sweep.empty()) return sweep(std::move(system), options, means, arguments);
+  BERTH_ASSIGN(const auto means, means_of(env, given));
+  if (!given.sweep.empty()) return sweep(std::move(system), options, means, given);
   print_notes(fleet::dangling_names(system));
   const auto made = fleet::candidates(system, options.model, means);
-  const bool only_candidates = arguments.plan.candidates && !arguments.json;
+  const bool only_candidates = given.candidates && !given.json;
   if (only_candidates) print(candidates_text(made));
-  if (only_candidates && !arguments.plan.fail_unserved) return 0;
-  const auto plan = fleet::solve(system, made, options, means);
-  if (arguments.json)
-    print(fleet::plan_json(plan, arguments.plan.candidates ? &made : nullptr) + "\n");
+  if (only_candidates && !given.fail_unserved) return 0;
+  const auto solved = fleet::solve(system, made, options, means);
+  if (given.json)
+    print(fleet::plan_json(solved, given.candidates ? &made : nullptr) + "\n");
   else if (!only_candidates)
-    print(servers_text(system, plan) + summary_text(plan));
-  return arguments.plan.fail_unserved && leaves_unserved(plan.proof) ? 1 : 0;
+    print(servers_text(system, solved) + summary_text(solved));
+  return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return command("plan", "how many of which accelerator a fleet of inference servers needs", plan);
 }
 
 }  // namespace berth::cli

@@ -3,8 +3,8 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/run/runner.h"
 
@@ -29,41 +29,75 @@ std::vector<std::string> outdated(os::Env& env, const std::vector<store::RunReco
   return names;
 }
 
-}  // namespace
+struct RmOptions {
+  bool json = false;
+  std::vector<std::string> runs;
 
-Result<int> rm_command(os::Env& env, const Arguments& arguments) {
+  void add_to(Options& options) {
+    options.json(json);
+    options.list("RUN", runs, "such as digits-3").required();
+    options.example("berth rm digits-3 digits-4");
+  }
+};
+
+Result<int> rm(os::Env& env, const RmOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   // All of them are known and none runs, or nothing is removed.
-  for (const auto& name : arguments.targets) {
+  for (const auto& name : options.runs) {
     BERTH_ASSIGN(const auto record, site.store->find_run(name));
     if (state_now(env, record) == "running")
       return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", name, name);
   }
-  BERTH_TRY(remove_all(site, arguments.targets));
-  print(arguments.json ? names_json("removed", arguments.targets)
-                       : fmt::format("removed {}\n", join(arguments.targets, ", ")));
+  BERTH_TRY(remove_all(site, options.runs));
+  print(options.json ? names_json("removed", options.runs)
+                     : fmt::format("removed {}\n", join(options.runs, ", ")));
   return 0;
 }
 
-Result<int> prune_command(os::Env& env, const Arguments& arguments) {
-  const auto age = parse_age(arguments.older_than.empty() ? "30d" : arguments.older_than);
-  if (!age) return std::unexpected(within("--older-than", age.error()));
+struct PruneOptions {
+  bool json = false;
+  std::string older_than;
+  int keep = 0;
+  bool dry_run = false;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.value("--older-than", older_than, "such as 7d (default 30d)");
+    options.value("--keep", keep, "but leave this many of the youngest of them")
+        .between(0, 1'000'000);
+    options.flag("--dry-run", dry_run, "only say which");
+    options.example("berth prune --older-than 7d --keep 10 --dry-run");
+  }
+};
+
+Result<int> prune(os::Env& env, const PruneOptions& options) {
+  BERTH_ASSIGN(const Duration age, age_of("--older-than", options.older_than));
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto records, site.store->runs());
-  const auto names = outdated(env, records, *age, static_cast<std::size_t>(arguments.keep));
-  if (!arguments.dry_run) {
+  const auto names = outdated(env, records, age, static_cast<std::size_t>(options.keep));
+  if (!options.dry_run) {
     BERTH_TRY(remove_all(site, names));
     BERTH_TRY(run::remove_strays(site));
   }
-  const std::string_view did = arguments.dry_run ? "would_remove" : "removed";
-  if (arguments.json)
+  const std::string_view did = options.dry_run ? "would_remove" : "removed";
+  if (options.json)
     print(names_json(did, names));
   else if (names.empty())
-    print(fmt::format("no run ended longer ago than {}\n", format_duration(*age)));
+    print(fmt::format("no run ended longer ago than {}\n", format_duration(age)));
   else
-    print(fmt::format("{} {}: {}\n", arguments.dry_run ? "would remove" : "removed", names.size(),
+    print(fmt::format("{} {}: {}\n", options.dry_run ? "would remove" : "removed", names.size(),
                       join(names, ", ")));
   return 0;
+}
+
+}  // namespace
+
+Command rm_command() {
+  return command("rm", "forget runs, with their output", rm);
+}
+
+Command prune_command() {
+  return command("prune", "forget the runs that ended long ago", prune);
 }
 
 }  // namespace berth::cli

@@ -1,16 +1,58 @@
 // berth resume, berth retry and berth stop: a run that was submitted before.
 #include <csignal>
 
-#include "berth/cli/commands.h"
 #include "berth/cli/follow.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/screen.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/run/elsewhere.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
 namespace {
+
+constexpr const char* kSendLarge =
+    "send the experiment's folder also where it has more than 1 GiB or is a home directory";
+
+struct ResumeOptions {
+  bool json = false, detach = false, send_large = false;
+  std::string run;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.flag("--detach", detach, "in the background, and print the run's name");
+    add_run(options, run);
+    options.flag("--send-large", send_large, kSendLarge);
+    options.example("berth resume digits-3");
+  }
+};
+
+struct RetryOptions {
+  bool json = false, failed = false, all = false, file = false, send_large = false;
+  std::string run;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.flag("--failed", failed, "only what failed: what was not begun stays so");
+    options.flag("--all", all, "everything anew, also what is done (a flow: as cached)")
+        .excludes("--failed");
+    options.flag("--file", file, "everything anew, as cached, of a flow as its file is now")
+        .excludes("--failed");
+    add_run(options, run);
+    options.flag("--send-large", send_large, kSendLarge);
+    options.example("berth retry digits-3");
+  }
+};
+
+struct StopOptions {
+  std::string run;
+
+  void add_to(Options& options) {
+    add_run(options, run);
+    options.example("berth stop digits-3");
+  }
+};
 
 /// What a person who has edited a flow's file wants to know: it goes on as it was submitted.
 Status note_edited(os::Env& env, const store::RunRecord& record) {
@@ -61,11 +103,9 @@ Result<int> stop_elsewhere(os::Env& env, run::Site& site, const store::RunRecord
   return 0;
 }
 
-}  // namespace
-
-Result<int> resume_command(os::Env& env, const Arguments& arguments) {
+Result<int> resume(os::Env& env, const ResumeOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
   if (record.state == store::RunState::done || record.state == store::RunState::failed) {
     const store::Counts& counts = record.counts;
     // A flow can fail before all of its tasks are known.
@@ -77,34 +117,35 @@ Result<int> resume_command(os::Env& env, const Arguments& arguments) {
     }
   }
   BERTH_TRY(note_edited(env, record));
-  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
-  if (arguments.detach) return drive_detached(env, site, record, arguments.json);
-  return drive_to_end(env, site, record, arguments.json);
+  if (options.send_large) BERTH_TRY(run::confirm_sending(site, record));
+  if (options.detach) return drive_detached(env, site, record, options.json);
+  return drive_to_end(env, site, record, options.json);
 }
 
-Result<int> retry_command(os::Env& env, const Arguments& arguments) {
+Result<int> retry(os::Env& env, const RetryOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
-  if (arguments.failed && record.kind == "flow")
+  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
+  if (options.failed && record.kind == "flow")
     return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
                 record.name);
   std::string spec;
-  if (arguments.take_file) {
+  if (options.file) {
     BERTH_ASSIGN(spec, spec_of_file(env, site, record));
   }
-  const bool all = arguments.all || arguments.take_file;
-  BERTH_ASSIGN(const auto reopened, run::reopen(site, arguments.target, all, spec));
-  if (reopened.empty() && !all)
-    print_error(fmt::format("nothing of {} has failed\n", arguments.target));
-  if (!arguments.failed) return resume_command(env, arguments);
+  const bool all = options.all || options.file;
+  BERTH_ASSIGN(const auto reopened, run::reopen(site, options.run, all, spec));
+  if (reopened.empty() && !all) print_error(fmt::format("nothing of {} has failed\n", options.run));
+  if (!options.failed)
+    return resume(env,
+                  {.json = options.json, .send_large = options.send_large, .run = options.run});
   if (reopened.empty()) return 0;
-  if (arguments.send_large) BERTH_TRY(run::confirm_sending(site, record));
-  return drive_to_end(env, site, record, arguments.json, reopened);
+  if (options.send_large) BERTH_TRY(run::confirm_sending(site, record));
+  return drive_to_end(env, site, record, options.json, reopened);
 }
 
-Result<int> stop_command(os::Env& env, const Arguments& arguments) {
+Result<int> stop(os::Env& env, const StopOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
   if (drives_elsewhere(env, record))
     return fail(
         ErrorKind::busy,
@@ -121,12 +162,27 @@ Result<int> stop_command(os::Env& env, const Arguments& arguments) {
   while (env.alive(runner)) {
     const Mono soon = env.now() + std::chrono::milliseconds(20);
     BERTH_TRY(env.wait({}, soon));
-    BERTH_ASSIGN(const auto now, site.store->find_run(arguments.target));
+    BERTH_ASSIGN(const auto now, site.store->find_run(options.run));
     if (now.state != store::RunState::running) break;
   }
   print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
   BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
   return may_run ? exit_code(ErrorKind::busy) : 0;
+}
+
+}  // namespace
+
+Command resume_command() {
+  return command("resume", "go on with a run that was stopped, or whose runner died", resume);
+}
+
+Command retry_command() {
+  return command(
+      "retry", "try the failed tasks of a run again, and go on with what was not finished", retry);
+}
+
+Command stop_command() {
+  return command("stop", "stop a run, so that it can be resumed", stop);
 }
 
 }  // namespace berth::cli

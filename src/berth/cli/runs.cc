@@ -1,14 +1,62 @@
 // berth, berth runs, berth show, berth best: what there is.
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 
 namespace berth::cli {
 namespace {
+
+struct OverviewOptions {
+  bool json = false;
+
+  void add_to(Options& options) { options.json(json); }
+};
+
+struct RunsOptions {
+  bool json = false;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.example("berth runs --json");
+  }
+};
+
+struct ShowOptions {
+  bool json = false, csv = false;
+  std::string run, sort;
+  std::optional<std::string> graph;
+
+  void add_to(Options& options) {
+    options.json(json);
+    add_run(options, run);
+    options
+        .value("--graph", graph,
+               "of a flow: its steps and what they wait for, as text or (dot) for Graphviz")
+        .count(0, 1)
+        .one_of({"text", "dot"})
+        .named("[text|dot]");
+    options
+        .value("--sort", sort, "by task, time, state, or a parameter or metric (default: the goal)")
+        .named("NAME");
+    options.flag("--csv", csv, "a line a task, for a spreadsheet or pandas").excludes("--graph");
+    options.example("berth show digits-3");
+  }
+};
+
+struct BestOptions {
+  bool json = false;
+  std::string run;
+
+  void add_to(Options& options) {
+    options.json(json);
+    add_run(options, run);
+    options.example("berth best digits-3 --json");
+  }
+};
 
 Result<std::vector<ShownRun>> shown_runs(os::Env& env, run::Site& site) {
   BERTH_ASSIGN(auto records, site.store->runs());
@@ -44,14 +92,12 @@ std::string usage_line(const std::vector<store::Usage>& used) {
   return parts.empty() ? "" : "held " + join(parts, ", ");
 }
 
-}  // namespace
-
-Result<int> overview_command(os::Env& env, const Arguments& arguments) {
+Result<int> overview(os::Env& env, const OverviewOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(auto runs, shown_runs(env, site));
   const std::size_t all = runs.size();
   std::erase_if(runs, [](const auto& run) { return run.state != "running"; });
-  if (arguments.json) {
+  if (options.json) {
     print(runs_json(runs));
   } else if (runs.empty()) {
     print(all == 0 ? "Nothing has run yet. Try: berth run examples/digits/sweep.yaml\n"
@@ -62,10 +108,10 @@ Result<int> overview_command(os::Env& env, const Arguments& arguments) {
   return 0;
 }
 
-Result<int> runs_command(os::Env& env, const Arguments& arguments) {
+Result<int> list_runs(os::Env& env, const RunsOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto runs, shown_runs(env, site));
-  if (arguments.json)
+  if (options.json)
     print(runs_json(runs));
   else if (runs.empty())
     print("Nothing has run yet. Try: berth run examples/digits/sweep.yaml\n");
@@ -74,27 +120,27 @@ Result<int> runs_command(os::Env& env, const Arguments& arguments) {
   return 0;
 }
 
-Result<int> show_command(os::Env& env, const Arguments& arguments) {
+Result<int> show(os::Env& env, const ShowOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   BERTH_ASSIGN(auto used, site.store->usage(record.id));
   const ShownRun shown{record, state_now(env, record), std::move(used)};
-  if (arguments.graph) {
+  if (options.graph) {
     if (record.kind != "flow")
       return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
     BERTH_ASSIGN(const auto flow, flow_of(record));
     const auto steps = step_counts(flow, record, tasks);
-    print(*arguments.graph == "dot" ? graph_dot(flow, steps) : graph_text(flow, steps));
+    print(*options.graph == "dot" ? graph_dot(flow, steps) : graph_text(flow, steps));
     return 0;
   }
   BERTH_ASSIGN(const auto program, program_of(record));
-  Order order = arguments.json || arguments.csv ? in_turn(tasks) : sorted_trials(tasks, program);
-  if (!arguments.sort.empty()) {
-    BERTH_ASSIGN(order, sorted_trials(tasks, program, arguments.sort));
+  Order order = options.json || options.csv ? in_turn(tasks) : sorted_trials(tasks, program);
+  if (!options.sort.empty()) {
+    BERTH_ASSIGN(order, sorted_trials(tasks, program, options.sort));
   }
-  if (arguments.csv || arguments.json) {
-    print(arguments.csv ? trials_csv(record, order) : show_json(shown, order));
+  if (options.csv || options.json) {
+    print(options.csv ? trials_csv(record, order) : show_json(shown, order));
     return 0;
   }
   print(trials_table(order, program, 0));
@@ -110,9 +156,9 @@ Result<int> show_command(os::Env& env, const Arguments& arguments) {
   return 0;
 }
 
-Result<int> best_command(os::Env& env, const Arguments& arguments) {
+Result<int> show_best(os::Env& env, const BestOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal)
     return fail(ErrorKind::invalid, "{} has no goal: give its file goal: {{metric: NAME}}",
@@ -122,7 +168,7 @@ Result<int> best_command(os::Env& env, const Arguments& arguments) {
   if (best == nullptr)
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
                 program.goal->metric);
-  if (arguments.json) {
+  if (options.json) {
     print(task_json(record, *best));
     return 0;
   }
@@ -131,6 +177,24 @@ Result<int> best_command(os::Env& env, const Arguments& arguments) {
   if (!front.empty())
     print("\nnone is better in all goals than one of these:\n" + trials_table(front, program, 0));
   return 0;
+}
+
+}  // namespace
+
+Command overview_command() {
+  return command("", "", overview);
+}
+
+Command runs_command() {
+  return command("runs", "list the runs, oldest first", list_runs);
+}
+
+Command show_command() {
+  return command("show", "one run and its tasks", show);
+}
+
+Command best_command() {
+  return command("best", "the best trial", show_best);
 }
 
 }  // namespace berth::cli

@@ -7,30 +7,66 @@
 #include <cerrno>
 #include <cstring>
 
-#include "berth/cli/commands.h"
+#include "berth/cli/serve.h"
 
 namespace berth::cli {
 namespace {
 
-Result<int> become(os::Env& env, const char* name, const Arguments& arguments) {
+struct AgentOptions {
+  std::vector<std::string> line;
+
+  void add_to(Options& options) { options.whole_line(line); }
+};
+
+Result<int> become(os::Env& env, const char* name, const std::vector<std::string>& line) {
   BERTH_ASSIGN(const std::string self, env.real_path("/proc/self/exe"));
   const std::string program = self.substr(0, self.rfind('/') + 1) + name;
   std::vector<char*> values;
-  for (const auto& value : arguments.raw) values.push_back(const_cast<char*>(value.c_str()));
+  for (const auto& value : line) values.push_back(const_cast<char*>(value.c_str()));
   values.push_back(nullptr);
   ::umask(env.mask());  // as we found it
   ::execv(program.c_str(), values.data());
   return fail(ErrorKind::not_found, "{}: {}", program, std::strerror(errno));
 }
 
-}  // namespace
-
-Result<int> serve_command(os::Env& env, const Arguments& arguments) {
-  return become(env, "berth-server", arguments);
+Result<int> become_server(os::Env& env, const ServeOptions& options) {
+  return become(env, "berth-server", options.line);
 }
 
-Result<int> agent_command(os::Env& env, const Arguments& arguments) {
-  return become(env, "berth-agent", arguments);
+Result<int> become_agent(os::Env& env, const AgentOptions& options) {
+  return become(env, "berth-agent", options.line);
+}
+
+}  // namespace
+
+void ServeOptions::add_to(Options& options) {
+  options.whole_line(line);
+  options.value("PATH", path, "a fleet document, or a directory of them, to begin with");
+  options.value("--listen", listen, "HOST:PORT (default 127.0.0.1:8321); port 0: any that is free");
+  options.value("--token-file", token_file, "holds the token that requests must bear");
+  options.value("--tls-cert", certificate, "certificate (PEM)");
+  options.value("--tls-key", key, "its key (PEM)");
+  options.footer(
+      "Beyond this machine it listens only with a token and TLS. Without --listen, INFERNO_HOST\n"
+      "and INFERNO_PORT say where.\n"
+      "Example:\n"
+      "  berth serve examples/fleet\n"
+      "  curl -X POST http://127.0.0.1:8321/optimize");
+}
+
+Command serve_command(Result<int> (*serve)(os::Env&, const ServeOptions&)) {
+  return command("serve", "plan fleets over HTTP", serve);
+}
+
+Command serve_command() {
+  return serve_command(become_server);
+}
+
+Command agent_command() {
+  Command agent =
+      command("agent", "a worker in a process of its own, started by the others", become_agent);
+  agent.reads_its_own_words = true;
+  return agent;
 }
 
 }  // namespace berth::cli

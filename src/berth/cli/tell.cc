@@ -2,13 +2,43 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/trials_view.h"
 #include "berth/run/passive.h"
 
 namespace berth::cli {
 namespace {
+
+struct AskOptions {
+  bool json = false, wait = false;
+  std::string run;
+
+  void add_to(Options& options) {
+    options.json(json);
+    add_run(options, run);
+    options.flag("--wait", wait, "until one does, or the run is over");
+    options.example("berth ask digits-3 --wait --json");
+  }
+};
+
+struct TellOptions {
+  bool json = false;
+  std::string trial;
+  std::vector<std::string> values;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.after_dashes(values);  // a negative score, say
+    options.value("TRIAL", trial, "such as digits-3/17").required();
+    options.list("VALUE", values,
+                 "the score (a value for each goal), NAME=VALUE …, or failed with a reason");
+    options.footer(
+        "Examples:\n  berth tell digits-3/17 0.93\n  berth tell digits-3/17 accuracy=0.93 "
+        "loss=0.2\n  berth tell digits-3/17 -- -0.5\n  berth tell digits-3/17 failed 'it caught "
+        "fire'");
+  }
+};
 
 Result<experiment::Program> passive_program(const store::RunRecord& run) {
   BERTH_ASSIGN(auto program, program_of(run));
@@ -31,14 +61,12 @@ Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Site& site
   return tasks;
 }
 
-}  // namespace
-
-Result<int> ask_command(os::Env& env, const Arguments& arguments) {
+Result<int> ask(os::Env& env, const AskOptions& options) {
   constexpr Duration kLookEvery = std::chrono::milliseconds(20);
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   os::install_stop_signals();
   for (;;) {
-    BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+    BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
     BERTH_ASSIGN(const auto program, passive_program(record));
     BERTH_ASSIGN(const auto open, open_trials(env, site, record));
     const ShownRun shown{record, state_now(env, record)};
@@ -47,12 +75,12 @@ Result<int> ask_command(os::Env& env, const Arguments& arguments) {
                                      record.runner_started_at};
     const bool going = shown.state == "running" || shown.state == "waiting" ||
                        (record.runner_pid != 0 && env.alive(runner));
-    if (open.empty() && going && arguments.wait) {
+    if (open.empty() && going && options.wait) {
       if (env.stop_signals() > 0) return exit_code(ErrorKind::interrupted);
       BERTH_TRY(env.wait({}, env.now() + kLookEvery));
       continue;
     }
-    if (arguments.json) {
+    if (options.json) {
       print(show_json(shown, open));
     } else if (open.empty()) {
       print_error(fmt::format("{} asks for nothing: it is {}\n", record.name, shown.state));
@@ -65,29 +93,39 @@ Result<int> ask_command(os::Env& env, const Arguments& arguments) {
   }
 }
 
-Result<int> tell_command(os::Env& env, const Arguments& arguments) {
+Result<int> tell(os::Env& env, const TellOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  const Target target = parse_target(arguments.target);
+  const Target target = parse_target(options.trial);
   BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
   if (target.task.empty())
     return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
-                clip(arguments.target));
+                clip(options.trial));
   BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
   if (store::final(task.state))
     return fail(ErrorKind::invalid, "{}/{} has ended already: {}", record.name, task.label,
                 store::name(task.state));
-  const auto answer = run::read_answer(join(arguments.values, " "), run::asked_of(program));
-  if (!answer) return std::unexpected(within(arguments.target, answer.error()));
+  const auto answer = run::read_answer(join(options.values, " "), run::asked_of(program));
+  if (!answer) return std::unexpected(within(options.trial, answer.error()));
   BERTH_TRY(run::leave_answer(env, run::answers_directory(run_directory(site, record.name)),
                               task.number, *answer));
   const std::string id = fmt::format("{}/{}", record.name, task.label);
-  if (arguments.json) {
+  if (options.json) {
     print(names_json("told", {id}));
   } else if (state_now(env, record) != "running") {
     print_error(fmt::format("{} is kept; go on with: berth resume {}\n", id, record.name));
   }
   return 0;
+}
+
+}  // namespace
+
+Command ask_command() {
+  return command("ask", "which trials of a passive run wait for their scores", ask);
+}
+
+Command tell_command() {
+  return command("tell", "what came of a trial of a passive run", tell);
 }
 
 }  // namespace berth::cli

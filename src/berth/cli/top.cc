@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
+#include "berth/cli/options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/top_clusters.h"
 
@@ -14,6 +14,16 @@ namespace {
 
 constexpr std::size_t kBarWidth = 30;
 constexpr Duration kAnswersWithin = std::chrono::seconds(15);
+
+struct TopOptions {
+  bool json = false, once = false;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.flag("--once", once, "one page, also on a terminal");
+    options.example("berth top --once");
+  }
+};
 
 std::string utilization_bar(std::int64_t held, std::int64_t total) {
   const double part = total > 0 ? static_cast<double>(held) / static_cast<double>(total) : 0;
@@ -31,19 +41,17 @@ std::string page(const MachineReport& report, Wall now) {
   return amounts.text() + "\n" + holders_text(report, now, "nobody holds anything\n");
 }
 
-}  // namespace
-
-Result<int> top_command(os::Env& env, const Arguments& arguments) {
+Result<int> top(os::Env& env, const TopOptions& options) {
   constexpr std::string_view kHomeAndClear = "\x1b[H\x1b[2J";
-  const bool live = !arguments.json && !arguments.once && ::isatty(STDOUT_FILENO) == 1;
+  const bool live = !options.json && !options.once && ::isatty(STDOUT_FILENO) == 1;
   if (live) os::install_stop_signals();
-  BERTH_ASSIGN(MachineReport report, machine_report(env, arguments));
+  BERTH_ASSIGN(MachineReport report, machine_report(env));
   BERTH_ASSIGN(auto clusters, TopClusters::open(env));
   // Looked at once, it is worth waiting for.
   const Mono until = env.now() + (live ? Duration(0) : kAnswersWithin);
   while (!clusters.settled() && env.now() < until && env.stop_signals() == 0)
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(10)));
-  if (arguments.json) {
+  if (options.json) {
     std::string text = machine_json(report);
     text.insert(text.rfind('}'), clusters.json());
     print(text);
@@ -54,8 +62,14 @@ Result<int> top_command(os::Env& env, const Arguments& arguments) {
     if (!live) return 0;
     BERTH_TRY(env.wait({}, env.now() + std::chrono::seconds(1)));
     if (env.stop_signals() > 0) return 0;
-    BERTH_TRY(refresh(env, arguments, report));
+    BERTH_TRY(refresh(env, report));
   }
+}
+
+}  // namespace
+
+Command top_command() {
+  return command("top", "who holds what of this machine and of the clusters, every second", top);
 }
 
 }  // namespace berth::cli

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "berth/base/text.h"
-#include "berth/cli/commands.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 
 namespace berth::cli {
@@ -15,6 +15,15 @@ namespace {
 constexpr std::int64_t kFirstMachine = 1000;  // groups before it are those of the cluster's calls
 constexpr std::size_t kLargestTrace = 1U << 30;
 
+struct TraceOptions {
+  std::string run;
+
+  void add_to(Options& options) {
+    add_run(options, run);
+    options.example("berth trace digits-3 > digits-3.json");
+  }
+};
+
 struct Bar {
   std::string label;
   store::AttemptRecord attempt;
@@ -22,7 +31,7 @@ struct Bar {
 
 /// What the runner wrote while it ran, without the array's beginning.
 std::string of_the_cluster(os::Env& env, run::Site& site, const std::string& run) {
-  const auto text = env.read_file(run_directory(site, run) + "/trace.json", kLargestTrace);
+  const auto text = env.read_file(run::trace_file(run_directory(site, run)), kLargestTrace);
   if (!text) return {};
   const auto end = text->rfind('\n');  // the last line may be torn
   if (end == std::string::npos || !text->starts_with("[\n")) return {};
@@ -58,11 +67,9 @@ std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
   return text;
 }
 
-}  // namespace
-
-Result<int> trace_command(os::Env& env, const Arguments& arguments) {
+Result<int> trace(os::Env& env, const TraceOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
   BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
   std::vector<Bar> bars;
   for (const auto& task : tasks) {
@@ -75,6 +82,12 @@ Result<int> trace_command(os::Env& env, const Arguments& arguments) {
   if (text.ends_with(",\n")) text.erase(text.size() - 2);
   print(text + "\n]\n");
   return 0;
+}
+
+}  // namespace
+
+Command trace_command() {
+  return command("trace", "a run as a timeline, as ui.perfetto.dev opens it", trace);
 }
 
 }  // namespace berth::cli

@@ -1,28 +1,41 @@
 // berth wait: until a run has ended; its exit code is that of the run.
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 
 namespace berth::cli {
+namespace {
 
-Result<int> wait_command(os::Env& env, const Arguments& arguments) {
+struct WaitOptions {
+  bool json = false;
+  std::string run, timeout;
+
+  void add_to(Options& options) {
+    options.json(json);
+    add_run(options, run);
+    options.value("--timeout", timeout, "wait no longer, such as 1h");
+    options.example("berth wait digits-3 --timeout 1h");
+  }
+};
+
+Result<int> wait(os::Env& env, const WaitOptions& options) {
   constexpr Duration kLookEvery = std::chrono::milliseconds(100);
   std::optional<Mono> until;
-  if (!arguments.timeout.empty()) {
-    const auto patience = parse_duration(arguments.timeout);
-    if (!patience) return std::unexpected(within("--timeout", patience.error()));
-    until = env.now() + *patience;
+  if (!options.timeout.empty()) {
+    const auto timeout = parse_duration(options.timeout);
+    if (!timeout) return std::unexpected(within("--timeout", timeout.error()));
+    until = env.now() + *timeout;
   }
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   os::install_stop_signals();
   for (;;) {
-    BERTH_ASSIGN(const auto record, site.store->find_run(arguments.target));
+    BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
     const std::string state = state_now(env, record);
     if (state == "interrupted")
       return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));
     if (state != "running" && state != "waiting") {
-      print(arguments.json
+      print(options.json
                 ? runs_json({{record, state}})
                 : fmt::format("{}  {}: {}\n", record.name, state, counts_text(record.counts)));
       if (record.state == store::RunState::stopped) return exit_code(ErrorKind::interrupted);
@@ -35,6 +48,12 @@ Result<int> wait_command(os::Env& env, const Arguments& arguments) {
     const Mono soon = env.now() + kLookEvery;
     BERTH_TRY(env.wait({}, until && *until < soon ? *until : soon));
   }
+}
+
+}  // namespace
+
+Command wait_command() {
+  return command("wait", "wait until a run has ended; the exit code is the run's", wait);
 }
 
 }  // namespace berth::cli

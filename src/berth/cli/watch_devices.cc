@@ -4,13 +4,23 @@
 #include <unistd.h>
 
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
+#include "berth/cli/options.h"
 #include "berth/machine/health_watch.h"
 #include "berth/machine/ledger.h"
 
 namespace berth::cli {
+namespace {
 
-Result<int> watch_devices_command(os::Env& env, const Arguments& arguments) {
+struct WatchOptions {
+  std::string file;
+
+  void add_to(Options& options) {
+    options.value("FILE", file, "the topology as it was first").required();
+    options.hide();
+  }
+};
+
+Result<int> watch_devices(os::Env& env, const WatchOptions& options) {
   Duration every = std::chrono::seconds(15);
   if (const auto text = env.variable("BERTH_HEALTH_EVERY")) {
     auto wanted = parse_duration(*text);
@@ -19,12 +29,18 @@ Result<int> watch_devices_command(os::Env& env, const Arguments& arguments) {
     every = *wanted;
   }
   os::install_stop_signals();
-  BERTH_ASSIGN(const std::string text, env.read_file(arguments.target, topology::kMostText));
-  BERTH_ASSIGN(const auto first, topology::read_json(text, arguments.target));
+  BERTH_ASSIGN(const std::string text, env.read_file(options.file, topology::kMostText));
+  BERTH_ASSIGN(const auto first, topology::read_json(text, options.file));
   const os::Fd out(env, STDOUT_FILENO);
   // Its end is that of the run, which reads no more.
   (void)machine::watch_health(env, {}, first, machine::Ledger::default_directory(env), every, out);
   return 0;
+}
+
+}  // namespace
+
+Command watch_devices_command() {
+  return command("watch-devices", "what a run asks how the GPUs are", watch_devices);
 }
 
 }  // namespace berth::cli

@@ -2,14 +2,25 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
-#include "berth/cli/commands.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/options.h"
 #include "berth/cli/table.h"
 #include "berth/run/elsewhere.h"
 
 namespace berth::cli {
 namespace {
+
+struct WhyOptions {
+  bool json = false;
+  std::string target;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.value("RUN/TASK", target, "such as digits-3/17").required();
+    options.example("berth why digits-3/17");
+  }
+};
 
 /// What the task asks of the machine, and how many of its run may do so at once; or what it waits
 /// for before that.
@@ -162,36 +173,41 @@ std::string summary(const store::TaskRecord& task) {
                            : "waiting";
 }
 
-}  // namespace
-
-Result<int> why_command(os::Env& env, const Arguments& arguments) {
+Result<int> why(os::Env& env, const WhyOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
-  const Target target = parse_target(arguments.target);
+  const Target target = parse_target(options.target);
   BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
   if (target.task.empty())
     return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
-                arguments.target);
+                options.target);
   BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
   BERTH_ASSIGN(const auto attempts, site.store->attempts(record.id, task.number));
   BERTH_ASSIGN(const auto because, why_it_ran(site, record, task));
-  std::string why = summary(task);
+  std::string text = summary(task);
   if (task.state == store::TaskState::running && run_is_passive(record))
-    why += fmt::format("; its score is told with: berth tell {}/{} VALUE", record.name, task.label);
+    text +=
+        fmt::format("; its score is told with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
     if (task.state == store::TaskState::waiting || state_now(env, record) != "running") {
       BERTH_ASSIGN(const std::string reason, why_waiting(env, site, record, task));
-      why += ": " + reason;
+      text += ": " + reason;
     }
   }
-  if (arguments.json) {
-    print(why_json(record, task, attempts, why, because));
+  if (options.json) {
+    print(why_json(record, task, attempts, text, because));
     return 0;
   }
-  print(fmt::format("{}/{}: {}\n", record.name, task.label, why));
+  print(fmt::format("{}/{}: {}\n", record.name, task.label, text));
   for (const auto& [name, value] : task.params) print(fmt::format("  {} = {}\n", name, value));
   for (const auto& line : because) print(fmt::format("  {}\n", line));
   for (const auto& attempt : attempts) print(attempt_text(attempt));
   return 0;
+}
+
+}  // namespace
+
+Command why_command() {
+  return command("why", "why a task waits, ran again, failed or was stopped", why);
 }
 
 }  // namespace berth::cli

@@ -18,7 +18,7 @@ Result<KeptOut> keep_runners_out(Site& site, const store::RunRecord& run) {
   const std::string& run_name = run.name;
   const std::string directory = run_directory(site, run_name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
-  auto lock = site.env->lock(directory + "/lock", false);
+  auto lock = site.env->lock(lock_file(directory), false);
   if (!lock && lock.error().kind == ErrorKind::busy)
     return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", run_name, run_name);
   if (!lock) return std::unexpected(lock.error());
@@ -75,7 +75,7 @@ Status remove(Site& site, const std::string& run_name) {
 }
 
 Result<int> remove_strays(Site& site) {
-  const std::string all = site.state_directory + "/runs";
+  const std::string all = runs_directory(site.state_directory);
   const auto names = site.env->list(all);
   if (!names) return 0;
   BERTH_ASSIGN(const auto records, site.store->runs());

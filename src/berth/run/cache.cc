@@ -5,7 +5,7 @@
 namespace berth::run {
 
 Result<fileset::ObjectStore> open_cache(Site& site) {
-  return fileset::ObjectStore::open(*site.env, site.state_directory + "/cache");
+  return fileset::ObjectStore::open(*site.env, cache_directory(site.state_directory));
 }
 
 Result<Collected> collect(Site& site, Duration unused_for) {

@@ -24,7 +24,7 @@ bool is_named(const machine::DeviceNews& update, const std::string& uuid) {
 void DeviceWatch::begin() {
   if (!site_.devices || site_.devices->shares.empty()) return;
   os::Env& env = run_.env;
-  const std::string first = run_.directory + "/devices.json";
+  const std::string first = devices_file(run_.directory);
   const auto here = env.real_path(".");  // BERTH_TOPOLOGY may be relative to it
   if (!here || !env.replace_file(first, topology::write_json(site_.devices->topology), 0600))
     return run_.observer.on_note("the health of the GPUs is not watched: " + first +

@@ -14,12 +14,7 @@ namespace {
 constexpr std::size_t kSmallFile = 64 << 10;
 /// One whose time is over is called all the same: it may have ended what an end is due for.
 constexpr Duration kCalledFor = std::chrono::seconds(10);
-constexpr std::size_t kLabelsMost = 5;         // of tasks, that are told
-const std::string kConfirmed = "/send_large";  // of a run's directory
-
-std::string outposts_directory(const Site& site, const store::RunRecord& record) {
-  return run_directory(site, record.name) + "/outposts";
-}
+constexpr std::size_t kLabelsMost = 5;  // of tasks, that are told
 
 Result<remote::ClusterEntry> find_cluster(os::Env& env, const std::string& own,
                                           const std::string& name) {
@@ -30,7 +25,7 @@ Result<remote::ClusterEntry> find_cluster(os::Env& env, const std::string& own,
 }
 
 std::string own_clusters(Site& site, const store::RunRecord& record) {
-  return site.env->read_file(run_directory(site, record.name) + "/clusters.yaml", kSmallFile)
+  return site.env->read_file(own_clusters_file(run_directory(site, record.name)), kSmallFile)
       .value_or("");
 }
 
@@ -38,18 +33,19 @@ remote::OutpostOptions options_of(Site& site, const store::RunRecord& record,
                                   const remote::ClusterEntry& entry, remote::AgentFile agent,
                                   remote::Place place, std::string directory) {
   if (!site.holders) site.holders = std::make_shared<remote::Holders>();
-  return {.place = std::move(place),
-          .agent = std::move(agent),
-          .directory = std::move(directory),
-          .root = run_directory(site, record.name),
-          .store = site.state_directory + "/cache",
-          .lease = entry.lease,
-          .patience = std::max(entry.patience, entry.lease),
-          .epoch = record.epoch + 1,  // of the runner that is about to take over
-          .shares = entry.shares,
-          .confirmed = site.env->status(run_directory(site, record.name) + kConfirmed).has_value(),
-          .surroundings = entry.surroundings,
-          .holders = site.holders};
+  return {
+      .place = std::move(place),
+      .agent = std::move(agent),
+      .directory = std::move(directory),
+      .root = run_directory(site, record.name),
+      .store = cache_directory(site.state_directory),
+      .lease = entry.lease,
+      .patience = std::max(entry.patience, entry.lease),
+      .epoch = record.epoch + 1,  // of the runner that is about to take over
+      .shares = entry.shares,
+      .confirmed = site.env->status(confirmed_file(run_directory(site, record.name))).has_value(),
+      .surroundings = entry.surroundings,
+      .holders = site.holders};
 }
 
 Result<Source> open_source(Site& site, const store::RunRecord& record, const std::string& name) {
@@ -64,8 +60,9 @@ Result<Source> open_source(Site& site, const store::RunRecord& record, const std
   Source source{.name = name, .cluster = std::move(opened.cluster)};
   source.tend = [cluster] { return cluster->tend(); };
   source.staff = [&site, &env, record, entry, agent, cluster](const cluster::Alloc& alloc) {
-    const std::string directory = fmt::format("{}/{}-{:x}", outposts_directory(site, record),
-                                              record.epoch + 1, alloc.id.value);
+    const std::string directory =
+        fmt::format("{}/{}-{:x}", remote_workers_directory(run_directory(site, record.name)),
+                    record.epoch + 1, alloc.id.value);
     auto place = cluster->place(alloc.id);
     if (place && env.make_directory(directory, 0700))
       (void)env.replace_file(directory + "/cluster", entry.name, 0600);
@@ -86,7 +83,7 @@ struct RecordedOutpost {
 std::vector<RecordedOutpost> recorded_outposts(Site& site, const store::RunRecord& record) {
   os::Env& env = *site.env;
   std::vector<RecordedOutpost> recorded;
-  const std::string all = outposts_directory(site, record);
+  const std::string all = remote_workers_directory(run_directory(site, record.name));
   const auto own = own_clusters(site, record);
   for (const auto& name : env.list(all).value_or(std::vector<std::string>{})) {
     const std::string directory = all + "/" + name;
@@ -127,23 +124,20 @@ Status keep_clusters(Site& site, const store::RunRecord& record, const Whereabou
   const std::string directory = run_directory(site, record.name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
   if (!where.own.empty())
-    BERTH_TRY(site.env->replace_file(directory + "/clusters.yaml", where.own, 0600));
-  return site.env->replace_file(directory + "/clusters", join(where.names, "\n"), 0600);
-}
-
-std::string waits_file(const std::string& run_directory) {
-  return run_directory + "/waits";
+    BERTH_TRY(site.env->replace_file(own_clusters_file(directory), where.own, 0600));
+  return site.env->replace_file(cluster_names_file(directory), join(where.names, "\n"), 0600);
 }
 
 Status confirm_sending(Site& site, const store::RunRecord& record) {
   const std::string directory = run_directory(site, record.name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
-  return site.env->replace_file(directory + kConfirmed, "", 0600);
+  return site.env->replace_file(confirmed_file(directory), "", 0600);
 }
 
 Result<Sources> sources_of(Site& site, const store::RunRecord& record) {
   Sources sources;
-  const auto text = site.env->read_file(run_directory(site, record.name) + "/clusters", kSmallFile);
+  const auto text =
+      site.env->read_file(cluster_names_file(run_directory(site, record.name)), kSmallFile);
   if (!text) return sources;
   for (const auto name : split(*text, '\n')) {
     if (name.empty()) continue;

@@ -22,8 +22,6 @@ struct Whereabouts {
 Status check_clusters(os::Env& env, const Whereabouts& where);
 /// Keeps it with the run.
 Status keep_clusters(Site& site, const store::RunRecord& record, const Whereabouts& where);
-/// In which the runner of such a run keeps why nothing of it runs; "" while something does.
-std::string waits_file(const std::string& run_directory);
 /// That somebody said yes to sending the run's folder, whatever its size.
 Status confirm_sending(Site& site, const store::RunRecord& record);
 /// What was kept; without any, this machine.

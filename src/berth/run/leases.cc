@@ -31,7 +31,7 @@ Leases::Leases(ActiveRun& run, Site& site, Sources sources, machine::Ledger ledg
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Source& source = sources_[i].source;
     source.cluster =
-        cluster::tracing(run_.env, std::move(source.cluster), run_.directory + "/trace.json",
+        cluster::tracing(run_.env, std::move(source.cluster), trace_file(run_.directory),
                          source.name, static_cast<std::int64_t>(i));
   }
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "berth/base/units.h"
+#include "berth/run/layout.h"
 
 namespace berth::run {
 namespace {
@@ -64,10 +65,6 @@ std::optional<Head> head_of(std::string_view bytes) {
   return head;
 }
 
-std::string main_file(const std::string& directory) {
-  return directory + "/output.log";
-}
-
 std::string own_file(const std::string& directory, Token token) {
   return fmt::format("{}/{}{}{}", directory, kOwnBegin, token.value, kOwnEnd);
 }
@@ -90,7 +87,7 @@ Result<std::int64_t> sound_end(os::Env& env, const os::Fd& file, std::int64_t si
 
 Result<LogWriter> LogWriter::open(os::Env& env, std::string directory) {
   LogWriter writer(env, std::move(directory));
-  BERTH_ASSIGN(writer.main_, writer.open_sink(main_file(writer.directory_)));
+  BERTH_ASSIGN(writer.main_, writer.open_sink(output_log(writer.directory_)));
   BERTH_ASSIGN(const auto names, env.list(writer.directory_));
   for (const auto& name : names) {
     std::string_view token = name;
@@ -162,7 +159,7 @@ void LogWriter::close(Token token) {
 
 Result<LogReader> LogReader::open(os::Env& env, std::string directory) {
   LogReader reader(env, std::move(directory));
-  BERTH_ASSIGN(reader.file_, env.open_read(main_file(reader.directory_)));
+  BERTH_ASSIGN(reader.file_, env.open_read(output_log(reader.directory_)));
   return reader;
 }
 

@@ -14,7 +14,7 @@ Result<store::Migrated> migrate(
                 "everybody on this machine sees the arguments of a command: put the password into "
                 "~/.pgpass instead of the URL, and change it");
   BERTH_ASSIGN(const auto state, state_directory(env));
-  const std::string file = state + "/berth.db";
+  const std::string file = database_file(state);
   if (!env.status(file))
     return fail(ErrorKind::not_found, "{}: there are no runs to take along", file);
   BERTH_ASSIGN(const auto address, store::read_address(url));
@@ -26,9 +26,9 @@ Result<store::Migrated> migrate(
   migration.url = url;
   migration.keep_runners_out = [&](const std::vector<std::string>& names) -> Status {
     for (const auto& name : names) {
-      const std::string directory = state + "/runs/" + name;
+      const std::string directory = runs_directory(state) + "/" + name;
       BERTH_TRY(env.make_directory(directory, 0700));
-      auto lock = env.lock(directory + "/lock", false);
+      auto lock = env.lock(lock_file(directory), false);
       if (!lock && lock.error().kind == ErrorKind::busy)
         return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", name, name);
       if (!lock) return std::unexpected(lock.error());

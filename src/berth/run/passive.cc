@@ -44,10 +44,6 @@ std::string as_typed(const std::vector<std::string>& argv) {
 
 }  // namespace
 
-std::string answers_directory(const std::string& run_directory) {
-  return run_directory + "/answers";
-}
-
 Result<std::string> read_answer(std::string_view told, const std::vector<std::string>& goals) {
   told = trim(told);
   const auto wanted = [&](std::string_view why) {

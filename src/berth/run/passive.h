@@ -15,8 +15,6 @@
 
 namespace berth::run {
 
-/// Where the answers of a run are, from its directory.
-std::string answers_directory(const std::string& run_directory);
 /// What was told, in words that an answer is kept in: "0.93", "0.93 12" (of the goals in their
 /// order, also with commas), "accuracy=0.93 loss=2", "failed" with or without a reason.
 /// invalid: anything else, or the first goal is missing.

@@ -154,7 +154,7 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
   BERTH_ASSIGN(store::RunRecord record, site.store->find_run(run_name));
   const std::string directory = run_directory(site, record.name);
   BERTH_TRY(site.env->make_directory(directory, 0700));
-  auto lock = site.env->lock(directory + "/lock", false);
+  auto lock = site.env->lock(lock_file(directory), false);
   // A runner that was killed while one of its threads waited for a disk is a moment in going.
   const os::ProcessIdentity earlier{static_cast<pid_t>(record.runner_pid),
                                     record.runner_started_at};
@@ -162,7 +162,7 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
        !lock && lock.error().kind == ErrorKind::busy && record.runner_pid > 0 &&
        !site.env->alive(earlier) && site.env->now() < until;) {
     BERTH_TRY(site.env->wait({}, site.env->now() + std::chrono::milliseconds(5)));
-    lock = site.env->lock(directory + "/lock", false);
+    lock = site.env->lock(lock_file(directory), false);
   }
   if (!lock) {
     if (lock.error().kind == ErrorKind::busy)

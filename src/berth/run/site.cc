@@ -16,34 +16,29 @@ std::optional<std::string> database_url(os::Env& env) {
 
 constexpr std::size_t kMostMarker = 4096;
 
-/// A state directory belongs to one store for good: this file names the database, where that is it.
-/// Else logs and names of two of them would meet in one directory.
-std::string marker_of(const std::string& state) {
-  return state + "/database";
-}
-
-/// Of a marker's text.
+/// Which database a marker's text names. A state directory belongs to one store for good: else logs
+/// and names of two of them would meet in one directory.
 std::string place_in(std::string_view marker) {
   return std::string(trim(marker.substr(std::min(marker.find(' '), marker.size()))));
 }
 
 Result<std::unique_ptr<store::Store>> open_sqlite(os::Env& env, const std::string& state) {
-  if (const auto marker = env.read_file(marker_of(state), kMostMarker))
+  if (const auto marker = env.read_file(database_marker(state), kMostMarker))
     return fail(ErrorKind::usage, "{}: its runs are in a database: set BERTH_DB to {}", state,
                 place_in(*marker));
-  return store::sqlite_store(state + "/berth.db");
+  return store::sqlite_store(database_file(state));
 }
 
 /// From now on the directory's runs are in that database. usage: they are in another one, or in a
 /// file of its own.
 Status join_database(os::Env& env, const std::string& state, const store::Database& database) {
-  const auto marker = env.read_file(marker_of(state), kMostMarker);
+  const auto marker = env.read_file(database_marker(state), kMostMarker);
   if (marker && marker->starts_with(database.id + " ")) return {};
   if (marker)
     return fail(ErrorKind::usage,
                 "{}: its runs are in another database, {}; name another directory in BERTH_STATE",
                 state, place_in(*marker));
-  if (env.status(state + "/berth.db"))
+  if (env.status(database_file(state)))
     return fail(ErrorKind::usage,
                 "{}: it has runs of its own: take them along with berth migrate --to URL, or name "
                 "another directory in BERTH_STATE",
@@ -61,12 +56,12 @@ Result<std::unique_ptr<store::Store>> open_database(os::Env& env, const std::str
 }  // namespace
 
 std::optional<std::string> marked_database(os::Env& env, const std::string& state) {
-  const auto marker = env.read_file(marker_of(state), kMostMarker);
+  const auto marker = env.read_file(database_marker(state), kMostMarker);
   return marker ? std::optional(place_in(*marker)) : std::nullopt;
 }
 
 Status mark_database(os::Env& env, const std::string& state, const store::Database& database) {
-  const std::string marker = marker_of(state);
+  const std::string marker = database_marker(state);
   BERTH_TRY(env.replace_file(marker, database.id + " " + database.place + "\n", 0600));
   BERTH_TRY(env.sync(marker));
   return env.sync(state);
@@ -121,7 +116,7 @@ Result<Site> open_site(os::Env& env) {
 }
 
 std::string run_directory(const Site& site, const std::string& run_name) {
-  return site.state_directory + "/runs/" + run_name;
+  return runs_directory(site.state_directory) + "/" + run_name;
 }
 
 Status find_devices(Site& site, const Resources& wanted, const std::string& gpus) {

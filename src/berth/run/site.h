@@ -1,7 +1,6 @@
 // Where runs live: the state directory with its store, and the machine with its ledger. One Site a
 // process; everything in run/ works on one.
-//
-// STATE/berth.db, STATE/runs/NAME/{lock, output.log, params/}: all of it the user's alone.
+// layout.h says what lies where in the state directory.
 #pragma once
 
 #include <functional>
@@ -14,6 +13,7 @@
 #include "berth/machine/ledger.h"
 #include "berth/machine/machine.h"
 #include "berth/os/env.h"
+#include "berth/run/layout.h"
 #include "berth/store/store.h"
 
 namespace berth::remote {

@@ -10,10 +10,6 @@
 
 namespace berth::run {
 
-std::string agents_directory(const std::string& run_directory) {
-  return run_directory + "/agents";
-}
-
 agent::RunnerSide runner_side(os::Env& env, std::int64_t epoch) {
   return {epoch, inherited_environment(env)};
 }

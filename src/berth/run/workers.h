@@ -83,8 +83,6 @@ class Workers {
   std::int64_t made_ = 0;
 };
 
-/// Where the agents that runs start on this machine have their directories.
-std::string agents_directory(const std::string& run_directory);
 agent::RunnerSide runner_side(os::Env& env, std::int64_t epoch);
 
 }  // namespace berth::run

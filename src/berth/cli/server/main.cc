@@ -1,14 +1,13 @@
 // berth-server: what berth serve hands over to, with the same arguments.
 #include <cstdio>
-#include <exception>
 
 #include "berth/api/server.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/arguments.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/program.h"
+#include "berth/cli/serve.h"
 #include "berth/cli/table.h"
-#include "berth/os/log.h"
 
 namespace berth::cli {
 namespace {
@@ -31,45 +30,34 @@ Status read_address(std::string_view source, const std::string& text, api::Serve
   return {};
 }
 
-Result<api::ServerOptions> options_of(os::Env& env, const ServeArguments& arguments) {
+Result<api::ServerOptions> options_of(os::Env& env, const ServeOptions& given) {
   api::ServerOptions options;
-  options.certificate = arguments.certificate;
-  options.key = arguments.key;
+  options.certificate = given.certificate;
+  options.key = given.key;
   if (options.certificate.empty() != options.key.empty())
     return fail(ErrorKind::usage, "--tls-cert and --tls-key go together");
-  if (!arguments.listen.empty()) {
-    BERTH_TRY(read_address("--listen", arguments.listen, options));
+  if (!given.listen.empty()) {
+    BERTH_TRY(read_address("--listen", given.listen, options));
   } else {  // as clients of the reference, and its deployments, have it
     const std::string port = env.variable("INFERNO_PORT").value_or("");
     if (!port.empty()) BERTH_TRY(read_address("INFERNO_PORT", port, options));
     const std::string host = env.variable("INFERNO_HOST").value_or("");
     if (!host.empty()) options.host = host;
   }
-  if (arguments.token_file.empty()) return options;
-  BERTH_ASSIGN(const std::string text, env.read_file(arguments.token_file, kLongestToken));
+  if (given.token_file.empty()) return options;
+  BERTH_ASSIGN(const std::string text, env.read_file(given.token_file, kLongestToken));
   options.token = trim(text);
   if (options.token.size() < kShortestToken)
     return fail(ErrorKind::invalid, "{}: wanted a token of at least {} letters, found {}",
-                arguments.token_file, kShortestToken, options.token.size());
+                given.token_file, kShortestToken, options.token.size());
   return options;
 }
 
-Result<int> serve(int count, char** values) {
-  BERTH_ASSIGN(const auto parsed, parse_arguments(count, values));
-  if (const auto* printout = std::get_if<Printout>(&parsed)) {
-    std::fputs(printout->text.c_str(), stdout);
-    return 0;
-  }
-  const auto& arguments = std::get<Arguments>(parsed);
-  if (arguments.command != "serve")
-    return fail(ErrorKind::usage, "this is what berth serve hands over to; start that");
-  os::make_private();
-  const auto env = os::posix_env();
-  BERTH_TRY(os::open_log(*env));
-  BERTH_ASSIGN(const auto options, options_of(*env, arguments.serve));
+Result<int> serve(os::Env& env, const ServeOptions& given) {
+  BERTH_ASSIGN(const auto options, options_of(env, given));
   fleet::System system;
-  if (!arguments.target.empty()) {
-    BERTH_ASSIGN(const auto documents, fleet_documents(*env, arguments.target));
+  if (!given.path.empty()) {
+    BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
     BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
     print_notes(reading.notes);
     system = std::move(reading.system);
@@ -81,7 +69,7 @@ Result<int> serve(int count, char** values) {
   os::install_stop_signals();
   const bool tls = !options.certificate.empty();
   const bool v6 = options.host.find(':') != std::string::npos;
-  BERTH_TRY(api::serve(*env, planner, options, [&](int port) {
+  BERTH_TRY(api::serve(env, planner, options, [&](int port) {
     print(fmt::format("{}://{}:{}\n", tls ? "https" : "http",
                       v6 ? "[" + options.host + "]" : options.host, port));
     std::fflush(stdout);
@@ -89,17 +77,19 @@ Result<int> serve(int count, char** values) {
   return 0;
 }
 
+struct NoOptions {
+  void add_to(Options&) {}
+};
+
+Result<int> refuse(os::Env&, const NoOptions&) {
+  return fail(ErrorKind::usage, "this is what berth serve hands over to; start that");
+}
+
 }  // namespace
 }  // namespace berth::cli
 
 int main(int count, char** values) {
-  try {
-    const auto code = berth::cli::serve(count, values);
-    if (code) return *code;
-    std::fprintf(stderr, "berth: %s\n", code.error().message.c_str());
-    return berth::exit_code(code.error().kind);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "berth: %s\n", error.what());
-    return 3;
-  }
+  using namespace berth::cli;
+  const std::vector<Command> commands{command("", "", refuse), serve_command(serve)};
+  return run_program(commands, count, values);
 }

@@ -1,0 +1,11 @@
+#include "berth/base/version.h"
+
+namespace berth {
+
+std::string_view version() {
+  return
+#include "berth/base/version.inc"
+      ;
+}
+
+}  // namespace berth

@@ -1,0 +1,43 @@
+#include "berth/cli/program.h"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "berth/cli/table.h"
+#include "berth/os/log.h"
+
+namespace berth::cli {
+namespace {
+
+Result<int> dispatch(std::span<const Command> commands, int count, char** values) {
+  BERTH_ASSIGN(const auto read, read_command_line(commands, count, values));
+  if (const auto* printout = std::get_if<Printout>(&read)) {
+    std::fputs(printout->text.c_str(), stdout);
+    return 0;
+  }
+  os::make_private();
+  const auto env = os::posix_env();
+  BERTH_TRY(os::open_log(*env));
+  return std::get<Action>(read)(*env);
+}
+
+}  // namespace
+
+int run_program(std::span<const Command> commands, int count, char** values) {
+  try {
+    const auto code = dispatch(commands, count, values);
+    if (code && *code == 0 && print_errno() != 0) {
+      std::fprintf(stderr, "berth: standard output: %s\n", std::strerror(print_errno()));
+      return exit_code(ErrorKind::full);
+    }
+    if (code) return *code;
+    std::fprintf(stderr, "berth: %s\n", code.error().message.c_str());
+    return exit_code(code.error().kind);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "berth: %s\n", error.what());  // out of memory, say
+    return 3;
+  }
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,56 @@
+// The options of berth run, and what they make of a program.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/cli/options.h"
+#include "berth/experiment/program.h"
+
+namespace berth::cli {
+
+/// What a task takes of a machine: --cpu, --mem and their like, and --resource.
+struct AmountOptions {
+  std::array<std::optional<std::string>, 6> known;  // as written, in the order of --help
+  std::vector<std::string> others;                  // NAME=AMOUNT
+
+  void add_to(Options& options);
+  bool any() const;
+  /// Sets what is given. Returns whether the task is to have no GPU. usage: names the option.
+  Result<bool> apply(Resources& resources) const;
+};
+
+/// Which GPUs are accepted, and how those of a task are chosen among them.
+struct GpuOptions {
+  std::vector<int> slot_sizes;
+  std::string memory_min, policy, objective, require;
+
+  void add_to(Options& options);
+  bool any() const;
+  /// Sets what is given. usage: names the option.
+  Status apply(machine::DeviceSelection& selection) const;
+};
+
+struct RunOptions {
+  bool json = false;
+  std::string file;                // an experiment or a flow; "": `words` are run
+  std::vector<std::string> words;  // a command with its arguments
+  std::string name;
+  AmountOptions amounts;
+  GpuOptions gpus;
+  std::string enforce;  // "required" or "advisory"
+  std::string timeout, gpu_mem_over, retain;
+  int retries = 0, priority = 0, parallel = 0;
+  std::vector<std::string> clusters;  // the main one first
+  std::string cache;                  // "off", "read", "write" or "on"
+  std::string warm_start;             // an earlier run
+  bool detach = false, send_large = false, plan = false;
+
+  void add_to(Options& options);
+  /// Sets in the program what is given; the options beat the file. usage: names the option.
+  Status apply(experiment::Program& program) const;
+};
+
+}  // namespace berth::cli

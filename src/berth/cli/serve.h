@@ -1,0 +1,21 @@
+// What berth and berth-server both read of the words of berth serve.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "berth/cli/options.h"
+
+namespace berth::cli {
+
+struct ServeOptions {
+  std::string path;  // of a fleet document, or a directory of them; "": none
+  std::string listen, token_file, certificate, key;
+  std::vector<std::string> line;  // the whole command line
+
+  void add_to(Options& options);
+};
+
+Command serve_command(Result<int> (*serve)(os::Env&, const ServeOptions&));
+
+}  // namespace berth::cli
