@@ -1,10 +1,9 @@
 #include "berth/experiment/external.h"
 
 #include <algorithm>
-#include <array>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space.h"
@@ -13,18 +12,16 @@ namespace berth::experiment {
 
 std::string tell_line(const std::string& trial, const Values& params, Told::State state,
                       const Numbers& metrics) {
-  constexpr std::array<std::string_view, 3> kStates{"open", "done", "failed"};
-  std::vector<std::string> numbers;
-  for (const auto& [name, value] : metrics)
-    numbers.push_back(fmt::format("{}:{}", json_quote(name), format_number(value)));
-  return fmt::format(R"({{"tell":{{"trial":{},"state":"{}","params":{},"metrics":{{{}}}}}}})"
-                     "\n",
-                     json_quote(trial), kStates[static_cast<std::size_t>(state)],
-                     values_json(params), join(numbers, ","));
+  JsonWriter json;
+  json.object().key("tell").object().add("trial", trial);
+  json.add("state", Told::kStateNames.name(state)).key("params").raw(values_json(params));
+  json.key("metrics").object();
+  for (const auto& [name, value] : metrics) json.add(name, value);
+  return json.end().end().end().take() + "\n";
 }
 
 std::string ask_line(const std::string& trial) {
-  return fmt::format("{{\"ask\":{}}}\n", json_quote(trial));
+  return JsonWriter().object().add("ask", trial).end().take() + "\n";
 }
 
 bool fits(const std::vector<Parameter>& params, const Values& values) {

@@ -30,6 +30,8 @@ struct Condition {
 /// One dimension of the search space: choices, or a range. A fixed value is a single choice.
 struct Parameter {
   enum class Scale : std::uint8_t { linear, log };
+  static constexpr auto kScaleNames =
+      names<Scale>({{Scale::linear, "linear"}, {Scale::log, "log"}});
   std::string name;
   std::vector<std::string> choices;  // empty: a range
   double min = 0, max = 0;
@@ -57,6 +59,16 @@ struct Search {
     hyperband,
     external,
   };
+  static constexpr auto kMethodNames = names<Method>({
+      {Method::grid, "grid"},
+      {Method::random, "random"},
+      {Method::sequence, "sequence"},
+      {Method::sobol, "sobol"},
+      {Method::tpe, "tpe"},
+      {Method::halving, "halving"},
+      {Method::hyperband, "hyperband"},
+      {Method::external, "external"},
+  });
   Method method = Method::grid;
   std::int64_t samples = 0;  // of those that draw: how many points of the space
   std::uint64_t seed = 0;
@@ -70,6 +82,7 @@ struct Search {
 
 struct Goal {
   enum class Score : std::uint8_t { last, best };
+  static constexpr auto kScoreNames = names<Score>({{Score::last, "last"}, {Score::best, "best"}});
   std::string metric;
   bool maximize = true;
   Score score = Score::last;  // of what a trial reports
@@ -85,6 +98,10 @@ std::optional<double> better_score(const Goal& goal, const Numbers& metrics, dou
 /// When a running trial is not worth its end. Steps are counted in reports of the goal's metric.
 struct EarlyStop {
   enum class Policy : std::uint8_t { median, bandit, truncation, curve };
+  static constexpr auto kPolicyNames = names<Policy>({{Policy::median, "median"},
+                                                      {Policy::bandit, "bandit"},
+                                                      {Policy::truncation, "truncation"},
+                                                      {Policy::curve, "curve"}});
   Policy policy = Policy::median;
   std::int64_t warmup = 3;    // the first steps, at which none is stopped
   std::int64_t every = 1;     // looked at each so many steps

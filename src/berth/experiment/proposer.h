@@ -21,6 +21,8 @@ struct Proposal {
 /// A proposal and what became of it.
 struct Told {
   enum class State : std::uint8_t { open, done, failed };
+  static constexpr auto kStateNames =
+      names<State>({{State::open, "open"}, {State::done, "done"}, {State::failed, "failed"}});
   std::int64_t number = 0;  // 1, 2, … as they were proposed; 0 and below: of earlier runs
   Proposal trial;
   State state = State::open;

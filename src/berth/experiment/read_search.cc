@@ -11,8 +11,6 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 8> kMethods{"grid", "random",  "sequence",  "sobol",
-                                                   "tpe",  "halving", "hyperband", "external"};
 constexpr std::array<std::string_view, 2> kModels{"none", "tpe"};
 
 constexpr Duration kPatience = std::chrono::minutes(10);
@@ -110,7 +108,7 @@ Status read_samples(const Field& search, Program& program) {
     return search.error("'samples' is missing: how many trials?");
   if (counted && samples)
     return samples->error(fmt::format("a {} takes every point; samples belong to method random",
-                                      kMethods[static_cast<std::size_t>(method)]));
+                                      Search::kMethodNames.name(method)));
   return {};
 }
 
@@ -150,8 +148,7 @@ Status read_search(const Field& root, Program& program) {
   }
   BERTH_TRY(field->expect_keys(
       {"method", "samples", "seed", "points", "file", "budget", "model", "run", "patience"}));
-  BERTH_ASSIGN(const std::size_t method, choice_or(*field, "method", kMethods));
-  program.search.method = static_cast<Search::Method>(method);
+  BERTH_TRY(read_choice(*field, "method", Search::kMethodNames, program.search.method));
   if (const auto seed = field->find("seed")) {
     BERTH_ASSIGN(const std::int64_t value, exec::integer_within(*seed, 0, INT64_MAX));
     program.search.seed = static_cast<std::uint64_t>(value);

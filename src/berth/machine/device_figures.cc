@@ -50,8 +50,8 @@ std::string to_json(const DeviceFigures& figures) {
   Json untold = Json::array();
   for (const auto& [uuid, because] : figures.untold)
     untold.push_back(Json{{"uuid", uuid}, {"because", valid_utf8(because)}});
-  return Json{{"figures", list}, {"untold", untold}, {"because", valid_utf8(figures.because)}}
-      .dump();
+  return dump(
+      Json{{"figures", list}, {"untold", untold}, {"because", valid_utf8(figures.because)}});
 }
 
 Result<DeviceFigures> figures_of_json(std::string_view line) {

@@ -167,7 +167,7 @@ std::string to_json(const DeviceNews& news) {
   for (const ForeignUse& use : news.foreign)
     foreign.push_back(Json{
         {"uuid", use.uuid}, {"pid", use.pid}, {"program", use.program}, {"memory", use.memory}});
-  return Json{{"out_of_service", out}, {"foreign", foreign}}.dump();
+  return dump(Json{{"out_of_service", out}, {"foreign", foreign}});
 }
 
 Result<DeviceNews> news_of_json(std::string_view line) {

@@ -88,6 +88,9 @@ TEST_F(DeviceNewsTest, NewsAreReadBackAsTheyWereWritten) {
   news.foreign = {{"GPU-b", 77, "python3", 1 << 30}};
   EXPECT_EQ(*news_of_json(to_json(news)), news);
   EXPECT_EQ(*news_of_json(to_json(DeviceNews{})), DeviceNews{});
+  DeviceNews odd;
+  odd.out_of_service = {{"GPU-a", "what a driver says need not be UTF-8: \xff"}};
+  EXPECT_TRUE(news_of_json(to_json(odd)));
   for (const auto* wrong : {"", "{}", "[]", "3", R"({"out_of_service":[{}],"foreign":[]})",
                             R"({"out_of_service":[],"foreign":[{"uuid":1}]})"})
     EXPECT_FALSE(news_of_json(wrong)) << wrong;

@@ -14,7 +14,9 @@ namespace berth::topology {
 /// "SYS", "PIX" …; SOC (drivers of 2017) is SYS, PSB is BOARD, "N/A" and "-" are unknown. nullopt:
 /// no such word.
 std::optional<Pcie> pcie_of(std::string_view word);
-std::string_view name(Pcie level);
+constexpr std::string_view name(Pcie level) {
+  return kPcieNames.name(level);
+}
 
 /// "NV4", "PIX+NV2@2", "NODE", "XGMI" (one link), "?"; an entry of the fabric alone has Pcie::none.
 std::optional<Link> link_of(std::string_view entry);

@@ -29,8 +29,18 @@ enum class Pcie : std::uint8_t {
   pix,      // one PCIe switch
   board,    // the same board
 };
+inline constexpr auto kPcieNames = names<Pcie>({{Pcie::unknown, "?"},
+                                                {Pcie::none, "NONE"},
+                                                {Pcie::sys, "SYS"},
+                                                {Pcie::node, "NODE"},
+                                                {Pcie::phb, "PHB"},
+                                                {Pcie::pxb, "PXB"},
+                                                {Pcie::pix, "PIX"},
+                                                {Pcie::board, "BOARD"}});
 
 enum class FabricKind : std::uint8_t { nvlink, xgmi };
+inline constexpr auto kFabricNames =
+    names<FabricKind>({{FabricKind::nvlink, "NV"}, {FabricKind::xgmi, "XGMI"}});
 
 /// What joins two devices, seen from the first.
 struct Link {
@@ -42,7 +52,11 @@ struct Link {
 };
 
 enum class Health : std::uint8_t { well, unwell, gone };
+inline constexpr auto kHealthNames =
+    names<Health>({{Health::well, "well"}, {Health::unwell, "unwell"}, {Health::gone, "gone"}});
 enum class Vendor : std::uint8_t { nvidia, amd };
+inline constexpr auto kVendorNames =
+    names<Vendor>({{Vendor::nvidia, "nvidia"}, {Vendor::amd, "amd"}});
 
 struct Device {
   int index = 0;      // as the machine counts it
