@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,6 @@ class Rows {
 
   /// Whether there is another row.
   bool next() { return ++row_ < pq_->PQntuples(result_.get()); }
-  int columns() const { return pq_->PQnfields(result_.get()); }
   /// How many rows the statement changed.
   std::int64_t changed() const;
   /// The row's columns in order. corrupt: one is not what was written.
@@ -44,8 +44,14 @@ class Rows {
   template <class Value>
   bool get(int column, std::optional<Value>& value) {
     value.reset();
-    return pq_->PQgetisnull(result_.get(), row_, column) != 0 || get(column, value.emplace());
+    return is_null(column) || get(column, value.emplace());
   }
+  /// SQLite has no NaN; what came from there is NULL.
+  bool get(int column, double& value) {
+    value = std::numeric_limits<double>::quiet_NaN();
+    return is_null(column) || from_sql(text(column), value);
+  }
+  bool is_null(int column) const { return pq_->PQgetisnull(result_.get(), row_, column) != 0; }
   Status unreadable(int column) const;
 
   const Libpq* pq_;

@@ -27,6 +27,8 @@ constexpr std::array kSchemaUpgrades = {
     " AND run.kind = 'flow' AND task.state = 'done' AND task.token = 0;"
     "UPDATE berth.run SET skipped = n, done = done - n FROM (SELECT run_id, count(*) AS n"
     " FROM berth.task WHERE state = 'skipped' GROUP BY run_id) AS gone WHERE id = run_id",
+    // 7 to 8: SQLite's runs got the column that was missing there.
+    "SELECT",
 };
 
 /// A server of which some settings would lose what was acknowledged, or hold up everybody for long.

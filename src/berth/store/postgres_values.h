@@ -81,6 +81,9 @@ bool from_sql(std::string_view text, Id<Tag>& value) {
 /// Rows for one statement: a list a column, of which unnest() makes rows again.
 class Lists {
  public:
+  /// Without rows there are as many empty lists as `columns` says.
+  explicit Lists(std::size_t columns = 0) : lists_(columns) {}
+
   template <class... Columns>
   void add(const Columns&... values) {
     lists_.resize(sizeof...(values));
@@ -97,12 +100,12 @@ class Lists {
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return lists_.size(); }
   /// {"a","b",NULL}
-  std::string list(std::size_t column) const { return lists_[column] + "}"; }
+  std::string list(std::size_t column) const { return "{" + lists_[column] + "}"; }
 
  private:
   static void append(std::string& list, const Sql& value);
 
-  std::vector<std::string> lists_;  // without their last brace
+  std::vector<std::string> lists_;  // without their braces
   std::size_t rows_ = 0;
 };
 

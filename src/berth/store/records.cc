@@ -101,6 +101,40 @@ std::unexpected<Error> no_task(RunId run, TaskNumber task) {
   return fail(ErrorKind::not_found, "run {} has no task {}", run.value, task.value);
 }
 
+std::int64_t& Counts::of(TaskState state) {
+  std::int64_t Counts::* const of_state[kTaskStates] = {
+      &Counts::waiting, &Counts::running, &Counts::done,   &Counts::cached,
+      &Counts::skipped, &Counts::failed,  &Counts::stopped};
+  return this->*of_state[static_cast<std::size_t>(state)];
+}
+
+std::int64_t Counts::total() const {
+  return waiting + running + done + cached + skipped + failed + stopped;
+}
+
+void add_attempt(TaskRecord& task, AttemptRecord attempt) {
+  ++task.attempts;
+  task.started = attempt.started;
+  task.ended = attempt.ended;
+  task.resources = std::move(attempt.resources);
+  task.host = std::move(attempt.host);
+  task.devices = std::move(attempt.devices);
+  if (!attempt.ended) return;
+  task.exit_code = attempt.exit_code;
+  task.cause = std::move(attempt.cause);
+}
+
+void end(AttemptRecord& attempt, const AttemptEnded& change) {
+  attempt.ended = change.at;
+  attempt.exit_code = change.exit_code;
+  attempt.cause = change.cause;
+  attempt.detail = change.detail;
+  attempt.cpu_ms = change.cpu_ms;
+  attempt.peak_mem = change.peak_mem;
+  attempt.log_begin = change.log_begin;
+  attempt.log_end = change.log_end;
+}
+
 bool final(TaskState state) {
   return state == TaskState::done || state == TaskState::cached || state == TaskState::skipped ||
          state == TaskState::failed;

@@ -22,6 +22,10 @@ Status validate(const TaskMoved& change);
 /// invalid: as of a submission, with the tasks that there are; exists: a label twice.
 Status validate(const TasksAdded& change, std::int64_t tasks);
 
+/// Adds what the task's next attempt says of the task.
+void add_attempt(TaskRecord& task, AttemptRecord attempt);
+void end(AttemptRecord& attempt, const AttemptEnded& change);
+
 std::unexpected<Error> no_run(RunId run);                    // not_found
 std::unexpected<Error> no_task(RunId run, TaskNumber task);  // not_found
 

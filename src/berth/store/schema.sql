@@ -38,6 +38,7 @@ CREATE TABLE run (
   epoch             INTEGER NOT NULL DEFAULT 0,  -- how often a runner took the run over
   runner_pid        INTEGER NOT NULL DEFAULT 0,
   runner_started_at INTEGER NOT NULL DEFAULT 0,  -- in the kernel's ticks: identity, not a date
+  runner_host       TEXT    NOT NULL DEFAULT '', -- where the last runner is, or was; '': here
   last_token        INTEGER NOT NULL DEFAULT 0,  -- the next attempt's token must be greater
   metrics_seen      INTEGER NOT NULL DEFAULT 0,  -- the last metric's sequence number
   waiting           INTEGER NOT NULL DEFAULT 0 CHECK (waiting >= 0),

@@ -55,6 +55,8 @@ inline constexpr std::array kSteps = {
     "DROP TABLE task; ALTER TABLE task_7 RENAME TO task;"
     "UPDATE run SET skipped = n, done = done - n FROM (SELECT run_id, count(*) AS n FROM task"
     " WHERE state = 'skipped' GROUP BY run_id) WHERE id = run_id",
+    // 7 to 8
+    "ALTER TABLE run ADD COLUMN runner_host TEXT NOT NULL DEFAULT ''",
 };
 inline constexpr Migrations kMigrations = kSteps;
 
@@ -96,11 +98,12 @@ class Query {
     while (next()) continue;
     return statement_.getChanges();
   }
-  /// The row's columns in order.
+  /// The row's columns in order. An error is an exception: the Status is what sql.h wants.
   template <class... Columns>
-  void read(Columns&... values) {
+  Status read(Columns&... values) {
     int index = 0;
     (column(index++, values), ...);
+    return {};
   }
 
  private:

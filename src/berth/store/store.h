@@ -62,6 +62,8 @@ struct NewRun {
 
 struct Counts {
   std::int64_t waiting = 0, running = 0, done = 0, cached = 0, skipped = 0, failed = 0, stopped = 0;
+  std::int64_t& of(TaskState state);
+  std::int64_t total() const;
   bool operator==(const Counts&) const = default;
 };
 

@@ -330,6 +330,17 @@ TEST_P(StoreTest, DevicesAreThoseThatTheWorkerChose) {
   EXPECT_EQ(task(run, 2).devices, "[]");
 }
 
+TEST_P(StoreTest, OfTwoPlacesInABatchTheLaterCounts) {
+  const RunId run = submit("a");
+  const auto placed = [](const char* devices, std::optional<Wall> at) {
+    return AttemptPlaced{TaskNumber{1}, Token{1}, devices, at};
+  };
+  ASSERT_TRUE(apply(run, {started(1, 1)}));
+  ASSERT_TRUE(apply(run, {placed("[\"GPU-b\"]", at_s(12)), placed("[\"GPU-c\"]", {})}));
+  EXPECT_EQ(task(run, 1).devices, "[\"GPU-c\"]");
+  EXPECT_EQ(task(run, 1).started, at_s(12));
+}
+
 TEST_P(StoreTest, WhatWasSentAheadStartedWhenItsWorkerSaysSo) {
   const RunId run = submit("a");
   const Wall later = started(1, 1).at + std::chrono::seconds(3);
