@@ -75,7 +75,8 @@ Result<Answer> read_message(std::string_view method, Fields fields) {
   };
   if (method == "ended") {
     exec::Ended ended;
-    ended.cause = static_cast<exec::Cause>(fields.choice("cause", kCauses));
+    ended.cause = fields.choice("cause", exec::kCauseNames).value_or(ended.cause);
+    if (!exec::is_workers(ended.cause)) fields.refuse("cause");
     constexpr int kInt = std::numeric_limits<int>::max();
     if (fields.has("exit_code"))
       ended.exit_code = static_cast<int>(fields.integer("exit_code", -kInt, kInt));

@@ -113,7 +113,7 @@ std::string write(std::int64_t number, const exec::Notice& notice) {
 }
 std::string write(std::int64_t number, const exec::Ended& ended) {
   Writer writer = numbered("ended", number, ended);
-  writer.add("cause", kCauses.at(static_cast<std::size_t>(ended.cause)));
+  writer.add("cause", exec::kCauseNames.name(ended.cause));
   if (ended.exit_code) writer.add("exit_code", std::int64_t{*ended.exit_code});
   if (ended.signal != 0) writer.add("signal", std::int64_t{ended.signal});
   if (!ended.detail.empty()) writer.add("detail", ended.detail);

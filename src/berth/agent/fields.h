@@ -50,6 +50,12 @@ class Fields {
     if (found == choices.end() || text.empty()) refuse(name);
     return found == choices.end() ? 0 : static_cast<std::size_t>(found - choices.begin());
   }
+  template <class Enum, std::size_t kCount>
+  std::optional<Enum> choice(const char* name, const Names<Enum, kCount>& names) {
+    const auto value = names.value(bytes(name));
+    if (!value) refuse(name);
+    return value;
+  }
   machine::Block block(const char* name) {
     auto block = machine::read_block(bytes(name));
     if (!block) refuse(name);

@@ -6,9 +6,6 @@
 
 namespace berth::agent {
 
-inline constexpr std::array<std::string_view, 11> kCauses{
-    "ok",           "exit_code",      "signal",      "out_of_memory", "time_limit", "stopped",
-    "cannot_start", "short_of_means", "worker_lost", "gpu_memory",    "given_back"};
 inline constexpr std::array<std::string_view, 3> kStreams{"", "out", "err"};
 
 }  // namespace berth::agent

@@ -13,6 +13,7 @@
 
 #include "berth/base/ids.h"
 #include "berth/base/time.h"
+#include "berth/exec/cause.h"
 #include "berth/machine/machine.h"
 
 namespace berth::exec {
@@ -61,22 +62,6 @@ using ToWorker = std::variant<Launch, Cancel, Abandon>;
 
 // Worker to runner, for each launch in this order: Started, any Output, Metric and Notice, Ended;
 // or Ended alone, when it could not be started.
-
-enum class Cause : std::uint8_t {
-  ok,
-  exit_code,      // not 0
-  signal,         // killed by one that nobody here sent
-  out_of_memory,  // the kernel killed it at its memory limit
-  time_limit,
-  stopped,          // by Cancel or Abandon
-  cannot_start,     // no such program, not executable, …
-  short_of_means,   // no descriptor, process or memory was left to start it: may pass
-  worker_lost,      // what ran it is gone, or has given it back
-  gpu_memory,       // it had more of a GPU's memory than its share, and was to be ended then
-  given_back,       // it waited behind another attempt for too long, and never began
-  not_as_declared,  // it ended well, but did not write or report what it was to: so says the runner
-  stopped_early,    // not worth its end, but a success with what it had by then: the runner's too
-};
 
 enum class Stream : std::uint8_t { out = 1, err = 2 };
 
