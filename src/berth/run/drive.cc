@@ -368,7 +368,9 @@ void Drive::conclude(const exec::Ended& ended, const Live& live, store::TaskStat
   store::TaskRecord& of = task(ended.task);
   TaskEnd end{.label = of.label,
               .state = to,
-              .cause = exec::describe(ended),
+              .cause = ended.cause,
+              .exit_code = ended.exit_code,
+              .signal = ended.signal,
               .detail = ended.detail,
               .score = {},
               .again = to == store::TaskState::waiting};
@@ -378,9 +380,10 @@ void Drive::conclude(const exec::Ended& ended, const Live& live, store::TaskStat
                                           .token = ended.token,
                                           .at = env_.wall(),
                                           .next = to,
+                                          .cause = ended.cause,
                                           .exit_code = ended.exit_code,
-                                          .cause = end.cause,
-                                          .detail = end.detail,
+                                          .signal = ended.signal,
+                                          .detail = ended.detail,
                                           .cpu_ms = to_ms(ended.cpu),
                                           .peak_mem = ended.peak_mem,
                                           .log_begin = live.log_begin,

@@ -90,6 +90,7 @@ CREATE TABLE berth.attempt (
   started_ns BIGINT NOT NULL,
   ended_ns   BIGINT,
   exit_code  BIGINT,
+  signal     BIGINT NOT NULL DEFAULT 0,
   cause      TEXT   NOT NULL DEFAULT '',
   detail     TEXT   NOT NULL DEFAULT '',
   resources  TEXT   NOT NULL,

@@ -55,22 +55,23 @@ constexpr RowStatements kWriteAll = {
         " WHERE run_id = $1 AND task.number = new.number",
     .add_attempt =
         "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices, ended_ns,"
-        " exit_code, cause, detail, cpu_ms, peak_mem, log_begin, log_end) SELECT $1::bigint, * FROM"
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end)"
+        " SELECT $1::bigint, * FROM"
         " unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],"
-        " $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[],"
-        " $14::bigint[], $15::bigint[])",
+        " $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::bigint[],"
+        " $14::bigint[], $15::bigint[], $16::bigint[])",
     .place_attempt =
         "UPDATE attempt SET devices = new.devices, started_ns = coalesce(new.started_ns,"
         " attempt.started_ns) FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[])"
         " AS new (task, token, devices, started_ns)"
         " WHERE run_id = $1 AND attempt.task = new.task AND attempt.token = new.token",
     .end_attempt =
-        "UPDATE attempt SET ended_ns = new.ended_ns, exit_code = new.exit_code, cause = new.cause,"
-        " detail = new.detail, cpu_ms = new.cpu_ms, peak_mem = new.peak_mem,"
+        "UPDATE attempt SET ended_ns = new.ended_ns, cause = new.cause, exit_code = new.exit_code,"
+        " signal = new.signal, detail = new.detail, cpu_ms = new.cpu_ms, peak_mem = new.peak_mem,"
         " log_begin = new.log_begin, log_end = new.log_end FROM unnest($2::bigint[],"
-        " $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::bigint[],"
-        " $9::bigint[], $10::bigint[], $11::bigint[]) AS new (task, token, ended_ns, exit_code,"
-        " cause, detail, cpu_ms, peak_mem, log_begin, log_end)"
+        " $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],"
+        " $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[]) AS new (task, token, ended_ns,"
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end)"
         " WHERE run_id = $1 AND attempt.task = new.task AND attempt.token = new.token",
     .add_metric =
         "INSERT INTO metric (run_id, task, token, sequence, name, value, at_ns)"

@@ -1,6 +1,6 @@
-// What goes into a PostgreSQL statement and what comes out: all as text, NULL as nullopt. Texts may
-// be any bytes, which a text of PostgreSQL may not: to_text() makes them such, as readable as they
-// are.
+// Values go into a PostgreSQL statement and come out of it as text, and NULL as nullopt. Our texts
+// may be any bytes, those of PostgreSQL may not; to_text() turns the one into the other and keeps
+// them readable.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ namespace berth::store {
 /// UTF-8 stays as it is, unless it holds NUL or SUB (\x1a). Of any other text each byte that is one
 /// of these, or no ASCII, becomes SUB and two hexadecimal digits. Different texts stay different.
 std::string to_text(std::string_view bytes);
-/// The inverse.
+/// The inverse of to_text().
 std::string from_text(std::string_view text);
 
 using Sql = std::optional<std::string>;
@@ -48,6 +48,12 @@ inline Sql to_sql(TaskState value) {
 inline Sql to_sql(Phase value) {
   return std::string(name(value));
 }
+inline Sql to_sql(std::optional<exec::Cause> value) {
+  return value ? std::string(name(*value)) : "";
+}
+inline Sql to_sql(exec::Cause value) {
+  return std::string(name(value));
+}
 inline Sql to_sql(const Values& value) {
   return to_json(value);
 }
@@ -63,7 +69,7 @@ Sql to_sql(const std::optional<Value>& value) {
   return value ? to_sql(*value) : std::nullopt;
 }
 
-// False when the text is none of its kind.
+// These return false when the text does not stand for a value of the type.
 bool from_sql(std::string_view text, std::int64_t& value);
 bool from_sql(std::string_view text, int& value);
 bool from_sql(std::string_view text, double& value);
@@ -78,10 +84,10 @@ bool from_sql(std::string_view text, Id<Tag>& value) {
   return from_sql(text, value.value);
 }
 
-/// Rows for one statement: a list a column, of which unnest() makes rows again.
+/// The rows for one statement as one list for each column, which unnest() turns into rows again.
 class Lists {
  public:
-  /// Without rows there are as many empty lists as `columns` says.
+  /// As long as there are no rows, there are `columns` empty lists.
   explicit Lists(std::size_t columns = 0) : lists_(columns) {}
 
   template <class... Columns>
@@ -99,7 +105,7 @@ class Lists {
   bool empty() const { return rows_ == 0; }
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return lists_.size(); }
-  /// {"a","b",NULL}
+  /// The column as PostgreSQL writes an array: {"a","b",NULL}.
   std::string list(std::size_t column) const { return "{" + lists_[column] + "}"; }
 
  private:
@@ -123,7 +129,7 @@ struct Statement {
 };
 using Statements = std::vector<Statement>;
 
-/// `values` become $1, $2, …; each column of Lists one of them.
+/// Appends a statement. `values` become $1, $2, …; each column of a Lists becomes one of them.
 template <class... Parameters>
 void add(Statements& statements, const char* sql, const Parameters&... values) {
   Statement& statement = statements.emplace_back(sql);

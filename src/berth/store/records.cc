@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -120,14 +121,33 @@ void add_attempt(TaskRecord& task, AttemptRecord attempt) {
   task.host = std::move(attempt.host);
   task.devices = std::move(attempt.devices);
   if (!attempt.ended) return;
+  task.cause = attempt.cause;
   task.exit_code = attempt.exit_code;
-  task.cause = std::move(attempt.cause);
+  task.signal = attempt.signal;
+}
+
+void read_cause(std::string_view text, AttemptRecord& attempt) {
+  attempt.cause = exec::kCauseNames.value(text);
+  if (attempt.cause || text.empty()) return;
+  constexpr std::string_view kSignal = "signal ";
+  int signal = 0;
+  if (text.starts_with(kSignal))
+    std::from_chars(text.data() + kSignal.size(), text.data() + text.size(), signal);
+  for (const auto name : exec::kCauseNames.all()) {
+    const auto cause = exec::kCauseNames.value(name);
+    if (exec::describe(cause, attempt.exit_code, signal) != text) continue;
+    attempt.cause = cause;
+    attempt.signal = signal;
+    return;
+  }
+  attempt.detail = text;
 }
 
 void end(AttemptRecord& attempt, const AttemptEnded& change) {
   attempt.ended = change.at;
-  attempt.exit_code = change.exit_code;
   attempt.cause = change.cause;
+  attempt.exit_code = change.exit_code;
+  attempt.signal = change.signal;
   attempt.detail = change.detail;
   attempt.cpu_ms = change.cpu_ms;
   attempt.peak_mem = change.peak_mem;

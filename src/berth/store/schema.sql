@@ -83,7 +83,7 @@ CREATE TABLE attempt (
   started_ns INTEGER NOT NULL,
   ended_ns   INTEGER,             -- NULL: open
   exit_code  INTEGER,             -- NULL: it did not exit by itself
-  cause      TEXT    NOT NULL DEFAULT '',
+  cause      TEXT    NOT NULL DEFAULT '', -- a name of exec/cause.h; '': open
   detail     TEXT    NOT NULL DEFAULT '',
   resources  TEXT    NOT NULL,    -- JSON
   host       TEXT    NOT NULL,
@@ -92,6 +92,7 @@ CREATE TABLE attempt (
   log_begin  INTEGER NOT NULL DEFAULT 0,  -- offsets into the run's log file
   log_end    INTEGER NOT NULL DEFAULT 0,
   devices    TEXT    NOT NULL DEFAULT '',  -- JSON: the UUIDs; '': none
+  signal     INTEGER NOT NULL DEFAULT 0,   -- that killed it; 0: none
   PRIMARY KEY (run_id, task, token)
 ) STRICT, WITHOUT ROWID;
 

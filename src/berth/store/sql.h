@@ -1,9 +1,10 @@
-// The SQL that SQLite and PostgreSQL share, and in which order values stand in it: each statement
-// once, each row read and written in one place. Statements are written as PostgreSQL has them;
-// SQLite takes "?1" for "$1".
+// SQLite and PostgreSQL share this SQL and the order of its columns: each statement stands here
+// once, and each kind of row is read and written in one place. Statements are written as PostgreSQL
+// has them; SQLite takes "?1" for "$1".
 //
-// `Answer`, below, is what a statement returned: next() leads to the next row, read() has its
-// columns in order, as Query (SQLite) and Rows (PostgreSQL) have them.
+// An Answer is what a statement returned. Its next() leads to the next row, and its read() gives
+// the columns in order, as Query (SQLite) and Rows (PostgreSQL) have them. Errors are those of
+// read(); others are named.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 
 namespace berth::store {
 
-/// The columns that read_run() reads.
+/// read_run() reads these columns.
 #define BERTH_RUN_COLUMNS                                                                    \
   "run.id, name, kind, directory, priority, state, created_ns, started_ns, ended_ns, error," \
   " epoch, runner_pid, runner_started_at, runner_host, result, phase, alloc, tries,"         \
@@ -38,7 +39,8 @@ inline constexpr const char* kListTasks =
     "SELECT number, label, state, token, params_json, forgiven, digest, depends FROM task"
     " WHERE run_id = $1 AND number BETWEEN $2 AND $3 ORDER BY number";
 inline constexpr const char* kFoldAttempts =
-    "SELECT task, started_ns, ended_ns, exit_code, cause, resources, host, devices FROM attempt"
+    "SELECT task, started_ns, ended_ns, cause, exit_code, signal, resources, host,"
+    " devices FROM attempt"
     " WHERE run_id = $1 AND task BETWEEN $2 AND $3 ORDER BY task, token";
 inline constexpr const char* kLastMetrics =
     "SELECT task, name, value FROM metric_last"
@@ -48,8 +50,8 @@ inline constexpr const char* kTaskByLabel =
 inline constexpr const char* kTaskByNumber =
     "SELECT number FROM task WHERE run_id = $1 AND number = $2";
 inline constexpr const char* kListAttempts =
-    "SELECT token, started_ns, ended_ns, exit_code, cause, detail, resources, host, cpu_ms,"
-    " peak_mem, log_begin, log_end, devices FROM attempt WHERE run_id = $1 AND task = $2"
+    "SELECT token, started_ns, ended_ns, cause, exit_code, signal, detail, resources, host,"
+    " cpu_ms, peak_mem, log_begin, log_end, devices FROM attempt WHERE run_id = $1 AND task = $2"
     " ORDER BY token";
 inline constexpr const char* kAddUpUsage =
     "SELECT resources, CAST(sum(ended_ns - started_ns) AS bigint) FROM attempt"
@@ -76,13 +78,15 @@ inline constexpr const char* kChangeRun =
     " cached = $18, skipped = $19, failed = $20, stopped = $21, last_token = $22,"
     " metrics_seen = $23 WHERE id = $1";
 
-/// The statements that write many rows: of SQLite one row each time, of PostgreSQL all at once.
+/// The statements that write rows of tasks, attempts and metrics. SQLite executes one for each row,
+/// PostgreSQL one for all rows of a kind.
 struct RowStatements {
   const char *add_task, *change_task, *key_task, *add_attempt, *place_attempt, *end_attempt,
       *add_metric, *keep_last_metric;
 };
 
-/// Calls `write(statement, run, values…)` for each row but those of results.
+/// Calls `write(statement, values…)` for each row of a task, an attempt or a metric. The values are
+/// the statement's parameters behind the run, which is its first.
 template <class Write>
 void write_rows(const RowStatements& to, const RowWrites& rows, const Write& write) {
   for (const auto& added : rows.added_tasks)
@@ -92,19 +96,20 @@ void write_rows(const RowStatements& to, const RowWrites& rows, const Write& wri
   for (const TaskKeyed* key : rows.keys) write(to.key_task, key->task, key->digest, key->depends);
   for (const auto& [task, one] : rows.added_attempts)
     write(to.add_attempt, task, one.token, one.started, one.resources, one.host, one.devices,
-          one.ended, one.exit_code, one.cause, one.detail, one.cpu_ms, one.peak_mem, one.log_begin,
-          one.log_end);
+          one.ended, one.cause, one.exit_code, one.signal, one.detail, one.cpu_ms, one.peak_mem,
+          one.log_begin, one.log_end);
   for (const AttemptPlaced& one : rows.placed)
     write(to.place_attempt, one.task, one.token, one.devices, one.at);
   for (const AttemptEnded& one : rows.ended)
-    write(to.end_attempt, one.task, one.token, one.at, one.exit_code, one.cause, one.detail,
-          one.cpu_ms, one.peak_mem, one.log_begin, one.log_end);
+    write(to.end_attempt, one.task, one.token, one.at, one.cause, one.exit_code, one.signal,
+          one.detail, one.cpu_ms, one.peak_mem, one.log_begin, one.log_end);
   for (const auto& [metric, sequence] : rows.added_metrics)
     write(to.add_metric, metric->task, metric->token, sequence, metric->name, metric->value,
           metric->at);
   for (const auto& last : rows.last_metrics)
     write(to.keep_last_metric, last.task, *last.name, last.value, last.first_sequence);
 }
+/// Calls `write` as above for the run and its specification.
 template <class Write>
 void write_run(const RowWrites& rows, const Write& write) {
   const RunRecord& run = rows.run.record;
@@ -116,7 +121,7 @@ void write_run(const RowWrites& rows, const Write& write) {
   if (rows.spec_json != nullptr) write(kChangeSpecification, *rows.spec_json);
 }
 
-/// `more` are the columns that the statement has after those of a run.
+/// Reads the columns of a run; `more` are those that the statement has behind them.
 template <class Answer, class... More>
 Result<RunRecord> read_run(Answer&& answer, More&... more) {
   RunRecord run;
@@ -129,7 +134,7 @@ Result<RunRecord> read_run(Answer&& answer, More&... more) {
   return run;
 }
 
-/// The answer to kListRuns.
+/// Reads the answer to kListRuns.
 template <class Answer>
 Result<std::vector<RunRecord>> read_runs(Answer&& answer) {
   std::vector<RunRecord> runs;
@@ -139,7 +144,7 @@ Result<std::vector<RunRecord>> read_runs(Answer&& answer) {
   return runs;
 }
 
-/// The answer to kRunByName. not_found: no such run.
+/// Reads the answer to kRunByName. not_found: there is no such run.
 template <class Answer>
 Result<RunRecord> read_named_run(Answer&& answer, std::string_view name) {
   if (!answer.next()) return fail(ErrorKind::not_found, "no run is called '{}'", clip(name));
@@ -149,7 +154,7 @@ Result<RunRecord> read_named_run(Answer&& answer, std::string_view name) {
   return run;
 }
 
-/// The answer to BERTH_RUN_ROW. not_found: no such run.
+/// Reads the answer to BERTH_RUN_ROW. not_found: there is no such run.
 template <class Answer>
 Result<RunRow> read_run_row(Answer&& answer, RunId id) {
   if (!answer.next()) return no_run(id);
@@ -158,7 +163,7 @@ Result<RunRow> read_run_row(Answer&& answer, RunId id) {
   return row;
 }
 
-/// Appends the answer to kUnfinishedTasks, or to a statement of the same columns.
+/// Appends the answer to kUnfinishedTasks, or to a statement with the same columns.
 template <class Answer>
 Status read_task_rows(Answer&& answer, CurrentRows& rows) {
   while (answer.next()) {
@@ -168,8 +173,8 @@ Status read_task_rows(Answer&& answer, CurrentRows& rows) {
   return {};
 }
 
-/// The answers to kListTasks, kFoldAttempts and kLastMetrics for the numbers from `first` on: three
-/// scans in the order of their keys, laid side by side.
+/// Reads the answers to kListTasks, kFoldAttempts and kLastMetrics for the numbers from `first` on.
+/// corrupt: an attempt or a metric lacks its task.
 template <class Answer>
 Result<std::vector<TaskRecord>> read_tasks(Answer&& listed, Answer&& attempts, Answer&& metrics,
                                            TaskNumber first) {
@@ -189,10 +194,12 @@ Result<std::vector<TaskRecord>> read_tasks(Answer&& listed, Answer&& attempts, A
                 number.value);
   };
   TaskNumber number;
+  std::string cause;
   while (attempts.next()) {
     AttemptRecord one;
-    BERTH_TRY(attempts.read(number, one.started, one.ended, one.exit_code, one.cause, one.resources,
-                            one.host, one.devices));
+    BERTH_TRY(attempts.read(number, one.started, one.ended, cause, one.exit_code, one.signal,
+                            one.resources, one.host, one.devices));
+    read_cause(cause, one);
     BERTH_ASSIGN(TaskRecord* const task, at(number));
     add_attempt(*task, std::move(one));
   }
@@ -206,21 +213,23 @@ Result<std::vector<TaskRecord>> read_tasks(Answer&& listed, Answer&& attempts, A
   return tasks;
 }
 
-/// The answer to kListAttempts.
+/// Reads the answer to kListAttempts.
 template <class Answer>
 Result<std::vector<AttemptRecord>> read_attempts(Answer&& answer) {
   std::vector<AttemptRecord> attempts;
+  std::string cause;
   while (answer.next()) {
     AttemptRecord& one = attempts.emplace_back();
     one.number = static_cast<std::int64_t>(attempts.size());
-    BERTH_TRY(answer.read(one.token, one.started, one.ended, one.exit_code, one.cause, one.detail,
-                          one.resources, one.host, one.cpu_ms, one.peak_mem, one.log_begin,
-                          one.log_end, one.devices));
+    BERTH_TRY(answer.read(one.token, one.started, one.ended, cause, one.exit_code, one.signal,
+                          one.detail, one.resources, one.host, one.cpu_ms, one.peak_mem,
+                          one.log_begin, one.log_end, one.devices));
+    read_cause(cause, one);
   }
   return attempts;
 }
 
-/// The answer to kListMetrics.
+/// Reads the answer to kListMetrics.
 template <class Answer>
 Result<std::vector<MetricRecord>> read_metrics(Answer&& answer) {
   std::vector<MetricRecord> metrics;
@@ -231,7 +240,7 @@ Result<std::vector<MetricRecord>> read_metrics(Answer&& answer) {
   return metrics;
 }
 
-/// The answer to kAddUpUsage.
+/// Reads the answer to kAddUpUsage.
 template <class Answer>
 Result<std::vector<Usage>> read_usage(Answer&& answer) {
   std::vector<Usage> usage;
@@ -240,11 +249,11 @@ Result<std::vector<Usage>> read_usage(Answer&& answer) {
     BERTH_TRY(answer.read(usage.emplace_back().resources, held_ns));
     usage.back().held = Duration(held_ns);
   }
-  std::ranges::sort(usage, {}, &Usage::resources);  // not as the database's language has it
+  std::ranges::sort(usage, {}, &Usage::resources);  // The database may sort by another rule.
   return usage;
 }
 
-/// The answer to kListResults.
+/// Reads the answer to kListResults.
 template <class Answer>
 Result<std::vector<ResultRecord>> read_results(Answer&& answer) {
   std::vector<ResultRecord> results;
@@ -255,7 +264,7 @@ Result<std::vector<ResultRecord>> read_results(Answer&& answer) {
   return results;
 }
 
-/// The answer to kResultByDigest. not_found: no such result.
+/// Reads the answer to kResultByDigest. not_found: there is no such result.
 template <class Answer>
 Result<ResultRecord> read_result(Answer&& answer, const std::string& digest) {
   BERTH_ASSIGN(auto results, read_results(answer));

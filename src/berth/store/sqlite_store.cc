@@ -33,14 +33,14 @@ constexpr RowStatements kWriteOne = {
     .key_task = "UPDATE task SET digest = $3, depends = $4 WHERE run_id = $1 AND number = $2",
     .add_attempt =
         "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices, ended_ns,"
-        " exit_code, cause, detail, cpu_ms, peak_mem, log_begin, log_end)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
     .place_attempt =
         "UPDATE attempt SET devices = $4, started_ns = coalesce($5, started_ns)"
         " WHERE run_id = $1 AND task = $2 AND token = $3",
     .end_attempt =
-        "UPDATE attempt SET ended_ns = $4, exit_code = $5, cause = $6, detail = $7, cpu_ms = $8,"
-        " peak_mem = $9, log_begin = $10, log_end = $11"
+        "UPDATE attempt SET ended_ns = $4, cause = $5, exit_code = $6, signal = $7, detail = $8,"
+        " cpu_ms = $9, peak_mem = $10, log_begin = $11, log_end = $12"
         " WHERE run_id = $1 AND task = $2 AND token = $3",
     .add_metric =
         "INSERT INTO metric (run_id, task, token, sequence, name, value, at_ns)"

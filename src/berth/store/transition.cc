@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "berth/base/text.h"
 #include "berth/store/records.h"
@@ -27,7 +29,8 @@ class Transition {
     if (final(task->row.state))
       return fail(ErrorKind::stale, "task {} is {}: no attempt can start", change.task.value,
                   name(task->row.state));
-    if (task->row.state == TaskState::running) lose(change.task, *task, change.at, "superseded");
+    if (task->row.state == TaskState::running)
+      lose(change.task, *task, change.at, exec::Cause::superseded);
     move(*task, TaskState::running);
     task->row.token = last = change.token;
     task->added_attempt = writes_.added_attempts.size();
@@ -144,7 +147,7 @@ class Transition {
       if (task.row.state == TaskState::stopped)
         move(task, TaskState::waiting);
       else if (task.row.state == TaskState::running && !alive.contains(task.row.token))
-        lose(number, task, now, "runner lost");
+        lose(number, task, now, exec::Cause::runner_lost);
     }
     RunRecord& run = writes_.run.record;
     run.epoch += 1;
@@ -213,7 +216,7 @@ class Transition {
   }
 
   /// Ends the running attempt for a reason that its worker did not report.
-  void lose(TaskNumber number, Task& task, Wall at, const char* cause) {
+  void lose(TaskNumber number, Task& task, Wall at, exec::Cause cause) {
     AttemptEnded change;
     change.task = number;
     change.token = task.row.token;
