@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "berth/base/ids.h"
@@ -39,20 +40,13 @@ inline Sql to_sql(double value) {
 inline Sql to_sql(const std::string& value) {
   return to_text(value);
 }
-inline Sql to_sql(RunState value) {
-  return std::string(name(value));
-}
-inline Sql to_sql(TaskState value) {
-  return std::string(name(value));
-}
-inline Sql to_sql(Phase value) {
+template <class Enum>
+  requires std::is_enum_v<Enum>
+Sql to_sql(Enum value) {
   return std::string(name(value));
 }
 inline Sql to_sql(std::optional<exec::Cause> value) {
-  return value ? std::string(name(*value)) : "";
-}
-inline Sql to_sql(exec::Cause value) {
-  return std::string(name(value));
+  return value ? to_sql(*value) : "";
 }
 inline Sql to_sql(const Values& value) {
   return to_json(value);

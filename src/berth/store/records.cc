@@ -1,7 +1,6 @@
 #include "berth/store/records.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -12,20 +11,28 @@
 namespace berth::store {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRunStates = {"waiting", "running", "done", "failed",
-                                                        "stopped"};
-constexpr std::array<std::string_view, kTaskStates> kTaskStateNames = {
-    "waiting", "running", "done", "cached", "skipped", "failed", "stopped"};
-
-constexpr std::array<std::string_view, 4> kPhases = {"init", "eval", "retry", "done"};
-
-template <class State, std::size_t n>
-std::optional<State> state_named(const std::array<std::string_view, n>& names,
-                                 std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<State>(found - names.begin());
-}
+constexpr auto kRunStates = names<RunState>({
+    {RunState::waiting, "waiting"},
+    {RunState::running, "running"},
+    {RunState::done, "done"},
+    {RunState::failed, "failed"},
+    {RunState::stopped, "stopped"},
+});
+constexpr auto kTaskStateNames = names<TaskState>({
+    {TaskState::waiting, "waiting"},
+    {TaskState::running, "running"},
+    {TaskState::done, "done"},
+    {TaskState::cached, "cached"},
+    {TaskState::skipped, "skipped"},
+    {TaskState::failed, "failed"},
+    {TaskState::stopped, "stopped"},
+});
+constexpr auto kPhases = names<Phase>({
+    {Phase::init, "init"},
+    {Phase::eval, "eval"},
+    {Phase::retry, "retry"},
+    {Phase::done, "done"},
+});
 
 Status validate_params(const NewTask& task) {
   for (auto at = task.params.begin(); at != task.params.end(); ++at) {
@@ -76,22 +83,22 @@ class FlatObject : public nlohmann::json_sax<Json> {
 }  // namespace
 
 std::string_view name(RunState state) {
-  return kRunStates.at(static_cast<std::size_t>(state));
+  return kRunStates.name(state);
 }
 std::string_view name(TaskState state) {
-  return kTaskStateNames.at(static_cast<std::size_t>(state));
+  return kTaskStateNames.name(state);
 }
 std::string_view name(Phase phase) {
-  return kPhases.at(static_cast<std::size_t>(phase));
-}
-std::optional<Phase> phase(std::string_view name) {
-  return state_named<Phase>(kPhases, name);
+  return kPhases.name(phase);
 }
 std::optional<RunState> run_state(std::string_view name) {
-  return state_named<RunState>(kRunStates, name);
+  return kRunStates.value(name);
 }
 std::optional<TaskState> task_state(std::string_view name) {
-  return state_named<TaskState>(kTaskStateNames, name);
+  return kTaskStateNames.value(name);
+}
+std::optional<Phase> phase(std::string_view name) {
+  return kPhases.value(name);
 }
 
 std::unexpected<Error> no_run(RunId run) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "berth/base/ids.h"
 #include "berth/base/result.h"
@@ -119,10 +120,11 @@ class Query {
   void bind(int index, int value) { statement_.bind(index, value); }
   void bind(int index, double value) { statement_.bind(index, value); }
   void bind(int index, const std::string& value) { statement_.bind(index, value); }
-  void bind(int index, RunState value) { statement_.bindNoCopy(index, name(value).data()); }
-  void bind(int index, TaskState value) { statement_.bindNoCopy(index, name(value).data()); }
-  void bind(int index, Phase value) { statement_.bindNoCopy(index, name(value).data()); }
-  void bind(int index, exec::Cause value) { statement_.bindNoCopy(index, name(value).data()); }
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  void bind(int index, Enum value) {
+    statement_.bindNoCopy(index, name(value).data());
+  }
   void bind(int index, std::optional<exec::Cause> value) {
     value ? bind(index, *value) : statement_.bindNoCopy(index, "");
   }
