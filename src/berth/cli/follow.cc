@@ -25,8 +25,8 @@ Status print_flow(const store::RunRecord& record, const std::vector<store::TaskR
   std::size_t rows = 0;
   for (const auto& task : tasks) {
     if (task.state != store::TaskState::failed || ++rows > kMostRows) continue;
-    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label, task.cause,
-                      record.name, task.label));
+    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label,
+                      cause_text(task), record.name, task.label));
   }
   if (rows > kMostRows) print(fmt::format("… all {}: berth show {}\n", rows, record.name));
   return {};
@@ -59,7 +59,7 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
     }
   } else if (record.state == store::RunState::failed) {
     BERTH_ASSIGN(const auto task, find_task(site, record, "1"));
-    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, task.cause,
+    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, cause_text(task),
                             record.name));
   }
   if (stopped) {

@@ -176,7 +176,7 @@ void Screen::on_task_end(const run::TaskEnd& end) {
   // What is tried again is waited for; other failures a command or document tells at its end.
   if (well || (show_ != Show::all && !end.again)) return;
   say(fmt::format("{}/{} {}: {}{}{}", run_, end.label, end.again ? "tries again" : "failed",
-                  end.cause, end.detail.empty() ? "" : ": ", end.detail));
+                  cause_text(end), end.detail.empty() ? "" : ": ", end.detail));
 }
 
 void Screen::on_output(const exec::Output& output) {

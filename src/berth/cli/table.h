@@ -56,6 +56,12 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
                       const experiment::Program& program);
 /// What a run of trials was submitted as; of a flow's nothing is said here.
 Result<experiment::Program> program_of(const store::RunRecord& run);
+/// Why a task, an attempt or the task of an ended attempt came to its end: "exit 3", "time limit",
+/// "signal 11 (Segmentation fault)"; "" where it did not.
+template <class Record>
+std::string cause_text(const Record& of) {
+  return exec::describe(of.cause, of.exit_code, of.signal);
+}
 /// "38 done, 1 failed, 1 waiting".
 std::string counts_text(const store::Counts& counts);
 

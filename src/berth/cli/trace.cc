@@ -60,7 +60,7 @@ std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
     text += cluster::trace_event(
         label, group, lane, attempt.started, end,
         fmt::format(R"({{"attempt":{},"outcome":{},"resources":{},"cpu_ms":{},"peak_mem":{}}})",
-                    attempt.number, json_quote(attempt.ended ? attempt.cause : "running"),
+                    attempt.number, json_quote(attempt.ended ? cause_text(attempt) : "running"),
                     attempt.resources.empty() ? "{}" : attempt.resources, attempt.cpu_ms,
                     attempt.peak_mem));
   }

@@ -23,11 +23,11 @@ std::optional<Duration> time_of(const store::TaskRecord& task) {
 }
 
 std::string state_text(const store::TaskRecord& task) {
-  const bool plain = task.cause.empty() || task.cause == "ok" ||
-                     task.cause == store::name(task.state) ||
-                     task.state == store::TaskState::running;
+  using enum exec::Cause;
+  const bool plain = !task.cause || task.cause == ok || task.state == store::TaskState::running ||
+                     (task.cause == stopped && task.state == store::TaskState::stopped);
   return plain ? std::string(store::name(task.state))
-               : fmt::format("{} ({})", store::name(task.state), task.cause);
+               : fmt::format("{} ({})", store::name(task.state), cause_text(task));
 }
 
 /// What a trial is sorted by: a number where it is one, else a text; numbers come first.
@@ -258,7 +258,7 @@ std::string trials_csv(const store::RunRecord& run, const Order& trials) {
     std::vector<std::string> row{
         run.name + "/" + task->label, std::string(store::name(task->state)),
         fmt::format("{}", task->attempts),
-        task->exit_code ? fmt::format("{}", *task->exit_code) : "", task->cause};
+        task->exit_code ? fmt::format("{}", *task->exit_code) : "", cause_text(*task)};
     for (const auto& name : params) {
       const auto* value = experiment::find_value(task->params, name);
       row.push_back(value != nullptr ? *value : "");

@@ -141,7 +141,7 @@ Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRec
 std::string attempt_text(const store::AttemptRecord& attempt) {
   std::string text = fmt::format("  attempt {}: {}", attempt.number, format_utc(attempt.started));
   if (!attempt.ended) return text + ", running\n";
-  text += fmt::format(", {} after {}", attempt.cause,
+  text += fmt::format(", {} after {}", cause_text(attempt),
                       format_duration(*attempt.ended - attempt.started));
   text += fmt::format(", cpu {}", format_duration(from_ms(attempt.cpu_ms)));
   if (attempt.peak_mem > 0) text += fmt::format(", peak mem {}", format_bytes(attempt.peak_mem));
@@ -161,7 +161,7 @@ std::string summary(const store::TaskRecord& task) {
     case store::TaskState::done:
       return task.attempts > 1 ? fmt::format("done at attempt {}", task.attempts) : "done";
     case store::TaskState::failed:
-      return fmt::format("failed: {}{}", task.cause,
+      return fmt::format("failed: {}{}", cause_text(task),
                          task.attempts > 1 ? fmt::format(", {} times tried", task.attempts) : "");
     case store::TaskState::stopped: return "stopped with its run";
     case store::TaskState::running: return "running";
@@ -169,7 +169,7 @@ std::string summary(const store::TaskRecord& task) {
     case store::TaskState::skipped: return "skipped";
     case store::TaskState::waiting: break;
   }
-  return task.attempts > 0 ? fmt::format("waiting to be tried again, after {}", task.cause)
+  return task.attempts > 0 ? fmt::format("waiting to be tried again, after {}", cause_text(task))
                            : "waiting";
 }
 

@@ -45,7 +45,7 @@ Status Trials::recall_reports(const store::TaskRecord& task) {
   for (const auto& metric : metrics)
     if (metric.token == task.token && metric.name == program_.goal->metric)
       because = stopper_->report(task.number.value, metric.value);
-  const bool whole = task.cause == "ok";
+  const bool whole = task.cause == exec::Cause::ok;
   if (!runs)
     stopper_->end(task.number.value, whole ? experiment::EarlyStopper::End::whole
                                            : experiment::EarlyStopper::End::cut_short);

@@ -1,4 +1,4 @@
-#include "berth/exec/messages.h"
+#include "berth/exec/cause.h"
 
 #include <fmt/core.h>
 
@@ -6,12 +6,12 @@
 
 namespace berth::exec {
 
-std::string describe(const Ended& ended) {
-  switch (ended.cause) {
+std::string describe(std::optional<Cause> cause, std::optional<int> exit_code, int signal) {
+  if (!cause) return {};
+  switch (*cause) {
     case Cause::ok: return "ok";
-    case Cause::exit_code: return fmt::format("exit {}", ended.exit_code.value_or(-1));
-    case Cause::signal:
-      return fmt::format("signal {} ({})", ended.signal, ::strsignal(ended.signal));
+    case Cause::exit_code: return fmt::format("exit {}", exit_code.value_or(-1));
+    case Cause::signal: return fmt::format("signal {} ({})", signal, ::strsignal(signal));
     case Cause::out_of_memory: return "out of memory";
     case Cause::time_limit: return "time limit";
     case Cause::stopped: return "stopped";
@@ -22,6 +22,8 @@ std::string describe(const Ended& ended) {
     case Cause::given_back: return "given back";
     case Cause::not_as_declared: return "not as declared";
     case Cause::stopped_early: return "stopped early";
+    case Cause::superseded: return "superseded";
+    case Cause::runner_lost: return "runner lost";
   }
   return {};
 }
