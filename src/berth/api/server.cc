@@ -7,6 +7,7 @@
 #include <future>
 
 #include "berth/api/connections.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 
 namespace berth::api {
@@ -16,7 +17,7 @@ constexpr std::size_t kLargestBody = 64U << 20;
 constexpr const char* kJson = "application/json";
 
 std::string error_json(std::string_view message) {
-  return fmt::format(R"({{"error":{}}})", json_quote(message));
+  return JsonWriter().object().add("error", message).end().take();
 }
 
 /// Of an address, or localhost: a name such as 127.0.0.1.example.org leads anywhere.

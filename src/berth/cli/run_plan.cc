@@ -2,6 +2,7 @@
 // out; nothing is submitted, nothing taken.
 #include "berth/cli/run_plan.h"
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
@@ -125,26 +126,22 @@ std::string sending_text(const remote::Folder& folder, const std::vector<std::st
 
 std::string sending_json(const remote::Folder& folder, const std::vector<std::string>& clusters,
                          const std::vector<std::string>& warnings) {
-  const auto quote = [](const std::string& path) { return json_quote(name_text(path)); };
-  const auto list = [](const std::vector<std::string>& texts) {
-    std::vector<std::string> quoted;
-    for (const auto& text : texts) quoted.push_back(json_quote(text));
-    return join(quoted, ",");
-  };
-  std::string sent, left_out;
+  JsonWriter json;
+  json.object().add("version", 1).add("cluster", clusters.front()).key("clusters").list(clusters);
+  json.add("folder", name_text(folder.path));
+  json.add("files", folder.files).add("bytes", folder.bytes).key("sent").array();
   for (const auto& entry : folder.entries)
-    if (entry.kind != os::TreeEntry::Kind::directory)
-      sent += (sent.empty() ? "" : ",") + quote(entry.path);
+    if (entry.kind != os::TreeEntry::Kind::directory) json.value(name_text(entry.path));
+  json.end().key("left_out").array();
   for (const auto& left : folder.left_out)
-    left_out += fmt::format(R"({}{{"path":{},"why":{},"files":{},"bytes":{},"counted":{}}})",
-                            left_out.empty() ? "" : ",", quote(left.path), quote(left.why),
-                            left.files, left.bytes, !left.more);
-  return fmt::format(
-      R"({{"version":1,"cluster":{},"clusters":[{}],"folder":{},"files":{},"bytes":{},"sent":[{}],)"
-      R"("left_out":[{}],"warnings":[{}]}})"
-      "\n",
-      json_quote(clusters.front()), list(clusters), quote(folder.path), folder.files, folder.bytes,
-      sent, left_out, list(warnings));
+    json.object()
+        .add("path", name_text(left.path))
+        .add("why", name_text(left.why))
+        .add("files", left.files)
+        .add("bytes", left.bytes)
+        .add("counted", !left.more)
+        .end();
+  return json.end().key("warnings").list(warnings).end().take() + "\n";
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ Result<int> top(os::Env& env, const TopOptions& options) {
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(10)));
   if (options.json) {
     std::string text = machine_json(report);
-    text.insert(text.rfind('}'), clusters.json());
+    if (const std::string list = clusters.json(); !list.empty())
+      text.insert(text.rfind('}'), ",\"clusters\":" + list);
     print(text);
     return 0;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
@@ -88,6 +89,17 @@ Rows ask_ec2(os::Env& env, const remote::Ec2Settings& settings, const std::strin
   return rows;
 }
 
+void write(JsonWriter& json, const TopRow& row) {
+  json.object().add("host", row.host);
+  if (row.error.empty()) {
+    json.key("free").raw(to_json(row.free)).key("total").raw(to_json(row.total));
+    json.add("holders", row.holders).add("state", row.state);
+  } else {
+    json.add("error", row.error);
+  }
+  json.end();
+}
+
 }  // namespace
 
 Result<TopClusters> TopClusters::open(os::Env& env) {
@@ -170,24 +182,18 @@ std::string TopClusters::text() {
 
 std::string TopClusters::json() {
   (void)settled();
-  std::string all;
+  if (clusters_.empty()) return "";
+  JsonWriter json;
+  json.array();
   for (auto& cluster : clusters_) {
     const auto rows = rows_of(*cluster);
-    std::string hosts;
-    for (const auto& row : rows.value_or(std::vector<TopRow>{})) {
-      hosts += fmt::format(R"({}{{"host":{})", hosts.empty() ? "" : ",", json_quote(row.host));
-      if (row.error.empty())
-        hosts +=
-            fmt::format(R"(,"free":{},"total":{},"holders":{},"state":{}}})", to_json(row.free),
-                        to_json(row.total), json_quote(row.holders), json_quote(row.state));
-      else
-        hosts += fmt::format(R"(,"error":{}}})", json_quote(row.error));
-    }
-    all += fmt::format(R"({}{{"name":{},"kind":{},"hosts":[{}]{}}})", all.empty() ? "" : ",",
-                       json_quote(cluster->name), json_quote(cluster->kind), hosts,
-                       rows ? "" : ",\"error\":" + json_quote(rows.error().message));
+    json.object().add("name", cluster->name).add("kind", cluster->kind).key("hosts").array();
+    for (const auto& row : rows.value_or(std::vector<TopRow>{})) write(json, row);
+    json.end();
+    if (!rows) json.add("error", rows.error().message);
+    json.end();
   }
-  return all.empty() ? "" : ",\"clusters\":[" + all + "]";
+  return json.end().take();
 }
 
 }  // namespace berth::cli

@@ -32,7 +32,7 @@ class TopClusters {
   bool settled();
   /// A table, after an empty line; "" without clusters.
   std::string text();
-  /// ",\"clusters\":[…]" for the end of an object: each with its hosts.
+  /// A list of the clusters, each with its hosts; "" without clusters.
   std::string json();
 
  private:

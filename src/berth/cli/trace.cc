@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "berth/base/text.h"
+#include "berth/base/json_writer.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 
@@ -57,12 +57,12 @@ std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
       ends.push_back(end);
     else
       *free = end;
-    text += cluster::trace_event(
-        label, group, lane, attempt.started, end,
-        fmt::format(R"({{"attempt":{},"outcome":{},"resources":{},"cpu_ms":{},"peak_mem":{}}})",
-                    attempt.number, json_quote(attempt.ended ? attempt.cause : "running"),
-                    attempt.resources.empty() ? "{}" : attempt.resources, attempt.cpu_ms,
-                    attempt.peak_mem));
+    JsonWriter what;
+    what.object().add("attempt", attempt.number);
+    what.add("outcome", attempt.ended ? attempt.cause : "running");
+    what.key("resources").raw(attempt.resources.empty() ? "{}" : attempt.resources);
+    what.add("cpu_ms", attempt.cpu_ms).add("peak_mem", attempt.peak_mem).end();
+    text += cluster::trace_event(label, group, lane, attempt.started, end, what.take());
   }
   return text;
 }
