@@ -7,6 +7,7 @@
 #include "berth/cli/cluster_ec2.h"
 #include "berth/cli/cluster_slurm.h"
 #include "berth/cli/cluster_ssh.h"
+#include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/remote/ssh.h"

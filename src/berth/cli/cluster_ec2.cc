@@ -1,10 +1,10 @@
-// berth cluster, of EC2: what the account lets Berth do, what runs, and the end of what is left.
 #include "berth/cli/cluster_ec2.h"
 
 #include <algorithm>
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 #include "berth/run/runner.h"
 

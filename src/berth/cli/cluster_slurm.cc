@@ -1,4 +1,3 @@
-// berth cluster, of Slurm: the partitions, and what of them is free.
 #include "berth/cli/cluster_slurm.h"
 
 #include "berth/base/json_writer.h"

@@ -3,7 +3,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/cli/options.h"
-#include "berth/cli/table.h"
+#include "berth/cli/print.h"
 #include "berth/run/layout.h"
 
 namespace berth::cli {

@@ -1,5 +1,3 @@
-// berth run --plan: what would run, how many side by side and where, and what keeps the next one
-// out; nothing is submitted, nothing taken.
 #include "berth/cli/run_plan.h"
 
 #include "berth/base/json_writer.h"
@@ -7,6 +5,7 @@
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
+#include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/ledger.h"
@@ -15,24 +14,24 @@
 namespace berth::cli {
 namespace {
 
-/// Takes one task's place after the other, as the runner does, until none is left.
+/// Reserves room for one task after the other, as the runner does, until no more fits.
 std::vector<machine::Block> fill(machine::Machine& machine, const machine::Request& request,
                                  std::int64_t most, std::vector<machine::Reservation>& held,
                                  std::string& refusal) {
   std::vector<machine::Block> blocks;
   while (static_cast<std::int64_t>(blocks.size()) < most) {
-    auto place = machine.reserve(request);
-    if (!place) {
-      refusal = place.error().message;
+    auto reserved = machine.reserve(request);
+    if (!reserved) {
+      refusal = reserved.error().message;
       break;
     }
-    blocks.push_back(place->block());
-    held.push_back(*std::move(place));
+    blocks.push_back(reserved->block());
+    held.push_back(*std::move(reserved));
   }
   return blocks;
 }
 
-std::string place_text(const machine::Block& block) {
+std::string block_text(const machine::Block& block) {
   std::vector<int> cores;
   for (const auto& share : block.cores) cores.push_back(share.core);
   std::string text = cores.empty() ? "" : "cores " + ranges_text(cores);
@@ -50,7 +49,7 @@ std::string plan_text(const RunPlan& plan) {
   text +=
       fmt::format("side by side: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
   for (std::size_t i = 0; i < plan.now.size() && i < kShown; ++i)
-    text += fmt::format("  {}: {}\n", i + 1, place_text(plan.now[i]));
+    text += fmt::format("  {}: {}\n", i + 1, block_text(plan.now[i]));
   if (has_limits(plan.resources)) text += limits_text(plan.limits);
   if (plan.now.size() > kShown) text += fmt::format("  … and {} more\n", plan.now.size() - kShown);
   if (plan.waiting_before > 0)
@@ -67,7 +66,7 @@ bool is_utf8(std::string_view text) {
   return valid_utf8(text) == text;
 }
 
-/// Whether it has a backslash, x and two digits, as name_text() writes bytes.
+/// Whether the text has a backslash, x and two digits, as name_text() writes bytes.
 bool has_escape(std::string_view text) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   for (std::size_t at = 0; (at = text.find("\\x", at)) != text.npos; ++at)
@@ -93,7 +92,7 @@ std::string name_text(std::string_view name) {
   return text;
 }
 
-/// What a person is asked before the folder is sent.
+/// What a person would be asked before the folder is sent.
 std::vector<std::string> warnings_of(os::Env& env, const remote::Folder& folder) {
   std::vector<std::string> warnings;
   for (const auto& asked : {remote::check_unasked(env, folder.path), remote::check_unasked(folder)})

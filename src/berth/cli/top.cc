@@ -6,6 +6,7 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
+#include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/cli/top_clusters.h"
 

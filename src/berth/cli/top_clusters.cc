@@ -46,7 +46,7 @@ TopRow row_of(remote::Host& host) {
           .error = host.failure() ? host.failure()->message : "it is being asked"};
 }
 
-/// "digits-3, digits-4 (waits), alice": each once.
+/// Whose jobs the partition has, each once, such as "digits-3, digits-4 (waits), alice".
 std::string holders_of(const std::vector<remote::SlurmHolder>& jobs, const std::string& partition) {
   std::vector<std::string> holders;
   for (const auto& job : jobs) {
@@ -71,7 +71,7 @@ Rows ask_slurm(os::Env& env, const remote::SlurmOptions& options) {
   return rows;
 }
 
-/// An instance is its run's as a whole.
+/// The instances, each of which its run holds as a whole.
 Rows ask_ec2(os::Env& env, const remote::Ec2Settings& settings, const std::string& home) {
   BERTH_ASSIGN(const auto instances, remote::ec2_instances(env, settings, home));
   std::vector<TopRow> rows;
@@ -109,7 +109,7 @@ Result<TopClusters> TopClusters::open(os::Env& env) {
   if (entries.empty()) return top;
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(const auto state, run::state_directory(env));
-  top.aside_ = env.aside();
+  top.background_ = env.aside();
   for (const auto& entry : entries) {
     auto& cluster = *top.clusters_.emplace_back(std::make_unique<Cluster>());
     cluster.name = entry.name;
@@ -131,7 +131,7 @@ Result<TopClusters> TopClusters::open(os::Env& env) {
 }
 
 bool TopClusters::settled() {
-  if (aside_) aside_->turn();
+  if (background_) background_->turn();
   bool all = true;
   for (auto& cluster : clusters_) all = has_settled(*cluster) && all;
   return all;
@@ -144,7 +144,7 @@ bool TopClusters::has_settled(Cluster& cluster) {
   if (!cluster.ask) return all;
   if (cluster.ask_at && env_->now() >= *cluster.ask_at) {
     cluster.ask_at.reset();
-    auto begun = aside_->start([&cluster, here = env_](os::Env& there) -> os::Aside::Then {
+    auto begun = background_->start([&cluster, here = env_](os::Env& there) -> os::Aside::Then {
       return [&cluster, here, rows = cluster.ask(there)]() mutable {
         cluster.rows = std::move(rows);
         cluster.ask_at = here->now() + kAskAgain;
