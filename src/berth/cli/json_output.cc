@@ -5,6 +5,7 @@
 
 #include "berth/base/json.h"
 #include "berth/base/units.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
 
 namespace berth::cli {

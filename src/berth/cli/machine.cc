@@ -7,6 +7,7 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
+#include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/machine/groups.h"
 

@@ -7,6 +7,8 @@
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"
 
@@ -63,7 +65,7 @@ Status choose(std::string_view option, const std::string& written,
   return {};
 }
 
-/// What the document says, with what the command line says in its place.
+/// The options of the document, except where the command line has others.
 Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options options) {
   BERTH_TRY(
       choose("--model", given.model, fleet::queue_model, "calibrated or reference", options.model));
@@ -101,7 +103,7 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
   return {};
 }
 
-/// Threads for the candidates, and the time limit.
+/// Threads for the candidates, and the time limit of --time-limit.
 Result<fleet::Means> means_of(os::Env& env, const PlanOptions& given) {
   fleet::Means means;
   means.parallel_for = on_all_cores;
@@ -132,7 +134,7 @@ std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to
   return fmt::format("{}, {:+.2f}", before.empty() ? "new" : "was " + before, to.cost - from.cost);
 }
 
-/// Of each part of a mix, or of the allocation: "8 + 4".
+/// A field of each part of a mix, such as "8 + 4", or of the whole allocation.
 template <class Field>
 std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation::* field) {
   if (allocation.parts.empty()) return fmt::format("{}", allocation.*field);

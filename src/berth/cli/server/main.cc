@@ -5,9 +5,9 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/print.h"
 #include "berth/cli/program.h"
 #include "berth/cli/serve.h"
-#include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {
