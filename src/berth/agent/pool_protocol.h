@@ -26,7 +26,7 @@ struct AskOffer {};
 /// again: whoever heard no answer may repeat it.
 struct AskLease {
   std::string id;  // letters and digits
-  machine::Ask ask;
+  machine::AllocRequest ask;
   Duration lease{};
   bool outlive = false;
   bool waits = false;  // keeps a place in the queue while the connection stands

@@ -7,7 +7,7 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
 #include "berth/placement/placement.h"
 #include "berth/topology/topology.h"
@@ -106,7 +106,7 @@ Result<DeviceSet> held_ones(os::Env& env, const machine::Devices& devices) {
 
 Result<Ground> ground_of(os::Env& env, const PlaceOptions& options) {
   const auto unwell = [](const topology::Device& device) {
-    return device.health != topology::Health::well;
+    return device.health != topology::Health::healthy;
   };
   Ground ground;
   if (!options.topology.empty()) {
@@ -243,9 +243,9 @@ Result<placement::Question> question_of(const Ground& ground, const PlaceOptions
 }
 
 std::string health_text(const topology::Device& device) {
-  if (device.health == topology::Health::well) return "well";
-  if (!device.unwell_because.empty()) return device.unwell_because;
-  return device.health == topology::Health::gone ? "gone" : "unwell";
+  if (device.health == topology::Health::healthy) return "well";
+  if (!device.unhealthy_reason.empty()) return device.unhealthy_reason;
+  return device.health == topology::Health::lost ? "gone" : "unwell";
 }
 
 std::string placement_text(const PlacementReport& report) {

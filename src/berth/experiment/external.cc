@@ -11,7 +11,7 @@
 
 namespace berth::experiment {
 
-std::string tell_line(const std::string& trial, const Values& params, Told::State state,
+std::string tell_line(const std::string& trial, const Values& params, TrialReport::State state,
                       const Numbers& metrics) {
   constexpr std::array<std::string_view, 3> kStates{"open", "done", "failed"};
   std::vector<std::string> numbers;
@@ -41,7 +41,7 @@ bool fits(const std::vector<Parameter>& params, const Values& values) {
   return known == values.size();
 }
 
-bool could_begin_with(const Program& program, const Values& values, const Numbers& metrics) {
+bool can_warm_start(const Program& program, const Values& values, const Numbers& metrics) {
   if (scores_of(program, metrics).empty()) return false;
   Values point = values;
   if (const auto& budget = program.search.budget) {

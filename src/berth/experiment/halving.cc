@@ -75,7 +75,7 @@ std::size_t Halving::bracket(std::int64_t trial) const {
   return brackets_[static_cast<std::size_t>(trial - 1) % brackets_.size()];
 }
 
-void Halving::tell(const Told& told) {
+void Halving::tell(const TrialReport& told) {
   const Budget& budget = *program_.search.budget;
   const auto found = level_of(budget, told.trial.params);
   const auto number = parse_integer(told.trial.label.substr(0, told.trial.label.find('@')));
@@ -84,7 +84,7 @@ void Halving::tell(const Told& told) {
   const std::size_t level = *found;
   Values params = told.trial.params;
   std::erase_if(params, [&](const auto& value) { return value.first == budget.parameter; });
-  Told point = told;
+  TrialReport point = told;
   if (!earlier) point.number = *number;
   point.trial.params = params;
   models_[level].tell(point);
@@ -95,7 +95,7 @@ void Halving::tell(const Told& told) {
   if (begun_.emplace(*number, level).second && level > bracket(*number))
     std::erase_if(rungs[level - 1].waiting,
                   [&](const auto& each) { return each.second == *number; });
-  if (told.state == Told::State::open) {
+  if (told.state == TrialReport::State::open) {
     open_.insert(told.trial.label);
     return;
   }
@@ -130,7 +130,7 @@ Values Halving::fresh(std::int64_t trial) const {
   if (program_.search.model)
     for (std::size_t level = models_.size(); level-- > 0;)
       if (models_[level].known() >= kEnough) return models_[level].propose(trial);
-  return scattered(program_.params, trial, program_.search.seed);
+  return quasi_random(program_.params, trial, program_.search.seed);
 }
 
 std::optional<Proposal> Halving::ask() const {
@@ -141,7 +141,7 @@ std::optional<Proposal> Halving::ask() const {
   const auto drawn = static_cast<std::int64_t>(trials_.size());
   if (drawn < samples_) return proposal(drawn + 1, fresh(drawn + 1), bracket(drawn + 1));
   if (!open_.empty()) return std::nullopt;
-  // Whatever the numbers: somebody has to be given the whole budget.
+  // Even with few trials, one has to get the whole budget.
   for (std::size_t level = levels_.size(); level-- > 0;) {
     const Rung::ByScore::value_type* best = nullptr;
     bool reached = false;

@@ -25,8 +25,7 @@ bool full_sweep() {
 std::vector<Machine> machine_files() {
   const std::filesystem::path folder = tests::source_path("tests/data/topologies");
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    paths.push_back(entry);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry);
   std::ranges::sort(paths);
   std::vector<Machine> machines;
   for (const auto& path : paths) {

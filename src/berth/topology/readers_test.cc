@@ -298,8 +298,8 @@ TEST(Json, TakesAllFieldsAndTheLeast) {
   EXPECT_EQ(std::tuple(device.index, device.uuid, device.pci, device.model, device.memory),
             std::tuple(3, "GPU-a", "0000:3b:00.0", "M", 80'000'000'000));
   EXPECT_EQ(std::tuple(device.numa, device.cores, device.mig_parent, device.health),
-            std::tuple(1, std::vector<int>{4, 5}, "GPU-p", Health::unwell));
-  EXPECT_EQ(device.unwell_because, "ECC");
+            std::tuple(1, std::vector<int>{4, 5}, "GPU-p", Health::unhealthy));
+  EXPECT_EQ(device.unhealthy_reason, "ECC");
   EXPECT_EQ(full->link(0, 1), (Link{Pcie::pix, 2, 2}));
   EXPECT_EQ(full->notes, std::vector<std::string>{"a"});
   EXPECT_EQ(flaw(*full), "");

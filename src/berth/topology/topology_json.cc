@@ -70,7 +70,7 @@ Result<Device> device_of(const Field& map) {
   BERTH_TRY(take_memory(map, device.memory));
   BERTH_TRY(take_number(map, "numa", -1, device.numa));
   BERTH_TRY(take_text(map, "mig_parent", device.mig_parent));
-  BERTH_TRY(take_text(map, "unwell_because", device.unwell_because));
+  BERTH_TRY(take_text(map, "unwell_because", device.unhealthy_reason));
   if (const auto field = map.find("cores")) {
     BERTH_ASSIGN(const std::string text, field->text());
     auto cores = cores_of(text);
@@ -144,9 +144,9 @@ std::string device_json(const Device& device) {
   if (device.numa >= 0) text += fmt::format(", \"numa\": {}", device.numa);
   add("cores", cores_text(device.cores));
   add("mig_parent", device.mig_parent);
-  if (device.health != Health::well)
+  if (device.health != Health::healthy)
     add("health", std::string(kHealths[static_cast<std::size_t>(device.health)]));
-  add("unwell_because", device.unwell_because);
+  add("unwell_because", device.unhealthy_reason);
   return text + "}";
 }
 
