@@ -75,16 +75,16 @@ std::size_t Halving::bracket(std::int64_t trial) const {
   return brackets_[static_cast<std::size_t>(trial - 1) % brackets_.size()];
 }
 
-void Halving::tell(const TrialReport& told) {
+void Halving::tell(const TrialReport& report) {
   const Budget& budget = *program_.search.budget;
-  const auto found = level_of(budget, told.trial.params);
-  const auto number = parse_integer(told.trial.label.substr(0, told.trial.label.find('@')));
-  const bool earlier = told.number <= 0;
+  const auto found = level_of(budget, report.trial.params);
+  const auto number = parse_integer(report.trial.label.substr(0, report.trial.label.find('@')));
+  const bool earlier = report.number <= 0;
   if (!found || (!number && !earlier)) return;  // none of ours
   const std::size_t level = *found;
-  Values params = told.trial.params;
+  Values params = report.trial.params;
   std::erase_if(params, [&](const auto& value) { return value.first == budget.parameter; });
-  TrialReport point = told;
+  TrialReport point = report;
   if (!earlier) point.number = *number;
   point.trial.params = params;
   models_[level].tell(point);
@@ -95,12 +95,12 @@ void Halving::tell(const TrialReport& told) {
   if (begun_.emplace(*number, level).second && level > bracket(*number))
     std::erase_if(rungs[level - 1].waiting,
                   [&](const auto& each) { return each.second == *number; });
-  if (told.state == TrialReport::State::open) {
-    open_.insert(told.trial.label);
+  if (report.state == TrialReport::State::open) {
+    open_.insert(report.trial.label);
     return;
   }
-  open_.erase(told.trial.label);
-  const double score = told.scores.empty() ? kFailed : told.scores.front();
+  open_.erase(report.trial.label);
+  const double score = report.scores.empty() ? kFailed : report.scores.front();
   rungs[level].ended.emplace(-score, *number);
   const bool goes_on =
       level + 1 < levels_.size() && score != kFailed && !begun_.contains({*number, level + 1});

@@ -24,7 +24,7 @@ std::int64_t hyperband_round(const Budget& budget);
 class Halving final : public Proposer {
  public:
   explicit Halving(const Program& program);
-  void tell(const TrialReport& trial) override;
+  void tell(const TrialReport& report) override;
   std::optional<Proposal> ask() const override;
 
  private:
