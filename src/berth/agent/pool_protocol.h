@@ -26,7 +26,7 @@ struct AskOffer {};
 /// again, so whoever got no answer may repeat the request.
 struct AskLease {
   std::string id;  ///< Letters and digits.
-  machine::Ask ask;
+  machine::AllocRequest ask;
   Duration lease{};
   bool outlive = false;
   bool waits = false;  ///< It keeps a place in the queue while the connection stands.

@@ -106,8 +106,8 @@ std::vector<Answer> golden_answers() {
 }
 
 std::vector<PoolCall> golden_pool_calls() {
-  machine::Ask ask{golden_block().resources, "digits-3 \xff", -5};
-  machine::Ask selecting = ask;
+  machine::AllocRequest ask{golden_block().resources, "digits-3 \xff", -5};
+  machine::AllocRequest selecting = ask;
   selecting.selection.memory_min = 7;
   return {AskOffer{}, AskLease{"5fA", ask, seconds(60), true, true},
           AskLease{"0", selecting, seconds(1)}};

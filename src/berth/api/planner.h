@@ -36,7 +36,7 @@ int http_status(ErrorKind kind);
 
 class Planner {
  public:
-  explicit Planner(fleet::System system = {}, fleet::Means means = {})
+  explicit Planner(fleet::System system = {}, fleet::Execution means = {})
       : system_(std::move(system)), means_(std::move(means)) {}
 
   Reply answer(const Request& request);
@@ -46,7 +46,7 @@ class Planner {
   friend struct Calls;
   mutable std::shared_mutex mutex_;
   fleet::System system_;
-  fleet::Means means_;
+  fleet::Execution means_;
 };
 
 }  // namespace berth::api

@@ -33,12 +33,12 @@ Result<bool> read_environment_file(os::Env& env, const std::string& directory,
 Status start_there(os::Env& env, const std::string& directory, const std::string& file,
                    experiment::AuptimizerExperiment& experiment) {
   auto& program = experiment.program;
-  program.there = experiment.directory;
-  if (program.there.front() != '/')
+  program.remote_directory = experiment.directory;
+  if (program.remote_directory.front() != '/')
     return fail(ErrorKind::invalid,
                 "{}: workingdir: there is no folder {} here, and one of other machines begins "
                 "with /",
-                file, program.there);
+                file, program.remote_directory);
   std::string line;
   for (const auto word : words(experiment.script)) {
     const std::string beside = fmt::format("{}/{}", directory, word);
@@ -55,7 +55,7 @@ Status start_there(os::Env& env, const std::string& directory, const std::string
   experiment.notes.push_back(fmt::format(
       "workingdir: there is no {} here, so trials start in that folder of the machines where they "
       "run; of here {} goes with them",
-      program.there, program.script.empty() ? "nothing" : "only " + program.script));
+      program.remote_directory, program.script.empty() ? "nothing" : "only " + program.script));
   return {};
 }
 

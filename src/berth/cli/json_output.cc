@@ -139,11 +139,11 @@ Json device_list(const MachineReport& report) {
   for (const auto& share : report.devices.shares) {
     const auto& known = report.devices.topology.devices;
     const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
-    const auto& out = report.devices.news.out_of_service;
+    const auto& out = report.devices.health.out_of_service;
     const auto sick =
         std::ranges::find(out, share.uuid, &std::pair<std::string, std::string>::first);
     Json foreign = Json::array();
-    for (const auto& use : report.devices.news.foreign)
+    for (const auto& use : report.devices.health.foreign)
       if (use.uuid == share.uuid)
         foreign.push_back(Json{{"pid", use.pid}, {"program", use.program}, {"memory", use.memory}});
     list.push_back(Json{{"index", share.index},

@@ -9,7 +9,7 @@
 
 #include "berth/experiment/program.h"
 #include "berth/machine/capacity.h"
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
 #include "berth/run/flow_plan.h"
 #include "berth/store/store.h"

@@ -8,7 +8,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
 #include "berth/placement/placement.h"
 #include "berth/topology/topology.h"
@@ -107,7 +107,7 @@ Result<DeviceSet> held_ones(os::Env& env, const machine::Devices& devices) {
 
 Result<Inventory> inventory_of(os::Env& env, const PlaceOptions& options) {
   const auto is_unhealthy = [](const topology::Device& device) {
-    return device.health != topology::Health::well;
+    return device.health != topology::Health::healthy;
   };
   Inventory inventory;
   if (!options.topology.empty()) {
@@ -246,9 +246,9 @@ Result<placement::Question> question_of(const Inventory& inventory, const PlaceO
 }
 
 std::string health_text(const topology::Device& device) {
-  if (device.health == topology::Health::well) return "well";
-  if (!device.unwell_because.empty()) return device.unwell_because;
-  return device.health == topology::Health::gone ? "gone" : "unwell";
+  if (device.health == topology::Health::healthy) return "well";
+  if (!device.unhealthy_reason.empty()) return device.unhealthy_reason;
+  return device.health == topology::Health::lost ? "gone" : "unwell";
 }
 
 std::string placement_text(const PlacementReport& report) {

@@ -104,14 +104,14 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
 }
 
 /// Threads for the candidates, and the time limit of --time-limit.
-Result<fleet::Means> means_of(os::Env& env, const PlanOptions& given) {
-  fleet::Means means;
+Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
+  fleet::Execution means;
   means.parallel_for = on_all_cores;
   if (given.time_limit.empty()) return means;
   const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
   means.stop = [&env, until = env.now() + *limit] { return env.now() >= until; };
-  means.looks = INT64_MAX / 2;
+  means.iteration_limit = INT64_MAX / 2;
   return means;
 }
 
@@ -243,8 +243,8 @@ bool leaves_unserved(const fleet::Proof& proof) {
   return std::ranges::any_of(proof.unserved, [](const auto& of) { return of.second > 0; });
 }
 
-Result<int> sweep(fleet::System system, const fleet::Options& options, const fleet::Means& means,
-                  const PlanOptions& given) {
+Result<int> sweep(fleet::System system, const fleet::Options& options,
+                  const fleet::Execution& means, const PlanOptions& given) {
   BERTH_ASSIGN(const Range range, range_of(given.sweep));
   const bool only_capacity = lower(range.setting.path).starts_with("capacity.");
   auto made = fleet::candidates(system, options.model, means);

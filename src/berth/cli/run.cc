@@ -117,7 +117,7 @@ Status begin_with(run::Site& site, const std::string& name, experiment::Program&
   for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
     if (program.earlier.size() == experiment::kMostEarlier) break;
     if (task->state != store::TaskState::done) continue;
-    if (experiment::could_begin_with(program, task->params, task->metrics))
+    if (experiment::can_warm_start(program, task->params, task->metrics))
       program.earlier.push_back({task->params, task->metrics});
   }
   std::ranges::reverse(program.earlier);

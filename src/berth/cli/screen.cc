@@ -12,6 +12,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/run_view.h"
 
 namespace berth::cli {
 namespace {

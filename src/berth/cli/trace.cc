@@ -1,5 +1,6 @@
 // berth trace: a run as a timeline for Perfetto or Chrome's tracing page. Each attempt is a bar in
 // a row of its machine; above them are the calls to the cluster.
+#include "berth/cli/run_view.h"
 #include "berth/cluster/tracing.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 #include "berth/cli/trials_view.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 
 #include <algorithm>

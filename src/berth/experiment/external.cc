@@ -10,11 +10,11 @@
 
 namespace berth::experiment {
 
-std::string tell_line(const std::string& trial, const Values& params, Told::State state,
+std::string tell_line(const std::string& trial, const Values& params, TrialReport::State state,
                       const Numbers& metrics) {
   JsonWriter json;
   json.object().key("tell").object().add("trial", trial);
-  json.add("state", Told::kStateNames.name(state)).key("params").raw(values_json(params));
+  json.add("state", TrialReport::kStateNames.name(state)).key("params").raw(values_json(params));
   json.key("metrics").object();
   for (const auto& [name, value] : metrics) json.add(name, value);
   return json.end().end().end().take() + "\n";
@@ -38,7 +38,7 @@ bool fits(const std::vector<Parameter>& params, const Values& values) {
   return known == values.size();
 }
 
-bool could_begin_with(const Program& program, const Values& values, const Numbers& metrics) {
+bool can_warm_start(const Program& program, const Values& values, const Numbers& metrics) {
   if (scores_of(program, metrics).empty()) return false;
   Values point = values;
   if (const auto& budget = program.search.budget) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kModels{"none", "tpe"};
 
-constexpr Duration kPatience = std::chrono::minutes(10);
+constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
 
 Status add_points(const Field& list, Program& program) {
   BERTH_ASSIGN(const auto items, list.items());
@@ -90,9 +90,9 @@ Status read_halving(const Field& search, Program& program) {
 Status read_external(const Field& search, Program& program) {
   BERTH_ASSIGN(const Field run, search.get("run"));
   BERTH_ASSIGN(program.search.proposer, exec::read_command(run));
-  program.search.patience = kPatience;
+  program.search.answer_timeout = kAnswerTimeout;
   if (const auto patience = search.find("patience")) {
-    BERTH_ASSIGN(program.search.patience, exec::duration_of(*patience));
+    BERTH_ASSIGN(program.search.answer_timeout, exec::duration_of(*patience));
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// The parts of read_program(): what a file says of its search and of its goal.
+// The parts of read_program() for the keys search, params and goal.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ Result<Values> read_point(const Field& field);
 Status read_params(const Field& params, Program& program);
 /// After read_params().
 Status read_search(const Field& root, Program& program);
-/// What a trial reports, and when it is not worth its end.
+/// Reads the goals and early stopping.
 Status read_goals(const Field& root, Program& program);
 
 }  // namespace berth::experiment

@@ -11,7 +11,7 @@ namespace {
 
 void read_figures_of(Nvml& nvml, Nvml::Handle device, DeviceFigures& into) {
   const auto uuid = nvml.uuid(device);
-  if (!uuid) return;  // gone: whoever watches its health tells
+  if (!uuid) return;  // lost: the health update says so
   const auto processes = nvml.processes(device);
   if (!processes || !*processes) {
     into.untold.emplace_back(

@@ -1,8 +1,8 @@
-// A process of its own that asks the devices' drivers and writes one line at a time to its standard
-// output, so that a driver that hangs or crashes takes nobody with it.
+// A DeviceProgram is a separate process that asks the devices' drivers and writes lines to its
+// standard output, so that a driver that hangs or crashes harms no other process.
 //
-// Ownership: refers to its Env; its end ends the process. Threads: one. Failure: a process that
-// dies or cannot be started is started again after a while.
+// Ownership: it refers to its Env; its destructor ends the process. Threads: one. A process that
+// dies or cannot be started is started again after a pause.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace berth::machine {
 
 class DeviceProgram {
  public:
-  /// `on_trouble`: told why it has to be started again.
+  /// `on_trouble` receives the reason when the process has to be started again.
   DeviceProgram(os::Env& env, os::SpawnSpec program,
                 std::function<void(const std::string&)> on_trouble = {})
       : env_(&env), program_(std::move(program)), on_trouble_(std::move(on_trouble)) {}
@@ -29,8 +29,8 @@ class DeviceProgram {
   }
   /// When turn() must be called even if its watch is not ready.
   std::optional<Mono> deadline() const { return start_at_; }
-  /// Reads what came (`ready`: its watch was), starts the process when that is due. Whole lines,
-  /// without their ends.
+  /// Reads what came (`ready`: its watch was ready), and starts the process when that is due.
+  /// Returns whole lines without their ends.
   std::vector<std::string> turn(bool ready);
 
  private:
@@ -46,7 +46,7 @@ class DeviceProgram {
   std::optional<Mono> start_at_ = Mono{};
 };
 
-/// The pause until a driver is asked again: `every`, a quarter more or less by chance.
+/// The pause until a driver is asked again: `every` with a jitter of a quarter.
 Duration jittered(os::Env& env, Duration every);
 
 }  // namespace berth::machine

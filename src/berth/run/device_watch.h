@@ -26,7 +26,7 @@ class DeviceWatch {
   void turn(std::span<const os::Watch> watches);
 
  private:
-  void on_update(machine::DeviceNews update);
+  void on_update(machine::DeviceHealthUpdate update);
   std::string holders_of(const std::string& uuid);
 
   ActiveRun& run_;

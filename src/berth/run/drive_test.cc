@@ -281,7 +281,7 @@ TEST(DriveDevices, ThreePartsOfTenGigabytesShareACard) {
 
 TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) {
   ServerWorld world;
-  machine::DeviceNews ill;
+  machine::DeviceHealthUpdate ill;
   ill.out_of_service = {{"gpu-0", "2 of 6 links to GPU1 are lost"}};
   int watches = 0;
   std::vector<std::string> used;
@@ -289,7 +289,7 @@ TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) 
     if (spec.argv.at(1) == "watch-devices")
       return os::FakeProgram{
           .duration = std::chrono::milliseconds(10),
-          .out = machine::to_json(++watches == 1 ? ill : machine::DeviceNews{}) + "\n"};
+          .out = machine::to_json(++watches == 1 ? ill : machine::DeviceHealthUpdate{}) + "\n"};
     used.push_back(ServerWorld::seen_by(spec));
     return os::FakeProgram{.duration = std::chrono::seconds(1)};
   };

@@ -66,7 +66,7 @@ Result<Device> device_of(const Field& map) {
   BERTH_TRY(take_memory(map, device.memory));
   BERTH_TRY(take_number(map, "numa", -1, device.numa));
   BERTH_TRY(take_text(map, "mig_parent", device.mig_parent));
-  BERTH_TRY(take_text(map, "unwell_because", device.unwell_because));
+  BERTH_TRY(take_text(map, "unwell_because", device.unhealthy_reason));
   if (const auto field = map.find("cores")) {
     BERTH_ASSIGN(const std::string text, field->text());
     auto cores = cores_of(text);
@@ -137,8 +137,8 @@ void write_device(JsonWriter& json, const Device& device) {
   if (device.numa >= 0) json.add("numa", device.numa);
   add("cores", cores_text(device.cores));
   add("mig_parent", device.mig_parent);
-  if (device.health != Health::well) add("health", kHealthNames.name(device.health));
-  add("unwell_because", device.unwell_because);
+  if (device.health != Health::healthy) add("health", kHealthNames.name(device.health));
+  add("unwell_because", device.unhealthy_reason);
   json.end();
 }
 

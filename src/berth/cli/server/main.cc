@@ -63,7 +63,7 @@ Result<int> serve(os::Env& env, const ServeOptions& given) {
     system = std::move(reading.system);
     print_notes(fleet::dangling_names(system));
   }
-  fleet::Means means;
+  fleet::Execution means;
   means.parallel_for = on_all_cores;
   api::Planner planner(std::move(system), std::move(means));
   os::install_stop_signals();

@@ -1,4 +1,4 @@
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@ std::string two(const std::string& health = "") {
   return text.replace(text.find("HEALTH"), 6, health);
 }
 
-class DeviceNewsTest : public ::testing::Test {
+class DeviceHealthTest : public ::testing::Test {
  protected:
-  DeviceNewsTest() {
+  DeviceHealthTest() {
     env.variables["BERTH_TOPOLOGY"] = "/topo.json";
     env.put("/topo.json", two());
     capacity.total.set(Known::cpu, 2000);
@@ -37,7 +37,7 @@ class DeviceNewsTest : public ::testing::Test {
   Capacity capacity;
 };
 
-TEST_F(DeviceNewsTest, AHostHasTheDevicesAndTheirAmounts) {
+TEST_F(DeviceHealthTest, AHostHasTheDevicesAndTheirAmounts) {
   capacity.gpu_slots = {{"my card", 7}};
   const Devices devices = read();
   const Host host = host_of(capacity, &devices);
@@ -52,25 +52,25 @@ TEST_F(DeviceNewsTest, AHostHasTheDevicesAndTheirAmounts) {
   EXPECT_EQ(host_of(capacity, nullptr).total.resources.get(Known::gpu), 0);
 }
 
-TEST_F(DeviceNewsTest, WhatIsOutOfServiceIsNotInTheHostUntilItIsWell) {
+TEST_F(DeviceHealthTest, WhatIsOutOfServiceIsNotInTheHostUntilItIsWell) {
   Devices devices = read();
   env.put("/topo.json",
           two(R"(, "health": "unwell", "unwell_because": "3 uncorrected ECC errors")"));
-  devices.news = *read_news(env, {}, devices.topology, "/ledger");
+  devices.health = *read_health_update(env, {}, devices.topology, "/ledger");
   EXPECT_EQ(
-      devices.news.out_of_service,
+      devices.health.out_of_service,
       (std::vector<std::pair<std::string, std::string>>{{"GPU-b", "3 uncorrected ECC errors"}}));
   EXPECT_EQ(unusable_text(devices), "; out of service: GPU1 (3 uncorrected ECC errors)");
   EXPECT_EQ(host_of(capacity, &devices).total.resources.get(Known::gpu), 1);
   env.put("/topo.json", two());
-  devices.news = *read_news(env, {}, devices.topology, "/ledger");
+  devices.health = *read_health_update(env, {}, devices.topology, "/ledger");
   EXPECT_EQ(host_of(capacity, &devices).total.resources.get(Known::gpu), 2);
   EXPECT_EQ(unusable_text(devices), "");
 }
 
-TEST_F(DeviceNewsTest, ForeignProcessesAreNamed) {
+TEST_F(DeviceHealthTest, ForeignProcessesAreNamed) {
   Devices devices = read();
-  devices.news.foreign = {{"GPU-a", 77, "python3", 5'000'000'000}, {"GPU-b", 78, "", 0}};
+  devices.health.foreign = {{"GPU-a", 77, "python3", 5'000'000'000}, {"GPU-b", 78, "", 0}};
   const Host host = host_of(capacity, &devices);
   ASSERT_EQ(host.foreign.size(), 2U);
   EXPECT_EQ(host.foreign[0].first, "process 77 (python3)");
@@ -82,29 +82,29 @@ TEST_F(DeviceNewsTest, ForeignProcessesAreNamed) {
   EXPECT_EQ(machine.free().get(Known::gpu_mem), 43'000'000'000);
 }
 
-TEST_F(DeviceNewsTest, NewsAreReadBackAsTheyWereWritten) {
-  DeviceNews news;
-  news.out_of_service = {{"GPU-a", "off the \"bus\""}};
-  news.foreign = {{"GPU-b", 77, "python3", 1 << 30}};
-  EXPECT_EQ(*news_of_json(to_json(news)), news);
-  EXPECT_EQ(*news_of_json(to_json(DeviceNews{})), DeviceNews{});
-  DeviceNews odd;
+TEST_F(DeviceHealthTest, NewsAreReadBackAsTheyWereWritten) {
+  DeviceHealthUpdate update;
+  update.out_of_service = {{"GPU-a", "off the \"bus\""}};
+  update.foreign = {{"GPU-b", 77, "python3", 1 << 30}};
+  EXPECT_EQ(*health_update_of_json(to_json(update)), update);
+  EXPECT_EQ(*health_update_of_json(to_json(DeviceHealthUpdate{})), DeviceHealthUpdate{});
+  DeviceHealthUpdate odd;
   odd.out_of_service = {{"GPU-a", "what a driver says need not be UTF-8: \xff"}};
-  EXPECT_TRUE(news_of_json(to_json(odd)));
+  EXPECT_TRUE(health_update_of_json(to_json(odd)));
   for (const auto* wrong : {"", "{}", "[]", "3", R"({"out_of_service":[{}],"foreign":[]})",
                             R"({"out_of_service":[],"foreign":[{"uuid":1}]})"})
-    EXPECT_FALSE(news_of_json(wrong)) << wrong;
+    EXPECT_FALSE(health_update_of_json(wrong)) << wrong;
 }
 
 /// A machine file on which nothing more is read: what the hardware has is not asked.
-TEST_F(DeviceNewsTest, AWrongStandInIsAnErrorThatNamesIt) {
+TEST_F(DeviceHealthTest, AWrongStandInIsAnErrorThatNamesIt) {
   env.variables["BERTH_TOPOLOGY"] = "dgx1-v10";
   const auto devices = read_devices(env, {}, "/ledger");
   ASSERT_FALSE(devices);
   EXPECT_NE(devices.error().message.find("dgx1-v100"), std::string::npos);
 }
 
-TEST_F(DeviceNewsTest, TheEnvironmentHidesDescribedDevicesToo) {
+TEST_F(DeviceHealthTest, TheEnvironmentHidesDescribedDevicesToo) {
   const auto seen = [&](const char* variable, const char* value) {
     env.variables.erase("CUDA_VISIBLE_DEVICES");
     env.variables.erase("NVIDIA_VISIBLE_DEVICES");
@@ -126,16 +126,16 @@ TEST_F(DeviceNewsTest, TheEnvironmentHidesDescribedDevicesToo) {
   EXPECT_EQ(seen("NVIDIA_VISIBLE_DEVICES", "1"), Uuids{"GPU-b"}) << "described, not brought in";
 }
 
-class HealthWatchTest : public DeviceNewsTest {
+class HealthWatchTest : public DeviceHealthTest {
  protected:
-  /// Turns the world until news come or an hour has passed on its clock.
-  std::optional<DeviceNews> wait_for_news(HealthWatch& watch) {
+  /// Turns the world until an update comes or an hour has passed on its clock.
+  std::optional<DeviceHealthUpdate> wait_for_update(HealthWatch& watch) {
     const Mono until = env.now() + std::chrono::hours(1);
     while (env.now() < until) {
       std::vector<os::Watch> watches;
       watch.watch(watches);
       EXPECT_TRUE(env.wait(watches, std::min(until, watch.deadline().value_or(until))));
-      if (auto news = watch.turn(watches[0].ready)) return news;
+      if (auto update = watch.turn(watches[0].ready)) return update;
     }
     return std::nullopt;
   }
@@ -147,7 +147,7 @@ class HealthWatchTest : public DeviceNewsTest {
 };
 
 TEST_F(HealthWatchTest, TellsTheLatestNewsAndStartsAgainWhatDied) {
-  DeviceNews first, second;
+  DeviceHealthUpdate first, second;
   first.out_of_service = {{"GPU-a", "one"}};
   second.out_of_service = {{"GPU-a", "two"}};
   int started = 0;
@@ -159,8 +159,8 @@ TEST_F(HealthWatchTest, TellsTheLatestNewsAndStartsAgainWhatDied) {
   };
   {
     HealthWatch watch(env, program);
-    EXPECT_EQ(wait_for_news(watch), second);
-    EXPECT_EQ(wait_for_news(watch), second);
+    EXPECT_EQ(wait_for_update(watch), second);
+    EXPECT_EQ(wait_for_update(watch), second);
     EXPECT_EQ(started, 2);
   }
   EXPECT_EQ(env.processes_alive(), 0U);
@@ -174,10 +174,10 @@ TEST_F(HealthWatchTest, WhatCannotBeStartedIsTriedAgain) {
     return Error{ErrorKind::full, "no process left"};
   };
   env.program = [](const os::SpawnSpec&) {
-    return os::FakeProgram{.out = to_json(DeviceNews{}) + "\n"};
+    return os::FakeProgram{.out = to_json(DeviceHealthUpdate{}) + "\n"};
   };
   HealthWatch watch(env, program);
-  EXPECT_EQ(wait_for_news(watch), DeviceNews{});
+  EXPECT_EQ(wait_for_update(watch), DeviceHealthUpdate{});
   EXPECT_EQ(tries, 3);
 }
 

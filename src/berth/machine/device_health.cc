@@ -1,4 +1,4 @@
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 
 #include <fmt/ranges.h>
 
@@ -84,19 +84,20 @@ VisibleDevices visible_devices(os::Env& env, const DeviceOptions& options) {
 
 }  // namespace
 
-Result<DeviceNews> read_news(os::Env& env, const DeviceOptions& options,
-                             const topology::Topology& first, const std::string& ledger_directory) {
+Result<DeviceHealthUpdate> read_health_update(os::Env& env, const DeviceOptions& options,
+                                              const topology::Topology& first,
+                                              const std::string& ledger_directory) {
   Ancestry ancestry(env, ledger_directory);
   BERTH_ASSIGN(const auto seen,
                refresh_health(env, options, first, [&](pid_t pid) { return ancestry.ours(pid); }));
-  DeviceNews news;
+  DeviceHealthUpdate update;
   for (std::size_t i = 0; i < seen.health.size(); ++i)
-    if (seen.health[i].health != topology::Health::well)
-      news.out_of_service.emplace_back(first.devices[i].uuid, seen.health[i].because);
+    if (seen.health[i].health != topology::Health::healthy)
+      update.out_of_service.emplace_back(first.devices[i].uuid, seen.health[i].because);
   for (const DeviceUse& use : seen.uses)
-    news.foreign.push_back(
+    update.foreign.push_back(
         {first.devices[use.device].uuid, use.pid, program_of(env, use.pid), use.memory});
-  return news;
+  return update;
 }
 
 Result<Devices> read_devices(os::Env& env, const DeviceOptions& options,
@@ -112,18 +113,19 @@ Result<Devices> read_devices(os::Env& env, const DeviceOptions& options,
       devices.hidden.push_back(share.index);
   if (const auto task = enclosing_task(env)) narrow(devices.shares, task->block);
   BERTH_ASSIGN(devices.links, DeviceLinks::make(devices.topology));
-  BERTH_ASSIGN(devices.news, read_news(env, options, devices.topology, ledger_directory));
+  BERTH_ASSIGN(devices.health,
+               read_health_update(env, options, devices.topology, ledger_directory));
   return devices;
 }
 
 Host host_of(const Capacity& capacity, const Devices* devices) {
   Host host{.total = {capacity.total, cores_of(capacity)}};
   if (devices == nullptr) return host;
-  const DeviceNews& news = devices->news;
+  const DeviceHealthUpdate& health = devices->health;
   host.links = devices->links;
   for (DeviceShare share : devices->shares) {
     const bool out = std::ranges::any_of(
-        news.out_of_service, [&](const auto& device) { return device.first == share.uuid; });
+        health.out_of_service, [&](const auto& device) { return device.first == share.uuid; });
     if (out) continue;
     const auto& known = devices->topology.devices;
     const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
@@ -132,7 +134,7 @@ Host host_of(const Capacity& capacity, const Devices* devices) {
     host.total.devices.push_back(std::move(share));
   }
   set_device_amounts(host.total.devices, host.total.resources);
-  for (const ForeignUse& use : news.foreign) {
+  for (const ForeignUse& use : health.foreign) {
     Block block;
     block.devices = {{.uuid = use.uuid, .memory = use.memory, .whole = false}};
     host.foreign.emplace_back(
@@ -150,7 +152,7 @@ std::string name_of(const Devices& devices, std::string_view uuid) {
 
 std::string unusable_text(const Devices& devices) {
   std::vector<std::string> texts;
-  for (const auto& [uuid, because] : devices.news.out_of_service)
+  for (const auto& [uuid, because] : devices.health.out_of_service)
     texts.push_back(fmt::format("{} ({})", name_of(devices, uuid), because));
   std::string text = texts.empty() ? "" : "; out of service: " + join(texts, ", ");
   if (!devices.hidden.empty())
@@ -159,28 +161,29 @@ std::string unusable_text(const Devices& devices) {
   return text;
 }
 
-std::string to_json(const DeviceNews& news) {
+std::string to_json(const DeviceHealthUpdate& update) {
   Json out = Json::array();
-  for (const auto& [uuid, why] : news.out_of_service)
+  for (const auto& [uuid, why] : update.out_of_service)
     out.push_back(Json{{"uuid", uuid}, {"because", why}});
   Json foreign = Json::array();
-  for (const ForeignUse& use : news.foreign)
+  for (const ForeignUse& use : update.foreign)
     foreign.push_back(Json{
         {"uuid", use.uuid}, {"pid", use.pid}, {"program", use.program}, {"memory", use.memory}});
   return dump(Json{{"out_of_service", out}, {"foreign", foreign}});
 }
 
-Result<DeviceNews> news_of_json(std::string_view line) {
+Result<DeviceHealthUpdate> health_update_of_json(std::string_view line) {
   BERTH_ASSIGN(const Json json, parse_json(line));
   try {
-    DeviceNews news;
+    DeviceHealthUpdate update;
     for (const Json& device : json.at("out_of_service"))
-      news.out_of_service.emplace_back(device.at("uuid"), device.at("because"));
+      update.out_of_service.emplace_back(device.at("uuid"), device.at("because"));
     for (const Json& use : json.at("foreign"))
-      news.foreign.push_back({use.at("uuid"), use.at("pid"), use.at("program"), use.at("memory")});
-    return news;
+      update.foreign.push_back(
+          {use.at("uuid"), use.at("pid"), use.at("program"), use.at("memory")});
+    return update;
   } catch (const Json::exception& error) {
-    return fail(ErrorKind::corrupt, "no news of devices: {}", error.what());
+    return fail(ErrorKind::corrupt, "not a health update of devices: {}", error.what());
   }
 }
 

@@ -1,7 +1,7 @@
-// The bound with its corners rounded off: each group's minimum becomes a weighted mean (weights
-// exp(-cost / smoothing)), and prices are kept positive by a logarithm. Twice differentiable and
-// concave, so Newton's method climbs it in few steps; as the smoothing goes to 0 it becomes the
-// bound itself.
+// Dual ascent on a smoothed bound: each group's minimum becomes a weighted mean (weights
+// exp(-cost / smoothing)), and a logarithmic barrier keeps prices positive. The smoothed bound is
+// concave and twice differentiable, so Newton's method needs few steps; as the smoothing goes to 0
+// it becomes the bound itself.
 #include <algorithm>
 #include <cmath>
 
@@ -10,28 +10,28 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kForgotten = 35;                              // exp(-35) is nothing beside 1
+constexpr double kForgotten = 35;                              // exp(-35) is negligible beside 1
 constexpr double kFirst = 0.3, kLast = 1e-7, kCooling = 0.25;  // smoothing, of the costs' spread
-constexpr double kDearest = 1e6;  // price of an average amount, in spreads: it may be boundless
+constexpr double kDearest = 1e6;  // of an average amount, in spreads: prices may be unbounded
 constexpr int kStepsAtOnce = 8;   // Newton's, at one smoothing
 
-class Climb {
+class DualAscent {
  public:
-  Climb(const Packing& packing, Budget& budget)
+  DualAscent(const Packing& packing, Budget& budget)
       : p_(packing), budget_(budget), rows_(p_.limits.size()), slope_(rows_), mean_(rows_) {
     double spread = 0, amounts = 0, uses = 0;
     for (std::size_t g = 0; g < p_.groups(); ++g) {
-      const auto [least, most] = std::ranges::minmax_element(p_.of(g), {}, &Way::cost);
+      const auto [least, most] = std::ranges::minmax_element(p_.of(g), {}, &Item::cost);
       spread += most->cost - least->cost;
     }
-    for (const Way& way : p_.ways)
-      for (const Use& use : way.uses)
+    for (const Item& item : p_.items)
+      for (const Use& use : item.uses)
         if (use.row >= 0) amounts += use.amount, ++uses;
     spread_ = std::max(spread / static_cast<double>(std::max<std::size_t>(1, p_.groups())), 1e-9);
     amount_ = uses > 0 ? amounts / uses : 1;
   }
 
-  Peak climb(std::vector<double> at, double enough) {
+  DualSolution ascend(std::vector<double> at, double enough) {
     for (double& price : at)
       price = std::clamp(price, 1e-6 * spread_ / amount_, kDearest * spread_ / amount_);
     const std::vector<double> nothing(rows_, 0);
@@ -42,18 +42,18 @@ class Climb {
         if (best_.bound >= enough || budget_.spent() || !newton_step(at)) break;
       if (best_.bound >= enough || budget_.spent()) return best_;
     }
-    // What is all but worthless is worthless: rows that are not used up.
+    // A price close to 0 is 0: its row is not used up.
     for (double& price : at)
       if (price * amount_ < 1e-5 * spread_) price = 0;
     keep(at, hard_bound(at));
-    lower_the_boundless();
+    lower_unbounded_prices();
     return best_;
   }
 
  private:
-  /// Where a row is only just enough its price may rise without end and the bound not fall: to the
-  /// least price that is as good.
-  void lower_the_boundless() {
+  /// Where a row is only just sufficient its price may rise without end and the bound not fall.
+  /// Such a price is lowered to the least one that gives the same bound.
+  void lower_unbounded_prices() {
     for (std::size_t r = 0; r < rows_; ++r) {
       if (best_.prices[r] * amount_ < 10 * spread_) continue;
       std::vector<double> at = best_.prices;
@@ -69,11 +69,11 @@ class Climb {
   }
 
   double hard_bound(const std::vector<double>& prices) {
-    budget_.options -= static_cast<std::int64_t>(p_.ways.size());
+    budget_.iterations -= static_cast<std::int64_t>(p_.items.size());
     double bound = 0;
     for (std::size_t g = 0; g < p_.groups(); ++g) {
       double least = HUGE_VAL;
-      for (const Way& way : p_.of(g)) least = std::min(least, priced(way, prices));
+      for (const Item& item : p_.of(g)) least = std::min(least, priced(item, prices));
       bound += least;
     }
     for (std::size_t r = 0; r < rows_; ++r) bound -= prices[r] * p_.limits[r];
@@ -86,17 +86,17 @@ class Climb {
 
   /// The smoothed bound at the prices, its slope and curvature (negated); keeps the best bound.
   double evaluate(const std::vector<double>& prices) {
-    budget_.options -= static_cast<std::int64_t>(p_.ways.size());
+    budget_.iterations -= static_cast<std::int64_t>(p_.items.size());
     std::ranges::fill(slope_, 0);
     curvature_.assign(rows_ * rows_, 0);
     double hard = 0, soft = 0;
     for (std::size_t g = 0; g < p_.groups(); ++g) {
-      const auto ways = p_.of(g);
+      const auto items = p_.of(g);
       costs_.clear();
-      for (const Way& way : ways) costs_.push_back(priced(way, prices));
+      for (const Item& item : items) costs_.push_back(priced(item, prices));
       const double least = *std::ranges::min_element(costs_);
       hard += least;
-      soft += smooth_group(ways, least);
+      soft += smooth_group(items, least);
     }
     double barrier = 0;
     for (std::size_t r = 0; r < rows_; ++r) {
@@ -109,7 +109,7 @@ class Climb {
     return hard + soft + barrier;
   }
 
-  double smooth_group(std::span<const Way> ways, double least) {
+  double smooth_group(std::span<const Item> items, double least) {
     double sum = 0;
     for (double& cost : costs_) {
       const double above = (cost - least) / smoothing_;
@@ -117,14 +117,14 @@ class Climb {
       sum += cost;
     }
     std::ranges::fill(mean_, 0);
-    for (std::size_t i = 0; i < ways.size(); ++i) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
       if (costs_[i] == 0) continue;
       const double weight = costs_[i] / sum;
-      for (const Use& one : ways[i].uses) {
+      for (const Use& one : items[i].uses) {
         if (one.row < 0) continue;
         const auto r = static_cast<std::size_t>(one.row);
         mean_[r] += weight * one.amount;
-        for (const Use& other : ways[i].uses)
+        for (const Use& other : items[i].uses)
           if (other.row >= 0)
             curvature_[r * rows_ + static_cast<std::size_t>(other.row)] +=
                 weight * one.amount * other.amount / smoothing_;
@@ -139,7 +139,7 @@ class Climb {
     return -smoothing_ * std::log(sum);
   }
 
-  /// Whether it went up by what is worth a further step.
+  /// One step of Newton's method with a line search. True if another step is worthwhile.
   bool newton_step(std::vector<double>& at) {
     std::vector<double> step = direction();
     double promised = 0, longest = 1;
@@ -154,7 +154,7 @@ class Climb {
     }
     if (!(promised > 1e-3 * smoothing_)) return false;
     if (longest < 0.05) {
-      // Far from the top the curvature says little about how far that is: each price as it may.
+      // Far from the optimum the curvature is no guide: each price moves as far as it may.
       for (std::size_t r = 0; r < rows_; ++r) step[r] = std::clamp(step[r], -0.9 * at[r], most(r));
       promised = 0, longest = 1;
     }
@@ -198,21 +198,21 @@ class Climb {
   double spread_ = 1, amount_ = 1;
   double smoothing_ = 0, value_ = 0;
   std::vector<double> slope_, curvature_, costs_, mean_;
-  Peak best_;
+  DualSolution best_;
 };
 
 }  // namespace
 
-double priced(const Way& way, const std::vector<double>& prices) {
-  double cost = way.cost;
-  for (const Use& use : way.uses)
+double priced(const Item& item, const std::vector<double>& prices) {
+  double cost = item.cost;
+  for (const Use& use : item.uses)
     if (use.row >= 0) cost += prices[static_cast<std::size_t>(use.row)] * use.amount;
   return cost;
 }
 
-Peak best_prices(const Packing& packing, const std::vector<double>& from, double enough,
-                 Budget& budget) {
-  return Climb(packing, budget).climb(from, enough);
+DualSolution best_prices(const Packing& packing, const std::vector<double>& from, double enough,
+                         Budget& budget) {
+  return DualAscent(packing, budget).ascend(from, enough);
 }
 
 }  // namespace berth::fleet

@@ -1,4 +1,4 @@
-// What of a machine's devices is lent, and what that leaves. Owned and used as a Machine is.
+// What of a machine's devices is held, and what is free. It is owned and used by a Machine.
 #pragma once
 
 #include <span>
@@ -8,33 +8,33 @@
 
 namespace berth::machine {
 
-class DeviceLoans {
+class DeviceAllocations {
  public:
-  /// Nothing is lent of these yet; ascending by index.
+  /// Begins with these devices, ascending by index, all free.
   void begin(std::vector<DeviceShare> total);
-  /// `sign` 1: lent, -1: back. Of a device that is not ours (any more) there is nothing to count.
-  void lend(const DeviceShare& share, int sign);
+  /// Counts a share as held (`sign` 1) or given back (-1). A device that is not there is ignored.
+  void count(const DeviceShare& share, int sign);
 
   bool has(const DeviceShare& share) const { return place_of(share) < total_.size(); }
-  /// More is lent of some device than it has.
+  /// Whether more of some device is held than it has.
   bool overdrawn() const;
   std::span<const DeviceShare> total() const { return total_; }
-  /// Of each device what may still be lent, at least 0; `whole`: all of it.
+  /// What is free of each device, at least 0; `whole`: all of it.
   std::span<const DeviceShare> free() const { return free_; }
 
  private:
-  struct Lent {
+  struct Allocated {
     std::int64_t memory = 0, slots = 0, holders = 0;
-    std::int64_t whole = 0;  // holders of all of it
+    std::int64_t whole = 0;  // holders of the whole device
   };
   std::size_t place_of(const DeviceShare& share) const;
 
   std::vector<DeviceShare> total_;
-  std::vector<Lent> lent_;
+  std::vector<Allocated> allocated_;
   std::vector<DeviceShare> free_;
 };
 
-/// The gpu, gpu_mem and gpu_slots that these shares are, in place of those in `resources`.
+/// Sets gpu, gpu_mem and gpu_slots of `resources` to those of the shares.
 void set_device_amounts(std::span<const DeviceShare> shares, Resources& resources);
 
 }  // namespace berth::machine
