@@ -24,7 +24,8 @@ struct TrialReport {
   enum class State : std::uint8_t { open, done, failed };
   static constexpr auto kStateNames =
       names<State>({{State::open, "open"}, {State::done, "done"}, {State::failed, "failed"}});
-  std::int64_t number = 0;  // 1, 2, … in the order of proposals; 0 and below: trials of earlier runs
+  std::int64_t number =
+      0;  // 1, 2, … in the order of proposals; 0 and below: trials of earlier runs
   Proposal trial;
   State state = State::open;
   std::vector<double> scores{};  // one for each goal, greater is better; empty unless done
