@@ -34,7 +34,6 @@ constexpr Duration kLooksEvery = std::chrono::seconds(1);
 /// The first lease: whoever asked for it comes soon or never.
 constexpr Duration kUnmetMost = std::chrono::seconds(60);
 constexpr Duration kKeepsWhatItHasToTell = std::chrono::hours(24);
-constexpr std::size_t kUnwatched = static_cast<std::size_t>(-1);
 
 }  // namespace
 
@@ -99,19 +98,9 @@ bool Agent::takes_output() const {
          journal_.end() - journal_.begin() < kKeptMost && journal_.unwritten() < kUnwrittenMost;
 }
 
-void Agent::watch(std::vector<os::Watch>& watches) {
-  watches.push_back({.fd = listener_.number()});
-  for (auto& guest : guests_) {
-    guest->watches_at = watches.size();
-    guest->stream.watch(watches, guest->stream.unsent() < kAnswersMost);
-  }
-  worker_watches_at_ = watches.size();
-  worker_->watch(watches, takes_output());
-}
-
-std::optional<Mono> Agent::deadline() const {
+std::optional<Mono> Agent::next_step() const {
   const Mono now = env_->now();
-  std::optional<Mono> first = worker_->deadline();
+  std::optional<Mono> first;
   const auto consider = [&](Mono at) {
     if (!first || at < *first) first = at;
   };
@@ -130,20 +119,27 @@ std::optional<Mono> Agent::deadline() const {
   return first;
 }
 
-void Agent::turn(std::span<const os::Watch> watches) {
+/// What the loop waits for, as it is now.
+void Agent::arm() {
+  if (over_) return due_.set(std::nullopt);
+  std::vector<os::Watch> none;
+  worker_->watch(none, takes_output());
+  for (auto& guest : guests_) guest->stream.set_reading(guest->stream.unsent() < kAnswersMost);
+  due_.set(next_step());
+}
+
+void Agent::step() {
+  if (over_) return;
   // First: what a stopped agent finds when it goes on is not to be believed any more.
   if (lease_over() && !options_.outlive) return give_up();
   heed_stop_signals();
   for (std::size_t i = 0; i < guests_.size(); ++i) {
     Guest& guest = *guests_[i];
-    if (guest.watches_at == kUnwatched || guest.cut) continue;
-    const auto status = guest.stream.turn(watches.subspan(guest.watches_at, 2));
     listen_to(guest);  // to what came before it broke, too
-    if (!status && !guest.cut) cut(guest, status.error());
+    if (!guest.status && !guest.cut) cut(guest, guest.status.error());
   }
-  if (watches[0].ready) accept();
   messages_.clear();
-  worker_->turn(watches.subspan(worker_watches_at_), messages_);
+  worker_->turn({}, messages_);
   for (const auto& message : messages_) publish(message);
   if (!tell_by_ || env_->now() >= *tell_by_) {
     tell_by_.reset();
@@ -153,6 +149,7 @@ void Agent::turn(std::span<const os::Watch> watches) {
   }
   std::erase_if(guests_, [](const auto& guest) { return guest->cut; });
   consider_end();
+  arm();
 }
 
 void Agent::accept() {
@@ -164,9 +161,8 @@ void Agent::accept() {
           std::ranges::find_if(guests_, [&](const auto& guest) { return guest.get() != runner_; });
       guests_.erase(idle);  // whoever has waited longest without a word
     }
-    auto& guest = guests_.emplace_back(std::make_unique<Guest>(*env_));
+    auto& guest = guests_.emplace_back(std::make_unique<Guest>(*env_, [this] { wake(); }));
     guest->stream.open(**std::move(fd));
-    guest->watches_at = kUnwatched;
   }
 }
 

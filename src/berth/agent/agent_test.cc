@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "berth/agent/agent_testing.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -14,9 +15,10 @@ using std::chrono::seconds;
 TEST(LineStream, ALastWordIsHeardThoughNothingCanBeSaidAnyMore) {
   os::FakeEnv env;
   const auto listener = env.listen_local("/socket");
-  LineStream one(env);
+  const auto ignore = [](const Status&) {};
+  LineStream one(env, ignore);
   one.open(*env.connect_local("/socket"));
-  LineStream other(env);
+  LineStream other(env, ignore);
   other.open(**env.accept_local(*listener));
   one.send("finish");
   ASSERT_TRUE(one.write());
@@ -369,15 +371,14 @@ TEST(Agent, NonsenseIsAnsweredAndCutOff) {
   for (const std::string& bytes :
        {std::string("x\n"), std::string("{}\n"), encode(Call(exec::Abandon{})) + "\n",
         encode(Call(Hello{99, 9, {}})) + "\n"}) {
-    LineStream stranger(world.env);
+    Status status;
+    LineStream stranger(world.env, [&](Status told) { status = std::move(told); });
     stranger.open(*world.env.connect_local(world.options.directory + "/socket"));
     stranger.send_lines(bytes);
     std::optional<std::string> line;
     for (int i = 0; i < 10 && !line; ++i) {
-      std::vector<os::Watch> watches;
-      stranger.watch(watches);
-      (void)world.env.wait(watches, world.env.now() + milliseconds(1));
-      ASSERT_TRUE(stranger.turn(watches));
+      (void)world.env.loop().turn(world.env.now() + milliseconds(1));
+      ASSERT_TRUE(status);
       if (const auto got = stranger.next()) line = *got;
       world.turn(link.get(), heard);
     }

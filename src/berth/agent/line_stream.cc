@@ -10,20 +10,62 @@ constexpr std::size_t kReadsATurn = 16;
 
 }  // namespace
 
+LineStream::LineStream(os::Env& env, std::function<void(Status)> on_event)
+    : env_(&env),
+      on_event_(std::move(on_event)),
+      readable_(env.loop(),
+                [this] {
+                  auto status = read();
+                  arm();
+                  // It may end this stream.
+                  const auto tell = on_event_;
+                  tell(std::move(status));
+                }),
+      writable_(env.loop(), [this] {
+        auto status = write();
+        if (status && !ended_) return;
+        const auto tell = on_event_;
+        tell(std::move(status));
+      }) {}
+
+void LineStream::open(os::Fd fd) {
+  fd_ = std::move(fd);
+  arm();
+}
+
+void LineStream::close() {
+  fd_.reset();
+  arm();
+}
+
+void LineStream::reset() {
+  close();
+  in_.clear();
+  out_.clear();
+  taken_ = searched_ = sent_ = 0;
+  ended_ = false;
+}
+
+void LineStream::set_reading(bool reads) {
+  reads_ = reads;
+  arm();
+}
+
+void LineStream::arm() {
+  const int fd = ended_ ? -1 : fd_.number();
+  readable_.watch(reads_ ? fd : -1);
+  writable_.watch(unsent() > 0 ? fd : -1, os::Poll::For::writing);
+}
+
 void LineStream::send(std::string_view line) {
   out_ += line;
   out_ += '\n';
+  arm();
 }
 
-void LineStream::watch(std::vector<os::Watch>& watches, bool read) const {
-  watches.push_back({.fd = read && !ended_ ? fd_.number() : -1});
-  watches.push_back({.fd = unsent() > 0 ? fd_.number() : -1, .readable = false});
-}
-
-Status LineStream::turn(std::span<const os::Watch> watches) {
-  if (!fd_) return {};
-  if (watches[0].ready) BERTH_TRY(read());
-  return write();
+void LineStream::send_lines(std::string_view lines) {
+  out_ += lines;
+  arm();
 }
 
 Status LineStream::read() {
@@ -64,7 +106,10 @@ Status LineStream::write() {
     sent_ = out_.size();
     auto status = read();
     ended_ = true;
-    if (!status) return status;
+    if (!status) {
+      arm();
+      return status;
+    }
   }
   if (unsent() == 0) {
     out_.clear();
@@ -73,6 +118,7 @@ Status LineStream::write() {
     out_.erase(0, sent_);
     sent_ = 0;
   }
+  arm();
   return {};
 }
 

@@ -9,9 +9,6 @@ namespace {
 
 constexpr Duration kDialFirst = std::chrono::milliseconds(500);
 constexpr Duration kDialMost = std::chrono::seconds(10);
-/// So long after the last word a connection that seems to stand is given up: of three keepalives a
-/// lease one at least was not answered.
-constexpr int kSilencesALease = 2;
 
 }  // namespace
 
@@ -29,10 +26,12 @@ std::unique_ptr<Link> Link::through(os::Env& env, LineOptions line, Duration pat
 
 void Link::dial() {
   dial_at_.reset();
-  stream_ = LineStream(*env_);
+  stream_.reset();
+  stream_status_ = {};
   greet();
-  line_ = std::make_unique<Line>(*env_, *door_);
+  line_ = std::make_unique<Line>(*env_, *door_, [this] { wake(); });
   opened_at_ = env_->boot_clock();
+  arm();
 }
 
 void Link::redial(Error because) {
@@ -46,7 +45,7 @@ void Link::redial(Error because) {
   dial_at_ = env_->boot_clock() + pause * (512 + jitter) / 1024;
 }
 
-void Link::turn_line(std::span<const os::Watch> watches) {
+void Link::step_line() {
   const Mono now = env_->boot_clock();
   // Another word might renew the lease whose end is waited for.
   if (const auto most = patience(); most && now - heard_at_ >= *most && !stream_.is_open()) {
@@ -58,8 +57,6 @@ void Link::turn_line(std::span<const os::Watch> watches) {
     if (!dial_at_ || now >= *dial_at_) dial();
     return;
   }
-  if (watches.size() < 5) return;  // it was made after watch()
-  line_->turn(watches.subspan(0, 3));
   if (const auto& lost = line_->lost()) {
     // Where there is no such agent, or none can be, another call finds none either.
     if (lost->kind == ErrorKind::impossible) return lose(*lost);
@@ -73,7 +70,7 @@ void Link::turn_line(std::span<const os::Watch> watches) {
     note_words();
     if (const auto status = stream_.write(); !status) return redial(status.error());
   }
-  turn_stream(watches.subspan(3, 2));
+  step_stream();
   const auto most = patience();
   if (!lost_ && line_ && most && now - std::max(heard_at_, opened_at_) >= *most / kSilencesALease)
     redial({ErrorKind::busy, "the connection fell silent"});

@@ -11,6 +11,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/objects.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -28,25 +29,23 @@ class Pusher {
         objects_(std::move(objects)),
         request_(std::move(request)),
         line_(env,
-              {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin}),
+              {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin},
+              [] {}),
         moved_at_(env.now()) {}
 
   bool over() const { return step_ == Step::over; }
   std::int64_t moved() const { return outflow_.moved(); }
   Mono deadline() const {
     if (line_.lost()) return env_.now();
-    const Mono until = moved_at_ + still_most();
-    return std::min(until, line_.deadline().value_or(until));
+    return moved_at_ + still_most();
   }
 
   void watch(std::vector<os::Watch>& watches) const {
-    line_.watch(watches);
     watches.push_back({.fd = fd_.number()});
     watches.push_back({.fd = sent_ < out_.size() ? fd_.number() : -1, .readable = false});
   }
 
   Status turn(std::span<const os::Watch> watches) {
-    line_.turn(watches);
     if (line_.lost()) return std::unexpected(*line_.lost());
     if (step_ == Step::dialling) {
       if (!line_.here()) return {};
@@ -54,7 +53,7 @@ class Pusher {
       say(FrameKind::get, to_text(Piece{to_hex(request_.nonce), false, 0, kNonceBytes}));
       step_ = Step::proving;
     }
-    if (const auto status = exchange(watches.subspan(3)); !status) {
+    if (const auto status = exchange(watches); !status) {
       if (status.error().kind != ErrorKind::io) return status;
       return std::unexpected(line_.because(status.error()));
     }
@@ -215,7 +214,7 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
   while (!pusher.over()) {
     watches.assign(1, {.fd = in.number()});
     pusher.watch(watches);
-    BERTH_TRY(env.wait(watches, std::min(tell_at, pusher.deadline())));
+    BERTH_TRY(env.loop().turn(std::min(tell_at, pusher.deadline()), watches));
     if (watches[0].ready || env.stop_signals() > 0) return {};  // the runner is gone
     BERTH_TRY(pusher.turn(std::span(watches).subspan(1)));
     if (env.now() < tell_at) continue;

@@ -7,6 +7,7 @@
 #include "berth/cli/cluster_slurm.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
+#include "berth/os/loop.h"
 #include "berth/remote/cleaning.h"
 #include "berth/remote/clusters.h"
 #include "berth/remote/ssh.h"
@@ -84,7 +85,7 @@ Result<std::vector<Probed>> probe(os::Env& env, const remote::ClusterEntry& entr
       probed.push_back({entry.name, host->name(), std::move(offer)});
       return true;
     });
-    if (!open.empty()) BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(10)));
+    if (!open.empty()) BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(10)));
   }
   std::ranges::sort(probed, {}, &Probed::host);
   return probed;

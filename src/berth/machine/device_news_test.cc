@@ -126,16 +126,14 @@ TEST_F(DeviceNewsTest, TheEnvironmentHidesDescribedDevicesToo) {
 class HealthWatchTest : public DeviceNewsTest {
  protected:
   /// Turns the world until news come or an hour has passed on its clock.
-  std::optional<DeviceNews> wait_for_news(HealthWatch& watch) {
+  std::optional<DeviceNews> wait_for_news() {
+    news.reset();
     const Mono until = env.now() + std::chrono::hours(1);
-    while (env.now() < until) {
-      std::vector<os::Watch> watches;
-      watch.watch(watches);
-      EXPECT_TRUE(env.wait(watches, std::min(until, watch.deadline().value_or(until))));
-      if (auto news = watch.turn(watches[0].ready)) return news;
-    }
-    return std::nullopt;
+    while (!news && env.now() < until) EXPECT_TRUE(env.loop().turn(until));
+    return news;
   }
+  std::optional<DeviceNews> news;
+  std::function<void(DeviceNews)> take_news = [this](DeviceNews told) { news = std::move(told); };
   os::SpawnSpec program{.argv = {"berth", "watch-devices"},
                         .environment = {},
                         .directory = "/",
@@ -155,9 +153,9 @@ TEST_F(HealthWatchTest, TellsTheLatestNewsAndStartsAgainWhatDied) {
                            .exit_code = 139};
   };
   {
-    HealthWatch watch(env, program);
-    EXPECT_EQ(wait_for_news(watch), second);
-    EXPECT_EQ(wait_for_news(watch), second);
+    HealthWatch watch(env, program, take_news);
+    EXPECT_EQ(wait_for_news(), second);
+    EXPECT_EQ(wait_for_news(), second);
     EXPECT_EQ(started, 2);
   }
   EXPECT_EQ(env.processes_alive(), 0U);
@@ -173,8 +171,8 @@ TEST_F(HealthWatchTest, WhatCannotBeStartedIsTriedAgain) {
   env.program = [](const os::SpawnSpec&) {
     return os::FakeProgram{.out = to_json(DeviceNews{}) + "\n"};
   };
-  HealthWatch watch(env, program);
-  EXPECT_EQ(wait_for_news(watch), DeviceNews{});
+  HealthWatch watch(env, program, take_news);
+  EXPECT_EQ(wait_for_news(), DeviceNews{});
   EXPECT_EQ(tries, 3);
 }
 

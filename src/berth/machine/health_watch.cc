@@ -5,17 +5,19 @@
 
 namespace berth::machine {
 
-HealthWatch::HealthWatch(os::Env& env, os::SpawnSpec program)
-    : program_(env, std::move(program), [&env](const std::string& because) {
-        os::log_event(env, "health watch", {{"error", json_quote(because)}});
-      }) {}
-
-std::optional<DeviceNews> HealthWatch::turn(bool ready) {
-  std::optional<DeviceNews> latest;
-  for (const auto& line : program_.turn(ready))
-    if (auto news = news_of_json(line)) latest = *std::move(news);
-  return latest;
-}
+HealthWatch::HealthWatch(os::Env& env, os::SpawnSpec program,
+                         std::function<void(DeviceNews)> on_news)
+    : program_(
+          env, std::move(program),
+          [on_news = std::move(on_news)](const std::vector<std::string>& lines) {
+            std::optional<DeviceNews> latest;
+            for (const auto& line : lines)
+              if (auto news = news_of_json(line)) latest = *std::move(news);
+            if (latest) on_news(*std::move(latest));
+          },
+          [&env](const std::string& because) {
+            os::log_event(env, "health watch", {{"error", json_quote(because)}});
+          }) {}
 
 Status watch_health(os::Env& env, const DeviceOptions& options, const topology::Topology& first,
                     const std::string& ledger_directory, Duration every, const os::Fd& out) {

@@ -4,7 +4,7 @@
 // Ownership, threads and failure as DeviceProgram has them; what it told last stands.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,13 +15,9 @@ namespace berth::machine {
 
 class HealthWatch {
  public:
-  /// `program`: what runs watch_health(), and its whole environment.
-  HealthWatch(os::Env& env, os::SpawnSpec program);
-
-  void watch(std::vector<os::Watch>& watches) const { program_.watch(watches); }
-  std::optional<Mono> deadline() const { return program_.deadline(); }
-  /// The latest news, if any came.
-  std::optional<DeviceNews> turn(bool ready);
+  /// `program`: what runs watch_health(), and its whole environment. `on_news` gets the latest
+  /// news, in a turn of the loop.
+  HealthWatch(os::Env& env, os::SpawnSpec program, std::function<void(DeviceNews)> on_news);
 
  private:
   DeviceProgram program_;

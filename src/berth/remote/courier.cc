@@ -55,7 +55,7 @@ void Courier::dial() {
   sent_ = 0;
   reader_ = {};
   step_ = Step::none;
-  line_ = std::make_unique<agent::Line>(env_, dials_);
+  line_ = std::make_unique<agent::Line>(env_, dials_, [] {});
 }
 
 void Courier::fall() {
@@ -75,7 +75,6 @@ void Courier::watch(std::vector<os::Watch>& watches) {
   watches.push_back({.fd = aside_->busy() ? aside_->ready() : -1});
   if (!line_ && !errands_.empty() && !dial_at_) dial();
   if (!line_) return;
-  line_->watch(watches);
   watches.push_back({.fd = fd_.number()});
   watches.push_back({.fd = sent_ < out_.size() ? fd_.number() : -1, .readable = false});
   if (push_) push_->watch(watches);
@@ -86,13 +85,12 @@ std::optional<Mono> Courier::deadline() const {
   if (errands_.empty()) return std::nullopt;
   if (!line_) return dial_at_.value_or(env_.now());
   if (fd_ && step_ == Step::none) return env_.now();
-  return push_ ? push_->deadline() : line_->deadline();
+  return push_ ? push_->deadline() : std::nullopt;
 }
 
 void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& done) {
   if (aside_->busy()) aside_->turn();
-  if (line_ && watches.size() >= 6) {
-    line_->turn(watches.subspan(1, 3));
+  if (line_ && watches.size() >= 3) {
     if (line_->lost()) {
       const Error lost = *line_->lost();
       fall();
@@ -102,10 +100,10 @@ void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& don
     } else if (!fd_ && line_->here()) {
       fd_ = line_->take();
     } else if (fd_) {
-      if (!exchange(watches.subspan(4, 2))) fall();
+      if (!exchange(watches.subspan(1, 2))) fall();
     }
   }
-  if (push_) turn_push(watches.subspan(std::min<std::size_t>(6, watches.size())));
+  if (push_) turn_push(watches.subspan(std::min<std::size_t>(3, watches.size())));
   if (!line_ && !errands_.empty() && dial_at_ && env_.now() >= *dial_at_) dial();
   if (fd_ && step_ == Step::none && !errands_.empty()) begin();
   std::ranges::move(done_, std::back_inserter(done));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/fileset/objects.h"
+#include "berth/os/loop.h"
 #include "berth/os/posix_testing.h"
 #include "berth/remote/clusters.h"
 
@@ -51,7 +52,8 @@ class CourierTest : public os::PosixTest {
       if (env_->now() >= until) return Error{ErrorKind::busy, "it does not end"};
       watches.clear();
       courier_->watch(watches);
-      EXPECT_TRUE(env_->wait(watches, std::min(until, courier_->deadline().value_or(until))));
+      EXPECT_TRUE(
+          env_->loop().turn(std::min(until, courier_->deadline().value_or(until)), watches));
       courier_->turn(watches, done);
     }
     return done[0].failed;

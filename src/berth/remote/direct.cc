@@ -81,10 +81,6 @@ Push::Push(os::Env& env, PushOptions options)
 }
 
 void Push::watch(std::vector<os::Watch>& watches) const {
-  if (line_)
-    line_->watch(watches);
-  else
-    watches.resize(watches.size() + 3);
   watches.push_back({.fd = over_ ? -1 : fd_.number()});
   watches.push_back(
       {.fd = over_ || said_ == request_.size() ? -1 : fd_.number(), .readable = false});
@@ -100,21 +96,19 @@ Mono Push::still_until() const {
 std::optional<Mono> Push::deadline() const {
   if (over_ || (line_ && line_->lost())) return env_.now();
   if (lookup_) return env_.now() + kLookupEvery;
-  const Mono until = std::min(heard_at_ + kSilentMost, still_until());
-  return std::min(until, (line_ ? line_->deadline() : std::nullopt).value_or(until));
+  return std::min(heard_at_ + kSilentMost, still_until());
 }
 
 void Push::turn(std::span<const os::Watch> watches) {
   if (over_ || watches.size() < kWatches) return;
   if (lookup_) look_up();
   if (line_ && !over_) {
-    line_->turn(watches.subspan(0, 3));
     if (line_->lost())
       over_ = std::unexpected(*line_->lost());
     else if (!fd_ && line_->here())
       fd_ = line_->take();
     if (fd_)
-      if (const auto status = exchange(watches.subspan(3)); !status && !over_)
+      if (const auto status = exchange(watches); !status && !over_)
         over_ = std::unexpected(line_->because(status.error()));
   }
   if (!over_ && env_.now() >= heard_at_ + kSilentMost)
@@ -148,7 +142,7 @@ void Push::dial(const Result<Door>& to) {
       agent::FrameKind::to,
       agent::to_json({.command = through(*to, known_agent_command(options_.agent, files)),
                       .nonce = options_.nonce}));
-  line_.emplace(env_, line_to(options_.from, options_.agent, push));
+  line_.emplace(env_, line_to(options_.from, options_.agent, push), [] {});
   heard_at_ = moved_at_ = env_.now();
 }
 

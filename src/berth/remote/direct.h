@@ -69,7 +69,7 @@ class Push {
   std::int64_t moved() const { return moved_; }  // bytes
   const std::optional<Status>& over() const { return over_; }
 
-  static constexpr std::size_t kWatches = 5;
+  static constexpr std::size_t kWatches = 2;
   void watch(std::vector<os::Watch>& watches) const;
   std::optional<Mono> deadline() const;
   void turn(std::span<const os::Watch> watches);

@@ -8,6 +8,7 @@
 #include "berth/base/text.h"
 #include "berth/fileset/objects.h"
 #include "berth/os/fake_env.h"
+#include "berth/os/loop.h"
 #include "berth/os/posix_testing.h"
 #include "berth/remote/clusters.h"
 
@@ -106,7 +107,7 @@ TEST(PushOfLittle, IsGivenUpWhereAHostTalksAndNothingMoves) {
     if (here) (void)env.write_some(far, agent::encode(agent::FrameKind::sent, "0"));
     watches.clear();
     push.watch(watches);
-    ASSERT_TRUE(env.wait(watches, env.now()));
+    ASSERT_TRUE(env.loop().turn(env.now(), watches));
     push.turn(watches);
     env.freeze(std::chrono::seconds(1));
   }
@@ -161,7 +162,7 @@ class DirectPosixTest : public os::PosixTest {
     while (!push.over() && env_->now() < until) {
       watches.clear();
       push.watch(watches);
-      EXPECT_TRUE(env_->wait(watches, std::min(until, push.deadline().value_or(until))));
+      EXPECT_TRUE(env_->loop().turn(std::min(until, push.deadline().value_or(until)), watches));
       push.turn(watches);
     }
     moved_ = push.moved();
