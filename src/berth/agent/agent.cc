@@ -203,7 +203,7 @@ Status Agent::handle(Guest& guest, Call call) {
   } else if (const auto* want = std::get_if<WantOutput>(&call)) {
     wants_output_ = want->wanted;
   } else if (std::holds_alternative<Keepalive>(call)) {
-    guest.stream.send(encode(Answer(Alive{})));
+    guest.stream.send_line(encode(Answer(Alive{})));
   } else if (std::holds_alternative<Finish>(call)) {
     finishing_ = true;
   } else if (const auto* retain = std::get_if<Retain>(&call)) {
@@ -253,7 +253,7 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   answer.outlive = options_.outlive;
   for (const auto& [token, known] : known_) answer.attempts.push_back({known.task, token});
   answer.first = journal_.acknowledged() + 1;
-  guest.stream.send(encode(Answer(std::move(answer))));
+  guest.stream.send_line(encode(Answer(std::move(answer))));
   return {};
 }
 
@@ -307,7 +307,7 @@ void Agent::send() {
   while (sent_to_ < journal_.end() && stream.unsent() < kSentAhead) {
     const auto lines = journal_.read_lines(sent_to_, kSentAhead);
     if (!lines) return cut(*runner_, lines.error());
-    stream.send_lines(*lines);
+    stream.send(*lines);
     sent_to_ += static_cast<std::int64_t>(lines->size());
   }
   if (lease_over() && !options_.outlive) return give_up();
@@ -316,7 +316,7 @@ void Agent::send() {
 
 void Agent::cut(Guest& guest, const Error& because) {
   note(because.message);
-  guest.stream.send(encode(Answer(Refusal{because})));
+  guest.stream.send_line(encode(Answer(Refusal{because})));
   (void)guest.stream.write();
   guest.cut = true;
   if (runner_ == &guest) runner_ = nullptr;

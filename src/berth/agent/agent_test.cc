@@ -20,10 +20,10 @@ TEST(LineStream, ALastWordIsHeardThoughNothingCanBeSaidAnyMore) {
   one.open(*env.connect_local("/socket"));
   LineStream other(env, ignore);
   other.open(**env.accept_local(*listener));
-  one.send("finish");
+  one.send_line("finish");
   ASSERT_TRUE(one.write());
   one.close();
-  other.send("alive");
+  other.send_line("alive");
   ASSERT_TRUE(other.write());
   EXPECT_EQ(other.next(), "finish");
   EXPECT_TRUE(other.ended());
@@ -374,7 +374,7 @@ TEST(Agent, NonsenseIsAnsweredAndCutOff) {
     Status status;
     LineStream stranger(world.env, [&](Status told) { status = std::move(told); });
     stranger.open(*world.env.connect_local(world.options.directory + "/socket"));
-    stranger.send_lines(bytes);
+    stranger.send(bytes);
     std::optional<std::string> line;
     for (int i = 0; i < 10 && !line; ++i) {
       (void)world.env.loop().turn(world.env.now() + milliseconds(1));

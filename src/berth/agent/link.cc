@@ -53,7 +53,7 @@ void Link::greet() {
   hello.epoch = side_.epoch;
   hello.environment = side_.environment;
   hello.beside = side_.beside;
-  stream_.send(encode(Call(std::move(hello))));
+  stream_.send_line(encode(Call(std::move(hello))));
 }
 
 std::unique_ptr<Link> Link::start(os::Env& env, StartOptions options, RunnerSide side) {
@@ -130,7 +130,7 @@ void Link::tell(const exec::ToWorker& message) {
 
 /// Now, or with the next welcome.
 void Link::say(std::string line) {
-  if (welcomed_) stream_.send(line);
+  if (welcomed_) stream_.send_line(line);
 }
 
 void Link::launch(exec::Launch launch) {
@@ -148,7 +148,7 @@ void Link::launch(exec::Launch launch) {
 bool Link::say_launch(Token token, const Sent& launch) {
   const bool understood = launch.revision <= welcome_->revision;
   if (understood)
-    stream_.send(launch.line);
+    stream_.send_line(launch.line);
   else
     refuse(
         launch.task, token,
@@ -371,15 +371,15 @@ void Link::send_due() {
   note_contact();
   const Mono now = env_->boot_clock();
   if (acknowledged_ > acknowledged_sent_) {
-    stream_.send(encode(Call(Acknowledge{acknowledged_})));
+    stream_.send_line(encode(Call(Acknowledge{acknowledged_})));
     acknowledged_sent_ = acknowledged_;
   }
   if (output_wanted_ != output_wished_) {
-    stream_.send(encode(Call(WantOutput{output_wanted_})));
+    stream_.send_line(encode(Call(WantOutput{output_wanted_})));
     output_wished_ = output_wanted_;
   }
   if (now >= keepalive_at_) {
-    stream_.send(encode(Call(Keepalive{})));
+    stream_.send_line(encode(Call(Keepalive{})));
     keepalive_at_ = now + welcome_->lease / kKeepalivesALease;
   }
   note_words();

@@ -100,9 +100,9 @@ void Link::say_again() {
     return std::ranges::find(known, token, &Attempt::token) == known.end() &&
            !say_launch(token, launch);
   });
-  for (const Token token : cancelled_) stream_.send(encode(Call(exec::Cancel{token})));
-  if (abandoned_) stream_.send(encode(Call(exec::Abandon{})));
-  if (last_) stream_.send(encode(*last_));
+  for (const Token token : cancelled_) stream_.send_line(encode(Call(exec::Cancel{token})));
+  if (abandoned_) stream_.send_line(encode(Call(exec::Abandon{})));
+  if (last_) stream_.send_line(encode(*last_));
 }
 
 }  // namespace berth::agent

@@ -52,7 +52,7 @@ TEST(OlderAgent, IsNotToldWhatItWouldPassOver) {
   for (const bool before_its_welcome : {true, false}) {
     OldAgent old;
     const auto welcome = [&] {
-      old.stream.send(kOldWelcome);
+      old.stream.send_line(kOldWelcome);
       for (int i = 0; i < 3; ++i) old.turn();
       ASSERT_TRUE(old.link->ready());
     };
@@ -79,7 +79,7 @@ TEST(OlderAgent, WhatIsCancelledBeforeItsWelcomeDoesNotRunOn) {
   OldAgent old;
   old.link->tell(launch_of(1));
   old.link->tell(exec::Cancel{{1}});
-  old.stream.send(kOldWelcome);
+  old.stream.send_line(kOldWelcome);
   for (int i = 0; i < 6; ++i) old.turn();
   const auto at = [&](std::string_view part) {
     const auto found = std::ranges::find_if(old.lines.rbegin(), old.lines.rend(),

@@ -29,7 +29,7 @@ class Cleaning {
   void on_line() {
     if (line_.lost()) return fail_with(*line_.lost());
     stream_.open(line_.take());
-    stream_.send("go");
+    stream_.send_line("go");
   }
   void on_stream(const Status& status) {
     if (answer_) return;

@@ -157,7 +157,7 @@ void Host::fall(Error because) {
 void Host::ask(const agent::PoolCall& call) {
   asked_ = call;
   asked_at_ = env_.now();
-  stream_.send(agent::encode(call));
+  stream_.send_line(agent::encode(call));
   arm();
 }
 
