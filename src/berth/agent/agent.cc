@@ -70,6 +70,9 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
       journal_(env, options_.directory),
       lease_ends_(env.boot_clock() + std::min(options_.lease, kUnmetMost)) {
   if (options_.alloc.value != 0) looks_at_ = env.now() + kLooksEvery;
+  worker_->on_messages([this] { wake(); });
+  called_.watch(listener_.number());
+  arm();
 }
 
 Agent::~Agent() {
@@ -125,7 +128,7 @@ void Agent::arm() {
   std::vector<os::Watch> none;
   worker_->watch(none, takes_output());
   for (auto& guest : guests_) guest->stream.set_reading(guest->stream.unsent() < kAnswersMost);
-  due_.set(next_step());
+  due_.no_later_than(next_step());
 }
 
 void Agent::step() {

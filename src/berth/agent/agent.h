@@ -82,7 +82,7 @@ class Agent {
   bool lease_over() const;
   bool heard() const { return runner_ != nullptr && !lease_over(); }
   bool takes_output() const;
-  void wake() { due_.set(env_->now()); }
+  void wake() { due_.no_later_than(env_->now()); }
   void step();
   void arm();
   std::optional<Mono> next_step() const;

@@ -207,7 +207,7 @@ void Link::watch(std::vector<os::Watch>&, bool read_output) {
 
 /// What the loop waits for, as it is now.
 void Link::arm() {
-  due_.set(next_step());
+  due_.no_later_than(next_step());
   if (wake_ && (!received_.empty() || lost_)) wake_();
 }
 

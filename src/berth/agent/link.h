@@ -122,7 +122,7 @@ class Link final : public Attached {
   void launch(exec::Launch launch);
   bool say_launch(Token token, const Sent& launch);
   void refuse(TaskNumber task, Token token, std::string detail);
-  void wake() { due_.set(env_->now()); }
+  void wake() { due_.no_later_than(env_->now()); }
   void step();
   void arm();
   std::optional<Mono> next_step() const;

@@ -126,7 +126,7 @@ void Worker::tell(const ToWorker& message) {
     }
   }
   arm();
-  if (!pending_.empty() && !wake_) due_.set(env_->now());
+  if (!pending_.empty() && !wake_) due_.no_later_than(env_->now());
 }
 
 /// Whether what it stands behind runs, or waits itself.
@@ -337,7 +337,7 @@ void Worker::arm() {
     consider(waiting.until);
     if (!waits(waiting.launch)) consider(Mono{});
   }
-  due_.set(first);
+  due_.no_later_than(first);
   if (!pending_.empty() && wake_) wake_();
 }
 

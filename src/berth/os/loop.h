@@ -110,6 +110,11 @@ class Timer {
 
   /// Replaces the time that was set before; nullopt: it does not call.
   void set(std::optional<Mono> at);
+  /// Brings the time forward, where it is later or none is set; nullopt changes nothing. Who looks
+  /// at what is due whenever this calls may be called too early, never too late.
+  void no_later_than(std::optional<Mono> at) {
+    if (at && (!at_ || *at < *at_)) set(at);
+  }
   std::optional<Mono> at() const { return at_; }
 
  private:

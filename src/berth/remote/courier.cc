@@ -33,7 +33,7 @@ Courier::Courier(os::Env& env, CourierOptions options, fileset::ObjectStore obje
       stream_(env,
               [this](Status status) {
                 stream_status_ = std::move(status);
-                due_.set(env_.now());
+                due_.no_later_than(env_.now());
               }),
       wake_(std::move(wake)),
       aside_(env.aside()) {}
@@ -63,7 +63,7 @@ void Courier::dial() {
   stream_.reset();
   stream_status_ = {};
   step_ = Step::none;
-  line_ = std::make_unique<agent::Line>(env_, dials_, [this] { due_.set(env_.now()); });
+  line_ = std::make_unique<agent::Line>(env_, dials_, [this] { due_.no_later_than(env_.now()); });
 }
 
 void Courier::fall() {
@@ -86,9 +86,9 @@ void Courier::arm() {
   if (errands_.empty())
     due_.set(std::nullopt);
   else if (!line_)
-    due_.set(dial_at_.value_or(env_.now()));
+    due_.no_later_than(dial_at_.value_or(env_.now()));
   else if (begins || line_->lost())
-    due_.set(env_.now());
+    due_.no_later_than(env_.now());
   if (!done_.empty()) wake_();
 }
 

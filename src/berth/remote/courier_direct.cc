@@ -31,7 +31,7 @@ bool Courier::delegate(std::span<const agent::Piece> pieces) {
                                                .directory = options_.directory,
                                                .nonce = *nonce_,
                                                .objects = std::move(holder->objects)},
-                                   [this] { due_.set(env_.now()); });
+                                   [this] { due_.no_later_than(env_.now()); });
     step_ = Step::pushing;
     return true;
   }

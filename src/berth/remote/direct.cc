@@ -76,7 +76,7 @@ Push::Push(os::Env& env, PushOptions options, std::function<void()> wake)
       stream_(env,
               [this](Status status) {
                 stream_status_ = std::move(status);
-                due_.set(env_.now());
+                due_.no_later_than(env_.now());
               }),
       heard_at_(env.now()),
       moved_at_(env.now()),
@@ -100,11 +100,11 @@ Mono Push::still_until() const {
 /// What the loop waits for, as it is now.
 void Push::arm() {
   if (over_ || (line_ && line_->lost()))
-    due_.set(env_.now());
+    due_.no_later_than(env_.now());
   else if (lookup_)
-    due_.set(env_.now() + kLookupEvery);
+    due_.no_later_than(env_.now() + kLookupEvery);
   else
-    due_.set(std::min(heard_at_ + kSilentMost, still_until()));
+    due_.no_later_than(std::min(heard_at_ + kSilentMost, still_until()));
 }
 
 void Push::step() {
@@ -156,7 +156,7 @@ void Push::dial(const Result<Door>& to) {
       agent::to_json({.command = through(*to, known_agent_command(options_.agent, files)),
                       .nonce = options_.nonce}));
   line_.emplace(env_, line_to(options_.from, options_.agent, push),
-                [this] { due_.set(env_.now()); });
+                [this] { due_.no_later_than(env_.now()); });
   heard_at_ = moved_at_ = env_.now();
 }
 

@@ -108,7 +108,7 @@ void Host::arm() {
     first = std::min(first.value_or(given_up), given_up);
   }
   if (line_ && stream_.is_open() && stream_.ended()) first = env_.now();
-  due_.set(first);
+  due_.no_later_than(first);
 }
 
 /// For an answer.

@@ -68,7 +68,7 @@ class Host final : public FarCluster {
   };
   Status ready();
   std::unexpected<Error> no_answer_yet() const;
-  void wake() { due_.set(env_.now()); }
+  void wake() { due_.no_later_than(env_.now()); }
   void step();
   void step_connection();
   void arm();

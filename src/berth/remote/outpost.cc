@@ -86,7 +86,7 @@ Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std
                                 .store = options_.store,
                                 .confirmed = options_.confirmed || left_out,
                                 .holders = options_.holders},
-                               [this] { wakes_.set(env_.now()); });
+                               [this] { wakes_.no_later_than(env_.now()); });
   if (courier)
     courier_ = *std::move(courier);
   else
@@ -230,7 +230,7 @@ void Outpost::drop(std::size_t staged, exec::Cause cause, std::string detail) {
 void Outpost::refuse(const exec::Launch& launch, exec::Cause cause, std::string detail) {
   unbegun_.add(launch.token, launch.behind);
   pending_.emplace_back(unstarted(launch, cause, std::move(detail)));
-  wakes_.set(env_.now());
+  wakes_.no_later_than(env_.now());
 }
 
 /// Whether tasks run within a shell that has something to do before or behind them.
