@@ -47,7 +47,6 @@ class Recorded {
                                                   .token = settled->token,
                                                   .at = now(),
                                                   .exit_code = 0,
-                                                  .cause = "ok",
                                                   .detail = {},
                                                   .cpu_ms = 1,
                                                   .peak_mem = 1 << 20});

@@ -11,7 +11,7 @@ from pathlib import Path
 from berth_case import Case
 
 ROOT = Path(__file__).resolve().parent.parent
-FLEETS = ROOT.parent / "shared/data/fleets"  # with the figures that are expected
+FLEETS = ROOT / "tests/data/fleets"  # with the figures that are expected
 EXAMPLE = str(ROOT / "examples/fleet")
 
 
@@ -23,7 +23,6 @@ class Plan(Case):
     def plan(self, *arguments):
         return json.loads(self.berth("plan", *arguments, "--json").out)
 
-    @unittest.skipUnless(FLEETS.exists(), f"{FLEETS} is absent")
     def test_reference_figures_of_a_directory(self):
         for fleet in ("f1", "f2", "f3", "f9"):
             expected = json.loads((FLEETS / fleet / "expected.json").read_text())
@@ -41,7 +40,6 @@ class Plan(Case):
                         self.assertTrue(near(found[key], figure), f"{fleet} {server} {accelerator} {key}")
             self.assertEqual(set(made["reasons"]), set(made["candidates"]))
 
-    @unittest.skipUnless(FLEETS.exists(), f"{FLEETS} is absent")
     def test_flags_beat_the_document(self):
         unlimited = self.plan(str(FLEETS / "f1"), "--model", "reference", "--solver", "unlimited")
         expected = json.loads((FLEETS / "f1/expected.json").read_text())["unlimited"]

@@ -79,10 +79,33 @@ def faults_of_functions(name, lines):
             start = None
 
 
+def faults_of_types(files):
+    """Two types of one name in one namespace of a storey: its files are compiled as units, so even in
+    anonymous namespaces such a program is ill-formed. Types within classes are indented and do not count."""
+    places = {}
+    for path in files:
+        name = str(path.relative_to(ROOT))
+        if not name.startswith("src/berth/"):
+            continue
+        spaces = []
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if found := re.match(r"(?:inline )?namespace ([\w:]*)\s*\{$", line):
+                spaces.append(found[1])
+            elif spaces and line.startswith("}  // namespace"):
+                spaces.pop()
+            elif found := re.match(r"(?:struct|class|union|enum(?: class)?) (\w+)(?: [^;]*)?$", line):
+                place = (name.split("/")[2], "::".join(filter(None, spaces)), found[1])
+                places.setdefault(place, []).append(f"{name}:{number}")
+    for (_, space, type_name), found in places.items():
+        if len(found) > 1:
+            yield f"{found[1]}: another {space}::{type_name} is at {found[0]}"
+
+
 def main():
     files = [path for folder in ("src", "tests", "bench", "examples")
              for path in sorted((ROOT / folder).rglob("*")) if path.suffix in {".h", ".cc", ".c"}]
     faults = [fault for path in files for fault in faults_of_file(path)]
+    faults += faults_of_types(files)
     users = [path for path in files if path.suffix == ".cc" and "_test" not in path.name
              and "#include <nlohmann/json.hpp>" in path.read_text(encoding="utf-8")]
     if len(users) > HEAVY_JSON_FILES:

@@ -1,7 +1,11 @@
-// A line of an agent or a runner that is read is written as one that reads the same; and a whole
-// conversation of them is heard to its end or refused.
+// A line of an agent or a runner that is read is written as one that reads the same, and a whole
+// conversation of them is read to its end or refused; so is what processes on one machine tell each
+// other.
 #include "berth/agent/protocol.h"
+#include "berth/agent/startup.h"
 #include "berth/base/text.h"
+#include "berth/machine/device_figures.h"
+#include "berth/machine/device_news.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {
@@ -16,5 +20,15 @@ void berth::fuzz(std::string_view text) {
       const auto again = agent::decode_answer(written);
       BERTH_ASSERT(again && agent::encode(*again) == written);
     }
+    if (const auto file = agent::parse_agent_file(line)) {
+      const std::string written = agent::to_json(*file);
+      BERTH_ASSERT(agent::to_json(*agent::parse_agent_file(written)) == written);
+    }
+    if (const auto agent = agent::parse_ready(line))
+      BERTH_ASSERT(agent::parse_ready(agent::ready_line(*agent)) == agent);
+    if (const auto news = machine::news_of_json(line))
+      BERTH_ASSERT(machine::news_of_json(machine::to_json(*news)) == news);
+    if (const auto figures = machine::figures_of_json(line))
+      BERTH_ASSERT(machine::figures_of_json(machine::to_json(*figures)) == figures);
   }
 }

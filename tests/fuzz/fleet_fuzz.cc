@@ -19,8 +19,8 @@ void berth::fuzz(std::string_view text) {
   const auto again = read_documents(written);
   BERTH_ASSERT(again && again->system == system);
   if (system.servers.size() * system.accelerators.size() > 20) return;
-  Means means;
-  means.looks = 10'000;
+  Execution means;
+  means.iteration_limit = 10'000;
   const Plan made = plan(system, means);
   BERTH_ASSERT(made.servers.size() == system.servers.size());
   for (const TypeTotal& total : made.totals)

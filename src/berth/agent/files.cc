@@ -6,6 +6,7 @@
 #include "berth/agent/intake.h"
 #include "berth/agent/line.h"
 #include "berth/base/text.h"
+#include "berth/os/user_directory.h"
 
 namespace berth::agent {
 namespace {
@@ -130,10 +131,7 @@ class FileServer {
 }  // namespace
 
 Result<std::string> objects_directory(os::Env& env) {
-  if (const auto cache = env.variable("XDG_CACHE_HOME"); cache && cache->starts_with('/'))
-    return *cache + "/berth/objects";
-  if (const auto home = env.variable("HOME"); home && home->starts_with('/'))
-    return *home + "/.cache/berth/objects";
+  if (const auto cache = os::own_directory(env, os::kCacheHome)) return *cache + "/objects";
   return fail(ErrorKind::impossible, "no place for files: neither XDG_CACHE_HOME nor HOME");
 }
 

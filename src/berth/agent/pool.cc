@@ -9,6 +9,7 @@
 #include "berth/base/units.h"
 #include "berth/base/version.h"
 #include "berth/fileset/fileset.h"
+#include "berth/os/user_directory.h"
 
 namespace berth::agent {
 namespace {
@@ -27,10 +28,7 @@ std::string system_of(os::Env& env) {
 }  // namespace
 
 Result<std::string> places_directory(os::Env& env) {
-  if (const auto state = env.variable("XDG_STATE_HOME"); state && state->starts_with('/'))
-    return *state + "/berth/places";
-  if (const auto home = env.variable("HOME"); home && home->starts_with('/'))
-    return *home + "/.local/state/berth/places";
+  if (const auto state = os::own_directory(env, os::kStateHome)) return *state + "/places";
   return fail(ErrorKind::impossible, "no place for the state: neither XDG_STATE_HOME nor HOME");
 }
 

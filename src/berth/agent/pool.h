@@ -12,7 +12,7 @@
 
 #include "berth/agent/pool_protocol.h"
 #include "berth/cluster/local.h"
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "berth/os/env.h"
 
 namespace berth::agent {

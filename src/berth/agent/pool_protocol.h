@@ -1,6 +1,6 @@
-// What is asked of a machine through `berth-agent pool`, and what it answers: one request and one
-// answer at a time, a line each, JSON-RPC 2.0 as in protocol.h. Between them it waits; when the
-// connection ends, what waits in its queue ends with it.
+// The messages between a runner and `berth-agent pool` of a machine: the runner asks, the pool
+// answers, one request at a time, a line each, JSON-RPC 2.0 as in protocol.h. The pool keeps a
+// place in its queue for who waits; the place ends with the connection.
 //
 //   {"jsonrpc":"2.0","id":"offer","method":"offer","params":{}}
 //   {"jsonrpc":"2.0","id":"offer","result":{"host":"box","total":"cpu=8000 0:0:1000,… ",…}}
@@ -8,7 +8,7 @@
 //   {"jsonrpc":"2.0","id":"lease","result":{"directory":"/home/a/…","block":"…"}}
 //   {"jsonrpc":"2.0","id":"lease","error":{"code":-32000,"message":"…","data":{"kind":"busy"}}}
 //
-// Pure. Failure: invalid, with the field.
+// Everything here is pure. A line that is no message is refused as `invalid`, with the field.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@
 namespace berth::agent {
 
 struct AskOffer {};
-/// A part of the machine for an agent of its own. Asked again under the same id it is answered
-/// again: whoever heard no answer may repeat it.
+/// Asks for a part of the machine for an agent of its own. The pool answers the same id alike
+/// again, so whoever got no answer may repeat the request.
 struct AskLease {
-  std::string id;  // letters and digits
-  machine::Ask ask;
+  std::string id;  ///< Letters and digits.
+  machine::AllocRequest ask;
   Duration lease{};
   bool outlive = false;
-  bool waits = false;  // keeps a place in the queue while the connection stands
+  bool waits = false;  ///< It keeps a place in the queue while the connection stands.
 };
 using PoolCall = std::variant<AskOffer, AskLease>;
 
@@ -41,17 +41,17 @@ struct Holder {
 struct MachineOffer {
   std::string host, version, system;  // "box", "1.2.3", "Linux 6.1.0 x86_64"
   machine::Block free, total;
-  std::vector<std::string> devices;  // "NVIDIA H100 80GB HBM3", each
+  std::vector<std::string> devices;  ///< The model of each: "NVIDIA H100 80GB HBM3".
   std::vector<Holder> holders;
-  std::vector<std::string> notes;  // what could not be read
+  std::vector<std::string> notes;  ///< They say what could not be read.
 };
 struct Leased {
-  std::string directory;  // of the place: agent/ is the agent's own, work/ goes with it
+  std::string directory;  ///< agent/ within it is the agent's own, work/ goes with it.
   machine::Block block;
 };
 using PoolAnswer = std::variant<MachineOffer, Leased, Error>;
 
-// Without the line's end.
+// Lines are written and read without their end.
 std::string encode(const PoolCall& call);
 std::string encode(const PoolAnswer& answer);
 Result<PoolCall> decode_pool_call(std::string_view line);

@@ -10,7 +10,9 @@
 #include "berth/agent/pool_protocol.h"
 #include "berth/agent/protocol.h"
 #include "berth/agent/push.h"
+#include "berth/agent/startup.h"
 #include "berth/base/json.h"
+#include "berth/base/rng.h"
 #include "paths.h"
 
 namespace berth::agent {
@@ -104,8 +106,8 @@ std::vector<Answer> golden_answers() {
 }
 
 std::vector<PoolCall> golden_pool_calls() {
-  machine::Ask ask{golden_block().resources, "digits-3 \xff", -5};
-  machine::Ask selecting = ask;
+  machine::AllocRequest ask{golden_block().resources, "digits-3 \xff", -5};
+  machine::AllocRequest selecting = ask;
   selecting.selection.memory_min = 7;
   return {AskOffer{}, AskLease{"5fA", ask, seconds(60), true, true},
           AskLease{"0", selecting, seconds(1)}};
@@ -127,6 +129,8 @@ std::vector<PoolAnswer> golden_pool_answers() {
 PushRequest golden_push() {
   return {.command = {"ssh", "a b", "\"é\\\n\xff"}, .nonce = sha256("nonce")};
 }
+
+constexpr std::uint64_t kMostAny = 1ULL << 60;
 
 constexpr auto kDirectory = "src/berth/agent/testdata/";
 
@@ -217,6 +221,125 @@ TEST(ProtocolGolden, WhatWasRefusedIsRefused) {
                                    refused(golden_answers(), decode_answer) +
                                    refused(golden_pool_calls(), decode_pool_call) +
                                    refused(golden_pool_answers(), decode_pool_answer));
+}
+
+TEST(ProtocolGolden, ACauseThatOnlyTheRunnerFindsIsTakenFromNoAgent) {
+  for (const auto cause : {exec::Cause::not_as_declared, exec::Cause::stopped_early}) {
+    const std::string line = encode(
+        1, exec::Ended{.task = {1}, .token = {2}, .cause = cause, .exit_code = {}, .detail = {}});
+    EXPECT_FALSE(decode_answer(line)) << line;
+  }
+}
+
+/// All decoders, each of which may refuse.
+void read_as_everything(const std::string& line) {
+  (void)decode_call(line);
+  (void)decode_answer(line);
+  (void)decode_pool_call(line);
+  (void)decode_pool_answer(line);
+  (void)parse_push(line);
+  (void)parse_agent_file(line);
+}
+
+/// Some value that another party might have sent.
+std::string any_json(Rng& rng, int depth) {
+  const std::vector<std::string> values = {
+      "null", "true",   "0",      "-7",          "1e400",   "18446744073709551615",
+      "2.5",  "\"\"",   "\"ok\"", "\"\\u0100\"", "\"a=b\"", "{}",
+      "[]",   "[[1,2]]"};
+  if (depth == 0 || rng.below(3) > 0) return values[rng.below(values.size())];
+  const bool is_object = rng.below(2) == 0;
+  std::string text;
+  for (std::uint64_t i = 0; i < rng.below(4); ++i)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ",",
+                        is_object ? fmt::format("\"{}\":", i) : "", any_json(rng, depth - 1));
+  return is_object ? "{" + text + "}" : "[" + text + "]";
+}
+
+TEST(ProtocolGolden, WhateverComesIsReadOrRefusedAndNothingThrows) {
+  std::stringstream lines(golden("messages.txt"));
+  Rng rng(7);
+  for (std::string line; std::getline(lines, line);) {
+    for (int round = 0; round < 200; ++round) {
+      std::string changed = line;
+      for (std::uint64_t i = 0; i <= rng.below(3); ++i)
+        changed[rng.below(changed.size())] = static_cast<char>(rng.below(256));
+      read_as_everything(changed);
+    }
+    Json message = *parse_json(line);
+    for (const auto* part : {"", "params", "result", "error"}) {
+      if (*part != 0 && !message.contains(part)) continue;
+      const Json object = *part == 0 ? message : message[part];
+      for (const auto& [name, value] : object.items())
+        for (int round = 0; round < 20; ++round) {
+          Json changed = message;
+          const auto other = parse_json(any_json(rng, 3)).value_or(nullptr);
+          (*part == 0 ? changed : changed[part])[name] = other;
+          read_as_everything(dump(changed));
+        }
+    }
+  }
+}
+
+std::string any_text(Rng& rng) {
+  std::string text;
+  for (std::uint64_t i = rng.below(20); i > 0; --i) text += static_cast<char>(rng.below(256));
+  return text;
+}
+
+exec::Launch any_launch(Rng& rng) {
+  exec::Launch launch = rng.below(2) == 0 ? least_launch() : full_launch();
+  launch.token = {1 + static_cast<std::int64_t>(rng.below(kMostAny))};
+  launch.request.holder = any_text(rng);
+  launch.argv.resize(1 + rng.below(4), any_text(rng));
+  launch.environment.emplace_back("N" + std::to_string(rng.below(9)), any_text(rng));
+  launch.directory = any_text(rng);
+  launch.timeout = Duration(static_cast<std::int64_t>(rng.below(kMostAny)));
+  launch.enforce = rng.below(2) == 0;
+  launch.gpu_mem_over = static_cast<exec::GpuMemOver>(rng.below(3));
+  launch.behind = {static_cast<std::int64_t>(rng.below(3))};
+  return launch;
+}
+
+TEST(ProtocolGolden, AnyMessageComesAsItWasSent) {
+  Rng rng(11);
+  for (int round = 0; round < 2000; ++round) {
+    const auto number = static_cast<std::int64_t>(1 + rng.below(kMostAny));
+    exec::Ended ended{.task = {number},
+                      .token = {1},
+                      .cause = static_cast<exec::Cause>(rng.below(11)),
+                      .exit_code = {},
+                      .signal = static_cast<int>(rng.below(3)),
+                      .detail = any_text(rng),
+                      .cpu = Duration(number),
+                      .peak_mem = number};
+    if (rng.below(2) == 0) ended.exit_code = static_cast<int>(rng.below(512)) - 256;
+    expect_read<Call>({any_launch(rng), Hello{number, number, {{"A", any_text(rng)}}, true}},
+                      decode_call);
+    expect_read<Answer>(
+        {Numbered{number, ended},
+         Numbered{number, exec::Output{{1}, {2}, exec::Stream::err, any_text(rng)}},
+         Numbered{number, exec::Metric{{1}, {2}, any_text(rng), rng.uniform() * 1e9}},
+         Refusal{{static_cast<ErrorKind>(rng.below(13)), any_text(rng)}}},
+        decode_answer);
+  }
+}
+
+TEST(ProtocolGolden, TheAgentsFileIsWrittenAsItAlwaysWas) {
+  const std::string text =
+      R"({"pid":7,"started_at":9,"boot":"b-1","version":1,"block":"cpu=1500,licence=2000 )"
+      R"(0:0:1000,7:1:500 3:-1:1073741824:0:0:1:0:GPU-a%20b","alloc":77})";
+  const AgentFile file{{7, 9}, "b-1", 1, golden_block(), {77}};
+  EXPECT_EQ(to_json(file), text);
+  EXPECT_EQ(parse_agent_file(text + "\n")->block, golden_block());
+  EXPECT_FALSE(parse_agent_file("[]"));
+}
+
+TEST(ProtocolGolden, WhatIsReadyIsReadByTheOneWhoWaits) {
+  EXPECT_EQ(ready_line({4711, 99}), "ready 4711 99\n");
+  EXPECT_EQ(parse_ready(" ready 4711 99\n").value(), (os::ProcessIdentity{4711, 99}));
+  for (const auto* wrong : {"", "ready", "ready 1", "ready 1 2 3", "steady 1 2", "ready x 2"})
+    EXPECT_FALSE(parse_ready(wrong)) << wrong;
 }
 
 }  // namespace

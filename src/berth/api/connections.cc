@@ -13,7 +13,7 @@ namespace berth::api {
 namespace {
 
 constexpr std::size_t kMostConnections = 64;  // that are answered at a time; others wait
-constexpr Duration kPatience = std::chrono::seconds(10);
+constexpr Duration kTimeout = std::chrono::seconds(10);
 constexpr std::int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr Duration kIdle = std::chrono::seconds(5);    // until the next request begins
 constexpr Duration kLinger = std::chrono::seconds(1);  // for what comes behind the last answer
@@ -94,7 +94,8 @@ class Connection final : public httplib::Stream {
   }
 
  private:
-  /// What `attempt` gives once the socket lets it; 0 at the end of the stream, -1 for a failure.
+  /// Returns what `attempt` returns once the socket is ready: 0 at the end of the stream, -1 for a
+  /// failure.
   template <class Attempt>
   ssize_t moved(short direction, const Attempt& attempt) {
     for (;;) {
@@ -106,24 +107,24 @@ class Connection final : public httplib::Stream {
       }
       const short events = awaited(direction, bytes);
       if (events == 0) return bytes;
-      const Duration patience =
-          kPatience + std::chrono::seconds(1) * bytes_ / kLeastBytesPerSecond - waited_;
-      if (!ready(events, patience)) return -1;
+      const Duration timeout =
+          kTimeout + std::chrono::seconds(1) * bytes_ / kLeastBytesPerSecond - waited_;
+      if (!ready(events, timeout)) return -1;
     }
   }
 
-  /// What the socket has to become before another attempt; 0: there is to be none.
+  /// The poll event to wait for before another attempt; 0: there is to be none.
   short awaited(short direction, ssize_t bytes) const {
     if (!tls_) return bytes < 0 && (errno == EAGAIN || errno == EINTR) ? direction : 0;
     const int error = SSL_get_error(tls_.get(), static_cast<int>(bytes));
     return error == SSL_ERROR_WANT_READ ? POLLIN : error == SSL_ERROR_WANT_WRITE ? POLLOUT : 0;
   }
 
-  bool ready(short events, Duration patience) {
-    if (patience <= Duration{}) return false;
+  bool ready(short events, Duration timeout) {
+    if (timeout <= Duration{}) return false;
     const Mono before = env_->now();
     pollfd one{socket(), events, 0};
-    const auto limit = std::chrono::ceil<std::chrono::milliseconds>(patience).count();
+    const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
     const int found = ::poll(&one, 1, static_cast<int>(limit));
     waited_ += env_->now() - before;
     return found > 0;

@@ -1,7 +1,7 @@
-// The HTTP library's server with connections of our own, because the library's wait anew for each
-// byte: a client that sends one now and then would keep a thread for ever.
+// The HTTP library's server with connections of our own. The library's connections start their
+// timeout anew at each byte: a client that sends one now and then would keep a thread for ever.
 //
-// Threads: each connection has one; what the library calls handlers are called on them.
+// Each connection has a thread; the library's handlers are called on it.
 #pragma once
 
 #include <httplib.h>
@@ -21,16 +21,16 @@ struct TlsContextFree {
 };
 using TlsContext = std::unique_ptr<SSL_CTX, TlsContextFree>;
 
-/// What the server shows of itself under TLS. invalid: the files hold no certificate and its key.
+/// Reads the server's certificate and key. invalid: the files do not hold them.
 Result<TlsContext> tls_context(const std::string& certificate, const std::string& key);
 
-/// A request is given up when the server has waited too long for its bytes and for those of its
-/// answer to go: ten seconds, and a second more for each 64 KiB that came or went.
+/// A server that gives up a request whose bytes, or those of its answer, took too long: more than
+/// ten seconds, and a second for each 64 KiB that came or went.
 class BoundedServer final : public httplib::Server {
  public:
   using Refused = std::function<bool(const httplib::Request&)>;
-  /// Without `tls` it speaks plain HTTP. Behind what is `refused` the connection is closed: the
-  /// library reads no body of it, and would take that for the next request.
+  /// Without `tls` the server speaks plain HTTP. It closes the connection behind a request that is
+  /// `refused`: the library does not read its body, and would take that for the next request.
   BoundedServer(TlsContext tls, Refused refused);
 
  private:

@@ -220,7 +220,7 @@ struct Calls {
 
   // ---- Planning: on a copy, so that nobody waits for it.
 
-  static Json solved(const System& system, const fleet::Means& means, fleet::Plan& plan) {
+  static Json solved(const System& system, const fleet::Execution& means, fleet::Plan& plan) {
     const auto candidates = fleet::candidates(system, system.options.model, means);
     plan = fleet::solve(system, candidates, system.options, means);
     return *parse_json(fleet::plan_json(plan, nullptr));

@@ -1,14 +1,14 @@
-// The fleet planner as a service: one System that requests read, change and plan with. Without
-// sockets: a request is a method, a path and a body, a reply a status and a body (server.h carries
-// them over HTTP).
+// The fleet planner as a service: one System that requests read, change and plan with. It has no
+// sockets: a request is a method, a path and a body, and a reply is a status and a body; server.h
+// carries them over HTTP.
 //
-// Threads: any number at once; readers do not wait for each other, and planning holds up nobody.
-// Failure: a reply with the status of the error's kind and {"error": "…", "message": the same,
-// "kind": "invalid"}; a request that fails has changed nothing, but for optimize and optimizeOne:
-// what they planned for the others stands where a server goes without.
+// Any number of threads may call it at once. Readers do not wait for each other, and planning
+// blocks nobody. A failure is a reply with the status of the error's kind and {"error": "…",
+// "message": the same, "kind": "invalid"}. A request that fails has changed nothing, except
+// optimize and optimizeOne: where one server gets no accelerators, the plan for the others stays.
 //
 // The calls outside /v1 answer in the shapes of the planner that Berth's documents come from
-// (docs/serve.md), so that its clients find what they know.
+// (docs/serve.md), so that its clients work.
 #pragma once
 
 #include <shared_mutex>
@@ -30,13 +30,13 @@ struct Reply {
   std::string body;  // JSON, one line
 };
 
-/// invalid, usage 400 · denied 403 · not_found 404 · exists, stale 409 · impossible 422 · busy 503
-/// · full 507 · else 500.
+/// The HTTP status of an error: invalid, usage 400 · denied 403 · not_found 404 · exists, stale 409
+/// · impossible 422 · busy 503 · full 507 · else 500.
 int http_status(ErrorKind kind);
 
 class Planner {
  public:
-  explicit Planner(fleet::System system = {}, fleet::Means means = {})
+  explicit Planner(fleet::System system = {}, fleet::Execution means = {})
       : system_(std::move(system)), means_(std::move(means)) {}
 
   Reply answer(const Request& request);
@@ -46,7 +46,7 @@ class Planner {
   friend struct Calls;
   mutable std::shared_mutex mutex_;
   fleet::System system_;
-  fleet::Means means_;
+  fleet::Execution means_;
 };
 
 }  // namespace berth::api

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "berth/api/connections.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 
 namespace berth::api {
@@ -16,10 +17,11 @@ constexpr std::size_t kLargestBody = 64U << 20;
 constexpr const char* kJson = "application/json";
 
 std::string error_json(std::string_view message) {
-  return fmt::format(R"({{"error":{}}})", json_quote(message));
+  return JsonWriter().object().add("error", message).end().take();
 }
 
-/// Of an address, or localhost: a name such as 127.0.0.1.example.org leads anywhere.
+/// Whether the host is a loopback address or localhost; a name such as 127.0.0.1.example.org is
+/// not.
 bool loopback(std::string_view host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const std::string text = lower(host);
@@ -30,14 +32,14 @@ bool loopback(std::string_view host) {
   return text == "localhost";
 }
 
-/// "[::1]:8321" and "localhost:8321" without their port.
+/// An authority such as "[::1]:8321" or "localhost:8321" without its port.
 std::string_view without_port(std::string_view authority) {
   const auto colon = authority.rfind(':');
   const bool port = colon != authority.npos && authority.find(']', colon) == authority.npos;
   return port ? authority.substr(0, colon) : authority;
 }
 
-/// Takes as long for any two texts of the same length.
+/// Compares in the same time for any two texts of the same length.
 bool same(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
@@ -45,7 +47,7 @@ bool same(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-/// Why the request is sent away; 0: it is not.
+/// The status and the reason of a refusal; 0 means that the request is not refused.
 std::pair<int, std::string> refusal(const httplib::Request& request, const ServerOptions& options) {
   const std::string host = request.get_header_value("Host");
   const std::string origin = request.get_header_value("Origin");
@@ -72,16 +74,16 @@ void own_port(int socket) {
 }
 
 /// The threads made while it lives leave signals to the one that waits for them.
-class SignalsAside {
+class BlockedSignals {
  public:
-  SignalsAside() {
+  BlockedSignals() {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before_);
   }
-  ~SignalsAside() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsAside(const SignalsAside&) = delete;
-  SignalsAside& operator=(const SignalsAside&) = delete;
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
   sigset_t before_;
@@ -150,7 +152,7 @@ Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
                 options.host, options.port);
   std::future<bool> done;
   {
-    const SignalsAside aside;
+    const BlockedSignals blocked;
     done = std::async(std::launch::async, [&] { return server.listen_after_bind(); });
   }
   listening(port);

@@ -1,8 +1,8 @@
-// HTTP in front of a Planner: who may speak to it, and until when.
+// HTTP in front of a Planner: who may send requests, and how long one may take.
 //
-// Nothing but this machine reaches it unless asked for; beyond it only with a token and TLS. Pages
-// that a browser got elsewhere are sent away (by Host, Origin and Sec-Fetch-Site), for every
-// request: some GETs change the fleet.
+// Only this machine reaches the server by default; others reach it only with a token and TLS.
+// Requests of web pages from elsewhere are refused by Host, Origin and Sec-Fetch-Site, whatever
+// their method: some GETs change the fleet.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,14 @@ namespace berth::api {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8321;    // 0: any that is free
-  std::string token;  // that requests bear ("Authorization: Bearer …"); empty: none is wanted
-  std::string certificate, key;  // PEM files; empty: no TLS
+  int port = 8321;               ///< 0 means any free port.
+  std::string token;             ///< Requests bear it ("Authorization: Bearer …"); "" means none.
+  std::string certificate, key;  ///< PEM files; "" means no TLS.
 };
 
-/// Serves until a stop signal; `listening` is told the port once requests are taken. usage: beyond
-/// this machine without token or TLS; io: the address cannot be listened at, a bad certificate.
+/// Serves until a stop signal. `listening` is called with the port once requests are accepted.
+/// usage: the address is beyond this machine, without token or TLS; io: the address cannot be
+/// listened at; invalid: the certificate is none.
 Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
              const std::function<void(int port)>& listening);
 

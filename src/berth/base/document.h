@@ -65,6 +65,12 @@ class Field {
   Result<Duration> duration() const;
   /// One of `choices`, as its index.
   Result<std::size_t> choice(std::span<const std::string_view> choices) const;
+  /// The value whose name it is.
+  template <class Enum, std::size_t kCount>
+  Result<Enum> choice(const Names<Enum, kCount>& names) const {
+    BERTH_ASSIGN(const std::size_t i, choice(names.all()));
+    return *names.value(names.all()[i]);
+  }
 
   /// "file:line: path: message", of kind invalid.
   std::unexpected<Error> error(std::string_view message) const;

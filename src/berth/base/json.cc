@@ -30,4 +30,9 @@ Result<Json> parse_json(std::string_view text) {
   }
 }
 
+Status check_json(std::string_view text) {
+  BERTH_TRY(parse_json(text));
+  return {};
+}
+
 }  // namespace berth

@@ -17,5 +17,7 @@ using Json = nlohmann::ordered_json;
 std::string dump(const Json& value);
 /// invalid: names the offset. At most 64 deep.
 Result<Json> parse_json(std::string_view text);
+/// The same for those who only ask whether it is JSON.
+Status check_json(std::string_view text);
 
 }  // namespace berth

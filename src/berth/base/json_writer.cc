@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -17,11 +18,15 @@ bool is_plain(char c) {
   return c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
 }
 
-/// How many bytes stand for this one within a JSON text of bytes.
-std::size_t escaped_size(unsigned char byte) {
-  if (byte >= 0x80 || byte == '"' || byte == '\\' || byte == '\n') return 2;
-  return byte < 0x20 ? 6 : 1;
-}
+/// How many bytes stand for each byte within a JSON text of bytes.
+constexpr auto kEscapedSizes = [] {
+  std::array<std::uint8_t, 256> sizes{};
+  for (std::size_t byte = 0; byte < sizes.size(); ++byte) {
+    const bool pair = byte >= 0x80 || byte == '"' || byte == '\\' || byte == '\n';
+    sizes[byte] = pair ? 2 : byte < 0x20 ? 6 : 1;
+  }
+  return sizes;
+}();
 
 char* put_escaped(char* out, unsigned char byte) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -74,17 +79,23 @@ JsonWriter& JsonWriter::end() {
 
 JsonWriter& JsonWriter::key(std::string_view name) {
   begin_value();
-  if (std::ranges::all_of(name, is_plain))
-    text_.append(1, '"').append(name).append(1, '"');
-  else
-    text_ += json_quote(name);
+  quote(name);
   text_ += spaced_ ? ": " : ":";
   separated_ = true;
   return *this;
 }
 
 JsonWriter& JsonWriter::value(std::string_view text) {
-  return raw(json_quote(text));
+  begin_value();
+  quote(text);
+  return *this;
+}
+
+void JsonWriter::quote(std::string_view text) {
+  if (std::ranges::all_of(text, is_plain))
+    text_.append(1, '"').append(text).append(1, '"');
+  else
+    text_ += json_quote(text);
 }
 
 JsonWriter& JsonWriter::value(double number) {
@@ -99,7 +110,7 @@ JsonWriter& JsonWriter::integer(std::int64_t number) {
 JsonWriter& JsonWriter::bytes(std::string_view bytes) {
   begin_value();
   std::size_t size = 2;
-  for (const char c : bytes) size += escaped_size(static_cast<unsigned char>(c));
+  for (const char c : bytes) size += kEscapedSizes[static_cast<unsigned char>(c)];
   const std::size_t before = text_.size();
   text_.resize(before + size);
   char* out = text_.data() + before;

@@ -23,7 +23,10 @@ class JsonWriter {
     dense,   ///< {"a":1,"b":2}, one line
     spaced,  ///< {"a": 1, "b": 2}, with lines where line() asks for them
   };
-  explicit JsonWriter(Style style = Style::dense) : spaced_(style == Style::spaced) {}
+  explicit JsonWriter(Style style = Style::dense) : spaced_(style == Style::spaced) {
+    constexpr std::size_t kUsual = 256;  // bytes of a line
+    text_.reserve(kUsual);
+  }
 
   JsonWriter& object() { return open('{', '}'); }
   JsonWriter& array() { return open('[', ']'); }
@@ -72,6 +75,7 @@ class JsonWriter {
   JsonWriter& open(char begin, char end);
   JsonWriter& integer(std::int64_t number);
   void begin_value();
+  void quote(std::string_view text);
   void break_line();
 
   std::string text_, ends_;  // of what is open, the innermost last

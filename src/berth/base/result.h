@@ -1,5 +1,5 @@
 // How a call fails: Result<T> is a value or an Error. The kind alone decides the exit code, whether
-// a retry can mend it, and (later) the HTTP status; the message names what, where, wanted, found.
+// a retry can mend it, and the HTTP status; the message names what, where, wanted and found.
 #pragma once
 
 #include <fmt/core.h>

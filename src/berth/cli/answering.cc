@@ -9,10 +9,10 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kLongest = 64 * 1024;  // of what nobody has asked for yet
+constexpr std::size_t kLongest = 64 * 1024;  // bytes that are read before a question asks for them
 
-/// A terminal's input belongs to the job in its foreground: another that reads it is stopped.
-bool ours(int fd) {
+/// A terminal's input belongs to the job in its foreground; any other job that reads it is stopped.
+bool may_read(int fd) {
   return isatty(fd) == 0 || tcgetpgrp(fd) == getpgrp();
 }
 
@@ -35,14 +35,14 @@ void Answering::drop(const std::string& label) {
 }
 
 void Answering::watch(std::vector<os::Watch>& watches) const {
-  if (listening() && typed_.size() < kLongest && ours(in_.number()))
+  if (listening() && typed_.size() < kLongest && may_read(in_.number()))
     watches.push_back({.fd = in_.number()});
 }
 
 std::vector<std::string> Answering::read() {
   std::vector<std::string> notes;
   std::array<char, 4096> buffer;
-  if (listening() && typed_.size() < kLongest && ours(in_.number()) && readable(in_.number())) {
+  if (listening() && typed_.size() < kLongest && may_read(in_.number()) && readable(in_.number())) {
     const auto got = env_.read_some(in_, buffer);
     if (!got || (*got && **got == 0)) {
       in_.reset();

@@ -1,7 +1,7 @@
 #include "berth/cli/auptimizer.h"
+#include "berth/cli/print.h"
 
 #include "berth/base/text.h"
-#include "berth/cli/table.h"
 #include "berth/experiment/auptimizer.h"
 
 namespace berth::cli {
@@ -10,11 +10,12 @@ namespace {
 constexpr std::size_t kLargestEnvironmentFile = 1U << 20;
 constexpr const char* kEnvironmentFile = "/.aup/env.ini";
 
-/// The one beside the document, else the person's. Whether it names machines.
+/// Reads the environment file beside the document, else the one of the user. Returns whether it
+/// names machines.
 Result<bool> read_environment_file(os::Env& env, const std::string& directory,
                                    experiment::AuptimizerExperiment& experiment) {
-  for (const auto& place : {directory, env.variable("HOME").value_or("")}) {
-    const std::string file = place + kEnvironmentFile;
+  for (const auto& folder : {directory, env.variable("HOME").value_or("")}) {
+    const std::string file = folder + kEnvironmentFile;
     const auto text = env.read_file(file, kLargestEnvironmentFile);
     if (text && !experiment.cluster.empty())
       return experiment::read_machines(*text, file, experiment);
@@ -27,17 +28,17 @@ Result<bool> read_environment_file(os::Env& env, const std::string& directory,
   return false;
 }
 
-/// A working directory that is not here is one of the machines where the trials run. As there, the
-/// script itself goes with them, where it lies beside the document.
+/// A working directory that this machine lacks is one of the machines on which the trials run. As
+/// in Auptimizer, the script itself goes with them where it lies beside the document.
 Status start_there(os::Env& env, const std::string& directory, const std::string& file,
                    experiment::AuptimizerExperiment& experiment) {
   auto& program = experiment.program;
-  program.there = experiment.directory;
-  if (program.there.front() != '/')
+  program.remote_directory = experiment.directory;
+  if (program.remote_directory.front() != '/')
     return fail(ErrorKind::invalid,
                 "{}: workingdir: there is no folder {} here, and one of other machines begins "
                 "with /",
-                file, program.there);
+                file, program.remote_directory);
   std::string line;
   for (const auto word : words(experiment.script)) {
     const std::string beside = fmt::format("{}/{}", directory, word);
@@ -54,7 +55,7 @@ Status start_there(os::Env& env, const std::string& directory, const std::string
   experiment.notes.push_back(fmt::format(
       "workingdir: there is no {} here, so trials start in that folder of the machines where they "
       "run; of here {} goes with them",
-      program.there, program.script.empty() ? "nothing" : "only " + program.script));
+      program.remote_directory, program.script.empty() ? "nothing" : "only " + program.script));
   return {};
 }
 

@@ -1,4 +1,4 @@
-// An Auptimizer document, with its environment file, as a program of Berth's.
+// An Auptimizer document and its environment file, read as a program of Berth.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace berth::cli {
 
-/// Tells on standard error what is done otherwise than there. `directory`: the document's folder;
-/// becomes where its script runs. `elsewhere`: on machines that the person names.
 struct FromAuptimizer {
   experiment::Program program;
-  std::string cluster;  // as of AuptimizerExperiment
-  bool machines;        // it knows them: an environment file names them, or they need no names
+  std::string cluster;  ///< As in AuptimizerExperiment.
+  bool machines;        ///< The cluster's machines are known: a file names them, or needs not to.
 };
+/// Reads a document, and prints on standard error what Berth does in another way than Auptimizer.
+/// `directory` is the document's folder, and becomes the one that the script runs in. `elsewhere`:
+/// the trials run on clusters that the command line names.
 Result<FromAuptimizer> from_auptimizer(os::Env& env, std::string_view text, const std::string& file,
                                        std::string& directory, bool elsewhere);
 

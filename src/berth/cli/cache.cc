@@ -1,8 +1,8 @@
 // berth cache: what flows keep for later runs.
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {

@@ -16,7 +16,7 @@ constexpr double kWide = 1000;
 struct Point {
   std::int64_t trial = 0;
   double score = 0;
-  bool best = false;  // of all up to it
+  bool best = false;  // the best of all trials up to this one
 };
 
 std::vector<Point> points_of(const std::vector<store::TaskRecord>& tasks,
@@ -33,12 +33,13 @@ std::vector<Point> points_of(const std::vector<store::TaskRecord>& tasks,
   return points;
 }
 
-/// From the best to all but the worst: those that diverged must not flatten the others.
+/// The range of scores that is drawn: it leaves out the worst, so that trials that diverged do not
+/// flatten the others.
 struct Scale {
   double bottom = 0, top = 0;
   bool logarithmic = false;
 
-  double place(double score) const {  // 0 at the bottom, 1 at the top
+  double position(double score) const {  // 0 at the bottom, 1 at the top
     const double low = logarithmic ? std::log(bottom) : bottom;
     const double high = logarithmic ? std::log(top) : top;
     // Halved first: the difference of two finite numbers may be none.
@@ -73,7 +74,7 @@ std::string score_chart(const std::vector<store::TaskRecord>& tasks,
   for (const auto& point : points) {
     const auto column = static_cast<std::size_t>(point.trial - 1) * columns / trials;
     const auto up = static_cast<std::size_t>(
-        std::lround(scale.place(point.score) * static_cast<double>(kRows - 1)));
+        std::lround(scale.position(point.score) * static_cast<double>(kRows - 1)));
     char& cell = rows[kRows - 1 - up][column];
     if (cell != '*') cell = point.best ? '*' : 'o';
   }

@@ -1,21 +1,19 @@
 // berth cluster: the machines elsewhere that runs may go to.
 #include <algorithm>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/cluster_ec2.h"
 #include "berth/cli/cluster_slurm.h"
+#include "berth/cli/cluster_ssh.h"
+#include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
-#include "berth/os/loop.h"
-#include "berth/remote/cleaning.h"
-#include "berth/remote/clusters.h"
 #include "berth/remote/ssh.h"
 
 namespace berth::cli {
 namespace {
-
-constexpr Duration kProbesWithin = std::chrono::seconds(60);
 
 struct ClusterOptions {
   bool json = false, dry_run = false;
@@ -55,71 +53,11 @@ struct ClusterOptions {
   }
 };
 
-struct Probed {
-  std::string cluster, host;
-  Result<agent::MachineOffer> offer;
-};
-
-std::string amounts(const Resources& free, const Resources& total) {
-  std::vector<std::string> parts;
-  total.each([&](std::string_view name, std::int64_t amount) {
-    if (name == "disk") return;
-    parts.push_back(fmt::format("{} {} of {}", name, format_amount(name, free.get(name)),
-                                format_amount(name, amount)));
-  });
-  return join(parts, ", ");
-}
-
-/// Of all hosts of a cluster at once.
-Result<std::vector<Probed>> probe(os::Env& env, const remote::ClusterEntry& entry) {
-  BERTH_ASSIGN(const auto agent, remote::agent_file(env));
-  BERTH_ASSIGN(const auto opened, remote::open_cluster(env, entry, agent));
-  std::vector<Probed> probed;
-  std::vector<remote::Host*> open = opened.hosts;
-  const Mono until = env.now() + kProbesWithin;
-  while (!open.empty() && env.stop_signals() == 0) {
-    std::erase_if(open, [&](remote::Host* host) {
-      auto offer = host->look();
-      if (!offer && !host->failure() && env.now() < until) return false;
-      if (!offer && host->failure()) offer = std::unexpected(*host->failure());
-      probed.push_back({entry.name, host->name(), std::move(offer)});
-      return true;
-    });
-    if (!open.empty()) BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(10)));
-  }
-  std::ranges::sort(probed, {}, &Probed::host);
-  return probed;
-}
-
 template <typename Each>
-std::string list_json(const std::vector<Each>& all) {
-  std::string text;
-  for (const auto& one : all) text += (text.empty() ? "" : ",") + to_json(one);
-  return text;
-}
-
-std::string hosts_json(const std::vector<Probed>& probed) {
-  std::string text;
-  for (const auto& [cluster, host, offer] : probed) {
-    text += fmt::format(R"({}{{"cluster":{},"host":{})", text.empty() ? "" : ",",
-                        json_quote(cluster), json_quote(host));
-    if (!offer) {
-      text += fmt::format(R"(,"error":{}}})", json_quote(offer.error().message));
-      continue;
-    }
-    std::string devices, holders;
-    for (const auto& device : offer->devices)
-      devices += (devices.empty() ? "" : ",") + json_quote(device);
-    for (const auto& holder : offer->holders)
-      holders +=
-          fmt::format(R"({}{{"what":{},"resources":{},"waits":{}}})", holders.empty() ? "" : ",",
-                      json_quote(holder.label), to_json(holder.resources), holder.waiting);
-    text += fmt::format(
-        R"(,"name":{},"system":{},"free":{},"total":{},"devices":[{}],"holders":[{}]}})",
-        json_quote(offer->host), json_quote(offer->system), to_json(offer->free.resources),
-        to_json(offer->total.resources), devices, holders);
-  }
-  return text;
+void add_list(JsonWriter& json, std::string_view name, const std::vector<Each>& all) {
+  json.key(name).array();
+  for (const auto& one : all) json.raw(to_json(one));
+  json.end();
 }
 
 /// Those that were named, in this order, or all.
@@ -137,7 +75,7 @@ Result<std::vector<remote::ClusterEntry>> entries_of(os::Env& env, const Cluster
 Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
   os::install_stop_signals();
   BERTH_ASSIGN(const auto entries, entries_of(env, options));
-  std::vector<Probed> all;
+  std::vector<HostProbed> hosts;
   std::vector<Ec2Probed> ec2;
   std::vector<SlurmProbed> slurm;
   for (const auto& entry : entries) {
@@ -149,33 +87,25 @@ Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
       BERTH_ASSIGN(ec2.emplace_back(), probe_ec2(env, entry));
       continue;
     }
-    BERTH_ASSIGN(auto probed, probe(env, entry));
-    std::ranges::move(probed, std::back_inserter(all));
+    BERTH_ASSIGN(auto probed, probe_hosts(env, entry));
+    std::ranges::move(probed, std::back_inserter(hosts));
   }
   const bool good =
-      std::ranges::all_of(all, [](const Probed& one) { return one.offer.has_value(); }) &&
+      std::ranges::all_of(hosts, [](const HostProbed& one) { return one.offer.has_value(); }) &&
       std::ranges::all_of(ec2, &Ec2Probed::good) &&
       std::ranges::all_of(slurm, [](const SlurmProbed& one) { return one.partitions.has_value(); });
   if (options.json) {
-    print(fmt::format("{{\"version\":1,\"hosts\":[{}],\"ec2\":[{}],\"slurm\":[{}]}}\n",
-                      hosts_json(all), list_json(ec2), list_json(slurm)));
+    JsonWriter json;
+    json.object().add("version", 1);
+    add_list(json, "hosts", hosts);
+    add_list(json, "ec2", ec2);
+    add_list(json, "slurm", slurm);
+    print(json.end().take() + "\n");
     return good ? 0 : exit_code(ErrorKind::busy);
-  }
-  Table table({"cluster", "host", "free", "GPUs", "system", "held by"});
-  for (const auto& [cluster, host, offer] : all) {
-    if (!offer) {
-      table.add({cluster, host, offer.error().message, "", "", ""});
-      continue;
-    }
-    std::vector<std::string> holders;
-    for (const auto& holder : offer->holders)
-      if (!holder.waiting) holders.push_back(holder.label);
-    table.add({cluster, host, amounts(offer->free.resources, offer->total.resources),
-               join(offer->devices, ", "), offer->system, join(holders, ", ")});
   }
   for (const auto& one : ec2) print(to_text(one));
   for (const auto& one : slurm) print(to_text(one));
-  if (!table.empty()) print(table.text());
+  print(to_text(hosts));
   if (entries.empty()) print("no clusters; see berth cluster --help\n");
   return good ? 0 : exit_code(ErrorKind::busy);
 }
@@ -183,7 +113,8 @@ Result<int> probe_clusters(os::Env& env, const ClusterOptions& options) {
 Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
   BERTH_ASSIGN(const auto entries, entries_of(env, options));
   Table table({"cluster", "kind", "lease", "hosts"});
-  std::string json;
+  JsonWriter json;
+  json.object().add("version", 1).key("clusters").array();
   int code = 0;
   for (const auto& entry : entries) {
     const auto good = remote::check_cluster(env, entry);
@@ -193,13 +124,14 @@ Result<int> list_clusters(os::Env& env, const ClusterOptions& options) {
     const std::string count = items && hosts ? fmt::format("{}", items->size()) : "";
     table.add({entry.name, entry.kind, format_duration(entry.lease),
                good ? count : good.error().message});
-    json += fmt::format(R"({}{{"name":{},"kind":{},"lease_ms":{}{}}})", json.empty() ? "" : ",",
-                        json_quote(entry.name), json_quote(entry.kind), to_ms(entry.lease),
-                        good ? "" : ",\"error\":" + json_quote(good.error().message));
+    json.object().add("name", entry.name).add("kind", entry.kind);
+    json.add("lease_ms", to_ms(entry.lease));
+    if (!good) json.add("error", good.error().message);
+    json.end();
   }
   BERTH_ASSIGN(const auto file, remote::clusters_file(env));
   if (options.json)
-    print("{\"version\":1,\"clusters\":[" + json + "]}\n");
+    print(json.end().end().take() + "\n");
   else
     print(table.empty() ? fmt::format("no clusters in {}; see berth cluster --help\n", file)
                         : table.text());
@@ -241,16 +173,11 @@ struct CleanedAll {
 };
 
 std::string cleaned_json(const CleanedAll& all, bool dry_run) {
-  std::string hosts, ended;
-  for (const auto& [host, cleaned] : all.hosts) {
-    hosts += fmt::format(R"({}{{"host":{},)", hosts.empty() ? "" : ",", json_quote(host));
-    hosts += cleaned ? fmt::format(R"("leases":{},"objects":{},"bytes":{}}})", cleaned->leases,
-                                   cleaned->objects, cleaned->lease_bytes + cleaned->object_bytes)
-                     : fmt::format(R"("error":{}}})", json_quote(cleaned.error().message));
-  }
-  for (const auto& one : all.ended) ended += (ended.empty() ? "" : ",") + to_json(one);
-  return fmt::format("{{\"version\":1,\"dry_run\":{},\"hosts\":[{}],\"ended\":[{}]}}\n", dry_run,
-                     hosts, ended);
+  JsonWriter json;
+  json.object().add("version", 1).add("dry_run", dry_run);
+  add_list(json, "hosts", all.hosts);
+  add_list(json, "ended", all.ended);
+  return json.end().take() + "\n";
 }
 
 std::string cleaned_text(const CleanedAll& all, bool dry_run) {
@@ -265,16 +192,6 @@ std::string cleaned_text(const CleanedAll& all, bool dry_run) {
   std::string text = all.hosts.empty() ? "" : table.text();
   for (const auto& one : all.ended) text += fmt::format("ended {} of {}\n", one.id, one.run);
   return text.empty() ? "nothing was left\n" : text;
-}
-
-Result<std::vector<remote::HostCleaned>> clean_hosts(os::Env& env,
-                                                     const remote::ClusterEntry& entry,
-                                                     const agent::CleanOptions& what) {
-  BERTH_ASSIGN(const auto agent, remote::agent_file(env));
-  BERTH_ASSIGN(const auto opened, remote::open_cluster(env, entry, agent));
-  std::vector<remote::Door> doors;
-  for (const auto* host : opened.hosts) doors.push_back(host->door());
-  return remote::clean_hosts(env, doors, agent, what);
 }
 
 Result<int> clean_clusters(os::Env& env, const ClusterOptions& options) {

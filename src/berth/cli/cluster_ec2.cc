@@ -1,9 +1,10 @@
-// berth cluster, of EC2: what the account lets Berth do, what runs, and the end of what is left.
 #include "berth/cli/cluster_ec2.h"
 
 #include <algorithm>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 #include "berth/run/runner.h"
 
@@ -49,22 +50,29 @@ std::string to_text(const Ec2Probed& probed) {
 }
 
 std::string to_json(const remote::Ec2Found& one) {
-  return fmt::format(R"({{"id":{},"run":{},"type":{},"state":{},"address":{}}})",
-                     json_quote(one.id), json_quote(one.run), json_quote(one.type),
-                     json_quote(one.state), json_quote(one.address));
+  return JsonWriter()
+      .object()
+      .add("id", one.id)
+      .add("run", one.run)
+      .add("type", one.type)
+      .add("state", one.state)
+      .add("address", one.address)
+      .end()
+      .take();
 }
 
 std::string to_json(const Ec2Probed& probed) {
-  std::string permissions, instances;
+  JsonWriter json;
+  json.object().add("cluster", probed.cluster).key("permissions").array();
   for (const auto& one : probed.permissions)
-    permissions +=
-        fmt::format(R"({}{{"action":{},"allowed":{},"why":{}}})", permissions.empty() ? "" : ",",
-                    json_quote(one.action), one.allowed.has_value(),
-                    json_quote(one.allowed ? "" : one.allowed.error().message));
-  for (const auto& one : probed.instances)
-    instances += (instances.empty() ? "" : ",") + to_json(one);
-  return fmt::format(R"({{"cluster":{},"permissions":[{}],"instances":[{}]}})",
-                     json_quote(probed.cluster), permissions, instances);
+    json.object()
+        .add("action", one.action)
+        .add("allowed", one.allowed.has_value())
+        .add("why", one.allowed ? "" : one.allowed.error().message)
+        .end();
+  json.end().key("instances").array();
+  for (const auto& one : probed.instances) json.raw(to_json(one));
+  return json.end().end().take();
 }
 
 }  // namespace berth::cli

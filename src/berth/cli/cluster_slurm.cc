@@ -1,6 +1,6 @@
-// berth cluster, of Slurm: the partitions, and what of them is free.
 #include "berth/cli/cluster_slurm.h"
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/table.h"
@@ -48,23 +48,22 @@ std::string to_text(const SlurmProbed& probed) {
 }
 
 std::string to_json(const SlurmProbed& probed) {
-  if (!probed.partitions)
-    return fmt::format(R"({{"cluster":{},"error":{}}})", json_quote(probed.cluster),
-                       json_quote(probed.partitions.error().message));
-  std::string partitions;
+  JsonWriter json;
+  json.object().add("cluster", probed.cluster);
+  if (!probed.partitions) return json.add("error", probed.partitions.error().message).end().take();
+  json.key("partitions").array();
   for (const auto& each : *probed.partitions) {
-    std::string gpus;
+    json.object().add("name", each.name).add("standard", each.standard).add("open", each.open);
+    json.key("time_limit_s");
+    each.longest ? json.value(to_ms(*each.longest) / 1000) : json.raw("null");
+    json.add("nodes", each.nodes).add("idle", each.idle).add("down", each.down);
+    json.key("free").raw(to_json(each.free)).key("total").raw(to_json(each.total));
+    json.key("gpus").array();
     for (const auto& [type, count] : each.gpus)
-      gpus += fmt::format(R"({}{{"type":{},"count":{}}})", gpus.empty() ? "" : ",",
-                          json_quote(type), count);
-    partitions += fmt::format(
-        R"({}{{"name":{},"standard":{},"open":{},"time_limit_s":{},"nodes":{},"idle":{},"down":{},"free":{},"total":{},"gpus":[{}]}})",
-        partitions.empty() ? "" : ",", json_quote(each.name), each.standard, each.open,
-        each.longest ? fmt::format("{}", to_ms(*each.longest) / 1000) : "null", each.nodes,
-        each.idle, each.down, to_json(each.free), to_json(each.total), gpus);
+      json.object().add("type", type).add("count", count).end();
+    json.end().end();
   }
-  return fmt::format(R"({{"cluster":{},"partitions":[{}]}})", json_quote(probed.cluster),
-                     partitions);
+  return json.end().end().take();
 }
 
 }  // namespace berth::cli

@@ -1,4 +1,4 @@
-// berth cluster, of Slurm: the partitions, and what of them is free.
+// What berth cluster does with a Slurm cluster: its partitions, and how much of each is free.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ struct SlurmProbed {
   std::string cluster;
   Result<std::vector<remote::SlurmPartition>> partitions;
 };
-/// invalid: the entry.
+/// Asks Slurm. invalid: the entry is wrong. Where Slurm does not answer, `partitions` has the
+/// error.
 Result<SlurmProbed> probe_slurm(os::Env& env, const remote::ClusterEntry& entry);
 std::string to_text(const SlurmProbed& probed);
 std::string to_json(const SlurmProbed& probed);

@@ -6,6 +6,9 @@
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
+#include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
 
 namespace berth::cli {
@@ -31,8 +34,8 @@ struct Loaded {
   std::vector<store::TaskRecord> tasks;
 };
 
-/// What they are compared by: what was asked for, else the goal that all of those that have one
-/// agree on.
+/// The goal by which the runs are compared: the one that was asked for, else the one on which all
+/// runs with a goal agree.
 Result<experiment::Goal> common_goal(const CompareOptions& options,
                                      const std::vector<Loaded>& runs) {
   std::optional<experiment::Goal> common;

@@ -14,7 +14,7 @@
 namespace berth::cli {
 namespace {
 
-/// In the child: does not come back.
+/// Turns the child process into the runner.
 [[noreturn]] void become_runner(const char* run_name, const char* log, mode_t mask) {
   constexpr int kCannot = 127;
   ::setsid();
@@ -27,36 +27,36 @@ namespace {
   ::_exit(kCannot);
 }
 
-/// What a runner said, without what is in its log of earlier ones.
-std::string words_since(os::Env& env, const std::string& log, std::int64_t before) {
-  constexpr std::size_t kMostWords = 4096;
+/// What the runner has written to its log behind the lines of earlier ones.
+std::string log_since(os::Env& env, const std::string& log, std::int64_t before) {
+  constexpr std::size_t kMostText = 4096;
   const auto file = env.open_read(log);
-  const auto words = file ? env.read_at(*file, before, kMostWords) : Result<std::string>("");
-  return words && !words->empty() ? std::string(trim(*words)) : "see " + log;
+  const auto text = file ? env.read_at(*file, before, kMostText) : Result<std::string>("");
+  return text && !text->empty() ? std::string(trim(*text)) : "see " + log;
 }
 
 }  // namespace
 
 Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record) {
-  constexpr Duration kPatience = std::chrono::seconds(10);
+  constexpr Duration kStartTimeout = std::chrono::seconds(10);
   const std::string directory = run::run_directory(site, record.name);
   BERTH_TRY(env.make_directory(directory, 0700));
   const std::string log = run::runner_log(directory);
   const auto before = env.status(log);
-  const std::int64_t said_before = before ? before->size : 0;
+  const std::int64_t size_before = before ? before->size : 0;
   const mode_t mask = env.mask();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));
   if (pid == 0) become_runner(record.name.c_str(), log.c_str(), mask);
-  for (const Mono until = env.now() + kPatience;;) {
+  for (const Mono until = env.now() + kStartTimeout;;) {
     BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
     const bool taken_over = now.epoch > record.epoch;
-    // Until it is said to run, whoever waits for it would hear how it ended the last time.
+    // Before the store says that it runs, a berth wait would take how it ended the last time.
     if (taken_over && (now.state == store::RunState::running || now.ended != record.ended))
       return {};
     if (::waitpid(pid, nullptr, WNOHANG) == pid || (!taken_over && env.now() >= until))
       return fail(ErrorKind::io, "the runner of {} did not start: {}", record.name,
-                  words_since(env, log, said_before));
+                  log_since(env, log, size_before));
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(5)));
   }
 }

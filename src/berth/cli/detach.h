@@ -6,7 +6,7 @@
 namespace berth::cli {
 
 /// Starts a runner of the run that outlives this process, and returns once it has taken the run
-/// over. What it says goes to runner.log in the run's directory.
+/// over. The runner prints to runner_log() (run/layout.h). io: it did not start within 10 s.
 Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record);
 
 }  // namespace berth::cli

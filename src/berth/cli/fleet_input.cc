@@ -1,10 +1,9 @@
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/print.h"
 
 #include <algorithm>
 #include <atomic>
 #include <thread>
-
-#include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {

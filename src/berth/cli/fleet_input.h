@@ -1,4 +1,5 @@
-// What berth plan and berth serve hand the planner of the world.
+// What berth plan and berth serve hand to the planner: documents from files, threads, and where its
+// notes go.
 #pragma once
 
 #include <functional>
@@ -11,13 +12,13 @@
 
 namespace berth::cli {
 
-/// The file, or every .json of the directory. not_found, and what reading gives.
+/// Reads the file, or every .json file of the directory. not_found: the directory has none.
 Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path);
 
-/// Each in a line of its own, on stderr; of very many the first.
+/// Prints each note as a line on standard error, and of very many only the first 20.
 void print_notes(const std::vector<std::string>& notes);
 
-/// body(0) … body(count - 1) on as many threads as there are cores.
+/// Calls body(0) … body(count - 1) on as many threads as there are cores, 16 at most.
 void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body);
 
 }  // namespace berth::cli

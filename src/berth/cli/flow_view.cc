@@ -4,6 +4,8 @@
 
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 #include "berth/run/flow_plan.h"
 
@@ -41,15 +43,15 @@ const char* colour(const store::Counts& counts) {
   return "palegreen";
 }
 
-/// How many of what wants `resources` fit side by side.
+/// How many tasks of the step fit on the empty machine side by side.
 std::size_t side_by_side(const machine::Host& host, const run::StepPlan& step) {
   constexpr std::size_t kMost = 10'000;  // a task of no resources fits without end
   machine::Machine machine(host.total, host.links);
   std::vector<machine::Reservation> held;
   while (held.size() < kMost) {
-    auto place = machine.reserve({step.resources, step.name, step.selection});
-    if (!place) break;
-    held.push_back(*std::move(place));
+    auto reserved = machine.reserve({step.resources, step.name, step.selection});
+    if (!reserved) break;
+    held.push_back(*std::move(reserved));
   }
   return held.size();
 }

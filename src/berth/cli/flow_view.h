@@ -1,4 +1,5 @@
-// What people see of a flow: its steps and how they stand, its graph, what a run of it would do.
+// What people see of a flow: its steps and the states of their tasks, its graph, and what a run of
+// it would do.
 #pragma once
 
 #include <string>
@@ -14,28 +15,28 @@ namespace berth::cli {
 struct StepCounts {
   std::string name;
   store::Counts counts;
-  bool known = true;  // false: how many tasks it has shows later
+  bool known = true;  ///< false: how many tasks the step has is not known yet.
 };
-/// In the order of the flow's steps.
+/// Counts the tasks of each step, in the order of the flow's steps.
 std::vector<StepCounts> step_counts(const flow::Flow& flow, const store::RunRecord& run,
                                     const std::vector<store::TaskRecord>& tasks);
 std::string steps_table(const std::vector<StepCounts>& steps);
 
-/// Each step with what it waits for, as text; for Graphviz.
+/// The graph as text, each step with what it waits for and writes, or in the language of Graphviz.
 std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& steps);
 std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& steps);
 
-/// A task by the name of its step.
+/// The step of a task, by the task's label.
 std::string_view step_name(std::string_view label);
 
-/// Why a task of the flow waits for another; empty when it does not.
+/// Why a task of the flow waits for another one; "" when it does not.
 std::string waits_for(const flow::Flow& flow, const std::vector<StepCounts>& steps,
                       std::string_view label);
 
-/// The flow of a run, as it was submitted.
+/// The flow of a run as it was submitted.
 Result<flow::Flow> flow_of(const store::RunRecord& run);
 
-/// berth run --plan of a flow.
+/// Prints what berth run --plan says of a flow. Returns the exit code.
 Result<int> show_flow_plan(run::Site& site, run::FlowProgram program, const std::string& directory,
                            bool json);
 

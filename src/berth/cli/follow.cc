@@ -9,6 +9,8 @@
 #include "berth/cli/detach.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
@@ -18,15 +20,15 @@
 namespace berth::cli {
 namespace {
 
-/// The steps, and what failed of them.
+/// Prints the steps, and the tasks that failed.
 Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
   BERTH_ASSIGN(const auto flow, flow_of(record));
   print(steps_table(step_counts(flow, record, tasks)));
   std::size_t rows = 0;
   for (const auto& task : tasks) {
     if (task.state != store::TaskState::failed || ++rows > kMostRows) continue;
-    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label, task.cause,
-                      record.name, task.label));
+    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label,
+                      cause_text(task), record.name, task.label));
   }
   if (rows > kMostRows) print(fmt::format("… all {}: berth show {}\n", rows, record.name));
   return {};
@@ -40,7 +42,7 @@ Status print_trials(const store::RunRecord& record, const std::vector<store::Tas
   return {};
 }
 
-/// What a finished run leaves on stdout, and its exit code.
+/// Prints the results of a finished run on standard output. Returns the exit code.
 Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
   const bool through = record.kind == "command";
   const bool stopped = record.state == store::RunState::stopped;
@@ -59,7 +61,7 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
     }
   } else if (record.state == store::RunState::failed) {
     BERTH_ASSIGN(const auto task, find_task(site, record, "1"));
-    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, task.cause,
+    print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, cause_text(task),
                             record.name));
   }
   if (stopped) {
@@ -69,8 +71,8 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
   return record.state == store::RunState::done ? 0 : 1;
 }
 
-/// The person at the terminal, if there is one.
-bool says_yes(os::Env& env, const std::string& question) {
+/// Asks the person at the terminal; false where nobody is at one.
+bool is_confirmed(os::Env& env, const std::string& question) {
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0 ||
       tcgetpgrp(STDIN_FILENO) != getpgrp())
     return false;
@@ -85,7 +87,7 @@ bool says_yes(os::Env& env, const std::string& question) {
   return word == "y" || word == "yes";
 }
 
-/// As long as what it must not do unasked is answered with yes.
+/// Drives the run, and again whenever what needs consent was answered with yes.
 Result<store::RunRecord> drive_and_ask(os::Env& env, run::Site& site, const std::string& name,
                                        Show show, const std::vector<TaskNumber>& only) {
   for (;;) {
@@ -94,7 +96,7 @@ Result<store::RunRecord> drive_and_ask(os::Env& env, run::Site& site, const std:
     screen.finish();
     if (final || final.error().kind != ErrorKind::unconfirmed) return final;
     const std::string question = final.error().message + ". Send it?";
-    if (show == Show::notes || !says_yes(env, question)) return final;
+    if (show == Show::notes || !is_confirmed(env, question)) return final;
     BERTH_ASSIGN(const auto record, site.store->find_run(name));
     BERTH_TRY(run::confirm_sending(site, record));
   }
@@ -102,7 +104,7 @@ Result<store::RunRecord> drive_and_ask(os::Env& env, run::Site& site, const std:
 
 }  // namespace
 
-Result<bool> tell_what_may_run(run::Site& site, const store::RunRecord& record) {
+Result<bool> warn_of_what_may_run(run::Site& site, const store::RunRecord& record) {
   BERTH_ASSIGN(const auto all, run::may_run_elsewhere(site, record));
   for (const auto& one : all) print_error(run::to_text(one, record.name) + "\n");
   return !all.empty();
@@ -124,7 +126,7 @@ Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& 
                       unasked ? "--send-large " : "", record.name);
     return std::unexpected(final.error());
   }
-  BERTH_TRY(tell_what_may_run(site, *final));
+  BERTH_TRY(warn_of_what_may_run(site, *final));
   return conclude(env, site, *final, json);
 }
 

@@ -1,5 +1,5 @@
-// A run is driven to its end by this process, or by one in the background, and the person is told
-// what came of it. Failure: as run::drive() has it, with the command that goes on.
+// A run is driven to its end, by this process or by one in the background, and its results are
+// printed. Failures are those of run::drive(); the message names the command that goes on.
 #pragma once
 
 #include <vector>
@@ -9,16 +9,17 @@
 
 namespace berth::cli {
 
-/// Drives the run, shows how it goes and prints what it leaves; the exit code. `only`: no tasks but
-/// these are started, where it names any. What must not be done unasked is asked on a terminal.
+/// Drives the run, shows its progress and prints its results. Returns the exit code. If `only`
+/// names tasks, no other tasks are started. What needs somebody's consent is asked on a terminal.
 Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
                          const std::vector<TaskNumber>& only = {});
 
-/// Starts a runner in the background and prints the run's name.
+/// Starts a runner in the background and prints the run's name. Returns the exit code.
 Result<int> drive_detached(os::Env& env, run::Site& site, const store::RunRecord& record,
                            bool json);
 
-/// Says on standard error what may still run on machines that did not answer; whether anything may.
-Result<bool> tell_what_may_run(run::Site& site, const store::RunRecord& record);
+/// Prints on standard error what may still run on machines that did not answer. Returns whether
+/// anything may.
+Result<bool> warn_of_what_may_run(run::Site& site, const store::RunRecord& record);
 
 }  // namespace berth::cli

@@ -5,6 +5,7 @@
 
 #include "berth/base/json.h"
 #include "berth/base/units.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
 
 namespace berth::cli {
@@ -58,7 +59,7 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"state", store::name(task.state)},
               {"attempts", task.attempts},
               {"exit_code", task.exit_code ? Json(*task.exit_code) : Json(nullptr)},
-              {"cause", task.cause},
+              {"cause", cause_text(task)},
               {"cached", task.state == store::TaskState::cached},
               {"params", parsed_or_null(experiment::values_json(task.params))},
               {"metrics", metrics},
@@ -94,7 +95,7 @@ Json attempt_object(const store::AttemptRecord& attempt) {
               {"started", format_utc(attempt.started)},
               {"ended", time_json(attempt.ended)},
               {"exit_code", attempt.exit_code ? Json(*attempt.exit_code) : Json(nullptr)},
-              {"cause", attempt.cause},
+              {"cause", cause_text(attempt)},
               {"detail", attempt.detail},
               {"devices", devices_json(attempt.devices)},
               {"cpu_ms", attempt.cpu_ms},
@@ -138,11 +139,11 @@ Json device_list(const MachineReport& report) {
   for (const auto& share : report.devices.shares) {
     const auto& known = report.devices.topology.devices;
     const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
-    const auto& out = report.devices.news.out_of_service;
+    const auto& out = report.devices.health.out_of_service;
     const auto sick =
         std::ranges::find(out, share.uuid, &std::pair<std::string, std::string>::first);
     Json foreign = Json::array();
-    for (const auto& use : report.devices.news.foreign)
+    for (const auto& use : report.devices.health.foreign)
       if (use.uuid == share.uuid)
         foreign.push_back(Json{{"pid", use.pid}, {"program", use.program}, {"memory", use.memory}});
     list.push_back(Json{{"index", share.index},

@@ -4,7 +4,8 @@
 #include <map>
 
 #include "berth/cli/options.h"
-#include "berth/cli/table.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/visible.h"
 #include "berth/run/log_file.h"
 
@@ -26,8 +27,8 @@ struct LogsOptions {
   }
 };
 
-/// Of one task its bytes as they were; of a whole run each line behind its task's label. On a
-/// terminal, unless `raw`, with controls made visible.
+/// Prints the bytes of one task as they were, and those of a whole run line by line behind the
+/// label of their task. On a terminal control characters are made visible, unless `raw`.
 class Printer {
  public:
   Printer(bool labelled, bool raw)

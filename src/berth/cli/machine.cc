@@ -7,6 +7,7 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
+#include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/machine/groups.h"
 
@@ -36,9 +37,9 @@ std::string devices_text(const MachineReport& report) {
         std::ranges::find(report.total_devices, share.uuid, &machine::DeviceShare::uuid);
     const bool well = at != report.total_devices.end();
     std::string state;
-    for (const auto& [uuid, because] : report.devices.news.out_of_service)
+    for (const auto& [uuid, because] : report.devices.health.out_of_service)
       if (uuid == share.uuid) state = "out of service: " + because;
-    for (const auto& use : report.devices.news.foreign)
+    for (const auto& use : report.devices.health.foreign)
       if (use.uuid == share.uuid)
         state += fmt::format("{}process {} ({}) has {}", state.empty() ? "" : ", ", use.pid,
                              use.program, format_bytes(use.memory));
@@ -82,7 +83,7 @@ Result<LimitsReport> probe_limits(os::Env& env) {
   }
   limits.enforced = groups.enforced();
   limits.because = groups.plan().because;
-  if (groups.plan().way == machine::GroupPlan::Way::v1) limits.because.clear();
+  if (groups.plan().method == machine::GroupPlan::Method::v1) limits.because.clear();
   return limits;
 }
 
@@ -133,8 +134,8 @@ LimitsReport expect_limits(os::Env& env) {
   const auto plan = machine::plan_groups(env, "", false);
   LimitsReport limits;
   limits.because = plan.because;
-  if (plan.way == machine::GroupPlan::Way::none) return limits;
-  if (plan.way == machine::GroupPlan::Way::v1) {
+  if (plan.method == machine::GroupPlan::Method::none) return limits;
+  if (plan.method == machine::GroupPlan::Method::v1) {
     limits.enforced = machine::Groups(env).enforced();
     limits.because.clear();
   } else {

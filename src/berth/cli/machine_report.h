@@ -1,4 +1,4 @@
-// What berth machine and berth top show, gathered.
+// The report that berth machine and berth top show.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace berth::cli {
 
-/// Asks the drivers about the devices too, which may take seconds. `probe`: a process is placed in
-/// a control group, to see whether limits hold. `disk_directory`: its volume counts; "" is the
-/// state directory.
+/// Gathers the whole report. It asks the drivers about the devices, which may take seconds.
+/// `probe`: a process is placed in a control group, to see whether limits hold. `disk_directory`:
+/// its volume counts; "" is the state directory.
 Result<MachineReport> machine_report(os::Env& env, bool probe = false,
                                      const std::string& disk_directory = {});
-/// All but the devices anew.
+/// Gathers all of the report anew but its devices and limits.
 Status refresh(os::Env& env, MachineReport& report);
 
-/// Whether limits hold here, by reading alone; nothing is changed.
+/// Whether limits are enforced on this machine, found by reading alone; nothing is changed.
 LimitsReport expect_limits(os::Env& env);
-/// A line of it.
+/// The limits in a line of text.
 std::string limits_text(const LimitsReport& limits);
 
-/// Who holds what and who waits; `nobody` where there is none.
+/// A table of who holds what and who waits; the text `nobody` where the table would be empty.
 std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody);
 
 }  // namespace berth::cli

@@ -1,9 +1,9 @@
 // berth migrate: from SQLite to a database.
 #include "berth/run/migrate.h"
 
-#include "berth/base/text.h"
+#include "berth/base/json_writer.h"
 #include "berth/cli/options.h"
-#include "berth/cli/table.h"
+#include "berth/cli/print.h"
 #include "berth/run/layout.h"
 
 namespace berth::cli {
@@ -22,12 +22,11 @@ struct MigrateOptions {
 
 /// {"version":1,"database","state","was_there","rows":{"run":12,…}}
 std::string migrated_json(const store::Migrated& migrated, const std::string& state) {
-  std::string rows;
-  for (const auto& [table, count] : migrated.rows)
-    rows += fmt::format("{}{}: {}", rows.empty() ? "" : ", ", json_quote(table), count);
-  return fmt::format(
-      "{{\"version\": 1, \"database\": {}, \"state\": {}, \"was_there\": {}, \"rows\": {{{}}}}}\n",
-      json_quote(migrated.place), json_quote(state), migrated.was_there, rows);
+  JsonWriter json(JsonWriter::Style::spaced);
+  json.object().add("version", 1).add("database", migrated.place).add("state", state);
+  json.add("was_there", migrated.was_there).key("rows").object();
+  for (const auto& [table, count] : migrated.rows) json.add(table, count);
+  return json.end().end().take() + "\n";
 }
 
 Result<int> migrate(os::Env& env, const MigrateOptions& options) {

@@ -60,7 +60,8 @@ class Options {
   void json(bool& to) { json_ = &to; }
   /// The words behind "--" are appended to `to`. A command that does not call this refuses them.
   void after_dashes(std::vector<std::string>& to) { after_dashes_ = &to; }
-  /// All words of the command line, for a command that hands them to another program.
+  /// `to` receives all words of the command line, for a command that passes them to another
+  /// program.
   void whole_line(std::vector<std::string>& to) { whole_line_ = &to; }
 
   /// What --help ends with: one example, or a text of several lines.
@@ -103,7 +104,8 @@ struct Printout {
   std::string text;
 };
 
-/// Reads the command line for the command that it names. usage: what is wrong, and where help is.
+/// Reads the command line for the command that it names. One of the commands has no name. usage:
+/// what is wrong, and where help is.
 Result<std::variant<Action, Printout>> read_command_line(std::span<const Command> commands,
                                                          int count, const char* const* values);
 

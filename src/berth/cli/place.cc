@@ -5,9 +5,10 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
 #include "berth/placement/placement.h"
 #include "berth/topology/topology.h"
@@ -69,13 +70,13 @@ Result<topology::Topology> topology_of(os::Env& env, const std::string& name) {
   return topology;
 }
 
-/// A machine whose devices are to be chosen from.
-struct Ground {
+/// The devices of a machine, and why some of them are not available.
+struct Inventory {
   topology::Topology topology;
-  DeviceSet unwell = 0;
-  DeviceSet hidden = 0;                // from this process, by its environment
-  std::optional<DeviceSet> held = {};  // none: nobody was asked
-  DeviceSet usable() const { return ~(unwell | hidden | held.value_or(0)); }
+  DeviceSet unhealthy = 0;
+  DeviceSet hidden = 0;                // by the environment of this process
+  std::optional<DeviceSet> held = {};  // by runs and other processes; none: this was not asked
+  DeviceSet usable() const { return ~(unhealthy | hidden | held.value_or(0)); }
 };
 
 template <class Has>
@@ -90,7 +91,7 @@ bool is_among(std::span<const machine::DeviceShare> shares, const topology::Devi
   return std::ranges::find(shares, device.uuid, &machine::DeviceShare::uuid) != shares.end();
 }
 
-/// The devices of which runs, or processes that are not Berth's, have any part.
+/// The devices of which runs, or processes other than Berth's, hold any part.
 Result<DeviceSet> held_ones(os::Env& env, const machine::Devices& devices) {
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, machine::Ledger::default_directory(env)));
   BERTH_ASSIGN(const auto entries, ledger.entries());
@@ -104,28 +105,28 @@ Result<DeviceSet> held_ones(os::Env& env, const machine::Devices& devices) {
   });
 }
 
-Result<Ground> ground_of(os::Env& env, const PlaceOptions& options) {
-  const auto unwell = [](const topology::Device& device) {
-    return device.health != topology::Health::well;
+Result<Inventory> inventory_of(os::Env& env, const PlaceOptions& options) {
+  const auto is_unhealthy = [](const topology::Device& device) {
+    return device.health != topology::Health::healthy;
   };
-  Ground ground;
+  Inventory inventory;
   if (!options.topology.empty()) {
-    BERTH_ASSIGN(ground.topology, topology_of(env, options.topology));
-    ground.unwell = devices_that(ground.topology, unwell);
-    return ground;
+    BERTH_ASSIGN(inventory.topology, topology_of(env, options.topology));
+    inventory.unhealthy = devices_that(inventory.topology, is_unhealthy);
+    return inventory;
   }
   BERTH_ASSIGN(const auto devices,
                machine::read_devices(env, {}, machine::Ledger::default_directory(env)));
   BERTH_TRY(check_devices(devices.topology));
-  ground.topology = devices.topology;
-  ground.unwell = devices_that(ground.topology, unwell);
-  ground.hidden = devices_that(ground.topology, [&](const topology::Device& device) {
+  inventory.topology = devices.topology;
+  inventory.unhealthy = devices_that(inventory.topology, is_unhealthy);
+  inventory.hidden = devices_that(inventory.topology, [&](const topology::Device& device) {
     return !is_among(devices.shares, device);
   });
   if (!options.all && !options.available) {
-    BERTH_ASSIGN(ground.held, held_ones(env, devices));
+    BERTH_ASSIGN(inventory.held, held_ones(env, devices));
   }
-  return ground;
+  return inventory;
 }
 
 DeviceSet all_of(const topology::Topology& topology) {
@@ -139,12 +140,12 @@ std::vector<int> indices(const topology::Topology& topology, DeviceSet set) {
   return result;
 }
 
-/// As a person counts them: "0,2-5".
+/// The numbers of devices, such as "0,2-5".
 std::string names(const topology::Topology& topology, DeviceSet set) {
   return set == 0 ? "none" : ranges_text(indices(topology, set));
 }
 
-/// The device with that UUID or index, as a set of its place; empty: there is none.
+/// The set of the one device with that UUID or index; empty where there is none.
 DeviceSet find_device(const topology::Topology& topology, std::string_view name) {
   for (std::size_t i = 0; i < topology.devices.size(); ++i) {
     const auto& device = topology.devices[i];
@@ -153,7 +154,7 @@ DeviceSet find_device(const topology::Topology& topology, std::string_view name)
   return 0;
 }
 
-/// "0,2-5" or UUIDs, as places in the topology.
+/// The devices that a text such as "0,2-5" or a list of UUIDs names.
 Result<DeviceSet> device_list(const topology::Topology& topology, const std::string& text) {
   DeviceSet set = 0;
   BERTH_ASSIGN(const auto called, machine::device_names(text, [&](std::string_view name) {
@@ -178,7 +179,7 @@ Result<placement::Chooser> chooser_of(const topology::Topology& topology) {
   return placement::Chooser::make(scores, static_cast<int>(count));
 }
 
-/// `text` as `named` reads it; the default where there is none.
+/// What `named` makes of the text; the default where the text is empty.
 template <class Kind>
 Result<Kind> kind_of(std::string_view flag, const std::string& text,
                      Result<Kind> (*named)(std::string_view)) {
@@ -189,63 +190,65 @@ Result<Kind> kind_of(std::string_view flag, const std::string& text,
 }
 
 /// Why what is not available is not.
-std::string others_text(const Ground& ground) {
+std::string others_text(const Inventory& inventory) {
   const auto name = [&](DeviceSet set) {
-    return names(ground.topology, set & all_of(ground.topology));
+    return names(inventory.topology, set & all_of(inventory.topology));
   };
   std::string text;
-  if (ground.held.value_or(0) != 0)
+  if (inventory.held.value_or(0) != 0)
     text += fmt::format("; held: {}, berth machine says by whom, --all looks at them too",
-                        name(*ground.held));
-  if (ground.hidden != 0)
-    text += fmt::format("; hidden from this process by its environment: {}", name(ground.hidden));
-  if (ground.unwell != 0) text += "; the others are not well, see berth topo";
+                        name(*inventory.held));
+  if (inventory.hidden != 0)
+    text +=
+        fmt::format("; hidden from this process by its environment: {}", name(inventory.hidden));
+  if (inventory.unhealthy != 0) text += "; the others are not well, see berth topo";
   return text;
 }
 
-/// What placement would refuse too, in the numbers of the machine rather than in places.
-Status check(const Ground& ground, const placement::Question& question, bool available_told) {
+/// Refuses what placement would refuse too, with the device numbers of the machine.
+Status check(const Inventory& inventory, const placement::Question& question,
+             bool is_available_given) {
   const auto& [available, required, count, objective] = question;
-  const auto name = [&](DeviceSet set) { return names(ground.topology, set); };
-  const std::string others = available_told ? "" : others_text(ground);
+  const auto name = [&](DeviceSet set) { return names(inventory.topology, set); };
+  const std::string others = is_available_given ? "" : others_text(inventory);
   if (const DeviceSet missing = required & ~available; missing != 0)
-    return fail((missing & ~ground.held.value_or(0)) == 0 ? ErrorKind::busy : ErrorKind::invalid,
+    return fail((missing & ~inventory.held.value_or(0)) == 0 ? ErrorKind::busy : ErrorKind::invalid,
                 "--require: {} not among the available: {}{}", name(missing), name(available),
                 others);
   if (std::popcount(required) > count)
     return fail(ErrorKind::invalid, "--require: {} are more than {}", name(required), count);
   if (count <= std::popcount(available)) return {};
-  const auto have = static_cast<int>(ground.topology.devices.size());
+  const auto have = static_cast<int>(inventory.topology.devices.size());
   if (count > have)
-    return fail(ErrorKind::impossible, "{} devices wanted, {} has {}", count, ground.topology.name,
-                have);
+    return fail(ErrorKind::impossible, "{} devices wanted, {} has {}", count,
+                inventory.topology.name, have);
   return fail(ErrorKind::busy, "{} devices wanted, available: {}{}", count, name(available),
               others);
 }
 
-Result<placement::Question> question_of(const Ground& ground, const PlaceOptions& options) {
-  const topology::Topology& topology = ground.topology;
+Result<placement::Question> question_of(const Inventory& inventory, const PlaceOptions& options) {
+  const topology::Topology& topology = inventory.topology;
   placement::Question question;
   const auto count = parse_integer(options.count);
   if (!count || *count < 1 || *count > placement::kMostDevices)
     return fail(ErrorKind::usage, "wanted how many devices, 1 to {}, found '{}'",
                 placement::kMostDevices, clip(options.count));
   question.count = static_cast<int>(*count);
-  question.available = ground.usable() & all_of(topology);
+  question.available = inventory.usable() & all_of(topology);
   if (options.available) {
     BERTH_ASSIGN(question.available, device_list(topology, *options.available));
   }
   BERTH_ASSIGN(question.required, device_list(topology, options.require));
   BERTH_ASSIGN(question.objective,
                kind_of("--objective", options.objective, machine::objective_named));
-  BERTH_TRY(check(ground, question, options.available.has_value()));
+  BERTH_TRY(check(inventory, question, options.available.has_value()));
   return question;
 }
 
 std::string health_text(const topology::Device& device) {
-  if (device.health == topology::Health::well) return "well";
-  if (!device.unwell_because.empty()) return device.unwell_because;
-  return device.health == topology::Health::gone ? "gone" : "unwell";
+  if (device.health == topology::Health::healthy) return "well";
+  if (!device.unhealthy_reason.empty()) return device.unhealthy_reason;
+  return device.health == topology::Health::lost ? "gone" : "unwell";
 }
 
 std::string placement_text(const PlacementReport& report) {
@@ -285,9 +288,9 @@ Result<int> topo(os::Env& env, const TopoOptions& options) {
 }
 
 Result<int> place(os::Env& env, const PlaceOptions& options) {
-  BERTH_ASSIGN(const auto ground, ground_of(env, options));
-  const topology::Topology& topology = ground.topology;
-  BERTH_ASSIGN(const auto question, question_of(ground, options));
+  BERTH_ASSIGN(const auto inventory, inventory_of(env, options));
+  const topology::Topology& topology = inventory.topology;
+  BERTH_ASSIGN(const auto question, question_of(inventory, options));
   BERTH_ASSIGN(const auto policy, kind_of("--policy", options.policy, machine::policy_named));
   BERTH_ASSIGN(auto chooser, chooser_of(topology));
   BERTH_ASSIGN(const auto answer, chooser.choose(policy, question));
@@ -295,7 +298,7 @@ Result<int> place(os::Env& env, const PlaceOptions& options) {
   report.devices = indices(topology, answer.devices);
   for (std::size_t i = 0; i < topology.devices.size(); ++i)
     if ((answer.devices >> i & 1U) != 0) report.uuids.push_back(topology.devices[i].uuid);
-  if (ground.held) report.held = indices(topology, *ground.held);
+  if (inventory.held) report.held = indices(topology, *inventory.held);
   report.policy = placement::name(policy);
   report.objective = placement::name(question.objective);
   report.score = answer.value.first;

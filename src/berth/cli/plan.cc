@@ -7,6 +7,8 @@
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"
 
@@ -63,7 +65,7 @@ Status choose(std::string_view option, const std::string& written,
   return {};
 }
 
-/// What the document says, with what the command line says in its place.
+/// The options of the document, except where the command line has others.
 Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options options) {
   BERTH_TRY(
       choose("--model", given.model, fleet::queue_model, "calibrated or reference", options.model));
@@ -101,15 +103,15 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
   return {};
 }
 
-/// Threads for the candidates, and the time limit.
-Result<fleet::Means> means_of(os::Env& env, const PlanOptions& given) {
-  fleet::Means means;
+/// Threads for the candidates, and the time limit of --time-limit.
+Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
+  fleet::Execution means;
   means.parallel_for = on_all_cores;
   if (given.time_limit.empty()) return means;
   const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
   means.stop = [&env, until = env.now() + *limit] { return env.now() >= until; };
-  means.looks = INT64_MAX / 2;
+  means.iteration_limit = INT64_MAX / 2;
   return means;
 }
 
@@ -132,7 +134,7 @@ std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to
   return fmt::format("{}, {:+.2f}", before.empty() ? "new" : "was " + before, to.cost - from.cost);
 }
 
-/// Of each part of a mix, or of the allocation: "8 + 4".
+/// A field of each part of a mix, such as "8 + 4", or of the whole allocation.
 template <class Field>
 std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation::* field) {
   if (allocation.parts.empty()) return fmt::format("{}", allocation.*field);
@@ -241,8 +243,8 @@ bool leaves_unserved(const fleet::Proof& proof) {
   return std::ranges::any_of(proof.unserved, [](const auto& of) { return of.second > 0; });
 }
 
-Result<int> sweep(fleet::System system, const fleet::Options& options, const fleet::Means& means,
-                  const PlanOptions& given) {
+Result<int> sweep(fleet::System system, const fleet::Options& options,
+                  const fleet::Execution& means, const PlanOptions& given) {
   BERTH_ASSIGN(const Range range, range_of(given.sweep));
   const bool only_capacity = lower(range.setting.path).starts_with("capacity.");
   auto made = fleet::candidates(system, options.model, means);

@@ -1,10 +1,10 @@
 #include "berth/cli/program.h"
+#include "berth/cli/print.h"
 
 #include <cstdio>
 #include <cstring>
 #include <exception>
 
-#include "berth/cli/table.h"
 #include "berth/os/log.h"
 
 namespace berth::cli {

@@ -4,8 +4,9 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
@@ -16,7 +17,7 @@ Status remove_all(run::Site& site, const std::vector<std::string>& names) {
   return {};
 }
 
-/// Those that ended, or whose runner died, longer ago than `age`; the youngest `keep` stay.
+/// The runs that ended, or whose runner died, longer ago than `age`, without the youngest `keep`.
 std::vector<std::string> outdated(os::Env& env, const std::vector<store::RunRecord>& records,
                                   Duration age, std::size_t keep) {
   std::vector<std::string> names;  // oldest first, as the records stand

@@ -3,9 +3,10 @@
 
 #include "berth/cli/follow.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 #include "berth/run/elsewhere.h"
 #include "berth/run/runner.h"
 
@@ -54,7 +55,7 @@ struct StopOptions {
   }
 };
 
-/// What a person who has edited a flow's file wants to know: it goes on as it was submitted.
+/// Notes that a flow whose file was edited goes on as it was submitted.
 Status note_edited(os::Env& env, const store::RunRecord& record) {
   if (record.kind != "flow") return {};
   const auto now = run::edited(env, record);
@@ -76,7 +77,7 @@ Result<std::string> spec_of_file(os::Env& env, run::Site& site, const store::Run
   return run::resubmitted(site, record, *std::move(now));
 }
 
-/// What the agents of a runner that died still run, and what they keep, ends as with its runner.
+/// Ends what the agents of a dead runner still run, in the way that the runner would have.
 Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& record) {
   os::install_stop_signals();
   BERTH_TRY(env.signal_process(env.self(), SIGTERM));
@@ -85,11 +86,11 @@ Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& r
   print_error(now.state == store::RunState::stopped
                   ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
                   : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
-  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, now));
+  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(site, now));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }
 
-/// Machines that did not answer when it was stopped may do so now.
+/// Asks machines again that did not answer when the run was stopped.
 Result<int> stop_elsewhere(os::Env& env, run::Site& site, const store::RunRecord& record) {
   os::install_stop_signals();
   print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
@@ -97,7 +98,7 @@ Result<int> stop_elsewhere(os::Env& env, run::Site& site, const store::RunRecord
   if (before.empty()) return 0;
   print_error("ending what may still run elsewhere\n");
   BERTH_TRY(run::end_what_was_left(site, record.name));
-  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
+  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(site, record));
   if (may_run) return exit_code(ErrorKind::busy);
   print_error("nothing of it runs any more\n");
   return 0;
@@ -109,8 +110,8 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
   if (record.state == store::RunState::done || record.state == store::RunState::failed) {
     const store::Counts& counts = record.counts;
     // A flow can fail before all of its tasks are known.
-    const bool told = record.state == store::RunState::done || counts.failed > 0;
-    if (told && counts.waiting + counts.running + counts.stopped == 0) {
+    const bool is_complete = record.state == store::RunState::done || counts.failed > 0;
+    if (is_complete && counts.waiting + counts.running + counts.stopped == 0) {
       print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
                               store::name(record.state), counts_text(counts)));
       return 0;
@@ -146,7 +147,7 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
 Result<int> stop(os::Env& env, const StopOptions& options) {
   BERTH_ASSIGN(run::Site site, run::open_site(env));
   BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
-  if (drives_elsewhere(env, record))
+  if (is_driven_elsewhere(env, record))
     return fail(
         ErrorKind::busy,
         "{} is driven on {}: stop it there, or, when that is gone, take it over: berth resume {}",
@@ -166,7 +167,7 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
     if (now.state != store::RunState::running) break;
   }
   print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
-  BERTH_ASSIGN(const bool may_run, tell_what_may_run(site, record));
+  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(site, record));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }
 

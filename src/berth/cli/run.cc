@@ -1,4 +1,4 @@
-// berth run: from a file, or from a command line, to a run.
+// berth run: a file or a command line becomes a run.
 #include "berth/run/runner.h"
 
 #include <variant>
@@ -9,8 +9,8 @@
 #include "berth/cli/follow.h"
 #include "berth/cli/run_options.h"
 #include "berth/cli/run_plan.h"
-#include "berth/cli/table.h"
 #include "berth/experiment/auptimizer.h"
+#include "berth/run/elsewhere.h"
 
 namespace berth::cli {
 namespace {
@@ -37,7 +37,8 @@ struct Prepared {
   run::Whereabouts where = {};
 };
 
-/// A flow's steps say for themselves what they take.
+/// A flow as a program. Its steps name their resources themselves, so that these options are
+/// refused.
 Result<run::FlowProgram> flow_program(const RunOptions& options, std::string text,
                                       const std::string& file, run::Whereabouts& where) {
   run::FlowProgram program;
@@ -62,7 +63,8 @@ Result<run::FlowProgram> flow_program(const RunOptions& options, std::string tex
   return program;
 }
 
-/// The prepared directory is the file's folder, and becomes where its trials start.
+/// An experiment or a command as a program. `prepared.directory` is the file's folder, and becomes
+/// the directory in which its trials start.
 Result<experiment::Program> trials_program(os::Env& env, const RunOptions& options,
                                            std::string_view text, Prepared& prepared) {
   const std::string& file = prepared.file;
@@ -94,7 +96,7 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
   return program;
 }
 
-/// The points that stand in a file of their own.
+/// Reads the points of a search that stand in a file of their own.
 Status read_sequence(os::Env& env, const std::string& directory, experiment::Program& program) {
   const std::string& file = program.search.file;
   if (file.empty()) return {};
@@ -103,7 +105,8 @@ Status read_sequence(os::Env& env, const std::string& directory, experiment::Pro
   return experiment::read_points(text, file, program);
 }
 
-/// The trials of an earlier run that this program could have proposed itself, the latest of them.
+/// Lets the program begin with the latest trials of an earlier run that it could have proposed
+/// itself.
 Status begin_with(run::Site& site, const std::string& name, experiment::Program& program) {
   BERTH_ASSIGN(const auto run, site.store->find_run(name));
   if (!adaptive(program.search))
@@ -114,7 +117,7 @@ Status begin_with(run::Site& site, const std::string& name, experiment::Program&
   for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
     if (program.earlier.size() == experiment::kMostEarlier) break;
     if (task->state != store::TaskState::done) continue;
-    if (experiment::could_begin_with(program, task->params, task->metrics))
+    if (experiment::can_warm_start(program, task->params, task->metrics))
       program.earlier.push_back({task->params, task->metrics});
   }
   std::ranges::reverse(program.earlier);
@@ -149,7 +152,8 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
   return prepared;
 }
 
-/// What other machines have is known when they answer.
+/// Checks what can be known before anything starts: what other machines have is known when they
+/// answer.
 Status check(run::Site& site, Prepared& prepared) {
   const bool here = prepared.where.names.empty();
   BERTH_TRY(run::check_clusters(*site.env, prepared.where));

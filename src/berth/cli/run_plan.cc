@@ -1,11 +1,11 @@
-// berth run --plan: what would run, how many side by side and where, and what keeps the next one
-// out; nothing is submitted, nothing taken.
 #include "berth/cli/run_plan.h"
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
+#include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/ledger.h"
@@ -14,24 +14,24 @@
 namespace berth::cli {
 namespace {
 
-/// Takes one task's place after the other, as the runner does, until none is left.
+/// Reserves room for one task after the other, as the runner does, until no more fits.
 std::vector<machine::Block> fill(machine::Machine& machine, const machine::Request& request,
                                  std::int64_t most, std::vector<machine::Reservation>& held,
                                  std::string& refusal) {
   std::vector<machine::Block> blocks;
   while (static_cast<std::int64_t>(blocks.size()) < most) {
-    auto place = machine.reserve(request);
-    if (!place) {
-      refusal = place.error().message;
+    auto reserved = machine.reserve(request);
+    if (!reserved) {
+      refusal = reserved.error().message;
       break;
     }
-    blocks.push_back(place->block());
-    held.push_back(*std::move(place));
+    blocks.push_back(reserved->block());
+    held.push_back(*std::move(reserved));
   }
   return blocks;
 }
 
-std::string place_text(const machine::Block& block) {
+std::string block_text(const machine::Block& block) {
   std::vector<int> cores;
   for (const auto& share : block.cores) cores.push_back(share.core);
   std::string text = cores.empty() ? "" : "cores " + ranges_text(cores);
@@ -49,7 +49,7 @@ std::string plan_text(const RunPlan& plan) {
   text +=
       fmt::format("side by side: {} now, {} on the empty machine\n", plan.now.size(), plan.empty);
   for (std::size_t i = 0; i < plan.now.size() && i < kShown; ++i)
-    text += fmt::format("  {}: {}\n", i + 1, place_text(plan.now[i]));
+    text += fmt::format("  {}: {}\n", i + 1, block_text(plan.now[i]));
   if (has_limits(plan.resources)) text += limits_text(plan.limits);
   if (plan.now.size() > kShown) text += fmt::format("  … and {} more\n", plan.now.size() - kShown);
   if (plan.waiting_before > 0)
@@ -66,7 +66,7 @@ bool is_utf8(std::string_view text) {
   return valid_utf8(text) == text;
 }
 
-/// Whether it has a backslash, x and two digits, as name_text() writes bytes.
+/// Whether the text has a backslash, x and two digits, as name_text() writes bytes.
 bool has_escape(std::string_view text) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   for (std::size_t at = 0; (at = text.find("\\x", at)) != text.npos; ++at)
@@ -92,7 +92,7 @@ std::string name_text(std::string_view name) {
   return text;
 }
 
-/// What a person is asked before the folder is sent.
+/// What a person would be asked before the folder is sent.
 std::vector<std::string> warnings_of(os::Env& env, const remote::Folder& folder) {
   std::vector<std::string> warnings;
   for (const auto& asked : {remote::check_unasked(env, folder.path), remote::check_unasked(folder)})
@@ -125,26 +125,22 @@ std::string sending_text(const remote::Folder& folder, const std::vector<std::st
 
 std::string sending_json(const remote::Folder& folder, const std::vector<std::string>& clusters,
                          const std::vector<std::string>& warnings) {
-  const auto quote = [](const std::string& path) { return json_quote(name_text(path)); };
-  const auto list = [](const std::vector<std::string>& texts) {
-    std::vector<std::string> quoted;
-    for (const auto& text : texts) quoted.push_back(json_quote(text));
-    return join(quoted, ",");
-  };
-  std::string sent, left_out;
+  JsonWriter json;
+  json.object().add("version", 1).add("cluster", clusters.front()).key("clusters").list(clusters);
+  json.add("folder", name_text(folder.path));
+  json.add("files", folder.files).add("bytes", folder.bytes).key("sent").array();
   for (const auto& entry : folder.entries)
-    if (entry.kind != os::TreeEntry::Kind::directory)
-      sent += (sent.empty() ? "" : ",") + quote(entry.path);
+    if (entry.kind != os::TreeEntry::Kind::directory) json.value(name_text(entry.path));
+  json.end().key("left_out").array();
   for (const auto& left : folder.left_out)
-    left_out += fmt::format(R"({}{{"path":{},"why":{},"files":{},"bytes":{},"counted":{}}})",
-                            left_out.empty() ? "" : ",", quote(left.path), quote(left.why),
-                            left.files, left.bytes, !left.more);
-  return fmt::format(
-      R"({{"version":1,"cluster":{},"clusters":[{}],"folder":{},"files":{},"bytes":{},"sent":[{}],)"
-      R"("left_out":[{}],"warnings":[{}]}})"
-      "\n",
-      json_quote(clusters.front()), list(clusters), quote(folder.path), folder.files, folder.bytes,
-      sent, left_out, list(warnings));
+    json.object()
+        .add("path", name_text(left.path))
+        .add("why", name_text(left.why))
+        .add("files", left.files)
+        .add("bytes", left.bytes)
+        .add("counted", !left.more)
+        .end();
+  return json.end().key("warnings").list(warnings).end().take() + "\n";
 }
 
 }  // namespace

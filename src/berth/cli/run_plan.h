@@ -1,3 +1,4 @@
+// What berth run --plan prints: what would run, or what would be sent. Nothing is submitted.
 #pragma once
 
 #include "berth/base/result.h"
@@ -6,10 +7,12 @@
 
 namespace berth::cli {
 
-/// Prints where the tasks of the program, which check_program() has passed, would run now.
+/// Prints where the tasks of the program would run now, on this machine. The program has passed
+/// run::check_program(). Returns the exit code.
 Result<int> show_plan(run::Site& site, const experiment::Program& program, bool json);
 
-/// Prints what of an experiment's folder goes to a machine of the clusters, and what stays and why.
+/// Prints which files of an experiment's folder would be sent to machines of the clusters, and
+/// which would not, and why. Returns the exit code.
 Result<int> show_sending(os::Env& env, const std::string& directory,
                          const std::vector<std::string>& clusters, bool json);
 

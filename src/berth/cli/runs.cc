@@ -3,6 +3,8 @@
 #include "berth/base/units.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"

@@ -1,4 +1,5 @@
 #include "berth/cli/screen.h"
+#include "berth/cli/print.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -11,17 +12,18 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/cli/table.h"
+#include "berth/cli/run_view.h"
 
 namespace berth::cli {
 namespace {
 
 constexpr Duration kLiveEvery = std::chrono::milliseconds(100);
 constexpr Duration kPlainEvery = std::chrono::seconds(2);
-constexpr Duration kTellWaitAfter = std::chrono::seconds(1);  // that its reason has stood
+/// A reason to wait is printed once it has been the same for so long.
+constexpr Duration kReportWaitAfter = std::chrono::seconds(1);
 
-/// Output that waits to be shown: above it, tasks wait too.
-constexpr std::size_t kEnough = 1 << 20;
+/// Above so many bytes of output that waits to be shown, tasks have to wait with theirs.
+constexpr std::size_t kMostWaiting = 1 << 20;
 
 bool writable(int fd) {
   pollfd poll{fd, POLLOUT, 0};
@@ -44,7 +46,7 @@ std::string progress_bar(std::int64_t part, std::int64_t whole) {
   return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "]";
 }
 
-/// "reading /data/in.txt for 12 s"; what takes no second yet needs no number.
+/// Text such as "reading /data/in.txt for 12 s"; the time is left out below a second.
 std::string with_time(const std::string& what, std::optional<Mono> since, Mono now) {
   const auto time = since ? std::chrono::floor<std::chrono::seconds>(now - *since) : Duration(0);
   return time == Duration(0) ? what : fmt::format("{} for {}", what, format_duration(time));
@@ -62,22 +64,22 @@ Screen::Screen(os::Env& env, std::string run, Show show)
       answering_(env) {}
 
 Screen::~Screen() {
-  wipe();
-  print_error(last_word_);
+  erase();
+  print_error(final_line_);
 }
 
-void Screen::wipe() {
-  if (drawn_ > 0) print_error(to_the_top() + "\x1b[J");
+void Screen::erase() {
+  if (drawn_ > 0) print_error(cursor_to_top() + "\x1b[J");
   drawn_ = 0;
 }
 
-/// From the last of the live lines to the first.
-std::string Screen::to_the_top() const {
+/// Moves the cursor from the last of the live lines to the first.
+std::string Screen::cursor_to_top() const {
   return drawn_ > 1 ? fmt::format("\r\x1b[{}A", drawn_ - 1) : "\r";
 }
 
-/// A line for each step that has begun and is not over, as many as there is room for, and one for
-/// all of them.
+/// Draws a line for each step that has tasks, as many as there is room for, and one for all of
+/// them.
 void Screen::draw(const run::Progress& progress, Mono now) {
   const auto [rows, columns] = terminal_size();
   std::vector<std::string> lines;
@@ -94,24 +96,24 @@ void Screen::draw(const run::Progress& progress, Mono now) {
     if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
     lines.push_back(std::move(text));
   }
-  lines.push_back(line(progress, now));
+  lines.push_back(progress_line(progress, now));
   if (!progress.waiting_for.empty())
     lines.push_back("  waits: " + with_time(progress.waiting_for, progress.waiting_since, now));
-  std::string text = to_the_top();
+  std::string text = cursor_to_top();
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += (i == 0 ? "" : "\n") + clip(lines[i], columns - 1) + "\x1b[K";
   print_error(text + "\x1b[J");
   drawn_ = lines.size();
 }
 
-void Screen::say(const std::string& text) {
+void Screen::print_line(const std::string& text) {
   if (show_ == Show::nothing || !writable(STDERR_FILENO)) return;
-  wipe();
+  erase();
   print_error(text + "\n");
   drawn_at_.reset();
 }
 
-std::string Screen::line(const run::Progress& progress, Mono now) const {
+std::string Screen::progress_line(const run::Progress& progress, Mono now) const {
   const store::Counts& counts = progress.counts;
   const std::int64_t finished = counts.done + counts.cached + counts.skipped + counts.failed;
   const Duration elapsed = now - progress.began;
@@ -132,26 +134,26 @@ std::string Screen::line(const run::Progress& progress, Mono now) const {
   return text;
 }
 
-/// Each reason once, as long as no other came between that was told; what passes at once is not.
-void Screen::tell_wait(const run::Progress& progress, Mono now) {
+/// Prints each reason once until another one is printed; a reason that passes at once is left out.
+void Screen::report_wait(const run::Progress& progress, Mono now) {
   if (progress.waiting_for != waits_for_) {
     waits_for_ = progress.waiting_for;
     waits_since_ = now;
   }
-  const bool passes = now - waits_since_ < kTellWaitAfter;
-  if (waits_for_.empty() || passes || waits_for_ == told_wait_) return;
-  told_wait_ = waits_for_;
-  say(fmt::format("{} waits: {}", run_, with_time(waits_for_, progress.waiting_since, now)));
+  const bool passes = now - waits_since_ < kReportWaitAfter;
+  if (waits_for_.empty() || passes || waits_for_ == reported_wait_) return;
+  reported_wait_ = waits_for_;
+  print_line(fmt::format("{} waits: {}", run_, with_time(waits_for_, progress.waiting_since, now)));
 }
 
 void Screen::on_progress(const run::Progress& progress, Mono now) {
   if (show_ == Show::nothing || answering_.listening()) return;
-  if (!live_) tell_wait(progress, now);
+  if (!live_) report_wait(progress, now);
   if (show_ != Show::all) return;
   const bool over = progress.counts.waiting + progress.counts.running == 0;
-  last_word_.clear();
+  final_line_.clear();
   if (over && !live_) {
-    last_word_ = line(progress, now) + "\n";
+    final_line_ = progress_line(progress, now) + "\n";
     return;
   }
   if (!writable(STDERR_FILENO)) return;
@@ -159,7 +161,7 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
   if (live_) {
     draw(progress, now);
   } else {
-    const std::string text = line(progress, now);
+    const std::string text = progress_line(progress, now);
     if (text == last_ || !drawn_at_) {
       if (!drawn_at_) drawn_at_ = now;
       return;
@@ -173,10 +175,11 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
 void Screen::on_task_end(const run::TaskEnd& end) {
   answering_.drop(end.label);
   const bool well = end.state == store::TaskState::done || end.state == store::TaskState::stopped;
-  // What is tried again is waited for; other failures a command or document tells at its end.
+  // A task that is tried again keeps people waiting; other failures stand in the summary at the
+  // end.
   if (well || (show_ != Show::all && !end.again)) return;
-  say(fmt::format("{}/{} {}: {}{}{}", run_, end.label, end.again ? "tries again" : "failed",
-                  end.cause, end.detail.empty() ? "" : ": ", end.detail));
+  print_line(fmt::format("{}/{} {}: {}{}{}", run_, end.label, end.again ? "tries again" : "failed",
+                         cause_text(end), end.detail.empty() ? "" : ": ", end.detail));
 }
 
 void Screen::on_output(const exec::Output& output) {
@@ -187,7 +190,7 @@ void Screen::on_output(const exec::Output& output) {
 }
 
 bool Screen::wants_output() {
-  return out_.waiting.size() < kEnough && err_.waiting.size() < kEnough;
+  return out_.waiting.size() < kMostWaiting && err_.waiting.size() < kMostWaiting;
 }
 
 void Screen::watch(std::vector<os::Watch>& watches) {
@@ -199,7 +202,7 @@ void Screen::watch(std::vector<os::Watch>& watches) {
 void Screen::flush() {
   out_.push();
   err_.push();
-  for (const auto& note : answering_.read()) say(note);
+  for (const auto& note : answering_.read()) print_line(note);
 }
 
 void Screen::finish() {
@@ -236,13 +239,13 @@ void Screen::Sink::push() {
 void Screen::on_question(const run::Question& question) {
   std::string asked;
   for (const auto& metric : question.metrics) asked += (asked.empty() ? "" : " ") + metric;
-  say(fmt::format("{0}/{1}: {2}\n  in {3}; type its {4}, or: berth tell {0}/{1} VALUE", run_,
-                  question.label, question.command, question.directory, asked));
+  print_line(fmt::format("{0}/{1}: {2}\n  in {3}; type its {4}, or: berth tell {0}/{1} VALUE", run_,
+                         question.label, question.command, question.directory, asked));
   answering_.add(question);
 }
 
 void Screen::on_note(const std::string& note) {
-  say(fmt::format("{}: {}", run_, note));
+  print_line(fmt::format("{}: {}", run_, note));
 }
 
 }  // namespace berth::cli

@@ -1,6 +1,6 @@
-// What a person sees while a run goes on: a live line on a terminal, of a flow one for each step,
-// and plain lines elsewhere; a
-// single command's output goes straight through. All on stderr but that output.
+// What a person sees while a run goes on: live lines on a terminal, of a flow one for each step,
+// and plain lines elsewhere. The output of a single command goes straight through. All of it is
+// written to standard error but that output.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 namespace berth::cli {
 
 enum class Show : std::uint8_t {
-  all,      // progress and notes
-  output,   // of a run of one command: its output as it comes, and notes
-  notes,    // what a person has to know while it goes on
-  nothing,  // for commands that end a run
+  all,      ///< Progress and notes.
+  output,   ///< For a run of one command: its output as it comes, and notes.
+  notes,    ///< What a person has to know while the run goes on.
+  nothing,  ///< For commands that end a run.
 };
 
 class Screen final : public run::Observer {
@@ -31,11 +31,11 @@ class Screen final : public run::Observer {
   bool wants_output() override;
   void watch(std::vector<os::Watch>& watches) override;
   void flush() override;
-  /// Shows the rest, for as long as somebody reads and nobody asked to stop.
+  /// Writes the output that is left, until nobody reads any more or a stop signal comes.
   void finish();
 
  private:
-  /// Output on its way to standard output or error: written only where it does not block.
+  /// Output on its way to standard output or error. It is written only where that does not block.
   struct Sink {
     int fd = -1;
     std::string waiting{};
@@ -45,25 +45,25 @@ class Screen final : public run::Observer {
     bool empty() const { return written == waiting.size(); }
   };
 
-  std::string line(const run::Progress& progress, Mono now) const;
-  void say(const std::string& text);  // a line that stays
-  void tell_wait(const run::Progress& progress, Mono now);
+  std::string progress_line(const run::Progress& progress, Mono now) const;
+  void print_line(const std::string& text);  // above the live lines, where it stays
+  void report_wait(const run::Progress& progress, Mono now);
   void draw(const run::Progress& progress, Mono now);
-  std::string to_the_top() const;
-  void wipe();
+  std::string cursor_to_top() const;
+  void erase();
 
   os::Env& env_;
   std::string run_;
   Sink out_, err_;
   Show show_;
-  bool live_;
-  std::size_t drawn_ = 0;  // live lines that stand there
+  bool live_;              // live lines are drawn
+  std::size_t drawn_ = 0;  // live lines on the terminal now
   std::optional<Mono> drawn_at_;
   Answering answering_;
   std::string last_;
-  std::string waits_for_, told_wait_;  // why it waits; the reason that was told last
+  std::string waits_for_, reported_wait_;  // why the run waits; the reason that was printed last
   Mono waits_since_{};
-  std::string last_word_;  // where lines stay: how it ended, once nothing more can come
+  std::string final_line_;  // where no live lines are drawn: how it ended, once nothing can follow
 };
 
 }  // namespace berth::cli

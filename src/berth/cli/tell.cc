@@ -3,6 +3,8 @@
 
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/trials_view.h"
 #include "berth/run/passive.h"
@@ -48,15 +50,15 @@ Result<experiment::Program> passive_program(const store::RunRecord& run) {
   return program;
 }
 
-/// Those that run and that nobody has told anything of. What was told is looked at first: it goes
-/// only once the task is recorded as ended.
+/// The trials that run and have no answer yet. The answers are read before the tasks: an answer is
+/// removed only once its task is recorded as ended.
 Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Site& site,
                                                    const store::RunRecord& run) {
-  const auto told = run::answered(env, run::answers_directory(run_directory(site, run.name)));
+  const auto answered = run::answered(env, run::answers_directory(run_directory(site, run.name)));
   BERTH_ASSIGN(auto tasks, site.store->tasks(run.id));
   std::erase_if(tasks, [&](const auto& task) {
     return task.state != store::TaskState::running ||
-           std::ranges::find(told, task.number) != told.end();
+           std::ranges::find(answered, task.number) != answered.end();
   });
   return tasks;
 }

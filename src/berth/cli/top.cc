@@ -6,6 +6,7 @@
 #include "berth/cli/json_output.h"
 #include "berth/cli/machine_report.h"
 #include "berth/cli/options.h"
+#include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/cli/top_clusters.h"
 #include "berth/os/loop.h"
@@ -54,7 +55,8 @@ Result<int> top(os::Env& env, const TopOptions& options) {
     BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(10)));
   if (options.json) {
     std::string text = machine_json(report);
-    text.insert(text.rfind('}'), clusters.json());
+    if (const std::string list = clusters.json(); !list.empty())
+      text.insert(text.rfind('}'), ",\"clusters\":" + list);
     print(text);
     return 0;
   }

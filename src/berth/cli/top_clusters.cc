@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/table.h"
@@ -45,7 +46,7 @@ TopRow row_of(remote::Host& host) {
           .error = host.failure() ? host.failure()->message : "it is being asked"};
 }
 
-/// "digits-3, digits-4 (waits), alice": each once.
+/// Whose jobs the partition has, each once, such as "digits-3, digits-4 (waits), alice".
 std::string holders_of(const std::vector<remote::SlurmHolder>& jobs, const std::string& partition) {
   std::vector<std::string> holders;
   for (const auto& job : jobs) {
@@ -70,7 +71,7 @@ Rows ask_slurm(os::Env& env, const remote::SlurmOptions& options) {
   return rows;
 }
 
-/// An instance is its run's as a whole.
+/// The instances, each of which its run holds as a whole.
 Rows ask_ec2(os::Env& env, const remote::Ec2Settings& settings, const std::string& home) {
   BERTH_ASSIGN(const auto instances, remote::ec2_instances(env, settings, home));
   std::vector<TopRow> rows;
@@ -88,6 +89,17 @@ Rows ask_ec2(os::Env& env, const remote::Ec2Settings& settings, const std::strin
   return rows;
 }
 
+void write(JsonWriter& json, const TopRow& row) {
+  json.object().add("host", row.host);
+  if (row.error.empty()) {
+    json.key("free").raw(to_json(row.free)).key("total").raw(to_json(row.total));
+    json.add("holders", row.holders).add("state", row.state);
+  } else {
+    json.add("error", row.error);
+  }
+  json.end();
+}
+
 }  // namespace
 
 Result<TopClusters> TopClusters::open(os::Env& env) {
@@ -97,7 +109,7 @@ Result<TopClusters> TopClusters::open(os::Env& env) {
   if (entries.empty()) return top;
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(const auto state, run::state_directory(env));
-  top.aside_ = env.aside();
+  top.background_ = env.aside();
   for (const auto& entry : entries) {
     auto& cluster = *top.clusters_.emplace_back(std::make_unique<Cluster>());
     cluster.name = entry.name;
@@ -119,7 +131,7 @@ Result<TopClusters> TopClusters::open(os::Env& env) {
 }
 
 bool TopClusters::settled() {
-  if (aside_) aside_->turn();
+  if (background_) background_->turn();
   bool all = true;
   for (auto& cluster : clusters_) all = has_settled(*cluster) && all;
   return all;
@@ -132,7 +144,7 @@ bool TopClusters::has_settled(Cluster& cluster) {
   if (!cluster.ask) return all;
   if (cluster.ask_at && env_->now() >= *cluster.ask_at) {
     cluster.ask_at.reset();
-    auto begun = aside_->start([&cluster, here = env_](os::Env& there) -> os::Aside::Then {
+    auto begun = background_->start([&cluster, here = env_](os::Env& there) -> os::Aside::Then {
       return [&cluster, here, rows = cluster.ask(there)]() mutable {
         cluster.rows = std::move(rows);
         cluster.ask_at = here->now() + kAskAgain;
@@ -170,24 +182,18 @@ std::string TopClusters::text() {
 
 std::string TopClusters::json() {
   (void)settled();
-  std::string all;
+  if (clusters_.empty()) return "";
+  JsonWriter json;
+  json.array();
   for (auto& cluster : clusters_) {
     const auto rows = rows_of(*cluster);
-    std::string hosts;
-    for (const auto& row : rows.value_or(std::vector<TopRow>{})) {
-      hosts += fmt::format(R"({}{{"host":{})", hosts.empty() ? "" : ",", json_quote(row.host));
-      if (row.error.empty())
-        hosts +=
-            fmt::format(R"(,"free":{},"total":{},"holders":{},"state":{}}})", to_json(row.free),
-                        to_json(row.total), json_quote(row.holders), json_quote(row.state));
-      else
-        hosts += fmt::format(R"(,"error":{}}})", json_quote(row.error));
-    }
-    all += fmt::format(R"({}{{"name":{},"kind":{},"hosts":[{}]{}}})", all.empty() ? "" : ",",
-                       json_quote(cluster->name), json_quote(cluster->kind), hosts,
-                       rows ? "" : ",\"error\":" + json_quote(rows.error().message));
+    json.object().add("name", cluster->name).add("kind", cluster->kind).key("hosts").array();
+    for (const auto& row : rows.value_or(std::vector<TopRow>{})) write(json, row);
+    json.end();
+    if (!rows) json.add("error", rows.error().message);
+    json.end();
   }
-  return all.empty() ? "" : ",\"clusters\":[" + all + "]";
+  return json.end().take();
 }
 
 }  // namespace berth::cli

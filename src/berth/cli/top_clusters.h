@@ -1,6 +1,6 @@
-// What berth top shows of the machines elsewhere: each host of an ssh cluster, partition of a Slurm
-// cluster and instance of an EC2 cluster, as it was told last. Nothing waits: what has not answered
-// yet says so.
+// What berth top shows of the clusters: each host of an ssh cluster, partition of a Slurm cluster
+// and instance of an EC2 cluster, as of its last answer. Nothing here blocks; what has not answered
+// yet is shown as such.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,26 @@
 
 namespace berth::cli {
 
-/// A machine, or machines alike, of which something is held.
+/// A machine, or a group of machines, and what is held of it.
 struct TopRow {
   std::string host;
   Resources free = {}, total = {};
   std::string holders = {};
-  std::string state = {};  // as the cluster has it, where that tells more
-  std::string error = {};  // instead of all that
+  std::string state = {};  ///< In the words of the cluster, where it adds something.
+  std::string error = {};  ///< Instead of all that.
 };
 
 class TopClusters {
  public:
-  /// All clusters of the person's file; without one, none.
+  /// Opens all clusters of the user's file; none where there is no file.
   static Result<TopClusters> open(os::Env& env);
 
-  /// Whether each has answered, or cannot be reached; asks again those that have not for a while.
+  /// Asks again each cluster whose last answer is old. Returns whether each has answered, or cannot
+  /// be reached.
   bool settled();
-  /// A table, after an empty line; "" without clusters.
+  /// A table behind an empty line; "" without clusters.
   std::string text();
-  /// ",\"clusters\":[…]" for the end of an object: each with its hosts.
+  /// A JSON list of the clusters, each with its hosts; "" without clusters.
   std::string json();
 
  private:
@@ -40,16 +41,16 @@ class TopClusters {
   struct Cluster {
     std::string name, kind;
     Result<remote::OpenedCluster> opened = {};
-    std::function<Rows(os::Env&)> ask = {};  // of a cluster without hosts: beside the loop
-    std::optional<Rows> rows = {};           // what it answered last
-    std::optional<Mono> ask_at = Mono{};     // none: it is being asked
+    std::function<Rows(os::Env&)> ask = {};  // of a cluster without hosts; called on another thread
+    std::optional<Rows> rows = {};           // its last answer
+    std::optional<Mono> ask_at = Mono{};     // nullopt: it is being asked
   };
   bool has_settled(Cluster& cluster);
   static Rows rows_of(Cluster& cluster);
 
   os::Env* env_ = nullptr;
   std::vector<std::unique_ptr<Cluster>> clusters_;
-  std::unique_ptr<os::Aside> aside_;  // goes first
+  std::unique_ptr<os::Aside> background_;  // destroyed first: it calls into clusters_
 };
 
 }  // namespace berth::cli

@@ -1,13 +1,14 @@
-// berth trace: a run as a timeline, for Perfetto or Chrome's tracing page: each attempt in a row of
-// its machine, and what was asked of the cluster.
+// berth trace: a run as a timeline for Perfetto or Chrome's tracing page. Each attempt is a bar in
+// a row of its machine; above them are the calls to the cluster.
+#include "berth/cli/run_view.h"
 #include "berth/cluster/tracing.h"
 
 #include <algorithm>
 #include <map>
 
-#include "berth/base/text.h"
+#include "berth/base/json_writer.h"
+#include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {
@@ -29,7 +30,7 @@ struct Bar {
   store::AttemptRecord attempt;
 };
 
-/// What the runner wrote while it ran, without the array's beginning.
+/// The calls to the cluster, which the runner wrote while it ran, without the array's beginning.
 std::string of_the_cluster(os::Env& env, run::Site& site, const std::string& run) {
   const auto text = env.read_file(run::trace_file(run_directory(site, run)), kLargestTrace);
   if (!text) return {};
@@ -38,7 +39,7 @@ std::string of_the_cluster(os::Env& env, run::Site& site, const std::string& run
   return text->substr(2, end - 1);
 }
 
-/// Rows in which no two overlap: of each machine the first that is free.
+/// The attempts in rows in which no two overlap: each takes the first free row of its machine.
 std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
   std::ranges::sort(bars, {}, [](const Bar& bar) { return bar.attempt.started; });
   std::map<std::string, std::pair<std::int64_t, std::vector<Wall>>> machines;  // group, rows' ends
@@ -57,12 +58,12 @@ std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
       ends.push_back(end);
     else
       *free = end;
-    text += cluster::trace_event(
-        label, group, lane, attempt.started, end,
-        fmt::format(R"({{"attempt":{},"outcome":{},"resources":{},"cpu_ms":{},"peak_mem":{}}})",
-                    attempt.number, json_quote(attempt.ended ? attempt.cause : "running"),
-                    attempt.resources.empty() ? "{}" : attempt.resources, attempt.cpu_ms,
-                    attempt.peak_mem));
+    JsonWriter what;
+    what.object().add("attempt", attempt.number);
+    what.add("outcome", attempt.ended ? cause_text(attempt) : "running");
+    what.key("resources").raw(attempt.resources.empty() ? "{}" : attempt.resources);
+    what.add("cpu_ms", attempt.cpu_ms).add("peak_mem", attempt.peak_mem).end();
+    text += cluster::trace_event(label, group, lane, attempt.started, end, what.take());
   }
   return text;
 }

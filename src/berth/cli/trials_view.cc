@@ -1,4 +1,6 @@
 #include "berth/cli/trials_view.h"
+#include "berth/cli/run_view.h"
+#include "berth/cli/table.h"
 
 #include <algorithm>
 #include <functional>
@@ -23,11 +25,11 @@ std::optional<Duration> time_of(const store::TaskRecord& task) {
 }
 
 std::string state_text(const store::TaskRecord& task) {
-  const bool plain = task.cause.empty() || task.cause == "ok" ||
-                     task.cause == store::name(task.state) ||
-                     task.state == store::TaskState::running;
+  using enum exec::Cause;
+  const bool plain = !task.cause || task.cause == ok || task.state == store::TaskState::running ||
+                     (task.cause == stopped && task.state == store::TaskState::stopped);
   return plain ? std::string(store::name(task.state))
-               : fmt::format("{} ({})", store::name(task.state), task.cause);
+               : fmt::format("{} ({})", store::name(task.state), cause_text(task));
 }
 
 /// What a trial is sorted by: a number where it is one, else a text; numbers come first.
@@ -82,6 +84,38 @@ std::string time_text(const std::optional<Wall>& time) {
 }
 
 }  // namespace
+
+std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program) {
+  if (!program.goal || task.state != store::TaskState::done) return std::nullopt;
+  return experiment::score(*program.goal, task.metrics);
+}
+
+const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
+                                   const experiment::Program& program) {
+  const store::TaskRecord* best = nullptr;
+  double best_score = 0;
+  for (const auto& task : tasks) {
+    const auto score = score_of(task, program);
+    if (!score) continue;
+    const bool better =
+        best == nullptr || (program.goal->maximize ? *score > best_score : *score < best_score);
+    if (!better) continue;
+    best = &task;
+    best_score = *score;
+  }
+  return best;
+}
+
+std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
+                      const experiment::Program& program) {
+  std::string line = fmt::format("best {}/{}  {} {:.6g}", run.name, task.label,
+                                 program.goal->metric, score_of(task, program).value_or(0));
+  for (const auto& goal : program.further_goals)
+    for (const auto& [name, value] : task.metrics)
+      if (name == goal.metric) line += fmt::format("  {} {:.6g}", name, value);
+  for (const auto& [name, value] : task.params) line += fmt::format("  {} {}", name, clip(value));
+  return line + "\n";
+}
 
 std::optional<double> metric_of(const store::TaskRecord& task, std::string_view name) {
   for (const auto& [metric, value] : task.metrics)
@@ -258,7 +292,7 @@ std::string trials_csv(const store::RunRecord& run, const Order& trials) {
     std::vector<std::string> row{
         run.name + "/" + task->label, std::string(store::name(task->state)),
         fmt::format("{}", task->attempts),
-        task->exit_code ? fmt::format("{}", *task->exit_code) : "", task->cause};
+        task->exit_code ? fmt::format("{}", *task->exit_code) : "", cause_text(*task)};
     for (const auto& name : params) {
       const auto* value = experiment::find_value(task->params, name);
       row.push_back(value != nullptr ? *value : "");

@@ -5,41 +5,56 @@
 #include <string>
 #include <vector>
 
-#include "berth/cli/table.h"
+#include "berth/experiment/program.h"
+#include "berth/store/store.h"
 
 namespace berth::cli {
 
+/// Trials in the order in which they are shown. The records belong to the caller.
 using Order = std::vector<const store::TaskRecord*>;
 
-/// Its last value of this metric.
+/// The score of a trial that is done: its last value of the goal's metric.
+std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program);
+/// The done trial with the best score; nullptr when there is none.
+const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
+                                   const experiment::Program& program);
+/// A line such as "best digits-3/17  accuracy 0.983  lr 0.19  width 64".
+std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
+                      const experiment::Program& program);
+
+/// The last value of one metric of a trial.
 std::optional<double> metric_of(const store::TaskRecord& task, std::string_view name);
-/// Every name that a trial has of its parameters, or of its metrics, in the order in which they
-/// came first.
+/// The names of all parameters, or of all metrics, that any of the trials has, in the order of
+/// their first appearance.
 std::vector<std::string> parameter_names(const Order& trials);
 std::vector<std::string> metric_names(const Order& trials);
-std::string value_of(const store::TaskRecord& task, std::string_view parameter);  // "-": has none
+/// The value of one parameter of a trial; "-" when the trial has none of that name.
+std::string value_of(const store::TaskRecord& task, std::string_view parameter);
 
-/// As they were proposed.
+/// The order in which the trials were proposed.
 Order in_turn(const std::vector<store::TaskRecord>& tasks);
-/// Of several goals: the finished trials that no other beats, as good in all and better in one, in
-/// the order given. Empty with one goal.
+/// The Pareto front under several goals: the finished trials that no other trial beats, where to
+/// beat means to be as good in all goals and better in one. Their order is the given one. Empty
+/// with one goal.
 Order front_of(const Order& trials, const experiment::Program& program);
-/// By the goal, the best first, and of several goals the front before the others; without a goal as
-/// they were proposed.
+/// The best trials first, and under several goals the front before the others. Without a goal it is
+/// the order in which they were proposed.
 Order sorted_trials(const std::vector<store::TaskRecord>& tasks,
                     const experiment::Program& program);
-/// By "task", "time", "state", or a parameter or metric ("params.x", "metrics.x" where both have
-/// it), the least first, but the best first for the goal's metric; those without it last. invalid:
-/// no trial has it.
+/// Sorts by "task", "time", "state", or by a parameter or metric ("params.x", "metrics.x" where
+/// both have the name), the least first, but the best first for the goal's metric; trials without a
+/// value come last. invalid: no trial has it.
 Result<Order> sorted_trials(const std::vector<store::TaskRecord>& tasks,
                             const experiment::Program& program, std::string_view key);
 
-/// At most `most` rows (0: all); of several goals, a star at each trial of the front.
+/// A table of at most `most` rows (0: all of them). Under several goals a star marks each trial of
+/// the front.
 std::string trials_table(const Order& trials, const experiment::Program& program, std::size_t most);
-/// A line a trial, its columns called as in --json: task,state,…,params.lr,…,metrics.loss,….
+/// CSV with a line for each trial and the names of --json as its columns:
+/// task,state,…,params.lr,…,metrics.loss,….
 std::string trials_csv(const store::RunRecord& run, const Order& trials);
-/// The scores of the finished trials in the order of their numbers, at most 80 columns wide; ""
-/// with fewer than three. Of many, the worst quarter may lie beyond the edge, and is drawn there.
+/// A chart of the finished trials' scores by trial number, at most 80 columns wide; "" with fewer
+/// than three of them. With many, the worst quarter may lie beyond the edge, where it is drawn.
 std::string score_chart(const std::vector<store::TaskRecord>& tasks,
                         const experiment::Program& program);
 

@@ -1,5 +1,5 @@
-// Bytes that a terminal would obey, made visible: what a task prints is no business of the
-// terminal's title, clipboard or keyboard.
+// Control characters made visible, so that the output of a task cannot change a terminal's title,
+// clipboard or keyboard.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace berth::cli {
 
-/// A stream, part by part. Controls become "^[" or, beyond ASCII, "<9b>"; line ends, tabs, carriage
-/// returns and all other text stay. A character may begin in one part and end in the next.
+/// Converts a stream part by part. Control characters become "^[" or, beyond ASCII, "<9b>"; line
+/// ends, tabs, carriage returns and all other text stay. A character may begin in one part and end
+/// in the next.
 class Visible {
  public:
   std::string operator()(std::string_view part);

@@ -1,8 +1,9 @@
 // berth wait: until a run has ended; its exit code is that of the run.
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
-#include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {

@@ -1,11 +1,12 @@
-// berth why: what became of a task, attempt by attempt, and what it waits for.
+// berth why: what happened to a task, attempt by attempt, and what it waits for.
 #include <algorithm>
 
 #include "berth/base/units.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
-#include "berth/cli/table.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
 #include "berth/run/elsewhere.h"
 
 namespace berth::cli {
@@ -22,23 +23,24 @@ struct WhyOptions {
   }
 };
 
-/// What the task asks of the machine, and how many of its run may do so at once; or what it waits
-/// for before that.
-struct Asks {
+/// What a task wants of a machine, and how many tasks of its run may run side by side; or what the
+/// task waits for before that.
+struct TaskRequest {
   machine::Request request;
   std::int64_t parallel = 0;
   std::string gpus;
   std::string waits;
 };
 
-std::string side_by_side_text(const Asks& asks) {
-  return fmt::format("the run has its {} tasks side by side already", asks.parallel);
+std::string side_by_side_text(const TaskRequest& wanted) {
+  return fmt::format("the run has its {} tasks side by side already", wanted.parallel);
 }
 
-Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::TaskRecord& task) {
+Result<TaskRequest> request_of(run::Site& site, const store::RunRecord& run,
+                               const store::TaskRecord& task) {
   if (run.kind != "flow") {
     BERTH_ASSIGN(const auto program, experiment::from_json_text(run.spec_json));
-    return Asks{
+    return TaskRequest{
         {program.resources, run.name, program.selection}, program.parallel, program.gpus, {}};
   }
   BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
@@ -47,49 +49,52 @@ Result<Asks> asks_of(run::Site& site, const store::RunRecord& run, const store::
   const auto step = std::ranges::find(flow.steps, step_name(task.label), &flow::Step::name);
   if (step == flow.steps.end())
     return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
-  return Asks{{step->resources, run.name, step->selection},
-              program.parallel,
-              {},
-              waits_for(flow, step_counts(flow, run, tasks), task.label)};
+  return TaskRequest{{step->resources, run.name, step->selection},
+                     program.parallel,
+                     {},
+                     waits_for(flow, step_counts(flow, run, tasks), task.label)};
 }
 
-/// Of a run on clusters, what its runner found; none: it is on this machine.
+/// Why a task of a run on clusters waits, as its runner found; nullopt where the run is on this
+/// machine.
 std::optional<std::string> waits_elsewhere(os::Env& env, const run::Site& site,
-                                           const store::RunRecord& run, const Asks& asks) {
+                                           const store::RunRecord& run, const TaskRequest& wanted) {
   constexpr std::size_t kTextMost = 1 << 20;
   const auto text = env.read_file(run::waits_file(run::run_directory(site, run.name)), kTextMost);
   if (!text) return std::nullopt;
   if (!text->empty()) return *text;
-  if (asks.parallel > 0 && run.counts.running >= asks.parallel) return side_by_side_text(asks);
+  if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
+    return side_by_side_text(wanted);
   return "it waits for room beside what the run has on its clusters; see berth top";
 }
 
-/// Why nothing runs it now: as the runner found it on other machines, or by asking this one the way
-/// the runner does.
+/// Why the task is not running now: as the runner found on other machines, or by asking this
+/// machine in the way that the runner does.
 Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunRecord& run,
                                 const store::TaskRecord& task) {
   const std::string state = state_now(env, run);
-  BERTH_ASSIGN(const Asks asks, asks_of(site, run, task));
-  if (!asks.waits.empty()) return asks.waits;
+  BERTH_ASSIGN(const TaskRequest wanted, request_of(site, run, task));
+  if (!wanted.waits.empty()) return wanted.waits;
   if (state == "interrupted") return interrupted_text(run);
   if (state != "running")
     return fmt::format("the run is {}; go on with: berth resume {}", state, run.name);
-  if (auto elsewhere = waits_elsewhere(env, site, run, asks)) return *std::move(elsewhere);
+  if (auto elsewhere = waits_elsewhere(env, site, run, wanted)) return *std::move(elsewhere);
   BERTH_ASSIGN(const auto capacity, machine::discover(env, site.capacity));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
-  BERTH_TRY(run::find_devices(site, asks.request.resources, asks.gpus));
+  BERTH_TRY(run::find_devices(site, wanted.request.resources, wanted.gpus));
   const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
   machine::Machine machine(host.total, host.links);
   const auto held = machine::occupy_all(machine, host, entries);
-  const auto fits = machine.dry_run(asks.request);
+  const auto fits = machine.dry_run(wanted.request);
   if (!fits)
     return fits.error().message + (site.devices ? machine::unusable_text(*site.devices) : "");
-  if (asks.parallel > 0 && run.counts.running >= asks.parallel) return side_by_side_text(asks);
+  if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
+    return side_by_side_text(wanted);
   return std::string("it is next; another try may be due after a pause");
 }
 
-/// The task of this name in the latest earlier run of the same flow, as far as it had come.
+/// The task of this name in the latest earlier run of the same flow that came as far as the task.
 Result<std::optional<std::pair<std::string, store::TaskRecord>>> earlier_one(
     run::Site& site, const store::RunRecord& run, const std::string& label) {
   using Found = std::optional<std::pair<std::string, store::TaskRecord>>;
@@ -104,7 +109,7 @@ Result<std::optional<std::pair<std::string, store::TaskRecord>>> earlier_one(
   return Found{};
 }
 
-/// Of a flow's task, why it ran or did not have to.
+/// Why a task of a flow ran, or did not have to.
 Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRecord& run,
                                             const store::TaskRecord& task) {
   std::vector<std::string> lines;
@@ -141,7 +146,7 @@ Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRec
 std::string attempt_text(const store::AttemptRecord& attempt) {
   std::string text = fmt::format("  attempt {}: {}", attempt.number, format_utc(attempt.started));
   if (!attempt.ended) return text + ", running\n";
-  text += fmt::format(", {} after {}", attempt.cause,
+  text += fmt::format(", {} after {}", cause_text(attempt),
                       format_duration(*attempt.ended - attempt.started));
   text += fmt::format(", cpu {}", format_duration(from_ms(attempt.cpu_ms)));
   if (attempt.peak_mem > 0) text += fmt::format(", peak mem {}", format_bytes(attempt.peak_mem));
@@ -161,7 +166,7 @@ std::string summary(const store::TaskRecord& task) {
     case store::TaskState::done:
       return task.attempts > 1 ? fmt::format("done at attempt {}", task.attempts) : "done";
     case store::TaskState::failed:
-      return fmt::format("failed: {}{}", task.cause,
+      return fmt::format("failed: {}{}", cause_text(task),
                          task.attempts > 1 ? fmt::format(", {} times tried", task.attempts) : "");
     case store::TaskState::stopped: return "stopped with its run";
     case store::TaskState::running: return "running";
@@ -169,7 +174,7 @@ std::string summary(const store::TaskRecord& task) {
     case store::TaskState::skipped: return "skipped";
     case store::TaskState::waiting: break;
   }
-  return task.attempts > 0 ? fmt::format("waiting to be tried again, after {}", task.cause)
+  return task.attempts > 0 ? fmt::format("waiting to be tried again, after {}", cause_text(task))
                            : "waiting";
 }
 
@@ -185,8 +190,7 @@ Result<int> why(os::Env& env, const WhyOptions& options) {
   BERTH_ASSIGN(const auto because, why_it_ran(site, record, task));
   std::string text = summary(task);
   if (task.state == store::TaskState::running && run_is_passive(record))
-    text +=
-        fmt::format("; its score is told with: berth tell {}/{} VALUE", record.name, task.label);
+    text += fmt::format("; report its score with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
     if (task.state == store::TaskState::waiting || state_now(env, record) != "running") {
       BERTH_ASSIGN(const std::string reason, why_waiting(env, site, record, task));

@@ -45,7 +45,8 @@ Result<Alloc> LocalCluster::allocate(const Wish& wish) {
                  wish.labels, wish.waits);
 }
 
-Result<Alloc> LocalCluster::acquire(const machine::Ask& ask, const Labels& labels, bool waits) {
+Result<Alloc> LocalCluster::acquire(const machine::AllocRequest& ask, const Labels& labels,
+                                    bool waits) {
   BERTH_ASSIGN(const auto host, host_());
   if (waits && !ticket_) ticket_ = ledger_.new_ticket();
   auto granted = ledger_.acquire(host, ask, waits ? ticket_ : std::nullopt);

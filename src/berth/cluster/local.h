@@ -33,7 +33,7 @@ class LocalCluster final : public Cluster {
   void stop_waiting() override;
 
  private:
-  Result<Alloc> acquire(const machine::Ask& ask, const Labels& labels, bool waits);
+  Result<Alloc> acquire(const machine::AllocRequest& ask, const Labels& labels, bool waits);
 
   os::Env& env_;
   machine::Ledger ledger_;

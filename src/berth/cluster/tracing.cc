@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/os/log.h"
 
@@ -17,11 +18,15 @@ std::int64_t to_us(Wall time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
 
-std::string labels_json(const Labels& labels) {
-  std::string text;
-  for (const auto& [name, value] : labels)
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json_quote(name), json_quote(value));
-  return "{" + text + "}";
+/// Ends the object with the labels.
+std::string finish(JsonWriter& json, const Labels& labels) {
+  json.key("labels").object();
+  for (const auto& [name, value] : labels) json.add(name, value);
+  return json.end().end().take();
+}
+
+std::string hex(AllocId id) {
+  return fmt::format("{:x}", id.value);
 }
 
 class TracingCluster final : public Cluster {
@@ -44,15 +49,17 @@ class TracingCluster final : public Cluster {
   }
   Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,
                        const Labels& labels) override {
-    const std::string what =
-        fmt::format(R"({{"machine":{},"part":{},"labels":{}}})", json_quote(offer.machine),
-                    part ? machine::to_json(*part) : "null", labels_json(labels));
+    JsonWriter json;
+    json.object().add("machine", offer.machine);
+    json.key("part").raw(part ? machine::to_json(*part) : "null");
+    const std::string what = finish(json, labels);
     return begun(told("accept", what, [&] { return inner_->accept(offer, part, labels); }));
   }
   Result<Alloc> allocate(const Wish& wish) override {
-    const std::string what =
-        fmt::format(R"({{"min":{},"width":{},"labels":{}}})", to_json(wish.requirements.min),
-                    wish.requirements.width, labels_json(wish.labels));
+    JsonWriter json;
+    json.object().key("min").raw(to_json(wish.requirements.min));
+    json.add("width", wish.requirements.width);
+    const std::string what = finish(json, wish.labels);
     return begun(told("allocate", what, [&] { return inner_->allocate(wish); }));
   }
   Result<std::optional<Mono>> keepalive(AllocId id) override {
@@ -81,7 +88,9 @@ class TracingCluster final : public Cluster {
     std::string name, arguments;
   };
 
-  static std::string of(AllocId id) { return fmt::format(R"({{"alloc":"{:x}"}})", id.value); }
+  static std::string of(AllocId id) {
+    return JsonWriter().object().add("alloc", hex(id)).end().take();
+  }
 
   template <class Call>
   auto told(const char* name, const std::string& what, Call call) -> decltype(call()) {
@@ -92,8 +101,9 @@ class TracingCluster final : public Cluster {
     if (!answer && outcome == last_refusal_) return answer;
     last_refusal_ = answer ? "" : outcome;
     os::log_event(env_, std::string("cluster.") + name, {{"of", what}, {"outcome", outcome}});
-    put(trace_event(name, calls_, 0, begin, env_.wall(),
-                    fmt::format(R"({{"of":{},"outcome":{}}})", what, outcome)));
+    JsonWriter json;
+    json.object().key("of").raw(what).key("outcome").raw(outcome).end();
+    put(trace_event(name, calls_, 0, begin, env_.wall(), json.take()));
     return answer;
   }
 
@@ -102,10 +112,11 @@ class TracingCluster final : public Cluster {
     std::int64_t lane = 0;  // the first row that is not in use
     const auto taken = [&](const auto& life) { return life.second.lane == lane; };
     while (std::ranges::any_of(lives_, taken)) ++lane;
-    lives_[alloc->id] = {
-        env_.wall(), lane, alloc->machine + ": " + to_string(alloc->block.resources),
-        fmt::format(R"({{"alloc":"{:x}","block":{},"labels":{}}})", alloc->id.value,
-                    machine::to_json(alloc->block), labels_json(alloc->labels))};
+    JsonWriter json;
+    json.object().add("alloc", hex(alloc->id)).key("block").raw(machine::to_json(alloc->block));
+    lives_[alloc->id] = {env_.wall(), lane,
+                         alloc->machine + ": " + to_string(alloc->block.resources),
+                         finish(json, alloc->labels)};
     return alloc;
   }
 
@@ -129,18 +140,18 @@ class TracingCluster final : public Cluster {
 
 std::string trace_event(std::string_view name, std::int64_t group, std::int64_t lane, Wall begin,
                         Wall end, std::string_view arguments) {
-  return fmt::format(R"({{"name":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"args":{}}},)"
-                     "\n",
-                     json_quote(name), group, lane, to_us(begin),
-                     std::max<std::int64_t>(to_us(end) - to_us(begin), 0), arguments);
+  JsonWriter json;
+  json.object().add("name", name).add("ph", "X").add("pid", group).add("tid", lane);
+  json.add("ts", to_us(begin)).add("dur", std::max<std::int64_t>(to_us(end) - to_us(begin), 0));
+  return json.key("args").raw(arguments).end().take() + ",\n";
 }
 
 std::string trace_name(std::string_view name, std::int64_t group,
                        std::optional<std::int64_t> lane) {
-  return fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}},)"
-                     "\n",
-                     lane ? "thread_name" : "process_name", group, lane.value_or(0),
-                     json_quote(name));
+  JsonWriter json;
+  json.object().add("name", lane ? "thread_name" : "process_name").add("ph", "M");
+  json.add("pid", group).add("tid", lane.value_or(0));
+  return json.key("args").object().add("name", name).end().end().take() + ",\n";
 }
 
 std::unique_ptr<Cluster> tracing(os::Env& env, std::unique_ptr<Cluster> inner,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "berth/base/names.h"
 
@@ -23,14 +25,21 @@ enum class Cause : std::uint8_t {
   // Only the runner finds the causes below. No worker sends them.
   not_as_declared,  ///< It ended well, but did not write or report what it had declared.
   stopped_early,    ///< Its score did not warrant its end: a success with what it had by then.
+  // Only the store finds these.
+  superseded,   ///< A later attempt of its task began before its end was known.
+  runner_lost,  ///< Its runner died and it with it, as the next runner found.
 };
+
+/// The cause as people read it: "ok", "exit 3", "signal 11 (Segmentation fault)", "time limit"; ""
+/// where there is none.
+std::string describe(std::optional<Cause> cause, std::optional<int> exit_code, int signal);
 
 /// Whether a worker may report the cause.
 constexpr bool is_workers(Cause cause) {
   return cause < Cause::not_as_declared;
 }
 
-/// The causes as messages name them.
+/// The causes as messages and the store name them.
 inline constexpr auto kCauseNames = names<Cause>({
     {Cause::ok, "ok"},
     {Cause::exit_code, "exit_code"},
@@ -45,6 +54,8 @@ inline constexpr auto kCauseNames = names<Cause>({
     {Cause::given_back, "given_back"},
     {Cause::not_as_declared, "not_as_declared"},
     {Cause::stopped_early, "stopped_early"},
+    {Cause::superseded, "superseded"},
+    {Cause::runner_lost, "runner_lost"},
 });
 
 }  // namespace berth::exec

@@ -102,7 +102,8 @@ struct Ended {
 };
 using FromWorker = std::variant<Started, Output, Metric, Notice, Ended>;
 
-/// "ok", "exit 3", "signal 11 (Segmentation fault)", "out of memory", "time limit", "stopped", …
-std::string describe(const Ended& ended);
+inline std::string describe(const Ended& ended) {
+  return describe(ended.cause, ended.exit_code, ended.signal);
+}
 
 }  // namespace berth::exec

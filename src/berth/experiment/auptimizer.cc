@@ -344,7 +344,7 @@ Status read_gpu_mapping(std::string_view text, const std::string& file,
   if (times.empty()) return {};
   for (const auto& [gpu, count] : times) {
     program.gpus += (program.gpus.empty() ? "" : ",") + gpu;
-    program.trials_a_gpu = std::max(program.trials_a_gpu, count);
+    program.trials_per_gpu = std::max(program.trials_per_gpu, count);
   }
   program.parallel = std::min(program.parallel, static_cast<std::int64_t>(entries.size()));
   return {};

@@ -1,4 +1,4 @@
-// Auptimizer's experiment.json, read as the experiment of Berth's that does the same. Pure.
+// Reads Auptimizer's experiment.json as the equivalent experiment of Berth. Pure.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace berth::experiment {
 
 struct AuptimizerExperiment {
   Program program;
-  std::string script;              // as it stands in the program's command
-  std::string directory;           // its workingdir, from the file's folder
-  std::vector<std::string> notes;  // what is done otherwise than there, a sentence each
+  std::string script;              // as written in the program's command
+  std::string directory;           // its workingdir, relative to the file's folder
+  std::vector<std::string> notes;  // differences to Auptimizer, a sentence each
   std::string cluster = {};  // the resource node, aws or slurm: its entry in a file of clusters
                              // (remote/clusters.h), named as the resource; else ""
 };
@@ -21,21 +21,21 @@ struct AuptimizerExperiment {
 /// The value of a key of an environment file, as text; "" where it is absent.
 std::string environment_value(std::string_view text, std::string_view key);
 
-/// Whether the text is such a document: it names a script, and nothing to run.
+/// Whether the text is such a document: it has a script, and no key `run`.
 bool is_auptimizer(std::string_view text);
 
-/// From the text of a file named `file`. What only its own tools need is passed over with a note.
-/// invalid: what the trials need is missing or makes no sense.
+/// Reads the text of a file named `file`. Keys that only Auptimizer's tools need are ignored with a
+/// note. Errors: invalid if something that the trials need is missing or makes no sense.
 Result<AuptimizerExperiment> read_auptimizer(std::string_view text, const std::string& file);
 
-/// What its environment file (.aup/env.ini) says of GPUs: the experiment, if it uses any, takes
-/// these alone, and as many of its trials as a GPU is named times share it. invalid.
+/// Reads the GPUs of the environment file (.aup/env.ini): an experiment that uses GPUs takes only
+/// these, and a GPU that is named n times is shared by n trials. Errors: invalid.
 Status read_gpu_mapping(std::string_view text, const std::string& file,
                         AuptimizerExperiment& experiment);
 
-/// The machines of node and aws, for which the cluster lacks them: `node_mapping`, or
-/// `aws_mapping`, of the environment file, each "user@host[:port] [keyfile]", or with an
-/// instance's id for the host. false: it names none. invalid.
+/// Reads the machines of the resources node and aws into the cluster: `node_mapping` or
+/// `aws_mapping` of the environment file, each "user@host[:port] [keyfile]", or an instance's id
+/// instead of the host. false: the file names none. Errors: invalid.
 Result<bool> read_machines(std::string_view text, const std::string& file,
                            AuptimizerExperiment& experiment);
 

@@ -8,7 +8,7 @@
 
 namespace berth::experiment {
 
-/// What resource_args say of the resource node, aws or slurm, into the experiment's cluster.
+/// Reads the resource_args of the resources node, aws and slurm into the experiment's cluster.
 Status read_elsewhere(const Field& root, const std::string& resource,
                       AuptimizerExperiment& experiment);
 

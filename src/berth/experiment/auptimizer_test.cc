@@ -197,12 +197,12 @@ TEST(Auptimizer, TheEnvironmentFileNamesGpus) {
   auto gpu = *read_experiment(text);
   ASSERT_TRUE(read_gpu_mapping(ini, "env.ini", gpu));
   EXPECT_EQ(gpu.program.gpus, "0,2");
-  EXPECT_EQ(gpu.program.trials_a_gpu, 2);
+  EXPECT_EQ(gpu.program.trials_per_gpu, 2);
   EXPECT_EQ(gpu.program.parallel, 3);
   auto plain = *read_experiment(text);
   ASSERT_TRUE(read_gpu_mapping("[Auptimizer]\n", "env.ini", plain));
   EXPECT_EQ(plain.program.gpus, "");
-  EXPECT_EQ(plain.program.trials_a_gpu, 1);
+  EXPECT_EQ(plain.program.trials_per_gpu, 1);
   EXPECT_FALSE(read_gpu_mapping("gpu_mapping = [0,\n", "env.ini", plain));
   EXPECT_FALSE(read_gpu_mapping("gpu_mapping = {\"1\": \"0,1\"}\n", "env.ini", plain));
 }

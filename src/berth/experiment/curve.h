@@ -1,6 +1,6 @@
-// How likely a trial that has reported this much is to reach a value later: saturating curves of a
-// few families, each with many rates of approach, are fitted by least squares, and each counts as
-// much as it agrees with what was reported. Pure.
+// Learning-curve extrapolation: how likely a trial is to reach a value later. Saturating curves of
+// a few families, each with many rates of approach, are fitted by least squares and weighted by how
+// well they agree with the reports. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace berth::experiment {
 
-/// That the value at step `at` (counted from 1) is above `target`, given those of the first steps,
-/// which rise or stay where they are, but for noise. nullopt: too few to say.
+/// The probability that the value at step `at` (counted from 1) exceeds `target`, given the values
+/// of the first steps, which do not fall but for noise. nullopt: there are too few values.
 std::optional<double> chance_to_exceed(std::span<const double> values, std::int64_t at,
                                        double target);
 

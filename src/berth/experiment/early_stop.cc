@@ -26,8 +26,8 @@ void EarlyStopper::begin(std::int64_t trial) {
 void EarlyStopper::end(std::int64_t trial, End end) {
   running_.erase(trial);
   if (end == End::failed) steps_.erase(trial);
-  if (end != End::whole) return;
-  ++whole_;
+  if (end != End::completed) return;
+  ++completed_;
   longest_ = std::max(longest_, steps_[trial].size());
 }
 
@@ -39,7 +39,7 @@ std::optional<std::string> EarlyStopper::report(std::int64_t trial, double value
   own.push_back({value, std::max(before.best, value), (before.mean * count + value) / (count + 1)});
   const auto step = static_cast<std::int64_t>(own.size());
   if (step <= policy_.warmup || (step - policy_.warmup - 1) % policy_.every != 0) return {};
-  if (whole_ == 0 && running_.size() == 1) return {};
+  if (completed_ == 0 && running_.size() == 1) return {};
   const auto others = others_at(trial, own.size() - 1);
   const auto best = std::ranges::max_element(
       others, {}, [&](const Steps* other) { return (*other)[own.size() - 1].best; });

@@ -1,8 +1,8 @@
-// Which running trial is not worth its end, from what it and the others have reported so far. A
-// step is one report of the goal's metric. Pure.
+// Early stopping: which running trial is not worth its end, judged by what it and the others have
+// reported so far. A step is one report of the goal's metric. Pure.
 //
-// Never ended: a trial that is the best of all at its step, and the last one that runs as long as
-// none has come to its own end.
+// Two trials are never stopped: the one that is the best of all at its step, and the last one that
+// runs as long as no trial has completed.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ namespace berth::experiment {
 
 class EarlyStopper {
  public:
-  /// `goal`: what the policy looks at; its score does not matter here.
+  /// `goal` names the metric that the policy looks at; Goal::score does not matter here.
   EarlyStopper(EarlyStop policy, Goal goal) : policy_(policy), goal_(std::move(goal)) {}
 
-  /// Another attempt: what earlier ones reported is forgotten.
+  /// Begins an attempt of the trial. The reports of earlier attempts are dropped.
   void begin(std::int64_t trial);
-  /// Its next report: the reason to end it here, if there is one.
+  /// Takes the trial's next report. The result is the reason to stop the trial, if there is one.
   std::optional<std::string> report(std::int64_t trial, double value);
-  /// `whole`: by itself, and well. What was cut short still tells how others did at its steps; a
-  /// trial that failed tells nothing.
-  enum class End : std::uint8_t { whole, cut_short, failed };
+  /// `completed`: it ended by itself, and well. The steps of a trial that was stopped early still
+  /// count in comparisons; those of a failed trial do not.
+  enum class End : std::uint8_t { completed, stopped_early, failed };
   void end(std::int64_t trial, End end);
 
  private:
   // Greater is better, whatever the goal's direction.
   struct Step {
-    double value = 0, best = 0, mean = 0;  // these of all so far
+    double value = 0, best = 0, mean = 0;  // best and mean of all steps so far
   };
   using Steps = std::vector<Step>;
 
@@ -51,10 +51,10 @@ class EarlyStopper {
 
   EarlyStop policy_;
   Goal goal_;
-  std::unordered_map<std::int64_t, Steps> steps_;  // of each trial
+  std::unordered_map<std::int64_t, Steps> steps_;  // by trial
   std::set<std::int64_t> running_;
-  std::size_t whole_ = 0;
-  std::size_t longest_ = 0;  // steps of one that came to its own end
+  std::size_t completed_ = 0;
+  std::size_t longest_ = 0;  // the most steps of a completed trial
 };
 
 }  // namespace berth::experiment

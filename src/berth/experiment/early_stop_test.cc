@@ -22,10 +22,10 @@ std::size_t run(EarlyStopper& stopper, std::int64_t trial, const std::vector<dou
     const auto because = stopper.report(trial, values[i]);
     if (!because) continue;
     if (why != nullptr) *why = *because;
-    stopper.end(trial, End::cut_short);
+    stopper.end(trial, End::stopped_early);
     return i + 1;
   }
-  stopper.end(trial, End::whole);
+  stopper.end(trial, End::completed);
   return 0;
 }
 
@@ -103,7 +103,7 @@ TEST(EarlyStop, TheBestAndTheLastThatRunsAreSpared) {
   for (std::int64_t trial = 1; trial <= 2; ++trial) stopper.begin(trial);
   EXPECT_FALSE(stopper.report(1, 5));
   EXPECT_TRUE(stopper.report(2, 4));
-  stopper.end(2, End::cut_short);
+  stopper.end(2, End::stopped_early);
   stopper.begin(3);
   EXPECT_FALSE(stopper.report(3, 6)) << "the best";
   stopper.end(3, End::failed);
@@ -141,7 +141,7 @@ TEST(EarlyStop, IsAFunctionOfTheReportsAlone) {
             stopper->begin(number);
             for (std::size_t at = 0; at < (stop == 0 ? values.size() : stop); ++at)
               (void)stopper->report(number, values[at]);
-            stopper->end(number, stop == 0 ? End::whole : End::cut_short);
+            stopper->end(number, stop == 0 ? End::completed : End::stopped_early);
           }
         }
         std::vector<double> values;

@@ -1,30 +1,27 @@
 #include "berth/experiment/external.h"
 
 #include <algorithm>
-#include <array>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/base/units.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space.h"
 
 namespace berth::experiment {
 
-std::string tell_line(const std::string& trial, const Values& params, Told::State state,
+std::string tell_line(const std::string& trial, const Values& params, TrialReport::State state,
                       const Numbers& metrics) {
-  constexpr std::array<std::string_view, 3> kStates{"open", "done", "failed"};
-  std::vector<std::string> numbers;
-  for (const auto& [name, value] : metrics)
-    numbers.push_back(fmt::format("{}:{}", json_quote(name), format_number(value)));
-  return fmt::format(R"({{"tell":{{"trial":{},"state":"{}","params":{},"metrics":{{{}}}}}}})"
-                     "\n",
-                     json_quote(trial), kStates[static_cast<std::size_t>(state)],
-                     values_json(params), join(numbers, ","));
+  JsonWriter json;
+  json.object().key("tell").object().add("trial", trial);
+  json.add("state", TrialReport::kStateNames.name(state)).key("params").raw(values_json(params));
+  json.key("metrics").object();
+  for (const auto& [name, value] : metrics) json.add(name, value);
+  return json.end().end().end().take() + "\n";
 }
 
 std::string ask_line(const std::string& trial) {
-  return fmt::format("{{\"ask\":{}}}\n", json_quote(trial));
+  return JsonWriter().object().add("ask", trial).end().take() + "\n";
 }
 
 bool fits(const std::vector<Parameter>& params, const Values& values) {
@@ -41,7 +38,7 @@ bool fits(const std::vector<Parameter>& params, const Values& values) {
   return known == values.size();
 }
 
-bool could_begin_with(const Program& program, const Values& values, const Numbers& metrics) {
+bool can_warm_start(const Program& program, const Values& values, const Numbers& metrics) {
   if (scores_of(program, metrics).empty()) return false;
   Values point = values;
   if (const auto& budget = program.search.budget) {

@@ -25,10 +25,11 @@ TEST(External, SaysWhatIsSearchedAndWhatCameOfIt) {
             R"({"name":"lr","min":0.0,"max":1.0,"log":false,"int":false},)"
             R"({"name":"drop","choices":["0.1"],"when":[{"parameter":"net","values":["deep"]}]}]})"
             "\n");
-  EXPECT_EQ(tell_line("3", {{"net", "a\"b"}, {"lr", "0.5"}}, Told::State::done, {{"loss", 0.25}}),
-            R"({"tell":{"trial":"3","state":"done","params":{"net":"a\"b","lr":0.5},)"
-            R"("metrics":{"loss":0.25}}})"
-            "\n");
+  EXPECT_EQ(
+      tell_line("3", {{"net", "a\"b"}, {"lr", "0.5"}}, TrialReport::State::done, {{"loss", 0.25}}),
+      R"({"tell":{"trial":"3","state":"done","params":{"net":"a\"b","lr":0.5},)"
+      R"("metrics":{"loss":0.25}}})"
+      "\n");
   EXPECT_EQ(ask_line("4"), "{\"ask\":\"4\"}\n");
 }
 
@@ -55,15 +56,15 @@ TEST(External, ReadsAnswersAndRefusesWhatIsNone) {
 
 TEST(External, OnlyWhatItCouldHaveProposedItselfIsBegunWith) {
   const Numbers scored{{"loss", 1}};
-  EXPECT_TRUE(could_begin_with(program(), {{"net", "flat"}, {"lr", "0.5"}}, scored));
-  EXPECT_FALSE(could_begin_with(program(), {{"net", "flat"}, {"lr", "0.5"}}, {}));
-  EXPECT_FALSE(could_begin_with(program(), {{"net", "flat"}, {"lr", "3"}}, scored));
+  EXPECT_TRUE(can_warm_start(program(), {{"net", "flat"}, {"lr", "0.5"}}, scored));
+  EXPECT_FALSE(can_warm_start(program(), {{"net", "flat"}, {"lr", "0.5"}}, {}));
+  EXPECT_FALSE(can_warm_start(program(), {{"net", "flat"}, {"lr", "3"}}, scored));
   Program halving = program();
   halving.search.budget = Budget{"epochs", 1, 9, 3};
   Values point{{"net", "flat"}, {"lr", "0.5"}, {"epochs", "3"}};
-  EXPECT_TRUE(could_begin_with(halving, point, scored));
+  EXPECT_TRUE(can_warm_start(halving, point, scored));
   point.back().second = "4";
-  EXPECT_FALSE(could_begin_with(halving, point, scored)) << "none of its levels";
+  EXPECT_FALSE(can_warm_start(halving, point, scored)) << "none of its levels";
 }
 
 }  // namespace

@@ -75,16 +75,16 @@ std::size_t Halving::bracket(std::int64_t trial) const {
   return brackets_[static_cast<std::size_t>(trial - 1) % brackets_.size()];
 }
 
-void Halving::tell(const Told& told) {
+void Halving::tell(const TrialReport& report) {
   const Budget& budget = *program_.search.budget;
-  const auto found = level_of(budget, told.trial.params);
-  const auto number = parse_integer(told.trial.label.substr(0, told.trial.label.find('@')));
-  const bool earlier = told.number <= 0;
+  const auto found = level_of(budget, report.trial.params);
+  const auto number = parse_integer(report.trial.label.substr(0, report.trial.label.find('@')));
+  const bool earlier = report.number <= 0;
   if (!found || (!number && !earlier)) return;  // none of ours
   const std::size_t level = *found;
-  Values params = told.trial.params;
+  Values params = report.trial.params;
   std::erase_if(params, [&](const auto& value) { return value.first == budget.parameter; });
-  Told point = told;
+  TrialReport point = report;
   if (!earlier) point.number = *number;
   point.trial.params = params;
   models_[level].tell(point);
@@ -95,12 +95,12 @@ void Halving::tell(const Told& told) {
   if (begun_.emplace(*number, level).second && level > bracket(*number))
     std::erase_if(rungs[level - 1].waiting,
                   [&](const auto& each) { return each.second == *number; });
-  if (told.state == Told::State::open) {
-    open_.insert(told.trial.label);
+  if (report.state == TrialReport::State::open) {
+    open_.insert(report.trial.label);
     return;
   }
-  open_.erase(told.trial.label);
-  const double score = told.scores.empty() ? kFailed : told.scores.front();
+  open_.erase(report.trial.label);
+  const double score = report.scores.empty() ? kFailed : report.scores.front();
   rungs[level].ended.emplace(-score, *number);
   const bool goes_on =
       level + 1 < levels_.size() && score != kFailed && !begun_.contains({*number, level + 1});
@@ -130,7 +130,7 @@ Values Halving::fresh(std::int64_t trial) const {
   if (program_.search.model)
     for (std::size_t level = models_.size(); level-- > 0;)
       if (models_[level].known() >= kEnough) return models_[level].propose(trial);
-  return scattered(program_.params, trial, program_.search.seed);
+  return quasi_random(program_.params, trial, program_.search.seed);
 }
 
 std::optional<Proposal> Halving::ask() const {
@@ -141,7 +141,7 @@ std::optional<Proposal> Halving::ask() const {
   const auto drawn = static_cast<std::int64_t>(trials_.size());
   if (drawn < samples_) return proposal(drawn + 1, fresh(drawn + 1), bracket(drawn + 1));
   if (!open_.empty()) return std::nullopt;
-  // Whatever the numbers: somebody has to be given the whole budget.
+  // Even with few trials, one has to get the whole budget.
   for (std::size_t level = levels_.size(); level-- > 0;) {
     const Rung::ByScore::value_type* best = nullptr;
     bool reached = false;

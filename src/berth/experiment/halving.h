@@ -1,8 +1,8 @@
-// Successive halving without waiting (ASHA; Li et al., 2020): every trial begins with little of a
-// budget, and whenever one is among the best part of those that spent as much, it goes on with
-// more. Hyperband (Li et al., 2018) hedges how little to begin with: brackets of trials that begin
-// at each level. With a model new trials are drawn as tpe does, from what is known at the highest
-// level that tells enough (Falkner et al., 2018). Pure.
+// Asynchronous successive halving (ASHA; Li et al., 2020): every trial begins with a small budget,
+// and whenever one is among the best fraction of those that spent as much, it goes on with more.
+// Hyperband (Li et al., 2018) runs brackets of trials that begin at each level. With a model new
+// trials are proposed as tpe does, from the highest level with enough trials (BOHB; Falkner et al.,
+// 2018). Pure.
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@
 
 namespace berth::experiment {
 
-/// The amounts that a trial may be given, rising to the greatest by the factor of the reduction.
+/// The budgets that a trial may have, rising to the greatest by the factor of the reduction.
 std::vector<double> levels(const Budget& budget);
-/// Which of them a trial has; nullopt: another amount, or none.
+/// The level of a trial's budget; nullopt: another amount, or none.
 std::optional<std::size_t> level_of(const Budget& budget, const Values& params);
-/// As the value of its parameter.
+/// The text of a budget as the value of its parameter.
 std::string budget_text(const Budget& budget, double amount);
-/// How many trials one round of hyperband's brackets has.
+/// The number of trials in one round of hyperband's brackets.
 std::int64_t hyperband_round(const Budget& budget);
 
 class Halving final : public Proposer {
  public:
   explicit Halving(const Program& program);
-  void tell(const Told& trial) override;
+  void tell(const TrialReport& report) override;
   std::optional<Proposal> ask() const override;
 
  private:
@@ -32,7 +32,7 @@ class Halving final : public Proposer {
   struct Rung {
     using ByScore = std::set<std::pair<double, std::int64_t>>;  // the best first, failed ones last
     ByScore ended;
-    ByScore waiting;  // of these, not gone on with
+    ByScore waiting;  // of these, the ones without a next level
   };
 
   std::size_t bracket(std::int64_t trial) const;
@@ -42,13 +42,14 @@ class Halving final : public Proposer {
 
   const Program program_;
   const std::vector<double> levels_;
-  std::vector<std::size_t> brackets_;      // at which level each trial of a round begins
-  std::int64_t samples_ = 0;               // trials in all
+  std::vector<std::size_t> brackets_;      // the level at which each trial of a round begins
+  std::int64_t samples_ = 0;               // the number of trials
   std::map<std::int64_t, Values> trials_;  // without their budget
-  std::vector<std::vector<Rung>> rungs_;   // by the level at which a bracket begins, and its own
-  std::vector<Model> models_;              // of each level
+  std::vector<std::vector<Rung>> rungs_;  // by the level at which the bracket begins, then by level
+  std::vector<Model> models_;             // by level
   std::set<std::string> open_;
-  std::set<std::pair<std::int64_t, std::size_t>> begun_;  // which trial was given which level
+  std::set<std::pair<std::int64_t, std::size_t>>
+      begun_;  // trials and the levels that they were given
 };
 
 }  // namespace berth::experiment

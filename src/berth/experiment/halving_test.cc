@@ -35,7 +35,7 @@ double score(const Values& values) {
 }
 
 struct Outcome {
-  std::vector<Told> told;
+  std::vector<TrialReport> told;
   double best = -1, spent = 0;
 };
 
@@ -58,11 +58,11 @@ Outcome simulate(const Program& of, std::size_t workers, std::uint64_t seed, dou
     }
     if (open.empty()) return outcome;
     const auto at = open.begin() + static_cast<std::ptrdiff_t>(rng.below(open.size()));
-    Told& told = outcome.told[*at];
+    TrialReport& told = outcome.told[*at];
     open.erase(at);
     outcome.spent += amount(told.trial);
-    told.state = rng.uniform() < failing ? Told::State::failed : Told::State::done;
-    if (told.state == Told::State::done) {
+    told.state = rng.uniform() < failing ? TrialReport::State::failed : TrialReport::State::done;
+    if (told.state == TrialReport::State::done) {
       told.scores = {score(told.trial.params)};
       if (amount(told.trial) == of.search.budget->max)
         outcome.best = std::max(outcome.best, told.scores[0]);
@@ -97,7 +97,7 @@ TEST(Halving, FindsWhatFullTrainingFindsForLess) {
     const auto some = simulate(program(Search::Method::halving, 81, model), 1, 3);
     double best_of_all = -1;
     for (std::int64_t trial = 1; trial <= 81; ++trial) {
-      Values values = scattered(program(Search::Method::halving, 81).params, trial, 5);
+      Values values = quasi_random(program(Search::Method::halving, 81).params, trial, 5);
       values.emplace_back("epochs", "81");
       best_of_all = std::max(best_of_all, score(values));
     }
@@ -125,7 +125,7 @@ TEST(Halving, HoldsInAnyOrder) {
     EXPECT_EQ(reached.size(), 40);
 
     Rng rng(seed);
-    std::vector<Told> part(
+    std::vector<TrialReport> part(
         outcome.told.begin(),
         outcome.told.begin() + static_cast<std::ptrdiff_t>(outcome.told.size() / 2));
     const auto in_order = make_proposer(of);
@@ -133,8 +133,8 @@ TEST(Halving, HoldsInAnyOrder) {
     for (std::size_t i = part.size(); i > 1; --i) std::swap(part[i - 1], part[rng.below(i)]);
     const auto shuffled = make_proposer(of);
     for (const auto& told : part) {
-      Told open = told;
-      open.state = Told::State::open;
+      TrialReport open = told;
+      open.state = TrialReport::State::open;
       open.scores.clear();
       shuffled->tell(open);
     }

@@ -1,6 +1,6 @@
-// What a run executes: one command, tried with many parameters or, without any, once. Read from a
-// person's file or made from a command line, and kept as JSON with the run, so that a resume needs
-// nothing else. Pure.
+// The program of a run: one command, executed with many parameter values or, without parameters,
+// once. It is read from a person's file or made from a command line, and is stored as JSON with the
+// run, so that a resume needs nothing else. Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace berth::experiment {
 using Values = std::vector<std::pair<std::string, std::string>>;  // name, value as text
 using Numbers = std::vector<std::pair<std::string, double>>;      // name, value
 
-/// What an earlier parameter has to be for a later one to be there at all.
+/// A condition on an earlier parameter, without which a later one is absent.
 struct Condition {
   std::string parameter;
   std::vector<std::string> values;  // any of these
@@ -30,20 +30,22 @@ struct Condition {
 /// One dimension of the search space: choices, or a range. A fixed value is a single choice.
 struct Parameter {
   enum class Scale : std::uint8_t { linear, log };
+  static constexpr auto kScaleNames =
+      names<Scale>({{Scale::linear, "linear"}, {Scale::log, "log"}});
   std::string name;
   std::vector<std::string> choices;  // empty: a range
   double min = 0, max = 0;
   Scale scale = Scale::linear;
   bool integer = false;
   std::int64_t points = 0;           // of the grid; 0: each integer, or not given
-  std::vector<Condition> when = {};  // where they do not all hold, a trial goes without it
+  std::vector<Condition> when = {};  // unless all hold, a trial does not have it
 };
 
-/// What a trial may spend, as the last of its parameters: epochs, say.
+/// The budget of a trial (epochs, say), which is the last of its parameters.
 struct Budget {
   std::string parameter;
   double min = 1, max = 1;
-  std::int64_t reduction = 3;  // one of so many goes on, with so many times the budget
+  std::int64_t reduction = 3;  // one of this many goes on, with this many times the budget
 };
 
 struct Search {
@@ -57,45 +59,60 @@ struct Search {
     hyperband,
     external,
   };
+  static constexpr auto kMethodNames = names<Method>({
+      {Method::grid, "grid"},
+      {Method::random, "random"},
+      {Method::sequence, "sequence"},
+      {Method::sobol, "sobol"},
+      {Method::tpe, "tpe"},
+      {Method::halving, "halving"},
+      {Method::hyperband, "hyperband"},
+      {Method::external, "external"},
+  });
   Method method = Method::grid;
-  std::int64_t samples = 0;  // of those that draw: how many points of the space
+  std::int64_t samples = 0;  // the number of trials of methods that draw points
   std::uint64_t seed = 0;
   std::vector<Values> points{};    // of sequence
-  std::string file{};              // where a person wrote them; read by whoever reads files
+  std::string file{};              // the file with the points; the caller reads it
   std::optional<Budget> budget{};  // of halving and hyperband
-  bool model = false;              // these draw as tpe does
-  exec::Command proposer{};        // of external: is asked, and told, on its input
-  Duration patience{};             // how long it may take for an answer
+  bool model = false;              // halving and hyperband propose as tpe does
+  exec::Command proposer{};        // of external: the program that proposes
+  Duration answer_timeout{};       // of external: how long an answer may take
 };
 
 struct Goal {
   enum class Score : std::uint8_t { last, best };
+  static constexpr auto kScoreNames = names<Score>({{Score::last, "last"}, {Score::best, "best"}});
   std::string metric;
   bool maximize = true;
   Score score = Score::last;  // of what a trial reports
 };
 
-/// Under which name the score is among a trial's metrics, and what it is.
+/// The name of the score among a trial's metrics, and its value.
 std::string score_name(const Goal& goal);
 std::optional<double> score(const Goal& goal, const Numbers& metrics);
-/// The new score under a name of its own, where the best counts and this report of the metric is
-/// it.
+/// The new score if Goal::Score::best applies and `reported` is better than all before; nullopt: it
+/// is not.
 std::optional<double> better_score(const Goal& goal, const Numbers& metrics, double reported);
 
-/// When a running trial is not worth its end. Steps are counted in reports of the goal's metric.
+/// When a running trial is stopped early. Steps are reports of the goal's metric.
 struct EarlyStop {
   enum class Policy : std::uint8_t { median, bandit, truncation, curve };
+  static constexpr auto kPolicyNames = names<Policy>({{Policy::median, "median"},
+                                                      {Policy::bandit, "bandit"},
+                                                      {Policy::truncation, "truncation"},
+                                                      {Policy::curve, "curve"}});
   Policy policy = Policy::median;
-  std::int64_t warmup = 3;    // the first steps, at which none is stopped
-  std::int64_t every = 1;     // looked at each so many steps
-  double slack = 0.1;         // bandit: farther than this part of the best value from it
-  double part = 0.2;          // truncation: among this part, the worst
+  std::int64_t warmup = 3;    // no trial is stopped at the first steps
+  std::int64_t every = 1;     // trials are judged at every so many steps
+  double slack = 0.1;         // bandit: a greater distance from the best value, as a part of it
+  double part = 0.2;          // truncation: among the worst trials, which are this part
   double probability = 0.05;  // curve: less likely than this to beat the best
-  std::int64_t steps = 0;     // curve: of a whole trial; 0: the most that one has had
+  std::int64_t steps = 0;     // curve: the length of a trial; 0: that of the longest so far
 };
 
-/// A trial of another run, which the search begins with.
-struct Earlier {
+/// A trial of another run with which the search begins (warm start).
+struct EarlierTrial {
   Values params;
   Numbers metrics;
 };
@@ -105,36 +122,37 @@ struct Program {
   std::string kind;  // "experiment" or "command"
   exec::Command run;
   std::vector<Parameter> params;
-  std::vector<std::string> optional;  // names of those that a trial may go without
+  std::vector<std::string> optional;  // parameters that a trial need not have
   Search search;
-  std::vector<Earlier> earlier;
+  std::vector<EarlierTrial> earlier;
   std::optional<Goal> goal;
-  std::vector<Goal> further_goals;  // beside the first: the best are those that no other dominates
+  std::vector<Goal> further_goals;  // beside the first: then the best trials are the Pareto front
   std::optional<EarlyStop> early_stop;
-  bool save_best = false;    // at the end the best one runs once more, told to save
+  bool save_best = false;    // at the end the best trial runs once more, with saving on
   bool checkpoints = false;  // a directory that all attempts and budgets of a trial share
   Resources resources;
   machine::DeviceSelection selection;
-  std::int64_t parallel = 0;                 // side by side at most; 0: as many as fit
+  std::int64_t parallel = 0;                 // how many trials may run at once; 0: as many as fit
   Duration timeout{};                        // 0: none
   Duration grace = std::chrono::seconds(5);  // between TERM and KILL
-  bool enforce = false;                      // a machine that cannot hold a trial to its limits
-                                             // does not run it
+  bool enforce = false;                      // trials run only where their limits are
+                                             // enforced
   int retries = 0;
   bool stop_on_failure = false;
   std::int64_t priority = 0;
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
-  bool outlive = false;           // its tasks go on when their runner dies
-  bool auptimizer = false;        // its parameter file also holds job_id
-  std::string there;              // the folder of other machines in which its trials start
-  std::string script;             // of there: the one file of here that goes with them
-  std::string gpus;               // the only ones it may use, as CUDA counts them; "": any
-  std::int64_t trials_a_gpu = 1;  // that share each: settled when it is submitted
-  bool passive = false;  // somebody else carries the trials out, and tells what came of them
-  Duration retain{};     // for which its alloc is kept when it fails
-  std::vector<std::string> clusters;  // where it runs; empty: here. Kept with the run, not in JSON
+  bool outlive = false;             // tasks continue when their runner dies
+  bool auptimizer = false;          // its parameter file also holds job_id
+  std::string remote_directory;     // on other machines trials start in this directory
+  std::string script;               // the one local file that is sent to remote_directory
+  std::string gpus;                 // the GPUs that it may use, by CUDA's numbers; "": any
+  std::int64_t trials_per_gpu = 1;  // how many share a GPU; resolved when the run is submitted
+  bool passive = false;  // a person or program outside carries the trials out and reports
+  Duration retain{};     // how long its alloc is kept when it fails
+  std::vector<std::string>
+      clusters;  // where it runs; empty: this machine. Stored with the run, not in the JSON
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
-  // Where these stand in the file, for errors that need the world; 0 where there is none.
+  // Their lines in the file, for errors that are found later; 0: none.
   int run_line = 0, resources_line = 0;
 };
 
@@ -143,36 +161,37 @@ inline constexpr std::size_t kMostEarlier = 1000;
 inline constexpr std::int64_t kMostTrials = 1'000'000;
 inline constexpr std::int64_t kMostValues = 10'000'000;  // of all trials together
 
-/// From the text of a file named `file`. invalid: names file, line and key.
+/// Reads the text of a file named `file`. Errors: invalid, with file, line and key.
 Result<Program> read_program(std::string_view text, const std::string& file);
 
-/// The points of a sequence from the text of search.file: a list, or one a line. invalid.
+/// Reads the points of a sequence from the text of search.file: a list, or one a line. Errors:
+/// invalid.
 Status read_points(std::string_view text, const std::string& file, Program& program);
 
 /// [A-Za-z0-9][A-Za-z0-9_.-]*, at most 64 characters.
 bool valid_name(std::string_view name);
 
-/// Whether trials are proposed as the run goes, since they depend on how earlier ones went.
+/// Whether proposals depend on how earlier trials went, so that they are made during the run.
 bool adaptive(const Search& search);
 
-/// Whether the search can learn from a trial of another run: its values lie within the space (and
-/// its budget is one of this search), and all goals have a score.
-bool could_begin_with(const Program& program, const Values& values, const Numbers& metrics);
+/// Whether the search can learn from a trial of another run: its values lie within the search space
+/// (and its budget is one of this search), and all goals have a score.
+bool can_warm_start(const Program& program, const Values& values, const Numbers& metrics);
 
-/// How many trials propose() gives. invalid: a grid over a range without points, more than
-/// kMostTrials, or more than kMostValues.
+/// The number of trials that propose() gives. Errors: invalid for a grid over a range without
+/// points, more than kMostTrials, or more than kMostValues.
 Result<std::int64_t> count_trials(const Program& program);
 
 /// The parameters of every trial that is known beforehand, in order. The same program gives the
-/// same trials everywhere. invalid: as count_trials().
+/// same trials everywhere. Errors: as count_trials().
 Result<std::vector<Values>> propose(const Program& program);
 
-/// Without params and search: the trials themselves are stored.
+/// The program as JSON, without params and search: the store has the trials themselves.
 std::string to_json_text(const Program& program);
-/// corrupt: not what to_json_text() writes.
+/// Errors: corrupt if to_json_text() did not write it.
 Result<Program> from_json_text(std::string_view text);
 
-/// The parameters as one JSON object: numbers, true and false as such, the rest as text.
+/// The parameters as one JSON object; numbers, true and false are JSON's, the rest is text.
 std::string values_json(const Values& values);
 
 }  // namespace berth::experiment

@@ -36,8 +36,8 @@ Values pairs_of(const Json& object) {
   return values;
 }
 
-Earlier earlier_of(const Json& json) {
-  Earlier earlier{.params = pairs_of(json.at("params")), .metrics = {}};
+EarlierTrial earlier_of(const Json& json) {
+  EarlierTrial earlier{.params = pairs_of(json.at("params")), .metrics = {}};
   for (const auto& [name, value] : json.at("metrics").get_ref<const Json::object_t&>())
     earlier.metrics.emplace_back(name, value);
   return earlier;
@@ -113,7 +113,7 @@ std::string to_json_text(const Program& program) {
   if (program.passive) json["passive"] = true;
   if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
-  if (!program.there.empty()) json["there"] = program.there;
+  if (!program.remote_directory.empty()) json["there"] = program.remote_directory;
   if (!program.script.empty()) json["script"] = program.script;
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
   if (program.gpu_mem_over == exec::GpuMemOver::kill) json["gpu_mem_over"] = "kill";
@@ -152,7 +152,7 @@ Result<Program> from_json_text(std::string_view text) {
     program.passive = json.value("passive", false);
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     program.auptimizer = json.value("auptimizer", false);
-    program.there = json.value("there", "");
+    program.remote_directory = json.value("there", "");
     program.script = json.value("script", "");
     program.gpus = json.value("gpus", std::string());
     program.parallel = integer_of(json.at("parallel"), 0, INT64_MAX);

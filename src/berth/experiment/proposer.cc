@@ -12,7 +12,7 @@ class Tpe final : public Proposer {
   explicit Tpe(const Program& program)
       : model_(program.params, program.search.seed), samples_(program.search.samples) {}
 
-  void tell(const Told& trial) override {
+  void tell(const TrialReport& trial) override {
     model_.tell(trial);
     last_ = std::max(last_, trial.number);
   }

@@ -1,6 +1,7 @@
-// Who says which trial comes next where that depends on how the earlier ones went. A proposer has
-// nothing but what it was told: the same trials, told in any order, get the same answer. So a run
-// that goes on tells it what is recorded, and nothing else need be kept. Pure.
+// The proposer says which trial comes next where that depends on how earlier trials went. It
+// follows the ask-and-tell interface and depends on nothing but what it was told: the same trials,
+// told in any order, give the same answer. A resumed run therefore tells it what is recorded, and
+// nothing else is kept. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +19,33 @@ struct Proposal {
   Values params;
 };
 
-/// A proposal and what became of it.
-struct Told {
+/// A proposal and its state.
+struct TrialReport {
   enum class State : std::uint8_t { open, done, failed };
-  std::int64_t number = 0;  // 1, 2, … as they were proposed; 0 and below: of earlier runs
+  static constexpr auto kStateNames =
+      names<State>({{State::open, "open"}, {State::done, "done"}, {State::failed, "failed"}});
+  std::int64_t number =
+      0;  // 1, 2, … in the order of proposals; 0 and below: trials of earlier runs
   Proposal trial;
   State state = State::open;
-  std::vector<double> scores{};  // one for each goal, greater is better; empty where not done
+  std::vector<double> scores{};  // one for each goal, greater is better; empty unless done
 };
 
 class Proposer {
  public:
   virtual ~Proposer() = default;
 
-  /// A trial that is to run, and later again how it ended.
-  virtual void tell(const Told& trial) = 0;
-  /// What to try next; nullopt: nothing before something open has ended, or nothing ever. The
-  /// caller tells it as open.
+  /// Reports a trial that is to run, and later the same trial with its end.
+  virtual void tell(const TrialReport& trial) = 0;
+  /// The next trial, which the caller then tells as open; nullopt: none until an open trial has
+  /// ended, or none ever.
   virtual std::optional<Proposal> ask() const = 0;
 };
 
-/// Of a program whose search is adaptive().
+/// Makes the proposer of a program whose search is adaptive().
 std::unique_ptr<Proposer> make_proposer(const Program& program);
 
-/// Of each goal, greater being better; empty where one was not reported.
+/// The scores of all goals, greater is better; empty if one was not reported.
 std::vector<double> scores_of(const Program& program, const Numbers& metrics);
 
 }  // namespace berth::experiment

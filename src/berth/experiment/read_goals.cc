@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kDirections{"max", "min"};
 constexpr std::size_t kMostGoals = 8;
-constexpr std::array<std::string_view, 2> kScores{"last", "best"};
-constexpr std::array<std::string_view, 4> kPolicies{"median", "bandit", "truncation", "curve"};
 
 Result<Goal> read_goal(const Field& field) {
   BERTH_TRY(field.expect_keys({"metric", "direction", "score"}));
@@ -20,8 +18,7 @@ Result<Goal> read_goal(const Field& field) {
   BERTH_ASSIGN(goal.metric, metric.text());
   BERTH_ASSIGN(const std::size_t direction, choice_or(field, "direction", kDirections));
   goal.maximize = direction == 0;
-  BERTH_ASSIGN(const std::size_t score, choice_or(field, "score", kScores));
-  goal.score = static_cast<Goal::Score>(score);
+  BERTH_TRY(read_choice(field, "score", Goal::kScoreNames, goal.score));
   return goal;
 }
 
@@ -58,8 +55,7 @@ Status read_part(const Field& map, std::string_view key, double& part) {
 Result<EarlyStop> read_early_stop(const Field& field) {
   EarlyStop stop;
   BERTH_TRY(field.get("policy"));
-  BERTH_ASSIGN(const std::size_t policy, choice_or(field, "policy", kPolicies));
-  stop.policy = static_cast<EarlyStop::Policy>(policy);
+  BERTH_TRY(read_choice(field, "policy", EarlyStop::kPolicyNames, stop.policy));
   switch (stop.policy) {
     case EarlyStop::Policy::bandit:
       BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "slack"}));

@@ -9,7 +9,6 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kScales{"linear", "log"};
 constexpr std::array<std::string_view, 2> kNumberTypes{"float", "int"};
 constexpr double kGreatestInteger = 9007199254740992.0;  // 2^53: exact in a double
 
@@ -20,8 +19,7 @@ Status read_range(const Field& field, Parameter& parameter) {
   BERTH_ASSIGN(parameter.min, min.number());
   BERTH_ASSIGN(parameter.max, max.number());
   if (parameter.min > parameter.max) return max.error("max is below min");
-  BERTH_ASSIGN(const std::size_t scale, choice_or(field, "scale", kScales));
-  parameter.scale = static_cast<Parameter::Scale>(scale);
+  BERTH_TRY(read_choice(field, "scale", Parameter::kScaleNames, parameter.scale));
   if (parameter.scale == Parameter::Scale::log && parameter.min <= 0)
     return min.error("a log scale takes a min above 0");
   BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kNumberTypes));

@@ -11,11 +11,9 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 8> kMethods{"grid", "random",  "sequence",  "sobol",
-                                                   "tpe",  "halving", "hyperband", "external"};
 constexpr std::array<std::string_view, 2> kModels{"none", "tpe"};
 
-constexpr Duration kPatience = std::chrono::minutes(10);
+constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
 
 Status add_points(const Field& list, Program& program) {
   BERTH_ASSIGN(const auto items, list.items());
@@ -92,9 +90,9 @@ Status read_halving(const Field& search, Program& program) {
 Status read_external(const Field& search, Program& program) {
   BERTH_ASSIGN(const Field run, search.get("run"));
   BERTH_ASSIGN(program.search.proposer, exec::read_command(run));
-  program.search.patience = kPatience;
+  program.search.answer_timeout = kAnswerTimeout;
   if (const auto patience = search.find("patience")) {
-    BERTH_ASSIGN(program.search.patience, exec::duration_of(*patience));
+    BERTH_ASSIGN(program.search.answer_timeout, exec::duration_of(*patience));
   }
   return {};
 }
@@ -110,7 +108,7 @@ Status read_samples(const Field& search, Program& program) {
     return search.error("'samples' is missing: how many trials?");
   if (counted && samples)
     return samples->error(fmt::format("a {} takes every point; samples belong to method random",
-                                      kMethods[static_cast<std::size_t>(method)]));
+                                      Search::kMethodNames.name(method)));
   return {};
 }
 
@@ -150,8 +148,7 @@ Status read_search(const Field& root, Program& program) {
   }
   BERTH_TRY(field->expect_keys(
       {"method", "samples", "seed", "points", "file", "budget", "model", "run", "patience"}));
-  BERTH_ASSIGN(const std::size_t method, choice_or(*field, "method", kMethods));
-  program.search.method = static_cast<Search::Method>(method);
+  BERTH_TRY(read_choice(*field, "method", Search::kMethodNames, program.search.method));
   if (const auto seed = field->find("seed")) {
     BERTH_ASSIGN(const std::int64_t value, exec::integer_within(*seed, 0, INT64_MAX));
     program.search.seed = static_cast<std::uint64_t>(value);

@@ -1,4 +1,4 @@
-// The parts of read_program(): what a file says of its search and of its goal.
+// The parts of read_program() for the keys search, params and goal.
 #pragma once
 
 #include <array>
@@ -16,13 +16,22 @@ bool valid_parameter_name(std::string_view name);
 /// The index of the choice under `key`; 0 where it is absent.
 Result<std::size_t> choice_or(const Field& map, std::string_view key,
                               std::span<const std::string_view> choices);
+/// Reads the value that the name under `key` has; where it is absent `value` stays as it is.
+template <class Enum, std::size_t kCount>
+Status read_choice(const Field& map, std::string_view key, const Names<Enum, kCount>& names,
+                   Enum& value) {
+  const auto field = map.find(key);
+  if (!field) return {};
+  BERTH_ASSIGN(value, field->choice(names));
+  return {};
+}
 
 /// The values of one point: {lr: 0.1, net: deep}.
 Result<Values> read_point(const Field& field);
 Status read_params(const Field& params, Program& program);
 /// After read_params().
 Status read_search(const Field& root, Program& program);
-/// What a trial reports, and when it is not worth its end.
+/// Reads the goals and early stopping.
 Status read_goals(const Field& root, Program& program);
 
 }  // namespace berth::experiment

@@ -1,5 +1,5 @@
-// The search space as coordinates: each parameter a line from 0 to 1, along which its values lie
-// evenly, in its own scale. Pure; used by whatever proposes trials.
+// The search space as coordinates: each parameter is a line from 0 to 1, along which its values lie
+// evenly in the parameter's scale. Proposers use it. Pure.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@ namespace berth::experiment {
 bool present(const Parameter& parameter, const Values& earlier);
 const std::string* find_value(const Values& values, std::string_view name);
 
-/// Six significant digits: what a person can read, and more than a search can tell apart. All of
-/// them where six would leave the range.
+/// The value with six significant digits, which a person can read and a search cannot tell apart;
+/// with all digits where six would leave the range.
 std::string number_text(double value, double min, double max);
 
-/// The value at `part` (0..1) of the way, each value (or each integer) with an equal share of it;
-/// of a range on a log scale, equal in the exponent.
+/// The value at the coordinate `part` (0..1). Each choice and each integer has an equal share of
+/// the line; a range on a log scale is even in the exponent.
 std::string value_at(const Parameter& parameter, double part);
-/// Where on the way it lies: of a choice or integer, the middle of its share. nullopt: no value of
-/// this parameter.
+/// The coordinate of a value, for a choice or integer the middle of its share. nullopt: the
+/// parameter has no such value.
 std::optional<double> part_of(const Parameter& parameter, const std::string& value);
 std::string draw(const Parameter& parameter, Rng& rng);
 
-/// How many values a grid has of it; 0: a range whose number of points is not given.
+/// The number of the parameter's values in a grid; 0: a range without a number of points.
 std::int64_t grid_size(const Parameter& parameter);
 std::string grid_value(const Parameter& parameter, std::int64_t index);
 

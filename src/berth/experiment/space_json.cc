@@ -70,7 +70,7 @@ Json search_json(const Search& search) {
   if (search.method == Search::Method::external) {
     json["run"] = search.proposer.text;
     json["words"] = texts_json(search.proposer.words);
-    json["patience_ms"] = to_ms(search.patience);
+    json["patience_ms"] = to_ms(search.answer_timeout);
   }
   if (const auto& budget = search.budget)
     json["budget"] = Json{{"param", budget->parameter},
@@ -108,7 +108,7 @@ Search search_of(const Json& json) {
   if (search.method == Search::Method::external) {
     search.proposer.text = json.at("run");
     search.proposer.words = json.at("words").get<std::vector<std::string>>();
-    search.patience = from_ms(json.at("patience_ms"));
+    search.answer_timeout = from_ms(json.at("patience_ms"));
   }
   const bool budgeted =
       search.method == Search::Method::halving || search.method == Search::Method::hyperband;

@@ -1,4 +1,4 @@
-// What a program that proposes as it goes keeps of its search: its space, method and budget.
+// The search of an adaptive program as JSON: its space, method and budget.
 #pragma once
 
 #include "berth/base/json.h"

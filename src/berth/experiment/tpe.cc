@@ -10,21 +10,21 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::size_t kFirst = 10;      // trials by chance
-constexpr double kGoodPart = 0.2;       // of all that are scored
-constexpr std::size_t kMostGood = 25;   // and no more than these
-constexpr std::size_t kMostRest = 200;  // the latest
+constexpr std::size_t kFirst = 10;      // quasi-random trials before the model proposes
+constexpr double kGoodPart = 0.2;       // the fraction of the scored trials that counts as good
+constexpr std::size_t kMostGood = 25;   // the most good trials
+constexpr std::size_t kMostRest = 200;  // the most other trials: the latest ones
 constexpr int kCandidates = 48;
-constexpr double kPriorWeight = 1;  // of the whole space, counted in trials
+constexpr double kPriorWeight = 1;  // weight of the uniform prior, in trials
 
 double normal_cdf(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
-/// One bell over the line from 0 to 1, cut off at its ends.
-struct Bell {
-  double center, width, scale;  // of its density, so that it has one whole
-  Bell(double at, double sigma) : center(at), width(sigma) {
+/// A Gaussian kernel on the line from 0 to 1, truncated at its ends.
+struct Kernel {
+  double center, width, scale;  // normalises its density
+  Kernel(double at, double sigma) : center(at), width(sigma) {
     const double whole = normal_cdf((1 - at) / sigma) - normal_cdf(-at / sigma);
     scale = 1 / (sigma * std::sqrt(2 * std::numbers::pi) * whole);
   }
@@ -44,21 +44,21 @@ struct Bell {
 
 using Parts = std::vector<std::optional<double>>;
 
-/// The density over the whole space that some trials make: around each a bell, or for choices a
-/// preference, and one part of evenness.
+/// The density of some trials over the whole space: a kernel around each trial, for choices a
+/// preference for its choice, and a uniform prior.
 class Density {
  public:
   Density(const std::vector<Parameter>& params, const std::vector<const Parts*>& trials)
-      : params_(params), trials_(trials), bells_(params.size()) {
+      : params_(params), trials_(trials), kernels_(params.size()) {
     const auto count = static_cast<double>(trials.size());
     const double shrink = std::pow(count, -1 / (4.0 + static_cast<double>(params.size())));
-    sameness_ = count / (count + kEvenness);
+    repeat_probability_ = count / (count + kPriorTrials);
     for (std::size_t at = 0; at < params.size(); ++at)
-      if (params[at].choices.empty()) raise_bells(at, shrink);
+      if (params[at].choices.empty()) place_kernels(at, shrink);
   }
 
   double at(const Parts& point) const {
-    double sum = kPriorWeight * by_chance(point);
+    double sum = kPriorWeight * uniform_density(point);
     for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
       double product = 1;
       for (std::size_t at = 0; at < params_.size(); ++at)
@@ -77,24 +77,26 @@ class Density {
       if (!present(parameter, values)) continue;
       const bool near = trial < trials_.size() && (*trials_[trial])[at].has_value();
       values.emplace_back(parameter.name,
-                          near ? draw_near(trial, at, rng) : value_at(parameter, rng.uniform()));
+                          near ? draw_around(trial, at, rng) : value_at(parameter, rng.uniform()));
     }
     return values;
   }
 
  private:
-  static constexpr double kEvenness = 3;  // trials that it takes to half outweigh chance
+  static constexpr double kPriorTrials =
+      3;  // trials whose weight equals that of the prior, for choices
   static constexpr double kWidth = 0.08, kWidest = 0.35;
 
-  /// Not as wide as the trials lie apart: what drew them together would draw them ever closer.
-  void raise_bells(std::size_t at, double shrink) {
+  /// The width does not depend on how far the trials are apart: if it did, they would draw together
+  /// ever more.
+  void place_kernels(std::size_t at, double shrink) {
     const Parameter& parameter = params_[at];
     const double step = parameter.integer ? 0.5 / (parameter.max - parameter.min + 1) : 0;
     const double width = std::clamp(kWidth * shrink, std::min(step, kWidest), kWidest);
-    for (const auto* trial : trials_) bells_[at].emplace_back((*trial)[at].value_or(0.5), width);
+    for (const auto* trial : trials_) kernels_[at].emplace_back((*trial)[at].value_or(0.5), width);
   }
 
-  double by_chance(const Parts& point) const {
+  double uniform_density(const Parts& point) const {
     double product = 1;
     for (std::size_t at = 0; at < params_.size(); ++at)
       if (point[at] && !params_[at].choices.empty())
@@ -105,23 +107,23 @@ class Density {
   double factor(std::size_t trial, std::size_t at, double part) const {
     const auto& own = (*trials_[trial])[at];
     const auto& choices = params_[at].choices;
-    if (choices.empty()) return own ? bells_[at][trial].density(part) : 1;
+    if (choices.empty()) return own ? kernels_[at][trial].density(part) : 1;
     const double any = 1 / static_cast<double>(choices.size());
     if (!own) return any;
-    return (1 - sameness_) * any + (*own == part ? sameness_ : 0);
+    return (1 - repeat_probability_) * any + (*own == part ? repeat_probability_ : 0);
   }
 
-  std::string draw_near(std::size_t trial, std::size_t at, Rng& rng) const {
+  std::string draw_around(std::size_t trial, std::size_t at, Rng& rng) const {
     const Parameter& parameter = params_[at];
-    if (parameter.choices.empty()) return value_at(parameter, bells_[at][trial].draw(rng));
-    const bool same = rng.uniform() < sameness_;
+    if (parameter.choices.empty()) return value_at(parameter, kernels_[at][trial].draw(rng));
+    const bool same = rng.uniform() < repeat_probability_;
     return value_at(parameter, same ? *(*trials_[trial])[at] : rng.uniform());
   }
 
   const std::vector<Parameter>& params_;
   const std::vector<const Parts*> trials_;
-  std::vector<std::vector<Bell>> bells_;  // of each parameter that is a range, of each trial
-  double sameness_ = 0;                   // how often a choice is made again
+  std::vector<std::vector<Kernel>> kernels_;  // by parameter that is a range, then by trial
+  double repeat_probability_ = 0;             // of drawing the same choice again
 };
 
 Parts parts_of(const std::vector<Parameter>& params, const Values& values) {
@@ -135,7 +137,7 @@ Parts parts_of(const std::vector<Parameter>& params, const Values& values) {
 
 }  // namespace
 
-Values scattered(const std::vector<Parameter>& params, std::int64_t number, std::uint64_t seed) {
+Values quasi_random(const std::vector<Parameter>& params, std::int64_t number, std::uint64_t seed) {
   Values values;
   for (std::size_t at = 0; at < params.size(); ++at)
     if (present(params[at], values))
@@ -148,7 +150,7 @@ Values scattered(const std::vector<Parameter>& params, std::int64_t number, std:
 Model::Model(std::vector<Parameter> params, std::uint64_t seed)
     : params_(std::move(params)), seed_(seed) {}
 
-void Model::tell(const Told& trial) {
+void Model::tell(const TrialReport& trial) {
   Seen& seen = seen_[trial.number];
   seen.parts = parts_of(params_, trial.trial.params);
   points_.insert(seen.parts);
@@ -157,8 +159,8 @@ void Model::tell(const Told& trial) {
   by_score_.emplace(-trial.scores.front(), trial.number);
 }
 
-/// The numbers of the best. Of several goals, with a weight of each by the lot: over many proposals
-/// all that lies on their front is searched around.
+/// The numbers of the best trials. With several goals each proposal draws random weights for them,
+/// so that many proposals search around the whole Pareto front.
 std::vector<std::int64_t> Model::best(std::size_t count, std::int64_t number) const {
   std::vector<std::int64_t> numbers;
   const auto scored = by_score_.begin();
@@ -178,7 +180,8 @@ std::vector<std::int64_t> Model::best(std::size_t count, std::int64_t number) co
   }
   Rng rng(mix(seed_ + 1) ^ mix(static_cast<std::uint64_t>(number)));
   for (auto& weight : weights) weight = -std::log(1 - rng.uniform());
-  std::vector<std::pair<double, std::int64_t>> far;  // from the best of each goal, the worst of it
+  std::vector<std::pair<double, std::int64_t>>
+      far;  // the greatest weighted distance from the best of a goal
   for (const auto& [score, trial] : by_score_) {
     const auto& scores = seen_.at(trial).scores;
     double worst = 0;
@@ -194,7 +197,7 @@ std::vector<std::int64_t> Model::best(std::size_t count, std::int64_t number) co
 }
 
 Values Model::propose(std::int64_t number) const {
-  if (by_score_.size() < kFirst) return scattered(params_, number, seed_);
+  if (by_score_.size() < kFirst) return quasi_random(params_, number, seed_);
   const auto good_count = std::min(
       kMostGood,
       static_cast<std::size_t>(std::ceil(kGoodPart * static_cast<double>(by_score_.size()))));

@@ -125,7 +125,7 @@ double best_by_tpe(const Function& function, std::uint64_t seed) {
   for (std::int64_t trial = 1; const auto proposal = proposer->ask(); ++trial) {
     const double value = function.value(proposal->params, noise);
     best = std::min(best, value);
-    proposer->tell({trial, *proposal, Told::State::done, {-value}});
+    proposer->tell({trial, *proposal, TrialReport::State::done, {-value}});
   }
   return best;
 }

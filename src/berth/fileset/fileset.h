@@ -1,11 +1,12 @@
-// Files by what they hold. A Fileset lists a file or a directory; an ObjectStore is a directory
-// that keeps the contents that filesets name, each once, for all of a user's runs on one machine.
+// Content-addressed files. A Fileset lists a file or a directory with the digests of its contents;
+// an ObjectStore is a directory that holds the contents that filesets name, each once, for all of a
+// user's runs on one machine.
 //
 // Ownership: an ObjectStore is a path; any number of them, in any number of processes, may be open
-// on one directory. A Hold keeps what it names from being collected; its Env outlives it. Threads:
-// one for each Env. Failure: a call that fails leaves every object that was there as it was, and
-// what it had begun beside them is swept by the next collect(); a publish that fails leaves the
-// target as it was. What make_durable() has seen is on the disk for good.
+// on one directory. A Hold keeps the objects that it names from being collected; its Env must
+// outlive it. Threads: one for each Env. A call that fails leaves every existing object as it was,
+// and the next collect() removes what it had begun; a publish that fails leaves the target as it
+// was. What make_durable() has covered survives a power cut.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +28,16 @@ namespace berth::fileset {
 
 struct Entry {
   enum class Kind : std::uint8_t { file, executable, directory, link };
-  std::string path;  // from the root; "." is the root itself, and then the only entry
+  std::string path;  // relative to the root; "." is the root itself, and then the only entry
   Kind kind = Kind::file;
-  Digest digest;          // of a file's content
+  Digest digest;          // digest of a file's content
   std::int64_t size = 0;  // bytes of a file
-  std::string target;     // of a symbolic link: leads to no place outside the tree
+  std::string target;     // target of a symbolic link, which stays within the tree
   bool operator==(const Entry&) const = default;
 };
 
-/// A file ("." alone) or a directory: its files, symbolic links and empty directories, sorted
-/// bytewise by path. No path lies within another.
+/// The contents of a file ("." alone) or of a directory: its files, symbolic links and empty
+/// directories, sorted bytewise by path. No path lies within another.
 struct Fileset {
   std::vector<Entry> entries;
   bool operator==(const Fileset&) const = default;
@@ -46,34 +47,36 @@ inline constexpr std::size_t kMostEntries = 1'000'000;
 inline constexpr std::size_t kMostPath = 4096;        // bytes of one path or target
 inline constexpr std::size_t kMostText = 256U << 20;  // bytes of to_text()
 
-/// One line an entry: "f DIGEST SIZE PATH", x where it is executable, "d PATH", "l
-/// PATH<tab>TARGET"; a backslash, newline or tab of a path is written \\, \n, \t. The same files
+/// The text of a fileset, one line an entry: "f DIGEST SIZE PATH" (x for an executable), "d PATH",
+/// "l PATH<tab>TARGET"; a backslash, newline or tab of a path is written \\, \n, \t. The same files
 /// give the same text.
 std::string to_text(const Fileset& fileset);
-/// invalid: not what to_text() gives, with the line; so nothing that it takes leaves the tree.
+/// Errors: invalid, with the line, unless to_text() could have written it; so no path leaves the
+/// tree.
 Result<Fileset> parse_fileset(std::string_view text);
-/// Of the text.
+/// The digest of the text.
 Digest digest(const Fileset& fileset);
 std::int64_t total_bytes(const Fileset& fileset);
 
-/// What stands at a path of it: a file, a link or a directory with all below, as a fileset of its
-/// own. not_found.
+/// The file, link or directory at a path of the fileset, as a fileset of its own. Errors:
+/// not_found.
 Result<Fileset> part(const Fileset& fileset, std::string_view path);
-/// Every path of it: the entries and the directories they are in; nothing for "." alone.
+/// Every path of the fileset: its entries and the directories that they are in; nothing for "."
+/// alone.
 std::vector<std::string> paths(const Fileset& fileset);
 
 /// Whether a path matches: * any name or part of one, ? one character, [a-z] and [!a-z] one of
 /// these, ** as a whole name any directories or none. A leading dot is matched by a dot only.
 bool matches(std::string_view pattern, std::string_view path);
 bool is_pattern(std::string_view text);
-/// The text as a pattern that only it matches.
+/// A pattern that only this text matches.
 std::string literal_pattern(std::string_view text);
-/// What is there and matches, sorted bytewise, from `folder` or absolute as the pattern is. Links
-/// to directories are not gone into.
+/// The existing paths that match, sorted bytewise, relative to `folder` or absolute as the pattern
+/// is. Links to directories are not followed.
 Result<std::vector<std::string>> glob(os::Env& env, const std::string& folder,
                                       const std::string& pattern);
 
-/// Keeps objects from being collected, for as long as it lives and its process does.
+/// Keeps objects from being collected as long as it and its process live.
 class Hold {
  public:
   Hold() = default;
@@ -82,8 +85,8 @@ class Hold {
   Hold(Hold&& other) noexcept { *this = std::move(other); }
   Hold& operator=(Hold&& other) noexcept;
   ~Hold();
-  const std::string& directory() const { return directory_; }  // for the store's own use
-  /// The same, through another Env.
+  const std::string& directory() const { return directory_; }  // for the store's use
+  /// The same hold through another Env.
   Hold in(os::Env& env) && {
     env_ = nullptr;
     return {env, std::move(directory_), std::move(lock_).in(env)};
@@ -97,93 +100,93 @@ class Hold {
 
 struct Captured {
   Fileset fileset;
-  Hold hold;  // keep it until the fileset is recorded where a collect() learns of it
-  std::vector<std::string> gone{};  // files that were listed, and not there to be read any more
+  Hold hold;                        // keep it until the fileset is recorded where collect() sees it
+  std::vector<std::string> gone{};  // listed files that no longer existed when they were read
 };
 
-/// What is captured is mostly stored already (inputs: read, and copied only if new), or mostly new
-/// (outputs: copied at once, so read once less).
+/// Whether a capture mostly finds stored contents (inputs: they are read, and copied only if new)
+/// or mostly new ones (outputs: they are copied at once, which saves one reading).
 enum class Expect : std::uint8_t { stored, fresh };
 
 enum class Publish : std::uint8_t {
-  links,   // read-only hard links into the store: within directories that only tasks see
-  copies,  // shared blocks where the volume can, else copies: where people edit
+  links,   // read-only hard links into the store, for directories that only tasks see
+  copies,  // reflinks where the volume can, else copies, for places where people edit
 };
 
 struct Usage {
   std::int64_t objects = 0, bytes = 0;
-  std::int64_t damaged = 0;  // set aside
+  std::int64_t damaged = 0;  // objects set aside
 };
 
 struct Damage {
-  std::string object;  // its digest
+  std::string object;  // the digest of the object
   std::string what;    // "object ab… holds other bytes than it did; it is now …/damaged/…"
 };
 
-/// Which of the objects that nobody needs go.
+/// Which of the objects that nothing needs are removed.
 struct Collectable {
-  std::optional<Wall> came_before = {};  // others stay
-  bool dry_run = false;                  // they are counted, and stay
+  std::optional<Wall> came_before = {};  // newer objects stay
+  bool dry_run = false;                  // they are counted, not removed
 };
 
 using Paths = std::set<std::string>;
 
 class ObjectStore {
  public:
-  /// Makes the directory (the user's alone) where it is missing.
+  /// Creates the directory, accessible to the user alone, if it is missing.
   static Result<ObjectStore> open(os::Env& env, std::string directory);
 
   const std::string& directory() const { return directory_; }
 
-  /// A file or directory, into the store. A large one that is expected there and has not changed
-  /// since it was read last is not read again. invalid, each by its path: a special file, a
-  /// symbolic link that is absolute or could lead out of the tree, more than the bounds above;
-  /// stale: it changed while it was read, each of some times, by the path of what did.
+  /// Captures a file or directory into the store. With Expect::stored a large file that has not
+  /// changed since it was last read is not read again. Errors, with the path: invalid for a special
+  /// file, a symbolic link that is absolute or could lead out of the tree, or more than the bounds
+  /// above; stale if something changed during each of several readings.
   Result<Captured> capture(const std::string& path, Expect expect);
-  /// Of a directory only what was found in it and is listed, with paths from there, and is not gone
-  /// since; a file may be listed where a link to one stands. `read` is told the bytes of each file
-  /// once it was read.
+  /// Captures only the listed entries of a directory, by paths relative to it, that still exist; a
+  /// link to a file may be listed as a file. `read` is called with the bytes of each file that was
+  /// read.
   using Read = std::function<void(std::int64_t bytes)>;
   Result<Captured> capture(const std::string& path, std::vector<os::TreeEntry> found,
                            const Read& read);
 
-  /// All that was captured and held so far, by one wait for the disk: to be called before anybody
-  /// is told of it.
+  /// Makes everything captured and held so far durable, with one wait for the disk. Call it before
+  /// anything refers to these objects.
   Status make_durable();
-  /// What another ObjectStore of the same directory captured is made durable with what this one
-  /// did.
+  /// Takes over what another ObjectStore of the same directory captured, for make_durable().
   void adopt(ObjectStore&& other);
 
-  /// Keeps what is here of it, and what comes while the Hold lives.
+  /// Holds the objects of the fileset, those that exist and those that arrive while the Hold lives.
   Result<Hold> reserve(const Fileset& fileset);
 
-  /// not_found: an object is missing, or was damaged and is set aside now: as good as never there.
+  /// Holds the objects of the fileset. Errors: not_found if one is missing, or was damaged and is
+  /// set aside.
   Result<Hold> hold(const Fileset& fileset);
 
-  /// What this store has set aside since it was asked last, for people: "object ab… holds other
+  /// Messages for people about the objects set aside since the last call: "object ab… holds other
   /// bytes than it did; it is now …/damaged/…".
   std::vector<std::string> take_damage() { return std::exchange(damage_, {}); }
 
-  /// Makes `to`, an absolute path, that file or directory, in place of whatever stands there, by
-  /// one rename once all of it is ready (two where the volume has no exchange). Its folder must
-  /// exist. Failures as hold(). Copies get the modes that the person's umask leaves, are checked as
-  /// they are written, and are not synced.
+  /// Replaces `to`, an absolute path whose folder exists, by that file or directory, with one
+  /// rename once all of it is ready (two where the volume cannot exchange). Copies get the modes
+  /// that the person's umask leaves, are checked as they are written, and are not synced. Errors:
+  /// as hold().
   Status publish(const Fileset& fileset, const std::string& to, Publish how);
 
-  /// Removes a directory in which something was published as links; those take nothing from what is
-  /// known of their objects, which need not be read again.
+  /// Removes a directory with published links, so that their objects need not be read again
+  /// although their times change.
   Status remove_published(const std::string& directory);
 
   Result<Usage> usage();
-  /// Removes what dead processes left in the making, here and beside the places of what they
-  /// published as copies.
+  /// Removes unfinished work of dead processes, in the store and beside the targets of their
+  /// copies.
   Status sweep();
-  /// Reads every object; a damaged one is set aside and named.
+  /// Reads every object; damaged ones are set aside and returned.
   Result<std::vector<Damage>> verify();
-  /// Removes the objects that neither `add_live` nor a Hold names, and what dead processes left.
-  /// `add_live` is asked again and again, after the Holds were read: it adds what is recorded by
-  /// then, so that what a Hold let go of in between is seen by one or the other. What is captured
-  /// or published meanwhile is safe. Returns what it freed. Fails as add_live does.
+  /// Removes the objects that neither `add_live` nor a Hold names, and unfinished work of dead
+  /// processes. `add_live` is called repeatedly, after the Holds were read, and adds what is
+  /// recorded by then: what a Hold releases in between is seen by one or the other. What is
+  /// captured or published meanwhile is safe. Returns what was freed. Errors: those of add_live.
   using AddLive = std::function<Status(std::unordered_set<Digest>& live)>;
   Result<Usage> collect(const AddLive& add_live, const Collectable& which = {});
 
@@ -197,14 +200,15 @@ class ObjectStore {
 
   os::Env* env_;
   std::string directory_;
-  Paths fresh_;                      // objects that may not be on the disk yet
+  Paths fresh_;                      // objects that may not be durable yet
   std::vector<std::string> damage_;  // not taken yet
 };
 
-/// Adds what a fileset names to what collect() keeps.
+/// Adds the objects of a fileset to those that collect() keeps.
 void add_live(std::unordered_set<Digest>& live, const Fileset& fileset);
 
-/// Removes a file, a symbolic link, or a directory with all below; nothing there is no error.
+/// Removes a file, a symbolic link, or a directory with everything below it; a missing path is no
+/// error.
 Status remove_all(os::Env& env, const std::string& path);
 
 }  // namespace berth::fileset

@@ -180,7 +180,7 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
   std::unordered_set<Digest> live;
   BERTH_ASSIGN(const auto fans, env_->list(directory_ + "/objects"));
   for (const auto& fan : fans) {
-    // A 256th at a time: whoever waits for the lock waits for that long.
+    // One of 256 folders at a time, which bounds how long others wait for the lock.
     BERTH_ASSIGN(const os::Fd alone, env_->lock(directory_ + "/lock", true));
     BERTH_TRY(look_at_work(*env_, directory_, needs, !which.dry_run));
     BERTH_TRY(add_live(live));

@@ -102,7 +102,7 @@ Status verify_object(os::Env& env, const std::string& store, const Digest& diges
     return keep_record(env, store, path,
                        [&] { return seal(env, path, executable, Sealed::fresh); });
   }
-  // Of a power cut, which nobody has been told otherwise of.
+  // A power cut damaged the object before anything recorded it.
   if (found && status.modified == sealed_at(Sealed::fresh)) {
     BERTH_TRY(env.remove_file(path));
     return fail(ErrorKind::not_found, "object {} was never whole on the disk", to_hex(digest));

@@ -1,6 +1,7 @@
-// What large files, people's own and objects of the store, were found to hold, so that they need
-// not be read again: a file is the same as long as its device, inode, size and both its times are.
-// SEEN/DEVICE-INODE, a small file each; whatever is wrong with one costs a reading.
+// A cache of the digests of large files, both people's files and objects of the store, so that they
+// need not be read again: a file is unchanged as long as its device, inode, size and both times
+// are. Each record is a small file, SEEN/DEVICE-INODE; a record that is wrong in any way costs a
+// reading.
 #pragma once
 
 #include <optional>
@@ -11,19 +12,20 @@
 
 namespace berth::fileset {
 
-/// Reading less than this costs hardly more than remembering it.
+/// The least size in bytes for a record; reading a smaller file costs hardly more.
 inline constexpr std::int64_t kWorthRemembering = 1 << 20;
-/// A file that changed so short a time before it was read may change again without a new time: how
-/// coarse the clock of a volume may be.
+/// How coarse the clock of a volume may be: a file that changed less than this before it was read
+/// may change again without a new time.
 inline constexpr Duration kRacy = std::chrono::seconds(2);
 
-/// nullopt: it was never read, or may have changed since.
+/// The recorded digest; nullopt: the file was never read, or may have changed since.
 std::optional<Digest> remembered(os::Env& env, const std::string& seen, const os::FileStatus& now);
-/// `before` and `after` are what was told of it before it was read, at `began`, and after.
+/// Records a digest. `before` and `after` are the file's status before the reading, which began at
+/// `began`, and after it.
 void remember(os::Env& env, const std::string& seen, const os::FileStatus& before,
               const os::FileStatus& after, Wall began, const Digest& digest, Duration racy = kRacy);
 void forget(os::Env& env, const std::string& seen, const os::FileStatus& file);
-/// All of which `needed` does not hold.
+/// Removes all records whose digest is not `needed`.
 Status forget_unless(os::Env& env, const std::string& seen,
                      const std::function<bool(const Digest&)>& needed);
 

@@ -120,7 +120,7 @@ Sizing size_calibrated(const Demand& demand, const Performance& performance) {
   const double tokens =
       static_cast<double>(performance.max_batch) * static_cast<double>(performance.at_tokens);
   const int told = demand.max_batch > 0 ? demand.max_batch : kMostBatch;
-  // Where the memory is not told, the batch must be.
+  // A batch is required where the memory is unknown.
   const double fit =
       tokens > 0 ? std::floor(tokens / (demand.in_tokens + demand.out_tokens))
                  : std::max(1, demand.max_batch > 0 ? demand.max_batch : performance.max_batch);

@@ -75,8 +75,8 @@ class Maker {
     group();
   }
 
-  void make(const Means& means) {
-    for_each(means, groups_.size() - 1, [&](std::size_t g) { make_group(g); });
+  void make(const Execution& execution) {
+    for_each(execution, groups_.size() - 1, [&](std::size_t g) { make_group(g); });
     for (std::size_t s = 0; s < rows_.size(); ++s) {
       made_.begin.push_back(made_.all.size());
       made_.all.insert(made_.all.end(), by_server_[s].begin(), by_server_[s].end());
@@ -205,20 +205,21 @@ bool keeps_another(const Server& server, std::string_view accelerator) {
          !part_of(server.current, accelerator).held;
 }
 
-void for_each(const Means& means, std::size_t count, const std::function<void(std::size_t)>& body) {
-  if (!means.parallel_for) {
+void for_each(const Execution& execution, std::size_t count,
+              const std::function<void(std::size_t)>& body) {
+  if (!execution.parallel_for) {
     for (std::size_t i = 0; i < count; ++i) body(i);
     return;
   }
   // Neighbours together, so that a call is worth its thread.
   const std::size_t blocks = (count + kServersAtOnce - 1) / kServersAtOnce;
-  means.parallel_for(blocks, [&](std::size_t block) {
+  execution.parallel_for(blocks, [&](std::size_t block) {
     const std::size_t end = std::min(count, (block + 1) * kServersAtOnce);
     for (std::size_t i = block * kServersAtOnce; i < end; ++i) body(i);
   });
 }
 
-Candidates candidates(const System& system, QueueModel model, const Means& means) {
+Candidates candidates(const System& system, QueueModel model, const Execution& execution) {
   Candidates made;
   made.model = model;
   for (const auto& [name, server] : system.servers) {
@@ -235,7 +236,7 @@ Candidates candidates(const System& system, QueueModel model, const Means& means
     made.accelerators.push_back(name);
     made.type_of.push_back(types[accelerator.type]);
   }
-  Maker(system, model, made).make(means);
+  Maker(system, model, made).make(execution);
   return made;
 }
 

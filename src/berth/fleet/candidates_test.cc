@@ -13,7 +13,6 @@ INSTANTIATE_TEST_SUITE_P(Reference, Fleets, ::testing::Values("f1", "f2", "f3", 
 /// "S1 A0: 2 × batch 8, cost 4, ITL 1.5, TTFT 20" of every candidate that the reference has and of
 /// every one that we have.
 TEST_P(Fleets, EveryCandidateIsTheReferences) {
-  BERTH_NEEDS_FLEETS();
   const System system = testing::fleet(GetParam());
   const Candidates made = candidates(system, QueueModel::reference);
   const Json expected = testing::expected(GetParam())["candidates"];

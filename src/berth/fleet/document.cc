@@ -344,9 +344,9 @@ Status DocumentReader::read_optimizer(const Place& at) {
   known_ = true;
   Options& o = reading_.system.options;
   bool unlimited = false, ignored = false;
-  const Reader saturation = choice_reader(kSaturations, fleet::saturation, o.saturation);
-  const Reader solver = choice_reader(kSolvers, fleet::solver, o.solver);
-  const Reader model = choice_reader(kModels, fleet::queue_model, o.model);
+  const Reader saturation = choice_reader(kSaturationNames.all(), fleet::saturation, o.saturation);
+  const Reader solver = choice_reader(kSolverNames.all(), fleet::solver, o.solver);
+  const Reader model = choice_reader(kModelNames.all(), fleet::queue_model, o.model);
   BERTH_TRY(read_object(at, std::array<Field, 8>{{{"unlimited", &unlimited},
                                                   {"heterogeneous", &o.heterogeneous},
                                                   {"milpSolver", &ignored},

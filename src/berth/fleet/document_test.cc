@@ -12,10 +12,6 @@
 
 namespace berth::fleet {
 
-bool testing::is_there(const std::string& path) {
-  return std::ifstream(path).good();
-}
-
 std::string testing::text_of(const std::string& path) {
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
@@ -32,7 +28,6 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(FleetDocument, IsWrittenAsItIsRead) {
-  BERTH_NEEDS_FLEETS();
   for (const char* name : {"f1", "f2", "f3", "f9"}) {
     const System system = testing::fleet(name);
     EXPECT_GT(system.servers.size(), 4U);
@@ -201,7 +196,6 @@ TEST(System, PowerIsLinearInTwoPieces) {
 }
 
 TEST(Allocations, OneAtATime) {
-  BERTH_NEEDS_FLEETS();
   const System system = [] {
     System f1 = testing::fleet("f1");
     f1.options.model = QueueModel::reference;

@@ -1,13 +1,13 @@
-// How many of which accelerator a fleet of LLM inference servers needs, at least cost, within its
-// service level objectives (SLOs): what is known of the fleet, what each accelerator would take for
-// each server (candidates), and the plan made of them. docs/fleet.md has the formulas and their
-// source.
+// The planner: how many of which accelerator a fleet of LLM inference servers needs, at the least
+// cost and within its service level objectives (SLOs). A System describes the fleet, candidates()
+// sizes each server on each accelerator, and solve() makes a Plan of them. docs/fleet.md has the
+// formulas and their source.
 //
-// Pure: values in, values out; any thread, nothing kept. The same fleet gives the same bytes,
-// whatever the order of its entries and the number of threads, unless stop() said to stop.
-// Failure: invalid (names the entry and its field), not_found. A plan never fails: a server
-// that cannot be served has a reason.
-// Units: ms; requests a minute where a document says so; money is cents an hour; power watts.
+// Pure: the functions keep nothing and may be called on any thread. The same fleet gives the same
+// bytes, whatever the order of its entries and the number of threads, unless Execution::stop ended
+// the search. Errors: invalid (names the entry and its field), not_found. A plan never fails: a
+// server that cannot be served has a reason. Units: milliseconds; requests a minute where a name
+// says per_min; money in cents an hour; watts.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace berth::fleet {
 
-// ---- What is known of a fleet. Maps are by name; names that nothing bears are no error. ---------
+// ---- The fleet. Maps are by name; a name that refers to nothing is no error. --------------------
 
 struct Power {
   double idle_w = 0, full_w = 0, mid_w = 0;
@@ -34,7 +34,7 @@ struct Power {
 
 struct Accelerator {
   std::string type;      // capacity is counted by type
-  int multiplicity = 1;  // how many of its type it is made of
+  int multiplicity = 1;  // how many units of its type it consists of
   double memory_gb = 0, bandwidth_gb_s = 0;
   Power power;
   double cost = 0;
@@ -46,11 +46,11 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
-/// Of a model on an accelerator. A step with a batch of B and k tokens in all of prefill and decode
-/// takes alpha + beta·(its tokens) + gamma·(the tokens they attend to).
+/// The performance of a model on an accelerator. A step takes alpha + beta·(its tokens of prefill
+/// and decode) + gamma·(the tokens that these attend to).
 struct Performance {
-  int accelerators = 1;        // that one replica takes; 0 counts as 1
-  int max_batch = 0;           // requests side by side, each of
+  int accelerators = 1;        // how many accelerators one replica takes; 0 counts as 1
+  int max_batch = 0;           // requests at the same time, each of
   std::int64_t at_tokens = 0;  // this many tokens
   double alpha_ms = 0, beta_ms = 0, gamma_ms = 0;
   bool operator==(const Performance&) const = default;
@@ -61,7 +61,7 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-/// 0: none.
+/// The service level objectives of a model; 0: none.
 struct Target {
   double itl_ms = 0;   // between two tokens
   double ttft_ms = 0;  // to the first token
@@ -77,21 +77,21 @@ struct ServiceClass {
 
 struct Load {
   double arrivals_per_min = 0;
-  double throughput = 0;  // as a document tells it; not used
+  double throughput = 0;  // as the document has it; not used
   double in_tokens = 0, out_tokens = 0;
   bool operator==(const Load&) const = default;
 };
 
-/// What one server has, or is to get. No accelerator: nothing. A mix of several accelerators has
-/// parts: then `accelerator` and `batch` are those of the part that takes the most load, replicas
-/// and cost are sums, times and utilisation are means by load.
+/// What one server has, or is to get; without an accelerator: nothing. A mix of several
+/// accelerators has parts: then `accelerator` and `batch` are those of the part with the most load,
+/// replicas and cost are sums, and times and utilisation are means weighted by load.
 struct Allocation {
   std::string accelerator;
   int replicas = 0, batch = 0;
   double cost = 0;
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;
   Load load;
-  std::vector<Allocation> parts;  // of a mix: one of each accelerator, without parts of its own
+  std::vector<Allocation> parts;  // one for each accelerator of a mix; a part has no parts
   bool operator==(const Allocation&) const = default;
 };
 
@@ -118,20 +118,20 @@ enum class Saturation : std::uint8_t {
 struct Options {
   QueueModel model = QueueModel::calibrated;
   Solver solver = Solver::optimal;
-  Saturation saturation = Saturation::none;  // greedy: what the unserved get
+  Saturation saturation = Saturation::none;  // greedy: what unserved servers get
   bool delayed_best_effort = false;          // greedy: after all priorities, not after each
   bool heterogeneous = false;                // optimal, unlimited: mixes of two accelerators too
   bool operator==(const Options&) const = default;
 };
 
-/// As documents and the command line spell them, in any case; nullopt: no such.
+/// The value of a name as documents and the command line spell it, in any case; nullopt: no such.
 std::optional<QueueModel> queue_model(std::string_view name);
 std::optional<Solver> solver(std::string_view name);
 std::optional<Saturation> saturation(std::string_view name);
 
 struct System {
   std::map<std::string, Accelerator> accelerators;
-  std::map<std::string, Capacity> capacities;  // by type; a type without has none
+  std::map<std::string, Capacity> capacities;  // by type; a type that is missing has none
   std::map<std::string, Model> models;
   std::map<std::string, ServiceClass> classes;
   std::map<std::string, Server> servers;
@@ -139,7 +139,8 @@ struct System {
   bool operator==(const System&) const = default;
 };
 
-/// invalid: names the field and what was found: negative, not finite, all zero, out of range.
+/// Errors: invalid, with the field and what was found: negative, not finite, all zero, out of
+/// range.
 Status check(const Accelerator& accelerator);
 Status check(const Capacity& capacity);
 Status check(const Performance& performance);
@@ -149,8 +150,8 @@ Status check(const ServiceClass& service_class);
 Status check(const Server& server);
 Status check(const System& system);
 
-/// Edits of any of the maps above: put(system.models["llama"].accelerators, "H100", {…}). What is
-/// put is checked first, and an error changes nothing.
+/// Edit any of the maps above: put(system.models["llama"].accelerators, "H100", {…}). The value is
+/// checked first, and an error changes nothing.
 template <class T>
 Status put(std::map<std::string, T>& entries, const std::string& name, T value) {
   if (name.empty()) return fail(ErrorKind::invalid, "a name is empty");
@@ -171,14 +172,15 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
   return found->second;
 }
 
-/// One value by its path: capacity.TYPE, accelerator.NAME.cost, class.NAME.priority, and
+/// Sets one value by its path: capacity.TYPE, accelerator.NAME.cost, class.NAME.priority, and
 /// server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens, minNumReplicas, maxBatchSize or
-/// maxQueueSize. Keys in any case, names exactly. not_found: nothing is there; invalid: as check().
+/// maxQueueSize. Keys match in any case, names exactly. Errors: not_found if nothing is there;
+/// invalid as check().
 Status set_value(System& system, std::string_view path, double value);
 
-/// Watts at a utilisation in 0..1: linear from idle to mid, and from there to full.
+/// The power in watts at a utilisation in 0..1: linear from idle to mid, and from there to full.
 double power_w(const Accelerator& accelerator, double utilisation);
-/// Watts of all replicas of what the server has or is to get; 0 where no curves are known.
+/// The power in watts of all replicas of an allocation of the server; 0 if no curves are known.
 double power_w(const System& system, const Server& server, const Allocation& allocation);
 
 struct Document {
@@ -187,52 +189,53 @@ struct Document {
 };
 struct Reading {
   System system;
-  std::vector<std::string> notes;  // unknown keys, documents that hold nothing of a fleet
+  std::vector<std::string> notes;  // unknown keys, documents without anything of a fleet
 };
 /// Merges documents by their top-level keys (acceleratorData, capacityData, modelData,
-/// serviceClassData, serverData, optimizerData, or what stands within them; in a "system" or not),
-/// keys in any case. invalid: "fleet.json: serverData.servers[3].minNumReplicas: wanted …"; also
-/// for an entry that is given twice in one document, or differs between two.
+/// serviceClassData, serverData, optimizerData, or the contents of these; within a "system" or
+/// not). Keys match in any case. Errors: invalid, "fleet.json:
+/// serverData.servers[3].minNumReplicas: wanted …", also for an entry that one document has twice,
+/// or that differs between two.
 Result<Reading> read_documents(std::span<const Document> documents);
-/// Names that nothing of the system bears, which may be misspelt: performance data of a model on
-/// an accelerator, capacities of a type, accelerators that servers have.
+/// Names that refer to nothing in the system and may be misspelt: of accelerators in performance
+/// data, of types in capacities, of accelerators that servers have.
 std::vector<std::string> dangling_names(const System& system);
-/// One document that reads as the same system.
+/// Writes one document that read_documents() reads as the same system.
 std::string write_document(const System& system);
 
-// ---- What each accelerator would take for each server ------------------------------------------
+// ---- Candidates: each server sized on each accelerator ------------------------------------------
 
-/// Why an accelerator is none for a server.
+/// Why an accelerator is no candidate for a server.
 enum class Refusal : std::uint8_t {
   none,              // it is a candidate
-  idle,              // nothing has to be kept, and there is no load: the server needs none
+  idle,              // there is no load and no minimum: the server needs no replica
   no_class,          // the server's class is not known
   no_model,          // the server's model is not known
   no_target,         // the class has no target for the model
   no_performance,    // no performance data of the model on the accelerator
   zero_performance,  // alpha, beta and gamma are all zero, and there is a load
   kept,              // the server keeps the accelerator that it has
-  itl,               // not met even by an all but idle replica
+  itl,               // the target is not met even by a nearly idle replica
   ttft,
-  loss,        // an all but idle replica turns too many away
-  memory,      // not one request fits into it
+  loss,        // even a nearly idle replica rejects too many requests
+  memory,      // not one request fits into its memory
   overloaded,  // more replicas than can be counted
 };
 std::string_view name(Refusal refusal);
 
-/// What keeps a replica from taking more.
+/// The constraint that keeps a replica from serving a greater rate.
 enum class Binding : std::uint8_t { none, itl, ttft, loss, throughput, tps, min_replicas };
 std::string_view name(Binding binding);
 
-/// One accelerator for one server; small, as there are hundreds of thousands.
+/// One accelerator for one server. It is small, as there are hundreds of thousands.
 struct Candidate {
-  std::uint32_t accelerator = 0;  // place in Candidates::accelerators; kNothing
+  std::uint32_t accelerator = 0;  // index into Candidates::accelerators, or kNothing
   std::int32_t replicas = 0;
   std::int32_t batch = 0;
   std::int32_t units_per_replica = 0;  // of the accelerator's type
-  double rate_per_s = 0;               // the greatest that a replica takes within the SLO
+  double rate_per_s = 0;               // the greatest rate of a replica within the SLO
   double cost = 0;
-  double value = 0;  // against what the server has: what is minimised
+  double value = 0;  // the objective: the cost relative to what the server has
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;  // of a replica under its part of the load
   double watts = 0;                                 // of all replicas
   Binding binding = Binding::none;
@@ -246,26 +249,27 @@ struct Candidates {
   std::vector<std::string> servers, accelerators, types;  // each ascending
   std::vector<std::uint32_t> type_of;                     // by accelerator
   std::vector<int> priority;                              // by server
-  std::vector<std::size_t> begin;                         // by server, and the end of the last
-  std::vector<Candidate> all;                             // of a server by accelerator
-  std::vector<Refusal> refusals;                          // servers × accelerators, row-major
+  std::vector<std::size_t> begin;  // by server, with the end of the last one behind
+  std::vector<Candidate> all;      // by server, then by accelerator
+  std::vector<Refusal> refusals;   // servers × accelerators, row-major
 
   std::span<const Candidate> of(std::size_t server) const {
     return std::span(all).subspan(begin[server], begin[server + 1] - begin[server]);
   }
 };
 
-/// What a pure function is handed of the world. Empty: one after another; never stop.
-struct Means {
+/// How a computation is executed. By default it runs on one thread and nothing stops it.
+struct Execution {
   /// Calls body(0) … body(count − 1), each once, in any order, on any threads.
   std::function<void(std::size_t count, const std::function<void(std::size_t)>& body)> parallel_for;
-  /// Asked now and then by a search, on the caller's thread: true ends it with the best so far.
+  /// A search calls it now and then, on the caller's thread; true ends it with the best plan so
+  /// far.
   std::function<bool()> stop;
-  /// How often the search for the optimum may look at a candidate (a second is about 2·10⁸).
-  std::int64_t looks = 350'000'000;
+  /// How many candidates the search for the optimum may visit (about 2·10⁸ a second).
+  std::int64_t iteration_limit = 350'000'000;
 };
 
-Candidates candidates(const System& system, QueueModel model, const Means& means = {});
+Candidates candidates(const System& system, QueueModel model, const Execution& execution = {});
 
 // ---- The plan ----------------------------------------------------------------------------------
 
@@ -273,27 +277,27 @@ enum class Why : std::uint8_t { served, partly, no_candidate, capacity };
 
 struct Assignment {
   Why why = Why::served;
-  Allocation allocation;  // what there is for an unserved server: nothing, or a part
+  Allocation allocation;  // of an unserved server: nothing, or a part of what it needs
   double watts = 0;
   double value = 0;
   Binding binding = Binding::none;
-  std::string reason;  // in words: what binds, or why it is not served
+  std::string reason;  // for people: the binding constraint, or why it is not served
 };
 
 struct TypeTotal {
   std::string type{};
   std::int64_t used = 0;
-  std::optional<std::int64_t> limit{};  // none under the solver `unlimited`
+  std::optional<std::int64_t> limit{};  // nullopt under the solver `unlimited`
   double cost = 0;
-  double shadow_price = 0;  // what one more of it would save of value, by the bound
+  double shadow_price = 0;  // the value that one more would save, by the bound
 };
 
 struct Proof {
   std::map<int, int> unserved, unserved_bound;  // by priority; no plan leaves fewer than the bound
-  double value = 0;                             // over all that is served
+  double value = 0;                             // summed over the served servers
   double bound = 0;                             // no plan with these counts is below it
   double gap = 0;                               // (value − bound) / max(1, cost of the plan)
-  bool stopped = false;                         // by stop(): so another machine may get further
+  bool stopped = false;                         // by stop(): a faster machine may get further
 };
 
 struct Plan {
@@ -304,32 +308,35 @@ struct Plan {
 };
 
 Plan solve(const System& system, const Candidates& candidates, const Options& options,
-           const Means& means = {});
-/// candidates() and solve() as the system's options say.
-Plan plan(const System& system, const Means& means = {});
+           const Execution& execution = {});
+/// Calls candidates() and solve() with the system's options.
+Plan plan(const System& system, const Execution& execution = {});
 
-/// {"allocations": {server: {…}}, "reasons": {…}, "proof": {…}, "totals": [...]}, and of the
-/// candidates "candidates": {server: {accelerator: {…}}}, "refused": the same with reasons; one
-/// line. Whole numbers have no fraction: clients in Go refuse 128.0 for an integer.
+/// The plan as one line of JSON: {"allocations": {server: {…}}, "reasons": {…}, "proof": {…},
+/// "totals":
+/// [...]}; with candidates also "candidates": {server: {accelerator: {…}}} and "refused", the same
+/// with reasons. Whole numbers have no fraction: clients in Go refuse 128.0 for an integer.
 std::string plan_json(const Plan& plan, const Candidates* candidates);
 
 // ---- Operations on one allocation --------------------------------------------------------------
 
-/// The server on the accelerator, sized for its load. impossible: says why it is no candidate.
+/// Sizes the server on the accelerator for its load. Errors: impossible, with why it is no
+/// candidate.
 Result<Allocation> create(const System& system, const std::string& server,
                           const std::string& accelerator);
-/// The same accelerator under a new load. impossible: of a mix, which is to be planned anew.
+/// Sizes the same accelerator for a new load. Errors: impossible for a mix, which has to be
+/// replanned.
 Result<Allocation> scale(const System& system, const std::string& server,
                          const Allocation& allocation, const Load& load);
-/// The accelerator of the least value against what the server has.
+/// Moves the server to the candidate of the least value.
 Result<Allocation> reallocate(const System& system, const std::string& server);
-/// Whether the allocation's replicas are asked for more than they take within the SLO; those of a
-/// mix together, its load split in proportion to what each takes at most.
+/// Whether the load exceeds what the allocation's replicas serve within the SLO. The load of a mix
+/// is split in proportion to the greatest rate of each part.
 Result<bool> saturated(const System& system, const std::string& server,
                        const Allocation& allocation, double arrivals_per_min);
-/// What it costs to go from one to the other: the difference, and where the accelerators are not
-/// the same ones 0.1·(what each loses or gains in cost): for one accelerator in place of another,
-/// 0.1·(both).
+/// The value of going from one allocation to the other: the difference in cost, and, where the
+/// accelerators differ, 0.1 of the cost that each loses or gains (for one accelerator in place of
+/// another, 0.1 of both costs).
 double transition_value(const Allocation& from, const Allocation& to, QueueModel model);
 /// "3 × H100", "2 × H100 + 1 × L4", "".
 std::string in_words(const Allocation& allocation);

@@ -1,5 +1,5 @@
-// What fleet's tests share: four fleets with the figures that the reference model gives for them,
-// in ../shared/data/fleets. Where that is absent, tests of them skip: BERTH_NEEDS_FLEETS().
+// What fleet's tests share: four fleets with the figures that the reference model gives for them
+// (tests/data/fleets).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,15 +16,8 @@ namespace berth::fleet::testing {
 std::string text_of(const std::string& path);
 
 inline std::string data_path(const std::string& fleet, const std::string& file) {
-  return tests::source_path("../shared/data/fleets/") + fleet + "/" + file;
+  return tests::source_path("tests/data/fleets/") + fleet + "/" + file;
 }
-
-/// Whether there is such a file. (Defined in document_test.cc too.)
-bool is_there(const std::string& path);
-#define BERTH_NEEDS_FLEETS()                                          \
-  if (!::berth::fleet::testing::is_there(                             \
-          ::berth::fleet::testing::data_path("f1", "expected.json"))) \
-  GTEST_SKIP() << "../shared/data/fleets is absent"
 
 inline std::vector<Document> documents_of(const std::string& fleet) {
   std::vector<Document> documents;

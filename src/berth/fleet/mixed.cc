@@ -1,5 +1,5 @@
-// The optimum with mixes of two accelerators: the same stages as optimal.cc, each from where the
-// optimum of one accelerator a server stands, so that no plan gets worse by looking at mixes.
+// The optimum with mixes of two accelerators, by the stages of optimal.cc. Each stage starts from
+// the optimum of one accelerator a server, so that mixes never make a plan worse.
 #include <algorithm>
 #include <cmath>
 
@@ -20,18 +20,19 @@ using Entry = Mix;
 class MixedStages {
  public:
   MixedStages(const System& system, const Candidates& candidates,
-              const std::vector<std::int64_t>& limits, const Means& means, const Optimum& start)
+              const std::vector<std::int64_t>& limits, const Execution& execution,
+              const Optimum& start)
       : candidates_(candidates),
         limits_(limits),
         start_(start),
         entries_(candidates.servers.size()),
         chosen_(candidates.servers.size(), kUnserved) {
-    budget_.options = means.looks;
-    budget_.stop = &means.stop;
-    for_each(means, entries_.size(), [&](std::size_t s) { fill(system, s); });
+    budget_.iterations = execution.iteration_limit;
+    budget_.stop = &execution.stop;
+    for_each(execution, entries_.size(), [&](std::size_t s) { fill(system, s); });
     for (std::size_t s = 0; s < entries_.size(); ++s) {
       const int priority = candidates.priority[s];
-      ++(entries_[s].empty() ? hopeless_ : servers_)[priority];
+      ++(entries_[s].empty() ? infeasible_ : servers_)[priority];
       unserved_[priority];
     }
   }
@@ -41,11 +42,11 @@ class MixedStages {
     std::vector<double> left(limits_.begin(), limits_.end());
     for (auto& [priority, unserved] : unserved_) {
       int& bound = optimum.unserved_bound[priority];
-      bound = hopeless_[priority];
+      bound = infeasible_[priority];
       unserved = keep_what_fits(priority, left);
       if (unserved == 0) continue;
       const Problem problem = stage(priority);
-      const Packed answer = run(problem, {}, budget_.options / 3);
+      const Packed answer = run(problem, {}, budget_.iterations / 3);
       bound += static_cast<int>(std::lround(answer.bound));
       if (std::lround(answer.cost) == unserved) continue;
       unserved = static_cast<int>(std::lround(answer.cost));
@@ -54,7 +55,7 @@ class MixedStages {
     }
     Problem last = stage(kByValue);
     last.packing.close_enough = kMixedOptimalityGap * least_cost();
-    const Packed answer = run(last, start_.prices, budget_.options);
+    const Packed answer = run(last, start_.prices, budget_.iterations);
     take_over(last, answer);
     optimum.bound = answer.bound;
     optimum.prices.assign(limits_.size(), 0);
@@ -143,13 +144,13 @@ class MixedStages {
     }
     for (const std::size_t s : problem.servers) {
       add_entries(problem, s);
-      Way unserved{.tag = kUnserved};
+      Item unserved{.tag = kUnserved};
       const auto row = count_rows.find(candidates_.priority[s]);
       if (row != count_rows.end()) unserved.uses[0] = {row->second, row->second < 0 ? 0.0 : 1.0};
       if (candidates_.priority[s] == priority) unserved.cost = 1;
       if (candidates_.priority[s] == priority || row != count_rows.end())
-        add_way(problem, unserved);
-      packing.begin.push_back(packing.ways.size());
+        add_item(problem, unserved);
+      packing.begin.push_back(packing.items.size());
     }
     return problem;
   }
@@ -158,26 +159,26 @@ class MixedStages {
     problem.start.push_back(UINT32_MAX);
     for (std::uint32_t e = 0; e < entries_[s].size(); ++e) {
       const Entry& entry = entries_[s][e];
-      Way way{
+      Item item{
           .cost = problem.packing.whole_costs ? 0 : entry.value, .uses = uses_of(entry), .tag = e};
-      if (problem.packing.whole_costs && e != chosen_[s] && is_beaten(s, e)) continue;
-      for (Use& use : way.uses) {
+      if (problem.packing.whole_costs && e != chosen_[s] && is_dominated(s, e)) continue;
+      for (Use& use : item.uses) {
         if (use.row >= 0) use.row = problem.row_of_type[static_cast<std::size_t>(use.row)];
         if (use.row < 0) use.amount = 0;
       }
-      add_way(problem, way);
+      add_item(problem, item);
     }
   }
 
-  void add_way(Problem& problem, const Way& way) const {
-    if (way.tag == chosen_[problem.servers[problem.start.size() - 1]])
-      problem.start.back() = static_cast<std::uint32_t>(problem.packing.ways.size());
-    problem.packing.ways.push_back(way);
+  void add_item(Problem& problem, const Item& item) const {
+    if (item.tag == chosen_[problem.servers[problem.start.size() - 1]])
+      problem.start.back() = static_cast<std::uint32_t>(problem.packing.items.size());
+    problem.packing.items.push_back(item);
   }
 
   /// Whether another entry takes no more of any type: where only the count matters, that one will
   /// do.
-  bool is_beaten(std::size_t s, std::uint32_t e) const {
+  bool is_dominated(std::size_t s, std::uint32_t e) const {
     const auto own = uses_of(entries_[s][e]);
     for (std::uint32_t other = 0; other < entries_[s].size(); ++other) {
       const auto uses = uses_of(entries_[s][other]);
@@ -205,22 +206,23 @@ class MixedStages {
     return sum;
   }
 
-  Packed run(const Problem& problem, const std::vector<double>& price_of_type, std::int64_t looks) {
+  Packed run(const Problem& problem, const std::vector<double>& price_of_type,
+             std::int64_t iterations) {
     std::vector<double> prices(problem.packing.limits.size(), 0);
     for (std::size_t type = 0; type < price_of_type.size(); ++type)
       if (const auto row = problem.row_of_type[type]; row >= 0)
         prices[static_cast<std::size_t>(row)] = price_of_type[type];
     Budget part = budget_;
-    part.options = looks;
+    part.iterations = iterations;
     Packed answer = pack(problem.packing, problem.start, prices, part);
-    budget_.options -= looks - part.options;
+    budget_.iterations -= iterations - part.iterations;
     budget_.stopped = part.stopped;
     return answer;
   }
 
   void take_over(const Problem& problem, const Packed& answer) {
     for (std::size_t g = 0; g < problem.servers.size(); ++g)
-      chosen_[problem.servers[g]] = problem.packing.ways[answer.chosen[g]].tag;
+      chosen_[problem.servers[g]] = problem.packing.items[answer.chosen[g]].tag;
   }
 
   /// Takes the rest from the servers of a priority for whom too little is left of it since those
@@ -267,16 +269,16 @@ class MixedStages {
   Budget budget_;
   std::vector<std::vector<Entry>> entries_;  // by server
   std::vector<std::uint32_t> chosen_;        // by server: place in its entries
-  std::map<int, int> servers_, hopeless_,
+  std::map<int, int> servers_, infeasible_,
       unserved_;  // by priority: with entries, without, as found
 };
 
 }  // namespace
 
 Optimum solve_mixed(const System& system, const Candidates& candidates,
-                    const std::vector<std::int64_t>& limits, const Means& means,
+                    const std::vector<std::int64_t>& limits, const Execution& execution,
                     const Optimum& start) {
-  return MixedStages(system, candidates, limits, means, start).solve();
+  return MixedStages(system, candidates, limits, execution, start).solve();
 }
 
 }  // namespace berth::fleet

@@ -314,9 +314,9 @@ TEST(Mixed, StopsWhenTold) {
   const Candidates made = candidates(system, QueueModel::reference);
   testing::limit_to(system, 0.5, made);
   int asked = 0;
-  Means means;
-  means.stop = [&] { return ++asked > 50; };
-  const Plan plan = solve(system, made, kMixed, means);
+  Execution execution;
+  execution.stop = [&] { return ++asked > 50; };
+  const Plan plan = solve(system, made, kMixed, execution);
   EXPECT_TRUE(plan.proof.stopped);
   EXPECT_LT(asked, 1000);
   for (const TypeTotal& total : plan.totals) EXPECT_LE(total.used, *total.limit);

@@ -105,11 +105,11 @@ class MixMaker {
       parts[i].cost = (i == 0 ? first : second).cost * replicas[i];
     }
     found.mix.value = value_of(wanted_.server.current, parts, model_);
-    if (!one_is_better(found)) found_.push_back(found);
+    if (!is_dominated_by_candidate(found)) found_.push_back(found);
   }
 
   /// Whether a candidate is: alone, of one of the types.
-  bool one_is_better(const Found& found) const {
+  bool is_dominated_by_candidate(const Found& found) const {
     return std::ranges::any_of(sides_, [&](const Side& side) {
       if (side.candidate->value > found.mix.value) return false;
       const std::int64_t units = side.candidate->units();

@@ -5,58 +5,60 @@
 namespace berth::fleet {
 namespace {
 
+/// The value of that name, in letters of either case.
 template <class Choice, std::size_t kCount>
-std::optional<Choice> choice(const std::array<std::string_view, kCount>& names,
-                             std::string_view name) {
-  for (std::size_t i = 0; i < kCount; ++i)
-    if (lower(names[i]) == lower(name)) return static_cast<Choice>(i);
+std::optional<Choice> choice(const Names<Choice, kCount>& names, std::string_view name) {
+  for (const std::string_view known : names.all())
+    if (lower(known) == lower(name)) return names.value(known);
   return std::nullopt;
 }
+
+constexpr auto kRefusalNames = names<Refusal>({
+    {Refusal::none, "candidate"},
+    {Refusal::idle, "idle, needs none"},
+    {Refusal::no_class, "unknown service class"},
+    {Refusal::no_model, "unknown model"},
+    {Refusal::no_target, "no target for the model"},
+    {Refusal::no_performance, "no performance data"},
+    {Refusal::zero_performance, "alpha, beta and gamma are all zero"},
+    {Refusal::kept, "another accelerator is kept"},
+    {Refusal::itl, "ITL not met even when idle"},
+    {Refusal::ttft, "TTFT not met even when idle"},
+    {Refusal::loss, "too many requests find no place"},
+    {Refusal::memory, "not one request fits its memory"},
+    {Refusal::overloaded, "more replicas than can be counted"},
+});
+
+constexpr auto kBindingNames = names<Binding>({
+    {Binding::none, "nothing"},
+    {Binding::itl, "ITL"},
+    {Binding::ttft, "TTFT"},
+    {Binding::loss, "loss"},
+    {Binding::throughput, "throughput"},
+    {Binding::tps, "TPS"},
+    {Binding::min_replicas, "minNumReplicas"},
+});
 
 }  // namespace
 
 std::optional<QueueModel> queue_model(std::string_view name) {
-  return choice<QueueModel>(kModels, name);
+  return choice(kModelNames, name);
 }
 
 std::optional<Solver> solver(std::string_view name) {
-  return choice<Solver>(kSolvers, name);
+  return choice(kSolverNames, name);
 }
 
 std::optional<Saturation> saturation(std::string_view name) {
-  return choice<Saturation>(kSaturations, name);
+  return choice(kSaturationNames, name);
 }
 
 std::string_view name(Refusal refusal) {
-  switch (refusal) {
-    case Refusal::none: return "candidate";
-    case Refusal::idle: return "idle, needs none";
-    case Refusal::no_class: return "unknown service class";
-    case Refusal::no_model: return "unknown model";
-    case Refusal::no_target: return "no target for the model";
-    case Refusal::no_performance: return "no performance data";
-    case Refusal::zero_performance: return "alpha, beta and gamma are all zero";
-    case Refusal::kept: return "another accelerator is kept";
-    case Refusal::itl: return "ITL not met even when idle";
-    case Refusal::ttft: return "TTFT not met even when idle";
-    case Refusal::loss: return "too many requests find no place";
-    case Refusal::memory: return "not one request fits its memory";
-    case Refusal::overloaded: return "more replicas than can be counted";
-  }
-  return "unknown";
+  return kRefusalNames.name(refusal);
 }
 
 std::string_view name(Binding binding) {
-  switch (binding) {
-    case Binding::none: return "nothing";
-    case Binding::itl: return "ITL";
-    case Binding::ttft: return "TTFT";
-    case Binding::loss: return "loss";
-    case Binding::throughput: return "throughput";
-    case Binding::tps: return "TPS";
-    case Binding::min_replicas: return "minNumReplicas";
-  }
-  return "unknown";
+  return kBindingNames.name(binding);
 }
 
 }  // namespace berth::fleet

@@ -1,15 +1,23 @@
 // How a fleet document and the command line spell the choices.
 #pragma once
 
-#include <array>
-
 #include "berth/fleet/fleet.h"
 
 namespace berth::fleet {
 
-inline constexpr std::array<std::string_view, 2> kModels{"calibrated", "reference"};
-inline constexpr std::array<std::string_view, 3> kSolvers{"optimal", "greedy", "unlimited"};
-inline constexpr std::array<std::string_view, 4> kSaturations{"None", "PriorityExhaustive",
-                                                              "PriorityRoundRobin", "RoundRobin"};
+inline constexpr auto kModelNames = names<QueueModel>(
+    {{QueueModel::calibrated, "calibrated"}, {QueueModel::reference, "reference"}});
+inline constexpr auto kSolverNames = names<Solver>(
+    {{Solver::optimal, "optimal"}, {Solver::greedy, "greedy"}, {Solver::unlimited, "unlimited"}});
+inline constexpr auto kSaturationNames =
+    names<Saturation>({{Saturation::none, "None"},
+                       {Saturation::priority_exhaustive, "PriorityExhaustive"},
+                       {Saturation::priority_round_robin, "PriorityRoundRobin"},
+                       {Saturation::round_robin, "RoundRobin"}});
+
+inline constexpr auto kWhyNames = names<Why>({{Why::served, "served"},
+                                              {Why::partly, "partly"},
+                                              {Why::no_candidate, "no_candidate"},
+                                              {Why::capacity, "capacity"}});
 
 }  // namespace berth::fleet

@@ -1,12 +1,12 @@
-// The optimum in stages: for each priority, from the highest, the fewest of its servers that must
-// stay unserved while no higher priority is left with more than it has to be; then the least value
-// with these counts. Every stage is a problem of choices.h.
+// The optimum in stages: for each priority, from the highest, the fewest servers that must stay
+// unserved while no higher priority has more unserved servers than necessary; then the least value
+// with these counts. Every stage is a multiple-choice knapsack (knapsack.h).
 #include <algorithm>
 #include <climits>
 #include <cmath>
 
 #include "berth/base/result.h"
-#include "berth/fleet/choices.h"
+#include "berth/fleet/knapsack.h"
 #include "berth/fleet/solution.h"
 
 namespace berth::fleet {
@@ -18,17 +18,18 @@ constexpr double kIntegralityTolerance = 1e-6;  // of whole numbers
 
 class Stages {
  public:
-  Stages(const Candidates& candidates, const std::vector<std::int64_t>& limits, const Means& means)
+  Stages(const Candidates& candidates, const std::vector<std::int64_t>& limits,
+         const Execution& execution)
       : candidates_(candidates), limits_(limits), chosen_(candidates.servers.size(), kUnserved) {
-    budget_.options = means.looks;
-    budget_.stop = &means.stop;
+    budget_.iterations = execution.iteration_limit;
+    budget_.stop = &execution.stop;
     for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
       const int priority = candidates.priority[s];
-      options_.push_back(worth_considering(s));
+      options_.push_back(undominated_candidates(s));
       unserved_[priority];
-      may_wait_.push_back(true);
-      is_hopeless_.push_back(options_[s].empty());
-      ++(options_[s].empty() ? hopeless_ : servers_)[priority];
+      may_stay_unserved_.push_back(true);
+      is_infeasible_.push_back(options_[s].empty());
+      ++(options_[s].empty() ? infeasible_ : servers_)[priority];
     }
   }
 
@@ -39,16 +40,16 @@ class Stages {
       for (auto& [priority, unserved] : unserved_) {
         const Problem problem = stage(priority, priority);
         const Answer answer =
-            run(problem, budget_.options / std::max<std::int64_t>(kLeastShare, stages--));
+            run(problem, budget_.iterations / std::max<std::int64_t>(kLeastShare, stages--));
         keep(problem, answer);
-        rule_out(problem, answer, priority);
+        eliminate_options(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
         optimum.unserved_bound[priority] = static_cast<int>(std::lround(answer.bound));
       }
     }
     Problem last = value_stage();
-    last.choices.close_enough = kOptimalityGap * least_cost();
-    const Answer answer = run(last, budget_.options);
+    last.knapsack.close_enough = kOptimalityGap * least_cost();
+    const Answer answer = run(last, budget_.iterations);
     keep(last, answer);
     optimum.bound = answer.bound;
     optimum.prices.assign(candidates_.types.size(), 0);
@@ -56,7 +57,7 @@ class Stages {
       if (const auto row = last.row_of_type[type]; row >= 0)
         optimum.prices[type] = answer.prices[static_cast<std::size_t>(row)];
     for (const auto& [priority, unserved] : unserved_)
-      optimum.unserved_bound[priority] += hopeless_[priority];
+      optimum.unserved_bound[priority] += infeasible_[priority];
     optimum.solution.resize(chosen_.size());
     for (std::size_t s = 0; s < chosen_.size(); ++s)
       if (chosen_[s] != kUnserved) {
@@ -69,7 +70,7 @@ class Stages {
 
  private:
   struct Problem {
-    Choices choices;
+    Knapsack knapsack;
     Chosen start;
     std::vector<std::size_t> servers;       // by group
     std::vector<std::int32_t> row_of_type;  // -1: there is more than can be used
@@ -77,9 +78,9 @@ class Stages {
     std::map<int, std::int32_t> row_of_priority;
   };
 
-  /// A server's candidates but those that fit nowhere, and those to which another of the same type
-  /// is to be preferred in every way. Places in Candidates::all.
-  std::vector<std::uint32_t> worth_considering(std::size_t s) const {
+  /// The server's candidates that fit and that no other of the same type dominates, as indices into
+  /// Candidates::all.
+  std::vector<std::uint32_t> undominated_candidates(std::size_t s) const {
     std::vector<std::uint32_t> kept;
     const auto type_of = [&](const Candidate& c) {
       return c.accelerator == Candidate::kNothing
@@ -89,16 +90,16 @@ class Stages {
     for (std::size_t i = candidates_.begin[s]; i < candidates_.begin[s + 1]; ++i) {
       const Candidate& c = candidates_.all[i];
       if (type_of(c) >= 0 && c.units() > limits_[static_cast<std::size_t>(type_of(c))]) continue;
-      const auto beats = [&](std::size_t j) {
+      const auto dominates = [&](std::size_t j) {
         const Candidate& d = candidates_.all[j];
         if (i == j || type_of(c) != type_of(d) || d.units() > c.units() || d.value > c.value)
           return false;
         return d.units() < c.units() || d.value < c.value || j < i;
       };
-      bool beaten = false;
-      for (std::size_t j = candidates_.begin[s]; j < candidates_.begin[s + 1] && !beaten; ++j)
-        beaten = beats(j);
-      if (!beaten) kept.push_back(static_cast<std::uint32_t>(i));
+      bool dominated = false;
+      for (std::size_t j = candidates_.begin[s]; j < candidates_.begin[s + 1] && !dominated; ++j)
+        dominated = dominates(j);
+      if (!dominated) kept.push_back(static_cast<std::uint32_t>(i));
     }
     return kept;
   }
@@ -118,8 +119,8 @@ class Stages {
     for (std::size_t type = 0; type < limits_.size(); ++type) {
       const bool scarce = most[type] > static_cast<double>(limits_[type]);
       problem.row_of_type.push_back(
-          scarce ? static_cast<std::int32_t>(problem.choices.limits.size()) : -1);
-      if (scarce) problem.choices.limits.push_back(static_cast<double>(limits_[type]));
+          scarce ? static_cast<std::int32_t>(problem.knapsack.limits.size()) : -1);
+      if (scarce) problem.knapsack.limits.push_back(static_cast<double>(limits_[type]));
     }
   }
 
@@ -130,22 +131,23 @@ class Stages {
       option.row = problem.row_of_type[candidates_.type_of[c.accelerator]];
     if (option.row >= 0) option.amount = static_cast<double>(c.units());
     if (place == chosen_[problem.servers.back()])
-      problem.start.back() = static_cast<std::uint32_t>(problem.choices.options.size());
-    problem.choices.options.push_back(option);
+      problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
+    problem.knapsack.options.push_back(option);
   }
 
-  /// Not for a server that can be served from what is not scarce: so it always is.
+  /// A server that can be served from a type that is not scarce always is, and needs no such
+  /// option.
   void add_unserved(Problem& problem, std::int32_t row, double cost) const {
-    if (!may_wait_[problem.servers.back()]) return;
-    const auto& choices = problem.choices;
-    for (std::size_t o = choices.begin.back(); o < choices.options.size(); ++o) {
-      if (choices.options[o].row >= 0) continue;
+    if (!may_stay_unserved_[problem.servers.back()]) return;
+    const auto& knapsack = problem.knapsack;
+    for (std::size_t o = knapsack.begin.back(); o < knapsack.options.size(); ++o) {
+      if (knapsack.options[o].row >= 0) continue;
       if (problem.start.back() == UINT32_MAX) problem.start.back() = static_cast<std::uint32_t>(o);
       return;
     }
     if (chosen_[problem.servers.back()] == kUnserved)
-      problem.start.back() = static_cast<std::uint32_t>(problem.choices.options.size());
-    problem.choices.options.push_back(
+      problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
+    problem.knapsack.options.push_back(
         {.cost = cost, .amount = row >= 0 ? 1.0 : 0.0, .row = row, .tag = kUnserved});
   }
 
@@ -165,8 +167,8 @@ class Stages {
       const auto all = servers_.find(priority);
       problem.row_of_priority[priority] = -1;
       if (all == servers_.end() || unserved >= all->second) continue;
-      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.choices.limits.size());
-      problem.choices.limits.push_back(unserved);
+      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.knapsack.limits.size());
+      problem.knapsack.limits.push_back(unserved);
     }
   }
 
@@ -184,10 +186,10 @@ class Stages {
   /// those above are left with no more than they have been.
   Problem stage(int first, int last) const {
     Problem problem;
-    problem.choices.whole_costs = true;
+    problem.knapsack.whole_costs = true;
     std::vector<std::size_t> servers;
     for (std::size_t s = 0; s < options_.size(); ++s)
-      if (candidates_.priority[s] <= last && !hopeless(s)) servers.push_back(s);
+      if (candidates_.priority[s] <= last && !is_infeasible(s)) servers.push_back(s);
     add_type_rows(problem, servers);
     add_count_rows(problem, first);
     for (const std::size_t s : servers) {
@@ -198,7 +200,7 @@ class Stages {
         add_unserved(problem, -1, 1);
       else
         add_counted_unserved(problem, s);
-      problem.choices.end_group();
+      problem.knapsack.end_group();
     }
     return problem;
   }
@@ -219,14 +221,14 @@ class Stages {
     Problem problem;
     std::vector<std::size_t> servers;
     for (std::size_t s = 0; s < options_.size(); ++s)
-      if (!hopeless(s)) servers.push_back(s);
+      if (!is_infeasible(s)) servers.push_back(s);
     add_type_rows(problem, servers);
     add_count_rows(problem, INT_MAX);
     for (const std::size_t s : servers) {
       begin_group(problem, s);
       for (const std::uint32_t i : options_[s]) add_option(problem, i, candidates_.all[i].value);
       add_counted_unserved(problem, s);
-      problem.choices.end_group();
+      problem.knapsack.end_group();
     }
     return problem;
   }
@@ -235,7 +237,7 @@ class Stages {
   bool serve_all() {
     if (unserved_.empty()) return true;
     const Problem problem = stage(unserved_.begin()->first, unserved_.rbegin()->first);
-    const Answer answer = run(problem, budget_.options / kLeastShare, 0);
+    const Answer answer = run(problem, budget_.iterations / kLeastShare, 0);
     if (answer.cost > 0) return false;
     keep(problem, answer);
     return true;
@@ -244,15 +246,15 @@ class Stages {
   Answer run(const Problem& problem, std::int64_t most_options, double useful = HUGE_VAL) {
     for (const std::uint32_t option : problem.start) BERTH_ASSERT(option != UINT32_MAX);
     Budget part = budget_;
-    part.options = most_options;
-    Answer answer = fleet::solve(problem.choices, problem.start, part, useful);
-    budget_.options -= most_options - part.options;
+    part.iterations = most_options;
+    Answer answer = fleet::solve(problem.knapsack, problem.start, part, useful);
+    budget_.iterations -= most_options - part.iterations;
     budget_.stopped = part.stopped;
     return answer;
   }
 
-  /// What cannot be part of a plan with so few unserved, by the prices, is not looked at again.
-  void rule_out(const Problem& problem, const Answer& answer, int priority) {
+  /// Drops the options that, by the prices, cannot be part of a plan with so few unserved servers.
+  void eliminate_options(const Problem& problem, const Answer& answer, int priority) {
     const auto price = [&](std::int32_t row) {
       return row < 0 ? 0 : answer.prices[static_cast<std::size_t>(row)];
     };
@@ -271,30 +273,31 @@ class Stages {
         waiting = 1;
       else if (row != problem.row_of_priority.end())
         waiting = price(row->second);
-      if (!may_wait_[s]) waiting = HUGE_VAL;
+      if (!may_stay_unserved_[s]) waiting = HUGE_VAL;
       double least = waiting;
       for (const std::uint32_t i : options_[s]) least = std::min(least, priced(i));
       const auto is_out = [&](double cost) {
         return answer.relaxed + (cost - least) > answer.cost + kIntegralityTolerance;
       };
       std::erase_if(options_[s], [&](std::uint32_t i) { return is_out(priced(i)); });
-      if (is_out(waiting)) may_wait_[s] = false;
+      if (is_out(waiting)) may_stay_unserved_[s] = false;
     }
   }
 
   void keep(const Problem& problem, const Answer& answer) {
     for (std::size_t g = 0; g < problem.servers.size(); ++g)
-      chosen_[problem.servers[g]] = problem.choices.options[answer.chosen[g]].tag;
+      chosen_[problem.servers[g]] = problem.knapsack.options[answer.chosen[g]].tag;
   }
 
-  bool hopeless(std::size_t s) const { return is_hopeless_[s]; }
+  bool is_infeasible(std::size_t s) const { return is_infeasible_[s]; }
 
   const Candidates& candidates_;
   const std::vector<std::int64_t>& limits_;
   Budget budget_;
   std::vector<std::vector<std::uint32_t>> options_;  // by server
-  std::vector<bool> is_hopeless_, may_wait_;         // by server: it has none; it may stay unserved
-  std::map<int, int> servers_, hopeless_,
+  std::vector<bool> is_infeasible_,
+      may_stay_unserved_;  // by server: it has no candidate; it may stay unserved
+  std::map<int, int> servers_, infeasible_,
       unserved_;                       // by priority: with options, without, as found
   std::vector<std::uint32_t> chosen_;  // by server: place in Candidates::all
 };
@@ -302,8 +305,8 @@ class Stages {
 }  // namespace
 
 Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
-                      const Means& means) {
-  return Stages(candidates, limits, means).solve();
+                      const Execution& execution) {
+  return Stages(candidates, limits, execution).solve();
 }
 
 }  // namespace berth::fleet

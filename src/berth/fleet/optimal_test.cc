@@ -132,15 +132,15 @@ TEST(Optimal, SameBytesWhateverTheOrderAndTheThreads) {
     }
     const System read = testing::read({{"fleet.json", dump(document)}});
     const std::size_t threads = std::array<std::size_t, 3>{1, 2, 4}[rng.below(3)];
-    Means means;
-    means.looks = 1'000'000;
-    means.parallel_for = [&](std::size_t count, const std::function<void(std::size_t)>& body) {
+    Execution execution;
+    execution.iteration_limit = 1'000'000;
+    execution.parallel_for = [&](std::size_t count, const std::function<void(std::size_t)>& body) {
       parallel(threads, count, body);
     };
-    const Candidates made = candidates(read, QueueModel::calibrated, means);
+    const Candidates made = candidates(read, QueueModel::calibrated, execution);
     const auto kind = static_cast<std::size_t>(round % 2);
     const Options options{.heterogeneous = kind == 1};
-    const std::string text = plan_json(solve(read, made, options, means), &made);
+    const std::string text = plan_json(solve(read, made, options, execution), &made);
     if (first[kind].empty()) first[kind] = text;
     ASSERT_EQ(text, first[kind]) << "round " << round;
   }
@@ -171,9 +171,9 @@ TEST(Optimal, StopsWhenTold) {
   const Candidates made = candidates(system, QueueModel::reference);
   testing::limit_to(system, 0.5, made);
   int asked = 0;
-  Means means;
-  means.stop = [&] { return ++asked > 50; };
-  const Plan plan = solve(system, made, {.model = QueueModel::reference}, means);
+  Execution execution;
+  execution.stop = [&] { return ++asked > 50; };
+  const Plan plan = solve(system, made, {.model = QueueModel::reference}, execution);
   EXPECT_TRUE(plan.proof.stopped);
   EXPECT_LT(asked, 1000);
   for (const TypeTotal& total : plan.totals) EXPECT_LE(total.used, *total.limit);

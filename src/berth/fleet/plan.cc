@@ -12,11 +12,11 @@ namespace {
 class Planner {
  public:
   Planner(const System& system, const Candidates& candidates, const Options& options,
-          const Means& means)
+          const Execution& execution)
       : system_(system), candidates_(candidates), options_(options) {
     limits_ = limits_of(system, candidates);
     prices_.assign(limits_.size(), 0);
-    choose(means);
+    choose(execution);
   }
 
   Plan plan() {
@@ -50,17 +50,17 @@ class Planner {
   }
   std::size_t type_of(const Candidate& c) const { return candidates_.type_of[c.accelerator]; }
 
-  void choose(const Means& means) {
+  void choose(const Execution& execution) {
     const bool unlimited = options_.solver == Solver::unlimited;
     if (options_.solver == Solver::optimal || (unlimited && options_.heterogeneous)) {
       Optimum optimum;
       if (unlimited)
         optimum.solution = solve_unlimited(candidates_);
       else
-        optimum = solve_optimal(candidates_, limits_, means);
+        optimum = solve_optimal(candidates_, limits_, execution);
       if (options_.heterogeneous)
-        optimum =
-            solve_mixed(system_, candidates_, unlimited ? boundless() : limits_, means, optimum);
+        optimum = solve_mixed(system_, candidates_, unlimited ? boundless() : limits_, execution,
+                              optimum);
       solution_ = std::move(optimum.solution);
       prices_ = std::move(optimum.prices);
       plan_.proof.unserved_bound = std::move(optimum.unserved_bound);
@@ -215,12 +215,13 @@ class Planner {
 }  // namespace
 
 Plan solve(const System& system, const Candidates& candidates, const Options& options,
-           const Means& means) {
-  return Planner(system, candidates, options, means).plan();
+           const Execution& execution) {
+  return Planner(system, candidates, options, execution).plan();
 }
 
-Plan plan(const System& system, const Means& means) {
-  return solve(system, candidates(system, system.options.model, means), system.options, means);
+Plan plan(const System& system, const Execution& execution) {
+  return solve(system, candidates(system, system.options.model, execution), system.options,
+               execution);
 }
 
 }  // namespace berth::fleet

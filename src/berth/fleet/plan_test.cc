@@ -36,7 +36,6 @@ void expect_plan(const System& system, const Plan& plan, const Json& expected,
 }
 
 TEST(ReferencePlans, AreAsExpectedByEverySolver) {
-  BERTH_NEEDS_FLEETS();
   int compared = 0;
   for (const char* fleet : kFleets) {
     const System system = testing::fleet(fleet);
@@ -61,7 +60,6 @@ TEST(ReferencePlans, AreAsExpectedByEverySolver) {
 }
 
 TEST(ReferencePlans, OptimumIsAsExpected) {
-  BERTH_NEEDS_FLEETS();
   for (const char* fleet : kFleets) {
     const System system = testing::fleet(fleet);
     const Json expected = testing::expected(fleet)["optimal"];

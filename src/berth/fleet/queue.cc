@@ -113,7 +113,7 @@ struct Queue::Sums {
   double from = 1;      // the weight of the state begun with
   int scaled_down = 0;  // how often by kLarge
   void add(double k, double p) { mass += p, first += k * p, second += k * k * p; }
-  /// The states k, k + 1, k + 2 and k + 3, which weigh p times as much as is told.
+  /// The states k, k + 1, k + 2 and k + 3, whose weights are p times the given ones.
   void add_four(double k, double p, double a, double b, double c, double d) {
     const double all = (a + b) + (c + d), by_place = b + 2 * c + 3 * d;
     mass += p * all;

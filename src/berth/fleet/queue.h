@@ -1,6 +1,6 @@
 // One replica as a queue: requests of n input and m output tokens arrive at random, up to `batch`
-// are served side by side, up to `queue` wait, and whoever finds both full is lost. A birth-death
-// chain over the number present, whose service rate depends on how many are served.
+// are served at the same time, up to `queue` wait, and a request that finds both full is lost. A
+// birth-death chain over the number present, whose service rate depends on how many are served.
 //
 // Source of the formulas: the reference model (docs/fleet.md). Times in ms, rates in requests a ms.
 // Pure values: copy freely, any thread. Preconditions are checked by fleet's face, asserted here.
@@ -14,10 +14,10 @@ inline constexpr double kBatchTokens = 8192;       // M: tokens that one batch s
 inline constexpr int kMostBatch = 1'000'000;       // N and Q above are cut to this
 inline constexpr double kMostTokens = 10'000'000;  // n and m
 
-/// A replica under a load, in equilibrium.
+/// The state of a replica under a load, in equilibrium.
 struct Operation {
   double throughput = 0;   // requests a ms that are served
-  double loss = 0;         // part of the arrivals that finds no place
+  double loss = 0;         // fraction of the arrivals that is rejected
   double in_service = 0;   // requests on average: X
   double response_ms = 0;  // from arrival to the last token
   double service_ms = 0;   // of that, in service
@@ -28,8 +28,8 @@ struct Operation {
   double utilisation = 0;  // X / N
 };
 
-/// By how much figures grow with the rate's logarithm: d / d ln λ, while prefill takes as many
-/// chunks.
+/// The derivatives of the figures by the logarithm of the rate (d / d ln λ) while prefill takes the
+/// same number of chunks.
 struct Growth {
   double throughput = 0, loss = 0, wait_ms = 0, itl_ms = 0, ttft_ms = 0;
 };
@@ -48,12 +48,13 @@ class Queue {
   double chunks(double batch) const;
   /// μ(B), requests a ms.
   double service_rate(int batch) const { return batch / step_ms(batch); }
-  /// The greatest batch that fewer chunks serve than `batch` needs; 0: none.
+  /// The greatest batch that needs fewer chunks than `batch` does; 0: none.
   int last_batch_before(int batch) const;
-  /// `rate` > 0, requests a ms. Also tells the `growth` there, if asked.
+  /// The replica at `rate` > 0, in requests a millisecond; sets `growth` too unless it is null.
   Operation at(double rate, Growth* growth = nullptr) const;
-  /// The rate at which the targets are just met if nobody ever waits or finds more than one chunk
-  /// of prefill, for a first guess. A target of 0 is none. Infinite: no rate is too great; 0: all.
+  /// A first guess of the greatest rate: the targets are just met if no request waits or takes more
+  /// than one chunk of prefill. A target of 0 is none. Infinite: no rate is too great; 0: every
+  /// rate is.
   double unlimited_rate(double itl_ms, double ttft_ms) const;
 
  private:

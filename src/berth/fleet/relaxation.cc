@@ -11,12 +11,12 @@ constexpr double kTiny = 1e-9;        // what of a step's slopes is none
 constexpr double kHinders = 1e-6;     // the least by which a limit is missed for certain
 constexpr double kApart = 1e-10;      // of the costs' spread: by how much equal costs are set apart
 constexpr double kWholeApart = 1e-7;  // what of equal whole costs all of a row is dearer than none
-constexpr std::size_t kToShorten = 32;  // breakpoints
+constexpr std::size_t kToTrim = 32;   // breakpoints
 constexpr int kPivotsOfAnInverse = 30;
 
 /// In 0..1, the same for the same place.
-double scattered(std::uint64_t place) {
-  std::uint64_t x = place * 0x9e3779b97f4a7c15u + 0x7f4a7c15u;
+double quasi_random(std::uint64_t index) {
+  std::uint64_t x = index * 0x9e3779b97f4a7c15u + 0x7f4a7c15u;
   x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
   return static_cast<double>(x >> 11) * 0x1p-53;
@@ -24,52 +24,53 @@ double scattered(std::uint64_t place) {
 
 }  // namespace
 
-Relaxation::Relaxation(const Choices& choices) : choices_(choices), rows_(choices.limits.size()) {
-  basics_.resize(choices.groups());
-  least_.resize(choices.groups());
+Relaxation::Relaxation(const Knapsack& knapsack)
+    : knapsack_(knapsack), rows_(knapsack.limits.size()) {
+  basics_.resize(knapsack.groups());
+  least_.resize(knapsack.groups());
   inverse_.resize(rows_ * rows_);
   values_.resize(rows_);
   for (auto* by_row : {&prices_, &along_, &ahead_}) by_row->resize(rows_ + 1);
   add_columns();
   for (std::uint32_t r = 0; r < rows_; ++r) basis_.push_back(kSlack + r);
-  go_to(place());
+  restore(basis());
 }
 
 /// The options as columns; of each group the cheapest is its key.
 void Relaxation::add_columns() {
   double least = HUGE_VAL, most = -HUGE_VAL;
-  for (const Option& o : choices_.options)
+  for (const Option& o : knapsack_.options)
     least = std::min(least, o.cost), most = std::max(most, o.cost);
-  const double apart = choices_.whole_costs ? kWholeApart : kApart * (most - least);
+  const double apart = knapsack_.whole_costs ? kWholeApart : kApart * (most - least);
   // Of equal whole costs that is cheaper which takes a smaller part of its row.
   const auto share = [&](const Option& o) {
-    return !choices_.whole_costs || o.row < 0
+    return !knapsack_.whole_costs || o.row < 0
                ? 0
-               : o.amount / std::max(1.0, choices_.limits[static_cast<std::size_t>(o.row)]);
+               : o.amount / std::max(1.0, knapsack_.limits[static_cast<std::size_t>(o.row)]);
   };
-  for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
-    std::size_t cheapest = choices_.begin[g];
-    for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o) {
-      const Option& option = choices_.options[o];
+  for (std::uint32_t g = 0; g < knapsack_.groups(); ++g) {
+    std::size_t cheapest = knapsack_.begin[g];
+    for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o) {
+      const Option& option = knapsack_.options[o];
       const std::size_t row = option.row < 0 ? rows_ : static_cast<std::size_t>(option.row);
-      columns_.push_back({.cost = option.cost + apart * (share(option) + 1e-3 * scattered(o)),
+      columns_.push_back({.cost = option.cost + apart * (share(option) + 1e-3 * quasi_random(o)),
                           .amount = option.row < 0 ? 0 : option.amount,
                           .row = static_cast<std::uint32_t>(row),
                           .is_allowed = true});
       group_of_.push_back(g);
       if (columns_[o].cost < columns_[cheapest].cost) cheapest = o;
     }
-    keys_.push_back(static_cast<std::uint32_t>(cheapest));
+    group_keys_.push_back(static_cast<std::uint32_t>(cheapest));
   }
 }
 
-void Relaxation::go_to(const Place& place) {
-  keys_ = place.keys;
-  basis_ = place.basis;
-  forbidden_keys_.clear();
-  count();
+void Relaxation::restore(const Basis& basis) {
+  group_keys_ = basis.group_keys;
+  basis_ = basis.columns;
+  forbidden_group_keys_.clear();
+  count_basics();
   if (factor())
-    figure();
+    compute_values();
   else
     restart();
 }
@@ -77,27 +78,27 @@ void Relaxation::go_to(const Place& place) {
 /// From prices of 0, where each group's key is its cheapest option.
 void Relaxation::restart() {
   for (std::uint32_t r = 0; r < rows_; ++r) basis_[r] = kSlack + r;
-  for (std::size_t g = 0; g < choices_.groups(); ++g) {
+  for (std::size_t g = 0; g < knapsack_.groups(); ++g) {
     double least = HUGE_VAL;
-    for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o)
+    for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o)
       if (columns_[o].is_allowed && columns_[o].cost < least)
-        least = columns_[o].cost, keys_[g] = static_cast<std::uint32_t>(o);
-    if (least == HUGE_VAL) forbidden_keys_.push_back(static_cast<std::uint32_t>(g));
+        least = columns_[o].cost, group_keys_[g] = static_cast<std::uint32_t>(o);
+    if (least == HUGE_VAL) forbidden_group_keys_.push_back(static_cast<std::uint32_t>(g));
   }
-  count();
+  count_basics();
   factor();
-  figure();
+  compute_values();
 }
 
 /// What follows from the keys and the basis.
-void Relaxation::count() {
+void Relaxation::count_basics() {
   std::ranges::fill(basics_, 0);
   for (std::size_t i = 0; i < rows_; ++i)
     if (!is_slack(i)) ++basics_[group_of_[basis_[i]]];
-  left_ = choices_.limits;
+  left_ = knapsack_.limits;
   left_.push_back(0);
   key_costs_ = 0;
-  for (const std::uint32_t key : keys_) {
+  for (const std::uint32_t key : group_keys_) {
     left_[columns_[key].row] -= columns_[key].amount;
     key_costs_ += columns_[key].cost;
   }
@@ -114,7 +115,7 @@ bool Relaxation::factor() {
       matrix[(basis_[i] & ~kSlack) * n + i] = 1;
       continue;
     }
-    const std::uint32_t option = basis_[i], key = keys_[group_of_[option]];
+    const std::uint32_t option = basis_[i], key = group_keys_[group_of_[option]];
     if (columns_[option].row < n) matrix[columns_[option].row * n + i] += columns_[option].amount;
     if (columns_[key].row < n) matrix[columns_[key].row * n + i] -= columns_[key].amount;
   }
@@ -144,14 +145,15 @@ bool Relaxation::factor() {
 }
 
 /// Values and prices of the basis.
-void Relaxation::figure() {
+void Relaxation::compute_values() {
   std::ranges::fill(prices_, 0);
   for (std::size_t i = 0; i < rows_; ++i) {
     const double* row = inverse_row(i);
     values_[i] = 0;
     for (std::size_t r = 0; r < rows_; ++r) values_[i] += row[r] * left_[r];
     if (is_slack(i)) continue;
-    const double dearer = columns_[basis_[i]].cost - columns_[keys_[group_of_[basis_[i]]]].cost;
+    const double dearer =
+        columns_[basis_[i]].cost - columns_[group_keys_[group_of_[basis_[i]]]].cost;
     for (std::size_t r = 0; r < rows_; ++r) prices_[r] -= dearer * row[r];
   }
   for (double& price : prices_) price = std::max(price, 0.0);
@@ -161,41 +163,42 @@ double Relaxation::objective() const {
   double sum = key_costs_;
   for (std::size_t i = 0; i < rows_; ++i)
     if (!is_slack(i))
-      sum += values_[i] * (columns_[basis_[i]].cost - columns_[keys_[group_of_[basis_[i]]]].cost);
+      sum += values_[i] *
+             (columns_[basis_[i]].cost - columns_[group_keys_[group_of_[basis_[i]]]].cost);
   return sum;
 }
 
 double Relaxation::bound(Budget& budget) {
-  budget.options -= static_cast<std::int64_t>(choices_.options.size() + rows_ * rows_ * rows_);
+  budget.iterations -= static_cast<std::int64_t>(knapsack_.options.size() + rows_ * rows_ * rows_);
   double sum = 0, terms = 0;
-  for (std::size_t g = 0; g < choices_.groups(); ++g) {
+  for (std::size_t g = 0; g < knapsack_.groups(); ++g) {
     double least = HUGE_VAL;
-    for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o)
+    for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o)
       if (columns_[o].is_allowed)
-        least = std::min(least, choices_.options[o].cost + priced_amount(o));
+        least = std::min(least, knapsack_.options[o].cost + priced_amount(o));
     least_[g] = least;
     sum += least;
     terms += std::abs(least);
   }
   for (std::size_t r = 0; r < rows_; ++r) {
-    sum -= prices_[r] * choices_.limits[r];
-    terms += prices_[r] * std::abs(choices_.limits[r]);
+    sum -= prices_[r] * knapsack_.limits[r];
+    terms += prices_[r] * std::abs(knapsack_.limits[r]);
   }
   // What rounding may have added: each addition at most 2^-53 of what there was.
-  return sum - terms * static_cast<double>(choices_.groups() + rows_ + 4) * 0x1p-52;
+  return sum - terms * static_cast<double>(knapsack_.groups() + rows_ + 4) * 0x1p-52;
 }
 
-void Relaxation::set_key(std::uint32_t group, std::uint32_t option) {
-  const std::uint32_t old = keys_[group];
+void Relaxation::set_group_key(std::uint32_t group, std::uint32_t option) {
+  const std::uint32_t old = group_keys_[group];
   left_[columns_[old].row] += columns_[old].amount;
   left_[columns_[option].row] -= columns_[option].amount;
   key_costs_ += columns_[option].cost - columns_[old].cost;
-  keys_[group] = option;
+  group_keys_[group] = option;
 }
 
 /// The group's key and its option at the position change roles.
-void Relaxation::swap_key(std::uint32_t group, std::size_t position) {
-  const std::uint32_t key = keys_[group];
+void Relaxation::swap_group_key(std::uint32_t group, std::size_t position) {
+  const std::uint32_t key = group_keys_[group];
   double* row = inverse_row(position);
   for (std::size_t i = 0; i < rows_; ++i) {
     if (i == position || is_slack(i) || group_of_[basis_[i]] != group) continue;
@@ -203,24 +206,24 @@ void Relaxation::swap_key(std::uint32_t group, std::size_t position) {
     for (std::size_t r = 0; r < rows_; ++r) row[r] += other[r];
   }
   for (std::size_t r = 0; r < rows_; ++r) row[r] = -row[r];
-  set_key(group, basis_[position]);
+  set_group_key(group, basis_[position]);
   basis_[position] = key;
 }
 
 void Relaxation::forbid(std::uint32_t option) {
   columns_[option].is_allowed = false;
-  if (keys_[group_of_[option]] == option) forbidden_keys_.push_back(group_of_[option]);
+  if (group_keys_[group_of_[option]] == option) forbidden_group_keys_.push_back(group_of_[option]);
 }
 
 /// Where the key takes all of its group another one does so at once. False: that may not.
-bool Relaxation::flip_forbidden_key(std::uint32_t group) {
+bool Relaxation::flip_forbidden_group_key(std::uint32_t group) {
   std::uint32_t best = UINT32_MAX;
   double least = HUGE_VAL;
-  for (std::size_t o = choices_.begin[group]; o < choices_.begin[group + 1]; ++o)
+  for (std::size_t o = knapsack_.begin[group]; o < knapsack_.begin[group + 1]; ++o)
     if (columns_[o].is_allowed && priced(o) < least)
       least = priced(o), best = static_cast<std::uint32_t>(o);
   if (best == UINT32_MAX) return false;
-  set_key(group, best);
+  set_group_key(group, best);
   return true;
 }
 
@@ -266,23 +269,23 @@ Relaxation::Leaving Relaxation::choose_leaving() {
     double norm = 1e-9;
     for (std::size_t r = 0; r < rows_; ++r) norm += sum[r] * sum[r];
     const double before = best;
-    consider(i, value, !columns_[keys_[group]].is_allowed, norm, best, leaving);
+    consider(i, value, !columns_[group_keys_[group]].is_allowed, norm, best, leaving);
     if (best > before) of_key = leaving;
   }
   if (of_key.sign != 0 && of_key.position == leaving.position && of_key.slope == leaving.slope) {
     const std::size_t at = leaving.position;
-    swap_key(group_of_[basis_[at]], at);
+    swap_group_key(group_of_[basis_[at]], at);
   }
   return leaving;
 }
 
 bool Relaxation::next_breakpoint(std::uint32_t group, Breakpoint& next) const {
-  const Column& key = columns_[keys_[group]];
+  const Column& key = columns_[group_keys_[group]];
   const double key_cost = key.cost + prices_[key.row] * key.amount;
   const double key_slope = along_[key.row] * key.amount;
   double dearer = 1, slope = 0;  // of the first; it is at dearer / -slope
   std::size_t first = 0;
-  for (std::size_t o = choices_.begin[group]; o < choices_.begin[group + 1]; ++o) {
+  for (std::size_t o = knapsack_.begin[group]; o < knapsack_.begin[group + 1]; ++o) {
     const Column& c = columns_[o];
     const double by = along_[c.row] * c.amount - key_slope;
     if (by >= -kTiny || !c.is_allowed) continue;
@@ -297,7 +300,7 @@ bool Relaxation::next_breakpoint(std::uint32_t group, Breakpoint& next) const {
 
 /// What is behind the point where the bound no longer rises, by the breakpoints found so far, is of
 /// no use: drops it. That point.
-double Relaxation::shorten(double slope, double end) {
+double Relaxation::trim_breakpoints(double slope, double end) {
   slope +=
       kHinders * (1 + slope);  // the sum may be a little more than here when it is gone through
   std::ranges::sort(breakpoints_, {}, &Breakpoint::at);
@@ -313,7 +316,7 @@ double Relaxation::shorten(double slope, double end) {
 }
 
 /// Prices at the end of the way, where that is known.
-void Relaxation::look_ahead(double end) {
+void Relaxation::set_end_prices(double end) {
   if (end == HUGE_VAL) return;
   for (std::size_t r = 0; r < rows_; ++r) ahead_[r] = prices_[r] + end * along_[r];
 }
@@ -321,33 +324,33 @@ void Relaxation::look_ahead(double end) {
 /// The first breakpoint of each group, as far as the bound rises.
 void Relaxation::find_breakpoints(double slope) {
   breakpoints_.clear();
-  const auto none = static_cast<std::uint32_t>(choices_.groups());
+  const auto none = static_cast<std::uint32_t>(knapsack_.groups());
   double end = HUGE_VAL;  // of the way
   for (std::uint32_t r = 0; r < rows_; ++r)
     if (along_[r] < -kTiny && std::ranges::find(basis_, kSlack + r) == basis_.end()) {
       breakpoints_.push_back({prices_[r] / -along_[r], along_[r], none, kSlack + r});
       end = std::min(end, breakpoints_.back().at);
     }
-  look_ahead(end = shorten(slope, end));
-  std::size_t enough = kToShorten;
+  set_end_prices(end = trim_breakpoints(slope, end));
+  std::size_t enough = kToTrim;
   Breakpoint next;
   for (std::uint32_t g = 0; g < none; ++g) {
     if (end < HUGE_VAL) {
       // Only who is cheaper at the end of the way than the key is there overtakes it before.
-      const Column& key = columns_[keys_[g]];
+      const Column& key = columns_[group_keys_[g]];
       const double at_end = key.cost + ahead_[key.row] * key.amount;
       bool is_overtaken = false;
-      for (std::size_t o = choices_.begin[g]; o < choices_.begin[g + 1]; ++o)
+      for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o)
         is_overtaken |= columns_[o].cost + ahead_[columns_[o].row] * columns_[o].amount <= at_end &&
-                        o != keys_[g];
+                        o != group_keys_[g];
       if (!is_overtaken) continue;
     }
     if (!next_breakpoint(g, next) || next.at > end) continue;
     breakpoints_.push_back(next);
-    if (basics_[g] > 0) look_ahead(end = next.at);
+    if (basics_[g] > 0) set_end_prices(end = next.at);
     if (breakpoints_.size() < enough) continue;
-    look_ahead(end = shorten(slope, end));
-    enough = 2 * breakpoints_.size() + kToShorten;
+    set_end_prices(end = trim_breakpoints(slope, end));
+    enough = 2 * breakpoints_.size() + kToTrim;
   }
   std::make_heap(breakpoints_.begin(), breakpoints_.end());
 }
@@ -355,7 +358,7 @@ void Relaxation::find_breakpoints(double slope) {
 /// From the leaving value's row as far as the bound rises. False: rounding is in the way.
 bool Relaxation::step(const Leaving& leaving, Budget& budget, bool& is_infeasible) {
   // What the basis costs is counted too: that is most of the work where there are few options.
-  budget.options -= static_cast<std::int64_t>(choices_.options.size() + 6 * rows_ * rows_);
+  budget.iterations -= static_cast<std::int64_t>(knapsack_.options.size() + 6 * rows_ * rows_);
   for (std::size_t r = 0; r < rows_; ++r)
     along_[r] = leaving.sign * inverse_row(leaving.position)[r];
   find_breakpoints(leaving.slope);
@@ -364,11 +367,11 @@ bool Relaxation::step(const Leaving& leaving, Budget& budget, bool& is_infeasibl
     std::pop_heap(breakpoints_.begin(), breakpoints_.end());
     const Breakpoint point = breakpoints_.back();
     breakpoints_.pop_back();
-    const bool may_switch = point.group < choices_.groups() && basics_[point.group] == 0;
+    const bool may_switch = point.group < knapsack_.groups() && basics_[point.group] == 0;
     if (!may_switch || slope + point.slope <= kInfeasible)
       return pivot(leaving.position, point.entering);
     slope += point.slope;
-    set_key(point.group, point.entering);
+    set_group_key(point.group, point.entering);
     if (Breakpoint next; next_breakpoint(point.group, next)) {
       next.at = std::max(next.at, point.at);
       breakpoints_.push_back(next);
@@ -387,7 +390,7 @@ bool Relaxation::pivot(std::size_t position, std::uint32_t entering) {
       column[i] = row[entering & ~kSlack];
       continue;
     }
-    const std::uint32_t key = keys_[group_of_[entering]];
+    const std::uint32_t key = group_keys_[group_of_[entering]];
     if (columns_[entering].row < rows_)
       column[i] += row[columns_[entering].row] * columns_[entering].amount;
     if (columns_[key].row < rows_) column[i] -= row[columns_[key].row] * columns_[key].amount;
@@ -401,8 +404,8 @@ bool Relaxation::pivot(std::size_t position, std::uint32_t entering) {
   }
   if (!is_slack(position)) {
     const std::uint32_t group = group_of_[basis_[position]];
-    if (--basics_[group] == 0 && !columns_[keys_[group]].is_allowed)
-      forbidden_keys_.push_back(group);
+    if (--basics_[group] == 0 && !columns_[group_keys_[group]].is_allowed)
+      forbidden_group_keys_.push_back(group);
   }
   basis_[position] = entering;
   if (!is_slack(position)) ++basics_[group_of_[entering]];
@@ -414,13 +417,14 @@ Relaxation::Outcome Relaxation::solve(double enough, Budget& budget) {
   const std::size_t most = 200 + 20 * rows_ * rows_;
   for (std::size_t steps = 0; steps < most && !budget.spent(); ++steps) {
     if (pivots_ > kPivotsOfAnInverse && !factor()) restart();
-    figure();
-    for (const std::uint32_t group : forbidden_keys_)
-      if (basics_[group] == 0 && !columns_[keys_[group]].is_allowed && !flip_forbidden_key(group))
+    compute_values();
+    for (const std::uint32_t group : forbidden_group_keys_)
+      if (basics_[group] == 0 && !columns_[group_keys_[group]].is_allowed &&
+          !flip_forbidden_group_key(group))
         return Outcome::infeasible;
-    if (!forbidden_keys_.empty()) {
-      forbidden_keys_.clear();
-      figure();
+    if (!forbidden_group_keys_.empty()) {
+      forbidden_group_keys_.clear();
+      compute_values();
     }
     if (objective() >= enough) return Outcome::enough;
     const Leaving leaving = choose_leaving();
@@ -432,26 +436,26 @@ Relaxation::Outcome Relaxation::solve(double enough, Budget& budget) {
   return Outcome::given_up;
 }
 
-std::vector<Relaxation::Part> Relaxation::parts() const {
-  std::vector<Part> parts;
-  for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
+std::vector<Relaxation::Fraction> Relaxation::fractions() const {
+  std::vector<Fraction> fractions;
+  for (std::uint32_t g = 0; g < knapsack_.groups(); ++g) {
     if (basics_[g] == 0) continue;
     double key = 1;
-    const std::size_t first = parts.size();
+    const std::size_t first = fractions.size();
     for (std::size_t i = 0; i < rows_; ++i) {
       if (is_slack(i) || group_of_[basis_[i]] != g) continue;
       key -= values_[i];
-      if (values_[i] > kInfeasible) parts.push_back({g, basis_[i], values_[i]});
+      if (values_[i] > kInfeasible) fractions.push_back({g, basis_[i], values_[i]});
     }
-    if (key > kInfeasible) parts.push_back({g, keys_[g], key});
-    if (parts.size() - first == 1) parts.pop_back();
+    if (key > kInfeasible) fractions.push_back({g, group_keys_[g], key});
+    if (fractions.size() - first == 1) fractions.pop_back();
   }
-  return parts;
+  return fractions;
 }
 
-Chosen Relaxation::mostly() const {
-  Chosen chosen = keys_;
-  std::vector<double> most(choices_.groups(), 1);
+Chosen Relaxation::rounded() const {
+  Chosen chosen = group_keys_;
+  std::vector<double> most(knapsack_.groups(), 1);
   for (std::size_t i = 0; i < rows_; ++i)
     if (!is_slack(i)) most[group_of_[basis_[i]]] -= values_[i];
   for (std::size_t i = 0; i < rows_; ++i) {

@@ -10,43 +10,43 @@
 namespace berth::fleet {
 namespace {
 
-Choices random_choices(Rng& rng, std::size_t groups, std::size_t rows, std::size_t most = 20) {
-  Choices choices;
+Knapsack random_knapsack(Rng& rng, std::size_t groups, std::size_t rows, std::size_t most = 20) {
+  Knapsack knapsack;
   for (std::size_t g = 0; g < groups; ++g) {
     for (std::size_t o = 0; o <= rng.below(8); ++o)
-      choices.options.push_back({.cost = std::round(1000 * rng.uniform()),
-                                 .amount = static_cast<double>(1 + rng.below(most)),
-                                 .row = static_cast<std::int32_t>(rng.below(rows))});
-    choices.options.push_back({.cost = 2000});
-    choices.end_group();
+      knapsack.options.push_back({.cost = std::round(1000 * rng.uniform()),
+                                  .amount = static_cast<double>(1 + rng.below(most)),
+                                  .row = static_cast<std::int32_t>(rng.below(rows))});
+    knapsack.options.push_back({.cost = 2000});
+    knapsack.end_group();
   }
   for (std::size_t r = 0; r < rows; ++r)
-    choices.limits.push_back(static_cast<double>(rng.below(most * groups / 5 + 1)));
-  return choices;
+    knapsack.limits.push_back(static_cast<double>(rng.below(most * groups / 5 + 1)));
+  return knapsack;
 }
 
 /// What the relaxation's own parts cost, and that they are within the limits.
-double cost_of_parts(const Choices& choices, const Relaxation& lp) {
-  std::vector<double> used(choices.limits.size(), 0), whole(choices.groups(), 1);
+double cost_of_fractions(const Knapsack& knapsack, const Relaxation& lp) {
+  std::vector<double> used(knapsack.limits.size(), 0), whole(knapsack.groups(), 1);
   double cost = 0;
   const auto add = [&](std::uint32_t option, double part) {
-    const Option& o = choices.options[option];
+    const Option& o = knapsack.options[option];
     cost += part * o.cost;
     if (o.row >= 0) used[static_cast<std::size_t>(o.row)] += part * o.amount;
     EXPECT_TRUE(lp.allowed(option));
   };
-  for (const Relaxation::Part& part : lp.parts()) {
+  for (const Relaxation::Fraction& part : lp.fractions()) {
     EXPECT_GT(part.part, 0);
     add(part.option, part.part);
     whole[part.group] -= part.part;
   }
-  const Chosen mostly = lp.mostly();
-  for (std::size_t g = 0; g < choices.groups(); ++g) {
+  const Chosen chosen = lp.rounded();
+  for (std::size_t g = 0; g < knapsack.groups(); ++g) {
     EXPECT_TRUE(std::abs(whole[g]) < 1e-6 || whole[g] == 1);
-    if (whole[g] == 1) add(mostly[g], 1);
+    if (whole[g] == 1) add(chosen[g], 1);
   }
   for (std::size_t r = 0; r < used.size(); ++r)
-    EXPECT_LE(used[r], choices.limits[r] * (1 + 1e-9) + 1e-6);
+    EXPECT_LE(used[r], knapsack.limits[r] * (1 + 1e-9) + 1e-6);
   return cost;
 }
 
@@ -54,13 +54,13 @@ TEST(Relaxation, BoundIsWhatItsPartsCost) {
   Rng rng(1);
   for (int round = 0; round < 300; ++round) {
     const std::size_t most = round % 3 == 0 ? 1'000'000 : 20;
-    const Choices choices = random_choices(rng, 1 + rng.below(200), 1 + rng.below(40), most);
-    Relaxation lp(choices);
-    Budget budget{.options = 1'000'000'000};
+    const Knapsack knapsack = random_knapsack(rng, 1 + rng.below(200), 1 + rng.below(40), most);
+    Relaxation lp(knapsack);
+    Budget budget{.iterations = 1'000'000'000};
     ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal) << "round " << round;
     const double bound = lp.bound(budget);
-    EXPECT_NEAR(cost_of_parts(choices, lp), bound, 1e-6 * (1 + bound)) << "round " << round;
-    EXPECT_LE(lp.parts().size(), 2 * choices.limits.size());
+    EXPECT_NEAR(cost_of_fractions(knapsack, lp), bound, 1e-6 * (1 + bound)) << "round " << round;
+    EXPECT_LE(lp.fractions().size(), 2 * knapsack.limits.size());
     for (const double price : lp.prices()) EXPECT_GE(price, 0);
   }
 }
@@ -68,25 +68,25 @@ TEST(Relaxation, BoundIsWhatItsPartsCost) {
 TEST(Relaxation, ComesBackFromWhatWasForbidden) {
   Rng rng(2);
   for (int round = 0; round < 100; ++round) {
-    const Choices choices = random_choices(rng, 20 + rng.below(50), 1 + rng.below(8));
-    Relaxation lp(choices);
-    Budget budget{.options = 1'000'000'000};
+    const Knapsack knapsack = random_knapsack(rng, 20 + rng.below(50), 1 + rng.below(8));
+    Relaxation lp(knapsack);
+    Budget budget{.iterations = 1'000'000'000};
     ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
     const double before = lp.bound(budget);
-    const Relaxation::Place place = lp.place();
+    const Relaxation::Basis basis = lp.basis();
     std::vector<std::uint32_t> forbidden;
     for (int i = 0; i < 10; ++i) {
-      const auto option = static_cast<std::uint32_t>(rng.below(choices.options.size()));
-      if (choices.options[option].row < 0 || !lp.allowed(option)) continue;
+      const auto option = static_cast<std::uint32_t>(rng.below(knapsack.options.size()));
+      if (knapsack.options[option].row < 0 || !lp.allowed(option)) continue;
       lp.forbid(option);
       forbidden.push_back(option);
       ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
       const double bound = lp.bound(budget);
       EXPECT_GE(bound, before - 1e-6);
-      EXPECT_NEAR(cost_of_parts(choices, lp), bound, 1e-6 * (1 + bound)) << "round " << round;
+      EXPECT_NEAR(cost_of_fractions(knapsack, lp), bound, 1e-6 * (1 + bound)) << "round " << round;
     }
     for (const std::uint32_t option : forbidden) lp.allow(option);
-    lp.go_to(place);
+    lp.restore(basis);
     ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
     EXPECT_NEAR(lp.bound(budget), before, 1e-9 * (1 + before));
   }
@@ -94,31 +94,31 @@ TEST(Relaxation, ComesBackFromWhatWasForbidden) {
 
 TEST(Relaxation, BeginsAnewFromABasisThatIsNone) {
   Rng rng(3);
-  const Choices choices = random_choices(rng, 40, 5);
-  Relaxation lp(choices);
-  Budget budget{.options = 1'000'000'000};
+  const Knapsack knapsack = random_knapsack(rng, 40, 5);
+  Relaxation lp(knapsack);
+  Budget budget{.iterations = 1'000'000'000};
   ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
   const double bound = lp.bound(budget);
-  Relaxation::Place place = lp.place();
-  std::ranges::fill(place.basis, place.keys[0]);
-  lp.go_to(place);
+  Relaxation::Basis basis = lp.basis();
+  std::ranges::fill(basis.columns, basis.group_keys[0]);
+  lp.restore(basis);
   ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
   EXPECT_NEAR(lp.bound(budget), bound, 1e-9 * (1 + bound));
 }
 
 TEST(Relaxation, SaysThatNoneIsWithinTheLimits) {
-  Choices choices;
+  Knapsack knapsack;
   for (int g = 0; g < 3; ++g) {
-    choices.options.push_back({.cost = 1, .amount = 2, .row = 0});
-    choices.options.push_back({.cost = 1, .amount = 3, .row = 1});
-    choices.end_group();
+    knapsack.options.push_back({.cost = 1, .amount = 2, .row = 0});
+    knapsack.options.push_back({.cost = 1, .amount = 3, .row = 1});
+    knapsack.end_group();
   }
-  choices.limits = {2, 5};
-  Relaxation lp(choices);
-  Budget budget{.options = 1'000'000};
+  knapsack.limits = {2, 5};
+  Relaxation lp(knapsack);
+  Budget budget{.iterations = 1'000'000};
   EXPECT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::infeasible);
-  choices.limits = {2, 6};
-  Relaxation wider(choices);
+  knapsack.limits = {2, 6};
+  Relaxation wider(knapsack);
   EXPECT_EQ(wider.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "berth/base/result.h"
-#include "berth/fleet/choices.h"
+#include "berth/fleet/knapsack.h"
 
 namespace berth::fleet {
 namespace {
@@ -22,8 +22,8 @@ bool cheaper(const Move& a, const Move& b) {
 
 class Mover {
  public:
-  Mover(const Choices& choices, Chosen& chosen, Budget& budget)
-      : choices_(choices), chosen_(chosen), budget_(budget), left_(left_of(choices, chosen)) {}
+  Mover(const Knapsack& knapsack, Chosen& chosen, Budget& budget)
+      : knapsack_(knapsack), chosen_(chosen), budget_(budget), left_(left_of(knapsack, chosen)) {}
 
   /// Out of rows that are used beyond their limits, by what it costs at the prices for each unit.
   bool repair(const std::vector<double>& prices) {
@@ -45,7 +45,7 @@ class Mover {
   }
 
  private:
-  const Option& at(std::uint32_t option) const { return choices_.options[option]; }
+  const Option& at(std::uint32_t option) const { return knapsack_.options[option]; }
   double left(std::int32_t row) const {
     return row < 0 ? HUGE_VAL : left_[static_cast<std::size_t>(row)];
   }
@@ -65,9 +65,9 @@ class Mover {
   }
   template <class Visit>
   void each_move(std::uint32_t group, const Visit& visit) const {
-    for (std::size_t o = choices_.begin[group]; o < choices_.begin[group + 1]; ++o)
+    for (std::size_t o = knapsack_.begin[group]; o < knapsack_.begin[group + 1]; ++o)
       if (o != chosen_[group])
-        visit(Move{choices_.options[o].cost - at(chosen_[group]).cost, group,
+        visit(Move{knapsack_.options[o].cost - at(chosen_[group]).cost, group,
                    static_cast<std::uint32_t>(o)});
   }
 
@@ -77,7 +77,7 @@ class Mover {
 
   bool relieve(std::int32_t row, const std::vector<double>& prices) {
     std::vector<Move> moves;
-    for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
+    for (std::uint32_t g = 0; g < knapsack_.groups(); ++g) {
       const Option& from = at(chosen_[g]);
       if (from.row != row) continue;
       each_move(g, [&](Move move) {
@@ -88,7 +88,7 @@ class Mover {
         moves.push_back(move);
       });
     }
-    budget_.options -= static_cast<std::int64_t>(moves.size() * 4);
+    budget_.iterations -= static_cast<std::int64_t>(moves.size() * 4);
     std::ranges::sort(moves, cheaper);
     bool any = false;
     for (const Move& move : moves) {
@@ -103,11 +103,11 @@ class Mover {
 
   bool move_alone() {
     std::vector<Move> moves;
-    for (std::uint32_t g = 0; g < choices_.groups(); ++g)
+    for (std::uint32_t g = 0; g < knapsack_.groups(); ++g)
       each_move(g, [&](const Move& move) {
         if (move.cost < 0 && fits(at(chosen_[g]), at(move.to))) moves.push_back(move);
       });
-    budget_.options -= static_cast<std::int64_t>(choices_.options.size());
+    budget_.iterations -= static_cast<std::int64_t>(knapsack_.options.size());
     std::ranges::sort(moves, cheaper);
     bool any = false;
     for (const Move& move : moves) {
@@ -123,7 +123,7 @@ class Mover {
   bool move_in_pairs() {
     std::vector<std::vector<Move>> leaving(left_.size());
     std::vector<Move> wanted;
-    for (std::uint32_t g = 0; g < choices_.groups(); ++g) {
+    for (std::uint32_t g = 0; g < knapsack_.groups(); ++g) {
       const Option& from = at(chosen_[g]);
       each_move(g, [&](const Move& move) {
         const Option& to = at(move.to);
@@ -132,7 +132,7 @@ class Mover {
           leaving[static_cast<std::size_t>(from.row)].push_back(move);
       });
     }
-    budget_.options -= 3 * static_cast<std::int64_t>(choices_.options.size());
+    budget_.iterations -= 3 * static_cast<std::int64_t>(knapsack_.options.size());
     for (auto& moves : leaving) std::ranges::sort(moves, cheaper);
     std::ranges::sort(wanted, cheaper);
     bool any = false;
@@ -164,16 +164,16 @@ class Mover {
           left(at(partner.to).row) >= -kFeasibilityTolerance) {
         chosen_[move.group] = move.to;
         chosen_[partner.group] = partner.to;
-        budget_.options -= static_cast<std::int64_t>(looked_at);
+        budget_.iterations -= static_cast<std::int64_t>(looked_at);
         return true;
       }
       use(out, 1), use(from, 1), use(at(move.to), -1), use(at(partner.to), -1);
     }
-    budget_.options -= static_cast<std::int64_t>(looked_at);
+    budget_.iterations -= static_cast<std::int64_t>(looked_at);
     return false;
   }
 
-  const Choices& choices_;
+  const Knapsack& knapsack_;
   Chosen& chosen_;
   Budget& budget_;
   std::vector<double> left_;
@@ -181,13 +181,13 @@ class Mover {
 
 }  // namespace
 
-bool repair(const Choices& choices, const std::vector<double>& prices, Chosen& chosen,
+bool repair(const Knapsack& knapsack, const std::vector<double>& prices, Chosen& chosen,
             Budget& budget) {
-  return Mover(choices, chosen, budget).repair(prices);
+  return Mover(knapsack, chosen, budget).repair(prices);
 }
 
-void improve(const Choices& choices, Chosen& chosen, Budget& budget) {
-  Mover(choices, chosen, budget).improve();
+void improve(const Knapsack& knapsack, Chosen& chosen, Budget& budget) {
+  Mover(knapsack, chosen, budget).improve();
 }
 
 }  // namespace berth::fleet

@@ -1,5 +1,5 @@
-// The greatest rate that one replica takes within its targets, and the batch that it takes it with.
-// Two models: the reference, and the calibrated one that mends it (docs/fleet.md tells both).
+// Sizing: the greatest rate that one replica serves within its targets, and the batch for it, by
+// the reference model or the calibrated one, which corrects it (docs/fleet.md explains both).
 //
 // Pure; any thread.
 #pragma once
@@ -9,7 +9,8 @@
 
 namespace berth::fleet {
 
-/// What of a server does not depend on how much load it has: servers alike share one sizing.
+/// The properties of a server that do not depend on its amount of load; equal ones share one
+/// sizing.
 struct Demand {
   double in_tokens = 0, out_tokens = 0;
   int max_batch = 0, max_queue = 0;
@@ -17,22 +18,24 @@ struct Demand {
   auto operator<=>(const Demand&) const = default;
 };
 
-/// What a replica must hold to.
+/// The limits of a replica.
 struct Limits {
   Target target;
-  double most_loss = 1;  // part of the requests
+  double most_loss = 1;  // fraction of the requests
 };
 
-/// A rate in requests a ms, and what kept it from being greater; 0: not even `low` is within.
+/// A rate in requests a millisecond and its binding constraint; 0: not even `low` is within the
+/// limits.
 struct Rate {
   double rate = 0;
-  double throughput = 0;  // of it, what is served
+  double throughput = 0;  // the part of the rate that is served
   Binding binding = Binding::none;
 };
-/// The greatest in [low, high]. Where a limit is met, broken and met again as the rate grows (it
-/// can be where prefill takes another chunk), one of the rates at which it begins to be broken.
+/// The greatest rate in [low, high] within the limits. If a limit is met, exceeded and met again as
+/// the rate grows (where prefill takes another chunk), the result is one of the rates where it
+/// begins to be exceeded.
 Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high);
-/// The same, looked for from a first `guess`.
+/// The same, starting at a first `guess`.
 Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high, double guess);
 
 struct Sizing {
@@ -40,12 +43,12 @@ struct Sizing {
   Binding binding = Binding::none;
   int batch = 1;
   double rate = 0;     // requests a ms of one replica
-  int best_batch = 1;  // calibrated: takes the most, at most 1 % more than `rate`
+  int best_batch = 1;  // calibrated: the batch of the greatest rate, at most 1 % above `rate`
   double best_rate = 0;
 };
 Sizing size_replica(const Demand& demand, const Performance& performance, QueueModel model);
 
-/// Replicas for a load of `rate`, at least `least`, and the batch of each.
+/// The number of replicas for a load of `rate`, at least `least`, and the batch of each.
 struct Sized {
   double replicas = 0;  // may be more than an int holds
   int batch = 1;
@@ -53,7 +56,7 @@ struct Sized {
 Sized replicas_for(const Sizing& sizing, const Demand& demand, const Performance& performance,
                    QueueModel model, double rate, int least);
 
-/// The range of rates that the reference looks at.
+/// The range of rates that the reference model considers.
 struct Range {
   double low = 0, high = 0;
 };

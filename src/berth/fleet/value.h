@@ -1,4 +1,4 @@
-// What a candidate, or a mix of several, costs against what a server has now.
+// The value of a candidate or a mix: its cost relative to what the server has now.
 #pragma once
 
 #include <array>
@@ -9,16 +9,17 @@
 
 namespace berth::fleet {
 
-inline constexpr double kChangePart = 0.1;  // of what comes and goes: what changing takes
+inline constexpr double kChangePart =
+    0.1;  // of the cost that comes and goes: the price of a change
 
-/// One accelerator of a server: what it has there, and what it is to have.
+/// One accelerator of a server: what the server has of it, and what it is to have.
 struct Part {
   bool held = false;  // the server has it now, if only without replicas
   int replicas_before = 0, replicas = 0;
   double cost_before = 0, cost = 0;
 };
 
-/// What `current` has of the accelerator, and nothing to come.
+/// What `current` has of the accelerator; nothing is to come.
 Part part_of(const Allocation& current, std::string_view accelerator);
 
 /// The new cost − the old where the accelerators stay the same ones; else 0.1·(what each of them

@@ -91,9 +91,9 @@ Json options_json(const Options& o) {
   return {{"unlimited", o.solver == Solver::unlimited},
           {"heterogeneous", o.heterogeneous},
           {"delayedBestEffort", o.delayed_best_effort},
-          {"saturationPolicy", kSaturations[static_cast<std::size_t>(o.saturation)]},
-          {"solver", kSolvers[static_cast<std::size_t>(o.solver)]},
-          {"model", kModels[static_cast<std::size_t>(o.model)]}};
+          {"saturationPolicy", kSaturationNames.name(o.saturation)},
+          {"solver", kSolverNames.name(o.solver)},
+          {"model", kModelNames.name(o.model)}};
 }
 
 Json candidates_json(const Candidates& candidates) {
@@ -161,7 +161,6 @@ std::string write_document(const System& system) {
 }
 
 std::string plan_json(const Plan& plan, const Candidates* candidates) {
-  static constexpr std::string_view kWhys[] = {"served", "partly", "no_candidate", "capacity"};
   Json allocations = Json::object(), reasons = Json::object(), totals = Json::array();
   for (const auto& [name, server] : plan.servers) {
     const bool has_some = server.why == Why::served || server.why == Why::partly;
@@ -169,7 +168,7 @@ std::string plan_json(const Plan& plan, const Candidates* candidates) {
       Json& allocation = allocations[name] = allocation_json(server.allocation);
       allocation["watts"] = server.watts;
     }
-    reasons[name] = {{"status", kWhys[static_cast<std::size_t>(server.why)]},
+    reasons[name] = {{"status", kWhyNames.name(server.why)},
                      {"binds", fleet::name(server.binding)},
                      {"text", server.reason}};
   }

@@ -8,53 +8,52 @@
 
 namespace berth::flow {
 
-Graph::Graph(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+Graph::Graph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Graph::Graph(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
 Result<Graph> Graph::build(Flow flow, World world) {
-  auto inside = std::make_unique<Inside>(std::move(flow), std::move(world));
-  BERTH_TRY(inside->begin());
-  return Graph(std::move(inside));
+  auto impl = std::make_unique<Impl>(std::move(flow), std::move(world));
+  BERTH_TRY(impl->begin());
+  return Graph(std::move(impl));
 }
 
 const Flow& Graph::flow() const {
-  return inside_->flow();
+  return impl_->flow();
 }
 std::int64_t Graph::known() const {
-  return inside_->known();
+  return impl_->known();
 }
 std::optional<Graph::Range> Graph::tasks(StepIndex step) const {
-  return inside_->tasks(static_cast<std::size_t>(step.value));
+  return impl_->tasks(static_cast<std::size_t>(step.value));
 }
 StepIndex Graph::step_of(TaskIndex task) const {
-  return {static_cast<std::int64_t>(inside_->step_at(task))};
+  return {static_cast<std::int64_t>(impl_->step_at(task))};
 }
 std::string Graph::name(TaskIndex task) const {
-  return inside_->name(task);
+  return impl_->name(task);
 }
 std::optional<TaskIndex> Graph::find(std::string_view name) const {
-  return inside_->find(name);
+  return impl_->find(name);
 }
 Result<Graph::Ready> Graph::take_ready() {
-  return inside_->take_ready();
+  return impl_->take_ready();
 }
 Result<TaskSpec> Graph::spec(TaskIndex task) const {
-  return inside_->spec(task);
+  return impl_->spec(task);
 }
 Status Graph::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
-  return inside_->finish(task, std::move(outputs));
+  return impl_->finish(task, std::move(outputs));
 }
 bool Graph::done() const {
-  return inside_->done();
+  return impl_->done();
 }
 
-std::unexpected<Error> Graph::Inside::wrong(const Step& step, int line,
-                                            std::string_view what) const {
+std::unexpected<Error> Graph::Impl::wrong(const Step& step, int line, std::string_view what) const {
   return fail(ErrorKind::invalid, "{}:{}: steps.{}: {}", flow_.file, line, step.name, what);
 }
 
-Status Graph::Inside::begin() {
+Status Graph::Impl::begin() {
   states_.resize(flow_.steps.size());
   open_steps_ = static_cast<std::int64_t>(flow_.steps.size());
   by_name_.reserve(flow_.steps.size());
@@ -65,19 +64,19 @@ Status Graph::Inside::begin() {
   return unfold_pending();
 }
 
-std::optional<Graph::Range> Graph::Inside::tasks(std::size_t step) const {
+std::optional<Graph::Range> Graph::Impl::tasks(std::size_t step) const {
   const StepState& state = states_[step];
   if (state.first < 0) return std::nullopt;
   return Range{{state.first}, state.count};
 }
 
-std::string Graph::Inside::name(TaskIndex task) const {
+std::string Graph::Impl::name(TaskIndex task) const {
   const Step& of = step(task);
   if (of.foreach.empty()) return of.name;
   return fmt::format("{}/{}", of.name, task.value - states_[step_at(task)].first);
 }
 
-std::optional<TaskIndex> Graph::Inside::find(std::string_view name) const {
+std::optional<TaskIndex> Graph::Impl::find(std::string_view name) const {
   const auto slash = name.find('/');
   const auto found = by_name_.find(name.substr(0, slash));
   if (found == by_name_.end()) return std::nullopt;
@@ -93,10 +92,10 @@ std::optional<TaskIndex> Graph::Inside::find(std::string_view name) const {
   return TaskIndex{state.first + *instance};
 }
 
-Result<Graph::Ready> Graph::Inside::take_ready() {
+Result<Graph::Ready> Graph::Impl::take_ready() {
   Ready ready;
-  while (!offered_.empty()) {
-    const auto offered = std::exchange(offered_, {});
+  while (!newly_ready_.empty()) {
+    const auto offered = std::exchange(newly_ready_, {});
     for (const TaskIndex task : offered) {
       if (tasks_[at(task)].state != State::ready) continue;  // finished before it was asked for
       if (skips(task)) {
@@ -111,7 +110,7 @@ Result<Graph::Ready> Graph::Inside::take_ready() {
   return ready;
 }
 
-Status Graph::Inside::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
+Status Graph::Impl::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state == State::ready);
   BERTH_ASSERT(outputs.size() == step(task).out.size());
@@ -120,30 +119,30 @@ Status Graph::Inside::finish(TaskIndex task, std::vector<fileset::Fileset> outpu
   return unfold_pending();
 }
 
-void Graph::Inside::settle(TaskIndex task, State state) {
+void Graph::Impl::settle(TaskIndex task, State state) {
   tasks_[at(task)].state = state;
   const std::size_t from = step_at(task);
   const std::int64_t instance = task.value - states_[from].first;
   for (const Edge& edge : states_[from].edges)
-    if (edge.wait == Wait::pairwise && states_[edge.to].first >= 0) offer(edge.to, instance);
+    if (edge.wait == Wait::pairwise && states_[edge.to].first >= 0) mark_ready(edge.to, instance);
   if (--states_[from].open == 0) close(from);
 }
 
-void Graph::Inside::close(std::size_t from) {
+void Graph::Impl::close(std::size_t from) {
   --open_steps_;
   for (const Edge& edge : states_[from].edges) {
     StepState& to = states_[edge.to];
-    if (edge.wait == Wait::start && --to.start_waits == 0 && to.first >= 0) offer_all(edge.to);
+    if (edge.wait == Wait::start && --to.start_waits == 0 && to.first >= 0) mark_all_ready(edge.to);
     if (edge.wait == Wait::unfold && --to.unfold_waits == 0) pending_.push_back(edge.to);
   }
 }
 
-void Graph::Inside::offer_all(std::size_t step) {
-  for (std::int64_t i = 0; i < states_[step].count; ++i) offer(step, i);
+void Graph::Impl::mark_all_ready(std::size_t step) {
+  for (std::int64_t i = 0; i < states_[step].count; ++i) mark_ready(step, i);
 }
 
 /// Once all that the task waits for is settled, and only then, is it ready.
-void Graph::Inside::offer(std::size_t step, std::int64_t instance) {
+void Graph::Impl::mark_ready(std::size_t step, std::int64_t instance) {
   const TaskIndex task = task_of(step, instance);
   if (states_[step].start_waits > 0 || tasks_[at(task)].state != State::waiting) return;
   if (is_pairwise(flow_.steps[step])) {
@@ -151,11 +150,11 @@ void Graph::Inside::offer(std::size_t step, std::int64_t instance) {
     if (producer != State::finished && producer != State::skipped) return;
   }
   tasks_[at(task)].state = State::ready;
-  offered_.push_back(task);
+  newly_ready_.push_back(task);
 }
 
 /// Whether a task of the source's step wrote anything.
-bool Graph::Inside::has_any(const Source& source) const {
+bool Graph::Impl::has_any(const Source& source) const {
   const StepState& state = states_[static_cast<std::size_t>(source.step->value)];
   for (std::int64_t i = 0; i < state.count; ++i)
     if (tasks_[static_cast<std::size_t>(state.first + i)].state == State::finished) return true;
@@ -163,13 +162,13 @@ bool Graph::Inside::has_any(const Source& source) const {
 }
 
 /// Whether what the tasks of the source's step wrote has a file there; `below`: within that output.
-bool Graph::Inside::any_written(const Source& source, const std::string& below) const {
+bool Graph::Impl::any_written(const Source& source, const std::string& below) const {
   return std::ranges::any_of(written_items(source, below), [&](const Item& item) {
     return tasks_[static_cast<std::size_t>(item.producer)].state == State::finished;
   });
 }
 
-bool Graph::Inside::skips(TaskIndex task) const {
+bool Graph::Impl::skips(TaskIndex task) const {
   const Step& of = step(task);
   for (std::size_t i = 0; i < of.foreach.size(); ++i) {
     const std::int64_t producer = item(task, i).producer;
@@ -192,7 +191,7 @@ bool Graph::Inside::skips(TaskIndex task) const {
   return !std::ranges::all_of(of.when, [&](const auto& term) { return holds(term, values); });
 }
 
-bool Graph::Inside::holds(const Condition& condition, const Lookup& values) const {
+bool Graph::Impl::holds(const Condition& condition, const Lookup& values) const {
   const auto value = [&](std::string_view name) { return value_of(values, name); };
   if (condition.kind == Condition::Kind::exists) {
     const std::string path = expand(condition.path.pattern, value);

@@ -1,5 +1,6 @@
-// The inside of a Graph. Tasks are numbers: a task is its step and its place among that step's, and
-// everything else about it is worked out when it is asked for, so that a million cost little.
+// The implementation of Graph. A task is a number, which stands for its step and its position among
+// the step's tasks; everything else about a task is computed when it is asked for, so that a
+// million tasks cost little.
 #pragma once
 
 #include <unordered_map>
@@ -8,9 +9,9 @@
 
 namespace berth::flow {
 
-class Graph::Inside {
+class Graph::Impl {
  public:
-  Inside(Flow flow, World world) : flow_(std::move(flow)), world_(std::move(world)) {}
+  Impl(Flow flow, World world) : flow_(std::move(flow)), world_(std::move(world)) {}
 
   Status begin();
   std::optional<Range> tasks(std::size_t step) const;
@@ -31,17 +32,17 @@ class Graph::Inside {
     std::uint32_t step = 0;
     State state = State::waiting;
   };
-  /// A value of a foreach's variable.
+  /// A value of a variable of a foreach.
   struct Item {
     std::string text;            // the value, or the path in the task
-    std::string world;           // where a file of the world comes from
+    std::string world;           // the source path, if it is a file outside the flow
     std::int64_t producer = -1;  // the task that writes it
-    std::string below;           // within that task's output; empty: it whole
+    std::string below;           // the path within that task's output; empty: all of it
   };
   enum class Wait : std::uint8_t {
-    start,     // its tasks start when all of ours are done
-    unfold,    // it unfolds when all of ours are done
-    pairwise,  // it unfolds when we do; its task i waits for our task i
+    start,     // the successor's tasks start when all tasks of this step are done
+    unfold,    // the successor unfolds when all tasks of this step are done
+    pairwise,  // the successor unfolds with this step; its task i waits for task i of this step
   };
   struct Edge {
     std::uint32_t to = 0;
@@ -50,12 +51,12 @@ class Graph::Inside {
   };
   struct StepState {
     std::int64_t first = -1, count = 0;  // tasks; -1: not unfolded
-    std::int64_t open = 0;               // of them, neither finished nor skipped
+    std::int64_t open = 0;               // tasks that are neither finished nor skipped
     int unfold_waits = 0, start_waits = 0;
     std::vector<std::vector<Item>> items;  // of each variable
-    std::vector<Edge> edges;               // who waits for it
+    std::vector<Edge> edges;               // to the steps that wait for this one
   };
-  /// What the names of a task stand for.
+  /// The names of a task and their values.
   using Lookup = std::vector<std::pair<std::string, Words>>;
 
   static std::size_t at(TaskIndex task) { return static_cast<std::size_t>(task.value); }
@@ -74,14 +75,14 @@ class Graph::Inside {
   Result<Words> world_files(const Step& step, const Source& source, const std::string& key,
                             const std::string& path) const;
   std::vector<Item> written_items(const Source& source, const std::string& pattern) const;
-  Status claim_outputs(std::size_t step);
+  Status register_outputs(std::size_t step);
   Status check_world(std::size_t step) const;
   Status check_path(const Step& step, const std::string& path, int line) const;
   std::optional<TaskIndex> writer_of(const std::string& path) const;
   void settle(TaskIndex task, State state);
   void close(std::size_t step);
-  void offer(std::size_t step, std::int64_t instance);
-  void offer_all(std::size_t step);
+  void mark_ready(std::size_t step, std::int64_t instance);
+  void mark_all_ready(std::size_t step);
   bool skips(TaskIndex task) const;
   bool has_any(const Source& source) const;
   bool any_written(const Source& source, const std::string& below) const;
@@ -101,15 +102,17 @@ class Graph::Inside {
   std::vector<Task> tasks_;
   std::vector<StepState> states_;       // by step
   std::vector<std::uint32_t> pending_;  // steps that may be unfolded
-  std::vector<TaskIndex> offered_;      // ready, not yet taken
+  std::vector<TaskIndex> newly_ready_;  // ready tasks that take_ready() has not returned yet
   std::unordered_map<std::int64_t, std::vector<fileset::Fileset>> written_;  // by task
-  std::unordered_map<std::string, std::int64_t> claims_;   // path of an output -> its task
-  std::unordered_map<std::string, std::int64_t> folders_;  // that outputs lie in -> a task of them
+  std::unordered_map<std::string, std::int64_t>
+      writers_;  // path of an output -> the task that writes it
+  std::unordered_map<std::string, std::int64_t>
+      folders_;  // folder of an output -> a task that writes there
   std::unordered_map<std::string_view, std::size_t> by_name_;
   std::int64_t open_steps_ = 0;
 };
 
-/// What `name` stands for in a path: a list with blanks between. For expand().
+/// The value of `name` in a path, a list with blanks between its words. For expand().
 std::optional<std::string> value_of(const std::vector<std::pair<std::string, Words>>& values,
                                     std::string_view name);
 

@@ -18,9 +18,9 @@ bool valid_step_name(std::string_view name);
 bool valid_value_name(std::string_view name);
 
 /// A path as it is compared: without "." and double slashes or one at its end, ".." in front only.
-/// invalid: says what is wrong with it, for Field::error().
+/// Errors: invalid, with what is wrong with it, for Field::error().
 Result<std::string> plain_path(std::string_view path);
-/// Whether a plain path is of the flow's folder.
+/// Whether a plain path lies in the flow's folder.
 bool stays_inside(std::string_view plain);
 /// Where a task finds a file of the world: at the same path in its own directory, or for one that
 /// is not of the flow's folder below "_root" or "_up".
@@ -33,7 +33,7 @@ std::vector<std::string> names_in(std::string_view text);
 std::string expand(std::string_view text,
                    const std::function<std::optional<std::string>(std::string_view)>& value);
 
-/// invalid, at `at`: a name in braces that is none of `known`.
+/// Errors: invalid, at `at`, for a name in braces that is none of `known`.
 Status check_names(std::string_view text, const std::vector<std::string>& known, const Field& at);
 
 /// "a == b and not exists(c)". `known`: the names of values; `source`: what a path stands for.

@@ -15,7 +15,7 @@ std::optional<std::string> value_of(const std::vector<std::pair<std::string, Wor
   return std::nullopt;
 }
 
-const Graph::Inside::Item& Graph::Inside::item(TaskIndex task, std::size_t variable) const {
+const Graph::Impl::Item& Graph::Impl::item(TaskIndex task, std::size_t variable) const {
   const StepState& state = states_[step_at(task)];
   std::int64_t place = task.value - state.first;
   for (std::size_t i = state.items.size() - 1; i > variable; --i)
@@ -25,7 +25,7 @@ const Graph::Inside::Item& Graph::Inside::item(TaskIndex task, std::size_t varia
 }
 
 /// Parameters, variables, index and env.NAME.
-Graph::Inside::Lookup Graph::Inside::values_of(TaskIndex task) const {
+Graph::Impl::Lookup Graph::Impl::values_of(TaskIndex task) const {
   const Step& of = step(task);
   Lookup values = of.params;
   for (std::size_t i = 0; i < of.foreach.size(); ++i)
@@ -36,22 +36,22 @@ Graph::Inside::Lookup Graph::Inside::values_of(TaskIndex task) const {
   return values;
 }
 
-std::string Graph::Inside::output_path(TaskIndex task, const Output& output) const {
+std::string Graph::Impl::output_path(TaskIndex task, const Output& output) const {
   if (output.path.find('{') == std::string::npos) return output.path;
   const auto values = values_of(task);
   return expand(output.path, [&](std::string_view name) { return value_of(values, name); });
 }
 
-Result<fileset::Fileset> Graph::Inside::written(TaskIndex task, std::size_t output,
-                                                const std::string& below) const {
+Result<fileset::Fileset> Graph::Impl::written(TaskIndex task, std::size_t output,
+                                              const std::string& below) const {
   const auto found = written_.find(task.value);
   BERTH_ASSERT(found != written_.end());
   return fileset::part(found->second[output], below.empty() ? "." : below);
 }
 
 /// Adds what the source stands for; `input` has the name.
-Status Graph::Inside::add_source(const Step& step, const Source& source, const Lookup& values,
-                                 TaskInput input, std::vector<TaskInput>& inputs) const {
+Status Graph::Impl::add_source(const Step& step, const Source& source, const Lookup& values,
+                               TaskInput input, std::vector<TaskInput>& inputs) const {
   const bool pattern = fileset::is_pattern(source.pattern);
   const std::string path = expand(source.pattern, [&](std::string_view name) {
     auto value = value_of(values, name);
@@ -107,7 +107,7 @@ void keep_outermost(std::vector<TaskInput>& inputs) {
 
 }  // namespace
 
-Result<TaskSpec> Graph::Inside::spec(TaskIndex task) const {
+Result<TaskSpec> Graph::Impl::spec(TaskIndex task) const {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state != State::waiting);
   const Step& of = step(task);

@@ -9,12 +9,12 @@ namespace berth::flow {
 
 /// A foreach over just what another step's tasks write: known as soon as those tasks are, and task
 /// i needs only their task i.
-bool Graph::Inside::is_pairwise(const Step& step) {
+bool Graph::Impl::is_pairwise(const Step& step) {
   return step.foreach.size() == 1 && step.foreach[0].files && step.foreach[0].files->step &&
          step.foreach[0].files->pattern.empty();
 }
 
-void Graph::Inside::connect() {
+void Graph::Impl::connect() {
   for (std::size_t i = 0; i < flow_.steps.size(); ++i) {
     const Step& step = flow_.steps[i];
     const auto to = static_cast<std::uint32_t>(i);
@@ -38,7 +38,7 @@ void Graph::Inside::connect() {
   }
 }
 
-Status Graph::Inside::unfold_pending() {
+Status Graph::Impl::unfold_pending() {
   std::vector<std::size_t> unfolded;
   while (!pending_.empty()) {
     const std::size_t step = pending_.back();
@@ -51,7 +51,7 @@ Status Graph::Inside::unfold_pending() {
   return {};
 }
 
-Status Graph::Inside::unfold(std::size_t index) {
+Status Graph::Impl::unfold(std::size_t index) {
   const Step& step = flow_.steps[index];
   StepState& state = states_[index];
   std::int64_t count = 1;
@@ -66,19 +66,19 @@ Status Graph::Inside::unfold(std::size_t index) {
   state.count = state.open = count;
   tasks_.resize(tasks_.size() + static_cast<std::size_t>(count),
                 {static_cast<std::uint32_t>(index), State::waiting});
-  BERTH_TRY(claim_outputs(index));
+  BERTH_TRY(register_outputs(index));
   for (const Edge& edge : state.edges)
     if (edge.wait == Wait::pairwise && --states_[edge.to].unfold_waits == 0)
       pending_.push_back(edge.to);
   if (count == 0)
     close(index);
   else
-    offer_all(index);
+    mark_all_ready(index);
   return {};
 }
 
-Result<std::vector<Graph::Inside::Item>> Graph::Inside::items_of(const Step& step,
-                                                                 const Variable& variable) const {
+Result<std::vector<Graph::Impl::Item>> Graph::Impl::items_of(const Step& step,
+                                                             const Variable& variable) const {
   std::vector<Item> items;
   for (const auto& value : variable.values) items.push_back({value, {}, -1, {}});
   if (!variable.files) return items;
@@ -98,8 +98,8 @@ Result<std::vector<Graph::Inside::Item>> Graph::Inside::items_of(const Step& ste
 
 /// The plain paths of what `path`, which the source came to, names in the world. `key` is for the
 /// message when there is none.
-Result<Words> Graph::Inside::world_files(const Step& step, const Source& source,
-                                         const std::string& key, const std::string& path) const {
+Result<Words> Graph::Impl::world_files(const Step& step, const Source& source,
+                                       const std::string& key, const std::string& path) const {
   Words found;
   if (fileset::is_pattern(source.pattern)) {
     BERTH_ASSIGN(found, world_.glob(path));
@@ -120,8 +120,8 @@ Result<Words> Graph::Inside::world_files(const Step& step, const Source& source,
 
 /// What the tasks of the source's step wrote, or where they will write it; of a pattern (or path)
 /// within it, what matches.
-std::vector<Graph::Inside::Item> Graph::Inside::written_items(const Source& source,
-                                                              const std::string& pattern) const {
+std::vector<Graph::Impl::Item> Graph::Impl::written_items(const Source& source,
+                                                          const std::string& pattern) const {
   std::vector<Item> items;
   const auto producer = static_cast<std::size_t>(source.step->value);
   const Output& output = flow_.steps[producer].out[source.output];
@@ -139,19 +139,19 @@ std::vector<Graph::Inside::Item> Graph::Inside::written_items(const Source& sour
   return items;
 }
 
-std::optional<TaskIndex> Graph::Inside::writer_of(const std::string& path) const {
-  if (const auto found = claims_.find(path); found != claims_.end())
+std::optional<TaskIndex> Graph::Impl::writer_of(const std::string& path) const {
+  if (const auto found = writers_.find(path); found != writers_.end())
     return TaskIndex{found->second};
   if (const auto found = folders_.find(path); found != folders_.end())
     return TaskIndex{found->second};
   for (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0;
        slash = path.rfind('/', slash - 1))
-    if (const auto found = claims_.find(path.substr(0, slash)); found != claims_.end())
+    if (const auto found = writers_.find(path.substr(0, slash)); found != writers_.end())
       return TaskIndex{found->second};
   return std::nullopt;
 }
 
-Status Graph::Inside::claim_outputs(std::size_t index) {
+Status Graph::Impl::register_outputs(std::size_t index) {
   const Step& step = flow_.steps[index];
   for (std::int64_t i = 0; i < states_[index].count; ++i) {
     const TaskIndex task = task_of(index, i);
@@ -166,7 +166,7 @@ Status Graph::Inside::claim_outputs(std::size_t index) {
         return wrong(step, output.line,
                      fmt::format("out.{}: {} writes {}, where {} writes too", output.name,
                                  name(task), path, name(*other)));
-      claims_.emplace(path, task.value);
+      writers_.emplace(path, task.value);
       for (auto slash = path.rfind('/'); slash != std::string::npos;
            slash = path.rfind('/', slash - 1))
         if (!folders_.emplace(path.substr(0, slash), task.value).second) break;
@@ -176,7 +176,7 @@ Status Graph::Inside::claim_outputs(std::size_t index) {
 }
 
 /// A file that a step writes is named by that step: else nothing would make its reader wait.
-Status Graph::Inside::check_path(const Step& step, const std::string& path, int line) const {
+Status Graph::Impl::check_path(const Step& step, const std::string& path, int line) const {
   const Step* by = nullptr;
   if (const auto writer = writer_of(path)) by = &this->step(*writer);
   for (std::size_t i = 0; i < flow_.steps.size(); ++i)  // those whose tasks are not known yet
@@ -190,7 +190,7 @@ Status Graph::Inside::check_path(const Step& step, const std::string& path, int 
   return wrong(step, line, fmt::format("{} is what {} writes; say {}", path, by->name, names));
 }
 
-Status Graph::Inside::check_world(std::size_t index) const {
+Status Graph::Impl::check_world(std::size_t index) const {
   const Step& step = flow_.steps[index];
   const StepState& state = states_[index];
   for (std::size_t i = 0; i < step.foreach.size(); ++i)

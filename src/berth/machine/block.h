@@ -21,17 +21,17 @@
 namespace berth::machine {
 
 struct Block {
-  Resources resources;           ///< Of a part of a device: its gpu_mem and gpu_slots, but no gpu.
-  std::vector<CoreShare> cores;  ///< Milli lent of each; together the cpu of `resources`, or more
-                                 ///< than it where a quota is tighter than the cores.
-  std::vector<DeviceShare> devices = {};  ///< Lent of each, by index: the gpu parts of `resources`.
+  Resources resources;  ///< A part of a device counts as gpu_mem and gpu_slots, not as gpu.
+  std::vector<CoreShare> cores;  ///< Thousandths of each core; together the cpu of `resources`, or
+                                 ///< more where a quota is tighter than the cores.
+  std::vector<DeviceShare> devices = {};  ///< By index: the gpu parts of `resources`.
   bool operator==(const Block&) const = default;
 };
 
 std::string write_block(const Block& block);
-/// Appends what write_block() gives.
+/// Appends the text that write_block() gives.
 void append_block(std::string& text, const Block& block);
-/// invalid: not what write_block() gives.
+/// Errors: invalid unless write_block() could have written it.
 Result<Block> read_block(std::string_view text);
 
 /// {"resources":{"cpu":1},"cores":[{"core":0,"node":0,"milli":1000}],"devices":[{"uuid":"GPU-…",

@@ -73,7 +73,7 @@ std::optional<Mount> parse_mount(std::string_view line) {
                unescape(fields[4]), *(dash + 1), split(fields.back(), ',')};
 }
 
-/// Every line that `parse` understands; the first of the others is told.
+/// The lines that `parse` understands; the first of the others is noted.
 template <class Parse>
 auto parse_lines(std::string_view text, std::string_view file, Parse parse,
                  std::vector<std::string>& notes) {

@@ -1,8 +1,8 @@
-// Where this process stands among the control groups: for each mounted hierarchy, v1 and v2, the
-// directory of its own group and of every ancestor up to the mount. Sources: /proc/self/cgroup and
+// The control groups of this process: for each mounted hierarchy, v1 and v2, the directory of its
+// own group and of every ancestor up to the mount. Sources: /proc/self/cgroup and
 // /proc/self/mountinfo as cgroups(7), cgroup_namespaces(7) and proc(5) describe them.
 //
-// Keeps nothing; any thread. Failure: a line that is not understood is passed over and told in
+// The functions keep nothing; any thread. A line that is not understood is skipped and mentioned in
 // `notes`; only an unreadable /proc/self/mountinfo is an error.
 #pragma once
 
@@ -16,8 +16,8 @@
 namespace berth::machine {
 
 struct CgroupDirectory {
-  std::string group;      // as the kernel names it to us: "/docker/abc"
-  std::string directory;  // where its files lie: "/sys/fs/cgroup/memory"
+  std::string group;      // as /proc/self/cgroup names it: "/docker/abc"
+  std::string directory;  // the directory of its files: "/sys/fs/cgroup/memory"
 };
 
 struct CgroupHierarchy {
@@ -37,12 +37,13 @@ struct CgroupPaths {
   const CgroupHierarchy* find(std::string_view controller) const;
 };
 
-/// From the texts of the two files. Of several mounts of a hierarchy the one that shows the most
-/// ancestors counts; one with another mount on top of it does not.
+/// Parses the texts of the two files. Of several mounts of a hierarchy the one with the most
+/// ancestors counts; a mount that is covered by another does not.
 CgroupPaths parse_cgroup_paths(std::string_view cgroup, std::string_view mountinfo);
 
 /// The same from /proc below `root` ("": the live one), which the directories then begin with too.
-/// io, denied: /proc/self cannot be read. A kernel without control groups has no hierarchies.
+/// Errors: io and denied if /proc/self cannot be read. A kernel without control groups has no
+/// hierarchies.
 Result<CgroupPaths> find_cgroup_paths(os::Env& env, const std::string& root);
 
 }  // namespace berth::machine

@@ -11,7 +11,7 @@ namespace {
 
 void read_figures_of(Nvml& nvml, Nvml::Handle device, DeviceFigures& into) {
   const auto uuid = nvml.uuid(device);
-  if (!uuid) return;  // gone: whoever watches its health tells
+  if (!uuid) return;  // lost: the health update says so
   const auto processes = nvml.processes(device);
   if (!processes || !*processes) {
     into.untold.emplace_back(
@@ -50,8 +50,8 @@ std::string to_json(const DeviceFigures& figures) {
   Json untold = Json::array();
   for (const auto& [uuid, because] : figures.untold)
     untold.push_back(Json{{"uuid", uuid}, {"because", valid_utf8(because)}});
-  return Json{{"figures", list}, {"untold", untold}, {"because", valid_utf8(figures.because)}}
-      .dump();
+  return dump(
+      Json{{"figures", list}, {"untold", untold}, {"because", valid_utf8(figures.because)}});
 }
 
 Result<DeviceFigures> figures_of_json(std::string_view line) {

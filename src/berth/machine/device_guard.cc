@@ -13,7 +13,7 @@ namespace {
 constexpr Duration kStaysIdle = std::chrono::seconds(10);
 /// A driver that loads its firmware first has answered by then.
 constexpr Duration kSilentMost = std::chrono::seconds(30);
-/// A process that ends is told for a moment after it has gone.
+/// The driver reports a process for a moment after its end.
 constexpr int kHiddenForGood = 3;
 constexpr std::size_t kProcessFileMost = 1 << 21;
 

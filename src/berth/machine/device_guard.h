@@ -1,13 +1,12 @@
-// Whether tasks keep to the part of a device that they asked for: what the driver says that their
-// processes have of it is compared with their shares, about once a second while any task has one.
+// The device guard compares the device memory that tasks use, as the driver reports it for their
+// processes, with their shares: about once a second while any task has a part of a device.
 //
-// A process is a task's by its ancestors, its process group or session, or by a variable that only
-// this task's processes have. Where the driver counts processes that are not to be seen here (of
-// another pid namespace, say), it may as well mean another than the one of that number: such
-// figures are not certain.
+// A process belongs to a task by its ancestors, its process group or session, or a variable that
+// only this task's processes have. If the driver reports processes that are invisible here (of
+// another pid namespace, say), a pid may mean another process: such figures are not certain.
 //
-// Ownership: refers to its Env; its end ends the process that asks the driver. Threads: one.
-// Failure: what cannot be told is in `advisory`, each reason once.
+// Ownership: it refers to its Env; its destructor ends the process that asks the driver. Threads:
+// one. What cannot be determined is in `advisory`, each reason once.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@
 
 namespace berth::machine {
 
-/// Those of `devices` that are a part of one with an amount of its memory.
+/// The shares that are a part of a device with an amount of memory.
 std::vector<DeviceShare> parts_of(const std::vector<DeviceShare>& devices);
 
 struct GuardedTask {
@@ -42,13 +41,14 @@ struct OverShare {
 };
 
 struct GuardReport {
-  std::vector<OverShare> over;                                 // at each reading anew
-  std::vector<std::pair<std::int64_t, std::string>> advisory;  // of a task: why nobody can tell
+  std::vector<OverShare> over;                                 // at every reading
+  std::vector<std::pair<std::int64_t, std::string>> advisory;  // task, why its use is unknown
 };
 
 class DeviceGuard {
  public:
-  /// `program`: what runs watch_figures(). `on_report` is called in a turn of the loop.
+  /// `program` is the command that runs watch_figures(). `on_report` is called in a turn of the
+  /// loop.
   DeviceGuard(os::Env& env, os::SpawnSpec program,
               std::function<void(const GuardReport&)> on_report)
       : env_(&env), program_(std::move(program)), on_report_(std::move(on_report)) {}
@@ -71,7 +71,7 @@ class DeviceGuard {
   os::SpawnSpec program_;
   std::optional<DeviceProgram> running_;
   std::vector<GuardedTask> tasks_;
-  std::map<pid_t, int> hidden_;  // readings in a row in which it was told, but not to be seen
+  std::map<pid_t, int> hidden_;  // readings in a row that have the pid while it is invisible here
   std::set<std::string> advised_;
   std::function<void(const GuardReport&)> on_report_;
   os::Timer silent_{env_->loop(), [this] { report_silence(); }};

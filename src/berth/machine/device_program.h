@@ -1,8 +1,8 @@
-// A process of its own that asks the devices' drivers and writes one line at a time to its standard
-// output, so that a driver that hangs or crashes takes nobody with it.
+// A DeviceProgram is a separate process that asks the devices' drivers and writes lines to its
+// standard output, so that a driver that hangs or crashes harms no other process.
 //
-// Ownership: refers to its Env; its end ends the process. Threads: one. Failure: a process that
-// dies or cannot be started is started again after a while.
+// Ownership: it refers to its Env; its destructor ends the process. Threads: one. A process that
+// dies or cannot be started is started again after a pause.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ namespace berth::machine {
 
 class DeviceProgram {
  public:
-  /// `on_lines` gets whole lines without their ends, as they come, in a turn of the loop;
-  /// `on_trouble` is told why the process has to be started again. The process starts in the next
-  /// turn.
+  /// `on_lines` receives whole lines without their ends, as they come, in a turn of the loop;
+  /// `on_trouble` receives the reason when the process has to be started again. The process
+  /// starts in the next turn.
   DeviceProgram(os::Env& env, os::SpawnSpec program,
                 std::function<void(std::vector<std::string>)> on_lines,
                 std::function<void(const std::string&)> on_trouble = {});
@@ -42,7 +42,7 @@ class DeviceProgram {
   os::Timer starts_;
 };
 
-/// The pause until a driver is asked again: `every`, a quarter more or less by chance.
+/// The pause until a driver is asked again: `every` with a jitter of a quarter.
 Duration jittered(os::Env& env, Duration every);
 
 }  // namespace berth::machine

@@ -159,24 +159,24 @@ Status read_required(const Field& field, std::vector<std::string>& required) {
 
 }  // namespace
 
-Result<bool> read_selection(std::string_view key, const Field& field, DeviceSelection& selection) {
+Result<bool> read_selection(std::string_view key, const Field& value, DeviceSelection& selection) {
   const auto named = [&](auto& kind, const auto& find) -> Status {
-    BERTH_ASSIGN(const std::string text, field.text());
+    BERTH_ASSIGN(const std::string text, value.text());
     const auto found = find(text);
-    if (!found) return field.error(found.error());
+    if (!found) return value.error(found.error());
     kind = *found;
     return {};
   };
   if (key == "gpu_slot_sizes") {
-    BERTH_TRY(read_slot_sizes(field, selection.slot_sizes));
+    BERTH_TRY(read_slot_sizes(value, selection.slot_sizes));
   } else if (key == "gpu_mem_min") {
-    BERTH_ASSIGN(selection.memory_min, read_memory_min(field));
+    BERTH_ASSIGN(selection.memory_min, read_memory_min(value));
   } else if (key == "gpu_policy") {
     BERTH_TRY(named(selection.policy, policy_named));
   } else if (key == "gpu_objective") {
     BERTH_TRY(named(selection.objective, objective_named));
   } else if (key == "gpu_require") {
-    BERTH_TRY(read_required(field, selection.required));
+    BERTH_TRY(read_required(value, selection.required));
   } else {
     return false;
   }

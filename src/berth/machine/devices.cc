@@ -36,22 +36,22 @@ void read_nvidia(os::Env& env, const DeviceOptions& options, Reading& reading) {
   if (nvml) return read_nvml(**nvml, reading);
   const bool has_driver = env.status(options.root + "/proc/driver/nvidia").has_value();
   if (has_driver || nvml.error().kind != ErrorKind::not_found)
-    reading.lack("NVIDIA's devices are not told: " + nvml.error().message);
+    reading.add_gap("NVIDIA's devices are not told: " + nvml.error().message);
 }
 
 /// No UUID twice (older kernels give the partitions of an AMD card one id), not too many devices.
 void bound(Reading& reading) {
   std::set<std::string> uuids;
-  for (SeenDevice& seen : reading.devices) {
+  for (DeviceReading& seen : reading.devices) {
     if (uuids.insert(seen.device.uuid).second) continue;
-    reading.lack(fmt::format("GPU{}: its UUID {} is another's too", seen.device.index,
-                             clip(seen.device.uuid)));
+    reading.add_gap(fmt::format("GPU{}: its UUID {} is another's too", seen.device.index,
+                                clip(seen.device.uuid)));
     seen.device.uuid = fmt::format("gpu-{}", seen.device.index);
     uuids.insert(seen.device.uuid);
   }
   if (reading.devices.size() <= topology::kMostDevices) return;
-  reading.lack(fmt::format("{} devices, the first {} are taken", reading.devices.size(),
-                           topology::kMostDevices));
+  reading.add_gap(fmt::format("{} devices, the first {} are taken", reading.devices.size(),
+                              topology::kMostDevices));
   reading.devices.resize(topology::kMostDevices);
 }
 
@@ -63,7 +63,7 @@ Reading read_all(os::Env& env, const DeviceOptions& options) {
   return reading;
 }
 
-int direct(const SeenDevice& from, std::size_t to) {
+int direct(const DeviceReading& from, std::size_t to) {
   const auto at = from.direct.find(to);
   return at == from.direct.end() ? 0 : at->second;
 }
@@ -74,8 +74,8 @@ int own_links(const Reading& reading, std::size_t from, std::size_t to) {
 }
 
 int fabric_links(const Reading& reading, std::size_t a, std::size_t b) {
-  const SeenDevice& one = reading.devices[a];
-  const SeenDevice& other = reading.devices[b];
+  const DeviceReading& one = reading.devices[a];
+  const DeviceReading& other = reading.devices[b];
   return std::min(direct(one, b), direct(other, a)) + std::min(one.switched, other.switched);
 }
 
@@ -88,8 +88,8 @@ Pcie told_level(const Reading& reading, std::size_t a, std::size_t b) {
 
 topology::Link link_of(const Reading& reading, std::size_t a, std::size_t b,
                        const std::vector<PciPlace>& places) {
-  const SeenDevice& one = reading.devices[a];
-  const SeenDevice& other = reading.devices[b];
+  const DeviceReading& one = reading.devices[a];
+  const DeviceReading& other = reading.devices[b];
   topology::Link link;
   link.pcie = told_level(reading, a, b);
   if (link.pcie == Pcie::unknown) link.pcie = pcie_level(places[a], places[b]);
@@ -122,7 +122,7 @@ Topology topology_of(os::Env& env, const DeviceOptions& options, const Reading& 
   if (count == 0) return topology;
   topology.name = env.host_name();
   std::vector<PciPlace> places;
-  for (const SeenDevice& seen : reading.devices) {
+  for (const DeviceReading& seen : reading.devices) {
     topology::Device device = seen.device;
     places.push_back(pci_place(env, options.root + "/sys/bus/pci/devices/" + device.pci));
     if (device.numa < 0) device.numa = places.back().numa;
@@ -150,7 +150,7 @@ std::vector<std::optional<std::size_t>> places_now(const Topology& earlier,
 
 std::vector<topology::Device> devices_of(const Reading& reading) {
   std::vector<topology::Device> devices;
-  for (const SeenDevice& seen : reading.devices) devices.push_back(seen.device);
+  for (const DeviceReading& seen : reading.devices) devices.push_back(seen.device);
   return devices;
 }
 
@@ -160,10 +160,10 @@ std::vector<DeviceHealth> health_of(const std::vector<topology::Device>& now,
   std::vector<DeviceHealth> result;
   for (const auto place : places)
     if (place)
-      result.push_back({now[*place].health, now[*place].unwell_because});
+      result.push_back({now[*place].health, now[*place].unhealthy_reason});
     else
       result.push_back(
-          {Health::gone, "its driver does not list it any more" +
+          {Health::lost, "its driver does not list it any more" +
                              (now.empty() && !notes.empty() ? ": " + notes.front() : "")});
   return result;
 }
@@ -174,15 +174,15 @@ void find_lost_links(const Topology& earlier, const Reading& now,
                      const std::vector<std::optional<std::size_t>>& places,
                      std::vector<DeviceHealth>& health) {
   for (std::size_t a = 0; a < places.size(); ++a)
-    for (std::size_t b = 0; b < places.size() && health[a].health == Health::well; ++b) {
-      if (a == b || !places[a] || !places[b] || health[b].health == Health::gone ||
+    for (std::size_t b = 0; b < places.size() && health[a].health == Health::healthy; ++b) {
+      if (a == b || !places[a] || !places[b] || health[b].health == Health::lost ||
           !now.devices[*places[a]].links_told)
         continue;
       const int had = earlier.link(a, b).fabric;
       const int has = own_links(now, *places[a], *places[b]);
       if (has < had)
-        health[a] = {Health::unwell, fmt::format("{} of {} links to GPU{} are lost", had - has, had,
-                                                 earlier.devices[b].index)};
+        health[a] = {Health::unhealthy, fmt::format("{} of {} links to GPU{} are lost", had - has,
+                                                    had, earlier.devices[b].index)};
     }
 }
 

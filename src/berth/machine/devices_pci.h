@@ -1,5 +1,5 @@
-// Where a PCIe device hangs, from sysfs. Reads through the Env on every call; any error is "not
-// told". Threads: as the Env.
+// The position of a PCIe device, from sysfs. The functions read through the Env on every call; an
+// error means "unknown". Threads: as the Env.
 #pragma once
 
 #include <string>
@@ -17,15 +17,16 @@ inline constexpr std::size_t kLargestSysfsFile = 1 << 16;
 std::string pci_address(std::string_view bus_id);
 
 struct PciPlace {
-  std::vector<std::string> path;  // host bridge, bridges, the device; empty: not told
-  int numa = -1;                  // -1: not told, or a machine of one node
-  std::vector<int> cores;         // near ones, ascending; empty: not told
+  std::vector<std::string> path;  // host bridge, bridges, the device; empty: unknown
+  int numa = -1;                  // -1: unknown, or a machine of one node
+  std::vector<int> cores;         // the near CPU cores, ascending; empty: unknown
 };
 
-/// Of a folder such as /sys/bus/pci/devices/ADDRESS, which is a link into /sys/devices.
+/// The position of a folder such as /sys/bus/pci/devices/ADDRESS, which is a link into
+/// /sys/devices.
 PciPlace pci_place(os::Env& env, const std::string& folder);
 
-/// As `nvidia-smi topo -m` tells them apart; unknown where one of the places is.
+/// The level by the definitions of `nvidia-smi topo -m`; unknown if a position is.
 topology::Pcie pcie_level(const PciPlace& one, const PciPlace& other);
 
 }  // namespace berth::machine

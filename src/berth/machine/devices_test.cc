@@ -195,18 +195,18 @@ TEST(Nvidia, ErrorsOfMemoryMakeACardUnwell) {
   nvml.cards[2].fault = "a memory row could not be remapped";
   DeviceEnv env;
   const Topology topology = found(env, with(nvml));
-  EXPECT_EQ(topology.devices[0].health, Health::well);
-  EXPECT_EQ(topology.devices[1].health, Health::unwell);
-  EXPECT_EQ(topology.devices[1].unwell_because, "3 uncorrected ECC errors");
-  EXPECT_EQ(topology.devices[2].unwell_because, "a memory row could not be remapped");
+  EXPECT_EQ(topology.devices[0].health, Health::healthy);
+  EXPECT_EQ(topology.devices[1].health, Health::unhealthy);
+  EXPECT_EQ(topology.devices[1].unhealthy_reason, "3 uncorrected ECC errors");
+  EXPECT_EQ(topology.devices[2].unhealthy_reason, "a memory row could not be remapped");
 
   nvml.cards[2].errors = 1;
-  EXPECT_EQ(found(env, with(nvml)).devices[2].unwell_because, "1 uncorrected ECC errors");
+  EXPECT_EQ(found(env, with(nvml)).devices[2].unhealthy_reason, "1 uncorrected ECC errors");
 
   nvml.cards[1].errors = nvml.cards[2].errors = 0;
   const DeviceWatch watch = watched(env, with(nvml), topology);
   EXPECT_EQ(watch.health[1], DeviceHealth());  // well again
-  EXPECT_EQ(watch.health[2].health, Health::unwell);
+  EXPECT_EQ(watch.health[2].health, Health::unhealthy);
 }
 
 TEST(Nvidia, OfASwitchedMachineOnlyTheCardThatLostLinksIsUnwell) {
@@ -217,7 +217,7 @@ TEST(Nvidia, OfASwitchedMachineOnlyTheCardThatLostLinksIsUnwell) {
   nvml.cards[5].links[17] = std::nullopt;
   const DeviceWatch watch = watched(env, with(nvml), earlier);
   std::vector<DeviceHealth> wanted(8);
-  wanted[5] = {Health::unwell, "1 of 18 links to GPU0 are lost"};
+  wanted[5] = {Health::unhealthy, "1 of 18 links to GPU0 are lost"};
   EXPECT_EQ(watch.health, wanted);
 }
 
@@ -247,7 +247,7 @@ TEST(Nvidia, ACardOffTheBusIsGoneAndTakesNoNeighbourWithIt) {
   };
   DeviceWatch watch = watched(env, with(nvml), earlier);
   std::vector<DeviceHealth> wanted(8);
-  wanted[3] = {Health::gone, "GPU is lost"};
+  wanted[3] = {Health::lost, "GPU is lost"};
   EXPECT_EQ(watch.health, wanted);
 
   nvml.trouble = [](std::string_view call, std::size_t card) -> std::optional<Error> {
@@ -255,7 +255,7 @@ TEST(Nvidia, ACardOffTheBusIsGoneAndTakesNoNeighbourWithIt) {
     return Error{ErrorKind::not_found, "GPU is lost"};
   };
   watch = watched(env, with(nvml), earlier);
-  EXPECT_EQ(watch.health[3].health, Health::gone);
+  EXPECT_EQ(watch.health[3].health, Health::lost);
   EXPECT_EQ(watch.health[4], DeviceHealth());  // the others are told apart by UUID, not by place
 }
 
@@ -267,7 +267,7 @@ TEST(Nvidia, AVanishedDriverTakesAllItsCards) {
     return Error{ErrorKind::io, "Driver Not Loaded"};
   };
   const DeviceWatch watch = watched(env, with(nvml), earlier);
-  EXPECT_THAT(watch.health, Each(DeviceHealth{Health::gone,
+  EXPECT_THAT(watch.health, Each(DeviceHealth{Health::lost,
                                               "its driver does not list it any more: NVML: Driver "
                                               "Not Loaded"}));
 }
@@ -318,7 +318,7 @@ TEST(Nvidia, AnyCallMayFailForACardWithoutHarmToTheRest) {
         EXPECT_LE(topology.devices.size(), whole.devices.size()) << broken;
         if (topology == whole) continue;  // not asked for of this card
         bool told = topology.partial;
-        for (const auto& device : topology.devices) told |= device.health == Health::gone;
+        for (const auto& device : topology.devices) told |= device.health == Health::lost;
         EXPECT_TRUE(told) << broken;
         EXPECT_TRUE(refresh_health(env, with(nvml), whole, kNobody)) << broken;
       }
@@ -336,12 +336,12 @@ TEST(NvmlLibrary, IsReadThroughDlopen) {
   EXPECT_EQ(card.memory, 40LL << 30);
   EXPECT_THAT(card.cores, ElementsAre(0, 1, 2, 3, 64));
   EXPECT_EQ(card.numa, 1);
-  EXPECT_EQ(card.health, Health::well);
-  EXPECT_EQ(topology.devices[0].unwell_because, "7 uncorrected ECC errors");
+  EXPECT_EQ(card.health, Health::healthy);
+  EXPECT_EQ(topology.devices[0].unhealthy_reason, "7 uncorrected ECC errors");
   EXPECT_EQ(topology.devices[2].uuid, "MIG-00000003");
   EXPECT_EQ(topology.devices[2].mig_parent, "GPU-00000002");
   EXPECT_EQ(topology.devices[2].memory, 20LL << 30);
-  EXPECT_EQ(topology.devices[2].unwell_because, "a memory row could not be remapped");
+  EXPECT_EQ(topology.devices[2].unhealthy_reason, "a memory row could not be remapped");
   EXPECT_EQ(topology.link(0, 1), (topology::Link{Pcie::pix, 2, 3, topology::FabricKind::nvlink}));
   EXPECT_EQ(topology.link(0, 2), (topology::Link{.pcie = Pcie::sys}));
   EXPECT_THAT(topology.notes, IsEmpty());
@@ -356,7 +356,7 @@ TEST(NvmlLibrary, ThatLacksFunctionsOfLaterDriversTellsLess) {
   const Topology topology = found(env, with_fake("old"));
   ASSERT_EQ(topology.devices.size(), 3U);
   EXPECT_EQ(topology.link(0, 1).fabric, 2);  // the other end is a card, whatever its kind
-  EXPECT_EQ(topology.devices[2].health, Health::well);
+  EXPECT_EQ(topology.devices[2].health, Health::healthy);
   EXPECT_THAT(watched(env, with_fake("old"), topology).uses, IsEmpty());
 }
 
@@ -388,14 +388,14 @@ TEST(NvmlLibrary, WhoseCallsFailIsNotesAndBadHealth) {
   {
     const Trouble trouble("lost");
     const DeviceWatch watch = watched(env, with_fake("whole"), earlier);
-    EXPECT_EQ(watch.health[1].health, Health::gone);
+    EXPECT_EQ(watch.health[1].health, Health::lost);
     EXPECT_THAT(watch.health[1].because, HasSubstr("GPU is lost"));
     EXPECT_EQ(watch.health[0].because, "7 uncorrected ECC errors");
   }
   const Trouble trouble("errors");
   const Topology topology = found(env, with_fake("whole"));
   EXPECT_TRUE(topology.partial);
-  for (const auto& device : topology.devices) EXPECT_EQ(device.health, Health::gone);
+  for (const auto& device : topology.devices) EXPECT_EQ(device.health, Health::lost);
 }
 
 TEST(NvmlLibrary, IsMissedOnlyWhereThereIsADriver) {
@@ -475,8 +475,8 @@ TEST(BerthTopology, TellsHealthAnewOnEachReading) {
   const DeviceWatch watch = watched(env, options, earlier);
   ASSERT_EQ(watch.health.size(), 3U);
   EXPECT_EQ(watch.health[0], DeviceHealth());
-  EXPECT_EQ(watch.health[1], (DeviceHealth{Health::unwell, "heat"}));
-  EXPECT_EQ(watch.health[2].health, Health::gone);
+  EXPECT_EQ(watch.health[1], (DeviceHealth{Health::unhealthy, "heat"}));
+  EXPECT_EQ(watch.health[2].health, Health::lost);
   EXPECT_THAT(watch.uses, IsEmpty());
 }
 

@@ -52,57 +52,57 @@ class FakeNvml : public Nvml {
     BERTH_TRY(ask("uuid", at(device)));
     return instance_of(device) ? instance_of(device)->uuid : of(device).uuid;
   }
-  Told<std::string> model(Handle device) override {
+  Reported<std::string> model(Handle device) override {
     BERTH_TRY(ask("model", at(device)));
     return instance_of(device) ? instance_of(device)->model : of(device).model;
   }
-  Told<std::string> pci(Handle device) override {
+  Reported<std::string> pci(Handle device) override {
     BERTH_TRY(ask("pci", at(device)));
     return of(device).pci;
   }
-  Told<std::int64_t> memory(Handle device) override {
+  Reported<std::int64_t> memory(Handle device) override {
     BERTH_TRY(ask("memory", at(device)));
     return instance_of(device) ? instance_of(device)->memory : of(device).memory;
   }
-  Told<std::vector<int>> cores(Handle device) override {
+  Reported<std::vector<int>> cores(Handle device) override {
     BERTH_TRY(ask("cores", at(device)));
     return of(device).cores;
   }
-  Told<std::vector<int>> nodes(Handle device) override {
+  Reported<std::vector<int>> nodes(Handle device) override {
     BERTH_TRY(ask("nodes", at(device)));
     return of(device).nodes;
   }
-  Told<topology::Pcie> level(Handle one, Handle other) override {
+  Reported<topology::Pcie> level(Handle one, Handle other) override {
     BERTH_TRY(ask("level", at(one)));
     const auto found = levels.find(std::minmax(at(one), at(other)));
     return found == levels.end() ? std::nullopt : std::optional(found->second);
   }
-  Told<NvmlLink> link(Handle card, unsigned number) override {
+  Reported<NvmlLink> link(Handle card, unsigned number) override {
     BERTH_TRY(ask("link", at(card)));
     return number < of(card).links.size() ? of(card).links[number] : std::nullopt;
   }
-  Told<std::int64_t> uncorrected_errors(Handle card) override {
+  Reported<std::int64_t> uncorrected_errors(Handle card) override {
     BERTH_TRY(ask("uncorrected_errors", at(card)));
     return of(card).errors;
   }
-  Told<std::string> memory_fault(Handle card) override {
+  Reported<std::string> memory_fault(Handle card) override {
     BERTH_TRY(ask("memory_fault", at(card)));
     return of(card).fault;
   }
-  Told<bool> mig_enabled(Handle card) override {
+  Reported<bool> mig_enabled(Handle card) override {
     BERTH_TRY(ask("mig_enabled", at(card)));
     return of(card).mig;
   }
-  Told<unsigned> most_instances(Handle card) override {
+  Reported<unsigned> most_instances(Handle card) override {
     BERTH_TRY(ask("most_instances", at(card)));
     return 7;
   }
-  Told<Handle> instance(Handle card, unsigned index) override {
+  Reported<Handle> instance(Handle card, unsigned index) override {
     BERTH_TRY(ask("instance", at(card)));
     if (index >= of(card).instances.size()) return std::nullopt;
     return handle(at(card), index + 1);
   }
-  Told<std::vector<DeviceProcess>> processes(Handle device) override {
+  Reported<std::vector<DeviceProcess>> processes(Handle device) override {
     BERTH_TRY(ask("processes", at(device)));
     return instance_of(device) ? instance_of(device)->processes : of(device).processes;
   }

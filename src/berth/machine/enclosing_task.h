@@ -1,8 +1,8 @@
-// The task that this process runs in, where a worker of Berth started it. To what runs within a
+// The enclosing task: the task that this process runs in, if a worker of Berth started it. Within a
 // task the machine is what the task was given: a run within a run neither waits for its own parent
-// nor takes what others hold, and its allocs are in a ledger of the task's own.
+// nor takes what others hold, and its allocs are in a ledger of the task.
 //
-// Plain values; reads through the Env. Threads: any.
+// The types are plain values; the functions read through the Env. Threads: any.
 #pragma once
 
 #include <optional>
@@ -20,21 +20,21 @@ struct EnclosingTask {
   Block block;     // what the worker gave it
 };
 
-/// What BERTH_ALLOC says; nullopt where that is absent, nothing that a worker wrote, or of a worker
-/// that does not live here: what outlived its task, or was taken to another machine, is in none.
+/// Reads BERTH_ALLOC. nullopt: it is absent, no worker wrote it, or its worker does not live on
+/// this machine, as for a process that outlived its task or was moved to another machine.
 std::optional<EnclosingTask> enclosing_task(os::Env& env);
-/// What BERTH_ALLOC is to say to a task of this process.
+/// The value of BERTH_ALLOC for a task of this process.
 std::string write_enclosing_task(os::Env& env, Token token, const Block& block);
 
-/// What a refusal adds, for a person: " (the machine is …)"; "" outside tasks.
+/// An addition to refusals, for people: " (the machine is …)"; "" outside tasks.
 std::string enclosing_task_text(os::Env& env);
 
-/// Leaves what the block has: its cores and devices, of cpu, mem and disk no more than it says (as
-/// much as there is where it says nothing), and of other names what it says.
+/// Narrows the capacity to the block: its cores and devices, at most its cpu, mem and disk (all if
+/// it has none of these), and its amounts of other names.
 void narrow(Capacity& capacity, const Block& block);
 void narrow(std::vector<DeviceShare>& devices, const Block& block);
 
-/// The ledger of a task, in a directory of ledgers.
+/// The path of a task's ledger in a directory of ledgers.
 std::string task_ledger(const std::string& directory, const std::string& id);
 /// Removes ledgers of tasks whose workers are gone.
 void sweep_task_ledgers(os::Env& env, const std::string& directory);

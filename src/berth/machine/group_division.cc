@@ -10,7 +10,7 @@ namespace berth::machine {
 namespace {
 
 constexpr std::size_t kLargestList = 1 << 20;
-constexpr int kRounds = 16;  // whoever forks while it is moved is met in the next round
+constexpr int kRounds = 16;  // a process that forks while it is moved is found in the next round
 /// Memory first: the kernel refuses it where processes are left, and changes nothing. The others it
 /// takes, and makes the group a threaded one, whose children take no process.
 constexpr std::array<std::string_view, 4> kInOrder{"memory", "pids", "cpu", "cpuset"};

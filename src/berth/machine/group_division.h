@@ -1,11 +1,11 @@
-// Dividing a v2 control group that is ours: the kernel gives controllers only to the children of a
-// group that has no process itself, so its processes move into a leaf first, and the groups of
-// tasks are made beside that.
+// Dividing our own v2 control group: the kernel gives controllers only to the children of a group
+// that has no process itself, so its processes move into a leaf first, and the groups of tasks are
+// made beside that.
 //
-// Several Berths may share one division, when those that came later were started within the leaf of
-// the first: each has a leaf of its own there, mostly an empty one, and the last to go puts all
-// back. Each step is taken under a lock on the directory. Threads: one. Failure: what had been
-// changed is changed back, and the error says which step failed.
+// Several Berths may share one division, if the later ones were started within the leaf of the
+// first: each has a leaf of its own, mostly an empty one, and the last to leave restores
+// everything. Each step is taken under a lock on the directory. Threads: one. A failure undoes what
+// was changed, and the error says which step failed.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@
 namespace berth::machine {
 
 struct GroupDivision {
-  std::string directory;                 // below which the groups of tasks are made
-  std::vector<std::string> controllers;  // that these have: "memory", mostly "pids" and "cpu"
+  std::string directory;                 // the groups of tasks are made below it
+  std::vector<std::string> controllers;  // of these groups: "memory", mostly "pids" and "cpu"
   std::string leaf;                      // ours
 };
 
-/// Divides the group, or joins those who have. `leaf`: the name of the one to make. denied: memory
-/// cannot be limited below it.
+/// Divides the group, or joins an existing division. `leaf` is the name of the leaf to make.
+/// Errors: denied if memory cannot be limited below it.
 Result<GroupDivision> divide_group(os::Env& env, const std::string& directory,
                                    const std::string& leaf);
-/// Leaves it, and puts back what divide_group() changed if no other Berth is there.
+/// Leaves the division, and undoes it if no other Berth is there.
 void undo_division(os::Env& env, const GroupDivision& division);
 
 }  // namespace berth::machine

@@ -10,7 +10,7 @@
 namespace berth::machine {
 namespace {
 
-using Way = GroupPlan::Way;
+using Method = GroupPlan::Method;
 
 constexpr std::size_t kLargestControlFile = 1 << 20;
 
@@ -20,9 +20,9 @@ GroupPlan none(std::string because) {
   return plan;
 }
 
-GroupPlan planned(Way way, std::vector<GroupPlan::Parent> parents, std::string where) {
+GroupPlan planned(Method method, std::vector<GroupPlan::Parent> parents, std::string where) {
   GroupPlan plan;
-  plan.way = way;
+  plan.method = method;
   plan.parents = std::move(parents);
   plan.because = std::move(where);
   return plan;
@@ -42,7 +42,7 @@ bool has_word(std::string_view text, std::string_view word) {
 }
 
 GroupPlan plan_v1(os::Env& env, const CgroupPaths& paths) {
-  GroupPlan plan = planned(Way::v1, {}, "by cgroup v1");
+  GroupPlan plan = planned(Method::v1, {}, "by cgroup v1");
   for (const auto controller : kGroupControllers) {
     const CgroupHierarchy* hierarchy = paths.find(controller);
     if (hierarchy == nullptr || !hierarchy->ours || hierarchy->version != 1) continue;
@@ -97,7 +97,7 @@ GroupPlan plan_scope(os::Env& env, const std::string& root, const CgroupHierarch
   if (const auto limit = limit_of_unit(env, own.directory); !limit.empty())
     return none(fmt::format("{} has {}, which another scope would leave; give it Delegate=yes",
                             unit, limit));
-  GroupPlan plan = planned(Way::scope, {{"unified", ""}}, "in a scope of systemd's");
+  GroupPlan plan = planned(Method::scope, {{"unified", ""}}, "in a scope of systemd's");
   if (unit.ends_with(".service")) plan.part_of = unit;
   plan.session = unit.starts_with("session-") && env.user() != 0;
   if (env.user() == 0) return plan;
@@ -117,20 +117,20 @@ GroupPlan plan_unified(os::Env& env, const std::string& root, const CgroupHierar
     return none("our control group is not among those mounted here");
   if (!has_word(text_of(env, hierarchy.groups.back().directory + "/cgroup.controllers"), "memory"))
     return none("the cgroup v2 tree here has no memory controller");
-  GroupPlan plan = planned(Way::split, {{"unified", own.directory}}, "below our own group");
+  GroupPlan plan = planned(Method::split, {{"unified", own.directory}}, "below our own group");
   const auto name = parse_group_name(last_part(own.group));
   if (name && !name->leaf)
     return may_divide(env, own.directory) ? plan : none("a task's group that we may not divide");
   if (name && hierarchy.groups.size() > 1) {
     const std::string& above = hierarchy.groups[1].directory;
     if (!env.may_write(above + "/cgroup.procs")) return none("the group above us is not ours");
-    return planned(Way::beside, {{"unified", above}}, "beside our own group");
+    return planned(Method::beside, {{"unified", above}}, "beside our own group");
   }
   const bool root_group = !env.status(own.directory + "/cgroup.type");
   if (root_group) return none("we are in the root control group, which is nobody's to divide");
   if (delegated(env, own)) return plan;
   GroupPlan scope = plan_scope(env, root, hierarchy, keep_in);
-  return scope.way == Way::none && handed_over(env, own) ? plan : scope;
+  return scope.method == Method::none && handed_over(env, own) ? plan : scope;
 }
 
 }  // namespace

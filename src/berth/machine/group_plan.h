@@ -1,12 +1,13 @@
-// How the tasks of this process can be held to their limits by control groups, as far as reading
-// tells: nothing is made, moved or written here.
+// The plan for enforcing limits by control groups, as far as reading tells: nothing is made, moved
+// or written here.
 //
 // Sources: cgroups(7), Documentation/admin-guide/cgroup-v2.rst of the kernel, and systemd's
-// CGROUP_DELEGATION. Keeps nothing; any thread. Failure: whatever cannot be read makes the plan
-// `none`, with the reason.
+// CGROUP_DELEGATION. The functions keep nothing; any thread. If something cannot be read, the plan
+// is `none`, with the reason.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,31 +17,31 @@
 
 namespace berth::machine {
 
-/// The controllers that tasks are held by.
+/// The controllers that enforce limits.
 inline constexpr std::array<std::string_view, 4> kGroupControllers{"cpuset", "memory", "pids",
                                                                    "cpu"};
 
 struct GroupPlan {
-  enum class Way {
-    none,    // limits are advice here
-    v1,      // groups below our own of each v1 hierarchy
+  enum class Method : std::uint8_t {
+    none,    // limits are advisory here
+    v1,      // groups below our own group in each v1 hierarchy
     beside,  // v2: we are in the leaf of a Berth; groups beside that leaf
     split,   // v2: our own group is delegated to us; a leaf for its processes, groups beside it
     scope,   // v2: systemd is asked for a scope, which is then split
   };
   struct Parent {
     std::string controller;  // v1: "cpuset", "memory", "pids" or "cpu"; v2: "unified"
-    std::string directory;   // below which groups are made; of `scope` not known yet
+    std::string directory;   // below which groups are made; for `scope` not known yet
   };
-  Way way = Way::none;
+  Method method = Method::none;
   std::vector<Parent> parents;
   std::string part_of;   // scope: the service that we are in, with which the scope is to end
   bool session = false;  // scope: we are in a log-in session, which ends without us once we moved
   std::string because;   // why limits are advice, or where they will be held; a phrase
 };
 
-/// `root`: prefix of /proc and /sys, "" live. `keep_in`: somebody else's limits hold us (a batch
-/// system's), so that systemd is not to be asked for another place.
+/// `root`: prefix of /proc and /sys, "" live. `keep_in`: somebody else's limits apply to us (a
+/// batch system's), so that systemd is not to be asked for another place.
 GroupPlan plan_groups(os::Env& env, const std::string& root, bool keep_in);
 
 /// The name of a group that Berth made: "berth.PID.START.N" of a task, "berth.PID.START.runner" of

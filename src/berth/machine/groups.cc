@@ -46,20 +46,20 @@ Groups::Groups(os::Env& env, GroupOptions options)
       plan_(plan_groups(env, options_.root, options_.keep_in)) {
   const auto self = env.self();
   prefix_ = fmt::format("berth.{}.{}", self.pid, self.started_at);
-  if (plan_.way == GroupPlan::Way::v1) prepare();
-  if (plan_.way == GroupPlan::Way::beside || plan_.way == GroupPlan::Way::split)
+  if (plan_.method == GroupPlan::Method::v1) prepare();
+  if (plan_.method == GroupPlan::Method::beside || plan_.method == GroupPlan::Method::split)
     sweep(plan_.parents.front());
 }
 
 void Groups::prepare() {
   prepared_ = true;
-  if (plan_.way == GroupPlan::Way::v1) {
+  if (plan_.method == GroupPlan::Method::v1) {
     parents_ = plan_.parents;
     for (const auto& parent : parents_) sweep(parent);
     return;
   }
-  if (plan_.way == GroupPlan::Way::none) return;
-  if (plan_.way == GroupPlan::Way::scope)
+  if (plan_.method == GroupPlan::Method::none) return;
+  if (plan_.method == GroupPlan::Method::scope)
     if (const auto entered = enter_scope(); !entered) return give_up(entered.error().message);
   const std::string& directory = plan_.parents.front().directory;
   auto division = divide_group(*env_, directory, prefix_ + ".runner");
@@ -90,7 +90,7 @@ Status Groups::enter_scope() {
 void Groups::give_up(std::string because) {
   prepared_ = true;
   plan_.because = std::move(because);
-  plan_.way = GroupPlan::Way::none;
+  plan_.method = GroupPlan::Method::none;
 }
 
 Groups::~Groups() {
@@ -105,7 +105,7 @@ Groups::~Groups() {
 }
 
 bool Groups::has(std::string_view controller) const {
-  if (plan_.way == GroupPlan::Way::none) return false;
+  if (plan_.method == GroupPlan::Method::none) return false;
   if (division_)
     return std::ranges::find(division_->controllers, controller) != division_->controllers.end();
   return std::ranges::find(parents_, controller, &Parent::controller) != parents_.end();
@@ -134,7 +134,8 @@ std::string Groups::advisory(const Resources& resources) const {
 }
 
 bool Groups::holds_as_is(const Resources& resources) const {
-  if (prepared_ || plan_.way == GroupPlan::Way::none || plan_.way == GroupPlan::Way::beside)
+  if (prepared_ || plan_.method == GroupPlan::Method::none ||
+      plan_.method == GroupPlan::Method::beside)
     return true;
   return not_held(resources).empty();
 }
@@ -158,12 +159,12 @@ Result<std::unique_ptr<Group>> Groups::make() {
 
 std::unique_ptr<Group> Groups::acquire(const Block& limits) {
   if (!prepared_ && has_limits(limits.resources)) {
-    if (options_.may_move || plan_.way == GroupPlan::Way::beside)
+    if (options_.may_move || plan_.method == GroupPlan::Method::beside)
       prepare();
-    else if (plan_.way != GroupPlan::Way::none)
+    else if (plan_.method != GroupPlan::Method::none)
       give_up("this process may not be moved into another control group");
   }
-  if (parents_.empty() || plan_.way == GroupPlan::Way::none) return nullptr;
+  if (parents_.empty() || plan_.method == GroupPlan::Method::none) return nullptr;
   auto group = find_or_make(limits);
   if (group) return *std::move(group);
   give_up(group.error().message);
@@ -282,7 +283,7 @@ GroupUsage Groups::usage(Group& group) {
 }
 
 void Groups::kill_all(const Group& group) {
-  constexpr int kKillRounds = 16;  // whoever forks meanwhile is met in the next round
+  constexpr int kKillRounds = 16;  // a process that forks meanwhile is found in the next round
   if (division_) {                 // kills what is below it too
     (void)env_->write_into(file(parents_.front(), group, "cgroup.kill"), "1");
     return;

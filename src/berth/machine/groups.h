@@ -1,13 +1,12 @@
-// Control groups that hold tasks to what they reserved, where the host allows it: cgroup v1 and v2.
+// Control groups that enforce the limits of tasks where the host allows it: cgroup v1 and v2.
 //
 // Under v2 a group has to be divided first (group_division.h), for which this process may have to
-// be moved into a scope of systemd's. That costs some milliseconds and happens once, when the first
-// task with a limit asks for its group; whatever fails on the way is undone and makes limits
-// advice.
+// move into a scope of systemd. That costs some milliseconds and happens once, when the first task
+// with a limit asks for its group; a failure on the way is undone, and limits are advisory then.
 //
-// Ownership: Groups owns the directories it made and removes them when it goes; those of a Berth
-// that died are removed by the next one. Threads: one. Failure: never stops a task from running;
-// what cannot be enforced is said in advisory(), with the reason.
+// Ownership: Groups owns the directories that it made and removes them at its end; those of a Berth
+// that died are removed by the next one. Threads: one. A failure never stops a task from running;
+// advisory() says what is not enforced, and why.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ namespace berth::machine {
 
 struct GroupUsage {
   std::int64_t peak_mem = 0;   // bytes; 0 where the group does not count it
-  std::int64_t oom_kills = 0;  // processes that the kernel killed at the group's limit
+  std::int64_t oom_kills = 0;  // processes that the kernel killed for the group's limit
 };
 
 /// The group of one task: one directory for v2, one a controller for v1. The files that every task
@@ -42,41 +41,41 @@ struct Group {
 
 struct GroupOptions {
   std::string root{};  // prefix of /proc and /sys: "" live, a fixture's folder in tests
-  /// Whether this process and its neighbours may be moved into other groups, as v2 takes unless a
-  /// Berth has done so already.
+  /// Whether this process and its neighbours may be moved into other groups, as v2 requires unless
+  /// a Berth has done so already.
   bool may_move = false;
   bool keep_in = false;  // as plan_groups() has it
-  /// A command that stays behind when a process leaves a log-in session: the user's systemd ends
-  /// with the last session, and then whatever it holds. "": none is needed.
+  /// A command that stays in the log-in session when this process leaves it: the user's systemd
+  /// ends with the last session, with everything that it holds. Empty: none is needed.
   std::vector<std::string> anchor{};
 };
 
 class Groups {
  public:
-  /// Removes the groups of dead Berths where it can see them; prepares nothing yet.
+  /// Removes the groups of dead Berths that it can see. It prepares nothing yet.
   explicit Groups(os::Env& env, GroupOptions options = {});
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
   ~Groups();
 
-  /// "cpuset, memory, pids, cpu by cgroup v1", or "" before it is prepared and where none can be.
+  /// The controllers that enforce limits, "cpuset, memory, pids, cpu by cgroup v1"; "" before it is
+  /// prepared and where there are none.
   std::string enforced() const;
-  /// Which of these amounts are not enforced here, in words and with the reason; "" when all are.
-  /// Ask it after acquire().
+  /// The amounts that are not enforced here, for people and with the reason; "" if all are. Call it
+  /// after acquire().
   std::string advisory(const Resources& resources) const;
-  /// Of these amounts the ones that a group could hold and none does here: "mem, cpu".
+  /// The amounts that a group could enforce and none does here: "mem, cpu".
   std::string not_held(const Resources& resources) const;
   const GroupPlan& plan() const { return plan_; }
-  /// Whether a task of these amounts gets what it can get here without this process being moved.
+  /// Whether these amounts can be enforced as far as possible without moving this process.
   bool holds_as_is(const Resources& resources) const;
 
-  /// A group with these limits, one that was used before if there is one; nullptr where the host
-  /// allows none.
+  /// A group with these limits, a used one if there is one; nullptr if the host allows none.
   std::unique_ptr<Group> acquire(const Block& limits);
   GroupUsage usage(Group& group);
-  /// Kills whatever is still in it, and keeps it for the next task where its figures stay true.
+  /// Kills what is still in the group, and keeps it for the next task if its counters remain valid.
   void release(std::unique_ptr<Group> group);
-  /// Makes no group any more: a process could not be placed in one.
+  /// Makes no groups any more, as a process could not be placed in one.
   void give_up(std::string because);
 
  private:

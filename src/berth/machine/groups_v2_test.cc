@@ -10,7 +10,7 @@
 namespace berth::machine {
 namespace {
 
-using Way = GroupPlan::Way;
+using Method = GroupPlan::Method;
 
 /// One hierarchy at /cg. Who is in which group is kept apart from the files.
 class UnifiedKernel final : public os::FakeEnv {
@@ -159,7 +159,7 @@ TEST(GroupsV2, ADelegatedGroupIsDividedAndPutBack) {
 TEST(GroupsV2, AGroupThatIsNotOursIsLeftAsItIs) {
   UnifiedKernel env("/user.slice/session-1.scope");
   Groups groups(env, kAgent);
-  EXPECT_EQ(groups.plan().way, Way::none);
+  EXPECT_EQ(groups.plan().method, Method::none);
   EXPECT_EQ(groups.acquire(limited(500, 1 << 20)), nullptr);
   EXPECT_EQ(groups.advisory(limited(500, 1).resources),
             "mem, cpu: this group is not delegated to us, and there is no systemd to ask for one");
@@ -179,7 +179,7 @@ TEST(GroupsV2, SystemdGivesAScopeOnce) {
     return {};
   };
   Groups groups(env, kAgent);
-  EXPECT_EQ(groups.plan().way, Way::scope);
+  EXPECT_EQ(groups.plan().method, Method::scope);
   EXPECT_EQ(groups.acquire(limited(1000, 0)), nullptr) << "it has nothing to be held to";
   EXPECT_EQ(asked, 0);
   const auto first = groups.acquire(limited(500, 1 << 20));
@@ -212,24 +212,24 @@ TEST(GroupsV2, WhatSystemdRefusesIsAdviceAndIsAskedOnce) {
 TEST(GroupsV2, LimitsThatOthersSetAreNotLeft) {
   UnifiedKernel env("/system.slice/job.service");
   ASSERT_TRUE(env.FakeEnv::make_directory("/run/systemd/system", 0755));
-  EXPECT_EQ(plan_groups(env, "", false).way, Way::scope);
-  EXPECT_EQ(plan_groups(env, "", true).way, Way::none) << "a batch system's job";
+  EXPECT_EQ(plan_groups(env, "", false).method, Method::scope);
+  EXPECT_EQ(plan_groups(env, "", true).method, Method::none) << "a batch system's job";
   env.put("/cg/system.slice/job.service/memory.max", "1073741824\n");
-  EXPECT_EQ(plan_groups(env, "", false).way, Way::none);
+  EXPECT_EQ(plan_groups(env, "", false).method, Method::none);
   UnifiedKernel within("/berth-9.scope/berth.9.9.4/inner");
   ASSERT_TRUE(within.FakeEnv::make_directory("/run/systemd/system", 0755));
-  EXPECT_EQ(plan_groups(within, "", false).way, Way::none) << "a Berth task's";
+  EXPECT_EQ(plan_groups(within, "", false).method, Method::none) << "a Berth task's";
 }
 
 TEST(GroupsV2, ABerthWithinABerth) {
   UnifiedKernel task("/berth-9.scope/berth.9.9.4");
-  EXPECT_EQ(plan_groups(task, "", false).way, Way::split)
+  EXPECT_EQ(plan_groups(task, "", false).method, Method::split)
       << "the task's group is its own to divide";
   UnifiedKernel leaf("/lab/berth.9.9.runner");
   leaf.put("/cg/lab/cgroup.subtree_control", "memory pids ");
   leaf.withheld = {"cpu", "cpuset"};
   Groups groups(leaf);
-  EXPECT_EQ(groups.plan().way, Way::beside);
+  EXPECT_EQ(groups.plan().method, Method::beside);
   const auto group = groups.acquire(limited(1000, 1 << 20));
   ASSERT_TRUE(group) << "no process has to be moved for that";
   EXPECT_TRUE(leaf.status("/cg/lab/" + group->name));
@@ -262,7 +262,7 @@ TEST(GroupsV2, WhereMemoryIsNotGivenAllIsPutBack) {
   env.withheld = {"memory"};
   Groups groups(env, kAgent);
   EXPECT_EQ(groups.acquire(limited(500, 1 << 20)), nullptr);
-  EXPECT_EQ(groups.plan().way, Way::none);
+  EXPECT_EQ(groups.plan().method, Method::none);
   EXPECT_EQ(env.members["/cg/lab"].size(), 2U);
   EXPECT_EQ(env.list("/cg/lab")->size(), 12U);
 }

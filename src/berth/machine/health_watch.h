@@ -1,30 +1,32 @@
-// The clock of the devices' health: a process of its own asks the drivers again and again, and
-// tells its news through a pipe.
+// Watching the devices' health: a separate process asks the drivers again and again and writes
+// health updates to a pipe.
 //
-// Ownership, threads and failure as DeviceProgram has them; what it told last stands.
+// Ownership, threads and failures are those of DeviceProgram; the last update holds until another
+// comes.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "berth/machine/device_program.h"
 
 namespace berth::machine {
 
 class HealthWatch {
  public:
-  /// `program`: what runs watch_health(), and its whole environment. `on_news` gets the latest
-  /// news, in a turn of the loop.
-  HealthWatch(os::Env& env, os::SpawnSpec program, std::function<void(DeviceNews)> on_news);
+  /// `program` runs watch_health(), and has its whole environment. `on_update` gets the latest
+  /// update, in a turn of the loop.
+  HealthWatch(os::Env& env, os::SpawnSpec program,
+              std::function<void(DeviceHealthUpdate)> on_update);
 
  private:
   DeviceProgram program_;
 };
 
-/// The other end: writes one line of news to stdout, now and every `every`, a quarter more or less
-/// by chance, until a stop signal comes or nobody reads it any more.
+/// The separate process: writes one update a line to `out`, now and every `every`, with a jitter of
+/// a quarter, until a stop signal comes or nobody reads any more.
 Status watch_health(os::Env& env, const DeviceOptions& options, const topology::Topology& first,
                     const std::string& ledger_directory, Duration every, const os::Fd& out);
 

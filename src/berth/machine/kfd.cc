@@ -23,7 +23,7 @@ struct CardName {
   std::uint64_t device_id;
   std::string_view model;
 };
-/// For cards whose own product name is not told; from pciids.sourceforge.net.
+/// For GPUs that do not report a product name; from pciids.sourceforge.net.
 constexpr CardName kCardNames[] = {
     {0x738c, "AMD Instinct MI100"},  {0x7408, "AMD Instinct MI250X"},
     {0x740c, "AMD Instinct MI250X"}, {0x740f, "AMD Instinct MI210"},
@@ -79,7 +79,7 @@ class KfdReader {
     const auto text = env_.read_file(path, kLargestSysfsFile);
     if (text) return *text;
     if (text.error().kind != ErrorKind::denied)
-      reading_.lack(fmt::format("KFD: {} cannot be read: {}", path, text.error().message));
+      reading_.add_gap(fmt::format("KFD: {} cannot be read: {}", path, text.error().message));
     return std::nullopt;
   }
 
@@ -88,7 +88,7 @@ class KfdReader {
     auto names = env_.list(directory);
     if (names) return *std::move(names);
     if (names.error().kind != ErrorKind::denied && names.error().kind != ErrorKind::not_found)
-      reading_.lack(fmt::format("KFD: {} cannot be read: {}", directory, names.error().message));
+      reading_.add_gap(fmt::format("KFD: {} cannot be read: {}", directory, names.error().message));
     return {};
   }
 
@@ -109,7 +109,7 @@ class KfdReader {
     const Properties properties = parse_properties(*lines);
     if (value(properties, "simd_count") == 0) return;
     places_.emplace(node, reading_.devices.size());
-    SeenDevice& seen = reading_.devices.emplace_back();
+    DeviceReading& seen = reading_.devices.emplace_back();
     seen.fabric = topology::FabricKind::xgmi;
     topology::Device& device = seen.device;
     device.vendor = topology::Vendor::amd;
@@ -127,7 +127,7 @@ class KfdReader {
   std::string uuid_of(const Properties& properties, int index) {
     const std::uint64_t id = value(properties, "unique_id");
     if (id != 0) return fmt::format("GPU-{:016x}", id);
-    reading_.lack(fmt::format("GPU{}: no UUID of its own", index));
+    reading_.add_gap(fmt::format("GPU{}: no UUID of its own", index));
     return fmt::format("gpu-{}", index);
   }
 
@@ -161,8 +161,8 @@ class KfdReader {
           errors += number_of(parts[1]).value_or(0);
     }
     if (errors == 0) return;
-    device.health = topology::Health::unwell;
-    device.unwell_because = fmt::format("{} uncorrected ECC errors", errors);
+    device.health = topology::Health::unhealthy;
+    device.unhealthy_reason = fmt::format("{} uncorrected ECC errors", errors);
   }
 
   /// proc/PID/vram_ID: bytes that the process has of the card of this gpu_id.

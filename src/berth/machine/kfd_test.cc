@@ -57,7 +57,7 @@ TEST_P(Kfd, FindsWhatTheCatalogueSaysOfTheMachine) {
     EXPECT_EQ(device.memory, like->devices[a].memory);
     EXPECT_EQ(topology::slots_of(device.model), topology::slots_of(like->devices[a].model));
     EXPECT_FALSE(device.cores.empty());
-    EXPECT_EQ(device.health, Health::well);
+    EXPECT_EQ(device.health, Health::healthy);
     for (std::size_t b = 0; b < 8; ++b) {
       if (a == b) continue;
       EXPECT_EQ(topology.link(a, b).fabric, like->link(a, b).fabric) << a << "-" << b;
@@ -96,8 +96,8 @@ TEST(KfdCards, OfAMixedMachine) {
   EXPECT_EQ(topology.devices[1].uuid, "GPU-0000000000000033");
   EXPECT_EQ(topology.devices[1].memory, 48'000'000'000);
   EXPECT_EQ(topology.devices[2].model, "AMD Instinct MI100");
-  EXPECT_EQ(topology.devices[2].health, Health::unwell);
-  EXPECT_EQ(topology.devices[2].unwell_because, "3 uncorrected ECC errors");
+  EXPECT_EQ(topology.devices[2].health, Health::unhealthy);
+  EXPECT_EQ(topology.devices[2].unhealthy_reason, "3 uncorrected ECC errors");
   EXPECT_THAT(topology.devices[2].cores,
               ElementsAre(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31));
   EXPECT_EQ(topology.link(0, 1), (Link{.pcie = Pcie::pix}));
@@ -173,9 +173,9 @@ TEST(KfdCards, ThatLoseALinkOrVanishAreUnwell) {
   const auto watch = refresh_health(env, kNoNvidia, earlier, [](pid_t) { return true; });
   ASSERT_TRUE(watch);
   ASSERT_EQ(watch->health.size(), 8U);
-  EXPECT_EQ(watch->health[0], (DeviceHealth{Health::unwell, "1 of 1 links to GPU3 are lost"}));
-  EXPECT_EQ(watch->health[3], (DeviceHealth{Health::well, ""}));
-  EXPECT_EQ(watch->health[7], (DeviceHealth{Health::gone, "its driver does not list it any more"}));
+  EXPECT_EQ(watch->health[0], (DeviceHealth{Health::unhealthy, "1 of 1 links to GPU3 are lost"}));
+  EXPECT_EQ(watch->health[3], (DeviceHealth{Health::healthy, ""}));
+  EXPECT_EQ(watch->health[7], (DeviceHealth{Health::lost, "its driver does not list it any more"}));
 }
 
 TEST(KfdCards, AreSoundWhateverCannotBeRead) {

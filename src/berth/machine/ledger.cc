@@ -59,7 +59,7 @@ class View {
   bool alive(const LedgerEntry& entry);
 
   /// The entry that this ask would have in the queue; `queued` keeps its place.
-  LedgerEntry draft(const Ask& ask, AllocId id, const LedgerEntry* queued) const;
+  LedgerEntry draft(const AllocRequest& ask, AllocId id, const LedgerEntry* queued) const;
   /// Those that live and are served before `entry`, in order; behind the first, some may be dead.
   std::vector<const LedgerEntry*> ahead_of(const LedgerEntry& entry);
   /// What of the machine the entry gets beside all that live. busy: nothing.
@@ -135,7 +135,7 @@ bool View::known_dead(const LedgerEntry& entry) const {
   return known != lives_.end() && !known->second;
 }
 
-LedgerEntry View::draft(const Ask& ask, AllocId id, const LedgerEntry* queued) const {
+LedgerEntry View::draft(const AllocRequest& ask, AllocId id, const LedgerEntry* queued) const {
   LedgerEntry entry;
   entry.id = id;
   entry.user = user_;
@@ -271,7 +271,8 @@ Result<os::Fd> Ledger::lock() const {
   return fd;
 }
 
-Result<Alloc> Ledger::acquire(const Host& host, const Ask& ask, std::optional<AllocId> ticket) {
+Result<Alloc> Ledger::acquire(const Host& host, const AllocRequest& ask,
+                              std::optional<AllocId> ticket) {
   position_ = 0;
   BERTH_ASSIGN(const os::Fd held, lock());
   View view(*env_, directory_);
@@ -297,14 +298,14 @@ Result<Alloc> Ledger::acquire(const Host& host, const Ask& ask, std::optional<Al
   if (!block && block.error().kind != ErrorKind::busy)
     return std::unexpected(std::move(block).error());
   position_ = ahead.size();
-  const bool news = block || (ticket && (queued == nullptr || *queued != entry));
+  const bool changed = block || (ticket && (queued == nullptr || *queued != entry));
   if (block) {
     entry.waiting = false;
     entry.since = wall_from_ms(to_ms(env_->wall()));
     entry.sequence = 0;
     entry.block = *block;
   }
-  if (news) {
+  if (changed) {
     view.put(std::move(entry));
     BERTH_TRY(view.save());
   }

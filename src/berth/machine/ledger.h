@@ -1,13 +1,13 @@
-// Who holds what of this machine: all allocs of all users and runs, in one directory, without a
-// daemon. One small file per user that only its owner writes, changed under a lock on the
-// directory, without fsync: it need not survive a boot. A holder that died no longer counts for
-// whoever looks next; waiting is first come, first served within a priority.
+// The machine's ledger: the allocs of all users and runs on this machine, in one directory, without
+// a daemon. Each user has one small file that only its owner writes; it is changed under a lock on
+// the directory, without fsync, as it need not survive a boot. A holder that died no longer counts
+// for the next reader. Waiting is first come, first served within a priority.
 //
-// Ownership: a Ledger keeps only the directory's name; allocs belong to the process that acquired
-// them, or to which they were handed over, and end with it. Threads: one at a time; processes as
-// many as like. Failure: impossible (more than the machine has), busy (does not fit now, or others
-// wait before), denied/full/io with what to do (BERTH_LEDGER). A failed call leaves the ledger as
-// it was, but that busy keeps a ticket in the queue and impossible takes it out.
+// Ownership: a Ledger keeps only the directory's name; an alloc belongs to the process that
+// acquired it, or to which it was handed over, and ends with that process. Threads: one at a time;
+// any number of processes. Errors: impossible (more than the machine has), busy (does not fit now,
+// or others wait before), denied, full and io with what to do (BERTH_LEDGER). A failed call leaves
+// the ledger as it was, except that busy keeps a ticket in the queue and impossible removes it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace berth::machine {
 
-/// Random, so that it is never issued twice.
+/// A random number, so that none is issued twice.
 using AllocId = Id<struct AllocTag>;
 
 struct Alloc {
@@ -32,14 +32,14 @@ struct Alloc {
   Block block;
 };
 
-struct Ask {
+struct AllocRequest {
   Resources resources;
-  std::string label;          // "digits-3": shown to whoever is refused
+  std::string label;          // "digits-3": shown in refusals of others
   std::int64_t priority = 0;  // greater first
   DeviceSelection selection = {};
 };
 
-/// A live line of the ledger: an alloc that is held, or a request that waits.
+/// A live entry of the ledger: an alloc that is held, or a request that waits.
 struct LedgerEntry {
   AllocId id;
   uid_t user = 0;
@@ -47,42 +47,44 @@ struct LedgerEntry {
   std::string label;
   std::int64_t priority = 0;
   Wall since;                 // held, or waiting, since then; to the millisecond
-  std::int64_t sequence = 0;  // order of those that wait since the same millisecond
+  std::int64_t sequence = 0;  // orders entries of the same millisecond
   bool waiting = false;
-  Block block;  // of a waiting one: what it asks for, no cores
+  Block block;  // of a waiting request: what it asks for, without cores
   bool operator==(const LedgerEntry&) const = default;
 };
 
 class Ledger {
  public:
-  /// The directory is made (mode 1777) if it is absent. denied, io.
+  /// Creates the directory (mode 1777) if it is absent. Errors: denied, io.
   static Result<Ledger> open(os::Env& env, std::string directory);
-  /// $BERTH_LEDGER, or /run/lock/berth; within a task of Berth's that task's own, in there.
+  /// $BERTH_LEDGER, or /run/lock/berth; within a task of Berth the task's own ledger below it.
   static std::string default_directory(os::Env& env);
 
-  /// Grants, if it fits beside all live allocs and nobody waits before (greater priority, or the
-  /// same and earlier). Else busy: when `ticket` is given, the wish is kept under it in the queue,
-  /// and the caller asks again with the same ticket after retry_delay(). The grant ends the ticket:
-  /// the alloc has its id, and asking with it again is stale. `host` is the caller's own capacity.
-  /// At most 200 bytes of the label are kept.
-  Result<Alloc> acquire(const Host& host, const Ask& ask, std::optional<AllocId> ticket);
-  /// A ticket for acquire(); not yet in the queue.
+  /// Grants the request if it fits beside all live allocs and nobody waits before (with a greater
+  /// priority, or the same and earlier). Else busy: with a `ticket` the request waits in the queue
+  /// under it, and the caller asks again with the same ticket after retry_delay(). The grant ends
+  /// the ticket: the alloc has its id, and asking with it again is stale. `host` is the caller's
+  /// own capacity. At most 200 bytes of the label are kept.
+  Result<Alloc> acquire(const Host& host, const AllocRequest& ask, std::optional<AllocId> ticket);
+  /// A new ticket for acquire(), which is not in the queue yet.
   AllocId new_ticket();
-  /// stale: not held by this process. Also gives a waiting ticket up.
+  /// Releases an alloc, or withdraws a waiting ticket. Errors: stale if this process does not hold
+  /// it.
   Status release(AllocId id);
-  /// From now on the alloc is that process's, of the same user, and ends with it instead of with
-  /// us. stale: not held by this process; not_found: that one is gone.
+  /// Hands the alloc to another process of the same user: it ends with that process from now on.
+  /// Errors: stale if this process does not hold it, not_found if the other process is gone.
   Status hand_over(AllocId id, const os::ProcessIdentity& to);
   /// Whether this process holds it.
   Result<bool> holds(AllocId id);
-  /// All live entries: held ones and waiting ones, in the order in which they are served.
+  /// All live entries: those that are held, then those that wait, in the order of service.
   Result<std::vector<LedgerEntry>> entries();
-  /// Whether another process waits that would be served before a new ask of this priority: a holder
-  /// of many allocs should then give one back when its task ends. Cheap: one look without the lock.
+  /// Whether another process waits that would be served before a new request of this priority: then
+  /// a holder of many allocs should give one back when its task ends. It is cheap, as it takes no
+  /// lock.
   Result<bool> others_wait(std::int64_t priority);
-  /// How long a waiter at `position` (0: next) should sleep before it looks again.
+  /// How long a waiter at `position` (0: next) should sleep before it asks again.
   static Duration retry_delay(std::size_t position);
-  /// Of the last busy acquire() of this ticket: how many wait before it.
+  /// How many waited before the ticket at its last busy acquire().
   std::size_t position() const { return position_; }
 
  private:
@@ -94,7 +96,7 @@ class Ledger {
   std::size_t position_ = 0;
 };
 
-/// Counts as held on the machine whatever of the host these entries and foreign processes have.
+/// Counts what these entries and foreign processes hold of the host as taken on the machine.
 std::vector<Reservation> occupy_all(Machine& machine, const Host& host,
                                     std::span<const LedgerEntry> entries);
 

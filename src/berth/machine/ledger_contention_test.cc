@@ -84,8 +84,8 @@ Block four_cores_of_two_nodes() {
   return block;
 }
 
-Ask random_ask(Rng& rng) {
-  Ask ask;
+AllocRequest random_ask(Rng& rng) {
+  AllocRequest ask;
   ask.label = "contender";
   ask.resources.set(Known::cpu, static_cast<std::int64_t>(1 + rng.below(2 * kCores)) * 500);
   ask.resources.set(Known::mem, static_cast<std::int64_t>(1 + rng.below(8)) * kGi);
@@ -94,7 +94,7 @@ Ask random_ask(Rng& rng) {
 }
 
 Status one_round(os::Env& env, Ledger& ledger, Rng& rng, Witness& witness, unsigned process) {
-  const Ask ask = random_ask(rng);
+  const AllocRequest ask = random_ask(rng);
   const AllocId ticket = ledger.new_ticket();
   for (;;) {
     const auto alloc = ledger.acquire({four_cores_of_two_nodes()}, ask, ticket);
@@ -219,7 +219,7 @@ TEST(LedgerHandOver, IsWholeOrNotAtAllWhenKilledAnywhere) {
     if (giver == 0) {
       const auto own = os::posix_env();
       auto mine = Ledger::open(*own, pattern);
-      Ask ask{{}, "giver"};
+      AllocRequest ask{{}, "giver"};
       ask.resources.set(Known::cpu, 1000);
       const auto alloc = mine->acquire({four_cores_of_two_nodes()}, ask, {});
       if (alloc) (void)mine->hand_over(alloc->id, us);

@@ -1,4 +1,4 @@
-// One user's file of the ledger as text. Pure.
+// The text of one user's file of the ledger. Pure.
 //
 //   berth-ledger 2 BOOT
 //   held|waiting ID PID STARTED SINCE_MS PRIORITY SEQUENCE LABEL BLOCK
@@ -25,8 +25,8 @@ inline constexpr std::size_t kLedgerEntriesMost = 10'000;  // of one user
 
 std::string write_ledger_file(std::string_view boot, std::span<const LedgerEntry> entries);
 
-/// The entries of `user`'s file, none where it is of another boot. corrupt: malformed, or beyond a
-/// bound; names the line.
+/// Reads the entries of `user`'s file; none if it is of another boot. Errors: corrupt, with the
+/// line, if it is malformed or exceeds a bound.
 Result<std::vector<LedgerEntry>> read_ledger_file(std::string_view text, std::string_view boot,
                                                   uid_t user);
 

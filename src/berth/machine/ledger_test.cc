@@ -22,8 +22,8 @@ Block four_cores() {
   return block;
 }
 
-Ask cpus(int cores, std::int64_t priority = 0, std::string label = "run") {
-  Ask ask{{}, std::move(label), priority};
+AllocRequest cpus(int cores, std::int64_t priority = 0, std::string label = "run") {
+  AllocRequest ask{{}, std::move(label), priority};
   ask.resources.set(Known::cpu, cores * 1000);
   return ask;
 }
@@ -33,7 +33,7 @@ struct Process {
   Process(FakeMachine& machine, pid_t pid, uid_t user = 1000)
       : env(machine, pid, user), ledger(*Ledger::open(env, kDirectory)) {}
 
-  Result<Alloc> acquire(const Ask& ask, std::optional<AllocId> ticket = {}) {
+  Result<Alloc> acquire(const AllocRequest& ask, std::optional<AllocId> ticket = {}) {
     return ledger.acquire({four_cores()}, ask, ticket);
   }
   FakeProcess env;
@@ -167,7 +167,7 @@ TEST_F(LedgerTest, WhatADeadHolderHadComesBack) {
 TEST_F(LedgerTest, OurDeadGoFromTheFileAFewAtEachWrite) {
   for (pid_t pid = 1; pid <= 20; ++pid) {
     Process gone(machine, pid);
-    Ask tiny = cpus(0);
+    AllocRequest tiny = cpus(0);
     tiny.resources.set(Known::cpu, 100);
     ASSERT_TRUE(gone.acquire(tiny));
     machine.dead.insert(pid);
@@ -384,8 +384,8 @@ Host two_devices() {
   return host;
 }
 
-Ask gpus(std::int64_t whole, std::int64_t memory = 0) {
-  Ask ask;
+AllocRequest gpus(std::int64_t whole, std::int64_t memory = 0) {
+  AllocRequest ask;
   ask.resources.set(Known::gpu, whole);
   ask.resources.set(Known::gpu_mem, memory);
   ask.label = "digits-3";

@@ -85,7 +85,7 @@ Status Machine::release(ReservationId id) {
   Slot& slot = slots_[id.slot];
   const Status subtracted = held_.subtract(slot.block.resources);
   BERTH_ASSERT(subtracted.has_value());
-  lend(slot.block, -1);
+  count(slot.block, -1);
   slot.generation = 0;
   vacant_.push_back(id.slot);
   return {};
@@ -114,8 +114,8 @@ Block Machine::free_block() const {
 
 bool Machine::overdrawn() const {
   if (!total_.resources.covers(held_) || devices_.overdrawn()) return true;
-  for (std::size_t i = 0; i < lent_.size(); ++i)
-    if (lent_[i] > total_.cores[i].milli) return true;
+  for (std::size_t i = 0; i < allocated_.size(); ++i)
+    if (allocated_[i] > total_.cores[i].milli) return true;
   return std::ranges::any_of(slots_, [&](const Slot& slot) {
     return slot.generation != 0 && std::ranges::any_of(slot.block.cores, [&](const auto& share) {
              return place_of(total_.cores, share.core) == total_.cores.size();
@@ -128,18 +128,18 @@ void Machine::set_total(Block total) {
   if (!total_.cores.empty())
     total_.resources.set(Known::cpu, std::min(total_.resources.get(Known::cpu), sum(total_.cores)));
   set_device_amounts(total_.devices, total_.resources);
-  lent_.assign(total_.cores.size(), 0);
+  allocated_.assign(total_.cores.size(), 0);
   free_cores_ = total_.cores;
   devices_.begin(total_.devices);
   for (const auto& slot : slots_)
-    if (slot.generation != 0) lend(slot.block, 1);
+    if (slot.generation != 0) count(slot.block, 1);
 }
 
 Result<Block> Machine::plan(const Request& request) const {
   const DeviceNeed need = device_need(request.resources, request.selection);
   Resources rest = request.resources;
   for (const Known known : {Known::gpu, Known::gpu_mem, Known::gpu_slots}) rest.set(known, 0);
-  // Groups of a policy are told by the links; what else can be had at all, without them.
+  // Only the links know the groups of a policy; everything else is decided without them.
   DeviceLinks* const groups = request.selection.is_by_group() ? links_.get() : nullptr;
   if (need.count > 0 && choose_devices(devices_.total(), need, groups).empty()) {
     const auto [known, why] = shortage(devices_.total(), need, true);
@@ -200,7 +200,7 @@ std::string Machine::holders_of(std::string_view resource) const {
   std::vector<Share> shares;
   for (const auto& slot : slots_) {
     if (slot.generation == 0) continue;
-    // Whoever has a part of a device keeps it from being lent whole.
+    // A device of which a part is held is not available as a whole.
     const std::int64_t amount = resource == name(Known::gpu)
                                     ? static_cast<std::int64_t>(slot.block.devices.size())
                                     : slot.block.resources.get(resource);
@@ -224,7 +224,7 @@ std::string Machine::holders_of(std::string_view resource) const {
 
 Result<Reservation> Machine::take(Block block, std::string_view holder) {
   BERTH_TRY(held_.add(block.resources));
-  lend(block, 1);
+  count(block, 1);
   if (vacant_.empty()) {
     vacant_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -256,17 +256,17 @@ Block Machine::part_of_ours(const Block& block) const {
   return part;
 }
 
-void Machine::lend(const Block& block, int sign) {
-  for (const auto& share : block.cores) lend(share.core, sign * share.milli);
-  for (const auto& share : block.devices) devices_.lend(share, sign);
+void Machine::count(const Block& block, int sign) {
+  for (const auto& share : block.cores) count(share.core, sign * share.milli);
+  for (const auto& share : block.devices) devices_.count(share, sign);
 }
 
-/// Adds to what is lent of a core; one that is not ours (any more) has no count to keep.
-void Machine::lend(int core, std::int64_t milli) {
+/// Adds to what is held of a core; a core that the machine lacks is not counted.
+void Machine::count(int core, std::int64_t milli) {
   const std::size_t at = place_of(total_.cores, core);
   if (at == total_.cores.size()) return;
-  lent_[at] += milli;
-  const std::int64_t left = total_.cores[at].milli - lent_[at];
+  allocated_[at] += milli;
+  const std::int64_t left = total_.cores[at].milli - allocated_[at];
   free_cores_[at].milli = static_cast<int>(std::max<std::int64_t>(0, left));
 }
 

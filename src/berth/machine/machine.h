@@ -1,9 +1,10 @@
-// A machine, or a leased block of one, handing out reservations: all of a request or nothing.
+// A Machine is a machine, or a leased block of one, that hands out reservations: all of a request
+// or nothing.
 //
 // Ownership: a Reservation holds a part of its Machine and must not outlive it; it is released
-// once, by release() or by its end. Threads: a Machine and its reservations belong to one thread.
-// Failure: `impossible` when even the empty machine is too small, `busy` when others hold it,
-// `stale` for a second or foreign release; after an error everything is as before.
+// once, by release() or by its destructor. Threads: a Machine and its reservations belong to one
+// thread. Errors: `impossible` if even the empty machine is too small, `busy` if others hold what
+// is missing, `stale` for a second or foreign release; after an error everything is as before.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +17,31 @@
 
 #include "berth/base/result.h"
 #include "berth/machine/block.h"
-#include "berth/machine/device_loans.h"
+#include "berth/machine/device_allocations.h"
 #include "berth/machine/device_selection.h"
 
 namespace berth::machine {
 
-/// What a task may ask for, at most; devices.h says what its GPU parts mean.
+/// The maxima that a task asks for; device_shares.h says what the GPU amounts mean.
 struct Request {
   Resources resources;
-  std::string holder;  // who asks, as refusals and `berth machine` name it: "digits-3/17"
+  std::string holder;  // the name in refusals and `berth machine`: "digits-3/17"
   DeviceSelection selection = {};
 };
 
-/// A machine as it can be divided.
+/// What a machine has, as capacity and discovery found it.
 struct Host {
   Block total;
-  std::shared_ptr<DeviceLinks> links = {};  // null: all devices are alike
-  /// What processes that are not Berth's have of the devices, and who they are.
+  std::shared_ptr<DeviceLinks> links = {};  // null: all devices are joined alike
+  /// What processes that are not Berth's use of the devices, with a name for each.
   std::vector<std::pair<std::string, Block>> foreign = {};
 };
 
-/// For the log: {"holder":"digits-3/17","resources":{"cpu":1}}.
+/// JSON for the log: {"holder":"digits-3/17","resources":{"cpu":1}}.
 std::string to_json(const Request& request);
 
-/// Handle of what one holder has. No two reservations of a process, whatever their machines, have
-/// the same generation (of 2^32), so that an old or a foreign one is never mistaken.
+/// The handle of a reservation. No two reservations of a process, whatever their machines, have the
+/// same generation (of 2^32), so that an old or foreign handle is recognised.
 struct ReservationId {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;  // 0: none
@@ -49,7 +50,7 @@ struct ReservationId {
 
 class Machine;
 
-/// Move-only; gives everything back when it goes.
+/// A part of a Machine. It is move-only and gives everything back when it is destroyed.
 class Reservation {
  public:
   Reservation() = default;
@@ -61,7 +62,7 @@ class Reservation {
   explicit operator bool() const { return machine_ != nullptr; }
   ReservationId id() const { return id_; }
   const Block& block() const;
-  /// stale on an empty handle; the handle is empty afterwards.
+  /// Gives everything back; the handle is empty afterwards. Errors: stale on an empty handle.
   Status release();
 
  private:
@@ -73,35 +74,36 @@ class Reservation {
 
 class Machine {
  public:
-  /// Its gpu, gpu_mem and gpu_slots are those of its devices. `links` may be null: all are alike.
+  /// The gpu, gpu_mem and gpu_slots of the machine are those of its devices. `links` may be null:
+  /// all devices are joined alike.
   explicit Machine(Block total, std::shared_ptr<DeviceLinks> links = {});
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  /// GPU first, then cpu and memory, then disk, then a person's own names. The refusal names the
-  /// short resource: wanted, free, total, and who holds the rest.
+  /// Reserves all of a request: GPUs first, then cpu and memory, then disk, then a person's own
+  /// names. The error names the short resource: wanted, free, total, and who holds the rest.
   Result<Reservation> reserve(const Request& request);
-  /// What reserve() would have given, through the same path; nothing is taken.
+  /// The block that reserve() would give, through the same code; nothing is taken.
   Result<Block> dry_run(const Request& request) const;
-  /// Counts a block that is held elsewhere (by another run, through the ledger) as taken, even
-  /// where that is more than there is; names, cores and devices that are not ours are passed over,
-  /// and so is what lies on them. impossible: the sum of what is held does not fit 64 bits.
+  /// Counts a block that is held elsewhere (by another run, through the ledger) as taken, even if
+  /// that exceeds the total; names, cores and devices that this machine lacks are ignored. Errors:
+  /// impossible if the sum of what is held does not fit 64 bits.
   Result<Reservation> occupy(const Block& block, std::string holder);
-  /// stale: the id was released before, or is not ours.
+  /// Errors: stale if the id was released before, or belongs to another machine.
   Status release(ReservationId id);
   const Block* find(ReservationId id) const;
 
   const Block& total() const { return total_; }
   const Resources& held() const { return held_; }
-  /// Never negative: 0 where a shrunken total is under what is held, see overdrawn().
+  /// What is free; 0, never negative, where the total shrank below what is held (see overdrawn()).
   Resources free() const;
-  /// That with the cores and devices it lies on.
+  /// What is free, with the cores and devices that it is on.
   Block free_block() const;
-  /// Of each device what may still be lent, in the order of total().devices.
+  /// What is free of each device, in the order of total().devices.
   std::span<const DeviceShare> free_devices() const { return devices_.free(); }
-  /// Whether more is held of something than there is now.
+  /// Whether more of some resource is held than there is now.
   bool overdrawn() const;
-  /// The truth changed. Reservations stay as they are, also on cores that are no longer there.
+  /// Replaces the total. Reservations stay as they are, also on cores that are no longer there.
   void set_total(Block total);
 
  private:
@@ -117,14 +119,14 @@ class Machine {
   std::string holders_of(std::string_view resource) const;
   Result<Reservation> take(Block block, std::string_view holder);
   Block part_of_ours(const Block& block) const;
-  void lend(const Block& block, int sign);
-  void lend(int core, std::int64_t milli);
+  void count(const Block& block, int sign);
+  void count(int core, std::int64_t milli);
 
   Block total_;
   Resources held_;
-  std::vector<std::int64_t> lent_;     // thousandths of each of total_.cores
-  std::vector<CoreShare> free_cores_;  // what that leaves of them, at least 0
-  DeviceLoans devices_;
+  std::vector<std::int64_t> allocated_;  // thousandths of each of total_.cores that are held
+  std::vector<CoreShare> free_cores_;    // what that leaves of them, at least 0
+  DeviceAllocations devices_;
   std::shared_ptr<DeviceLinks> links_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> vacant_;

@@ -134,18 +134,18 @@ class LoadedNvml : public Nvml {
     BERTH_TRY(call("UUID", f_.nvmlDeviceGetUUID, device, buffer.data(), kTextBytes));
     return text_of(buffer);
   }
-  Told<std::string> model(Handle device) override {
+  Reported<std::string> model(Handle device) override {
     std::array<char, kTextBytes> buffer{};
     BERTH_ASSIGN(const bool told,
                  ask("name", f_.nvmlDeviceGetName, device, buffer.data(), kTextBytes));
     return told ? std::optional(text_of(buffer)) : std::nullopt;
   }
-  Told<std::string> pci(Handle device) override {
+  Reported<std::string> pci(Handle device) override {
     nvmlPciInfo_t pci{};
     BERTH_ASSIGN(const bool told, ask("PCI address", f_.nvmlDeviceGetPciInfo_v3, device, &pci));
     return told ? std::optional(address_of(pci)) : std::nullopt;
   }
-  Told<std::int64_t> memory(Handle device) override {
+  Reported<std::int64_t> memory(Handle device) override {
     nvmlMemory_t memory{};
     BERTH_ASSIGN(bool told, ask("memory", f_.nvmlDeviceGetMemoryInfo, device, &memory));
     if (told) return bytes_of(memory.total);
@@ -154,26 +154,26 @@ class LoadedNvml : public Nvml {
     if (told) return bytes_of(attributes.memorySizeMB << 20);
     return std::nullopt;
   }
-  Told<std::vector<int>> cores(Handle device) override {
+  Reported<std::vector<int>> cores(Handle device) override {
     std::array<unsigned long, kMaskWords> mask{};
     BERTH_ASSIGN(const bool told, ask("near cores", f_.nvmlDeviceGetCpuAffinity, device,
                                       static_cast<unsigned>(mask.size()), mask.data()));
     return told ? std::optional(bits_of(mask)) : std::nullopt;
   }
-  Told<std::vector<int>> nodes(Handle device) override {
+  Reported<std::vector<int>> nodes(Handle device) override {
     // Not nvmlDeviceGetNumaNodeId: that is the node which the card's own memory makes.
     std::array<unsigned long, kMaskWords> mask{};
     BERTH_ASSIGN(const bool told, ask("near nodes", f_.nvmlDeviceGetMemoryAffinity, device,
                                       static_cast<unsigned>(mask.size()), mask.data(), 0U));
     return told ? std::optional(bits_of(mask)) : std::nullopt;
   }
-  Told<topology::Pcie> level(Handle one, Handle other) override {
+  Reported<topology::Pcie> level(Handle one, Handle other) override {
     nvmlGpuTopologyLevel_t level = 0;
     BERTH_ASSIGN(const bool told, ask("common ancestor", f_.nvmlDeviceGetTopologyCommonAncestor,
                                       one, other, &level));
     return told ? pcie_of(level) : std::nullopt;
   }
-  Told<NvmlLink> link(Handle card, unsigned number) override {
+  Reported<NvmlLink> link(Handle card, unsigned number) override {
     nvmlEnableState_t up = 0;
     BERTH_ASSIGN(const bool told, ask("NVLink", f_.nvmlDeviceGetNvLinkState, card, number, &up));
     if (!told || up == 0) return std::nullopt;
@@ -192,13 +192,13 @@ class LoadedNvml : public Nvml {
     if (has_generation) link.generation = static_cast<int>(generation);
     return link;
   }
-  Told<std::int64_t> uncorrected_errors(Handle card) override {
+  Reported<std::int64_t> uncorrected_errors(Handle card) override {
     unsigned long long errors = 0;
     BERTH_ASSIGN(const bool told,
                  ask("ECC errors", f_.nvmlDeviceGetTotalEccErrors, card, 1, 0, &errors));
     return told ? std::optional(bytes_of(errors)) : std::nullopt;
   }
-  Told<std::string> memory_fault(Handle card) override {
+  Reported<std::string> memory_fault(Handle card) override {
     unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
     BERTH_ASSIGN(const bool has_rows, ask("remapped rows", f_.nvmlDeviceGetRemappedRows, card,
                                           &corrected, &uncorrected, &pending, &failed));
@@ -211,25 +211,25 @@ class LoadedNvml : public Nvml {
     if (retiring != 0) return "a memory page waits for a reset to be retired";
     return "";
   }
-  Told<bool> mig_enabled(Handle card) override {
+  Reported<bool> mig_enabled(Handle card) override {
     unsigned current = 0, pending = 0;
     BERTH_ASSIGN(const bool told,
                  ask("MIG mode", f_.nvmlDeviceGetMigMode, card, &current, &pending));
     return told ? std::optional(current != 0) : std::nullopt;
   }
-  Told<unsigned> most_instances(Handle card) override {
+  Reported<unsigned> most_instances(Handle card) override {
     unsigned count = 0;
     BERTH_ASSIGN(const bool told,
                  ask("MIG count", f_.nvmlDeviceGetMaxMigDeviceCount, card, &count));
     return told ? std::optional(count) : std::nullopt;
   }
-  Told<Handle> instance(Handle card, unsigned index) override {
+  Reported<Handle> instance(Handle card, unsigned index) override {
     Handle handle = nullptr;
     BERTH_ASSIGN(const bool told,
                  ask("MIG instance", f_.nvmlDeviceGetMigDeviceHandleByIndex, card, index, &handle));
     return told ? std::optional(handle) : std::nullopt;
   }
-  Told<std::vector<DeviceProcess>> processes(Handle device) override {
+  Reported<std::vector<DeviceProcess>> processes(Handle device) override {
     if (!f_.nvmlDeviceGetComputeRunningProcesses_v3) return std::nullopt;
     std::vector<nvmlProcessInfo_t> infos(kFirstProcesses);
     nvmlReturn_t code = kNvmlInsufficientSize;
@@ -263,7 +263,7 @@ class LoadedNvml : public Nvml {
   Status call(std::string_view what, Function* function, Args... args) const {
     return checked(what, function(args...));
   }
-  /// Whether it was told; an error only where it should have been.
+  /// Whether the driver reported it; an error only if it should have.
   template <class Function, class... Args>
   Result<bool> ask(std::string_view what, Function* function, Args... args) const {
     const nvmlReturn_t code = function ? function(args...) : kNvmlFunctionNotFound;

@@ -1,8 +1,8 @@
-// NVIDIA's management library behind an interface, so that a fake in memory can stand in for it.
+// NVIDIA's management library behind an interface, so that a fake can replace it.
 //
-// Ownership: handles live as long as the Nvml that gave them. Threads: one at a time. Failure: what
-// a card or driver does not offer is nullopt; else not_found where the card has fallen off the bus
-// or needs a reset, denied, or io, with NVIDIA's words.
+// Ownership: handles are valid as long as the Nvml that gave them. Threads: one at a time. What a
+// GPU or driver does not support is nullopt. Errors: not_found if the GPU has fallen off the bus or
+// needs a reset, denied, or io, with NVIDIA's words.
 #pragma once
 
 #include <sys/types.h>
@@ -24,40 +24,42 @@ struct NvmlLink {
   enum class End : std::uint8_t { gpu, npu, nvswitch, unknown };
   End end = End::unknown;
   std::string pci;     // of what is at the other end, as pci_address() writes it; may be empty
-  int generation = 0;  // 0: not told
+  int generation = 0;  // 0: unknown
 };
 
 struct DeviceProcess {
   pid_t pid = 0;            // as the host counts it
-  std::int64_t memory = 0;  // bytes; 0: not told
+  std::int64_t memory = 0;  // bytes; 0: unknown
 };
 
 class Nvml {
  public:
   using Handle = nvmlDevice_st*;
   template <class T>
-  using Told = Result<std::optional<T>>;
+  using Reported = Result<std::optional<T>>;
 
   virtual ~Nvml() = default;
 
   virtual Result<unsigned> count() = 0;
   virtual Result<Handle> card(unsigned index) = 0;
   virtual Result<std::string> uuid(Handle device) = 0;
-  virtual Told<std::string> model(Handle device) = 0;
-  virtual Told<std::string> pci(Handle device) = 0;         // as pci_address() writes it
-  virtual Told<std::int64_t> memory(Handle device) = 0;     // bytes, of a card or a MIG instance
-  virtual Told<std::vector<int>> cores(Handle device) = 0;  // near ones, ascending
-  virtual Told<std::vector<int>> nodes(Handle device) = 0;  // near NUMA nodes, ascending
-  virtual Told<topology::Pcie> level(Handle one, Handle other) = 0;
+  virtual Reported<std::string> model(Handle device) = 0;
+  virtual Reported<std::string> pci(Handle device) = 0;      // as pci_address() writes it
+  virtual Reported<std::int64_t> memory(Handle device) = 0;  // bytes, of a card or a MIG instance
+  virtual Reported<std::vector<int>> cores(Handle device) = 0;  // near ones, ascending
+  virtual Reported<std::vector<int>> nodes(Handle device) = 0;  // near NUMA nodes, ascending
+  virtual Reported<topology::Pcie> level(Handle one, Handle other) = 0;
   /// nullopt: there is no link of this number, or it is down. Numbers are below kMostNvlinks.
-  virtual Told<NvmlLink> link(Handle card, unsigned number) = 0;
-  virtual Told<std::int64_t> uncorrected_errors(Handle card) = 0;  // since the driver was loaded
+  virtual Reported<NvmlLink> link(Handle card, unsigned number) = 0;
+  virtual Reported<std::int64_t> uncorrected_errors(
+      Handle card) = 0;  // since the driver was loaded
   /// Why its memory needs a reset or a repair; empty: it does not.
-  virtual Told<std::string> memory_fault(Handle card) = 0;
-  virtual Told<bool> mig_enabled(Handle card) = 0;
-  virtual Told<unsigned> most_instances(Handle card) = 0;
-  virtual Told<Handle> instance(Handle card, unsigned index) = 0;  // nullopt: none has this index
-  virtual Told<std::vector<DeviceProcess>> processes(Handle device) = 0;  // that compute on it
+  virtual Reported<std::string> memory_fault(Handle card) = 0;
+  virtual Reported<bool> mig_enabled(Handle card) = 0;
+  virtual Reported<unsigned> most_instances(Handle card) = 0;
+  virtual Reported<Handle> instance(Handle card,
+                                    unsigned index) = 0;  // nullopt: none has this index
+  virtual Reported<std::vector<DeviceProcess>> processes(Handle device) = 0;  // that compute on it
 };
 
 inline constexpr unsigned kMostNvlinks = 36;  // a card has 18 today

@@ -33,7 +33,7 @@ struct nvmlDeviceAttributes_t {  // of nvmlDeviceGetAttributes_v2
 
 struct nvmlProcessInfo_t {  // of nvmlDeviceGetComputeRunningProcesses_v3 (driver 510)
   unsigned pid;
-  unsigned long long usedGpuMemory;  // bytes; all ones: not told
+  unsigned long long usedGpuMemory;  // bytes; all ones: unknown
   unsigned gpuInstanceId, computeInstanceId;
 };
 

@@ -18,23 +18,23 @@ class NvmlReader {
 
   void read() {
     const auto count = nvml_.count();
-    if (!count) return reading_.lack("NVML: " + count.error().message);
+    if (!count) return reading_.add_gap("NVML: " + count.error().message);
     const unsigned most = std::min(*count, static_cast<unsigned>(topology::kMostDevices));
     for (unsigned index = 0; index < most; ++index) read_card(index);
     if (*count > most)
-      reading_.lack(fmt::format("NVML: {} cards, the first {} are taken", *count, most));
+      reading_.add_gap(fmt::format("NVML: {} cards, the first {} are taken", *count, most));
     for (std::size_t i = 0; i < handles_.size(); ++i) read_links(i);
   }
 
  private:
-  SeenDevice& seen(std::size_t i) { return reading_.devices[first_ + i]; }
+  DeviceReading& seen(std::size_t i) { return reading_.devices[first_ + i]; }
 
   void read_card(unsigned index) {
     const auto handle = nvml_.card(index);
     if (!handle)
-      return reading_.lack(fmt::format("NVML: card {}: {}", index, handle.error().message));
+      return reading_.add_gap(fmt::format("NVML: card {}: {}", index, handle.error().message));
     const auto mig = nvml_.mig_enabled(*handle);
-    if (!mig) reading_.lack(fmt::format("NVML: card {}: {}", index, mig.error().message));
+    if (!mig) reading_.add_gap(fmt::format("NVML: card {}: {}", index, mig.error().message));
     if (mig && mig->value_or(false)) return read_instances(*handle, index);
     add(*handle, static_cast<int>(index), *handle, "");
   }
@@ -44,13 +44,14 @@ class NvmlReader {
     const auto most = nvml_.most_instances(card);
     const auto parent = nvml_.uuid(card);
     if (!most || !parent)
-      return reading_.lack(
+      return reading_.add_gap(
           fmt::format("NVML: card {}: {}", index, (most ? parent.error() : most.error()).message));
     const auto before = handles_.size();
     for (unsigned i = 0; i < most->value_or(0); ++i) {
       const auto instance = nvml_.instance(card, i);
       if (!instance)
-        reading_.lack(fmt::format("NVML: card {}, MIG {}: {}", index, i, instance.error().message));
+        reading_.add_gap(
+            fmt::format("NVML: card {}, MIG {}: {}", index, i, instance.error().message));
       else if (*instance)
         add(**instance, static_cast<int>(index), card, *parent);
     }
@@ -60,7 +61,7 @@ class NvmlReader {
 
   void add(Nvml::Handle handle, int index, Nvml::Handle card, const std::string& parent) {
     const auto uuid = nvml_.uuid(handle);
-    SeenDevice& seen = reading_.devices.emplace_back();
+    DeviceReading& seen = reading_.devices.emplace_back();
     handles_.push_back({handle, card});
     topology::Device& device = seen.device;
     // Instances take numbers of their own, which those behind them have to make room for.
@@ -69,7 +70,7 @@ class NvmlReader {
         place == 0 ? index : std::max(index, reading_.devices[place - 1].device.index + 1);
     device.mig_parent = parent;
     device.uuid = uuid ? *uuid : fmt::format("gpu-{}", device.index);
-    if (!uuid) suffer(seen, Health::gone, "UUID: " + uuid.error().message);
+    if (!uuid) suffer(seen, Health::lost, "UUID: " + uuid.error().message);
     take(seen, nvml_.model(handle), device.model);
     take(seen, nvml_.memory(handle), device.memory);
     take(seen, nvml_.processes(handle), seen.processes);
@@ -81,17 +82,18 @@ class NvmlReader {
     read_health(seen, card);
   }
 
-  void read_health(SeenDevice& seen, Nvml::Handle card) {
+  void read_health(DeviceReading& seen, Nvml::Handle card) {
     std::int64_t errors = 0;
     take(seen, nvml_.uncorrected_errors(card), errors);
-    if (errors > 0) suffer(seen, Health::unwell, fmt::format("{} uncorrected ECC errors", errors));
+    if (errors > 0)
+      suffer(seen, Health::unhealthy, fmt::format("{} uncorrected ECC errors", errors));
     std::string fault;
     take(seen, nvml_.memory_fault(card), fault);
-    if (!fault.empty()) suffer(seen, Health::unwell, fault);
+    if (!fault.empty()) suffer(seen, Health::unhealthy, fault);
   }
 
   void read_links(std::size_t i) {
-    SeenDevice& from = seen(i);
+    DeviceReading& from = seen(i);
     for (std::size_t other = i + 1; other < handles_.size(); ++other) read_level(i, other);
     // An instance has no links: NVLink and peer access are off in MIG mode.
     if (!from.device.mig_parent.empty()) return;
@@ -111,12 +113,12 @@ class NvmlReader {
         ++unknown;
     }
     if (unknown > 0)
-      reading_.lack(fmt::format("GPU{}: {} NVLinks end on no known device and do not count",
-                                from.device.index, unknown));
+      reading_.add_gap(fmt::format("GPU{}: {} NVLinks end on no known device and do not count",
+                                   from.device.index, unknown));
   }
 
   void read_level(std::size_t i, std::size_t other) {
-    SeenDevice& from = seen(i);
+    DeviceReading& from = seen(i);
     if (handles_[i].card == handles_[other].card) {
       from.levels[first_ + other] = topology::Pcie::board;
       return;
@@ -134,20 +136,20 @@ class NvmlReader {
   }
 
   template <class T>
-  void take(SeenDevice& seen, Nvml::Told<T> told, T& into) {
+  void take(DeviceReading& seen, Nvml::Reported<T> told, T& into) {
     if (!told) note(seen, told.error());
     if (told && *told) into = *std::move(*told);
   }
 
-  void note(SeenDevice& seen, const Error& error) {
-    if (error.kind == ErrorKind::not_found) return suffer(seen, Health::gone, error.message);
-    reading_.lack(fmt::format("GPU{}: {}", seen.device.index, error.message));
+  void note(DeviceReading& seen, const Error& error) {
+    if (error.kind == ErrorKind::not_found) return suffer(seen, Health::lost, error.message);
+    reading_.add_gap(fmt::format("GPU{}: {}", seen.device.index, error.message));
   }
 
-  static void suffer(SeenDevice& seen, Health health, const std::string& because) {
+  static void suffer(DeviceReading& seen, Health health, const std::string& because) {
     if (seen.device.health >= health) return;
     seen.device.health = health;
-    seen.device.unwell_because = because;
+    seen.device.unhealthy_reason = because;
   }
 
   struct Handles {

@@ -4,6 +4,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/units.h"
 
 namespace berth::os {
@@ -38,10 +39,10 @@ bool logging() {
 
 void log_event(Env& env, std::string_view event, const std::vector<LogField>& fields) {
   if (!logging()) return;
-  std::string line = fmt::format(R"({{"at":"{}","pid":{},"event":"{}")", format_utc(env.wall()),
-                                 env.self().pid, event);
-  for (const auto& [name, value] : fields) line += fmt::format(R"(,"{}":{})", name, value);
-  g_log->info("{}", line + "}");
+  JsonWriter json;
+  json.object().add("at", format_utc(env.wall())).add("pid", env.self().pid).add("event", event);
+  for (const auto& [name, value] : fields) json.key(name).raw(value);
+  g_log->info("{}", json.end().take());
 }
 
 }  // namespace berth::os

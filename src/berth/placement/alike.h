@@ -1,5 +1,5 @@
-// Devices that nothing tells apart: exchanging two of them changes no score. Real machines are full
-// of them, and sets that differ only in such devices need be searched once.
+// Interchangeable devices: exchanging two of them changes no score. Real machines have many, and of
+// sets that differ only in such devices one need be searched.
 #pragma once
 
 #include <cstdint>

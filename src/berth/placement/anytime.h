@@ -36,7 +36,8 @@ class Limits {
  public:
   Limits(const Scores& scores, DeviceSet available, int count, Objective objective);
 
-  /// Of any set that is `taken` and some of `pool`; at least `count` of them together.
+  /// An upper bound for any set of `taken` and some of `pool`, which together have at least
+  /// `count`.
   Value of(DeviceSet taken, DeviceSet pool) const;
   /// The weakest link of any set that holds the device, and the sum of its links there.
   std::int64_t weakest(int device) const { return weakest_[static_cast<std::size_t>(device)]; }

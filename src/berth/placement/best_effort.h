@@ -23,15 +23,15 @@ class BestEffort {
     Key partition = -1;  // sum over the sets of the partition
   };
 
-  /// Keeps the tables, which outlive it, and scratch space.
+  /// The tables must outlive it.
   explicit BestEffort(const Tables& tables);
 
-  /// The question has an answer: required within available, at most `count` of them, and `count` 1
-  /// to as many as are available.
+  /// The question must have an answer: required devices are available and at most `count`, and
+  /// `count` is between 1 and the number of available devices.
   Choice choose(const Question& question);
 
  private:
-  /// What was found of rest() for a set of devices.
+  /// What is known of rest() for a set of devices.
   struct Known {
     Key most = 0;
     std::uint32_t asked_in = 0;  // the question that it was found for
@@ -69,7 +69,7 @@ class BestEffort {
   std::vector<DeviceSet> strongest_first_;
   std::uint32_t asked_ = 0;
 
-  // Of the question that is being answered.
+  // The state of the question that is being answered.
   Question question_;
   int count_ = 0, remainder_ = 0;  // sizes of the sets; remainder 0: all are of count
   bool searched_ = false;          // with two sets at most, all divisions are simply looked up

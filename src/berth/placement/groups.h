@@ -10,7 +10,7 @@ namespace berth::placement {
 /// The sizes of groups that a static policy knows; empty for other policies.
 std::span<const int> group_sizes(PolicyKind policy);
 
-/// Its groups of a size, the first choice first; empty for a size that it does not know.
+/// The policy's groups of a size, the first choice first; empty for a size that it does not know.
 std::span<const DeviceSet> groups(PolicyKind policy, int count);
 
 }  // namespace berth::placement

@@ -1,4 +1,5 @@
-// The best set of k by an objective, and among equals the one that leaves the most to the next job.
+// The policy packed: the best set of k by an objective, and among equals the one that leaves the
+// best sets to later jobs.
 #pragma once
 
 #include "berth/placement/tables.h"

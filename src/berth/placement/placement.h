@@ -1,15 +1,17 @@
-// Which k of the available devices a job gets. Pure: numbers in, numbers out; the same question has
-// the same answer whatever the order in which devices are listed, on any number of threads.
+// Placement: which k of the available devices a job gets. Pure: the same question has the same
+// answer whatever the order in which devices are listed, on any number of threads.
 //
-// Every answer has exactly k distinct available devices with all required ones, or is a typed
-// error. Its kind says what can mend it:
+// Every answer has exactly k distinct available devices that include all required ones, or is an
+// error whose kind says what can help:
 //
-// - invalid: k below 1, a device that the machine lacks, a required one that is not available, more
-//   required than k, asymmetric scores (names the pair), a size that a static policy lacks.
-// - busy: fewer available than k, or no group of a static policy is wholly available.
-// - impossible: more than the machine has, even when all of it is free.
+// - invalid: k is below 1, the machine lacks a device, a required device is not available, more
+// than k
+//   are required, scores are asymmetric (names the pair), or a static policy lacks the size.
+// - busy: fewer than k are available, or no group of a static policy is wholly available.
+// - impossible: k exceeds the machine, even when all of it is free.
 //
-// No call that answers allocates, once a Chooser is made, on machines of up to kExactDevices.
+// Once a Chooser is made for a machine of up to kExactDevices, no call that answers allocates
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +26,15 @@
 
 namespace berth::placement {
 
-/// A set of devices, bit i for the i-th; at most 64.
+/// A set of devices: bit i is the i-th device; at most 64.
 using DeviceSet = std::uint64_t;
 inline constexpr int kMostDevices = 64;
-/// With up to so many available every policy is exact; above, an anytime search tells its bound.
+/// With up to this many available devices every policy is exact; above, an anytime search reports
+/// its bound.
 inline constexpr int kExactDevices = 16;
 
 enum class Objective : std::uint8_t {
-  sum,   // of the scores of all pairs
+  sum,   // the sum of the scores of all pairs
   min,   // the weakest pair; the sum breaks ties
   ring,  // the weakest link of the best ring through the set; the sum breaks ties
 };
@@ -39,12 +42,12 @@ inline constexpr auto kObjectiveNames =
     names<Objective>({{Objective::sum, "sum"}, {Objective::min, "min"}, {Objective::ring, "ring"}});
 inline constexpr int kObjectives = 3;
 
-/// Ties are broken by the lowest indices: of two sets the one whose ascending list is the smaller.
+/// Ties go to the lowest indices: of two sets to the one whose ascending list is the smaller.
 enum class PolicyKind : std::uint8_t {
   packed,       // the best set; among equals the one that leaves the best 8-, then 4-, then 2-set
-  best_effort,  // of the best partition of all available ones into sets of k, its best set
+  best_effort,  // the best set of the best partition of all available devices into sets of k
   simple,       // the lowest indices
-  static_dgx1_pascal,  // the first whole group of the size, in the order that the policy lists them
+  static_dgx1_pascal,  // the first available group of the size in the policy's list
   static_dgx1_volta,
   static_dgx2,
 };
@@ -58,7 +61,7 @@ inline constexpr auto kPolicyNames = names<PolicyKind>({
 });
 inline constexpr int kPolicies = 6;
 
-/// As the command line and files spell them.
+/// The names as the command line and files spell them.
 constexpr std::string_view name(Objective objective) {
   return kObjectiveNames.name(objective);
 }
@@ -73,10 +76,10 @@ struct Question {
   Objective objective = Objective::sum;
 };
 
-/// Value of a set under an objective: compared first by `first`, then by `second`. A partition's is
-/// the sum over its sets, so under min and ring it maximises the sum of the sets' weakest links,
-/// and the sum of all pairs breaks ties. Blanks that pad a partition add nothing and weaken
-/// nothing.
+/// The value of a set under an objective, compared first by `first`, then by `second`. The value of
+/// a partition is the sum over its sets, so under min and ring it maximises the sum of the sets'
+/// weakest links, and the sum of all pairs breaks ties. A smaller last set counts with the pairs it
+/// has.
 struct Value {
   /// sum: the sum; min, ring: the weakest link, 0 for fewer than two devices.
   std::int64_t first = 0;
@@ -87,19 +90,19 @@ struct Value {
 
 struct Answer {
   DeviceSet devices = 0;
-  /// Of the devices under the objective.
+  /// The value of the devices under the objective.
   Value value;
-  /// best_effort: the sum of `first` over the partition.
+  /// For best_effort the sum of `first` over the partition.
   std::optional<std::int64_t> partition_score;
-  /// What the policy maximises is proven to be the greatest there is.
+  /// The answer is proven to maximise what the policy maximises.
   bool exact = true;
-  /// No set that the policy can answer has a greater value.first.
+  /// An upper bound of value.first over all sets that the policy could answer.
   std::int64_t bound = 0;
-  /// best_effort: the same for partition_score.
+  /// For best_effort the same for partition_score.
   std::optional<std::int64_t> partition_bound;
 };
 
-/// A policy of the caller's own: returns the devices it chooses; they are checked.
+/// A policy of the caller. The Chooser checks the devices that it returns.
 class Policy {
  public:
   virtual ~Policy() = default;
@@ -108,12 +111,13 @@ class Policy {
                            const Question& question) = 0;
 };
 
-/// Made once for a machine (16 devices: about 20 ms and 15 MiB; 8: 0.1 ms), then asked often.
-/// Threads: one at a time (it keeps scratch space).
+/// A Chooser is made once for a machine (16 devices: about 20 ms and 15 MiB; 8: 0.1 ms) and asked
+/// often. Threads: one at a time, as it has scratch space.
 ///
-/// Above kExactDevices available: `packed` and `best_effort` search; ties of `packed` go to what
-/// leaves the greatest sum of pairs, as far as the search went; a ring of more than kExactDevices
-/// is the best that was found, so that its link may be weaker than the best ring's, never stronger.
+/// With more than kExactDevices available, `packed` and `best_effort` search; ties of `packed` go
+/// to the set that leaves the greatest sum of pairs, as far as the search went; a ring of more than
+/// kExactDevices is the best one found, so its weakest link may be weaker than the best ring's,
+/// never stronger.
 class Chooser {
  public:
   /// `scores`: row-major devices × devices, each at least 0 and at most 10^6, symmetric; the
@@ -126,15 +130,16 @@ class Chooser {
 
   int devices() const;
   Result<Answer> choose(PolicyKind policy, const Question& question);
-  /// What the policy returned, checked and valued; invalid: says what is wrong with it.
+  /// Asks the caller's policy, and checks and values its answer. Errors: invalid, with what is
+  /// wrong.
   Result<Answer> choose(Policy& policy, const Question& question);
 
-  /// Of any devices of the machine; others are left out.
+  /// The value of devices; those that the machine lacks are left out.
   Value value(DeviceSet devices, Objective objective) const;
   /// The best set of `count` out of `available`; nullopt when there are fewer.
   std::optional<Answer> best(DeviceSet available, int count, Objective objective);
-  /// The best answer to the question by its objective, whatever the policy, that is not the very
-  /// set of `answer`; nullopt when there is none.
+  /// The best answer to the question by its objective, whatever the policy, other than the set of
+  /// `answer`; nullopt if there is none.
   std::optional<Answer> best_alternative(const Question& question, const Answer& answer);
 
  private:

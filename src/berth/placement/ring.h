@@ -11,12 +11,12 @@ namespace berth::placement {
 
 inline constexpr int kQuickRingDevices = 10;
 
-/// Of every subset of at most kExactDevices, by its bits: 2^devices entries. Held and Karp's
-/// dynamic programme (1962) over (set, end of a path from the set's lowest device), on ranks of
-/// scores.
+/// The rings of every subset of at most kExactDevices, by its bits: 2^devices entries. Held and
+/// Karp's dynamic programme (1962) over (set, end of a path from the set's lowest device), on ranks
+/// of scores.
 std::vector<std::int32_t> rings_of_all_subsets(const Scores& scores);
 
-/// Exact up to kExactDevices (2 ms at 16), above as quick_ring_of().
+/// The best ring of a set: exact up to kExactDevices (2 ms at 16), above as quick_ring_of().
 std::int32_t ring_of(const Scores& scores, DeviceSet set);
 
 /// The weakest link of a ring that exists: of the best one up to kQuickRingDevices. Above, tours

@@ -1,4 +1,4 @@
-// The checked score matrix of a machine, and what a set of its devices is worth.
+// The checked score matrix of a machine, and the value of a set of its devices.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ inline constexpr std::int32_t kMostScore = 1'000'000;
 
 class Scores {
  public:
-  /// invalid: not a matrix of that many devices, a score out of range, or two devices that see each
-  /// other differently; names the pair.
+  /// Errors: invalid if it is no matrix of that many devices, a score is out of range, or a pair is
+  /// asymmetric; names the pair.
   static Result<Scores> make(std::span<const std::int32_t> row_major, int devices);
 
   int devices() const { return devices_; }
@@ -25,7 +25,7 @@ class Scores {
   Scores of(DeviceSet set) const;
 
   std::int64_t sum(DeviceSet set) const;
-  /// Of `device` to all of the set.
+  /// The sum of the scores of `device` with all devices of the set.
   std::int64_t links(int device, DeviceSet set) const;
   /// The weakest pair; 0 for fewer than two devices.
   std::int64_t weakest(DeviceSet set) const;

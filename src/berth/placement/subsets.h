@@ -1,4 +1,4 @@
-// Sets of devices as bits: which of two stands first, and a walk through all subsets of a size.
+// Sets of devices as bits: their order, and an enumeration of all subsets of a size.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@ inline int lowest_index(DeviceSet set) {
   return std::countr_zero(set);
 }
 
-/// Of two sets of one size: whether the ascending list of `a` is the smaller.
+/// Whether of two sets of one size the ascending list of `a` is the smaller.
 inline bool before(DeviceSet a, DeviceSet b) {
   return (lowest(a ^ b) & a) != 0;
 }
@@ -42,9 +42,9 @@ void for_each(DeviceSet set, const Visit& visit) {
   for (; set != 0; set &= set - 1) visit(lowest_index(set));
 }
 
-/// Calls visit(taken + subset) for every subset of `count` out of `pool`, which has `devices`,
-/// until visit() says false; whether it went through. The lowest devices change fastest, so that
-/// tables by the bits of a set are read near where they were read before.
+/// Calls visit(taken + subset) for every subset of `count` devices of `pool`, which has `devices`
+/// of them, until visit() returns false. True if it never did. The lowest devices change fastest,
+/// so that tables indexed by the bits of a set are read with locality.
 template <class Visit>
 bool each_subset(DeviceSet pool, int devices, int count, DeviceSet taken, const Visit& visit) {
   if (count == 0) return visit(taken);

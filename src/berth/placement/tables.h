@@ -1,4 +1,4 @@
-// What every subset of a machine of up to kExactDevices is worth, so that a search looks it up.
+// The value of every subset of a machine of up to kExactDevices, for lookup by the searches.
 #pragma once
 
 #include <array>
@@ -10,8 +10,9 @@
 
 namespace berth::placement {
 
-/// A Value in one number that compares as it does; sums of keys are keys of sums. Never negative:
-/// the 120 pairs of 16 devices come to less than 2^27, which leaves room to multiply a key by 256.
+/// A Value in one number with the same order; sums of keys are keys of sums. A key is never
+/// negative: the 120 pairs of 16 devices come to less than 2^27, which leaves room to multiply a
+/// key by 256.
 using Key = std::int64_t;
 inline constexpr int kSecondBits = 28;
 static_assert(std::int64_t{kMostScore} * kExactDevices * (kExactDevices - 1) / 2 < 1 << 27);
@@ -29,17 +30,18 @@ class Tables {
   /// best_within() knows the best subsets of 1 to so many devices.
   static constexpr int kMostWithin = 8;
 
-  /// At most kExactDevices.
+  /// Makes the tables of at most kExactDevices.
   explicit Tables(const Scores& scores);
 
-  /// By the bits of the set.
+  /// The keys of all sets, by their bits.
   std::span<const Key> keys(Objective objective) const { return of(objective).keys; }
-  /// By the bits of a set: the greatest key of its subsets of `count` devices; 0 where it is
-  /// smaller.
+  /// The greatest key of a set's subsets of `count` devices, by the bits of the set; 0 for a
+  /// smaller set.
   std::span<const Key> best_within(Objective objective, int count) const {
     return of(objective).best_within[static_cast<std::size_t>(count)];
   }
-  /// Of the set and those that only devices which are alike tell from it; see alike.h.
+  /// The representative of all sets that differ from this one in interchangeable devices only
+  /// (alike.h).
   DeviceSet representative(DeviceSet set) const {
     return representatives_.empty() ? set : representatives_[set];
   }

@@ -6,6 +6,7 @@
 #include "berth/agent/link.h"
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/os/user_directory.h"
 #include "berth/remote/clusters_text.h"
 #include "berth/remote/ec2_cluster.h"
 #include "berth/remote/slurm_entry.h"
@@ -193,10 +194,8 @@ Result<OpenedCluster> open_ec2(os::Env& env, const ClusterEntry& entry, const Ag
 
 Result<std::string> clusters_file(os::Env& env) {
   if (const auto named = env.variable("BERTH_CLUSTERS"); named && !named->empty()) return *named;
-  if (const auto config = env.variable("XDG_CONFIG_HOME"); config && config->starts_with('/'))
-    return *config + "/berth/clusters.yaml";
-  if (const auto home = env.variable("HOME"); home && !home->empty())
-    return *home + "/.config/berth/clusters.yaml";
+  if (const auto config = os::own_directory(env, os::kConfigHome))
+    return *config + "/clusters.yaml";
   return fail(ErrorKind::usage, "no place for the clusters: set BERTH_CLUSTERS or HOME");
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "berth/base/json.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 
 namespace berth::remote {
@@ -184,14 +184,13 @@ std::optional<std::string> cut_from_flow(std::string_view text, std::size_t open
 
 std::string add_entry(std::string_view text, const std::string& name,
                       const std::vector<std::string>& hosts) {
-  std::vector<std::string> quoted;
-  for (const auto& host : hosts) quoted.push_back(json_quote(host));
   std::string now(text);
   const auto open = flow_begin(text);
   if (const auto span = open ? flow_span(text, *open) : std::nullopt) {
     const std::size_t at = span->parts.empty() ? *open + 1 : span->parts.back().end;
-    const std::string entry = fmt::format(R"({}: {{"kind": "ssh", "hosts": [{}]}})",
-                                          json_quote(name), join(quoted, ", "));
+    JsonWriter json(JsonWriter::Style::spaced);
+    json.object().add("kind", "ssh").key("hosts").list(hosts).end();
+    const std::string entry = fmt::format("{}: {}", json_quote(name), json.take());
     now.insert(at, (span->parts.empty() ? "" : ", ") + entry);
     return now;
   }
@@ -199,7 +198,7 @@ std::string add_entry(std::string_view text, const std::string& name,
   const std::string_view end = line_break(text);
   if (!now.empty() && now.back() != '\n') now += end;
   now += fmt::format("{0}:{1}  kind: ssh{1}  hosts:{1}", name, end);
-  for (const auto& host : quoted) now += fmt::format("    - {}{}", host, end);
+  for (const auto& host : hosts) now += fmt::format("    - {}{}", json_quote(host), end);
   return now;
 }
 

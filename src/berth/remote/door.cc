@@ -1,6 +1,7 @@
 #include "berth/remote/door.h"
 
 #include "berth/base/document.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 
 namespace berth::remote {
@@ -70,12 +71,11 @@ agent::LineOptions line_to(const Door& door, const AgentFile& agent,
 }
 
 std::string to_json(const Place& place) {
-  std::vector<std::string> words;
-  for (const auto& word : place.door.words) words.push_back(json_quote(word));
-  return fmt::format(
-      R"({{"machine":{},"door":[{}],"shell":{},"direct":{},"address":{},"directory":{}}})",
-      json_quote(place.door.name), join(words, ","), place.door.shell, place.door.direct,
-      json_quote(place.door.address), json_quote(place.directory));
+  const Door& door = place.door;
+  JsonWriter json;
+  json.object().add("machine", door.name).key("door").list(door.words).add("shell", door.shell);
+  json.add("direct", door.direct).add("address", door.address).add("directory", place.directory);
+  return json.end().take();
 }
 
 Result<Place> parse_place(std::string_view text) {

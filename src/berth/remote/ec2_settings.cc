@@ -133,9 +133,7 @@ Status read_bounds(const Field& field, Ec2Settings& settings) {
   BERTH_TRY(read_time(field, "guard", std::chrono::seconds(10), settings.lease));
   BERTH_TRY(read_time(field, "patience", std::chrono::seconds(1), settings.patience));
   if (const auto at_end = field.find("at_end")) {
-    constexpr std::array<std::string_view, 3> kChoices{"terminate", "stop", "keep"};
-    BERTH_ASSIGN(const std::size_t chosen, at_end->choice(kChoices));
-    settings.at_end = static_cast<Ec2Settings::AtEnd>(chosen);
+    BERTH_ASSIGN(settings.at_end, at_end->choice(Ec2Settings::kAtEndNames));
     if (!settings.instances.empty() && settings.at_end == Ec2Settings::AtEnd::terminate)
       return at_end->error("instances named by you are stopped or kept, never terminated");
     if (settings.instances.empty() && settings.at_end == Ec2Settings::AtEnd::keep)

@@ -31,6 +31,8 @@ std::span<const Ec2Type> known_ec2_types();
 
 struct Ec2Settings {
   enum class AtEnd : std::uint8_t { terminate, stop, keep };  // the last only of named ones
+  static constexpr auto kAtEndNames =
+      names<AtEnd>({{AtEnd::terminate, "terminate"}, {AtEnd::stop, "stop"}, {AtEnd::keep, "keep"}});
 
   std::string name;  // of the cluster
   std::string region, endpoint, profile;

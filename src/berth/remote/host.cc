@@ -17,7 +17,7 @@ constexpr Duration kAnswersMost = std::chrono::seconds(20);  // its drivers may 
 /// How long a grant waits for whoever asked before it is given back.
 constexpr Duration kGrantWaits = std::chrono::seconds(10);
 
-bool same(const agent::AskLease& a, const machine::Ask& b) {
+bool same(const agent::AskLease& a, const machine::AllocRequest& b) {
   return a.ask.resources == b.resources && a.ask.selection == b.selection;
 }
 
@@ -200,8 +200,8 @@ Result<cluster::Alloc> Host::accept(const cluster::Offer& offer,
 }
 
 Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
-  const machine::Ask ask_for{wish.requirements.min, cluster::name_of(wish.labels), wish.priority,
-                             wish.selection};
+  const machine::AllocRequest ask_for{wish.requirements.min, cluster::name_of(wish.labels),
+                                      wish.priority, wish.selection};
   for (int round = 0; round < 2; ++round) {
     if (granted_ && wanted_ && same(*wanted_, ask_for)) {
       const auto answer = *std::exchange(granted_, std::nullopt);

@@ -3,19 +3,18 @@
 #include <algorithm>
 
 #include "berth/base/checked.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
 namespace berth {
 namespace {
 
-constexpr std::array<std::string_view, kKnownCount> kNames{"gpu", "gpu_slots", "gpu_mem",
-                                                           "cpu", "mem",       "disk"};
 constexpr std::array<Measure, kKnownCount> kMeasures{
     Measure::count, Measure::count, Measure::bytes, Measure::milli, Measure::bytes, Measure::bytes};
 
 std::size_t known_index(std::string_view resource) {
-  return static_cast<std::size_t>(std::ranges::find(kNames, resource) - kNames.begin());
+  return static_cast<std::size_t>(kKnownNames.value(resource).value_or(Known{kKnownCount}));
 }
 
 auto custom_place(auto& custom, std::string_view resource) {
@@ -24,10 +23,6 @@ auto custom_place(auto& custom, std::string_view resource) {
 }
 
 }  // namespace
-
-std::string_view name(Known known) {
-  return kNames[static_cast<std::size_t>(known)];
-}
 
 Measure measure(std::string_view resource) {
   const std::size_t at = known_index(resource);
@@ -73,7 +68,7 @@ bool Resources::covers(const Resources& part) const {
 
 std::string_view Resources::first_short(const Resources& part) const {
   for (std::size_t i = 0; i < kKnownCount; ++i)
-    if (part.known_[i] > known_[i]) return kNames[i];
+    if (part.known_[i] > known_[i]) return kKnownNames.all()[i];
   for (const auto& [custom, amount] : part.custom_)
     if (amount > get(custom)) return custom;
   return {};
@@ -83,7 +78,8 @@ Status Resources::add(const Resources& other) {
   Resources sum = *this;
   for (std::size_t i = 0; i < kKnownCount; ++i) {
     const auto value = checked_add(known_[i], other.known_[i]);
-    if (!value) return fail(ErrorKind::impossible, "{}: the sum is too large", kNames[i]);
+    if (!value)
+      return fail(ErrorKind::impossible, "{}: the sum is too large", kKnownNames.all()[i]);
     sum.known_[i] = *value;
   }
   for (const auto& [custom, amount] : other.custom_) {
@@ -158,13 +154,15 @@ std::string format_amount(std::string_view resource, std::int64_t amount) {
 }
 
 std::string to_json(const Resources& resources) {
-  std::string text = "{";
+  JsonWriter json;
+  json.object();
   resources.each([&](std::string_view resource, std::int64_t amount) {
-    const bool milli = measure(resource) == Measure::milli;
-    text += fmt::format("{}{}:{}", text.size() == 1 ? "" : ",", json_quote(resource),
-                        milli ? format_milli(amount) : fmt::format("{}", amount));
+    if (measure(resource) == Measure::milli)
+      json.key(resource).raw(format_milli(amount));
+    else
+      json.add(resource, amount);
   });
-  return text + "}";
+  return json.end().take();
 }
 
 std::string to_string(const Resources& resources) {

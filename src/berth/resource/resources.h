@@ -19,6 +19,12 @@ namespace berth {
 
 /// In the order in which they are refused and shown: scarcest first.
 enum class Known : std::uint8_t { gpu, gpu_slots, gpu_mem, cpu, mem, disk };
+inline constexpr auto kKnownNames = names<Known>({{Known::gpu, "gpu"},
+                                                  {Known::gpu_slots, "gpu_slots"},
+                                                  {Known::gpu_mem, "gpu_mem"},
+                                                  {Known::cpu, "cpu"},
+                                                  {Known::mem, "mem"},
+                                                  {Known::disk, "disk"}});
 inline constexpr std::size_t kKnownCount = 6;
 
 /// How an amount is counted and written.
@@ -28,7 +34,9 @@ enum class Measure : std::uint8_t {
   count,  // gpu, gpu_slots
 };
 
-std::string_view name(Known known);
+constexpr std::string_view name(Known known) {
+  return kKnownNames.name(known);
+}
 Measure measure(std::string_view resource);
 
 class Resources {

@@ -14,7 +14,7 @@ bool has_device(const WorkerSlot& slot, const std::string& uuid) {
                              [&](const auto& share) { return share.uuid == uuid; });
 }
 
-bool is_named(const machine::DeviceNews& update, const std::string& uuid) {
+bool is_named(const machine::DeviceHealthUpdate& update, const std::string& uuid) {
   return std::ranges::any_of(update.out_of_service,
                              [&](const auto& device) { return device.first == uuid; });
 }
@@ -35,16 +35,16 @@ void DeviceWatch::begin() {
   program.environment.emplace_back("BERTH_RUN_DIR", run_.directory);  // a resume ends it by this
   program.directory = *here;
   health_.emplace(env, std::move(program),
-                  [this](machine::DeviceNews update) { on_update(std::move(update)); });
+                  [this](machine::DeviceHealthUpdate update) { on_update(std::move(update)); });
 }
 
-void DeviceWatch::on_update(machine::DeviceNews update) {
+void DeviceWatch::on_update(machine::DeviceHealthUpdate update) {
   machine::Devices& devices = *site_.devices;
-  if (update == devices.news) return;
-  const machine::DeviceNews before = std::exchange(devices.news, std::move(update));
+  if (update == devices.health) return;
+  const machine::DeviceHealthUpdate before = std::exchange(devices.health, std::move(update));
   leases_.machine_changed();
-  os::log_event(run_.env, "devices", {{"news", machine::to_json(devices.news)}});
-  for (const auto& [uuid, because] : devices.news.out_of_service) {
+  os::log_event(run_.env, "devices", {{"news", machine::to_json(devices.health)}});
+  for (const auto& [uuid, because] : devices.health.out_of_service) {
     if (!is_named(before, uuid))
       run_.observer.on_note(fmt::format("{} is out of service: {}{}",
                                         machine::name_of(devices, uuid), because,
@@ -53,7 +53,7 @@ void DeviceWatch::on_update(machine::DeviceNews update) {
       if (has_device(*slot, uuid)) run_.scheduler->close(slot->id);
   }
   for (const auto& [uuid, _] : before.out_of_service)
-    if (!is_named(devices.news, uuid))
+    if (!is_named(devices.health, uuid))
       run_.observer.on_note(fmt::format("{} is well again", machine::name_of(devices, uuid)));
 }
 

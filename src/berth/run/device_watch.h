@@ -22,7 +22,7 @@ class DeviceWatch {
   void begin();
 
  private:
-  void on_update(machine::DeviceNews update);
+  void on_update(machine::DeviceHealthUpdate update);
   std::string holders_of(const std::string& uuid);
 
   ActiveRun& run_;

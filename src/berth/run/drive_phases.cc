@@ -11,8 +11,9 @@ namespace berth::run {
 namespace {
 
 /// Causes of attempts that took none of the task's retries: it did not fail by itself.
-constexpr std::array<std::string_view, 5> kInfrastructure{"runner lost", "worker lost", "stopped",
-                                                          "cannot start now", "given back"};
+constexpr std::array<std::optional<exec::Cause>, 5> kInfrastructure{
+    exec::Cause::runner_lost, exec::Cause::worker_lost, exec::Cause::stopped,
+    exec::Cause::short_of_means, exec::Cause::given_back};
 
 /// For what failed on a machine another is sought for so long, while that one could have it again.
 constexpr Duration kSeeksElsewhere = std::chrono::seconds(20);

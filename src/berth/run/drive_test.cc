@@ -46,7 +46,7 @@ TEST(Drive, ScoresRetriesAndFailuresAreRecorded) {
   const auto tasks = world.site.store->tasks(run.id);
   EXPECT_EQ(tasks->at(1).attempts, 2);
   EXPECT_EQ(tasks->at(2).attempts, 2);
-  EXPECT_EQ(tasks->at(2).cause, "exit 4");
+  EXPECT_EQ(tasks->at(2).exit_code, 4);
   EXPECT_EQ(tasks->at(3).metrics, (store::Numbers{{"score", 4}}));
   EXPECT_EQ(world.observer.last.best->label, "4");
 }
@@ -71,7 +71,7 @@ TEST(Drive, TimeLimitTermThenKill) {
   const auto done = drive(world.site, run.name, world.observer);
   EXPECT_EQ(done->counts.failed, 1);
   const auto attempt = world.site.store->attempts(run.id, {1})->at(0);
-  EXPECT_EQ(attempt.cause, "time limit");
+  EXPECT_EQ(attempt.cause, exec::Cause::time_limit);
   EXPECT_EQ(attempt.detail, "it ran longer than 10.0s and ignored TERM");
   EXPECT_GE(*attempt.ended - attempt.started, std::chrono::seconds(13));
 }
@@ -114,7 +114,7 @@ TEST(Drive, SpawnThatFailsIsTheTasksOwnFault) {
   const auto run = world.submit_trials(3, "retries: 3\n");
   const auto done = drive(world.site, run.name, world.observer);
   EXPECT_EQ(done->counts, (store::Counts{.done = 2, .failed = 1}));
-  EXPECT_EQ(world.site.store->tasks(run.id)->at(1).cause, "cannot start");
+  EXPECT_EQ(world.site.store->tasks(run.id)->at(1).cause, exec::Cause::cannot_start);
 }
 
 TEST(Drive, AnotherRunsAllocIsWaitedFor) {
@@ -229,7 +229,7 @@ void survive(std::uint64_t seed) {
     const auto attempts = world.site.store->attempts(run.id, task.number);
     for (const auto& attempt : *attempts) {
       EXPECT_TRUE(tokens.insert(attempt.token.value).second);
-      if (attempt.cause == "ok") ++completed;
+      if (attempt.cause == exec::Cause::ok) ++completed;
     }
     EXPECT_EQ(completed, task.state == store::TaskState::done ? 1 : 0);
     EXPECT_GE(executions[task.label], completed);
@@ -281,7 +281,7 @@ TEST(DriveDevices, ThreePartsOfTenGigabytesShareACard) {
 
 TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) {
   ServerWorld world;
-  machine::DeviceNews ill;
+  machine::DeviceHealthUpdate ill;
   ill.out_of_service = {{"gpu-0", "2 of 6 links to GPU1 are lost"}};
   int watches = 0;
   std::vector<std::string> used;
@@ -289,7 +289,7 @@ TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) 
     if (spec.argv.at(1) == "watch-devices")
       return os::FakeProgram{
           .duration = std::chrono::milliseconds(10),
-          .out = machine::to_json(++watches == 1 ? ill : machine::DeviceNews{}) + "\n"};
+          .out = machine::to_json(++watches == 1 ? ill : machine::DeviceHealthUpdate{}) + "\n"};
     used.push_back(ServerWorld::seen_by(spec));
     return os::FakeProgram{.duration = std::chrono::seconds(1)};
   };

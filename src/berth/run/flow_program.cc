@@ -11,8 +11,6 @@
 namespace berth::run {
 namespace {
 
-constexpr std::array<std::string_view, 4> kModes{"off", "read", "write", "on"};
-
 /// Names and values are any bytes, JSON is UTF-8: what is no plain character becomes %XX.
 std::string escaped(std::string_view text) {
   std::string result;
@@ -73,17 +71,11 @@ Answers answers_of(const Json& json) {
 
 }  // namespace
 
-std::optional<CacheMode> cache_mode(std::string_view name) {
-  const auto found = std::ranges::find(kModes, name);
-  if (found == kModes.end()) return std::nullopt;
-  return static_cast<CacheMode>(found - kModes.begin());
-}
-
 std::string to_json_text(const FlowProgram& program) {
   Json json{{"flow", program.text},
             {"file", escaped(program.file)},
             {"name", program.name},
-            {"cache", kModes.at(static_cast<std::size_t>(program.cache))},
+            {"cache", kCacheModeNames.name(program.cache)},
             {"parallel", program.parallel},
             {"outlive", program.outlive},
             {"priority", program.priority},

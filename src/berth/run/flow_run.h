@@ -20,7 +20,13 @@
 namespace berth::run {
 
 enum class CacheMode : std::uint8_t { off, read, write, on };
-std::optional<CacheMode> cache_mode(std::string_view name);
+inline constexpr auto kCacheModeNames = names<CacheMode>({{CacheMode::off, "off"},
+                                                          {CacheMode::read, "read"},
+                                                          {CacheMode::write, "write"},
+                                                          {CacheMode::on, "on"}});
+constexpr std::optional<CacheMode> cache_mode(std::string_view name) {
+  return kCacheModeNames.value(name);
+}
 constexpr bool reads(CacheMode mode) {
   return mode == CacheMode::read || mode == CacheMode::on;
 }

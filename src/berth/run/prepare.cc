@@ -83,7 +83,7 @@ Status check_program(Site& site, const experiment::Program& program, const std::
 
 Status check_enforced(Site& site, const Resources& resources) {
   const auto plan = machine::plan_groups(*site.env, "", false);
-  if (!has_limits(resources) || plan.way != machine::GroupPlan::Way::none) return {};
+  if (!has_limits(resources) || plan.method != machine::GroupPlan::Method::none) return {};
   return fail(ErrorKind::impossible,
               "enforce: required, but limits are advice on this machine: {}; "
               "'berth machine --probe' tries it",
@@ -91,15 +91,15 @@ Status check_enforced(Site& site, const Resources& resources) {
 }
 
 Status divide_gpus(Site& site, experiment::Program& program) {
-  if (program.trials_a_gpu == 1) return {};
+  if (program.trials_per_gpu == 1) return {};
   BERTH_TRY(find_devices(site, program.resources, program.gpus));
   std::int64_t least = INT64_MAX;
   for (const auto& share : site.devices->shares) least = std::min(least, share.memory);
-  if (site.devices->shares.empty() || least / program.trials_a_gpu == 0)
+  if (site.devices->shares.empty() || least / program.trials_per_gpu == 0)
     return fail(ErrorKind::impossible, "gpu: {} trials cannot share GPU {} of this machine",
-                program.trials_a_gpu, program.gpus);
-  program.resources.set(Known::gpu_mem, least / program.trials_a_gpu);
-  program.trials_a_gpu = 1;
+                program.trials_per_gpu, program.gpus);
+  program.resources.set(Known::gpu_mem, least / program.trials_per_gpu);
+  program.trials_per_gpu = 1;
   return {};
 }
 

@@ -19,19 +19,6 @@ constexpr Duration kGroupCommitMost = std::chrono::milliseconds(500);
 constexpr int kWaitsPerCommit = 4;
 constexpr std::size_t kLargestBatch = 4096;
 
-std::int64_t& counter(store::Counts& counts, store::TaskState state) {
-  switch (state) {
-    case store::TaskState::waiting: return counts.waiting;
-    case store::TaskState::running: return counts.running;
-    case store::TaskState::done: return counts.done;
-    case store::TaskState::cached: return counts.cached;
-    case store::TaskState::skipped: return counts.skipped;
-    case store::TaskState::failed: return counts.failed;
-    case store::TaskState::stopped: return counts.stopped;
-  }
-  return counts.waiting;
-}
-
 }  // namespace
 
 Recorder::Recorder(ActiveRun& run, store::Store& store, LogWriter log,
@@ -42,9 +29,9 @@ void Recorder::begin() {
   for (const auto& step : run_.options().steps)
     progress_.steps.push_back({.name = step, .counts = {}});
   for (const auto& task : run_.tasks) {
-    ++counter(progress_.counts, task.state);
+    ++progress_.counts.of(task.state);
     if (!progress_.steps.empty())
-      ++counter(progress_.steps.at(run_.workload->step_of(task)).counts, task.state);
+      ++progress_.steps.at(run_.workload->step_of(task)).counts.of(task.state);
     if (task.state == store::TaskState::done) consider_best(task);
   }
   const store::Counts& counts = progress_.counts;
@@ -74,8 +61,8 @@ bool Recorder::due() const {
 void Recorder::count(TaskNumber number, store::TaskState to) {
   store::TaskRecord& of = run_.task(number);
   const auto move = [&](store::Counts& counts) {
-    --counter(counts, of.state);
-    ++counter(counts, to);
+    --counts.of(of.state);
+    ++counts.of(to);
   };
   move(progress_.counts);
   if (!progress_.steps.empty()) move(progress_.steps.at(run_.workload->step_of(of)).counts);
@@ -111,7 +98,9 @@ void Recorder::add_end(const exec::Ended& ended, std::int64_t log_begin, store::
   const auto& goal = run_.options().goal;
   TaskEnd end{.label = of.label,
               .state = to,
-              .cause = exec::describe(ended),
+              .cause = ended.cause,
+              .exit_code = ended.exit_code,
+              .signal = ended.signal,
               .detail = ended.detail,
               .score = {},
               .again = to == store::TaskState::waiting};
@@ -120,9 +109,10 @@ void Recorder::add_end(const exec::Ended& ended, std::int64_t log_begin, store::
                           .token = ended.token,
                           .at = run_.env.wall(),
                           .next = to,
+                          .cause = ended.cause,
                           .exit_code = ended.exit_code,
-                          .cause = end.cause,
-                          .detail = end.detail,
+                          .signal = ended.signal,
+                          .detail = ended.detail,
                           .cpu_ms = to_ms(ended.cpu),
                           .peak_mem = ended.peak_mem,
                           .log_begin = log_begin,

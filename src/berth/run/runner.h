@@ -46,7 +46,10 @@ struct Progress {
 struct TaskEnd {
   std::string label;
   store::TaskState state = store::TaskState::done;
-  std::string cause, detail;
+  exec::Cause cause = exec::Cause::ok;
+  std::optional<int> exit_code;
+  int signal = 0;
+  std::string detail;
   std::optional<double> score;
   bool again = false;  // it will be tried again
 };

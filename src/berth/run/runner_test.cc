@@ -113,14 +113,12 @@ TEST_F(Phases, WhatWasGivenBackTakesNoRetry) {
   };
   const auto run = world_.submit_trials(1, "retries: 2\n");
   for (const Token token : {Token{1}, Token{2}}) {
-    exec::Ended ended;
-    ended.cause = exec::Cause::given_back;
     store::AttemptEnded end;
     end.task = {1};
     end.token = token;
     end.at = world_.env.wall();
     end.next = store::TaskState::waiting;
-    end.cause = describe(ended);
+    end.cause = exec::Cause::given_back;
     const std::vector<store::Change> changes{
         store::AttemptStarted{{1}, token, world_.env.wall(), "{}", "host"}, end};
     ASSERT_TRUE(inner_->apply(run.id, changes));

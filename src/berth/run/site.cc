@@ -1,6 +1,7 @@
 #include "berth/run/site.h"
 
 #include "berth/base/text.h"
+#include "berth/os/user_directory.h"
 #include "berth/run/migrate.h"
 #include "berth/store/database.h"
 
@@ -74,10 +75,8 @@ Result<std::string> state_directory(os::Env& env) {
     directory = named;
   else if (const auto aside = variable("BERTH_STATE"); !aside.empty())
     directory = aside;
-  else if (const auto state = variable("XDG_STATE_HOME"); state.starts_with('/'))
-    directory = state + "/berth";
-  else if (const auto home = variable("HOME"); !home.empty())
-    directory = home + "/.local/state/berth";
+  else if (const auto own = os::own_directory(env, os::kStateHome))
+    directory = *own;
   else
     return fail(ErrorKind::usage, "no place for the state: set BERTH_DB, XDG_STATE_HOME or HOME");
   if (directory.find("://") != std::string::npos)

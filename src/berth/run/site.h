@@ -9,7 +9,7 @@
 
 #include "berth/base/result.h"
 #include "berth/machine/capacity.h"
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
 #include "berth/machine/machine.h"
 #include "berth/os/env.h"

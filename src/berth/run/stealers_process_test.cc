@@ -116,7 +116,7 @@ TEST_F(StealersProcess, WhatAKilledOneRanIsRunAgainOnceEach) {
   for (const auto& task : tasks) {
     EXPECT_LE(task.attempts, 2);
     const auto attempts = site_.store->attempts(run.id, task.number).value();
-    EXPECT_EQ(std::ranges::count(attempts, "ok", &store::AttemptRecord::cause), 1);
+    EXPECT_EQ(std::ranges::count(attempts, exec::Cause::ok, &store::AttemptRecord::cause), 1);
   }
 }
 

@@ -142,7 +142,7 @@ TEST_F(Stealers, WhatALostOneRanIsRunAgainOnceEach) {
     again += static_cast<int>(task.attempts) - 1;
     const auto attempts = world_.site.store->attempts(run.id, task.number).value();
     if (task.attempts == 2) {
-      EXPECT_EQ(attempts.at(0).cause, "worker lost");
+      EXPECT_EQ(attempts.at(0).cause, exec::Cause::worker_lost);
       EXPECT_EQ(attempts.at(1).host, "fake");
     }
   }

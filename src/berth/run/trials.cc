@@ -57,7 +57,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
                           .environment = std::move(environment),
                           .directory = record_.directory,
                           .pipe = directory_ + "/proposer.pipe",
-                          .patience = program_.search.patience});
+                          .patience = program_.search.answer_timeout});
   } else if (adaptive(program_.search)) {
     proposer_ = make_proposer(program_);
   }
@@ -99,13 +99,14 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
       .argv = exec::command_line(program_.run,
                                  [&](std::string_view name) { return value_of(task, name); }),
       .environment = std::move(environment),
-      .directory = program_.there.empty() ? record_.directory : program_.there,
+      .directory =
+          program_.remote_directory.empty() ? record_.directory : program_.remote_directory,
       .timeout = program_.timeout,
       .grace = program_.grace,
       .enforce = program_.enforce,
       .gpu_mem_over = exec::watched(program_.resources, program_.gpu_mem_over)};
   // A plain command has no files of its own: where the folder is there too, it runs there.
-  launch.there = !program_.there.empty();
+  launch.there = !program_.remote_directory.empty();
   if (launch.there && !program_.script.empty()) launch.takes_once = {program_.script};
   if (!launch.there && program_.kind != "command") launch.takes_once = {record_.directory};
   if (program_.auptimizer) launch.takes_once.push_back(modules);

@@ -45,10 +45,10 @@ Status Trials::recall_reports(const store::TaskRecord& task) {
   for (const auto& metric : metrics)
     if (metric.token == task.token && metric.name == program_.goal->metric)
       because = stopper_->report(task.number.value, metric.value);
-  const bool whole = task.cause == "ok";
+  const bool whole = task.cause == exec::Cause::ok;
   if (!runs)
-    stopper_->end(task.number.value, whole ? experiment::EarlyStopper::End::whole
-                                           : experiment::EarlyStopper::End::cut_short);
+    stopper_->end(task.number.value, whole ? experiment::EarlyStopper::End::completed
+                                           : experiment::EarlyStopper::End::stopped_early);
   else if (because)
     cut_.emplace(task.token.value, Cut{*because, false});
   return {};
@@ -58,7 +58,7 @@ void Trials::tell_earlier() {
   if (external_) external_->say(experiment::hello_line(program_, record_.name));
   std::int64_t number = 0;
   for (const auto& [params, metrics] : program_.earlier) {
-    constexpr auto kDone = experiment::Told::State::done;
+    constexpr auto kDone = experiment::TrialReport::State::done;
     if (external_) external_->say(experiment::tell_line("", params, kDone, metrics));
     if (proposer_)
       proposer_->tell({number, {"", params}, kDone, experiment::scores_of(program_, metrics)});
@@ -68,7 +68,7 @@ void Trials::tell_earlier() {
 
 void Trials::tell(const store::TaskRecord& task) {
   if (task.label == experiment::kBestAgain) return;
-  using State = experiment::Told::State;
+  using State = experiment::TrialReport::State;
   const State state = task.state == store::TaskState::failed ? State::failed
                       : task.state == store::TaskState::done ? State::done
                                                              : State::open;
@@ -197,7 +197,9 @@ Status Trials::ended(const store::TaskRecord& task, Token token, store::TaskStat
     using End = experiment::EarlyStopper::End;
     const bool cut = cut_.erase(token.value) > 0;
     const bool done = to == store::TaskState::done;
-    stopper_->end(task.number.value, cut ? End::cut_short : done ? End::whole : End::failed);
+    stopper_->end(task.number.value, cut    ? End::stopped_early
+                                     : done ? End::completed
+                                            : End::failed);
   }
   if (!again) {
     tell(task);

@@ -245,7 +245,7 @@ class Scheduler {
   };
   using Workers = std::map<WorkerId, WorkerBooks>;
 
-  // The books: schedule.cc.
+  // Bookkeeping: schedule.cc.
   std::size_t index(TaskNumber task) const {
     BERTH_ASSERT(task.value >= 1 && task.value <= static_cast<std::int64_t>(tasks_.size()));
     return static_cast<std::size_t>(task.value - 1);
@@ -269,7 +269,7 @@ class Scheduler {
   bool adopt(const Earlier& earlier, WorkerId worker, Mono now, std::vector<Effect>& effects);
   Duration backoff(TaskNumber task) const;
 
-  // Who gets what: assign.cc.
+  // Which task starts on which worker: assign.cc.
   bool starting() const { return !stopping_ && !halted_; }
   bool room() const;
   void assign(std::vector<Effect>& effects);

@@ -21,7 +21,7 @@ enum class Plant : std::uint8_t {
   none,
   double_start,      // an attempt is launched on a second worker too
   lost_completion,   // a completion that the scheduler settled never reaches the store
-  leaked_resources,  // the scheduler is not told that an attempt ended
+  leaked_resources,  // the scheduler never hears that an attempt ended
   stale_token,       // the end of a stale attempt is taken for that of the live one
 };
 

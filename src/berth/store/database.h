@@ -1,4 +1,5 @@
-// The store that several machines may share, in a PostgreSQL database, and what sharing takes.
+// This is the store that several machines may share, in a PostgreSQL database, and what sharing
+// takes: claims on runs, and waiting for a server that does not answer.
 #pragma once
 
 #include <functional>
@@ -10,49 +11,50 @@
 
 namespace berth::store {
 
-/// While it lives.
+/// The right to drive or remove a run, for as long as the object lives.
 class Claim {
  public:
   virtual ~Claim() = default;
 };
 
-/// Nobody on any machine drives or removes the run but who has this. busy: another has it. Of a
-/// store that one machine alone uses it is empty: there a lock of the machine's own does that.
+/// Only the holder of the claim, of all processes on all machines, drives or removes the run. busy:
+/// another process holds it. In a store that one machine uses alone a claim excludes nobody; there
+/// a lock of that machine does.
 Result<std::unique_ptr<Claim>> claim(Store& store, RunId run);
-/// Who holds claims calls this again and again: a claim goes with its connection, which nobody else
-/// would miss for hours. stale: somebody took it meanwhile.
+/// A process that holds claims calls this often, since a claim ends with its connection, whose loss
+/// it would not notice for hours. stale: another process took a claim meanwhile.
 Status keep_claims(Store& store);
 
-/// A store's server does not answer at once.
+/// What a store waits for while its server does not answer.
 struct StoreWait {
   std::string why;        // "postgresql://ada@db.lab:5432/berth: it does not answer"
-  int fd = -1;            // ready as soon as it does; -1: a pause before another try
-  bool writable = false;  // what the descriptor is watched for, besides being readable
+  int fd = -1;            ///< It is ready when the server answers; -1: this is a pause.
+  bool writable = false;  ///< Whether to watch it for being writable, besides being readable.
   Duration most{};
 };
-/// What is done meanwhile, and may do less than wait for all of it. False: the store is given up,
-/// and every call that would wait for its server is interrupted from now on. Must not use the
-/// store.
+/// The function is called in place of a wait, and may return before the wait is over. False gives
+/// the store up: every call that would wait for the server fails as interrupted from now on. The
+/// function must not use the store.
 using WaitForStore = std::function<bool(const StoreWait&)>;
-/// In place of sleeping; none: sleeps. Stores without a server never wait for long.
+/// Sets that function; without one the store sleeps. Stores without a server never wait for long.
 void wait_with(Store& store, WaitForStore wait);
 
-/// Whether it is postgresql://… or postgres://….
+/// Whether the text is postgresql://… or postgres://….
 bool is_database_url(std::string_view text);
-/// Whether such a URL holds one: tasks do not inherit it then, and no command takes it.
+/// Whether such a URL holds a password: then tasks do not inherit it, and no command takes it.
 bool holds_password(std::string_view url);
 
 struct Database {
-  std::string id;     // its own, for good
-  std::string place;  // its URL, without secrets
+  std::string id;     ///< The database keeps it for good.
+  std::string place;  ///< Its URL without secrets.
   std::unique_ptr<Store> store;
 };
-/// The tables of the schema "berth" in the database of that URL, made when they are not there.
-/// `host`: this machine, for others. A server that is away is waited for as long as `patience`, at
-/// the opening and in every call, then io; denied; not_found: no such database; usage: no URL;
-/// corrupt: of a newer version, or damaged; impossible: libpq is missing, the server too old. No
-/// error holds a password. Its apply() refuses (stale) when another store has taken the run over
-/// since this one did.
+/// The store in the schema "berth" of the database of that URL; the tables are made when they do
+/// not exist. `host` names this machine to others. A server that is away is waited for as long as
+/// `patience`, at the opening and in every call, then io. denied; not_found: there is no such
+/// database; usage: it is no URL; corrupt: it is of a newer version, or damaged; impossible: libpq
+/// is missing, or the server is too old. No error holds a password. apply() refuses (stale) when
+/// another store has taken the run over since this one did.
 Result<Database> postgres_store(const std::string& url, const std::string& host,
                                 Duration patience = std::chrono::minutes(1));
 

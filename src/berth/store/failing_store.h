@@ -1,4 +1,4 @@
-// A store that fails when it is told to, over one that works: for tests of those who use a store.
+// A store for tests that fails when it is told to, and otherwise passes calls on to another.
 #pragma once
 
 #include "berth/store/store.h"
@@ -6,13 +6,13 @@
 namespace berth::store {
 
 struct StoreFault {
-  std::int64_t call = 1;   // which one fails, counted from the moment of arming
-  std::int64_t times = 1;  // how many in a row
+  std::int64_t call = 1;   ///< The first call that fails, counted from arm() on.
+  std::int64_t times = 1;  ///< How many calls in a row fail.
   Error error{ErrorKind::full, "injected"};
-  bool took_effect = false;  // the call fails after its work is done, as when the answer is lost
+  bool took_effect = false;  ///< Whether the call does its work, as when only the answer is lost.
 };
 
-/// `inner` outlives it. Threads as Store.
+/// `inner` must outlive it. Threads: as for Store.
 class FailingStore final : public Store {
  public:
   explicit FailingStore(Store& inner) : inner_(inner) {}
@@ -22,7 +22,7 @@ class FailingStore final : public Store {
     calls_ = 0;
   }
   void disarm() { fault_.reset(); }
-  /// Since arming, or since the start.
+  /// How many calls there were since arm(), or since the start.
   std::int64_t calls() const { return calls_; }
 
   Result<RunRecord> submit(const NewRun& run) override;

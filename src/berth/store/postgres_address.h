@@ -1,5 +1,5 @@
-// Where a PostgreSQL store is: a URL taken apart by libpq, what it leaves open filled in, and a
-// name for it in messages that holds no secret.
+// An address says where a PostgreSQL store is: libpq takes the URL apart and fills in what it
+// leaves open. Messages name the place without its secrets.
 #pragma once
 
 #include <string>
@@ -11,18 +11,17 @@
 namespace berth::store {
 
 struct Address {
-  /// libpq's words and their values; the password, if the URL has one, is among them and nowhere
-  /// else.
+  /// The keywords of libpq and their values. A password of the URL is here and nowhere else.
   std::vector<std::pair<std::string, std::string>> parameters;
   std::string place;  // "postgresql://ada@db.lab:5432/berth"
 
   std::string& operator[](const std::string& word);
-  /// The next of several hosts becomes the first: one that is dead is not waited for twice.
+  /// Moves the first of several hosts to the end, so that a dead one is not waited for twice.
   void rotate();
 };
 
-/// usage: no URL of PostgreSQL; impossible: libpq is missing. No message repeats what may be part
-/// of a password.
+/// usage: the text is no URL of PostgreSQL; impossible: libpq is missing. No message repeats what
+/// may be part of a password.
 Result<Address> read_address(const std::string& url);
 
 }  // namespace berth::store

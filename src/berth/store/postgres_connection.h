@@ -1,8 +1,9 @@
-// A session with a PostgreSQL server: statements go out together and their answers come back
-// together, in one round trip; errors advise.
+// A connection to a PostgreSQL server sends statements together and gets their answers together, in
+// one round trip. Its errors say what to do.
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,10 +22,9 @@ class Rows {
 
   /// Whether there is another row.
   bool next() { return ++row_ < pq_->PQntuples(result_.get()); }
-  int columns() const { return pq_->PQnfields(result_.get()); }
   /// How many rows the statement changed.
   std::int64_t changed() const;
-  /// The row's columns in order. corrupt: one is not what was written.
+  /// Reads the row's columns in order. corrupt: a column is not of the type.
   template <class... Columns>
   Status read(Columns&... values) {
     int column = 0;
@@ -44,8 +44,14 @@ class Rows {
   template <class Value>
   bool get(int column, std::optional<Value>& value) {
     value.reset();
-    return pq_->PQgetisnull(result_.get(), row_, column) != 0 || get(column, value.emplace());
+    return is_null(column) || get(column, value.emplace());
   }
+  /// SQLite has no NaN; what came from there is NULL.
+  bool get(int column, double& value) {
+    value = std::numeric_limits<double>::quiet_NaN();
+    return is_null(column) || from_sql(text(column), value);
+  }
+  bool is_null(int column) const { return pq_->PQgetisnull(result_.get(), row_, column) != 0; }
   Status unreadable(int column) const;
 
   const Libpq* pq_;
@@ -53,14 +59,15 @@ class Rows {
   int row_ = -1;
 };
 
-/// What helps after an error.
+/// What has to be done after an error before another try.
 enum class Mend : std::uint8_t {
   nothing,
-  again,      // the transaction, as it was: the server undid it for the sake of another
-  reconnect,  // the connection is gone, or its server is about to be
+  again,      ///< The transaction can be tried again: the server undid it for another one's sake.
+  reconnect,  ///< The connection is gone, or its server is about to be.
 };
 
-/// `state`: an SQLSTATE of five characters, or "" when the connection failed.
+/// The meaning of an error of the server. `state` is an SQLSTATE of five characters, or "" when the
+/// connection failed.
 struct Explained {
   Error error;
   Mend mend;
@@ -68,11 +75,11 @@ struct Explained {
 Explained explain_postgres(const std::string& place, std::string_view state,
                            std::string_view message);
 
-/// How a server is waited for: asleep, or as wait_with() was told.
+/// The waits for a server: they sleep, or call what wait_with() was given.
 class ServerWait {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// Whether the socket became readable, or `writable`, in time.
+  /// Returns whether the socket became readable, or `writable`, in time.
   bool until_ready(const std::string& place, int socket, bool writable, Time until);
   void pause(const Error& why, std::chrono::milliseconds time);
   bool given_up() const { return given_up_; }
@@ -85,19 +92,19 @@ class ServerWait {
 
 class Connection {
  public:
-  /// One attempt. denied, not_found: the server refused; io: none is there, or it does not answer.
-  /// Then `mend` says whether it may soon.
+  /// Tries to connect once. denied, not_found: the server refused; io: there is no server, or it
+  /// does not answer. `mend` then says whether another try may help.
   static Result<std::unique_ptr<Connection>> open(
       const Address& address, Mend& mend,
       std::shared_ptr<ServerWait> server_wait = std::make_shared<ServerWait>());
 
-  /// One round trip. After an error, which is the first one's, the statements behind it were not
-  /// executed, and an open transaction waits for its ROLLBACK.
+  /// Executes the statements in one round trip. The error is that of the first statement that
+  /// failed; those behind it were not executed, and an open transaction waits for its ROLLBACK.
   Result<std::vector<Rows>> run(const Statements& statements);
-  /// Several statements in one text, without values.
+  /// Executes a text of several statements, which have no values.
   Status run_script(const char* sql);
 
-  /// What helps after the last error.
+  /// What has to be done after the last error.
   Mend mend() const { return mend_; }
   bool lost() const { return mend_ == Mend::reconnect; }
   int server_version() const { return pq_.PQserverVersion(connection_.get()); }

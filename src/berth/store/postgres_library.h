@@ -1,5 +1,5 @@
-// libpq, opened when a database is asked for: it brings a dozen shared libraries (TLS, Kerberos,
-// LDAP), which are not to slow every start of berth. Only its header is needed to build.
+// libpq is opened only when a database is asked for: it brings a dozen shared libraries (TLS,
+// Kerberos, LDAP), which must not slow every start of berth. Only its header is needed to build.
 #pragma once
 
 #include <postgresql/libpq-fe.h>
@@ -21,14 +21,14 @@ namespace berth::store {
                                       each(PQsetErrorVerbosity) each(PQsetNoticeProcessor)      \
                                           each(PQsetnonblocking) each(PQsocket) each(PQstatus)
 
-/// Its functions under their own names.
+/// The functions of libpq under their own names.
 struct Libpq {
 #define BERTH_DECLARE(name) decltype(&::name) name = nullptr;
   BERTH_LIBPQ(BERTH_DECLARE)
 #undef BERTH_DECLARE
 };
 
-/// Loaded once, never unloaded. impossible: it is not installed.
+/// The library is loaded once and never unloaded. impossible: it is not installed.
 Result<const Libpq*> libpq();
 
 }  // namespace berth::store

@@ -50,7 +50,7 @@ CREATE TABLE berth.run (
   epoch             BIGINT NOT NULL DEFAULT 0,
   runner_pid        BIGINT NOT NULL DEFAULT 0,
   runner_started_at BIGINT NOT NULL DEFAULT 0,
-  runner_host       TEXT   NOT NULL DEFAULT '',  -- where the last runner is, or was
+  runner_host       TEXT   NOT NULL DEFAULT '',
   last_token        BIGINT NOT NULL DEFAULT 0,
   metrics_seen      BIGINT NOT NULL DEFAULT 0,
   waiting           BIGINT NOT NULL DEFAULT 0 CHECK (waiting >= 0),
@@ -90,6 +90,7 @@ CREATE TABLE berth.attempt (
   started_ns BIGINT NOT NULL,
   ended_ns   BIGINT,
   exit_code  BIGINT,
+  signal     BIGINT NOT NULL DEFAULT 0,
   cause      TEXT   NOT NULL DEFAULT '',
   detail     TEXT   NOT NULL DEFAULT '',
   resources  TEXT   NOT NULL,

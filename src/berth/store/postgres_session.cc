@@ -5,6 +5,8 @@
 #include <array>
 #include <random>
 
+#include "berth/store/causes_by_name.h"
+
 namespace berth::store {
 namespace {
 
@@ -27,6 +29,12 @@ constexpr std::array kSchemaUpgrades = {
     " AND run.kind = 'flow' AND task.state = 'done' AND task.token = 0;"
     "UPDATE berth.run SET skipped = n, done = done - n FROM (SELECT run_id, count(*) AS n"
     " FROM berth.task WHERE state = 'skipped' GROUP BY run_id) AS gone WHERE id = run_id",
+    // 7 to 8: the cause of an end was what people read of it, "exit 3" or "time limit".
+    "ALTER TABLE berth.attempt ADD COLUMN signal BIGINT NOT NULL DEFAULT 0;"
+    "UPDATE attempt SET cause = 'exit_code',"
+    " exit_code = coalesce(exit_code, substr(cause, 6)::bigint) WHERE cause ~ '^exit -?[0-9]+$';"
+    "UPDATE attempt SET cause = 'signal', signal = substring(cause FROM '[0-9]+')::bigint"
+    " WHERE cause ~ '^signal [0-9]+ \\(.*\\)$';" BERTH_CAUSES_BY_NAME,
 };
 
 /// A server of which some settings would lose what was acknowledged, or hold up everybody for long.

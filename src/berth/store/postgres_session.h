@@ -1,10 +1,10 @@
-// A PostgreSQL database as a store needs it: the current schema, reads and transactions that
-// outlive the server's restarts, and locks that do.
+// A session is a PostgreSQL database as a store needs it: it has the current schema, and its reads,
+// transactions and locks outlive restarts of the server.
 //
-// A transaction takes two round trips: what it reads, under its locks, and what it writes together
-// with COMMIT. Its first statement writes the transaction's number into the session's row of
-// `writer`. Where the connection breaks during the second, a new one looks at that row, which the
-// old transaction holds until it has ended either way.
+// A transaction takes two round trips: one for what it reads, under its locks, and one for what it
+// writes, together with COMMIT. Its first statement writes the transaction's number into the
+// session's row of `writer`. When the connection breaks during the second round trip, a new
+// connection looks at that row, which the old transaction holds until it has ended either way.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,12 @@
 
 namespace berth::store {
 
-/// How long a server that is away is waited for: pauses that grow, no two clients' alike.
+/// The patience with a server that is away: pauses that grow, and differ from client to client.
 class Patience {
  public:
   Patience(std::chrono::milliseconds most, Rng& chance, ServerWait& wait)
       : most_(most), chance_(chance), wait_(wait) {}
-  /// False, at once, when it is at its end.
+  /// Pauses. Returns false, at once, when the patience is at its end.
   bool pause(const Error& why);
   std::chrono::milliseconds spent() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
@@ -40,24 +40,24 @@ class Patience {
 
 class Session {
  public:
-  /// Waits for a server that is away. Errors as of postgres_store().
+  /// Opens a session and waits for a server that is away. Errors are those of postgres_store().
   static Result<std::unique_ptr<Session>> open(const std::string& url,
                                                std::chrono::milliseconds patience);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   const std::string& place() const { return address_.place; }
-  /// Of this database, for good.
+  /// The id that this database keeps for good.
   const std::string& id() const { return id_; }
   std::int64_t round_trips() const;
 
   void wait_with(WaitForStore wait) { wait_->wait_with(std::move(wait)); }
 
-  /// All see one state of the database. Rows of each, in order.
+  /// Executes statements that all see one state of the database; returns the answer to each.
   Result<std::vector<Rows>> read(const Statements& statements);
 
-  /// `plan` gets the rows of `first` and names what is to be written; all of it happens or nothing.
-  /// It may be called again, after a transaction that was undone.
+  /// Executes a transaction. `plan` gets the answers to `first` and adds what is to be written; all
+  /// of it happens, or nothing. `plan` is called again after a transaction that was undone.
   template <class Plan>
   auto write(const Statements& first, Plan plan) {
     using Answer = decltype(plan(std::declval<std::vector<Rows>&>(), std::declval<Statements&>()));
@@ -69,19 +69,19 @@ class Session {
     return done ? std::move(answer) : Answer(std::unexpected(done.error()));
   }
 
-  /// For a plan that writes more than memory should hold: part of its transaction, now.
+  /// A plan that writes more than memory should hold executes a part of its transaction by this.
   Result<std::vector<Rows>> step(const Statements& statements) {
     return connection_->run(statements);
   }
 
-  /// A lock of this session by number, taken again after a broken connection, if nobody else has
-  /// it then. busy: another has it.
+  /// Takes a lock by number for this session. After a broken connection it is taken again, unless
+  /// another session has it then. busy: another session has it.
   Status lock(std::int64_t key);
   void unlock(std::int64_t key);
-  /// Notices that the connection broke, and takes the locks again. stale: somebody else has one.
+  /// Notices that the connection broke, and takes the locks again. stale: another session has one.
   Status keep_locks();
 
-  /// The version that this program makes and knows, and the same number as SQLite's.
+  /// The version of the schema of this program; SQLite files have the same number.
   static int schema_version();
 
  private:
@@ -104,7 +104,7 @@ class Session {
   Address address_;
   std::chrono::milliseconds patience_;
   Rng chance_;
-  std::string writer_;  // the key of our row
+  std::string writer_;  // The key of our row of `writer`.
   std::int64_t transaction_ = 0;
   std::string id_;
   std::string backend_, since_;  // the server's process of this connection, and when it started

@@ -1,13 +1,13 @@
-#include <algorithm>
-#include <limits>
 #include <map>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/store/database.h"
-#include "berth/store/postgres_batch.h"
 #include "berth/store/postgres_session.h"
 #include "berth/store/records.h"
+#include "berth/store/sql.h"
 #include "berth/store/store.h"
+#include "berth/store/transition.h"
 
 namespace berth::store {
 namespace {
@@ -20,155 +20,124 @@ constexpr std::int64_t lock_of(RunId run) {
   return (std::int64_t{0x42727468} << 32) | (run.value & 0xffffffff);
 }
 
-/// The columns of a run, for read_run(), behind "SELECT" or "RETURNING".
-#define BERTH_RUN_COLUMNS                                                                    \
-  "run.id, name, kind, directory, priority, state, created_ns, started_ns, ended_ns, error," \
-  " epoch, runner_pid, runner_started_at, runner_host, result, phase, alloc, tries,"         \
-  " last_try_ns, waiting, running, done, cached, skipped, failed, stopped"
 constexpr const char* kSubmit =
     "WITH counter AS (INSERT INTO name_counter (name, issued) VALUES ($1, 1)"
     " ON CONFLICT (name) DO UPDATE SET issued = name_counter.issued + 1 RETURNING issued)"
     " INSERT INTO run (name, kind, directory, priority, created_ns, waiting)"
     " SELECT $1 || '-' || issued, $2, $3, $4, $5, $6 FROM counter"
     " RETURNING " BERTH_RUN_COLUMNS;
-constexpr const char* kAddSpec = "INSERT INTO run_spec (run_id, spec_json) VALUES ($1, $2)";
 constexpr const char* kForgetWriters = "DELETE FROM writer WHERE at < now() - interval '30 days'";
-
-constexpr const char* kFindRun = "SELECT id FROM run WHERE id = $1";
 constexpr const char* kLockRun = "SELECT id FROM run WHERE id = $1 FOR UPDATE";
-constexpr const char* kEndLostAttempts =
-    "UPDATE attempt SET ended_ns = $2, cause = 'runner lost' FROM task"
-    " WHERE task.run_id = $1 AND task.state = 'running' AND attempt.run_id = $1"
-    " AND attempt.task = task.number AND attempt.token = task.token"
-    " AND task.token <> ALL ($3::bigint[])";
-constexpr const char* kWakeTasks =
-    "UPDATE task SET state = 'waiting' WHERE run_id = $1 AND"
-    " (state = 'stopped' OR (state = 'running' AND token <> ALL ($2::bigint[])))";
-constexpr const char* kNextEpoch =
-    "UPDATE run SET epoch = epoch + 1, runner_pid = $2, runner_started_at = $3, runner_host = $4,"
-    " last_token = greatest(last_token, (epoch + 1) << 32),"
-    " waiting = waiting + run.running + stopped - still.running, running = still.running,"
-    " stopped = 0"
-    " FROM (SELECT count(*) AS running FROM task WHERE run_id = $1 AND state = 'running') AS still"
-    " WHERE id = $1";
-
+constexpr const char* kLockRunRow = BERTH_RUN_ROW " FOR UPDATE";
+constexpr const char* kTaskRows =
+    "SELECT number, state, token, forgiven FROM task"
+    " WHERE run_id = $1 AND number = ANY ($2::bigint[])";
+constexpr const char* kLabels =
+    "SELECT label FROM task WHERE run_id = $1 AND label = ANY ($2::text[])";
 constexpr const char* kRemoveRun[] = {
     "DELETE FROM metric_last WHERE run_id = $1", "DELETE FROM metric WHERE run_id = $1",
     "DELETE FROM attempt WHERE run_id = $1",     "DELETE FROM task WHERE run_id = $1",
     "DELETE FROM run_spec WHERE run_id = $1",    "DELETE FROM run WHERE id = $1",
 };
-constexpr const char* kForgetResults =
-    "DELETE FROM result WHERE used_ns < $1 AND digest NOT IN"
-    " (SELECT task.digest FROM task JOIN run ON run.id = task.run_id WHERE run.state <> 'done')";
 
-constexpr const char* kListRuns = "SELECT " BERTH_RUN_COLUMNS " FROM run ORDER BY run.id";
-constexpr const char* kRunById =
-    "SELECT " BERTH_RUN_COLUMNS
-    ", spec_json FROM run JOIN run_spec ON run_id = run.id WHERE run.id = $1";
-constexpr const char* kRunByName =
-    "SELECT " BERTH_RUN_COLUMNS
-    ", spec_json FROM run JOIN run_spec ON run_id = run.id WHERE name = $1";
-#undef BERTH_RUN_COLUMNS
-constexpr const char* kListTasks =
-    "SELECT number, label, state, token, params_json, forgiven, digest, depends FROM task"
-    " WHERE run_id = $1 AND number BETWEEN $2 AND $3 ORDER BY number";
-constexpr const char* kFoldAttempts =
-    "SELECT task, started_ns, ended_ns, exit_code, cause, resources, host, devices FROM attempt"
-    " WHERE run_id = $1 AND task BETWEEN $2 AND $3 ORDER BY task, token";
-constexpr const char* kLastMetrics =
-    "SELECT task, name, value FROM metric_last"
-    " WHERE run_id = $1 AND task BETWEEN $2 AND $3 ORDER BY task, first_sequence";
-constexpr const char* kTaskByLabel = "SELECT number FROM task WHERE run_id = $1 AND label = $2";
-constexpr const char* kTaskByNumber = "SELECT number FROM task WHERE run_id = $1 AND number = $2";
-constexpr const char* kListAttempts =
-    "SELECT token, started_ns, ended_ns, exit_code, cause, detail, resources, host, cpu_ms,"
-    " peak_mem, log_begin, log_end, devices FROM attempt WHERE run_id = $1 AND task = $2"
-    " ORDER BY token";
-constexpr const char* kAddUpUsage =
-    "SELECT resources, sum(ended_ns - started_ns)::bigint FROM attempt"
-    " WHERE run_id = $1 AND ended_ns IS NOT NULL GROUP BY resources"
-    " ORDER BY resources COLLATE \"C\"";
-constexpr const char* kListMetrics =
-    "SELECT token, name, value, at_ns, sequence FROM metric WHERE run_id = $1 AND task = $2"
-    " ORDER BY sequence";
-constexpr const char* kResultByDigest =
-    "SELECT digest, outputs, origin, used_ns, sequence FROM result WHERE digest = $1";
-constexpr const char* kListResults =
-    "SELECT digest, outputs, origin, used_ns, sequence FROM result WHERE sequence > $1"
-    " ORDER BY sequence";
+/// $1: the run; then a list a column.
+constexpr RowStatements kWriteAll = {
+    .add_task =
+        "INSERT INTO task (run_id, number, label, params_json)"
+        " SELECT $1::bigint, * FROM unnest($2::bigint[], $3::text[], $4::text[])",
+    .change_task =
+        "UPDATE task SET state = new.state, token = new.token, forgiven = new.forgiven"
+        " FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[])"
+        " AS new (number, state, token, forgiven) WHERE run_id = $1 AND task.number = new.number",
+    .key_task =
+        "UPDATE task SET digest = new.digest, depends = new.depends"
+        " FROM unnest($2::bigint[], $3::text[], $4::text[]) AS new (number, digest, depends)"
+        " WHERE run_id = $1 AND task.number = new.number",
+    .add_attempt =
+        "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices, ended_ns,"
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end)"
+        " SELECT $1::bigint, * FROM"
+        " unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],"
+        " $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::bigint[],"
+        " $14::bigint[], $15::bigint[], $16::bigint[])",
+    .place_attempt =
+        "UPDATE attempt SET devices = new.devices, started_ns = coalesce(new.started_ns,"
+        " attempt.started_ns) FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[])"
+        " AS new (task, token, devices, started_ns)"
+        " WHERE run_id = $1 AND attempt.task = new.task AND attempt.token = new.token",
+    .end_attempt =
+        "UPDATE attempt SET ended_ns = new.ended_ns, cause = new.cause, exit_code = new.exit_code,"
+        " signal = new.signal, detail = new.detail, cpu_ms = new.cpu_ms, peak_mem = new.peak_mem,"
+        " log_begin = new.log_begin, log_end = new.log_end FROM unnest($2::bigint[],"
+        " $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],"
+        " $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[]) AS new (task, token, ended_ns,"
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end)"
+        " WHERE run_id = $1 AND attempt.task = new.task AND attempt.token = new.token",
+    .add_metric =
+        "INSERT INTO metric (run_id, task, token, sequence, name, value, at_ns)"
+        " SELECT $1::bigint, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[],"
+        " $5::text[], $6::double precision[], $7::bigint[])",
+    .keep_last_metric =
+        "INSERT INTO metric_last (run_id, task, name, value, first_sequence)"
+        " SELECT $1::bigint, * FROM unnest($2::bigint[], $3::text[],"
+        " $4::double precision[], $5::bigint[])"
+        " ON CONFLICT (run_id, task, name) DO UPDATE SET value = excluded.value",
+};
+/// The row of `store` stays locked until the commit: no sequence number is seen before a smaller
+/// one.
+constexpr const char* kKeepResults =
+    "WITH before AS (UPDATE store SET results_kept = results_kept + $1"
+    " RETURNING results_kept - $1 AS sequence)"
+    " INSERT INTO result (sequence, digest, outputs, origin, used_ns)"
+    " SELECT before.sequence + new.nth, digest, outputs, origin, used_ns FROM before,"
+    " unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[])"
+    " AS new (nth, digest, outputs, origin, used_ns)"
+    " ON CONFLICT (digest) DO UPDATE SET sequence = excluded.sequence, outputs = excluded.outputs,"
+    " origin = excluded.origin, used_ns = excluded.used_ns";
 
-template <class... More>
-Result<RunRecord> read_run(Rows& rows, More&... more) {
-  RunRecord run;
-  Counts& n = run.counts;
-  BERTH_TRY(rows.read(run.id, run.name, run.kind, run.directory, run.priority, run.state,
-                      run.created, run.started, run.ended, run.error, run.epoch, run.runner_pid,
-                      run.runner_started_at, run.runner_host, run.result, run.phase, run.alloc,
-                      run.tries, run.last_try, n.waiting, n.running, n.done, n.cached, n.skipped,
-                      n.failed, n.stopped, more...));
-  return run;
-}
-
-Result<RunRecord> read_whole_run(Rows& rows) {
-  std::string spec;
-  BERTH_ASSIGN(RunRecord run, read_run(rows, spec));
-  run.spec_json = std::move(spec);
-  return run;
-}
-
-Result<ResultRecord> read_result(Rows& rows) {
-  ResultRecord record;
-  BERTH_TRY(rows.read(record.digest, record.outputs, record.origin, record.used, record.sequence));
-  return record;
-}
-
-double number_of(const std::optional<double>& value) {
-  return value.value_or(std::numeric_limits<double>::quiet_NaN());
-}
-
-void ask_tasks(Statements& reads, RunId run, TaskNumber first, TaskNumber last) {
-  for (const char* sql : {kListTasks, kFoldAttempts, kLastMetrics})
-    add(reads, sql, run, first, last);
-}
-
-/// The answers to ask_tasks(): three scans in the order of their keys, laid side by side.
-Result<std::vector<TaskRecord>> read_tasks(std::span<Rows> answers, TaskNumber first) {
-  std::vector<TaskRecord> tasks;
-  while (answers[0].next()) {
-    TaskRecord& task = tasks.emplace_back();
-    BERTH_TRY(answers[0].read(task.number, task.label, task.state, task.token, task.params,
-                              task.forgiven, task.digest, task.depends));
-  }
-  // Numbers have no gaps, so that a number is a place.
-  const auto at = [&](TaskNumber number) -> Result<TaskRecord*> {
-    const auto place = static_cast<std::size_t>(number.value - first.value);
-    if (place >= tasks.size()) return fail(ErrorKind::corrupt, "a row without its task");
-    return &tasks[place];
+void add_writes(Statements& statements, RunId run, const RowWrites& rows) {
+  const char* latest = nullptr;
+  Lists lists;
+  const auto flush = [&] {
+    if (!lists.empty()) add(statements, latest, run, lists);
+    lists = Lists();
   };
-  TaskNumber number;
-  while (answers[1].next()) {
-    AttemptRecord attempt;
-    BERTH_TRY(answers[1].read(number, attempt.started, attempt.ended, attempt.exit_code,
-                              attempt.cause, attempt.resources, attempt.host, attempt.devices));
-    BERTH_ASSIGN(TaskRecord* const task, at(number));
-    ++task->attempts;
-    task->started = attempt.started;
-    task->ended = attempt.ended;
-    task->resources = std::move(attempt.resources);
-    task->host = std::move(attempt.host);
-    task->devices = std::move(attempt.devices);
-    if (!attempt.ended) continue;
-    task->exit_code = attempt.exit_code;
-    task->cause = std::move(attempt.cause);
+  write_rows(kWriteAll, rows, [&](const char* sql, const auto&... values) {
+    if (sql != latest) flush();
+    latest = sql;
+    lists.add(values...);
+  });
+  flush();
+  write_run(rows,
+            [&](const char* sql, const auto&... values) { add(statements, sql, run, values...); });
+  if (rows.results.empty()) return;
+  std::set<std::string_view> digests;  // a statement may write no row twice: the last one is kept
+  for (auto nth = rows.results.size(); nth > 0; --nth) {
+    const ResultKept& kept = *rows.results[nth - 1];
+    if (digests.insert(kept.digest).second)
+      lists.add(static_cast<std::int64_t>(nth), kept.digest, kept.outputs, kept.origin, kept.at);
   }
-  while (answers[2].next()) {
-    std::string name;
-    std::optional<double> value;
-    BERTH_TRY(answers[2].read(number, name, value));
-    BERTH_ASSIGN(TaskRecord* const task, at(number));
-    task->metrics.emplace_back(std::move(name), number_of(value));
+  add(statements, kKeepResults, static_cast<std::int64_t>(rows.results.size()), lists);
+}
+
+/// The answers to kLockRunRow, then to kTaskRows, and to kLabels where it was asked.
+Result<CurrentRows> read_rows(std::vector<Rows>& answers, RunId run) {
+  CurrentRows rows;
+  BERTH_ASSIGN(rows.run, read_run_row(answers[0], run));
+  BERTH_TRY(read_task_rows(answers[1], rows));
+  std::string label;
+  while (answers.size() > 2 && answers[2].next()) {
+    BERTH_TRY(answers[2].read(label));
+    rows.labels.insert(label);
   }
-  return tasks;
+  return rows;
+}
+
+template <class Value>
+Lists list_of(const std::vector<Value>& values) {
+  Lists list(1);
+  for (const Value& value : values) list.add(value);
+  return list;
 }
 
 /// Let go of with the claim.
@@ -199,12 +168,12 @@ class PostgresStore final : public Store {
       rows[0].next();
       BERTH_ASSIGN(RunRecord record, read_run(rows[0]));
       record.spec_json = run.spec_json;
-      add(last, kAddSpec, record.id, run.spec_json);
+      add(last, kAddSpecification, record.id, run.spec_json);
       Lists tasks;
       for (std::size_t i = 0; i < run.tasks.size(); ++i) {
         tasks.add(static_cast<std::int64_t>(i + 1), run.tasks[i].label, run.tasks[i].params);
         if (tasks.rows() < kTasksAtOnce && i + 1 < run.tasks.size()) continue;
-        add(last, kAddTasks, record.id, tasks);
+        add(last, kWriteAll.add_task, record.id, tasks);
         tasks = Lists();
       }
       add(last, kForgetWriters);
@@ -214,32 +183,38 @@ class PostgresStore final : public Store {
 
   Result<RunRecord> take_over(RunId run, std::int64_t runner_pid, std::int64_t runner_started_at,
                               Wall now, std::span<const Token> alive) override {
-    std::string tokens;  // as an array
-    for (const Token token : alive)
-      tokens += fmt::format("{}{}", tokens.empty() ? "" : ",", token.value);
-    tokens = fmt::format("{{{}}}", tokens);
     Statements first;
-    add(first, kLockRun, run);
-    add(first, kEndLostAttempts, run, now, tokens);
-    add(first, kWakeTasks, run, tokens);
-    add(first, kNextEpoch, run, runner_pid, runner_started_at, host_);
-    add(first, kRunById, run);
-    auto taken = session_->write(first, [&](auto& rows, auto&) -> Result<RunRecord> {
-      if (!rows.back().next()) return no_run(run);
-      return read_whole_run(rows.back());
+    add(first, kLockRunRow, run);
+    add(first, kUnfinishedTasks, run);
+    add(first, kSpecification, run);
+    auto taken = session_->write(first, [&](auto& rows, auto& last) -> Result<RunRecord> {
+      CurrentRows current;
+      BERTH_ASSIGN(current.run, read_run_row(rows[0], run));
+      BERTH_TRY(read_task_rows(rows[1], current));
+      auto writes =
+          store::take_over(std::move(current), {runner_pid, runner_started_at, host_, alive}, now);
+      add_writes(last, run, writes);
+      rows[2].next();
+      BERTH_TRY(rows[2].read(writes.run.record.spec_json));
+      return std::move(writes.run.record);
     });
     if (taken) epochs_[run] = taken->epoch;
     return taken;
   }
 
   Result<Applied> apply(RunId run, std::span<const Change> changes) override {
-    PostgresBatch batch(run, changes);
+    const RowsWanted wanted = rows_wanted(changes);
     Statements first;
-    batch.ask(first);
-    const auto epoch = epochs_.find(run);
-    return session_->write(first, [&](auto& rows, auto& last) {
-      return batch.apply(rows, epoch == epochs_.end() ? std::nullopt : std::optional(epoch->second),
-                         last);
+    add(first, kLockRunRow, run);
+    add(first, kTaskRows, run, list_of(wanted.tasks));
+    if (!wanted.labels.empty()) add(first, kLabels, run, list_of(wanted.labels));
+    const auto ours = epochs_.find(run);
+    const auto epoch = ours == epochs_.end() ? std::nullopt : std::optional(ours->second);
+    return session_->write(first, [&](auto& answers, auto& last) -> Result<Applied> {
+      BERTH_ASSIGN(CurrentRows rows, read_rows(answers, run));
+      BERTH_ASSIGN(const RowWrites writes, transition(std::move(rows), changes, epoch));
+      add_writes(last, run, writes);
+      return writes.applied;
     });
   }
 
@@ -263,18 +238,12 @@ class PostgresStore final : public Store {
 
   Result<ResultRecord> result(const std::string& digest) override {
     BERTH_ASSIGN(auto rows, ask(kResultByDigest, digest));
-    if (!rows.next())
-      return fail(ErrorKind::not_found, "no result with the digest {}", clip(digest));
-    return read_result(rows);
+    return read_result(rows, digest);
   }
 
   Result<std::vector<ResultRecord>> results(std::int64_t after) override {
     BERTH_ASSIGN(auto rows, ask(kListResults, after));
-    std::vector<ResultRecord> records;
-    while (rows.next()) {
-      BERTH_ASSIGN(records.emplace_back(), read_result(rows));
-    }
-    return records;
+    return read_results(rows);
   }
 
   Result<std::int64_t> forget_results(Wall unused_since) override {
@@ -287,17 +256,12 @@ class PostgresStore final : public Store {
 
   Result<std::vector<RunRecord>> runs() override {
     BERTH_ASSIGN(auto rows, ask(kListRuns));
-    std::vector<RunRecord> runs;
-    while (rows.next()) {
-      BERTH_ASSIGN(runs.emplace_back(), read_run(rows));
-    }
-    return runs;
+    return read_runs(rows);
   }
 
   Result<RunRecord> find_run(std::string_view name) override {
     BERTH_ASSIGN(auto rows, ask(kRunByName, std::string(name)));
-    if (!rows.next()) return fail(ErrorKind::not_found, "no run is called '{}'", clip(name));
-    return read_whole_run(rows);
+    return read_named_run(rows, name);
   }
 
   Result<std::vector<TaskRecord>> tasks(RunId run) override {
@@ -306,7 +270,7 @@ class PostgresStore final : public Store {
     ask_tasks(reads, run, kFirstTask, kLastTask);
     BERTH_ASSIGN(auto answers, session_->read(reads));
     if (!answers[0].next()) return no_run(run);
-    return read_tasks(std::span(answers).subspan(1), kFirstTask);
+    return read_tasks(answers[1], answers[2], answers[3], kFirstTask);
   }
 
   Result<TaskRecord> find_task(RunId run, std::string_view label) override {
@@ -318,34 +282,19 @@ class PostgresStore final : public Store {
     Statements reads;
     ask_tasks(reads, run, number, number);
     BERTH_ASSIGN(auto answers, session_->read(reads));
-    BERTH_ASSIGN(auto tasks, read_tasks(answers, number));
+    BERTH_ASSIGN(auto tasks, read_tasks(answers[0], answers[1], answers[2], number));
     if (tasks.empty()) return no_run(run);  // removed in between
     return std::move(tasks.front());
   }
 
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override {
     BERTH_ASSIGN(auto rows, ask_of(run, task, kListAttempts));
-    std::vector<AttemptRecord> attempts;
-    while (rows.next()) {
-      AttemptRecord& one = attempts.emplace_back();
-      one.number = static_cast<std::int64_t>(attempts.size());
-      BERTH_TRY(rows.read(one.token, one.started, one.ended, one.exit_code, one.cause, one.detail,
-                          one.resources, one.host, one.cpu_ms, one.peak_mem, one.log_begin,
-                          one.log_end, one.devices));
-    }
-    return attempts;
+    return read_attempts(rows);
   }
 
   Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) override {
     BERTH_ASSIGN(auto rows, ask_of(run, task, kListMetrics));
-    std::vector<MetricRecord> metrics;
-    while (rows.next()) {
-      MetricRecord& one = metrics.emplace_back();
-      std::optional<double> value;
-      BERTH_TRY(rows.read(one.token, one.name, value, one.at, one.sequence));
-      one.value = number_of(value);
-    }
-    return metrics;
+    return read_metrics(rows);
   }
 
   Result<std::vector<Usage>> usage(RunId run) override {
@@ -354,16 +303,14 @@ class PostgresStore final : public Store {
     add(reads, kAddUpUsage, run);
     BERTH_ASSIGN(auto answers, session_->read(reads));
     if (!answers[0].next()) return no_run(run);
-    std::vector<Usage> usage;
-    while (answers[1].next()) {
-      std::int64_t held_ns = 0;
-      BERTH_TRY(answers[1].read(usage.emplace_back().resources, held_ns));
-      usage.back().held = Duration(held_ns);
-    }
-    return usage;
+    return read_usage(answers[1]);
   }
 
  private:
+  static void ask_tasks(Statements& reads, RunId run, TaskNumber first, TaskNumber last) {
+    for (const char* sql : {kListTasks, kFoldAttempts, kLastMetrics})
+      add(reads, sql, run, first, last);
+  }
   template <class... Values>
   Result<Rows> ask(const char* sql, const Values&... values) {
     Statements reads;

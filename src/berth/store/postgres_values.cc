@@ -88,7 +88,7 @@ bool from_sql(std::string_view text, Wall& value) {
 }
 
 void Lists::append(std::string& list, const Sql& value) {
-  list += list.empty() ? '{' : ',';
+  if (!list.empty()) list += ',';
   if (!value) {
     list += "NULL";
     return;

@@ -1,6 +1,6 @@
-// What goes into a PostgreSQL statement and what comes out: all as text, NULL as nullopt. Texts may
-// be any bytes, which a text of PostgreSQL may not: to_text() makes them such, as readable as they
-// are.
+// Values go into a PostgreSQL statement and come out of it as text, and NULL as nullopt. Our texts
+// may be any bytes, those of PostgreSQL may not; to_text() turns the one into the other and keeps
+// them readable.
 #pragma once
 
 #include <fmt/core.h>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "berth/base/ids.h"
@@ -22,7 +23,7 @@ namespace berth::store {
 /// UTF-8 stays as it is, unless it holds NUL or SUB (\x1a). Of any other text each byte that is one
 /// of these, or no ASCII, becomes SUB and two hexadecimal digits. Different texts stay different.
 std::string to_text(std::string_view bytes);
-/// The inverse.
+/// The inverse of to_text().
 std::string from_text(std::string_view text);
 
 using Sql = std::optional<std::string>;
@@ -39,14 +40,13 @@ inline Sql to_sql(double value) {
 inline Sql to_sql(const std::string& value) {
   return to_text(value);
 }
-inline Sql to_sql(RunState value) {
+template <class Enum>
+  requires std::is_enum_v<Enum>
+Sql to_sql(Enum value) {
   return std::string(name(value));
 }
-inline Sql to_sql(TaskState value) {
-  return std::string(name(value));
-}
-inline Sql to_sql(Phase value) {
-  return std::string(name(value));
+inline Sql to_sql(std::optional<exec::Cause> value) {
+  return value ? to_sql(*value) : "";
 }
 inline Sql to_sql(const Values& value) {
   return to_json(value);
@@ -63,7 +63,7 @@ Sql to_sql(const std::optional<Value>& value) {
   return value ? to_sql(*value) : std::nullopt;
 }
 
-// False when the text is none of its kind.
+// These return false when the text does not stand for a value of the type.
 bool from_sql(std::string_view text, std::int64_t& value);
 bool from_sql(std::string_view text, int& value);
 bool from_sql(std::string_view text, double& value);
@@ -78,9 +78,12 @@ bool from_sql(std::string_view text, Id<Tag>& value) {
   return from_sql(text, value.value);
 }
 
-/// Rows for one statement: a list a column, of which unnest() makes rows again.
+/// The rows for one statement as one list for each column, which unnest() turns into rows again.
 class Lists {
  public:
+  /// As long as there are no rows, there are `columns` empty lists.
+  explicit Lists(std::size_t columns = 0) : lists_(columns) {}
+
   template <class... Columns>
   void add(const Columns&... values) {
     lists_.resize(sizeof...(values));
@@ -96,13 +99,13 @@ class Lists {
   bool empty() const { return rows_ == 0; }
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return lists_.size(); }
-  /// {"a","b",NULL}
-  std::string list(std::size_t column) const { return lists_[column] + "}"; }
+  /// The column as PostgreSQL writes an array: {"a","b",NULL}.
+  std::string list(std::size_t column) const { return "{" + lists_[column] + "}"; }
 
  private:
   static void append(std::string& list, const Sql& value);
 
-  std::vector<std::string> lists_;  // without their last brace
+  std::vector<std::string> lists_;  // without their braces
   std::size_t rows_ = 0;
 };
 
@@ -120,7 +123,7 @@ struct Statement {
 };
 using Statements = std::vector<Statement>;
 
-/// `values` become $1, $2, …; each column of Lists one of them.
+/// Appends a statement. `values` become $1, $2, …; each column of a Lists becomes one of them.
 template <class... Parameters>
 void add(Statements& statements, const char* sql, const Parameters&... values) {
   Statement& statement = statements.emplace_back(sql);

@@ -1,7 +1,7 @@
 #include "berth/store/records.h"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -11,20 +11,28 @@
 namespace berth::store {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRunStates = {"waiting", "running", "done", "failed",
-                                                        "stopped"};
-constexpr std::array<std::string_view, kTaskStates> kTaskStateNames = {
-    "waiting", "running", "done", "cached", "skipped", "failed", "stopped"};
-
-constexpr std::array<std::string_view, 4> kPhases = {"init", "eval", "retry", "done"};
-
-template <class State, std::size_t n>
-std::optional<State> state_named(const std::array<std::string_view, n>& names,
-                                 std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<State>(found - names.begin());
-}
+constexpr auto kRunStates = names<RunState>({
+    {RunState::waiting, "waiting"},
+    {RunState::running, "running"},
+    {RunState::done, "done"},
+    {RunState::failed, "failed"},
+    {RunState::stopped, "stopped"},
+});
+constexpr auto kTaskStateNames = names<TaskState>({
+    {TaskState::waiting, "waiting"},
+    {TaskState::running, "running"},
+    {TaskState::done, "done"},
+    {TaskState::cached, "cached"},
+    {TaskState::skipped, "skipped"},
+    {TaskState::failed, "failed"},
+    {TaskState::stopped, "stopped"},
+});
+constexpr auto kPhases = names<Phase>({
+    {Phase::init, "init"},
+    {Phase::eval, "eval"},
+    {Phase::retry, "retry"},
+    {Phase::done, "done"},
+});
 
 Status validate_params(const NewTask& task) {
   for (auto at = task.params.begin(); at != task.params.end(); ++at) {
@@ -75,22 +83,22 @@ class FlatObject : public nlohmann::json_sax<Json> {
 }  // namespace
 
 std::string_view name(RunState state) {
-  return kRunStates.at(static_cast<std::size_t>(state));
+  return kRunStates.name(state);
 }
 std::string_view name(TaskState state) {
-  return kTaskStateNames.at(static_cast<std::size_t>(state));
+  return kTaskStateNames.name(state);
 }
 std::string_view name(Phase phase) {
-  return kPhases.at(static_cast<std::size_t>(phase));
-}
-std::optional<Phase> phase(std::string_view name) {
-  return state_named<Phase>(kPhases, name);
+  return kPhases.name(phase);
 }
 std::optional<RunState> run_state(std::string_view name) {
-  return state_named<RunState>(kRunStates, name);
+  return kRunStates.value(name);
 }
 std::optional<TaskState> task_state(std::string_view name) {
-  return state_named<TaskState>(kTaskStateNames, name);
+  return kTaskStateNames.value(name);
+}
+std::optional<Phase> phase(std::string_view name) {
+  return kPhases.value(name);
 }
 
 std::unexpected<Error> no_run(RunId run) {
@@ -99,6 +107,59 @@ std::unexpected<Error> no_run(RunId run) {
 
 std::unexpected<Error> no_task(RunId run, TaskNumber task) {
   return fail(ErrorKind::not_found, "run {} has no task {}", run.value, task.value);
+}
+
+std::int64_t& Counts::of(TaskState state) {
+  std::int64_t Counts::* const of_state[kTaskStates] = {
+      &Counts::waiting, &Counts::running, &Counts::done,   &Counts::cached,
+      &Counts::skipped, &Counts::failed,  &Counts::stopped};
+  return this->*of_state[static_cast<std::size_t>(state)];
+}
+
+std::int64_t Counts::total() const {
+  return waiting + running + done + cached + skipped + failed + stopped;
+}
+
+void add_attempt(TaskRecord& task, AttemptRecord attempt) {
+  ++task.attempts;
+  task.started = attempt.started;
+  task.ended = attempt.ended;
+  task.resources = std::move(attempt.resources);
+  task.host = std::move(attempt.host);
+  task.devices = std::move(attempt.devices);
+  if (!attempt.ended) return;
+  task.cause = attempt.cause;
+  task.exit_code = attempt.exit_code;
+  task.signal = attempt.signal;
+}
+
+void read_cause(std::string_view text, AttemptRecord& attempt) {
+  attempt.cause = exec::kCauseNames.value(text);
+  if (attempt.cause || text.empty()) return;
+  constexpr std::string_view kSignal = "signal ";
+  int signal = 0;
+  if (text.starts_with(kSignal))
+    std::from_chars(text.data() + kSignal.size(), text.data() + text.size(), signal);
+  for (const auto name : exec::kCauseNames.all()) {
+    const auto cause = exec::kCauseNames.value(name);
+    if (exec::describe(cause, attempt.exit_code, signal) != text) continue;
+    attempt.cause = cause;
+    attempt.signal = signal;
+    return;
+  }
+  attempt.detail = text;
+}
+
+void end(AttemptRecord& attempt, const AttemptEnded& change) {
+  attempt.ended = change.at;
+  attempt.cause = change.cause;
+  attempt.exit_code = change.exit_code;
+  attempt.signal = change.signal;
+  attempt.detail = change.detail;
+  attempt.cpu_ms = change.cpu_ms;
+  attempt.peak_mem = change.peak_mem;
+  attempt.log_begin = change.log_begin;
+  attempt.log_end = change.log_end;
 }
 
 bool final(TaskState state) {

@@ -38,6 +38,7 @@ CREATE TABLE run (
   epoch             INTEGER NOT NULL DEFAULT 0,  -- how often a runner took the run over
   runner_pid        INTEGER NOT NULL DEFAULT 0,
   runner_started_at INTEGER NOT NULL DEFAULT 0,  -- in the kernel's ticks: identity, not a date
+  runner_host       TEXT    NOT NULL DEFAULT '', -- where the last runner is, or was; '': here
   last_token        INTEGER NOT NULL DEFAULT 0,  -- the next attempt's token must be greater
   metrics_seen      INTEGER NOT NULL DEFAULT 0,  -- the last metric's sequence number
   waiting           INTEGER NOT NULL DEFAULT 0 CHECK (waiting >= 0),
@@ -82,7 +83,7 @@ CREATE TABLE attempt (
   started_ns INTEGER NOT NULL,
   ended_ns   INTEGER,             -- NULL: open
   exit_code  INTEGER,             -- NULL: it did not exit by itself
-  cause      TEXT    NOT NULL DEFAULT '',
+  cause      TEXT    NOT NULL DEFAULT '', -- a name of exec/cause.h; '': open
   detail     TEXT    NOT NULL DEFAULT '',
   resources  TEXT    NOT NULL,    -- JSON
   host       TEXT    NOT NULL,
@@ -91,6 +92,7 @@ CREATE TABLE attempt (
   log_begin  INTEGER NOT NULL DEFAULT 0,  -- offsets into the run's log file
   log_end    INTEGER NOT NULL DEFAULT 0,
   devices    TEXT    NOT NULL DEFAULT '',  -- JSON: the UUIDs; '': none
+  signal     INTEGER NOT NULL DEFAULT 0,   -- that killed it; 0: none
   PRIMARY KEY (run_id, task, token)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,6 +1,6 @@
-// SQLite made to measure, for sqlite_store.cc: opening a file and bringing it to the current
-// schema, statements with typed values in and out, transactions that end, errors that advise.
-// Apart from open_database() and explain() everything throws SQLite::Exception.
+// This is what sqlite_store.cc needs of SQLite: a file is opened and brought to the current schema,
+// statements take and return typed values, transactions end, and errors say what to do. Everything
+// but open_database(), check_in_place() and explain() throws SQLite::Exception.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -12,17 +12,19 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "berth/base/ids.h"
 #include "berth/base/result.h"
 #include "berth/base/time.h"
+#include "berth/store/causes_by_name.h"
 #include "berth/store/records.h"
 #include "berth/store/store.h"
 
 namespace berth::store {
 
-/// SQL that brings a file of version i + 1 to version i + 2; schema.sql is what all of them lead
-/// to.
+/// The SQL at place i brings a file of version i + 1 to version i + 2. All of them together lead to
+/// schema.sql.
 using Migrations = std::span<const char* const>;
 inline constexpr std::array kSteps = {
     "ALTER TABLE attempt ADD COLUMN devices TEXT NOT NULL DEFAULT ''",
@@ -55,28 +57,37 @@ inline constexpr std::array kSteps = {
     "DROP TABLE task; ALTER TABLE task_7 RENAME TO task;"
     "UPDATE run SET skipped = n, done = done - n FROM (SELECT run_id, count(*) AS n FROM task"
     " WHERE state = 'skipped' GROUP BY run_id) WHERE id = run_id",
+    // 7 to 8: the cause of an end was what people read of it, "exit 3" or "time limit".
+    "ALTER TABLE run ADD COLUMN runner_host TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE attempt ADD COLUMN signal INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE attempt SET cause = 'exit_code',"
+    " exit_code = coalesce(exit_code, CAST(substr(cause, 6) AS INTEGER))"
+    " WHERE cause GLOB 'exit [-0-9]*' AND NOT substr(cause, 7) GLOB '*[^0-9]*';"
+    "UPDATE attempt SET cause = 'signal', signal = CAST(substr(cause, 8) AS INTEGER)"
+    " WHERE cause GLOB 'signal [0-9]* (*)';" BERTH_CAUSES_BY_NAME,
 };
 inline constexpr Migrations kMigrations = kSteps;
 
-/// The file as sqlite_store() promises it; what may only be read is opened for that, and a change
-/// of it is denied. Errors as there.
+/// Opens the file as sqlite_store() says. A file that may only be read is opened for reading, and
+/// changes of it are denied.
 Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& file,
                                                         Migrations migrations = kMigrations);
 
-/// stale: the file or its log is not where it was opened any more, so that nobody else will ever
-/// read what this handle writes.
+/// stale: the file or its log is no longer where it was opened, so that nobody else will ever read
+/// what this handle writes.
 Status check_in_place(SQLite::Database& db, const std::string& file);
 
-/// `code`: an extended result code. "file: message; what to do".
+/// Makes an error of an extended result code: "file: message; what to do".
 Error explain(const std::string& file, int code, std::string_view message);
 Error explain(const std::string& file, const SQLite::Exception& error);
 
-/// Whether files there are shared between hosts, by the f_type of statfs(2).
+/// Whether a file system with this f_type of statfs(2) shares files between hosts.
 bool is_network_file_system(std::uint64_t type);
 
-/// One execution of a prepared statement, its values bound; reset when it goes, so that no
-/// statement keeps a lock. A NaN is bound as NULL and read back as NaN; states are their names,
-/// parameters JSON. read() of what is none of them throws as for a corrupt file.
+/// One execution of a prepared statement with its values. The statement is reset when the object
+/// goes, so that none keeps a lock. A NaN is bound as NULL and read back as NaN; states and causes
+/// are their names, parameters are JSON. A column that is none of them throws as a corrupt file
+/// does.
 class Query {
  public:
   template <class... Parameters>
@@ -91,25 +102,32 @@ class Query {
 
   /// Whether there is another row.
   bool next() { return statement_.executeStep(); }
-  /// To the end; how many rows it changed.
+  /// Executes the statement to its end; returns how many rows it changed.
   int run() {
     while (next()) continue;
     return statement_.getChanges();
   }
-  /// The row's columns in order.
+  /// Reads the row's columns in order. Errors are exceptions; sql.h wants a Status.
   template <class... Columns>
-  void read(Columns&... values) {
+  Status read(Columns&... values) {
     int index = 0;
     (column(index++, values), ...);
+    return {};
   }
 
  private:
   void bind(int index, std::int64_t value) { statement_.bind(index, value); }
+  void bind(int index, int value) { statement_.bind(index, value); }
   void bind(int index, double value) { statement_.bind(index, value); }
   void bind(int index, const std::string& value) { statement_.bind(index, value); }
-  void bind(int index, RunState value) { statement_.bindNoCopy(index, name(value).data()); }
-  void bind(int index, TaskState value) { statement_.bindNoCopy(index, name(value).data()); }
-  void bind(int index, Phase value) { statement_.bindNoCopy(index, name(value).data()); }
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  void bind(int index, Enum value) {
+    statement_.bindNoCopy(index, name(value).data());
+  }
+  void bind(int index, std::optional<exec::Cause> value) {
+    value ? bind(index, *value) : statement_.bindNoCopy(index, "");
+  }
   void bind(int index, const Values& value) { bind(index, to_json(value)); }
   void bind(int index, Wall value) { bind(index, value.time_since_epoch().count()); }
   template <class Tag>
@@ -147,7 +165,7 @@ class Query {
   SQLite::Statement& statement_;
 };
 
-/// A begun transaction: rolled back when it goes, unless commit() returned.
+/// A transaction, which is rolled back when the object goes, unless commit() returned.
 class Transaction {
  public:
   struct Statements {
@@ -159,8 +177,8 @@ class Transaction {
     SQLite::Statement rollback{db, "ROLLBACK"};
   };
 
-  /// `begin` is statements.read, which sees one state of the store throughout, or
-  /// statements.write, which waits for other writers, at most the busy timeout.
+  /// `begin` is statements.read, which sees one state of the store throughout, or statements.write,
+  /// which waits for other writers as long as the busy timeout.
   Transaction(Statements& statements, SQLite::Statement& begin) : statements_(statements) {
     Query(begin).run();
   }

@@ -239,6 +239,24 @@ TEST_F(SqliteStoreTest, WrongWordsInTheFileAreCorrupt) {
   EXPECT_NE(error.message.find(file_), std::string::npos) << error.message;
 }
 
+TEST_F(SqliteStoreTest, WhatAnOlderRunnerStillWritesIsUnderstood) {
+  const auto store = open();
+  const RunId run = store->submit(new_run("a"))->id;
+  const std::vector<Change> changes = {started(1, 1), ended(1, 1, TaskState::failed)};
+  ASSERT_TRUE(store->apply(run, changes));
+  const auto written = [&](const std::string& cause, const char* exit_code) {
+    SQLite::Database(file_, SQLite::OPEN_READWRITE)
+        .exec("UPDATE attempt SET cause = '" + cause + "', exit_code = " + exit_code);
+    const auto attempt = store->attempts(run, {1})->front();
+    EXPECT_EQ(attempt.cause, store->find_task(run, "1")->cause);
+    return text_of_cause(attempt) + attempt.detail;
+  };
+  for (const char* cause : {"ok", "time limit", "signal 11 (Segmentation fault)", "runner lost"})
+    EXPECT_EQ(written(cause, "NULL"), cause);
+  EXPECT_EQ(written("exit 3", "3"), "exit 3");
+  EXPECT_EQ(written("the moon", "3"), "the moon") << "as the detail";
+}
+
 TEST_F(SqliteStoreTest, RefusesANewerVersionAndLeavesIt) {
   open()->submit(new_run("a"));
   {
@@ -302,6 +320,33 @@ TEST_F(SqliteStoreTest, AFileOfAnyOlderVersionBecomesTheSameAsANewOne) {
   EXPECT_EQ(query("SELECT count(*) FROM task WHERE state = 'skipped' AND label = 'b'"), 1);
   EXPECT_EQ(query("SELECT done * 10 + skipped FROM run WHERE id = 1"), 11);
   EXPECT_EQ(query("SELECT done * 10 + skipped FROM run WHERE id = 2"), 10);
+}
+
+TEST_F(SqliteStoreTest, CausesOfAnyOlderVersionGetTheirNames) {
+  std::ifstream old(tests::source_path("src/berth/store/testdata/schema_1.sql"));
+  std::stringstream first;
+  first << old.rdbuf();
+  for (std::size_t version = 1; version <= 7; ++version) {
+    SCOPED_TRACE(version);
+    file_ = directory_ / fmt::format("{}.db", version).c_str();
+    {
+      SQLite::Database db(file_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+      db.exec(first.str());
+      db.exec("PRAGMA user_version = 1");
+    }
+    ASSERT_TRUE(open_database(file_, kMigrations.first(version - 1)));
+    {
+      SQLite::Database db(file_, SQLite::OPEN_READWRITE);
+      db.exec(
+          "INSERT INTO run (id, name, kind, directory, priority, created_ns, waiting)"
+          " VALUES (1, 'e-1', 'experiment', '/', 0, 0, 1);"
+          "INSERT INTO task (run_id, number, label, params_json) VALUES (1, 1, 'a', '{}');");
+      db.exec(sql_of_old_causes());
+    }
+    const auto store = open();
+    expect_old_causes(*store);
+    EXPECT_FALSE(store->find_task({1}, "a")->cause) << "of the last attempt";
+  }
 }
 
 TEST_F(SqliteStoreTest, MissingDirectoryIsAnError) {

@@ -1,4 +1,4 @@
-// What the contract suites of store.h share: one fixture, on every implementation.
+// The contract suites of store.h share this fixture, on every implementation.
 #pragma once
 
 #include <gtest/gtest.h>

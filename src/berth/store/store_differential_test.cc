@@ -1,9 +1,12 @@
-// Thousands of random operations on SQLite and PostgreSQL, and on the oracle: every answer and,
-// again and again, everything that can be read back is the same. BERTH_SEED= replays a failure.
+// Thousands of random operations, stale tokens, repeated ends and unknown tasks among them. Every
+// store answers as the oracle, which keeps the rows of transition.h in plain maps, and again and
+// again all rows are the same. So they are in a store that gets the changes of each batch one by
+// one. What must hold of the rows whatever happens is checked, too. BERTH_SEED= replays a failure.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <functional>
+#include <set>
 
 #include "berth/base/rng.h"
 #include "berth/store/postgres_testing.h"
@@ -15,36 +18,78 @@ namespace {
 constexpr std::uint64_t kSeeds = 20;
 constexpr int kOperations = 600;
 
+/// What holds of the rows of any run.
+void check_rows(Store& store) {
+  const auto runs = store.runs().value();
+  for (const RunRecord& run : runs) {
+    Counts counts;
+    std::set<Token> tokens;
+    const auto tasks = store.tasks(run.id).value();
+    for (const TaskRecord& task : tasks) {
+      ++counts.of(task.state);
+      Token last;
+      const auto attempts = store.attempts(run.id, task.number).value();
+      for (const AttemptRecord& attempt : attempts) {
+        EXPECT_GT(attempt.token, last);
+        EXPECT_TRUE(tokens.insert(attempt.token).second) << "a token is given once";
+        last = attempt.token;
+        const bool latest = task.state == TaskState::running && attempt.token == task.token;
+        EXPECT_EQ(latest, !attempt.ended) << "what runs is the latest attempt of a running task";
+      }
+      EXPECT_EQ(task.token, last);
+      EXPECT_LE(task.forgiven, last);
+    }
+    EXPECT_EQ(text(run.counts), text(counts));
+  }
+}
+
 class Player {
  public:
-  Player(std::uint64_t seed, Store& oracle) : chance_(seed), oracle_(oracle) {}
+  Player(std::uint64_t seed, Store& oracle, Store& stepwise)
+      : chance_(seed), oracle_(oracle), stepwise_(stepwise) {}
 
-  /// One random operation on both, with its answers.
+  /// One random operation on all, with its answers.
   void play(Store& store) {
     const RunId run{pick(1, last_run_ + 1)};
+    const auto same = [&](const auto& call) {
+      const auto wanted = call(oracle_);
+      EXPECT_EQ(text(wanted), text(call(store)));
+      EXPECT_EQ(text(wanted), text(call(stepwise_)));
+      return wanted;
+    };
     switch (pick(0, 19)) {
       case 0:
-      case 1: return submit(store);
+      case 1: {
+        const NewRun submitted = new_one();
+        const auto record = same([&](Store& one) { return one.submit(submitted); });
+        if (record) last_run_ = record->id.value;
+        return;
+      }
       case 2: {
         const auto pid = pick(1, 9999);
         const Wall now = time();
         std::vector<Token> alive;
         for (const auto& task : oracle_.tasks(run).value_or(std::vector<TaskRecord>{}))
           if (pick(0, 1) == 0) alive.push_back(task.token);
-        const auto taken = oracle_.take_over(run, pid, 7, now, alive);
+        const auto taken = same([&](Store& one) { return one.take_over(run, pid, 7, now, alive); });
         if (taken) epoch_ = std::max(epoch_, taken->epoch);
-        return same(taken, store.take_over(run, pid, 7, now, alive));
+        return;
       }
       case 4: {
         const auto digest = std::to_string(pick(0, 9));
-        return same(oracle_.result(digest), store.result(digest));
+        same([&](Store& one) { return one.result(digest); });
+        return;
       }
       case 5: {
         const Wall since = time();
-        return same(oracle_.forget_results(since), store.forget_results(since));
+        same([&](Store& one) { return one.forget_results(since); });
+        return;
       }
       case 3:
-        if (pick(0, 3) == 0) return same(oracle_.remove(run), store.remove(run));
+        if (pick(0, 3) == 0) {
+          same([&](Store& one) { return one.remove(run); });
+          return;
+        }
         [[fallthrough]];
       default: return apply(store, run);
     }
@@ -60,25 +105,22 @@ class Player {
   }
   Wall time() { return Wall(Duration(pick(0, 1'000'000'000'000))); }
 
-  template <class Value>
-  void same(const Result<Value>& wanted, const Result<Value>& found) {
-    EXPECT_EQ(text(wanted), text(found));
-  }
-
-  void submit(Store& store) {
+  NewRun new_one() {
     NewRun run = new_run(pick(0, 1) == 0 ? "a" : "b", static_cast<int>(pick(0, 6)));
     if (pick(0, 9) == 0 && !run.tasks.empty()) run.tasks.push_back(run.tasks.front());
-    const auto submitted = oracle_.submit(run);
-    if (submitted) last_run_ = submitted->id.value;
-    same(submitted, store.submit(run));
+    return run;
   }
 
   void apply(Store& store, RunId run) {
     std::vector<Change> changes;
     for (auto left = pick(1, 6); left > 0; --left) changes.push_back(change(run));
     const auto applied = oracle_.apply(run, changes);
-    accepted_ += applied ? 1 : 0;
-    same(applied, store.apply(run, changes));
+    EXPECT_EQ(text(applied), text(store.apply(run, changes)));
+    if (!applied) return;
+    ++accepted_;
+    std::int64_t refused = 0;
+    for (const Change& one : changes) refused += stepwise_.apply(run, std::span(&one, 1))->refused;
+    EXPECT_EQ(applied->refused, refused);
   }
 
   /// Mostly one that fits the state of the task before the batch.
@@ -123,6 +165,10 @@ class Player {
         return end;
       }
       case 5:
+        if (pick(0, 2) == 0)
+          return AttemptPlaced{task.number, Token{token}, std::to_string(pick(0, 9)),
+                               pick(0, 1) == 0 ? std::nullopt : std::optional(time())};
+        [[fallthrough]];
       case 6: return seen(task.number.value, token, kMetrics[pick(0, 2)], chance_.uniform());
       default:
         if (pick(0, 19) != 0) last_token_ = std::max(last_token_, epoch_ << 32) + 1;
@@ -132,6 +178,7 @@ class Player {
 
   Rng chance_;
   Store& oracle_;
+  Store& stepwise_;
   std::int64_t last_run_ = 0;
   std::int64_t last_token_ = 0;  // of all runs
   std::int64_t epoch_ = 0;       // the highest of all runs
@@ -144,11 +191,14 @@ void play_seed(std::uint64_t seed, const Open& open) {
   SCOPED_TRACE(fmt::format("BERTH_SEED={}", seed));
   auto store = open().value();
   const auto oracle = memory_store();
-  Player player(seed, *oracle);
+  const auto stepwise = memory_store();
+  Player player(seed, *oracle, *stepwise);
   for (int i = 0; i < kOperations; ++i) {
     player.play(*store);
     if (i % 50 == 49) {
       ASSERT_EQ(everything(*oracle), everything(*store)) << "operation " << i;
+      ASSERT_EQ(everything(*oracle), everything(*stepwise)) << "operation " << i;
+      check_rows(*oracle);
     }
     if (i % 200 == 199) {
       store.reset();

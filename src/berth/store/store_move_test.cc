@@ -60,7 +60,7 @@ TEST_P(StoreMoveTest, TakeOverFreesWhatTheLostRunnerHeld) {
   EXPECT_EQ(taken->counts, (Counts{.waiting = 3, .done = 1, .cached = 1, .failed = 1}));
   EXPECT_EQ(text(*taken), text(store_->find_run("a-1")));
   EXPECT_EQ(task(run, 1).state, waiting);
-  EXPECT_EQ(task(run, 1).cause, "runner lost");
+  EXPECT_EQ(task(run, 1).cause, exec::Cause::runner_lost);
   EXPECT_EQ(task(run, 1).ended, at_s(50));
   EXPECT_EQ(task(run, 2).state, done);
   EXPECT_EQ(task(run, 2).ended, at_s(20));
@@ -68,7 +68,7 @@ TEST_P(StoreMoveTest, TakeOverFreesWhatTheLostRunnerHeld) {
   EXPECT_EQ(task(run, 4).state, failed);
   EXPECT_EQ(task(run, 5).state, cached);
   const auto attempt = store_->attempts(run, TaskNumber{1}).value().at(0);
-  EXPECT_EQ(attempt.cause, "runner lost");
+  EXPECT_EQ(attempt.cause, exec::Cause::runner_lost);
   EXPECT_EQ(attempt.ended, at_s(50));
 }
 
@@ -83,7 +83,7 @@ TEST_P(StoreMoveTest, WhatOutlivedItsRunnerGoesOnUnderItsToken) {
   EXPECT_EQ(task(run, 1).state, running);
   EXPECT_EQ(task(run, 1).token, Token{1});
   EXPECT_FALSE(task(run, 1).ended);
-  EXPECT_EQ(task(run, 2).cause, "runner lost");
+  EXPECT_EQ(task(run, 2).cause, exec::Cause::runner_lost);
   EXPECT_EQ(task(run, 3).state, done) << "what has ended is not begun again";
   EXPECT_EQ(refused(run, {seen(1, 1, "loss", 0.5), ended(1, 1, done)}), 0);
   EXPECT_EQ(refused(run, {ended(1, 1, done)}), 1) << "once";
@@ -99,7 +99,7 @@ TEST_P(StoreMoveTest, WhatOutlivedItsRunnerIsSupersededByALaterAttempt) {
   ASSERT_TRUE(store_->take_over(run, 1, 1, at_s(50), alive));
   EXPECT_TRUE(apply(run, {started(1, (1LL << 32) + 1)}));
   EXPECT_EQ(refused(run, {ended(1, 1, done)}), 1);
-  EXPECT_EQ(store_->attempts(run, {1}).value().at(0).cause, "superseded");
+  EXPECT_EQ(store_->attempts(run, {1}).value().at(0).cause, exec::Cause::superseded);
 }
 
 TEST_P(StoreMoveTest, TakeOverLeavesOtherRunsAlone) {

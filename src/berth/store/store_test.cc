@@ -129,7 +129,8 @@ TEST_P(StoreTest, AttemptLeavesItsWholeStory) {
   const RunId run = submit("a");
   AttemptEnded end = ended(2, 7, failed, at_s(30));
   end.exit_code = 137;
-  end.cause = "out of memory";
+  end.cause = exec::Cause::out_of_memory;
+  end.signal = 9;
   end.detail = "used 4 GiB of 2 GiB";
   end.cpu_ms = 1234;
   end.peak_mem = 1LL << 32;
@@ -146,7 +147,8 @@ TEST_P(StoreTest, AttemptLeavesItsWholeStory) {
   EXPECT_EQ(after.attempts, 1);
   EXPECT_EQ(after.token, Token{7});
   EXPECT_EQ(after.exit_code, 137);
-  EXPECT_EQ(after.cause, "out of memory");
+  EXPECT_EQ(after.cause, exec::Cause::out_of_memory);
+  EXPECT_EQ(after.signal, 9);
   EXPECT_EQ(after.started, at_s(10));
   EXPECT_EQ(after.ended, at_s(30));
   EXPECT_EQ(after.resources, R"({"cpu":1000})");
@@ -166,7 +168,7 @@ TEST_P(StoreTest, AttemptsAreNumberedAndTheTaskShowsTheLatest) {
   EXPECT_EQ(again.attempts, 2);
   EXPECT_EQ(again.started, at_s(40));
   EXPECT_FALSE(again.ended);
-  EXPECT_EQ(again.cause, "exit 1") << "of the last ended attempt";
+  EXPECT_EQ(again.cause, exec::Cause::exit_code) << "of the last ended attempt";
   EXPECT_EQ(again.exit_code, 1);
   const auto attempts = store_->attempts(run, TaskNumber{1}).value();
   ASSERT_EQ(attempts.size(), 2U);
@@ -207,7 +209,7 @@ TEST_P(StoreTest, StartingARunningTaskEndsItsEarlierAttempt) {
   const auto attempts = store_->attempts(run, TaskNumber{1}).value();
   ASSERT_EQ(attempts.size(), 2U);
   EXPECT_EQ(attempts[0].ended, at_s(12));
-  EXPECT_EQ(attempts[0].cause, "superseded");
+  EXPECT_EQ(attempts[0].cause, exec::Cause::superseded);
   EXPECT_FALSE(attempts[1].ended);
   EXPECT_EQ(refused(run, {ended(1, 1)}), 1);
   EXPECT_EQ(refused(run, {ended(1, 2)}), 0);
@@ -223,7 +225,7 @@ TEST_P(StoreTest, AttemptEndsOnce) {
   EXPECT_EQ(refused(run, {ended(1, 1, done), ended(1, 1, failed)}), 1);
   EXPECT_EQ(refused(run, {ended(1, 1, failed)}), 1);
   EXPECT_EQ(task(run, 1).state, done);
-  EXPECT_EQ(task(run, 1).cause, "exit 0");
+  EXPECT_EQ(task(run, 1).cause, exec::Cause::ok);
   EXPECT_EQ(counts(), "2w 0r 1d 0c 0f 0s");
 }
 
@@ -330,6 +332,17 @@ TEST_P(StoreTest, DevicesAreThoseThatTheWorkerChose) {
   EXPECT_EQ(task(run, 2).devices, "[]");
 }
 
+TEST_P(StoreTest, OfTwoPlacesInABatchTheLaterCounts) {
+  const RunId run = submit("a");
+  const auto placed = [](const char* devices, std::optional<Wall> at) {
+    return AttemptPlaced{TaskNumber{1}, Token{1}, devices, at};
+  };
+  ASSERT_TRUE(apply(run, {started(1, 1)}));
+  ASSERT_TRUE(apply(run, {placed("[\"GPU-b\"]", at_s(12)), placed("[\"GPU-c\"]", {})}));
+  EXPECT_EQ(task(run, 1).devices, "[\"GPU-c\"]");
+  EXPECT_EQ(task(run, 1).started, at_s(12));
+}
+
 TEST_P(StoreTest, WhatWasSentAheadStartedWhenItsWorkerSaysSo) {
   const RunId run = submit("a");
   const Wall later = started(1, 1).at + std::chrono::seconds(3);
@@ -345,12 +358,11 @@ TEST_P(StoreTest, TextsAreKeptByteForByte) {
   AttemptStarted start = started(1, 1);
   start.host = bytes;
   AttemptEnded end = ended(1, 1);
-  end.cause = bytes;
   end.detail = bytes;
   ASSERT_TRUE(apply(run, {start, MetricSeen{TaskNumber{1}, Token{1}, bytes, 1, at_s(1)}, end,
                           RunMoved{RunState::failed, at_s(2), bytes}}));
   EXPECT_EQ(task(run, 1).host, bytes);
-  EXPECT_EQ(task(run, 1).cause, bytes);
+  EXPECT_EQ(store_->attempts(run, TaskNumber{1}).value().at(0).detail, bytes);
   EXPECT_EQ(task(run, 1).metrics.at(0).first, bytes);
   EXPECT_EQ(store_->runs().value().at(0).error, bytes);
 }

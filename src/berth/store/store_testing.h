@@ -1,7 +1,8 @@
-// For tests of stores: a directory that goes, short ways to say changes, records as text.
+// Tests of stores share these: a temporary directory, short names for changes, records as text.
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -56,6 +57,51 @@ inline AttemptStarted started(std::int64_t task, std::int64_t token, Wall at = a
   return {TaskNumber{task}, Token{token}, at, R"({"cpu":1000})", "ada-desk", R"(["GPU-a"])"};
 }
 
+/// Rows of attempts of task 1 of run 1, tokens 1, 2, …, with the causes that stores until schema 7
+/// had: texts for people. What becomes of them is checked by expect_old_causes().
+inline std::string sql_of_old_causes() {
+  std::string sql;
+  int token = 0;
+  const auto add = [&](const char* cause, const char* exit_code, const char* detail) {
+    sql += fmt::format(
+        "INSERT INTO attempt (run_id, task, token, started_ns, ended_ns, resources, host, cause,"
+        " exit_code, detail) VALUES (1, 1, {}, 1, 2, '', '', '{}', {}, '{}');",
+        ++token, cause, exit_code, detail);
+  };
+  for (const char* cause :
+       {"ok", "out of memory", "time limit", "stopped", "cannot start", "cannot start now",
+        "worker lost", "over its share of GPU memory", "given back", "not as declared",
+        "stopped early", "superseded", "runner lost", "signal 11 (Segmentation fault)"})
+    add(cause, "NULL", "why");
+  add("exit 3", "3", "");
+  add("exit 7", "NULL", "");
+  add("no output", "0", "");
+  add("signal 5 of 7", "NULL", "");
+  add("the moon", "2", "was full");
+  add("", "NULL", "");
+  return sql;
+}
+inline void expect_old_causes(Store& store) {
+  const auto attempts = store.attempts({1}, {1}).value();
+  ASSERT_EQ(attempts.size(), 20U);
+  std::string causes;
+  for (const auto& one : attempts) {
+    causes += exec::describe(one.cause, one.exit_code, one.signal) + ";";
+    EXPECT_EQ(one.detail == "why", one.token.value <= 14);
+  }
+  EXPECT_EQ(causes,
+            "ok;out of memory;time limit;stopped;cannot start;cannot start now;worker lost;"
+            "over its share of GPU memory;given back;not as declared;stopped early;superseded;"
+            "runner lost;signal 11 (Segmentation fault);exit 3;exit 7;not as declared;;;;");
+  EXPECT_EQ(attempts[13].signal, 11);
+  EXPECT_EQ(attempts[14].exit_code, 3);
+  EXPECT_EQ(attempts[15].exit_code, 7);
+  EXPECT_EQ(attempts[17].detail, "signal 5 of 7");
+  EXPECT_EQ(attempts[18].detail, "the moon: was full");
+  EXPECT_EQ(attempts[18].exit_code, 2);
+  EXPECT_EQ(attempts[19].detail, "");
+}
+
 inline AttemptEnded ended(std::int64_t task, std::int64_t token, TaskState next = TaskState::done,
                           Wall at = at_s(20)) {
   AttemptEnded change;
@@ -64,7 +110,7 @@ inline AttemptEnded ended(std::int64_t task, std::int64_t token, TaskState next 
   change.at = at;
   change.next = next;
   change.exit_code = next == TaskState::done ? 0 : 1;
-  change.cause = next == TaskState::done ? "exit 0" : "exit 1";
+  change.cause = next == TaskState::done ? exec::Cause::ok : exec::Cause::exit_code;
   return change;
 }
 
@@ -81,6 +127,10 @@ inline std::string text(const std::optional<Wall>& time) {
 }
 inline std::string text(const std::optional<int>& code) {
   return code ? std::to_string(*code) : "-";
+}
+template <class Record>
+std::string text_of_cause(const Record& of) {
+  return exec::describe(of.cause, of.exit_code, of.signal);
 }
 inline std::string text(const Counts& n) {
   return fmt::format("{}w {}r {}d {}c {}f {}s", n.waiting, n.running, n.done, n.cached, n.failed,
@@ -100,8 +150,8 @@ inline std::string text(const TaskRecord& task) {
       "task {} '{}' {} attempts {} token {} forgiven {} exit {} '{}' started {} ended {} '{}' '{}' "
       "'{}' params",
       task.number.value, task.label, name(task.state), task.attempts, task.token.value,
-      task.forgiven.value, text(task.exit_code), task.cause, text(task.started), text(task.ended),
-      task.resources, task.host, task.devices);
+      task.forgiven.value, text(task.exit_code), text_of_cause(task), text(task.started),
+      text(task.ended), task.resources, task.host, task.devices);
   line += fmt::format(" digest '{}' '{}'", task.digest, task.depends);
   for (const auto& [name, value] : task.params) line += fmt::format(" {}={}", name, value);
   line += " metrics";
@@ -111,7 +161,7 @@ inline std::string text(const TaskRecord& task) {
 inline std::string text(const AttemptRecord& one) {
   return fmt::format("attempt {} token {} {}..{} exit {} '{}' '{}' '{}' '{}' '{}' {} {} {} {}",
                      one.number, one.token.value, text(one.started), text(one.ended),
-                     text(one.exit_code), one.cause, one.detail, one.resources, one.host,
+                     text(one.exit_code), text_of_cause(one), one.detail, one.resources, one.host,
                      one.devices, one.cpu_ms, one.peak_mem, one.log_begin, one.log_end);
 }
 inline std::string text(const MetricRecord& one) {

@@ -11,9 +11,6 @@
 namespace berth::topology {
 namespace {
 
-/// In the order of Pcie.
-constexpr std::array<std::string_view, 8> kLevels{"?",   "NONE", "SYS", "NODE",
-                                                  "PHB", "PXB",  "PIX", "BOARD"};
 struct Synonym {
   std::string_view word;
   Pcie level;
@@ -21,7 +18,6 @@ struct Synonym {
 constexpr Synonym kSynonyms[] = {
     {"SOC", Pcie::sys}, {"PSB", Pcie::board}, {"N/A", Pcie::unknown}, {"-", Pcie::unknown}};
 
-constexpr std::string_view kFabrics[] = {"NV", "XGMI"};  // in the order of FabricKind
 constexpr std::int64_t kMostCore = 65535;
 
 /// A natural number of plain digits, at most `most`.
@@ -36,9 +32,9 @@ std::optional<int> natural(std::string_view text, std::int64_t most) {
 /// "NV4", "XGMI2@4", "XGMI"; a bare "NV" is no count.
 std::optional<Link> fabric_of(std::string_view part) {
   Link link{.pcie = Pcie::none};
-  const bool xgmi = part.starts_with(kFabrics[1]);
+  const bool xgmi = part.starts_with(kFabricNames.name(FabricKind::xgmi));
   link.kind = xgmi ? FabricKind::xgmi : FabricKind::nvlink;
-  const std::string_view prefix = kFabrics[xgmi ? 1 : 0];
+  const std::string_view prefix = kFabricNames.name(link.kind);
   if (!part.starts_with(prefix)) return std::nullopt;
   const auto numbers = split(part.substr(prefix.size()), '@');
   if (numbers.size() > 2) return std::nullopt;
@@ -53,14 +49,9 @@ std::optional<Link> fabric_of(std::string_view part) {
 }  // namespace
 
 std::optional<Pcie> pcie_of(std::string_view word) {
-  const auto level = std::ranges::find(kLevels, word);
-  if (level != kLevels.end()) return static_cast<Pcie>(level - kLevels.begin());
+  if (const auto level = kPcieNames.value(word)) return level;
   const auto synonym = std::ranges::find(kSynonyms, word, &Synonym::word);
   return synonym == std::end(kSynonyms) ? std::nullopt : std::optional(synonym->level);
-}
-
-std::string_view name(Pcie level) {
-  return kLevels[static_cast<std::size_t>(level)];
 }
 
 std::optional<Link> link_of(std::string_view entry) {
@@ -76,7 +67,7 @@ std::optional<Link> link_of(std::string_view entry) {
 std::string link_text(const Link& link, bool with_generation) {
   if (link.fabric == 0) return std::string(name(link.pcie));
   std::string text = link.pcie == Pcie::none ? "" : fmt::format("{}+", name(link.pcie));
-  text += fmt::format("{}{}", kFabrics[static_cast<std::size_t>(link.kind)], link.fabric);
+  text += fmt::format("{}{}", kFabricNames.name(link.kind), link.fabric);
   if (with_generation && link.generation > 0) text += fmt::format("@{}", link.generation);
   return text;
 }

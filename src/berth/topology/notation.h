@@ -1,4 +1,4 @@
-// The small notations within topology files: links, lists of cores.
+// The notations within topology files: links and lists of cores.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,24 @@
 
 namespace berth::topology {
 
-/// "SYS", "PIX" …; SOC (drivers of 2017) is SYS, PSB is BOARD, "N/A" and "-" are unknown. nullopt:
-/// no such word.
+/// The level of a word such as "SYS" or "PIX"; SOC (drivers of 2017) is SYS, PSB is BOARD, "N/A"
+/// and "-" are unknown. nullopt: there is no such level.
 std::optional<Pcie> pcie_of(std::string_view word);
-std::string_view name(Pcie level);
+constexpr std::string_view name(Pcie level) {
+  return kPcieNames.name(level);
+}
 
-/// "NV4", "PIX+NV2@2", "NODE", "XGMI" (one link), "?"; an entry of the fabric alone has Pcie::none.
+/// The link of an entry: "NV4", "PIX+NV2@2", "NODE", "XGMI" (one link), "?". An entry of the fabric
+/// alone has Pcie::none.
 std::optional<Link> link_of(std::string_view entry);
-/// What link_of() reads back, but for the generation unless it is asked for.
+/// The text that link_of() reads back; it has the generation only if asked to.
 std::string link_text(const Link& link, bool with_generation);
 
-/// "0-31,64-95" in any order -> ascending, each once; below 65536. "N/A" and "" are none of them.
+/// The cores of "0-31,64-95", ascending, each once and below 65536. "N/A" and "" have none.
 std::optional<std::vector<int>> cores_of(std::string_view text);
 std::string cores_text(std::span<const int> cores);
 
-/// "GPU12" -> 12; at most four digits.
+/// The index in "GPU12"; at most four digits.
 std::optional<int> gpu_index(std::string_view word);
 
 }  // namespace berth::topology

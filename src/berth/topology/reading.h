@@ -1,4 +1,4 @@
-// What the readers of printed matrices share: a text in lines, and the last step.
+// What the readers of printed matrices share: a text split into lines, and the last step.
 #pragma once
 
 #include <span>
@@ -13,28 +13,29 @@ namespace berth::topology {
 struct Line {
   std::string text;
   int number = 0;    // counted from 1
-  bool cut = false;  // the text ends within it
+  bool cut = false;  // the text ends within the line
 };
 
 struct Text {
-  std::vector<Line> lines;  // those without '#' in front
-  std::string source;       // what "# source:" says
+  std::vector<Line> lines;  // without those that begin with '#'
+  std::string source;       // the text behind "# source:"
 };
 
-/// ANSI codes taken out, even those that lost their ESC on the way; a carriage return is a blank to
-/// whoever takes words. invalid: more than kMostText.
+/// Splits a text into lines. ANSI codes are removed, even those that lost their ESC, and a carriage
+/// return counts as a blank. Errors: invalid beyond kMostText.
 Result<Text> text_of(std::string_view raw, const std::string& name);
 
-/// "name:line: message", of kind invalid.
+/// The error "name:line: message" of kind invalid.
 std::unexpected<Error> refuse(const std::string& name, int line, std::string_view message);
 
-/// A topology of these devices, of which nothing else is known.
+/// A topology of these devices with nothing else known.
 Topology bare(const std::string& name, const std::string& source, std::span<const int> indices);
 
-/// Devices in the order of their indices, whatever the order in which a file lists them.
+/// Sorts the devices by index.
 Topology in_order(Topology topology);
 
-/// A pair told from one side is told; what is not told is counted and noted; check(); in_order().
+/// The last step of a reader: completes pairs that one side has, notes what is unknown, sorts and
+/// checks.
 Result<Topology> finished(Topology topology);
 
 }  // namespace berth::topology

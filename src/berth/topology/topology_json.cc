@@ -1,10 +1,10 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "berth/base/document.h"
 #include "berth/base/json.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/topology/notation.h"
@@ -12,9 +12,6 @@
 
 namespace berth::topology {
 namespace {
-
-constexpr std::array<std::string_view, 3> kHealths{"well", "unwell", "gone"};  // in order of Health
-constexpr std::array<std::string_view, 2> kVendors{"nvidia", "amd"};           // of Vendor
 
 Status take_text(const Field& map, std::string_view key, std::string& to) {
   const auto field = map.find(key);
@@ -64,13 +61,12 @@ Result<Device> device_of(const Field& map) {
   BERTH_TRY(take_text(map, "pci", device.pci));
   BERTH_TRY(take_text(map, "model", device.model));
   if (const auto field = map.find("vendor")) {
-    BERTH_ASSIGN(const std::size_t vendor, field->choice(kVendors));
-    device.vendor = static_cast<Vendor>(vendor);
+    BERTH_ASSIGN(device.vendor, field->choice(kVendorNames));
   }
   BERTH_TRY(take_memory(map, device.memory));
   BERTH_TRY(take_number(map, "numa", -1, device.numa));
   BERTH_TRY(take_text(map, "mig_parent", device.mig_parent));
-  BERTH_TRY(take_text(map, "unwell_because", device.unwell_because));
+  BERTH_TRY(take_text(map, "unwell_because", device.unhealthy_reason));
   if (const auto field = map.find("cores")) {
     BERTH_ASSIGN(const std::string text, field->text());
     auto cores = cores_of(text);
@@ -78,8 +74,7 @@ Result<Device> device_of(const Field& map) {
     device.cores = *std::move(cores);
   }
   if (const auto field = map.find("health")) {
-    BERTH_ASSIGN(const std::size_t health, field->choice(kHealths));
-    device.health = static_cast<Health>(health);
+    BERTH_ASSIGN(device.health, field->choice(kHealthNames));
   }
   return device;
 }
@@ -130,44 +125,46 @@ bool all_told(const Topology& topology) {
   return true;
 }
 
-std::string device_json(const Device& device) {
-  std::string text =
-      fmt::format("{{\"index\": {}, \"uuid\": {}", device.index, json_quote(device.uuid));
-  const auto add = [&](std::string_view key, const std::string& value) {
-    if (!value.empty()) text += fmt::format(", \"{}\": {}", key, json_quote(value));
+void write_device(JsonWriter& json, const Device& device) {
+  const auto add = [&](std::string_view key, std::string_view value) {
+    if (!value.empty()) json.add(key, value);
   };
+  json.object().add("index", device.index).add("uuid", device.uuid);
   add("pci", device.pci);
   add("model", device.model);
-  if (device.vendor != Vendor::nvidia)
-    add("vendor", std::string(kVendors[static_cast<std::size_t>(device.vendor)]));
-  if (device.memory > 0) text += fmt::format(", \"memory\": {}", device.memory);
-  if (device.numa >= 0) text += fmt::format(", \"numa\": {}", device.numa);
+  if (device.vendor != Vendor::nvidia) add("vendor", kVendorNames.name(device.vendor));
+  if (device.memory > 0) json.add("memory", device.memory);
+  if (device.numa >= 0) json.add("numa", device.numa);
   add("cores", cores_text(device.cores));
   add("mig_parent", device.mig_parent);
-  if (device.health != Health::well)
-    add("health", std::string(kHealths[static_cast<std::size_t>(device.health)]));
-  add("unwell_because", device.unwell_because);
-  return text + "}";
+  if (device.health != Health::healthy) add("health", kHealthNames.name(device.health));
+  add("unwell_because", device.unhealthy_reason);
+  json.end();
 }
 
-std::string row_json(const Topology& topology, std::size_t a) {
-  std::vector<std::string> row;
+void write_row(JsonWriter& json, const Topology& topology, std::size_t a) {
+  json.array();
   for (std::size_t b = 0; b < topology.devices.size(); ++b)
-    row.push_back(json_quote(a == b ? "X" : link_text(topology.link(a, b), true)));
-  return "[" + join(row, ", ") + "]";
+    json.value(a == b ? "X" : link_text(topology.link(a, b), true));
+  json.end();
 }
 
-std::string nic_json(const Nic& nic) {
-  std::vector<std::string> levels;
-  for (const Pcie level : nic.devices) levels.push_back(json_quote(name(level)));
-  return fmt::format("{{\"name\": {}, \"devices\": [{}]}}", json_quote(nic.name),
-                     join(levels, ", "));
+void write_nic(JsonWriter& json, const Nic& nic) {
+  json.object().add("name", nic.name).key("devices").array();
+  for (const Pcie level : nic.devices) json.value(name(level));
+  json.end().end();
 }
 
-/// A member whose items stand on lines of their own.
-std::string list_json(std::string_view key, const std::vector<std::string>& items) {
-  if (items.empty()) return fmt::format(",\n  \"{}\": []", key);
-  return fmt::format(",\n  \"{}\": [\n    {}\n  ]", key, join(items, ",\n    "));
+/// A member whose `count` items stand on lines of their own.
+template <class WriteItem>
+void write_lines(JsonWriter& json, std::string_view key, std::size_t count, WriteItem write_item) {
+  json.line(2).key(key).array();
+  for (std::size_t i = 0; i < count; ++i) {
+    json.line(4);
+    write_item(i);
+  }
+  if (count > 0) json.line(2);
+  json.end();
 }
 
 }  // namespace
@@ -177,7 +174,7 @@ Result<Topology> read_json(std::string_view text, const std::string& name) {
     return fail(ErrorKind::invalid, "{}:1: {} bytes, at most {}", clip(name), text.size(),
                 kMostText);
   // YAML would take more than other readers of JSON do, and yaml-cpp 0.7 eats all memory on "{},".
-  if (const auto json = parse_json(text); !json)
+  if (const auto json = check_json(text); !json)
     return std::unexpected(within(clip(name), json.error()));
   Topology topology;
   BERTH_ASSIGN(const Field document, Field::parse(text, clip(name)));
@@ -219,17 +216,18 @@ Result<Topology> read_json(std::string_view text, const std::string& name) {
 }
 
 std::string write_json(const Topology& topology) {
-  std::vector<std::string> devices, rows, nics, notes;
-  for (std::size_t i = 0; i < topology.devices.size(); ++i) {
-    devices.push_back(device_json(topology.devices[i]));
-    rows.push_back(row_json(topology, i));
-  }
-  for (const Nic& nic : topology.nics) nics.push_back(nic_json(nic));
-  for (const std::string& note : topology.notes) notes.push_back(json_quote(note));
-  return fmt::format("{{\n  \"name\": {},\n  \"source\": {}{}{}{}", json_quote(topology.name),
-                     json_quote(topology.source), list_json("devices", devices),
-                     list_json("links", rows), list_json("nics", nics)) +
-         fmt::format(",\n  \"partial\": {}{}\n}}\n", topology.partial, list_json("notes", notes));
+  JsonWriter json(JsonWriter::Style::spaced);
+  const std::size_t devices = topology.devices.size();
+  json.object().line(2).add("name", topology.name).line(2).add("source", topology.source);
+  write_lines(json, "devices", devices,
+              [&](std::size_t i) { write_device(json, topology.devices[i]); });
+  write_lines(json, "links", devices, [&](std::size_t i) { write_row(json, topology, i); });
+  write_lines(json, "nics", topology.nics.size(),
+              [&](std::size_t i) { write_nic(json, topology.nics[i]); });
+  json.line(2).add("partial", topology.partial);
+  write_lines(json, "notes", topology.notes.size(),
+              [&](std::size_t i) { json.value(topology.notes[i]); });
+  return json.line(0).end().take() + "\n";
 }
 
 }  // namespace berth::topology

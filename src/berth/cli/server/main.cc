@@ -5,9 +5,9 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/print.h"
 #include "berth/cli/program.h"
 #include "berth/cli/serve.h"
-#include "berth/cli/table.h"
 
 namespace berth::cli {
 namespace {
@@ -63,7 +63,7 @@ Result<int> serve(os::Env& env, const ServeOptions& given) {
     system = std::move(reading.system);
     print_notes(fleet::dangling_names(system));
   }
-  fleet::Means means;
+  fleet::Execution means;
   means.parallel_for = on_all_cores;
   api::Planner planner(std::move(system), std::move(means));
   os::install_stop_signals();

@@ -1,0 +1,19 @@
+// What commands print.
+#pragma once
+
+#include <string_view>
+
+namespace berth::cli {
+
+/// Writes to standard output. A failure does not stop the command; print_errno() tells it at the
+/// end.
+void print(std::string_view text);
+void print_error(std::string_view text);  ///< Writes to standard error.
+
+/// The errno of the last failure to write to standard output, such as that of a full disk; 0
+/// without any. A reader who has gone (EPIPE) is no failure.
+int print_errno();
+/// Keeps the errno of a failed write to standard output for print_errno().
+void note_failed_print(int number);
+
+}  // namespace berth::cli

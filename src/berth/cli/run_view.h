@@ -1,0 +1,45 @@
+// Runs as every command names and shows them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "berth/exec/cause.h"
+#include "berth/experiment/program.h"
+#include "berth/os/env.h"
+#include "berth/run/site.h"
+#include "berth/store/store.h"
+
+namespace berth::cli {
+
+/// A run such as "digits-3", or one of its tasks such as "digits-3/17".
+struct Target {
+  std::string run;
+  std::string task;  ///< "" means the whole run.
+};
+Target parse_target(std::string_view text);
+
+/// Finds a task by its label. not_found: the message names the run.
+Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run,
+                                    const std::string& label);
+
+/// Whether the run's runner is a process of another machine, as far as the store knows.
+bool is_driven_elsewhere(os::Env& env, const store::RunRecord& run);
+/// The state that people are shown: the recorded one, or "interrupted" when the run's runner died.
+std::string state_now(os::Env& env, const store::RunRecord& run);
+/// Why an interrupted run was interrupted, and the command that goes on with it.
+std::string interrupted_text(const store::RunRecord& run);
+
+/// The program that a run of trials was submitted with; an empty one for a flow.
+Result<experiment::Program> program_of(const store::RunRecord& run);
+
+/// Why a task, an attempt or the task of an ended attempt came to its end: "exit 3", "time limit",
+/// "signal 11 (Segmentation fault)"; "" where it did not end.
+template <class Record>
+std::string cause_text(const Record& of) {
+  return exec::describe(of.cause, of.exit_code, of.signal);
+}
+/// How many tasks are in which state, such as "38 done, 1 failed, 1 waiting".
+std::string counts_text(const store::Counts& counts);
+
+}  // namespace berth::cli

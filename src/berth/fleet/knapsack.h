@@ -1,0 +1,92 @@
+// The multiple-choice knapsack problem beneath every plan: choose exactly one option of each group
+// at the least cost. An option costs something and uses an amount of at most one row, and no row is
+// used beyond its limit. (A group is a server, its options are its candidates; a row is the
+// capacity of an accelerator type, or how many servers of a priority may stay unserved.)
+//
+// Prices >= 0 of the rows give a lower bound: the sum over the groups of their cheapest option at
+// these prices, less what the limits are worth. The duals of the linear relaxation (relaxation.h)
+// make the bound greatest. At these prices an option's reduced cost is how much dearer it is than
+// the cheapest option of its group; the distance of a choice from the bound is the sum of its
+// reduced costs and of the worth of what it leaves unused.
+//
+// Pure; one thread each; the same problem gives the same answer.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace berth::fleet {
+
+/// Limits and amounts are whole numbers: a row that is exceeded by less than this is rounding.
+inline constexpr double kFeasibilityTolerance = 1e-9;
+
+/// Costs that differ by no more than this are equal.
+inline double tolerance_of(double cost) {
+  return 1e-9 * std::max(1.0, std::abs(cost));
+}
+
+struct Option {
+  double cost = 0;
+  double amount = 0;      // of the row
+  std::int32_t row = -1;  // -1: it uses no row
+  std::uint32_t tag = 0;  // for the caller's use
+};
+
+struct Knapsack {
+  std::vector<std::size_t> begin{0};  // by group, with the end of the last one behind
+  std::vector<Option> options;
+  std::vector<double> limits;  // by row
+  bool whole_costs = false;    // every cost is a whole number
+  double close_enough = 0;     // a search over many groups may end at this distance from the bound
+
+  std::size_t groups() const { return begin.size() - 1; }
+  std::span<const Option> of(std::size_t group) const {
+    return std::span(options).subspan(begin[group], begin[group + 1] - begin[group]);
+  }
+  void end_group() { begin.push_back(options.size()); }
+};
+
+/// One option of each group, as indices into Knapsack::options.
+using Chosen = std::vector<std::uint32_t>;
+
+double cost_of(const Knapsack& knapsack, const Chosen& chosen);
+/// What the chosen options leave of the limits, by row.
+std::vector<double> left_of(const Knapsack& knapsack, const Chosen& chosen);
+
+/// How much work a search may still do. An iteration looks at one option; a search ends when none
+/// are left or stop() says so.
+struct Budget {
+  std::int64_t iterations = 0;
+  const std::function<bool()>* stop = nullptr;
+  bool stopped = false;  // stop() ended the search
+  bool spent();
+};
+
+// repair.cc
+
+/// Moves a choice into the limits by moves that are cheap at the prices. False if it did not
+/// succeed.
+bool repair(const Knapsack& knapsack, const std::vector<double>& prices, Chosen& chosen,
+            Budget& budget);
+/// Lowers the cost by moves of one group and of two. The choice is within the limits and stays so.
+void improve(const Knapsack& knapsack, Chosen& chosen, Budget& budget);
+
+// choices.cc
+
+struct Answer {
+  Chosen chosen;
+  double cost = 0, bound = 0;
+  std::vector<double> prices;  // by row
+  double relaxed = 0;          // the bound of the relaxation, which these prices give
+};
+/// Solves the problem from `start`, which is within the limits. The answer is proven optimal where
+/// cost and bound differ by rounding only (10^-9 of the cost). The search may end as soon as the
+/// bound exceeds `useful`.
+Answer solve(const Knapsack& knapsack, const Chosen& start, Budget& budget,
+             double useful = HUGE_VAL);
+
+}  // namespace berth::fleet
