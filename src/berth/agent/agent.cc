@@ -29,7 +29,8 @@ constexpr Duration kTryAgain = std::chrono::seconds(1);
 constexpr Duration kWordWaits = std::chrono::milliseconds(3);
 /// How long after SIGTERM a runner may take to hear how its tasks ended.
 constexpr Duration kTerminationGrace = std::chrono::seconds(5);
-/// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
+/// How often one that nobody has spoken to yet asks whether its alloc is still anybody's, and one
+/// that runs something whether its lease has ended.
 constexpr Duration kLooksEvery = std::chrono::seconds(1);
 /// The first lease: whoever asked for it comes soon or never.
 constexpr Duration kUnmetMost = std::chrono::seconds(60);
@@ -107,7 +108,10 @@ std::optional<Mono> Agent::next_step() const {
   const auto consider = [&](Mono at) {
     if (!first || at < *first) first = at;
   };
-  if (!lease_over()) consider(now + (lease_ends_ - env_->boot_clock()));
+  // The loop's clock stands still while the machine sleeps, and the lease's does not.
+  const bool watched = !options_.outlive && !worker_->idle();
+  if (!lease_over())
+    consider(now + std::min(lease_ends_ - env_->boot_clock(), watched ? kLooksEvery : kUnmetMost));
   if (ends_by_) consider(*ends_by_);
   if (looks_at_) consider(*looks_at_);
   if (keeps_until_) consider(now + (*keeps_until_ - env_->boot_clock()));

@@ -127,7 +127,11 @@ class Agent {
   bool over_ = false;
   os::Timer due_{env_->loop(), [this] { step(); }};
   os::Poll called_{env_->loop(), [this] { accept(); }};
-  os::StopSignal stops_{env_->loop(), [this] { wake(); }};
+  // Whoever ends us may end our tasks at the same moment: that is no end of theirs.
+  os::StopSignal stops_{env_->loop(), [this] {
+                          heed_stop_signals();
+                          wake();
+                        }};
 };
 
 }  // namespace berth::agent

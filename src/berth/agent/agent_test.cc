@@ -272,8 +272,9 @@ TEST(Agent, ASuspendedMachineCountsToo) {
   link->tell(launch_of(1));
   world.run(link.get(), heard, [&] { return heard.started.size() == 1; });
   world.env.suspended = seconds(60);
-  world.turn(nullptr, heard);
-  EXPECT_FALSE(world.agent);
+  const Mono awake = world.env.now();
+  world.run(nullptr, heard, [&] { return world.agent == nullptr; });
+  EXPECT_LE(world.env.now(), awake + seconds(1));
   EXPECT_EQ(world.env.processes_alive(), 0U);
   const auto remains = read_journal(world.env, world.options.directory);
   ASSERT_TRUE(remains);
@@ -392,6 +393,7 @@ TEST(Agent, NonsenseIsAnsweredAndCutOff) {
 
 TEST(Agent, StrangersWhoSayNothingHoldNobodyUp) {
   FakeWorld world;
+  world.step = milliseconds(1);
   world.open();
   std::vector<os::Fd> strangers;
   Heard heard;

@@ -74,6 +74,7 @@ struct FakeWorld {
   }
 
   void open() {
+    agent_env.variables = env.variables;
     auto opened = Agent::open(agent_env, options);
     ASSERT_TRUE(opened) << opened.error().message;
     agent = *std::move(opened);
@@ -89,7 +90,7 @@ struct FakeWorld {
     agent_env.stops = env.stops;
     std::vector<os::Watch> none;
     if (link != nullptr) link->watch(none, read_output);
-    ASSERT_TRUE(env.loop().turn(env.now() + std::chrono::seconds(1)));
+    ASSERT_TRUE(env.loop().turn(env.now() + step));
     if (agent && agent->over()) agent.reset();
     std::vector<exec::FromWorker> messages;
     if (link != nullptr) link->turn({}, messages);
@@ -108,6 +109,7 @@ struct FakeWorld {
   AgentOptions options;
   std::unique_ptr<Agent> agent;
   bool frozen = false;
+  Duration step = std::chrono::seconds(1);  // that a turn takes at most
 };
 
 }  // namespace berth::agent

@@ -40,7 +40,9 @@ void Link::redial(Error because) {
   if (line_) because = line_->because(std::move(because));
   cut_ = std::move(because);
   line_.reset();
-  const Duration pause = std::min(kDialMost, kDialFirst * (1 << std::min(dials_++, 6)));
+  // An agent that can be reached again in time goes on: several calls fall within its lease.
+  const Duration most = std::min(kDialMost, patience().value_or(kDialMost * 8) / 8);
+  const Duration pause = std::min(most, kDialFirst * (1 << std::min(dials_++, 6)));
   const auto jitter = static_cast<std::int64_t>(env_->random() % 1024);  // 50 % to 150 %
   dial_at_ = env_->boot_clock() + pause * (512 + jitter) / 1024;
 }
