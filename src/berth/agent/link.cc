@@ -339,6 +339,7 @@ Status Link::welcome(Welcome welcome) {
   welcome_ = std::move(welcome);
   welcomed_ = true;
   say_again();
+  if (wake_) wake_();
   return {};
 }
 

@@ -34,7 +34,8 @@ class Workplace {
   /// those that this worker appended, in order.
   virtual void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) = 0;
 
-  /// `wake` is called when there are messages to take with turn(): in a turn of the loop or within
+  /// `wake` is called when it has become ready or is lost, and when there are messages to take with
+  /// turn(): in a turn of the loop or within
   /// tell(). Without it they are to be taken after each turn of the loop, and tell() makes the next
   /// one be at once where it made some.
   void on_messages(std::function<void()> wake) { wake_ = std::move(wake); }

@@ -103,8 +103,8 @@ void Ec2Cluster::look(const Ec2Machine& machine, Member& member) {
   const auto offer = member.host->look();
   if (!offer) {
     const Mono soon = env_.now() + kSoonestRetry;
-    member.look_at = machine.ready ? std::max(soon, member.host->retry_at()) : soon;
-    if (member.host->asking()) member.look_at = soon;
+    const bool failed = machine.ready && member.host->failure();
+    member.look_at = failed ? std::max(soon, member.host->retry_at()) : soon;
     return;
   }
   member.answered = env_.now();
