@@ -10,6 +10,7 @@
 
 #include "berth/agent/link.h"
 #include "berth/exec/worker.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -54,7 +55,8 @@ class Feeder {
       for (; running < kWidth && started < tasks; ++started, ++running) tell(place);
       watches_.clear();
       place.watch(watches_);
-      (void)env_.wait(watches_, place.deadline().value_or(env_.now() + std::chrono::seconds(1)));
+      (void)env_.loop().turn(place.deadline().value_or(env_.now() + std::chrono::seconds(1)),
+                             watches_);
       messages_.clear();
       place.turn(watches_, messages_);
       for (const auto& message : messages_) {

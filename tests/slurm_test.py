@@ -123,6 +123,7 @@ class OnSlurm(Case):
             said += process.stderr.read() or b""
             return b"64" in said and b"main" in said or process.poll() is not None
         until(told, "that it is too much")
+        said += process.stderr.read() or b""
         self.assertFalse(self.slurm.jobs())
         self.assertIn(b"partition main", said)
         process.send_signal(signal.SIGINT)

@@ -29,12 +29,12 @@ constexpr Duration kTryAgain = std::chrono::seconds(1);
 constexpr Duration kWordWaits = std::chrono::milliseconds(3);
 /// How long after SIGTERM a runner may take to hear how its tasks ended.
 constexpr Duration kTerminationGrace = std::chrono::seconds(5);
-/// How often one that nobody has spoken to yet asks whether its alloc is still anybody's.
+/// How often one that nobody has spoken to yet asks whether its alloc is still anybody's, and one
+/// that runs something whether its lease has ended.
 constexpr Duration kLooksEvery = std::chrono::seconds(1);
 /// The first lease: whoever asked for it comes soon or never.
 constexpr Duration kUnmetMost = std::chrono::seconds(60);
 constexpr Duration kKeepsWhatItHasToTell = std::chrono::hours(24);
-constexpr std::size_t kUnwatched = static_cast<std::size_t>(-1);
 
 }  // namespace
 
@@ -71,6 +71,9 @@ Agent::Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd 
       journal_(env, options_.directory),
       lease_ends_(env.boot_clock() + std::min(options_.lease, kUnmetMost)) {
   if (options_.alloc.value != 0) looks_at_ = env.now() + kLooksEvery;
+  worker_->on_messages([this] { wake(); });
+  called_.watch(listener_.number());
+  arm();
 }
 
 Agent::~Agent() {
@@ -99,23 +102,16 @@ bool Agent::takes_output() const {
          journal_.end() - journal_.begin() < kKeptMost && journal_.unwritten() < kUnwrittenMost;
 }
 
-void Agent::watch(std::vector<os::Watch>& watches) {
-  watches.push_back({.fd = listener_.number()});
-  for (auto& guest : guests_) {
-    guest->watches_at = watches.size();
-    guest->stream.watch(watches, guest->stream.unsent() < kAnswersMost);
-  }
-  worker_watches_at_ = watches.size();
-  worker_->watch(watches, takes_output());
-}
-
-std::optional<Mono> Agent::deadline() const {
+std::optional<Mono> Agent::next_step() const {
   const Mono now = env_->now();
-  std::optional<Mono> first = worker_->deadline();
+  std::optional<Mono> first;
   const auto consider = [&](Mono at) {
     if (!first || at < *first) first = at;
   };
-  if (!lease_over()) consider(now + (lease_ends_ - env_->boot_clock()));
+  // The loop's clock stands still while the machine sleeps, and the lease's does not.
+  const bool watched = !options_.outlive && !worker_->idle();
+  if (!lease_over())
+    consider(now + std::min(lease_ends_ - env_->boot_clock(), watched ? kLooksEvery : kUnmetMost));
   if (ends_by_) consider(*ends_by_);
   if (looks_at_) consider(*looks_at_);
   if (keeps_until_) consider(now + (*keeps_until_ - env_->boot_clock()));
@@ -130,20 +126,27 @@ std::optional<Mono> Agent::deadline() const {
   return first;
 }
 
-void Agent::turn(std::span<const os::Watch> watches) {
+/// What the loop waits for, as it is now.
+void Agent::arm() {
+  if (over_) return due_.set(std::nullopt);
+  std::vector<os::Watch> none;
+  worker_->watch(none, takes_output());
+  for (auto& guest : guests_) guest->stream.set_reading(guest->stream.unsent() < kAnswersMost);
+  due_.no_later_than(next_step());
+}
+
+void Agent::step() {
+  if (over_) return;
   // First: what a stopped agent finds when it goes on is not to be believed any more.
   if (lease_over() && !options_.outlive) return give_up();
   heed_stop_signals();
   for (std::size_t i = 0; i < guests_.size(); ++i) {
     Guest& guest = *guests_[i];
-    if (guest.watches_at == kUnwatched || guest.cut) continue;
-    const auto status = guest.stream.turn(watches.subspan(guest.watches_at, 2));
     listen_to(guest);  // to what came before it broke, too
-    if (!status && !guest.cut) cut(guest, status.error());
+    if (!guest.status && !guest.cut) cut(guest, guest.status.error());
   }
-  if (watches[0].ready) accept();
   messages_.clear();
-  worker_->turn(watches.subspan(worker_watches_at_), messages_);
+  worker_->turn({}, messages_);
   for (const auto& message : messages_) publish(message);
   if (!tell_by_ || env_->now() >= *tell_by_) {
     tell_by_.reset();
@@ -153,6 +156,7 @@ void Agent::turn(std::span<const os::Watch> watches) {
   }
   std::erase_if(guests_, [](const auto& guest) { return guest->cut; });
   consider_end();
+  arm();
 }
 
 void Agent::accept() {
@@ -164,9 +168,8 @@ void Agent::accept() {
           std::ranges::find_if(guests_, [&](const auto& guest) { return guest.get() != runner_; });
       guests_.erase(idle);  // whoever has waited longest without a word
     }
-    auto& guest = guests_.emplace_back(std::make_unique<Guest>(*env_));
+    auto& guest = guests_.emplace_back(std::make_unique<Guest>(*env_, [this] { wake(); }));
     guest->stream.open(**std::move(fd));
-    guest->watches_at = kUnwatched;
   }
 }
 
@@ -207,7 +210,7 @@ Status Agent::handle(Guest& guest, Call call) {
   } else if (const auto* want = std::get_if<WantOutput>(&call)) {
     wants_output_ = want->wanted;
   } else if (std::holds_alternative<Keepalive>(call)) {
-    guest.stream.send(encode(Answer(Alive{})));
+    guest.stream.send_line(encode(Answer(Alive{})));
   } else if (std::holds_alternative<Finish>(call)) {
     finishing_ = true;
   } else if (const auto* retain = std::get_if<Retain>(&call)) {
@@ -257,7 +260,7 @@ Status Agent::welcome(Guest& guest, Hello hello) {
   answer.outlive = options_.outlive;
   for (const auto& [token, known] : known_) answer.attempts.push_back({known.task, token});
   answer.first = journal_.acknowledged() + 1;
-  guest.stream.send(encode(Answer(std::move(answer))));
+  guest.stream.send_line(encode(Answer(std::move(answer))));
   return {};
 }
 
@@ -311,7 +314,7 @@ void Agent::send() {
   while (sent_to_ < journal_.end() && stream.unsent() < kSentAhead) {
     const auto lines = journal_.read_lines(sent_to_, kSentAhead);
     if (!lines) return cut(*runner_, lines.error());
-    stream.send_lines(*lines);
+    stream.send(*lines);
     sent_to_ += static_cast<std::int64_t>(lines->size());
   }
   if (lease_over() && !options_.outlive) return give_up();
@@ -320,7 +323,7 @@ void Agent::send() {
 
 void Agent::cut(Guest& guest, const Error& because) {
   note(because.message);
-  guest.stream.send(encode(Answer(Refusal{because})));
+  guest.stream.send_line(encode(Answer(Refusal{because})));
   (void)guest.stream.write();
   guest.cut = true;
   if (runner_ == &guest) runner_ = nullptr;

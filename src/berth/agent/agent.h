@@ -58,10 +58,8 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
   ~Agent();
 
-  // As exec::Workplace has them. SIGTERM (Env::stop_signals) ends what runs, then the agent.
-  void watch(std::vector<os::Watch>& watches);
-  std::optional<Mono> deadline() const;
-  void turn(std::span<const os::Watch> watches);
+  /// It works in turns of its Env's loop until it is over. SIGTERM (Env::stop_signals) ends what
+  /// runs, then the agent.
   bool over() const { return over_; }
 
  private:
@@ -70,16 +68,24 @@ class Agent {
     std::int64_t end_number = 0;  // of the message of its end; 0: it runs
   };
   struct Guest {
-    explicit Guest(os::Env& env) : stream(env) {}
-    LineStream stream;
-    std::size_t watches_at = 0;
+    Guest(os::Env& env, std::function<void()> wake)
+        : stream(env, [this, wake = std::move(wake)](Status told) {
+            status = std::move(told);
+            wake();
+          }) {}
+    Status status;  // of its connection
     bool cut = false;
+    LineStream stream;
   };
 
   Agent(os::Env& env, AgentOptions options, machine::Ledger ledger, os::Fd lock, os::Fd listener);
   bool lease_over() const;
   bool heard() const { return runner_ != nullptr && !lease_over(); }
   bool takes_output() const;
+  void wake() { due_.no_later_than(env_->now()); }
+  void step();
+  void arm();
+  std::optional<Mono> next_step() const;
   void accept();
   void listen_to(Guest& guest);
   Status handle(Guest& guest, Call call);
@@ -112,14 +118,20 @@ class Agent {
   std::vector<exec::FromWorker> messages_;
   Mono lease_ends_;
   std::int64_t epoch_ = 0;
-  std::int64_t sent_to_ = 0;  // position in the journal
-  std::size_t worker_watches_at_ = 0;
+  std::int64_t sent_to_ = 0;         // position in the journal
   std::optional<Mono> tell_by_;      // when what was published must be sent and written
   std::optional<Mono> ends_by_;      // SIGTERM came: however slow the runner
   std::optional<Mono> looks_at_;     // for its alloc, until the first runner is welcomed
   std::optional<Mono> keeps_until_;  // retired, by the boot clock: what it has to tell
   bool wants_output_ = true, has_alloc_ = true, finishing_ = false, retained_ = false;
   bool over_ = false;
+  os::Timer due_{env_->loop(), [this] { step(); }};
+  os::Poll called_{env_->loop(), [this] { accept(); }};
+  // Whoever ends us may end our tasks at the same moment: that is no end of theirs.
+  os::StopSignal stops_{env_->loop(), [this] {
+                          heed_stop_signals();
+                          wake();
+                        }};
 };
 
 }  // namespace berth::agent

@@ -11,6 +11,7 @@
 
 #include "berth/agent/agent_testing.h"
 #include "berth/base/rng.h"
+#include "berth/os/loop.h"
 #include "berth/os/posix_testing.h"
 
 namespace berth::agent {
@@ -87,8 +88,8 @@ class AgentEnvPosixTest : public os::PosixTest {
       std::vector<os::Watch> watches;
       link.watch(watches);
       const auto next = link.deadline();
-      EXPECT_TRUE(
-          env_->wait(watches, std::min(next.value_or(until), env_->now() + milliseconds(100))));
+      EXPECT_TRUE(env_->loop().turn(std::min(next.value_or(until), env_->now() + milliseconds(100)),
+                                    watches));
       std::vector<exec::FromWorker> messages;
       link.turn(watches, messages);
       heard.take(messages);
@@ -143,7 +144,7 @@ TEST_F(AgentEnvPosixTest, OutputThatNobodyWantsStaysInThePipe) {
   const auto turn = [&](bool read_output) {
     std::vector<os::Watch> watches;
     link->watch(watches, read_output);
-    EXPECT_TRUE(env_->wait(watches, env_->now() + milliseconds(5)));
+    EXPECT_TRUE(env_->loop().turn(env_->now() + milliseconds(5), watches));
     std::vector<exec::FromWorker> messages;
     link->turn(watches, messages);
     heard.take(messages);
@@ -219,7 +220,7 @@ TEST_F(AgentEnvPosixTest, RunnersAreKilledAtAnyMomentAndNothingIsLostOrTwice) {
       Heard heard;
       std::vector<os::Watch> watches;
       link->watch(watches);
-      (void)env_->wait(watches, env_->now() + milliseconds(1));
+      (void)env_->loop().turn(env_->now() + milliseconds(1), watches);
       std::vector<exec::FromWorker> messages;
       link->turn(watches, messages);
       heard.take(messages);
@@ -302,7 +303,7 @@ TEST_F(AgentEnvPosixTest, WithoutARunnerItsTasksGoOnOrEndWithTheLease) {
     EXPECT_TRUE(gone(process));
   }
   EXPECT_TRUE(env_->status(path("went-on")));
-  (void)env_->wait({}, env_->now() + milliseconds(800));
+  (void)env_->loop().turn(env_->now() + milliseconds(800));
   EXPECT_FALSE(env_->status(path("must-not-be")));
 }
 

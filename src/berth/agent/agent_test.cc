@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "berth/agent/agent_testing.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -14,14 +15,15 @@ using std::chrono::seconds;
 TEST(LineStream, ALastWordIsHeardThoughNothingCanBeSaidAnyMore) {
   os::FakeEnv env;
   const auto listener = env.listen_local("/socket");
-  LineStream one(env);
+  const auto ignore = [](const Status&) {};
+  LineStream one(env, ignore);
   one.open(*env.connect_local("/socket"));
-  LineStream other(env);
+  LineStream other(env, ignore);
   other.open(**env.accept_local(*listener));
-  one.send("finish");
+  one.send_line("finish");
   ASSERT_TRUE(one.write());
   one.close();
-  other.send("alive");
+  other.send_line("alive");
   ASSERT_TRUE(other.write());
   EXPECT_EQ(other.next(), "finish");
   EXPECT_TRUE(other.ended());
@@ -270,8 +272,9 @@ TEST(Agent, ASuspendedMachineCountsToo) {
   link->tell(launch_of(1));
   world.run(link.get(), heard, [&] { return heard.started.size() == 1; });
   world.env.suspended = seconds(60);
-  world.turn(nullptr, heard);
-  EXPECT_FALSE(world.agent);
+  const Mono awake = world.env.now();
+  world.run(nullptr, heard, [&] { return world.agent == nullptr; });
+  EXPECT_LE(world.env.now(), awake + seconds(1));
   EXPECT_EQ(world.env.processes_alive(), 0U);
   const auto remains = read_journal(world.env, world.options.directory);
   ASSERT_TRUE(remains);
@@ -369,15 +372,14 @@ TEST(Agent, NonsenseIsAnsweredAndCutOff) {
   for (const std::string& bytes :
        {std::string("x\n"), std::string("{}\n"), encode(Call(exec::Abandon{})) + "\n",
         encode(Call(Hello{99, 9, {}})) + "\n"}) {
-    LineStream stranger(world.env);
+    Status status;
+    LineStream stranger(world.env, [&](Status told) { status = std::move(told); });
     stranger.open(*world.env.connect_local(world.options.directory + "/socket"));
-    stranger.send_lines(bytes);
+    stranger.send(bytes);
     std::optional<std::string> line;
     for (int i = 0; i < 10 && !line; ++i) {
-      std::vector<os::Watch> watches;
-      stranger.watch(watches);
-      (void)world.env.wait(watches, world.env.now() + milliseconds(1));
-      ASSERT_TRUE(stranger.turn(watches));
+      (void)world.env.loop().turn(world.env.now() + milliseconds(1));
+      ASSERT_TRUE(status);
       if (const auto got = stranger.next()) line = *got;
       world.turn(link.get(), heard);
     }
@@ -391,6 +393,7 @@ TEST(Agent, NonsenseIsAnsweredAndCutOff) {
 
 TEST(Agent, StrangersWhoSayNothingHoldNobodyUp) {
   FakeWorld world;
+  world.step = milliseconds(1);
   world.open();
   std::vector<os::Fd> strangers;
   Heard heard;

@@ -12,6 +12,7 @@
 #include "berth/agent/agent.h"
 #include "berth/agent/link.h"
 #include "berth/os/fake_env.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 
@@ -65,10 +66,16 @@ struct Heard {
 
 struct FakeWorld {
   explicit FakeWorld(AgentOptions wanted = {.directory = "/runs/a-1/agents/1", .block = cores(4)})
-      : options(std::move(wanted)) {}
+      : options(std::move(wanted)) {
+    agent_env.program = [this](const os::SpawnSpec& spec) { return env.program(spec); };
+    agent_env.fault = [this](std::string_view call) {
+      return env.fault ? env.fault(call) : std::optional<Error>();
+    };
+  }
 
   void open() {
-    auto opened = Agent::open(env, options);
+    agent_env.variables = env.variables;
+    auto opened = Agent::open(agent_env, options);
     ASSERT_TRUE(opened) << opened.error().message;
     agent = *std::move(opened);
   }
@@ -78,19 +85,15 @@ struct FakeWorld {
 
   /// One turn of everybody; `link` may be null. A frozen agent does nothing.
   void turn(exec::Workplace* link, Heard& heard, bool read_output = true) {
-    std::vector<os::Watch> watches;
-    if (agent && !frozen) agent->watch(watches);
-    const std::size_t of_link = watches.size();
-    if (link != nullptr) link->watch(watches, read_output);
-    Mono until = env.now() + std::chrono::seconds(1);
-    if (agent && !frozen) until = std::min(until, agent->deadline().value_or(until));
-    if (link != nullptr) until = std::min(until, link->deadline().value_or(until));
-    ASSERT_TRUE(env.wait(watches, until));
-    const auto all = std::span<const os::Watch>(watches);
-    if (agent && !frozen) agent->turn(all.subspan(0, of_link));
+    agent_env.frozen = frozen;
+    agent_env.suspended = env.suspended;
+    agent_env.stops = env.stops;
+    std::vector<os::Watch> none;
+    if (link != nullptr) link->watch(none, read_output);
+    ASSERT_TRUE(env.loop().turn(env.now() + step));
     if (agent && agent->over()) agent.reset();
     std::vector<exec::FromWorker> messages;
-    if (link != nullptr) link->turn(all.subspan(of_link), messages);
+    if (link != nullptr) link->turn({}, messages);
     heard.take(messages);
   }
   void run(exec::Workplace* link, Heard& heard, const std::function<bool()>& enough,
@@ -102,9 +105,11 @@ struct FakeWorld {
   }
 
   os::FakeEnv env;
+  os::FakeEnv agent_env{env, os::FakeEnv::On::the_same_machine, {1000, 5000}};
   AgentOptions options;
   std::unique_ptr<Agent> agent;
   bool frozen = false;
+  Duration step = std::chrono::seconds(1);  // that a turn takes at most
 };
 
 }  // namespace berth::agent

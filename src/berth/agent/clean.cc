@@ -112,14 +112,11 @@ Result<Cleaned> decode_cleaned(std::string_view line) {
 Status serve_clean(os::Env& env, const CleanOptions& options) {
   const os::Fd out(env, 1);
   BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
-  LineStream asked(env);
+  LineStream asked(env, [](const Status&) {});
   asked.open(os::Fd(env, 0));
   while (!asked.next()) {
     if (asked.ended()) return {};
-    std::vector<os::Watch> watches;
-    asked.watch(watches);
-    BERTH_TRY(env.wait(watches, std::nullopt));
-    BERTH_TRY(asked.turn(watches));
+    BERTH_TRY(env.loop().turn());
   }
   const auto cleaned = clean(env, options);
   return env.write_all(out,

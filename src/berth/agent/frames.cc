@@ -1,5 +1,7 @@
 #include "berth/agent/frames.h"
 
+#include <utility>
+
 #include "berth/base/digest.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -22,8 +24,7 @@ std::string encode(FrameKind kind, std::string_view bytes) {
   return frame;
 }
 
-Result<std::optional<Frame>> FrameReader::next() {
-  const auto rest = std::string_view(in_).substr(taken_);
+Result<std::optional<Frame>> take_frame(std::string_view& rest) {
   if (rest.size() < kHead) return std::nullopt;
   std::size_t size = 0;
   for (const char c : rest.substr(1, 4)) size = size << 8 | static_cast<unsigned char>(c);
@@ -32,11 +33,15 @@ Result<std::optional<Frame>> FrameReader::next() {
   if (size > kFrameMost) return fail(ErrorKind::invalid, "a frame of {} bytes", size);
   if (rest.size() < kHead + size) return std::nullopt;
   Frame frame{static_cast<FrameKind>(rest[0]), std::string(rest.substr(kHead, size))};
-  taken_ += kHead + size;
-  if (taken_ == in_.size() || taken_ > kFrameMost) {
-    in_.erase(0, taken_);
-    taken_ = 0;
-  }
+  rest.remove_prefix(kHead + size);
+  return frame;
+}
+
+Result<std::optional<Frame>> FrameReader::next() {
+  auto rest = std::string_view(in_).substr(taken_);
+  BERTH_ASSIGN(auto frame, take_frame(rest));
+  taken_ = in_.size() - rest.size();
+  if (taken_ == in_.size() || taken_ > kFrameMost) in_.erase(0, std::exchange(taken_, 0));
   return frame;
 }
 

@@ -40,6 +40,9 @@ struct Frame {
 
 std::string encode(FrameKind kind, std::string_view bytes);
 
+/// The first whole frame of what has come, which then stands behind it; nullopt: it is not whole.
+Result<std::optional<Frame>> take_frame(std::string_view& rest);
+
 /// Takes what has come and gives whole frames.
 class FrameReader {
  public:

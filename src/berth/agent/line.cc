@@ -23,22 +23,39 @@ std::string last_line(std::string_view text) {
 
 }  // namespace
 
-Line::Line(os::Env& env, LineOptions options)
-    : env_(&env), options_(std::move(options)), give_up_at_(env.now() + options_.answers_within) {
+Line::Line(os::Env& env, LineOptions options, std::function<void()> on_event)
+    : env_(&env),
+      options_(std::move(options)),
+      on_event_(std::move(on_event)),
+      speaks_(env.loop(), [this] { step(); }),
+      takes_(env.loop(), [this] { step(); }),
+      complains_(env.loop(), [this] { read_complaints(); }),
+      gives_up_(env.loop(), [this] {
+        lose(because({ErrorKind::busy, fmt::format("no answer within {}",
+                                                   format_duration(options_.answers_within))}));
+        on_event_();
+      }) {
   auto child = env.spawn({.argv = options_.command,
                           .environment = env.environment(),
                           .directory = "/",
                           .cores = {},
                           .join_files = {},
                           .talks = true});
-  if (child)
-    child_ = *std::move(child);
-  else
+  if (!child) {
     lost_ = child.error();
+    return;
+  }
+  child_ = *std::move(child);
+  speaks_.watch(child_->out.number());
+  complains_.watch(child_->err.number());
+  gives_up_.set(env.now() + options_.answers_within);
 }
 
 Line::~Line() {
   if (!child_) return;
+  speaks_.stop();
+  takes_.stop();
+  complains_.stop();
   child_->out.reset();
   child_->err.reset();
   // What was said on the connection last is still on its way; one that hangs is not waited for.
@@ -53,34 +70,33 @@ Line::~Line() {
   (void)gone();
 }
 
-void Line::watch(std::vector<os::Watch>& watches) const {
-  const bool waits = !lost_ && child_ && !here_;
-  watches.push_back({.fd = waits ? child_->out.number() : -1});
-  watches.push_back({.fd = waits && bringing_ ? child_->out.number() : -1, .readable = false});
-  watches.push_back({.fd = lost_ || !child_ ? -1 : child_->err.number()});
+os::Fd Line::take() {
+  speaks_.stop();
+  return std::move(child_->out);
 }
 
-std::optional<Mono> Line::deadline() const {
-  if (lost_ || here_) return std::nullopt;
-  return give_up_at_;
-}
-
-void Line::turn(std::span<const os::Watch> watches) {
-  if (lost_ || watches.size() < 3) return;
-  if (watches[2].ready) {
-    std::array<char, 4096> buffer;
-    const auto got = env_->read_some(child_->err, buffer);
-    if (!got || (*got && **got == 0))
-      child_->err.reset();
-    else if (*got && complained_.size() < kComplaintMost)
-      complained_.append(buffer.data(), **got);
+void Line::read_complaints() {
+  std::array<char, 4096> buffer;
+  const auto got = env_->read_some(child_->err, buffer);
+  if (!got || (*got && **got == 0)) {
+    complains_.stop();
+    child_->err.reset();
+  } else if (*got && complained_.size() < kComplaintMost) {
+    complained_.append(buffer.data(), **got);
   }
-  if (here_) return;
-  if (watches[0].ready) read();
+}
+
+void Line::step() {
+  read();
   if (bringing_ && !here_ && !lost_) bring();
-  if (!here_ && !lost_ && env_->now() >= give_up_at_)
-    lose(because({ErrorKind::busy,
-                  fmt::format("no answer within {}", format_duration(options_.answers_within))}));
+  if (!here_ && !lost_) {
+    takes_.watch(file_ ? child_->out.number() : -1, os::Poll::For::writing);
+    return;
+  }
+  speaks_.stop();
+  takes_.stop();
+  gives_up_.set(std::nullopt);
+  on_event_();
 }
 
 void Line::read() {
@@ -126,7 +142,7 @@ void Line::bring() {
     if (!*put) return;
     unsent_.erase(0, **put);
     brought_ += static_cast<std::int64_t>(**put);
-    give_up_at_ = env_->now() + options_.answers_within;
+    gives_up_.set(env_->now() + options_.answers_within);
   }
 }
 
@@ -139,7 +155,10 @@ Error Line::because(Error otherwise) {
     (void)env_->wait(watches, until);
     std::array<char, 4096> buffer;
     const auto got = env_->read_some(child_->err, buffer);
-    if (!got || (*got && **got == 0)) child_->err.reset();
+    if (!got || (*got && **got == 0)) {
+      complains_.stop();
+      child_->err.reset();
+    }
     if (got && *got && complained_.size() < kComplaintMost)
       complained_.append(buffer.data(), **got);
     if (!watches[0].ready) break;

@@ -12,13 +12,14 @@
 // Ownership: refers to Env; its end kills the command. Threads: one. Failure: lost().
 #pragma once
 
+#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "berth/os/env.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 
@@ -34,19 +35,15 @@ struct LineOptions {
 
 class Line {
  public:
-  Line(os::Env& env, LineOptions options);
+  /// `on_event` is called in a turn of the loop when it is here, or lost.
+  Line(os::Env& env, LineOptions options, std::function<void()> on_event);
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
   ~Line();
 
-  /// Three watches, always.
-  void watch(std::vector<os::Watch>& watches) const;
-  std::optional<Mono> deadline() const;
-  void turn(std::span<const os::Watch> watches);
-
   /// The agent there has answered: take() may be called, once.
   bool here() const { return here_; }
-  os::Fd take() { return std::move(child_->out); }
+  os::Fd take();
   /// Of the file, while that is brought: bytes that have gone.
   std::int64_t brought() const { return brought_; }
   const std::optional<Error>& lost() const { return lost_; }
@@ -56,6 +53,8 @@ class Line {
 
  private:
   void read();
+  void read_complaints();
+  void step();
   void bring();
   void hear(std::string_view line);
   void lose(Error error);
@@ -68,8 +67,10 @@ class Line {
   std::string unsent_;
   std::int64_t brought_ = 0;
   bool bringing_ = false, here_ = false;
-  Mono give_up_at_;
   std::optional<Error> lost_;
+  std::function<void()> on_event_;
+  os::Poll speaks_, takes_, complains_;
+  os::Timer gives_up_;
 };
 
 }  // namespace berth::agent

@@ -1,79 +1,29 @@
 #include "berth/agent/line_stream.h"
 
-#include <array>
+#include <utility>
 
 namespace berth::agent {
-namespace {
 
-/// Read at most this much before others get their turn.
-constexpr std::size_t kReadsATurn = 16;
+LineStream::LineStream(os::Env& env, std::function<void(Status)> on_event)
+    : ByteStream(env, [this, on_event = std::move(on_event)](Status status) {
+        const auto tell = on_event;  // it may end this stream
+        if (status && searched_ > kMessageMost)
+          status = fail(ErrorKind::invalid, "a line of more than {} bytes", kMessageMost);
+        tell(std::move(status));
+      }) {}
 
-}  // namespace
-
-void LineStream::send(std::string_view line) {
-  out_ += line;
-  out_ += '\n';
-}
-
-void LineStream::watch(std::vector<os::Watch>& watches, bool read) const {
-  watches.push_back({.fd = read && !ended_ ? fd_.number() : -1});
-  watches.push_back({.fd = unsent() > 0 ? fd_.number() : -1, .readable = false});
-}
-
-Status LineStream::turn(std::span<const os::Watch> watches) {
-  if (!fd_) return {};
-  if (watches[0].ready) BERTH_TRY(read());
-  return write();
-}
-
-Status LineStream::read() {
-  in_.erase(0, taken_);
-  searched_ -= taken_;
-  taken_ = 0;
-  if (searched_ == in_.size() && in_.size() > kMessageMost)
-    return fail(ErrorKind::invalid, "a line of more than {} bytes", kMessageMost);
-  os::ReadBuffer buffer;
-  for (std::size_t reads = 0; reads < kReadsATurn; ++reads) {
-    BERTH_ASSIGN(const auto got, env_->read_some(fd_, buffer));
-    if (!got) break;
-    ended_ = *got == 0;
-    in_.append(buffer.data(), *got);
-    if (*got < buffer.size()) break;
-  }
-  return {};
+void LineStream::send_line(std::string_view line) {
+  send(line);
+  send("\n");
 }
 
 std::optional<std::string_view> LineStream::next() {
-  const auto end = in_.find('\n', searched_);
-  searched_ = end == std::string::npos ? in_.size() : end + 1;
-  if (end == std::string::npos) return std::nullopt;
-  const auto line = std::string_view(in_).substr(taken_, end - taken_);
-  taken_ = end + 1;
-  return line;
-}
-
-Status LineStream::write() {
-  while (fd_ && unsent() > 0) {
-    const auto put = env_->write_some(fd_, std::string_view(out_).substr(sent_));
-    if (put && !*put) break;
-    if (put) {
-      sent_ += **put;
-      continue;
-    }
-    // The other side may have said its last word before it closed.
-    sent_ = out_.size();
-    auto status = read();
-    ended_ = true;
-    if (!status) return status;
-  }
-  if (unsent() == 0) {
-    out_.clear();
-    sent_ = 0;
-  } else if (sent_ > out_.size() / 2) {
-    out_.erase(0, sent_);
-    sent_ = 0;
-  }
-  return {};
+  const auto rest = unread();
+  const auto end = rest.find('\n', searched_);
+  searched_ = end == std::string_view::npos ? rest.size() : 0;
+  if (end == std::string_view::npos) return std::nullopt;
+  take(end + 1);
+  return rest.substr(0, end);
 }
 
 }  // namespace berth::agent

@@ -8,6 +8,7 @@
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -36,7 +37,11 @@ void drain(os::Env& env, os::Fd& fd, std::string& text) {
 Link::Link(os::Env& env, RunnerSide side)
     : env_(&env),
       side_(std::move(side)),
-      stream_(env),
+      stream_(env,
+              [this](Status status) {
+                stream_status_ = std::move(status);
+                wake();
+              }),
       heard_at_(env.boot_clock()),
       keepalive_at_(heard_at_),
       give_up_at_(heard_at_ + kStartsWithin) {
@@ -48,7 +53,7 @@ void Link::greet() {
   hello.epoch = side_.epoch;
   hello.environment = side_.environment;
   hello.beside = side_.beside;
-  stream_.send(encode(Call(std::move(hello))));
+  stream_.send_line(encode(Call(std::move(hello))));
 }
 
 std::unique_ptr<Link> Link::start(os::Env& env, StartOptions options, RunnerSide side) {
@@ -71,10 +76,13 @@ std::unique_ptr<Link> Link::start(os::Env& env, StartOptions options, RunnerSide
   spec.environment = env.environment();
   spec.directory = "/";
   auto child = env.spawn(spec);
-  if (child)
-    link->launcher_ = *std::move(child);
-  else
+  if (!child) {
     link->lose(within("start an agent", child.error()));
+    return link;
+  }
+  link->launcher_ = *std::move(child);
+  link->launched_.watch(link->launcher_->exited.number());
+  link->arm();
   return link;
 }
 
@@ -88,6 +96,7 @@ std::unique_ptr<Link> Link::attach(os::Env& env, const std::string& directory, R
       status = fail(ErrorKind::busy, "{}: an agent that does not listen", directory);
   }
   if (!status) link->lose(status.error());
+  link->arm();
   return link;
 }
 
@@ -115,11 +124,13 @@ void Link::tell(const exec::ToWorker& message) {
     abandoned_ = true;
     say(encode(Call(exec::Abandon{})));
   }
+  arm();
+  if (!received_.empty() && !wake_) wake();
 }
 
 /// Now, or with the next welcome.
 void Link::say(std::string line) {
-  if (welcomed_) stream_.send(line);
+  if (welcomed_) stream_.send_line(line);
 }
 
 void Link::launch(exec::Launch launch) {
@@ -137,7 +148,7 @@ void Link::launch(exec::Launch launch) {
 bool Link::say_launch(Token token, const Sent& launch) {
   const bool understood = launch.revision <= welcome_->revision;
   if (understood)
-    stream_.send(launch.line);
+    stream_.send_line(launch.line);
   else
     refuse(
         launch.task, token,
@@ -176,6 +187,7 @@ void Link::say_last(const Call& call) {
   say(encode(call));
   note_words();
   (void)stream_.write();
+  arm();
 }
 
 std::vector<schedule::Earlier> Attached::earlier() const {
@@ -186,22 +198,20 @@ std::vector<schedule::Earlier> Attached::earlier() const {
   return attempts;
 }
 
-void Link::watch(std::vector<os::Watch>& watches, bool read_output) {
+void Link::watch(std::vector<os::Watch>&, bool read_output) {
   if (lost_) return;
   output_wanted_ = read_output;
   send_due();
-  if (line_) line_->watch(watches);
-  if (launcher_) {
-    watches.push_back({.fd = launcher_->exited.number()});
-    watches.push_back({.fd = launcher_->out.number()});
-    watches.push_back({.fd = launcher_->err.number()});
-  } else {
-    stream_.watch(watches);
-  }
+  arm();
 }
 
-std::optional<Mono> Link::deadline() const {
-  if (!received_.empty()) return env_->now();
+/// What the loop waits for, as it is now.
+void Link::arm() {
+  due_.no_later_than(next_step());
+  if (wake_ && (!received_.empty() || lost_)) wake_();
+}
+
+std::optional<Mono> Link::next_step() const {
   if (lost_) return std::nullopt;
   if (stream_.is_open() && stream_.ended()) return env_->now();
   std::optional<Mono> first = dial_at_;
@@ -211,33 +221,32 @@ std::optional<Mono> Link::deadline() const {
   // What cannot be sent now is not waited for.
   if (welcomed_ && stream_.unsent() <= kUnsentMost) consider(keepalive_at_);
   if (const auto at = lost_at()) consider(*at);
-  if (line_)
-    if (const auto until = line_->deadline()) consider(env_->boot_clock() + (*until - env_->now()));
+  if (const auto most = patience(); most && line_ && stream_.is_open())
+    consider(std::max(heard_at_, opened_at_) + *most / kSilencesALease);
+  if (line_ && (line_->lost() || (line_->here() && !stream_.is_open()))) return env_->now();
   if (!first) return std::nullopt;
   return env_->now() + std::max(Duration(0), *first - env_->boot_clock());
 }
 
-void Link::turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) {
-  progress(watches);
+void Link::turn(std::span<const os::Watch>, std::vector<exec::FromWorker>& messages) {
   for (const auto& message : received_)
     if (const auto* ended = std::get_if<exec::Ended>(&message)) outstanding_.erase(ended->token);
   std::ranges::move(received_, std::back_inserter(messages));
   received_.clear();
   handed_out_ = next_ - 1;
+  arm();
 }
 
-void Link::progress(std::span<const os::Watch> watches) {
-  if (lost_) return;
+void Link::step() {
+  if (lost_) return arm();
   const Mono now = env_->boot_clock();
-  if (launcher_) {
-    if (watches.size() >= 3) turn_launcher(watches);
-  } else if (connect_at_) {
+  if (connect_at_) {
     if (now >= *connect_at_)
       if (const auto status = connect(); !status) lose(status.error());
   } else if (door_) {
-    turn_line(watches);
-  } else if (watches.size() >= 2) {
-    turn_stream(watches);
+    step_line();
+  } else if (!launcher_) {
+    step_stream();
   }
   if (!lost_ && !door_ && !welcome_ && now >= give_up_at_)
     lose({ErrorKind::io,
@@ -250,6 +259,7 @@ void Link::progress(std::span<const os::Watch> watches) {
                                                      : "",
                       cut_ ? ": " : "", cut_ ? cut_->message : "")});
   if (!lost_) send_due();
+  arm();
 }
 
 /// How long the agent may be silent; none: for ever.
@@ -270,10 +280,11 @@ std::optional<Mono> Link::lost_at() const {
   return std::max(silent_until, std::max(heard_at_ + lease, *said_at_) + lease + kOnItsWay);
 }
 
-void Link::turn_stream(std::span<const os::Watch> watches) {
+void Link::step_stream() {
   note_contact();
   note_words();
-  auto status = stream_.turn(watches);
+  auto status = std::exchange(stream_status_, Status{});
+  if (status) status = stream_.write();
   // What came before it broke is heard all the same.
   if (auto heard = hear_all(); !heard) return lose(heard.error());
   if (lost_ || (status && !stream_.ended())) return;
@@ -328,13 +339,14 @@ Status Link::welcome(Welcome welcome) {
   welcome_ = std::move(welcome);
   welcomed_ = true;
   say_again();
+  if (wake_) wake_();
   return {};
 }
 
-void Link::turn_launcher(std::span<const os::Watch> watches) {
+void Link::on_launched() {
   drain(*env_, launcher_->out, said_);
   drain(*env_, launcher_->err, complained_);
-  if (!watches[0].ready) return;
+  launched_.stop();
   (void)env_->reap(*launcher_);
   launcher_.reset();
   if (said_.empty())
@@ -360,15 +372,15 @@ void Link::send_due() {
   note_contact();
   const Mono now = env_->boot_clock();
   if (acknowledged_ > acknowledged_sent_) {
-    stream_.send(encode(Call(Acknowledge{acknowledged_})));
+    stream_.send_line(encode(Call(Acknowledge{acknowledged_})));
     acknowledged_sent_ = acknowledged_;
   }
   if (output_wanted_ != output_wished_) {
-    stream_.send(encode(Call(WantOutput{output_wanted_})));
+    stream_.send_line(encode(Call(WantOutput{output_wanted_})));
     output_wished_ = output_wanted_;
   }
   if (now >= keepalive_at_) {
-    stream_.send(encode(Call(Keepalive{})));
+    stream_.send_line(encode(Call(Keepalive{})));
     keepalive_at_ = now + welcome_->lease / kKeepalivesALease;
   }
   note_words();
@@ -380,8 +392,10 @@ void Link::lose(Error because) {
   lost_ = std::move(because);
   stream_.close();
   line_.reset();
+  launched_.stop();
   if (launcher_) (void)env_->signal_group(launcher_->pid, SIGKILL);
   launcher_.reset();
+  arm();
 }
 
 bool settle_round(os::Env& env, std::span<Attached* const> links, Mono until) {
@@ -397,7 +411,7 @@ bool settle_round(os::Env& env, std::span<Attached* const> links, Mono until) {
   }
   begins.push_back(watches.size());
   if (std::ranges::none_of(links, open)) return false;
-  (void)env.wait(watches, first);
+  (void)env.loop().turn(first, watches);
   for (std::size_t i = 0; i < links.size(); ++i)
     if (open(links[i]))
       links[i]->progress(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]));

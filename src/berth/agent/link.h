@@ -59,7 +59,7 @@ class Attached : public exec::Workplace {
   virtual bool ready() const = 0;
   virtual const Welcome& agent() const = 0;
   /// As turn(), but hands nothing out.
-  virtual void progress(std::span<const os::Watch> watches) = 0;
+  virtual void progress(std::span<const os::Watch>) {}
   virtual void lose(Error because) = 0;
   /// The alloc is the agent's, and goes with it; before, it is still this process's.
   virtual bool has_alloc() const { return true; }
@@ -70,6 +70,9 @@ class Attached : public exec::Workplace {
 class Link final : public Attached {
  public:
   static constexpr int kKeepalivesALease = 3;
+  /// So long after the last word a connection that seems to stand is given up: of three keepalives
+  /// a lease one at least was not answered.
+  static constexpr int kSilencesALease = 2;
 
   /// Starts an agent and connects to it, both in later turns. The error of starting is lost().
   static std::unique_ptr<Link> start(os::Env& env, StartOptions options, RunnerSide side);
@@ -88,7 +91,7 @@ class Link final : public Attached {
 
   void tell(const exec::ToWorker& message) override;
   void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
-  std::optional<Mono> deadline() const override;
+  std::optional<Mono> deadline() const override { return std::nullopt; }
   void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
   bool idle() const override { return outstanding_.empty() && received_.empty(); }
   void acknowledge() override;
@@ -97,7 +100,6 @@ class Link final : public Attached {
   bool ready() const override { return welcome_.has_value(); }
   bool queues() const override { return welcome_ && welcome_->revision >= kQueues; }
   const Welcome& agent() const override { return *welcome_; }
-  void progress(std::span<const os::Watch> watches) override;
   void lose(Error because) override;
   bool has_alloc() const override { return has_alloc_; }
   /// The agent frees its alloc and ends, once idle and acknowledged. The Link may go at once.
@@ -120,14 +122,18 @@ class Link final : public Attached {
   void launch(exec::Launch launch);
   bool say_launch(Token token, const Sent& launch);
   void refuse(TaskNumber task, Token token, std::string detail);
-  void turn_launcher(std::span<const os::Watch> watches);
+  void wake() { due_.no_later_than(env_->now()); }
+  void step();
+  void arm();
+  std::optional<Mono> next_step() const;
+  void on_launched();
   Status begin(std::string_view line);
   Status connect();
   void greet();
   void dial();
   void redial(Error because);
-  void turn_line(std::span<const os::Watch> watches);
-  void turn_stream(std::span<const os::Watch> watches);
+  void step_line();
+  void step_stream();
   void say(std::string line);
   Status welcome(Welcome welcome);
   void say_again();
@@ -161,6 +167,7 @@ class Link final : public Attached {
   exec::Unbegun unbegun_;
   std::optional<Call> last_;  // what was said last of all
   LineStream stream_;
+  Status stream_status_;  // what the stream told last
   std::optional<Welcome> welcome_;
   bool welcomed_ = false;  // on this connection
   std::optional<Error> lost_;
@@ -175,6 +182,11 @@ class Link final : public Attached {
   Mono give_up_at_;                 // starting takes no longer
   std::optional<Mono> connect_at_;  // too many waited before us
   bool output_wanted_ = true, output_wished_ = true, has_alloc_ = true;
+  os::Timer due_{env_->loop(), [this] { step(); }};
+  os::Poll launched_{env_->loop(), [this] {
+                       on_launched();
+                       arm();
+                     }};
 };
 
 /// Turns the links once, without handing anything out, and waits for that until `until`. Whether

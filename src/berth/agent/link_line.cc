@@ -9,9 +9,6 @@ namespace {
 
 constexpr Duration kDialFirst = std::chrono::milliseconds(500);
 constexpr Duration kDialMost = std::chrono::seconds(10);
-/// So long after the last word a connection that seems to stand is given up: of three keepalives a
-/// lease one at least was not answered.
-constexpr int kSilencesALease = 2;
 
 }  // namespace
 
@@ -29,10 +26,12 @@ std::unique_ptr<Link> Link::through(os::Env& env, LineOptions line, Duration pat
 
 void Link::dial() {
   dial_at_.reset();
-  stream_ = LineStream(*env_);
+  stream_.reset();
+  stream_status_ = {};
   greet();
-  line_ = std::make_unique<Line>(*env_, *door_);
+  line_ = std::make_unique<Line>(*env_, *door_, [this] { wake(); });
   opened_at_ = env_->boot_clock();
+  arm();
 }
 
 void Link::redial(Error because) {
@@ -41,12 +40,14 @@ void Link::redial(Error because) {
   if (line_) because = line_->because(std::move(because));
   cut_ = std::move(because);
   line_.reset();
-  const Duration pause = std::min(kDialMost, kDialFirst * (1 << std::min(dials_++, 6)));
+  // An agent that can be reached again in time goes on: several calls fall within its lease.
+  const Duration most = std::min(kDialMost, patience().value_or(kDialMost * 8) / 8);
+  const Duration pause = std::min(most, kDialFirst * (1 << std::min(dials_++, 6)));
   const auto jitter = static_cast<std::int64_t>(env_->random() % 1024);  // 50 % to 150 %
   dial_at_ = env_->boot_clock() + pause * (512 + jitter) / 1024;
 }
 
-void Link::turn_line(std::span<const os::Watch> watches) {
+void Link::step_line() {
   const Mono now = env_->boot_clock();
   // Another word might renew the lease whose end is waited for.
   if (const auto most = patience(); most && now - heard_at_ >= *most && !stream_.is_open()) {
@@ -58,8 +59,6 @@ void Link::turn_line(std::span<const os::Watch> watches) {
     if (!dial_at_ || now >= *dial_at_) dial();
     return;
   }
-  if (watches.size() < 5) return;  // it was made after watch()
-  line_->turn(watches.subspan(0, 3));
   if (const auto& lost = line_->lost()) {
     // Where there is no such agent, or none can be, another call finds none either.
     if (lost->kind == ErrorKind::impossible) return lose(*lost);
@@ -73,7 +72,7 @@ void Link::turn_line(std::span<const os::Watch> watches) {
     note_words();
     if (const auto status = stream_.write(); !status) return redial(status.error());
   }
-  turn_stream(watches.subspan(3, 2));
+  step_stream();
   const auto most = patience();
   if (!lost_ && line_ && most && now - std::max(heard_at_, opened_at_) >= *most / kSilencesALease)
     redial({ErrorKind::busy, "the connection fell silent"});
@@ -103,9 +102,9 @@ void Link::say_again() {
     return std::ranges::find(known, token, &Attempt::token) == known.end() &&
            !say_launch(token, launch);
   });
-  for (const Token token : cancelled_) stream_.send(encode(Call(exec::Cancel{token})));
-  if (abandoned_) stream_.send(encode(Call(exec::Abandon{})));
-  if (last_) stream_.send(encode(*last_));
+  for (const Token token : cancelled_) stream_.send_line(encode(Call(exec::Cancel{token})));
+  if (abandoned_) stream_.send_line(encode(Call(exec::Abandon{})));
+  if (last_) stream_.send_line(encode(*last_));
 }
 
 }  // namespace berth::agent

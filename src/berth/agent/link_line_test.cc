@@ -26,6 +26,7 @@ class LinkLine : public ::testing::Test {
       near_ = std::move(end);
       far_ = *world_.env.connect_local(world_.options.directory + "/socket");
     };
+    world_.step = std::chrono::milliseconds(1);
     world_.open();
     link_ =
         Link::through(world_.env, {.command = {"ssh"}, .agent_file = {}}, kLease, kLease, side(1));

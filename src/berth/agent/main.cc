@@ -27,6 +27,7 @@
 #include "berth/machine/device_figures.h"
 #include "berth/machine/devices.h"
 #include "berth/os/detach_posix.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -118,13 +119,7 @@ Status live(os::Env& env, Words words) {
   }
   if (awaited) BERTH_TRY(env.write_all(parent, ready_line(env.self())));
   parent.reset();
-  std::vector<os::Watch> watches;
-  while (!(*agent)->over()) {
-    watches.clear();
-    (*agent)->watch(watches);
-    BERTH_TRY(env.wait(watches, (*agent)->deadline()));
-    (*agent)->turn(watches);
-  }
+  while (!(*agent)->over()) BERTH_TRY(env.loop().turn());
   return {};
 }
 
@@ -174,7 +169,7 @@ Status relay(os::Env& env, Words words) {
     std::array<os::Watch, 3> watches{
         os::Watch{.fd = waiting.empty() ? in.number() : -1}, os::Watch{.fd = socket.number()},
         os::Watch{.fd = waiting.empty() ? -1 : socket.number(), .readable = false}};
-    BERTH_TRY(env.wait(watches, std::nullopt));
+    BERTH_TRY(env.loop().turn(std::nullopt, watches));
     if (watches[0].ready) {
       BERTH_ASSIGN(const auto got, env.read_some(in, buffer));
       if (got && *got == 0) return {};

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/agent/agent_testing.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -13,20 +14,18 @@ constexpr std::string_view kOldWelcome =
     R"("first":1}})";
 
 struct OldAgent {
-  OldAgent() : listener(*env.listen_local("/place/socket")), stream(env) {
+  OldAgent()
+      : listener(*env.listen_local("/place/socket")),
+        stream(env, [this](Status told) { status = std::move(told); }) {
     link = Link::attach(env, "/place", side(1));
     stream.open(**env.accept_local(listener));
   }
   /// Both once; the lines that the agent is sent are kept.
   void turn() {
-    std::vector<os::Watch> watches;
-    stream.watch(watches);
-    link->watch(watches);
-    ASSERT_TRUE(env.wait(watches, env.now()));
-    const auto all = std::span<const os::Watch>(watches);
-    ASSERT_TRUE(stream.turn(all.subspan(0, 2)));
+    ASSERT_TRUE(env.loop().turn(env.now()));
+    ASSERT_TRUE(status);
     std::vector<exec::FromWorker> messages;
-    link->turn(all.subspan(2), messages);
+    link->turn({}, messages);
     heard.take(messages);
     while (const auto line = stream.next()) lines.emplace_back(*line);
   }
@@ -36,6 +35,7 @@ struct OldAgent {
 
   os::FakeEnv env;
   os::Fd listener;
+  Status status;
   LineStream stream;
   std::unique_ptr<Link> link;
   Heard heard;
@@ -52,7 +52,7 @@ TEST(OlderAgent, IsNotToldWhatItWouldPassOver) {
   for (const bool before_its_welcome : {true, false}) {
     OldAgent old;
     const auto welcome = [&] {
-      old.stream.send(kOldWelcome);
+      old.stream.send_line(kOldWelcome);
       for (int i = 0; i < 3; ++i) old.turn();
       ASSERT_TRUE(old.link->ready());
     };
@@ -79,7 +79,7 @@ TEST(OlderAgent, WhatIsCancelledBeforeItsWelcomeDoesNotRunOn) {
   OldAgent old;
   old.link->tell(launch_of(1));
   old.link->tell(exec::Cancel{{1}});
-  old.stream.send(kOldWelcome);
+  old.stream.send_line(kOldWelcome);
   for (int i = 0; i < 6; ++i) old.turn();
   const auto at = [&](std::string_view part) {
     const auto found = std::ranges::find_if(old.lines.rbegin(), old.lines.rend(),

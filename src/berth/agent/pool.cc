@@ -169,13 +169,12 @@ Status serve_pool(os::Env& env, const std::string& program) {
   auto pool = Pool::open(env, program);
   if (!pool) return std::unexpected(pool.error());
   BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
-  LineStream stream(env);
+  Status status;
+  LineStream stream(env, [&](Status told) { status = std::move(told); });
   stream.open(os::Fd(env, 0));
   while (!stream.ended()) {
-    std::vector<os::Watch> watches;
-    stream.watch(watches);
-    BERTH_TRY(env.wait(watches, std::nullopt));
-    BERTH_TRY(stream.turn(watches));
+    BERTH_TRY(env.loop().turn());
+    BERTH_TRY(status);
     while (const auto line = stream.next()) {
       const auto call = decode_pool_call(*line);
       const auto answer = call ? (*pool)->answer(*call) : PoolAnswer(call.error());

@@ -5,12 +5,13 @@
 
 #include "berth/agent/codec.h"
 #include "berth/agent/files.h"
-#include "berth/agent/frames.h"
+#include "berth/agent/frame_stream.h"
 #include "berth/agent/intake.h"
 #include "berth/agent/line.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/objects.h"
+#include "berth/os/loop.h"
 
 namespace berth::agent {
 namespace {
@@ -28,33 +29,30 @@ class Pusher {
         objects_(std::move(objects)),
         request_(std::move(request)),
         line_(env,
-              {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin}),
+              {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin},
+              [] {}),
+        stream_(env,
+                [this](Status status) {
+                  stream_status_ = std::move(status);
+                  moved_at_ = env_.now();
+                }),
         moved_at_(env.now()) {}
 
   bool over() const { return step_ == Step::over; }
   std::int64_t moved() const { return outflow_.moved(); }
-  Mono deadline() const {
-    if (line_.lost()) return env_.now();
-    const Mono until = moved_at_ + still_most();
-    return std::min(until, line_.deadline().value_or(until));
-  }
+  Mono deadline() const { return line_.lost() ? env_.now() : moved_at_ + still_most(); }
 
-  void watch(std::vector<os::Watch>& watches) const {
-    line_.watch(watches);
-    watches.push_back({.fd = fd_.number()});
-    watches.push_back({.fd = sent_ < out_.size() ? fd_.number() : -1, .readable = false});
-  }
-
-  Status turn(std::span<const os::Watch> watches) {
-    line_.turn(watches);
+  /// After each turn of the loop, and when the deadline has come.
+  Status step() {
     if (line_.lost()) return std::unexpected(*line_.lost());
     if (step_ == Step::dialling) {
       if (!line_.here()) return {};
-      fd_ = line_.take();
-      say(FrameKind::get, to_text(Piece{to_hex(request_.nonce), false, 0, kNonceBytes}));
+      stream_.open(line_.take());
+      stream_.send_frame(FrameKind::get,
+                         to_text(Piece{to_hex(request_.nonce), false, 0, kNonceBytes}));
       step_ = Step::proving;
     }
-    if (const auto status = exchange(watches.subspan(3)); !status) {
+    if (const auto status = exchange(); !status) {
       if (status.error().kind != ErrorKind::io) return status;
       return std::unexpected(line_.because(status.error()));
     }
@@ -69,29 +67,16 @@ class Pusher {
   Duration still_most() const {
     return agent::still_most(outflow_.whole(), outflow_.whole_bytes());
   }
-  void say(FrameKind kind, std::string_view bytes) { out_ += encode(kind, bytes); }
 
-  Status exchange(std::span<const os::Watch> watches) {
-    if (watches[0].ready) {
-      BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer_));
-      if (got && *got == 0) return fail(ErrorKind::io, "the connection ended");
-      if (got) reader_.add({buffer_.data(), *got});
-      moved_at_ = env_.now();
-    }
+  Status exchange() {
     for (;;) {
-      BERTH_ASSIGN(const auto frame, reader_.next());
+      BERTH_ASSIGN(const auto frame, stream_.next());
       if (!frame) break;
       BERTH_TRY(hear(*frame));
     }
-    if (step_ == Step::feeding) BERTH_TRY(feed());
-    while (sent_ < out_.size()) {
-      BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(out_).substr(sent_)));
-      if (!put) break;
-      sent_ += *put;
-      moved_at_ = env_.now();
-    }
-    if (sent_ == out_.size() || sent_ > kAhead) out_.erase(0, std::exchange(sent_, 0));
-    return {};
+    BERTH_TRY(stream_status_);
+    if (!over() && stream_.ended()) return fail(ErrorKind::io, "the connection ended");
+    return step_ == Step::feeding ? feed() : Status();
   }
 
   Status hear(const Frame& frame) {
@@ -144,12 +129,15 @@ class Pusher {
     const std::string text = fileset::to_text(objects_);
     for (auto rest = std::string_view(text); !rest.empty();
          rest.remove_prefix(std::min(rest.size(), kFrameMost)))
-      say(FrameKind::files, rest.substr(0, kFrameMost));
-    say(FrameKind::ask, {});
+      stream_.send_frame(FrameKind::files, rest.substr(0, kFrameMost));
+    stream_.send_frame(FrameKind::ask, {});
   }
 
   Status feed() {
-    BERTH_TRY(outflow_.add(env_, out_, sent_ + kAhead));
+    if (stream_.unsent() >= kAhead) return {};
+    std::string more;
+    BERTH_TRY(outflow_.add(env_, more, kAhead - stream_.unsent()));
+    stream_.send(more);
     if (!outflow_.over()) return {};
     ask();
     step_ = Step::confirming;
@@ -161,11 +149,9 @@ class Pusher {
   const fileset::Fileset objects_;
   const PushRequest request_;
   Line line_;
-  os::Fd fd_;
-  std::string out_, text_;
-  std::size_t sent_ = 0;
-  os::ReadBuffer buffer_;
-  FrameReader reader_;
+  FrameStream stream_;
+  Status stream_status_;  // what the stream told last
+  std::string text_;      // of an answer that comes
   Outflow outflow_;
   Step step_ = Step::dialling;
   Mono moved_at_;
@@ -211,13 +197,11 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
   BERTH_TRY(fileset::name_needs(env, store, work, asked->objects));
   Pusher pusher(env, store, std::move(asked->objects), std::move(asked->request));
   Mono tell_at = env.now() + kTellEvery;
-  std::vector<os::Watch> watches;
   while (!pusher.over()) {
-    watches.assign(1, {.fd = in.number()});
-    pusher.watch(watches);
-    BERTH_TRY(env.wait(watches, std::min(tell_at, pusher.deadline())));
-    if (watches[0].ready || env.stop_signals() > 0) return {};  // the runner is gone
-    BERTH_TRY(pusher.turn(std::span(watches).subspan(1)));
+    std::array<os::Watch, 1> runner{os::Watch{.fd = in.number()}};
+    BERTH_TRY(env.loop().turn(std::min(tell_at, pusher.deadline()), runner));
+    if (runner[0].ready || env.stop_signals() > 0) return {};  // the runner is gone
+    BERTH_TRY(pusher.step());
     if (env.now() < tell_at) continue;
     tell_at = env.now() + kTellEvery;
     BERTH_TRY(env.write_all(out, encode(FrameKind::sent, fmt::format("{}", pusher.moved()))));

@@ -6,6 +6,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/table.h"
+#include "berth/os/loop.h"
 
 namespace berth::cli {
 namespace {
@@ -38,7 +39,7 @@ Result<std::vector<HostProbed>> probe_hosts(os::Env& env, const remote::ClusterE
       probed.push_back({entry.name, host->name(), std::move(offer)});
       return true;
     });
-    if (!open.empty()) BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(10)));
+    if (!open.empty()) BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(10)));
   }
   std::ranges::sort(probed, {}, &HostProbed::host);
   return probed;

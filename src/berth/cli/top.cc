@@ -9,6 +9,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/cli/top_clusters.h"
+#include "berth/os/loop.h"
 
 namespace berth::cli {
 namespace {
@@ -51,7 +52,7 @@ Result<int> top(os::Env& env, const TopOptions& options) {
   // Looked at once, it is worth waiting for.
   const Mono until = env.now() + (live ? Duration(0) : kAnswersWithin);
   while (!clusters.settled() && env.now() < until && env.stop_signals() == 0)
-    BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(10)));
+    BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(10)));
   if (options.json) {
     std::string text = machine_json(report);
     if (const std::string list = clusters.json(); !list.empty())
@@ -62,7 +63,7 @@ Result<int> top(os::Env& env, const TopOptions& options) {
   for (;;) {
     print((live ? std::string(kHomeAndClear) : "") + page(report, env.wall()) + clusters.text());
     if (!live) return 0;
-    BERTH_TRY(env.wait({}, env.now() + std::chrono::seconds(1)));
+    BERTH_TRY(env.loop().turn(env.now() + std::chrono::seconds(1)));
     if (env.stop_signals() > 0) return 0;
     BERTH_TRY(refresh(env, report));
   }

@@ -8,6 +8,7 @@
 // there will ever be), stale (no alloc of that id any more), io. A call that fails changes nothing.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -73,6 +74,16 @@ class Cluster : public Pool {
   virtual Mono retry_at() = 0;
   /// Gives the place in the queue up.
   virtual void stop_waiting() {}
+  /// `wake` is called in a turn of the loop when asking again may be worth it before retry_at().
+  virtual void on_change(std::function<void()> wake) { wake_ = std::move(wake); }
+
+ protected:
+  void changed() const {
+    if (wake_) wake_();
+  }
+
+ private:
+  std::function<void()> wake_;
 };
 
 /// The offer that fits closest: of those with room for the least, what leaves the least behind.

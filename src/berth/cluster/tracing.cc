@@ -78,6 +78,7 @@ class TracingCluster final : public Cluster {
   }
   Result<bool> others_wait(std::int64_t priority) override { return inner_->others_wait(priority); }
   Mono retry_at() override { return inner_->retry_at(); }
+  void on_change(std::function<void()> wake) override { inner_->on_change(std::move(wake)); }
   void stop_waiting() override { inner_->stop_waiting(); }
 
  private:

@@ -45,6 +45,22 @@ std::string describe_share(const machine::OverShare& over) {
 }  // namespace
 
 struct Worker::Process {
+  explicit Process(Worker& worker)
+      : exits(worker.env_->loop(),
+              [this, &worker] {
+                if (!exit) worker.on_exit(*this);
+                worker.arm();
+              }),
+        prints(worker.env_->loop(),
+               [this, &worker] {
+                 worker.drain(*this, Stream::out);
+                 worker.arm();
+               }),
+        complains(worker.env_->loop(), [this, &worker] {
+          worker.drain(*this, Stream::err);
+          worker.arm();
+        }) {}
+
   TaskNumber task;
   Token token;
   Duration timeout{}, grace{};
@@ -64,6 +80,7 @@ struct Worker::Process {
   Cause verdict = Cause::ok;  // ours: time_limit, stopped or gpu_memory
   GpuMemOver gpu_mem_over = GpuMemOver::unwatched;
   machine::OverShare over;  // of its devices the most that it had beyond a share
+  os::Poll exits, prints, complains;
 };
 
 Worker::Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
@@ -75,7 +92,10 @@ Worker::Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
   program.argv = ask_drivers;
   program.environment = env.environment();
   program.directory = "/";
-  guard_.emplace(env, std::move(program));
+  guard_.emplace(env, std::move(program), [this](const machine::GuardReport& report) {
+    heed(report);
+    arm();
+  });
 }
 
 Worker::~Worker() {
@@ -105,6 +125,8 @@ void Worker::tell(const ToWorker& message) {
       if (!process->close_at) process->kill_at = env_->now();
     }
   }
+  arm();
+  if (!pending_.empty() && !wake_) due_.no_later_than(env_->now());
 }
 
 /// Whether what it stands behind runs, or waits itself.
@@ -151,7 +173,7 @@ void Worker::launch(const Launch& launch) {
               .exit_code = {},
               .detail = error.message});
   };
-  auto process = std::make_unique<Process>();
+  auto process = std::make_unique<Process>(*this);
   process->task = launch.task;
   process->token = launch.token;
   process->timeout = launch.timeout;
@@ -182,6 +204,7 @@ void Worker::launch(const Launch& launch) {
     return refuse(error);
   }
   process->child = *std::move(child);
+  process->exits.watch(process->child.exited.number());
   if (launch.timeout > Duration(0)) process->limit = env_->now() + launch.timeout;
   std::string advisory = groups_->advisory(block.resources);
   if (const auto unwatched = guard(launch, *process); !unwatched.empty())
@@ -268,44 +291,20 @@ void Worker::end(Process& process, Cause verdict) {
   process.kill_at = env_->now() + process.grace;
 }
 
-void Worker::watch(std::vector<os::Watch>& watches, bool read_output) {
-  if (guard_) guard_->watch(watches);
-  for (const auto& process : processes_) {
-    const os::Child& child = process->child;
-    watches.push_back({.fd = process->exit ? -1 : child.exited.number()});
-    watches.push_back({.fd = read_output ? child.out.number() : -1});
-    watches.push_back({.fd = read_output ? child.err.number() : -1});
-  }
+void Worker::watch(std::vector<os::Watch>&, bool read_output) {
+  reads_output_ = read_output;
+  arm();
 }
 
-std::optional<Mono> Worker::deadline() const {
-  if (!pending_.empty()) return env_->now();
-  std::optional<Mono> first = guard_ ? guard_->deadline() : std::nullopt;
-  for (const auto& process : processes_)
-    for (const auto& at :
-         {process->limit, process->kill_at, process->group_look_at, process->close_at})
-      if (at && (!first || *at < *first)) first = at;
-  for (const auto& waiting : waiting_)
-    if (!first || waiting.until < *first) first = waiting.until;
-  return first;
+void Worker::turn(std::span<const os::Watch>, std::vector<FromWorker>& messages) {
+  std::ranges::move(pending_, std::back_inserter(messages));
+  pending_.clear();
+  arm();
 }
 
-void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) {
+/// What follows from what the processes did and from the time that has passed.
+void Worker::step() {
   const Mono now = env_->now();
-  std::size_t at = 0;
-  if (guard_) {
-    heed(guard_->turn(!watches.empty() && watches[0].ready));
-    at = 1;
-  }
-  for (auto& owned : processes_) {
-    if (at + 3 > watches.size()) break;  // launched after watch()
-    Process& process = *owned;
-    const auto ready = watches.subspan(at, 3);
-    at += 3;
-    if (ready[1].ready) drain(process, Stream::out);
-    if (ready[2].ready) drain(process, Stream::err);
-    if (ready[0].ready && !process.exit) on_exit(process);
-  }
   for (auto& process : processes_) {
     check_deadlines(*process, now);
     const bool drained = !process->child.out && !process->child.err;
@@ -314,8 +313,32 @@ void Worker::turn(std::span<const os::Watch> watches, std::vector<FromWorker>& m
   std::erase_if(processes_, [](const auto& process) { return process->child.pid == 0; });
   start_waiting(now);
   if (processes_.empty()) unbegun_.clear();
-  std::ranges::move(pending_, std::back_inserter(messages));
-  pending_.clear();
+  arm();
+}
+
+/// What the loop waits for, as it is now. A process that has closed what it is held open for is
+/// over at once.
+void Worker::arm() {
+  std::optional<Mono> first;
+  const auto consider = [&](std::optional<Mono> at) {
+    if (at && (!first || *at < *first)) first = at;
+  };
+  for (const auto& process : processes_) {
+    const os::Child& child = process->child;
+    process->exits.watch(process->exit ? -1 : child.exited.number());
+    process->prints.watch(reads_output_ ? child.out.number() : -1);
+    process->complains.watch(reads_output_ ? child.err.number() : -1);
+    for (const auto& at :
+         {process->limit, process->kill_at, process->group_look_at, process->close_at})
+      consider(at);
+    if (process->close_at && !child.out && !child.err) consider(Mono{});
+  }
+  for (const auto& waiting : waiting_) {
+    consider(waiting.until);
+    if (!waits(waiting.launch)) consider(Mono{});
+  }
+  due_.no_later_than(first);
+  if (!pending_.empty() && wake_) wake_();
 }
 
 void Worker::check_deadlines(Process& process, Mono now) {
@@ -379,6 +402,7 @@ void Worker::on_exit(Process& process) {
   } else {
     return;
   }
+  process.exits.stop();
   process.limit.reset();
   if (guard_) guard_->remove(process.token.value);
   if (graced)

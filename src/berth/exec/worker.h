@@ -16,6 +16,7 @@
 #include "berth/machine/device_guard.h"
 #include "berth/machine/groups.h"
 #include "berth/os/env.h"
+#include "berth/os/loop.h"
 
 namespace berth::exec {
 
@@ -32,7 +33,7 @@ class Worker final : public Workplace {
 
   void tell(const ToWorker& message) override;
   void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
-  std::optional<Mono> deadline() const override;
+  std::optional<Mono> deadline() const override { return std::nullopt; }
   void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) override;
   bool idle() const override { return processes_.empty() && waiting_.empty() && pending_.empty(); }
   bool queues() const override { return true; }
@@ -45,6 +46,8 @@ class Worker final : public Workplace {
     Launch launch;
     Mono until;
   };
+  void step();
+  void arm();
   bool waits(const Launch& launch) const;
   void start_waiting(Mono now);
   std::vector<Waiting>::iterator give_back(std::vector<Waiting>::iterator at, Cause cause);
@@ -72,6 +75,8 @@ class Worker final : public Workplace {
   std::vector<Waiting> waiting_;  // behind others, as they came
   Unbegun unbegun_;
   std::vector<FromWorker> pending_;
+  bool reads_output_ = true;
+  os::Timer due_{env_->loop(), [this] { step(); }};
 };
 
 }  // namespace berth::exec

@@ -11,6 +11,7 @@
 #include "berth/base/units.h"
 #include "berth/exec/command.h"
 #include "berth/os/fake_env.h"
+#include "berth/os/loop.h"
 
 namespace berth::exec {
 namespace {
@@ -67,7 +68,7 @@ class WorkerTest : public ::testing::Test {
       std::vector<os::Watch> watches;
       worker_->watch(watches);
       const auto next = worker_->deadline();
-      ASSERT_TRUE(env_->wait(watches, next ? std::min(*next, until) : until));
+      ASSERT_TRUE(env_->loop().turn(next ? std::min(*next, until) : until, watches));
       std::vector<FromWorker> messages;
       worker_->turn(watches, messages);
       for (auto& message : messages) {
@@ -85,7 +86,7 @@ class WorkerTest : public ::testing::Test {
     while (env_->now() < until) {
       const auto stat = env_->read_file(fmt::format("/proc/{}/stat", trim(pid)), 4096);
       if (!stat || stat->find(") Z") != std::string::npos) return true;
-      (void)env_->wait({}, env_->now() + std::chrono::milliseconds(2));
+      (void)env_->loop().turn(env_->now() + std::chrono::milliseconds(2));
     }
     return false;
   }

@@ -8,6 +8,7 @@
 // worker that is gone is lost(), and then its tasks have to be run elsewhere.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,6 +34,12 @@ class Workplace {
   /// those that this worker appended, in order.
   virtual void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) = 0;
 
+  /// `wake` is called when it has become ready or is lost, and when there are messages to take with
+  /// turn(): in a turn of the loop or within
+  /// tell(). Without it they are to be taken after each turn of the loop, and tell() makes the next
+  /// one be at once where it made some.
+  void on_messages(std::function<void()> wake) { wake_ = std::move(wake); }
+
   /// A launch may name another that it waits behind (Launch::behind).
   virtual bool queues() const { return false; }
   /// Everything that was launched has ended, and its end was handed out.
@@ -49,6 +56,9 @@ class Workplace {
   virtual std::optional<Error> cut() const { return std::nullopt; }
   /// Why nothing will come any more; nullopt while it lives.
   virtual std::optional<Error> lost() const { return std::nullopt; }
+
+ protected:
+  std::function<void()> wake_;
 };
 
 }  // namespace berth::exec

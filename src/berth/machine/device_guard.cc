@@ -48,52 +48,30 @@ std::vector<DeviceShare> parts_of(const std::vector<DeviceShare>& devices) {
 
 void DeviceGuard::add(GuardedTask task) {
   tasks_.push_back(std::move(task));
-  idle_since_.reset();
+  idle_.set(std::nullopt);
   if (running_) return;
-  running_.emplace(*env_, program_);
-  silent_since_ = env_->now();
+  running_.emplace(*env_, program_, [this](const auto& lines) { on_lines(lines); });
+  silent_.set(env_->now() + kSilentMost);
 }
 
 void DeviceGuard::remove(std::int64_t id) {
   const bool any = std::erase_if(tasks_, [&](const auto& task) { return task.id == id; }) > 0;
-  if (any && tasks_.empty()) idle_since_ = env_->now();
+  if (any && tasks_.empty()) idle_.set(env_->now() + kStaysIdle);
 }
 
-void DeviceGuard::watch(std::vector<os::Watch>& watches) const {
-  if (running_)
-    running_->watch(watches);
-  else
-    watches.push_back({.fd = -1});
+void DeviceGuard::on_lines(const std::vector<std::string>& lines) {
+  std::optional<GuardReport> report;
+  for (const auto& line : lines)
+    if (const auto figures = figures_of_json(line)) report = compare(*figures);
+  if (!report) return;
+  silent_.set(std::nullopt);
+  on_report_(*report);
 }
 
-std::optional<Mono> DeviceGuard::deadline() const {
-  if (!running_) return std::nullopt;
-  std::optional<Mono> first = running_->deadline();
-  const auto consider = [&](Mono at) { first = first ? std::min(*first, at) : at; };
-  if (idle_since_) consider(*idle_since_ + kStaysIdle);
-  if (silent_since_) consider(*silent_since_ + kSilentMost);
-  return first;
-}
-
-GuardReport DeviceGuard::turn(bool ready) {
+void DeviceGuard::report_silence() {
   GuardReport report;
-  if (!running_) return report;
-  if (idle_since_ && env_->now() >= *idle_since_ + kStaysIdle) {
-    running_.reset();
-    idle_since_.reset();
-    silent_since_.reset();
-    return report;
-  }
-  for (const auto& line : running_->turn(ready))
-    if (const auto figures = figures_of_json(line)) {
-      silent_since_.reset();
-      report = compare(*figures);
-    }
-  if (silent_since_ && env_->now() >= *silent_since_ + kSilentMost) {
-    silent_since_.reset();
-    for (const auto& task : tasks_) advise(task, "the driver does not answer", report);
-  }
-  return report;
+  for (const auto& task : tasks_) advise(task, "the driver does not answer", report);
+  on_report_(report);
 }
 
 GuardReport DeviceGuard::compare(const DeviceFigures& figures) {

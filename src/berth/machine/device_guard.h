@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -46,17 +47,20 @@ struct GuardReport {
 
 class DeviceGuard {
  public:
-  /// `program` is the command that runs watch_figures().
-  DeviceGuard(os::Env& env, os::SpawnSpec program) : env_(&env), program_(std::move(program)) {}
+  /// `program` is the command that runs watch_figures(). `on_report` is called in a turn of the
+  /// loop.
+  DeviceGuard(os::Env& env, os::SpawnSpec program,
+              std::function<void(const GuardReport&)> on_report)
+      : env_(&env), program_(std::move(program)), on_report_(std::move(on_report)) {}
+  /// Whether the driver is asked.
+  bool asks() const { return running_.has_value(); }
 
   void add(GuardedTask task);
   void remove(std::int64_t id);
 
-  void watch(std::vector<os::Watch>& watches) const;
-  std::optional<Mono> deadline() const;
-  GuardReport turn(bool ready);
-
  private:
+  void on_lines(const std::vector<std::string>& lines);
+  void report_silence();
   GuardReport compare(const DeviceFigures& figures);
   void compare(const GuardedTask& task, const DeviceShare& share, const DeviceFigures& figures,
                const std::map<pid_t, const GuardedTask*>& owners, GuardReport& report);
@@ -69,7 +73,12 @@ class DeviceGuard {
   std::vector<GuardedTask> tasks_;
   std::map<pid_t, int> hidden_;  // readings in a row that have the pid while it is invisible here
   std::set<std::string> advised_;
-  std::optional<Mono> silent_since_, idle_since_;
+  std::function<void(const GuardReport&)> on_report_;
+  os::Timer silent_{env_->loop(), [this] { report_silence(); }};
+  os::Timer idle_{env_->loop(), [this] {
+                    running_.reset();
+                    silent_.set(std::nullopt);
+                  }};
 };
 
 }  // namespace berth::machine

@@ -107,24 +107,22 @@ class DeviceGuardTest : public ::testing::Test {
   }
   /// All that is reported in so many seconds.
   GuardReport wait(int seconds) {
-    GuardReport all;
+    reported = {};
     const Mono until = env.now() + std::chrono::seconds(seconds);
-    while (env.now() < until) {
-      std::vector<os::Watch> watches;
-      guard.watch(watches);
-      EXPECT_EQ(watches.size(), 1U);
-      EXPECT_TRUE(env.wait(watches, std::min(until, guard.deadline().value_or(until))));
-      auto report = guard.turn(watches[0].ready);
-      std::ranges::move(report.over, std::back_inserter(all.over));
-      std::ranges::move(report.advisory, std::back_inserter(all.advisory));
-    }
-    return all;
+    while (env.now() < until) EXPECT_TRUE(env.loop().turn(until));
+    return reported;
   }
   os::FakeEnv env;
   DeviceFigures figures;
   int started = 0;
+  GuardReport reported;
   DeviceGuard guard{
-      env, {.argv = {"watch"}, .environment = {}, .directory = "/", .cores = {}, .join_files = {}}};
+      env,
+      {.argv = {"watch"}, .environment = {}, .directory = "/", .cores = {}, .join_files = {}},
+      [this](const GuardReport& report) {
+        std::ranges::copy(report.over, std::back_inserter(reported.over));
+        std::ranges::copy(report.advisory, std::back_inserter(reported.advisory));
+      }};
 };
 
 TEST_F(DeviceGuardTest, OfATaskAreItsDescendantsItsGroupItsSessionAndWhoHasItsVariable) {
@@ -204,7 +202,7 @@ TEST_F(DeviceGuardTest, ADriverThatDoesNotAnswerIsAdvisory) {
 }
 
 TEST_F(DeviceGuardTest, NobodyAsksTheDriverAWhileAfterTheLastTask) {
-  EXPECT_FALSE(guard.deadline());
+  EXPECT_FALSE(guard.asks());
   env.program = [](const os::SpawnSpec&) {
     return os::FakeProgram{.duration = std::chrono::hours(1)};
   };
@@ -221,7 +219,7 @@ TEST_F(DeviceGuardTest, NobodyAsksTheDriverAWhileAfterTheLastTask) {
   (void)wait(11);
   EXPECT_EQ(env.processes_alive(), 0U);
   EXPECT_EQ(env.descriptors(), 0U);
-  EXPECT_FALSE(guard.deadline());
+  EXPECT_FALSE(guard.asks());
 }
 
 TEST_F(DeviceGuardTest, OnlyPartsWithMemoryAreGuarded) {

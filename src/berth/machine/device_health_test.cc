@@ -4,6 +4,7 @@
 
 #include "berth/machine/health_watch.h"
 #include "berth/os/fake_env.h"
+#include "berth/os/loop.h"
 
 namespace berth::machine {
 namespace {
@@ -129,16 +130,16 @@ TEST_F(DeviceHealthTest, TheEnvironmentHidesDescribedDevicesToo) {
 class HealthWatchTest : public DeviceHealthTest {
  protected:
   /// Turns the world until an update comes or an hour has passed on its clock.
-  std::optional<DeviceHealthUpdate> wait_for_update(HealthWatch& watch) {
+  std::optional<DeviceHealthUpdate> wait_for_update() {
+    update.reset();
     const Mono until = env.now() + std::chrono::hours(1);
-    while (env.now() < until) {
-      std::vector<os::Watch> watches;
-      watch.watch(watches);
-      EXPECT_TRUE(env.wait(watches, std::min(until, watch.deadline().value_or(until))));
-      if (auto update = watch.turn(watches[0].ready)) return update;
-    }
-    return std::nullopt;
+    while (!update && env.now() < until) EXPECT_TRUE(env.loop().turn(until));
+    return update;
   }
+  std::optional<DeviceHealthUpdate> update;
+  std::function<void(DeviceHealthUpdate)> take_update = [this](DeviceHealthUpdate one) {
+    update = std::move(one);
+  };
   os::SpawnSpec program{.argv = {"berth", "watch-devices"},
                         .environment = {},
                         .directory = "/",
@@ -158,9 +159,9 @@ TEST_F(HealthWatchTest, TellsTheLatestNewsAndStartsAgainWhatDied) {
                            .exit_code = 139};
   };
   {
-    HealthWatch watch(env, program);
-    EXPECT_EQ(wait_for_update(watch), second);
-    EXPECT_EQ(wait_for_update(watch), second);
+    HealthWatch watch(env, program, take_update);
+    EXPECT_EQ(wait_for_update(), second);
+    EXPECT_EQ(wait_for_update(), second);
     EXPECT_EQ(started, 2);
   }
   EXPECT_EQ(env.processes_alive(), 0U);
@@ -176,8 +177,8 @@ TEST_F(HealthWatchTest, WhatCannotBeStartedIsTriedAgain) {
   env.program = [](const os::SpawnSpec&) {
     return os::FakeProgram{.out = to_json(DeviceHealthUpdate{}) + "\n"};
   };
-  HealthWatch watch(env, program);
-  EXPECT_EQ(wait_for_update(watch), DeviceHealthUpdate{});
+  HealthWatch watch(env, program, take_update);
+  EXPECT_EQ(wait_for_update(), DeviceHealthUpdate{});
   EXPECT_EQ(tries, 3);
 }
 

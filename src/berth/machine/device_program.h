@@ -6,44 +6,40 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "berth/os/env.h"
+#include "berth/os/loop.h"
 
 namespace berth::machine {
 
 class DeviceProgram {
  public:
-  /// `on_trouble` receives the reason when the process has to be started again.
+  /// `on_lines` receives whole lines without their ends, as they come, in a turn of the loop;
+  /// `on_trouble` receives the reason when the process has to be started again. The process
+  /// starts in the next turn.
   DeviceProgram(os::Env& env, os::SpawnSpec program,
-                std::function<void(const std::string&)> on_trouble = {})
-      : env_(&env), program_(std::move(program)), on_trouble_(std::move(on_trouble)) {}
+                std::function<void(std::vector<std::string>)> on_lines,
+                std::function<void(const std::string&)> on_trouble = {});
   DeviceProgram(const DeviceProgram&) = delete;
   DeviceProgram& operator=(const DeviceProgram&) = delete;
   ~DeviceProgram() { end(); }
 
-  void watch(std::vector<os::Watch>& watches) const {
-    watches.push_back({.fd = child_.out.number()});
-  }
-  /// When turn() must be called even if its watch is not ready.
-  std::optional<Mono> deadline() const { return start_at_; }
-  /// Reads what came (`ready`: its watch was ready), and starts the process when that is due.
-  /// Returns whole lines without their ends.
-  std::vector<std::string> turn(bool ready);
-
  private:
+  void read();
   void start();
   void end();
   void try_later(const std::string& because);
 
   os::Env* env_;
   os::SpawnSpec program_;
+  std::function<void(std::vector<std::string>)> on_lines_;
   std::function<void(const std::string&)> on_trouble_;
   os::Child child_;
   std::string unread_;  // of a line that has not ended
-  std::optional<Mono> start_at_ = Mono{};
+  os::Poll prints_;
+  os::Timer starts_;
 };
 
 /// The pause until a driver is asked again: `every` with a jitter of a quarter.

@@ -5,17 +5,19 @@
 
 namespace berth::machine {
 
-HealthWatch::HealthWatch(os::Env& env, os::SpawnSpec program)
-    : program_(env, std::move(program), [&env](const std::string& because) {
-        os::log_event(env, "health watch", {{"error", json_quote(because)}});
-      }) {}
-
-std::optional<DeviceHealthUpdate> HealthWatch::turn(bool ready) {
-  std::optional<DeviceHealthUpdate> latest;
-  for (const auto& line : program_.turn(ready))
-    if (auto update = health_update_of_json(line)) latest = *std::move(update);
-  return latest;
-}
+HealthWatch::HealthWatch(os::Env& env, os::SpawnSpec program,
+                         std::function<void(DeviceHealthUpdate)> on_update)
+    : program_(
+          env, std::move(program),
+          [on_update = std::move(on_update)](const std::vector<std::string>& lines) {
+            std::optional<DeviceHealthUpdate> latest;
+            for (const auto& line : lines)
+              if (auto update = health_update_of_json(line)) latest = *std::move(update);
+            if (latest) on_update(*std::move(latest));
+          },
+          [&env](const std::string& because) {
+            os::log_event(env, "health watch", {{"error", json_quote(because)}});
+          }) {}
 
 Status watch_health(os::Env& env, const DeviceOptions& options, const topology::Topology& first,
                     const std::string& ledger_directory, Duration every, const os::Fd& out) {

@@ -5,7 +5,7 @@
 // comes.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,13 +16,10 @@ namespace berth::machine {
 
 class HealthWatch {
  public:
-  /// `program` is the command that runs watch_health(), with its whole environment.
-  HealthWatch(os::Env& env, os::SpawnSpec program);
-
-  void watch(std::vector<os::Watch>& watches) const { program_.watch(watches); }
-  std::optional<Mono> deadline() const { return program_.deadline(); }
-  /// The latest update, if any came.
-  std::optional<DeviceHealthUpdate> turn(bool ready);
+  /// `program` runs watch_health(), and has its whole environment. `on_update` gets the latest
+  /// update, in a turn of the loop.
+  HealthWatch(os::Env& env, os::SpawnSpec program,
+              std::function<void(DeviceHealthUpdate)> on_update);
 
  private:
   DeviceProgram program_;

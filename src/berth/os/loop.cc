@@ -32,11 +32,18 @@ Status Loop::turn(std::optional<Mono> until, std::span<Watch> others) {
   watches_.resize(polls_.size());
   BERTH_TRY(waited);
   turning_ = true;
+  call_stopped();
   call_ready();
   call_due();
   turning_ = false;
   drop_withdrawn();
   return {};
+}
+
+void Loop::call_stopped() {
+  if (std::exchange(stops_, env_.stop_signals()) == env_.stop_signals()) return;
+  for (StopSignal* each : std::vector(stop_signals_))
+    if (std::ranges::find(stop_signals_, each) != stop_signals_.end()) each->stop_();
 }
 
 /// A callback may register more, which are not ready yet, and end what called it.
@@ -81,6 +88,15 @@ Poll::Poll(Loop& loop, std::function<void()> ready)
 Poll::~Poll() {
   stop();
   loop_.polls_[at_] = nullptr;
+}
+
+StopSignal::StopSignal(Loop& loop, std::function<void()> stop)
+    : loop_(loop), stop_(std::move(stop)) {
+  loop.stop_signals_.push_back(this);
+}
+
+StopSignal::~StopSignal() {
+  std::erase(loop_.stop_signals_, this);
 }
 
 void Poll::watch(int fd, For what) {

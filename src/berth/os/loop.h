@@ -26,6 +26,7 @@ namespace berth::os {
 class Env;
 struct Watch;
 class Poll;
+class StopSignal;
 class Timer;
 
 class Loop {
@@ -36,9 +37,9 @@ class Loop {
   ~Loop();
 
   /// Waits until a descriptor is ready, a timer is due, a stop signal came, or `until`, and calls
-  /// what that concerns: first the descriptors in the order in which they were registered, then
-  /// the timers that are due in the order of their times. `others` are waited for too, and left to
-  /// the caller.
+  /// what that concerns: stop signals first, then the descriptors in the order in which they were
+  /// registered, then the timers that are due in the order of their times. `others` are waited for
+  /// too, and left to the caller.
   Status turn(std::optional<Mono> until = std::nullopt, std::span<Watch> others = {});
 
   /// For the fake world: what the next turn would wait for.
@@ -49,7 +50,9 @@ class Loop {
 
  private:
   friend class Poll;
+  friend class StopSignal;
   friend class Timer;
+  void call_stopped();
   void call_ready();
   void call_due();
   void drop_withdrawn();
@@ -58,6 +61,8 @@ class Loop {
   std::vector<Poll*> polls_;    // nullptr: withdrawn during a turn
   std::vector<Watch> watches_;  // one for each of them
   std::multimap<Mono, Timer*> timers_;
+  std::vector<StopSignal*> stop_signals_;
+  int stops_ = 0;  // how many were told
   bool turning_ = false;
 };
 
@@ -81,6 +86,20 @@ class Poll {
   std::function<void()> ready_;
 };
 
+/// Calls back when a stop signal has come (Env::stop_signals), each time.
+class StopSignal {
+ public:
+  StopSignal(Loop& loop, std::function<void()> stop);
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+  ~StopSignal();
+
+ private:
+  friend class Loop;
+  Loop& loop_;
+  std::function<void()> stop_;
+};
+
 /// Calls back once, when its time has come.
 class Timer {
  public:
@@ -91,6 +110,11 @@ class Timer {
 
   /// Replaces the time that was set before; nullopt: it does not call.
   void set(std::optional<Mono> at);
+  /// Brings the time forward, where it is later or none is set; nullopt changes nothing. Who looks
+  /// at what is due whenever this calls may be called too early, never too late.
+  void no_later_than(std::optional<Mono> at) {
+    if (at && (!at_ || *at < *at_)) set(at);
+  }
   std::optional<Mono> at() const { return at_; }
 
  private:

@@ -16,21 +16,31 @@ constexpr Duration kDialMost = std::chrono::seconds(10);
 
 }  // namespace
 
-Result<std::unique_ptr<Courier>> Courier::open(os::Env& env, CourierOptions options) {
+Result<std::unique_ptr<Courier>> Courier::open(os::Env& env, CourierOptions options,
+                                               std::function<void()> wake) {
   BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, options.store));
-  return std::unique_ptr<Courier>(new Courier(env, std::move(options), std::move(objects)));
+  return std::unique_ptr<Courier>(
+      new Courier(env, std::move(options), std::move(objects), std::move(wake)));
 }
 
-Courier::Courier(os::Env& env, CourierOptions options, fileset::ObjectStore objects)
+Courier::Courier(os::Env& env, CourierOptions options, fileset::ObjectStore objects,
+                 std::function<void()> wake)
     : env_(env),
       options_(std::move(options)),
       dials_(line_to(options_.door, options_.agent,
                      std::array<std::string, 2>{"files", options_.directory})),
       objects_(std::move(objects)),
+      stream_(env,
+              [this](Status status) {
+                stream_status_ = std::move(status);
+                due_.no_later_than(env_.now());
+              }),
+      wake_(std::move(wake)),
       aside_(env.aside()) {}
 
 void Courier::send(Errand errand) {
   if (std::ranges::find(errands_, errand) == errands_.end()) errands_.push_back(std::move(errand));
+  arm();
 }
 
 std::optional<Courier::Way> Courier::way() const {
@@ -50,16 +60,14 @@ void Courier::set_out() {
 
 void Courier::dial() {
   dial_at_.reset();
-  fd_.reset();
-  out_.clear();
-  sent_ = 0;
-  reader_ = {};
+  stream_.reset();
+  stream_status_ = {};
   step_ = Step::none;
-  line_ = std::make_unique<agent::Line>(env_, dials_);
+  line_ = std::make_unique<agent::Line>(env_, dials_, [this] { due_.no_later_than(env_.now()); });
 }
 
 void Courier::fall() {
-  fd_.reset();
+  stream_.close();
   line_.reset();
   step_ = Step::none;
   intake_.reset();
@@ -71,74 +79,48 @@ void Courier::fall() {
   dial_at_ = env_.now() + pause * (512 + jitter) / 1024;
 }
 
-void Courier::watch(std::vector<os::Watch>& watches) {
-  watches.push_back({.fd = aside_->busy() ? aside_->ready() : -1});
-  if (!line_ && !errands_.empty() && !dial_at_) dial();
-  if (!line_) return;
-  line_->watch(watches);
-  watches.push_back({.fd = fd_.number()});
-  watches.push_back({.fd = sent_ < out_.size() ? fd_.number() : -1, .readable = false});
-  if (push_) push_->watch(watches);
+/// What the loop waits for, as it is now.
+void Courier::arm() {
+  read_.watch(aside_->busy() ? aside_->ready() : -1);
+  const bool begins = stream_.is_open() && step_ == Step::none;
+  if (errands_.empty())
+    due_.set(std::nullopt);
+  else if (!line_)
+    due_.no_later_than(dial_at_.value_or(env_.now()));
+  else if (begins || line_->lost())
+    due_.no_later_than(env_.now());
+  if (!done_.empty()) wake_();
 }
 
-std::optional<Mono> Courier::deadline() const {
-  if (!done_.empty()) return env_.now();
-  if (errands_.empty()) return std::nullopt;
-  if (!line_) return dial_at_.value_or(env_.now());
-  if (fd_ && step_ == Step::none) return env_.now();
-  return push_ ? push_->deadline() : line_->deadline();
-}
-
-void Courier::turn(std::span<const os::Watch> watches, std::vector<Outcome>& done) {
-  if (aside_->busy()) aside_->turn();
-  if (line_ && watches.size() >= 6) {
-    line_->turn(watches.subspan(1, 3));
-    if (line_->lost()) {
-      const Error lost = *line_->lost();
-      fall();
-      // No other call would find it: nothing can be brought there.
-      if (lost.kind == ErrorKind::impossible)
-        while (!errands_.empty()) end(lost);
-    } else if (!fd_ && line_->here()) {
-      fd_ = line_->take();
-    } else if (fd_) {
-      if (!exchange(watches.subspan(4, 2))) fall();
-    }
+void Courier::step() {
+  if (!line_ && !errands_.empty() && (!dial_at_ || env_.now() >= *dial_at_)) dial();
+  if (line_ && line_->lost()) {
+    const Error lost = *line_->lost();
+    fall();
+    // No other call would find it: nothing can be brought there.
+    if (lost.kind == ErrorKind::impossible)
+      while (!errands_.empty()) end(lost);
+  } else if (line_ && !stream_.is_open() && line_->here()) {
+    stream_.open(line_->take());
+  } else if (stream_.is_open() && !exchange()) {
+    fall();
   }
-  if (push_) turn_push(watches.subspan(std::min<std::size_t>(6, watches.size())));
-  if (!line_ && !errands_.empty() && dial_at_ && env_.now() >= *dial_at_) dial();
-  if (fd_ && step_ == Step::none && !errands_.empty()) begin();
-  std::ranges::move(done_, std::back_inserter(done));
-  done_.clear();
+  if (push_) on_push();
+  if (stream_.is_open() && step_ == Step::none && !errands_.empty()) begin();
+  arm();
 }
 
-Status Courier::exchange(std::span<const os::Watch> watches) {
-  if (watches[0].ready) {
-    os::ReadBuffer buffer;
-    for (int reads = 0; reads < 32; ++reads) {
-      BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer));
-      if (!got) break;
-      if (*got == 0) return fail(ErrorKind::io, "the connection ended");
-      reader_.add({buffer.data(), *got});
-      if (*got < buffer.size()) break;
-    }
-    for (;;) {
-      BERTH_ASSIGN(auto frame, reader_.next());
-      if (!frame) break;
-      falls_ = 0;
-      BERTH_TRY(hear(*std::move(frame)));
-    }
+Status Courier::exchange() {
+  const auto status = std::exchange(stream_status_, Status{});
+  while (stream_.is_open()) {
+    BERTH_ASSIGN(auto frame, stream_.next());
+    if (!frame) break;
+    falls_ = 0;
+    BERTH_TRY(hear(*std::move(frame)));
   }
+  BERTH_TRY(status);
+  if (stream_.ended()) return fail(ErrorKind::io, "the connection ended");
   if (step_ == Step::feeding) feed();
-  while (sent_ < out_.size()) {
-    BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(out_).substr(sent_)));
-    if (!put) break;
-    sent_ += *put;
-  }
-  if (sent_ == out_.size() || sent_ > kAhead) {
-    out_.erase(0, sent_);
-    sent_ = 0;
-  }
   return {};
 }
 
@@ -267,7 +249,10 @@ Status Courier::hear_end() {
 
 /// What is missing there, as fast as it goes.
 void Courier::feed() {
-  const auto fed = outflow_.add(env_, out_, sent_ + kAhead);
+  if (stream_.unsent() >= kAhead) return;
+  std::string more;
+  const auto fed = outflow_.add(env_, more, kAhead - stream_.unsent());
+  stream_.send(more);
   moved_ = outflow_.moved();
   if (!fed) return end(fed.error()), fall();
   if (!outflow_.over()) return;

@@ -7,12 +7,13 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "berth/agent/frames.h"
+#include "berth/agent/frame_stream.h"
 #include "berth/agent/intake.h"
 #include "berth/agent/line.h"
 #include "berth/fileset/fileset.h"
@@ -47,7 +48,9 @@ struct CourierOptions {
 
 class Courier {
  public:
-  static Result<std::unique_ptr<Courier>> open(os::Env& env, CourierOptions options);
+  /// `wake` is called in a turn of the loop when there are outcomes to take.
+  static Result<std::unique_ptr<Courier>> open(os::Env& env, CourierOptions options,
+                                               std::function<void()> wake);
 
   /// Unless it is on the way already.
   void send(Errand errand);
@@ -59,17 +62,18 @@ class Courier {
     std::string from = {};              // another machine that sends it; "": this one
   };
   std::optional<Way> way() const;
-  void watch(std::vector<os::Watch>& watches);
-  std::optional<Mono> deadline() const;
-  void turn(std::span<const os::Watch> watches, std::vector<Outcome>& done);
+  std::vector<Outcome> take_outcomes() { return std::exchange(done_, {}); }
   /// What a person is to know, since it was asked last.
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
  private:
-  Courier(os::Env& env, CourierOptions options, fileset::ObjectStore objects);
+  Courier(os::Env& env, CourierOptions options, fileset::ObjectStore objects,
+          std::function<void()> wake);
+  void step();
+  void arm();
   void dial();
   void fall();
-  Status exchange(std::span<const os::Watch> watches);
+  Status exchange();
   void begin();
   void read_folder();
   void on_folder(const Errand& errand, Result<ReadyFolder> ready);
@@ -81,11 +85,11 @@ class Courier {
   void feed();
   bool delegate(std::span<const agent::Piece> pieces);
   void vouch();
-  void turn_push(std::span<const os::Watch> watches);
+  void on_push();
   void refuse(const Error& because);
   Status fetch_next();
   Status place();
-  void say(agent::FrameKind kind, std::string_view bytes) { out_ += agent::encode(kind, bytes); }
+  void say(agent::FrameKind kind, std::string_view bytes) { stream_.send_frame(kind, bytes); }
   void end(std::optional<Error> failed);
 
   os::Env& env_;
@@ -93,10 +97,8 @@ class Courier {
   const agent::LineOptions dials_;
   fileset::ObjectStore objects_;
   std::unique_ptr<agent::Line> line_;
-  os::Fd fd_;
-  std::string out_;
-  std::size_t sent_ = 0;
-  agent::FrameReader reader_;
+  agent::FrameStream stream_;
+  Status stream_status_;  // what the stream told last
   int falls_ = 0;
   std::optional<Mono> dial_at_;
 
@@ -131,6 +133,12 @@ class Courier {
   std::optional<Door> pushed_;  // by whom, for this errand
   bool sent_afresh_ = false;    // from its beginning, once
   std::vector<std::string> notes_;
+  std::function<void()> wake_;
+  os::Timer due_{env_.loop(), [this] { step(); }};
+  os::Poll read_{env_.loop(), [this] {
+                   aside_->turn();
+                   step();
+                 }};
   std::unique_ptr<os::Aside> aside_;  // goes first
 };
 

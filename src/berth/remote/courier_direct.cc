@@ -24,12 +24,14 @@ bool Courier::delegate(std::span<const agent::Piece> pieces) {
     pushed_ = holder->door;
     moved_ = total_ = 0;
     for (const auto& entry : holder->objects.entries) total_ += entry.size;
-    push_ = std::make_unique<Push>(env_, PushOptions{.from = std::move(holder->door),
-                                                     .to = options_.door,
-                                                     .agent = options_.agent,
-                                                     .directory = options_.directory,
-                                                     .nonce = *nonce_,
-                                                     .objects = std::move(holder->objects)});
+    push_ = std::make_unique<Push>(env_,
+                                   PushOptions{.from = std::move(holder->door),
+                                               .to = options_.door,
+                                               .agent = options_.agent,
+                                               .directory = options_.directory,
+                                               .nonce = *nonce_,
+                                               .objects = std::move(holder->objects)},
+                                   [this] { due_.no_later_than(env_.now()); });
     step_ = Step::pushing;
     return true;
   }
@@ -50,8 +52,7 @@ void Courier::vouch() {
   step_ = Step::vouching;
 }
 
-void Courier::turn_push(std::span<const os::Watch> watches) {
-  push_->turn(watches);
+void Courier::on_push() {
   moved_ = push_->moved();
   if (!push_->over()) return;
   const Status over = *push_->over();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/fileset/objects.h"
+#include "berth/os/loop.h"
 #include "berth/os/posix_testing.h"
 #include "berth/remote/clusters.h"
 
@@ -35,24 +36,23 @@ class CourierTest : public os::PosixTest {
     return {to_hex(sha256(content)), false, 0, std::ssize(content)};
   }
   void open(std::shared_ptr<Holders> holders = {}) {
-    courier_ = Courier::open(*env_, {.door = far_,
-                                     .agent = agent_,
-                                     .directory = path("there"),
-                                     .store = path("here/objects"),
-                                     .confirmed = false,
-                                     .holders = std::move(holders)})
+    courier_ = Courier::open(*env_,
+                             {.door = far_,
+                              .agent = agent_,
+                              .directory = path("there"),
+                              .store = path("here/objects"),
+                              .confirmed = false,
+                              .holders = std::move(holders)},
+                             [] {})
                    .value();
   }
   std::optional<Error> run(Errand errand) {
     courier_->send(std::move(errand));
     std::vector<Outcome> done;
-    std::vector<os::Watch> watches;
     for (const Mono until = env_->now() + std::chrono::seconds(60); done.empty();) {
       if (env_->now() >= until) return Error{ErrorKind::busy, "it does not end"};
-      watches.clear();
-      courier_->watch(watches);
-      EXPECT_TRUE(env_->wait(watches, std::min(until, courier_->deadline().value_or(until))));
-      courier_->turn(watches, done);
+      EXPECT_TRUE(env_->loop().turn(until));
+      std::ranges::move(courier_->take_outcomes(), std::back_inserter(done));
     }
     return done[0].failed;
   }

@@ -70,24 +70,24 @@ std::string Holders::refuse(const Door& from, const Door& to, const Error& becau
       from.name, to.name, because.message);
 }
 
-Push::Push(os::Env& env, PushOptions options)
-    : env_(env), options_(std::move(options)), heard_at_(env.now()), moved_at_(env.now()) {
-  if (!options_.to.address.empty()) {
+Push::Push(os::Env& env, PushOptions options, std::function<void()> wake)
+    : env_(env),
+      options_(std::move(options)),
+      stream_(env,
+              [this](Status status) {
+                stream_status_ = std::move(status);
+                due_.no_later_than(env_.now());
+              }),
+      heard_at_(env.now()),
+      moved_at_(env.now()),
+      wake_(std::move(wake)) {
+  if (options_.to.address.empty()) {
+    lookup_.emplace(env_, ssh_lookup(options_.to), env_.environment(), kLookupMost);
+  } else {
     const auto address = parse_ssh_host(options_.to.address);
     dial(address ? Result<Door>(ssh_door_between(*address)) : std::unexpected(address.error()));
-    return;
   }
-  lookup_.emplace(env_, ssh_lookup(options_.to), env_.environment(), kLookupMost);
-}
-
-void Push::watch(std::vector<os::Watch>& watches) const {
-  if (line_)
-    line_->watch(watches);
-  else
-    watches.resize(watches.size() + 3);
-  watches.push_back({.fd = over_ ? -1 : fd_.number()});
-  watches.push_back(
-      {.fd = over_ || said_ == request_.size() ? -1 : fd_.number(), .readable = false});
+  arm();
 }
 
 /// For a pusher that says that it is there, and no more; another gives up sooner, and says why.
@@ -97,30 +97,37 @@ Mono Push::still_until() const {
          agent::still_most(objects, fileset::total_bytes(options_.objects));
 }
 
-std::optional<Mono> Push::deadline() const {
-  if (over_ || (line_ && line_->lost())) return env_.now();
-  if (lookup_) return env_.now() + kLookupEvery;
-  const Mono until = std::min(heard_at_ + kSilentMost, still_until());
-  return std::min(until, (line_ ? line_->deadline() : std::nullopt).value_or(until));
+/// What the loop waits for, as it is now.
+void Push::arm() {
+  if (over_ || (line_ && line_->lost()))
+    due_.no_later_than(env_.now());
+  else if (lookup_)
+    due_.no_later_than(env_.now() + kLookupEvery);
+  else
+    due_.no_later_than(std::min(heard_at_ + kSilentMost, still_until()));
 }
 
-void Push::turn(std::span<const os::Watch> watches) {
-  if (over_ || watches.size() < kWatches) return;
+void Push::step() {
+  const std::int64_t moved = moved_;
   if (lookup_) look_up();
   if (line_ && !over_) {
-    line_->turn(watches.subspan(0, 3));
     if (line_->lost())
       over_ = std::unexpected(*line_->lost());
-    else if (!fd_ && line_->here())
-      fd_ = line_->take();
-    if (fd_)
-      if (const auto status = exchange(watches.subspan(3)); !status && !over_)
+    else if (!stream_.is_open() && line_->here())
+      stream_.open(line_->take());
+    if (stream_.is_open())
+      if (const auto status = exchange(); !status && !over_)
         over_ = std::unexpected(line_->because(status.error()));
   }
   if (!over_ && env_.now() >= heard_at_ + kSilentMost)
     over_ = fail(ErrorKind::busy, "no word of it for {}", format_duration(kSilentMost));
   if (!over_ && env_.now() >= still_until())
     over_ = fail(ErrorKind::busy, "nothing moved for {}", format_duration(env_.now() - moved_at_));
+  if (over_)
+    due_.set(std::nullopt);
+  else
+    arm();
+  if (over_ || moved_ != moved) wake_();
 }
 
 void Push::look_up() {
@@ -143,31 +150,22 @@ void Push::dial(const Result<Door>& to) {
   const std::string text = fileset::to_text(options_.objects);
   for (auto rest = std::string_view(text); !rest.empty();
        rest.remove_prefix(std::min(rest.size(), agent::kFrameMost)))
-    request_ += agent::encode(agent::FrameKind::files, rest.substr(0, agent::kFrameMost));
-  request_ += agent::encode(
+    stream_.send_frame(agent::FrameKind::files, rest.substr(0, agent::kFrameMost));
+  stream_.send_frame(
       agent::FrameKind::to,
       agent::to_json({.command = through(*to, known_agent_command(options_.agent, files)),
                       .nonce = options_.nonce}));
-  line_.emplace(env_, line_to(options_.from, options_.agent, push));
+  line_.emplace(env_, line_to(options_.from, options_.agent, push),
+                [this] { due_.no_later_than(env_.now()); });
   heard_at_ = moved_at_ = env_.now();
 }
 
-Status Push::exchange(std::span<const os::Watch> watches) {
-  while (said_ < request_.size()) {
-    BERTH_ASSIGN(const auto put, env_.write_some(fd_, std::string_view(request_).substr(said_)));
-    if (!put) break;
-    said_ += *put;
-  }
-  if (!watches[0].ready) return {};
-  os::ReadBuffer buffer;
-  BERTH_ASSIGN(const auto got, env_.read_some(fd_, buffer));
-  if (!got) return {};
-  if (*got == 0) return fail(ErrorKind::io, "the connection to {} ended", options_.from.name);
-  heard_at_ = env_.now();
-  reader_.add({buffer.data(), *got});
+Status Push::exchange() {
+  const auto told = std::exchange(stream_status_, Status{});
   for (;;) {
-    BERTH_ASSIGN(const auto frame, reader_.next());
-    if (!frame) return {};
+    BERTH_ASSIGN(const auto frame, stream_.next());
+    if (!frame) break;
+    heard_at_ = env_.now();
     if (frame->kind == agent::FrameKind::error) {
       over_ = std::unexpected(agent::parse_error(frame->bytes));
       return {};
@@ -185,6 +183,9 @@ Status Push::exchange(std::span<const os::Watch> watches) {
     moved_ = moved;
     moved_at_ = env_.now();
   }
+  BERTH_TRY(told);
+  if (stream_.ended()) return fail(ErrorKind::io, "the connection to {} ended", options_.from.name);
+  return {};
 }
 
 }  // namespace berth::remote

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "berth/agent/frames.h"
+#include "berth/agent/frame_stream.h"
 #include "berth/agent/line.h"
 #include "berth/fileset/fileset.h"
 #include "berth/remote/command.h"
@@ -62,35 +62,33 @@ struct PushOptions {
 /// One push under way; going, it ends there, too.
 class Push {
  public:
-  Push(os::Env& env, PushOptions options);
+  /// `wake` is called in a turn of the loop when something has moved, or it is over.
+  Push(os::Env& env, PushOptions options, std::function<void()> wake);
   Push(const Push&) = delete;
   Push& operator=(const Push&) = delete;
   const Door& from() const { return options_.from; }
   std::int64_t moved() const { return moved_; }  // bytes
   const std::optional<Status>& over() const { return over_; }
 
-  static constexpr std::size_t kWatches = 5;
-  void watch(std::vector<os::Watch>& watches) const;
-  std::optional<Mono> deadline() const;
-  void turn(std::span<const os::Watch> watches);
-
  private:
+  void step();
+  void arm();
   Mono still_until() const;
   void look_up();
   void dial(const Result<Door>& to);
-  Status exchange(std::span<const os::Watch> watches);
+  Status exchange();
 
   os::Env& env_;
   const PushOptions options_;
   std::optional<Command> lookup_;  // of the address, by ssh here
   std::optional<agent::Line> line_;
-  std::string request_;
-  std::size_t said_ = 0;  // of it
-  os::Fd fd_;
-  agent::FrameReader reader_;
+  agent::FrameStream stream_;
+  Status stream_status_;  // what the stream told last
   std::int64_t moved_ = 0;
   Mono heard_at_, moved_at_;
   std::optional<Status> over_;
+  std::function<void()> wake_;
+  os::Timer due_{env_.loop(), [this] { step(); }};
 };
 
 }  // namespace berth::remote

@@ -8,6 +8,7 @@
 #include "berth/base/text.h"
 #include "berth/fileset/objects.h"
 #include "berth/os/fake_env.h"
+#include "berth/os/loop.h"
 #include "berth/os/posix_testing.h"
 #include "berth/remote/clusters.h"
 
@@ -94,20 +95,18 @@ TEST(PushOfLittle, IsGivenUpWhereAHostTalksAndNothingMoves) {
   };
   Door to = door("to");
   to.address = "me@to:22";
-  Push push(env, {.from = door("from"),
-                  .to = to,
-                  .agent = {},
-                  .directory = "/",
-                  .nonce = sha256("nonce"),
-                  .objects = {{file("x", "x", Holders::kLeast)}}});
-  std::vector<os::Watch> watches;
+  Push push(env,
+            {.from = door("from"),
+             .to = to,
+             .agent = {},
+             .directory = "/",
+             .nonce = sha256("nonce"),
+             .objects = {{file("x", "x", Holders::kLeast)}}},
+            [] {});
   const Mono until = env.now() + std::chrono::minutes(10);
   for (bool here = false; !push.over() && env.now() < until; here = true) {
     if (here) (void)env.write_some(far, agent::encode(agent::FrameKind::sent, "0"));
-    watches.clear();
-    push.watch(watches);
-    ASSERT_TRUE(env.wait(watches, env.now()));
-    push.turn(watches);
+    ASSERT_TRUE(env.loop().turn(env.now()));
     env.freeze(std::chrono::seconds(1));
   }
   ASSERT_TRUE(push.over());
@@ -147,22 +146,20 @@ class DirectPosixTest : public os::PosixTest {
                          .shell = true,
                          .direct = true,
                          .address = "me@to:22"}) {
-    Push push(*env_, {.from = {.name = "from",
-                               .words = {"env", "XDG_CACHE_HOME=" + path("from"),
-                                         "PATH=" + path("bin") + ":/usr/bin:/bin"},
-                               .direct = true},
-                      .to = std::move(to),
-                      .agent = agent_,
-                      .directory = path("work"),
-                      .nonce = sha256(nonce_),
-                      .objects = objects()});
-    std::vector<os::Watch> watches;
+    Push push(*env_,
+              {.from = {.name = "from",
+                        .words = {"env", "XDG_CACHE_HOME=" + path("from"),
+                                  "PATH=" + path("bin") + ":/usr/bin:/bin"},
+                        .direct = true},
+               .to = std::move(to),
+               .agent = agent_,
+               .directory = path("work"),
+               .nonce = sha256(nonce_),
+               .objects = objects()},
+              [] {});
     const Mono until = env_->now() + std::chrono::seconds(60);
     while (!push.over() && env_->now() < until) {
-      watches.clear();
-      push.watch(watches);
-      EXPECT_TRUE(env_->wait(watches, std::min(until, push.deadline().value_or(until))));
-      push.turn(watches);
+      EXPECT_TRUE(env_->loop().turn(until));
     }
     moved_ = push.moved();
     return push.over().value_or(fail(ErrorKind::busy, "it does not end"));

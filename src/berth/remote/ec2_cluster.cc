@@ -48,7 +48,7 @@ Ec2Cluster::~Ec2Cluster() {
   instances_.end_all();
   for (const Mono until = env_.now() + kEnd; !instances_.over() && env_.now() < until;) {
     instances_.step();
-    (void)env_.wait({}, std::min(instances_.next(), until));
+    (void)env_.loop().turn(std::min(instances_.next(), until));
   }
 }
 
@@ -102,7 +102,9 @@ void Ec2Cluster::look(const Ec2Machine& machine, Member& member) {
   if (env_.now() < member.look_at) return;
   const auto offer = member.host->look();
   if (!offer) {
-    member.look_at = machine.ready ? member.host->retry_at() : env_.now() + kSoonestRetry;
+    const Mono soon = env_.now() + kSoonestRetry;
+    const bool failed = machine.ready && member.host->failure();
+    member.look_at = failed ? std::max(soon, member.host->retry_at()) : soon;
     return;
   }
   member.answered = env_.now();
@@ -141,7 +143,7 @@ std::optional<Mono> Ec2Cluster::tend() {
 Mono Ec2Cluster::retry_at() {
   Mono next = std::min(instances_.next(), env_.now() + kLatestRetry);
   for (const auto& [id, member] : members_) {
-    if (member.asked) next = std::min(next, member.host->retry_at());
+    if (member.asked) next = std::min(next, env_.now() + kSoonestRetry);
     next = std::min(next, std::max(member.look_at, env_.now() + kSoonestRetry));
   }
   return std::max(next, env_.now() + kSoonestRetry);

@@ -9,7 +9,6 @@
 namespace berth::remote {
 namespace {
 
-constexpr Duration kPumpInterval = std::chrono::milliseconds(10);
 constexpr Duration kLookAgain = std::chrono::seconds(2);
 constexpr Duration kUpFirst = std::chrono::seconds(1);
 constexpr Duration kUpMost = std::chrono::minutes(1);
@@ -41,15 +40,17 @@ Host::Host(os::Env& env, Door door, AgentFile agent, HostOptions options)
       door_(std::move(door)),
       agent_(std::move(agent)),
       options_(options),
-      stream_(env) {}
+      stream_(env, [this](Status status) {
+        stream_status_ = std::move(status);
+        wake();
+      }) {}
 
 /// What was leased and nobody has is given back; what somebody has lives by its own connection.
 Host::~Host() {
   const Mono until = env_.now() + std::chrono::seconds(2);
   // An alloc may be on its way.
   while (asked_ && std::holds_alternative<agent::AskLease>(*asked_) && env_.now() < until) {
-    (void)env_.wait({}, env_.now() + kPumpInterval);
-    pump();
+    (void)env_.loop().turn(until);
   }
   if (granted_)
     if (const auto* leased = std::get_if<agent::Leased>(&*granted_)) let_go(leased->directory);
@@ -67,28 +68,23 @@ std::unexpected<Error> Host::no_answer_yet() const {
 
 /// Up, and not waiting for an answer. busy, or why it failed.
 Status Host::ready() {
-  pump();
   if (!line_ && up_at_ && env_.now() < *up_at_) return no_answer_yet();
   if (!line_) {
     const std::vector<std::string> words{"pool"};
     line_ = std::make_unique<agent::Line>(
-        env_, agent::LineOptions{.command = through(door_, agent_command(agent_, words)),
-                                 .agent_file = agent_.path});
-    stream_ = agent::LineStream(env_);
-    pump();
+        env_,
+        agent::LineOptions{.command = through(door_, agent_command(agent_, words)),
+                           .agent_file = agent_.path},
+        [this] { wake(); });
+    stream_.reset();
+    stream_status_ = {};
+    wake();
   }
   if (!line_ || !stream_.is_open() || asked_) return no_answer_yet();
   return {};
 }
 
-void Host::pump() {
-  for (const auto& link : leaving_) {
-    std::vector<os::Watch> watches;
-    std::vector<exec::FromWorker> ignored;
-    link->watch(watches);
-    (void)env_.wait(watches, env_.now());
-    link->turn(watches, ignored);
-  }
+void Host::step() {
   std::erase_if(leaving_, [](const auto& link) {
     if (link->ready()) link->finish();
     return link->ready() || link->lost();
@@ -99,33 +95,46 @@ void Host::pump() {
     const auto answer = *std::exchange(granted_, std::nullopt);
     if (const auto* leased = std::get_if<agent::Leased>(&answer)) let_go(leased->directory);
   }
-  if (line_) turn();
+  if (line_) step_connection();
+  arm();
 }
 
-void Host::turn() {
-  std::vector<os::Watch> watches;
-  line_->watch(watches);
-  stream_.watch(watches);
-  if (!env_.wait(watches, env_.now())) return;
-  const auto all = std::span<const os::Watch>(watches);
-  line_->turn(all.subspan(0, 3));
+/// What the loop waits for, as it is now.
+void Host::arm() {
+  std::optional<Mono> first;
+  if (granted_at_) first = *granted_at_ + kGrantWaits;
+  if (asked_) {
+    const Mono given_up = asked_at_ + timeout();
+    first = std::min(first.value_or(given_up), given_up);
+  }
+  if (line_ && stream_.is_open() && stream_.ended()) first = env_.now();
+  due_.no_later_than(first);
+}
+
+/// For an answer.
+Duration Host::timeout() const {
+  return std::clamp(options_.lease / 2, kAnswersLeast, kAnswersMost);
+}
+
+void Host::step_connection() {
   if (line_->lost()) return fall(*line_->lost());
   if (!stream_.is_open()) {
     if (line_->here()) stream_.open(line_->take());
+    if (stream_.is_open()) changed();
     return;
   }
-  const auto status = stream_.turn(all.subspan(3, 2));
+  const auto status = std::exchange(stream_status_, Status{});
   while (const auto text = stream_.next()) {
     auto answer = agent::decode_pool_answer(*text);
     if (!answer) return fall(answer.error());
     falls_ = 0;
     hear(*std::move(answer));
+    changed();
     if (!line_) return;  // it answered that it cannot
   }
-  const Duration timeout = std::clamp(options_.lease / 2, kAnswersLeast, kAnswersMost);
-  if (asked_ && env_.now() - asked_at_ >= timeout)
+  if (asked_ && env_.now() - asked_at_ >= timeout())
     return fall(
-        {ErrorKind::io, fmt::format("it did not answer within {}", format_duration(timeout))});
+        {ErrorKind::io, fmt::format("it did not answer within {}", format_duration(timeout()))});
   if (!status || stream_.ended())
     fall(line_->because(status ? Error{ErrorKind::io, "the connection ended"} : status.error()));
 }
@@ -142,13 +151,14 @@ void Host::fall(Error because) {
   const Duration pause = std::min(kUpMost, kUpFirst * (1 << std::min(falls_++, 6)));
   const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
   up_at_ = env_.now() + pause * (768 + jitter) / 1024;
+  changed();
 }
 
 void Host::ask(const agent::PoolCall& call) {
   asked_ = call;
   asked_at_ = env_.now();
-  stream_.send(agent::encode(call));
-  pump();
+  stream_.send_line(agent::encode(call));
+  arm();
 }
 
 void Host::hear(agent::PoolAnswer answer) {
@@ -167,7 +177,6 @@ void Host::hear(agent::PoolAnswer answer) {
 }
 
 Result<agent::MachineOffer> Host::look() {
-  pump();
   const bool fresh = offered_at_ && env_.now() - *offered_at_ < kLookAgain;
   if (fresh) return *offer_;
   BERTH_TRY(ready());
@@ -194,7 +203,6 @@ Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
   const machine::AllocRequest ask_for{wish.requirements.min, cluster::name_of(wish.labels),
                                       wish.priority, wish.selection};
   for (int round = 0; round < 2; ++round) {
-    pump();
     if (granted_ && wanted_ && same(*wanted_, ask_for)) {
       const auto answer = *std::exchange(granted_, std::nullopt);
       wanted_.reset();
@@ -234,7 +242,7 @@ cluster::AllocId Host::keep(agent::Leased leased, const cluster::Labels& labels)
 Mono Host::retry_at() {
   if (!line_ && up_at_) return *up_at_;
   const bool answered = line_ && stream_.is_open() && !asked_;
-  return env_.now() + (answered ? kPumpInterval * 10 : kPumpInterval);
+  return env_.now() + (answered ? kLookAgain : kAnswersMost);
 }
 
 Result<std::optional<Mono>> Host::keepalive(cluster::AllocId id) {
@@ -270,6 +278,7 @@ void Host::let_go(const std::string& directory) {
   leaving_.push_back(agent::Link::through(
       env_, {.command = through(door_, agent_command(agent_, words)), .agent_file = agent_.path},
       options_.lease, options_.lease, {.epoch = 0, .environment = {}}));
+  leaving_.back()->on_messages([this] { wake(); });
 }
 
 }  // namespace berth::remote

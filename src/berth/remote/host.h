@@ -68,8 +68,11 @@ class Host final : public FarCluster {
   };
   Status ready();
   std::unexpected<Error> no_answer_yet() const;
-  void pump();
-  void turn();
+  void wake() { due_.no_later_than(env_.now()); }
+  void step();
+  void step_connection();
+  void arm();
+  Duration timeout() const;
   void fall(Error because);
   void ask(const agent::PoolCall& call);
   void hear(agent::PoolAnswer answer);
@@ -96,6 +99,8 @@ class Host final : public FarCluster {
 
   std::map<cluster::AllocId, Held> held_;
   std::vector<std::unique_ptr<agent::Link>> leaving_;  // allocs that nobody staffed
+  Status stream_status_;                               // what the stream told last
+  os::Timer due_{env_.loop(), [this] { step(); }};
 };
 
 }  // namespace berth::remote

@@ -79,12 +79,14 @@ Outpost::Outpost(os::Env& env, OutpostOptions options) : env_(env), options_(std
       });
   const auto left_out = env_.read_file(options_.directory + kLeftOut, kRecordMost);
   left_out_ = left_out.value_or("");
-  auto courier = Courier::open(env_, {.door = place.door,
-                                      .agent = options_.agent,
-                                      .directory = place.directory + "/work",
-                                      .store = options_.store,
-                                      .confirmed = options_.confirmed || left_out,
-                                      .holders = options_.holders});
+  auto courier = Courier::open(env_,
+                               {.door = place.door,
+                                .agent = options_.agent,
+                                .directory = place.directory + "/work",
+                                .store = options_.store,
+                                .confirmed = options_.confirmed || left_out,
+                                .holders = options_.holders},
+                               [this] { wakes_.no_later_than(env_.now()); });
   if (courier)
     courier_ = *std::move(courier);
   else
@@ -228,6 +230,7 @@ void Outpost::drop(std::size_t staged, exec::Cause cause, std::string detail) {
 void Outpost::refuse(const exec::Launch& launch, exec::Cause cause, std::string detail) {
   unbegun_.add(launch.token, launch.behind);
   pending_.emplace_back(unstarted(launch, cause, std::move(detail)));
+  wakes_.no_later_than(env_.now());
 }
 
 /// Whether tasks run within a shell that has something to do before or behind them.
@@ -263,28 +266,9 @@ void Outpost::depart(exec::Launch launch) {
   link_->tell(launch);
 }
 
-void Outpost::watch(std::vector<os::Watch>& watches, bool read_output) {
-  const std::size_t before = watches.size();
-  link_->watch(watches, read_output);
-  of_link_ = watches.size() - before;
-  if (!lost()) courier_->watch(watches);
-}
-
-std::optional<Mono> Outpost::deadline() const {
-  if (!pending_.empty()) return env_.now();
-  auto first = link_->deadline();
-  if (lost()) return first;
-  if (const auto at = courier_->deadline(); at && (!first || *at < *first)) first = at;
-  return first;
-}
-
-void Outpost::progress(std::span<const os::Watch> watches) {
-  link_->progress(watches.subspan(0, std::min(of_link_, watches.size())));
-}
-
-void Outpost::turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) {
+void Outpost::turn(std::span<const os::Watch>, std::vector<exec::FromWorker>& messages) {
   std::vector<exec::FromWorker> heard;
-  link_->turn(watches.subspan(0, std::min(of_link_, watches.size())), heard);
+  link_->turn({}, heard);
   if (ready()) forget_what_never_began();
   for (auto& message : heard) {
     if (auto* ended = std::get_if<exec::Ended>(&message))
@@ -293,9 +277,7 @@ void Outpost::turn(std::span<const os::Watch> watches, std::vector<exec::FromWor
       messages.push_back(std::move(message));
   }
   if (!lost()) {
-    std::vector<Outcome> done;
-    courier_->turn(watches.subspan(std::min(of_link_, watches.size())), done);
-    for (auto& outcome : done) hear(std::move(outcome));
+    for (auto& outcome : courier_->take_outcomes()) hear(std::move(outcome));
     advance();
     tell_ends(messages);
     if (!staged_.empty())

@@ -53,8 +53,10 @@ class Outpost final : public agent::Attached {
   static std::unique_ptr<Outpost> open(os::Env& env, OutpostOptions options);
 
   void tell(const exec::ToWorker& message) override;
-  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
-  std::optional<Mono> deadline() const override;
+  void watch(std::vector<os::Watch>& watches, bool read_output = true) override {
+    link_->watch(watches, read_output);
+  }
+  std::optional<Mono> deadline() const override { return std::nullopt; }
   void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
   bool idle() const override;
   void acknowledge() override;
@@ -67,7 +69,6 @@ class Outpost final : public agent::Attached {
   bool queues() const override { return link_->queues(); }
   const agent::Welcome& agent() const override { return link_->agent(); }
   std::optional<Error> cut() const override { return link_->cut(); }
-  void progress(std::span<const os::Watch> watches) override;
   void lose(Error because) override { link_->lose(std::move(because)); }
 
  private:
@@ -98,7 +99,6 @@ class Outpost final : public agent::Attached {
   std::unique_ptr<agent::Link> link_;
   std::unique_ptr<Courier> courier_;
   std::optional<Error> broken_;
-  std::size_t of_link_ = 0;
   bool forgotten_ = false;
 
   std::map<std::string, bool> shared_;                   // by root
@@ -112,6 +112,7 @@ class Outpost final : public agent::Attached {
   std::map<Token, Leaving> leaving_;
   std::string left_out_;  // of the folder that was sent, for people
   std::vector<exec::FromWorker> pending_;
+  os::Timer wakes_{env_.loop(), [] {}};  // there are messages to take
 };
 
 }  // namespace berth::remote

@@ -36,7 +36,13 @@ struct Refusals {
 class HostCluster final : public FarCluster {
  public:
   HostCluster(os::Env& env, std::vector<std::unique_ptr<Host>> hosts)
-      : env_(env), hosts_(std::move(hosts)), next_(env.now()) {}
+      : env_(env), hosts_(std::move(hosts)), next_(env.now()) {
+    for (const auto& host : hosts_)
+      host->on_change([this] {
+        next_ = env_.now();
+        changed();
+      });
+  }
 
   Result<std::vector<cluster::Offer>> offers() override {
     std::vector<cluster::Offer> all;

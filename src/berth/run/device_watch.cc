@@ -34,20 +34,8 @@ void DeviceWatch::begin() {
   program.environment = env.environment();
   program.environment.emplace_back("BERTH_RUN_DIR", run_.directory);  // a resume ends it by this
   program.directory = *here;
-  health_.emplace(env, std::move(program));
-}
-
-void DeviceWatch::watch(std::vector<os::Watch>& watches) const {
-  if (health_) health_->watch(watches);
-}
-
-std::optional<Mono> DeviceWatch::deadline() const {
-  return health_ ? health_->deadline() : std::nullopt;
-}
-
-void DeviceWatch::turn(std::span<const os::Watch> watches) {
-  if (!health_) return;
-  if (auto update = health_->turn(watches.front().ready)) on_update(*std::move(update));
+  health_.emplace(env, std::move(program),
+                  [this](machine::DeviceHealthUpdate update) { on_update(std::move(update)); });
 }
 
 void DeviceWatch::on_update(machine::DeviceHealthUpdate update) {

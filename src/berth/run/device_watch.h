@@ -20,10 +20,6 @@ class DeviceWatch {
 
   /// Starts watching, where the run uses devices.
   void begin();
-  /// One watch, while it watches.
-  void watch(std::vector<os::Watch>& watches) const;
-  std::optional<Mono> deadline() const;
-  void turn(std::span<const os::Watch> watches);
 
  private:
   void on_update(machine::DeviceHealthUpdate update);

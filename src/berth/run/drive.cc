@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/os/failpoint.h"
+#include "berth/os/loop.h"
 #include "berth/run/elsewhere.h"
 
 namespace berth::run {
@@ -55,19 +56,15 @@ Status Drive::turn() {
 Status Drive::wait() {
   watches_.clear();
   workers_.watch(watches_, run_.observer.wants_output());
-  const std::size_t of_devices = watches_.size();
-  devices_.watch(watches_);
   run_.observer.watch(watches_);
   run_.workload->watch(watches_);
   Mono until = run_.env.now() + std::chrono::seconds(1);
-  for (const auto at :
-       {workers_.deadline(), leases_.deadline(), recorder_.commit_at(), run_.workload->deadline(),
-        run_.scheduler->next_tick(), gives_up_at_, devices_.deadline()})
+  for (const auto at : {workers_.deadline(), leases_.deadline(), recorder_.commit_at(),
+                        run_.workload->deadline(), run_.scheduler->next_tick(), gives_up_at_})
     until = std::min(until, at.value_or(until));
   if (more_ || attempts_.has_unstarted() || workers_.has_messages()) until = run_.env.now();
-  BERTH_TRY(run_.env.wait(watches_, until));
+  BERTH_TRY(run_.env.loop().turn(until, watches_));
   run_.observer.flush();
-  devices_.turn(std::span(watches_).subspan(of_devices));
   workers_.turn(watches_);
   return {};
 }

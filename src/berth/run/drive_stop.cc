@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
+#include "berth/os/loop.h"
 #include "berth/run/drive.h"
 
 namespace berth::run {
@@ -83,7 +84,7 @@ bool Drive::wait_for_store(const store::StoreWait& wait) {
   run_.observer.watch(watches);
   Mono until = env.now() + std::min(wait.most, kShowEvery);
   until = std::min(until, workers_.deadline().value_or(until));
-  if (!env.wait(watches, until)) return true;
+  if (!env.loop().turn(until, watches)) return true;
   run_.observer.flush();
   workers_.turn(watches);
   keep_leases();

@@ -33,6 +33,7 @@ Leases::Leases(ActiveRun& run, Site& site, Sources sources, machine::Ledger ledg
     source.cluster =
         cluster::tracing(run_.env, std::move(source.cluster), trace_file(run_.directory),
                          source.name, static_cast<std::int64_t>(i));
+    source.cluster->on_change([this, i] { sources_[i].seek_at.reset(); });
   }
 }
 
@@ -58,7 +59,8 @@ void Leases::machine_changed() {
 Result<std::optional<Lease>> Leases::seek(const Holdings& holdings) {
   for (auto& from : sources_) {
     if (run_.scheduler->wanting(1).empty()) break;
-    if (from.closed || (from.seek_at && run_.env.now() < *from.seek_at)) continue;
+    const Mono now = run_.env.now();
+    if (from.closed || now < from.paused_until || (from.seek_at && now < *from.seek_at)) continue;
     from.seek_at.reset();
     std::optional<Lease> lease;
     if (&from == &sources_.front()) {
@@ -263,7 +265,7 @@ void Leases::on_lost(const Lease& lease, const Error& because, const Holdings& h
     return;
   }
   const auto jitter = static_cast<std::int64_t>(run_.env.random() % 512);
-  from.seek_at =
+  from.paused_until =
       run_.env.now() + kFirstBackoff * (1 << std::min(from.losses++, 7)) * (768 + jitter) / 1024;
 }
 
@@ -286,7 +288,8 @@ std::optional<Mono> Leases::deadline() const {
     if (at && (!first || *at < *first)) first = at;
   };
   for (const auto& from : sources_) {
-    consider(from.seek_at);
+    if (from.seek_at) consider(std::max(*from.seek_at, from.paused_until));
+    if (from.paused_until > run_.env.now()) consider(from.paused_until);
     if (from.source.tend) consider(from.tend_at);
   }
   return first;

@@ -87,6 +87,7 @@ class Leases {
   struct Leasing {
     Source source;
     std::optional<Mono> seek_at{};         // it had no room: when asking again is worth it
+    Mono paused_until{};                   // its last worker was lost: not before
     int losses = 0;                        // of its workers, since a task ended well there
     std::optional<Error> refusal{};        // what it answered last; none: an alloc
     TaskNumber refused_task{};             // what it was asked for then

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/os/fake_env.h"
+#include "berth/os/loop.h"
 
 namespace berth::run {
 namespace {
@@ -54,7 +55,7 @@ class PassiveTest : public ::testing::Test {
     Messages messages;
     for (const Mono until = env_.now() + within; env_.now() < until;) {
       place_.turn({}, messages);
-      EXPECT_TRUE(env_.wait({}, std::min(until, place_.deadline().value_or(until))));
+      EXPECT_TRUE(env_.loop().turn(std::min(until, place_.deadline().value_or(until))));
     }
     return messages;
   }

@@ -10,6 +10,7 @@
 #include "berth/fileset/fileset.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
+#include "berth/os/loop.h"
 #include "berth/run/elsewhere.h"
 
 namespace berth::run {
@@ -25,7 +26,7 @@ Result<agent::Remains> read_when_gone(os::Env& env, const std::string& directory
     auto remains = agent::read_journal(env, directory);
     const bool lives = !remains && remains.error().kind == ErrorKind::busy;
     if (!lives || env.now() >= until || env.stop_signals() > 0) return remains;
-    BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(20)));
+    BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(20)));
   }
 }
 
@@ -138,7 +139,7 @@ Status turn_all(os::Env& env, std::span<RecoveredAgents::Agent> agents) {
     until = std::min(until, agent.client->deadline().value_or(until));
   }
   begins.push_back(watches.size());
-  BERTH_TRY(env.wait(watches, until));
+  BERTH_TRY(env.loop().turn(until, watches));
   std::vector<exec::FromWorker> ignored;
   for (std::size_t i = 0; i < agents.size(); ++i)
     agents[i].client->turn(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]),

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "berth/base/units.h"
+#include "berth/os/loop.h"
 #include "berth/run/drive.h"
 #include "berth/run/elsewhere.h"
 #include "berth/store/database.h"
@@ -64,7 +65,7 @@ class Runner {
       observer_.on_note("waits for the store " + wait.why);
     std::array<os::Watch, 2> watches{
         os::Watch{.fd = wait.fd}, os::Watch{.fd = wait.writable ? wait.fd : -1, .readable = false}};
-    return env.wait(watches, env.now() + wait.most).has_value();
+    return env.loop().turn(env.now() + wait.most, watches).has_value();
   }
 
   Status init() {
@@ -128,7 +129,7 @@ class Runner {
         {{store::RunStepped{.to = Phase::retry, .tries = tries_, .last_try = last_try_}}});
     for (const Mono until = env.now() + pause; env.now() < until;) {
       if (env.stop_signals() > 0) return std::unexpected(*because_);
-      BERTH_TRY(env.wait({}, until));
+      BERTH_TRY(env.loop().turn(until));
     }
     phase_ = Phase::init;
     return {};
@@ -161,7 +162,7 @@ Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer
   for (const Mono until = site.env->now() + kGoesWithin;
        !lock && lock.error().kind == ErrorKind::busy && record.runner_pid > 0 &&
        !site.env->alive(earlier) && site.env->now() < until;) {
-    BERTH_TRY(site.env->wait({}, site.env->now() + std::chrono::milliseconds(5)));
+    BERTH_TRY(site.env->loop().turn(site.env->now() + std::chrono::milliseconds(5)));
     lock = site.env->lock(lock_file(directory), false);
   }
   if (!lock) {
