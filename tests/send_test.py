@@ -198,6 +198,20 @@ class Sent(Folder):
     def listing(self, run):
         return set(self.berth("logs", f"{run}/1").out.decode().split())
 
+    def test_berth_s_own_state_stays(self):
+        """A process that reads a database which it has open, too, loses its locks on it: others then take its log away."""
+        self.house.state = self.folder / "state"
+        self.house.environment["BERTH_DB"] = str(self.house.state)
+        self.write("folder/sweep.yaml", "run: find . -path '*state*'; sleep 0.3\nparams: {i: [1, 2, 3, 4, 5, 6]}\n")
+        self.berth("runs")
+        run = self.house.start("run", "--cluster", "lab", self.folder / "sweep.yaml")
+        while run.poll() is None:
+            self.house.run("--json", "runs")
+        err = run.stderr.read().decode()
+        self.assertEqual(run.returncode, 0, err)
+        self.assertRegex(err, r"state/ \([^)]*, Berth's own state\)")
+        self.assertEqual(self.listing("sweep-1"), set())
+
     def test_what_no_other_machine_can_use_stays(self):
         self.experiment("find . ! -type d -printf '%P\\n'; cat inside by-name")
         self.write("folder/sub/text", "read-through-links\n")

@@ -147,7 +147,8 @@ std::string sending_json(const remote::Folder& folder, const std::vector<std::st
 
 Result<int> show_sending(os::Env& env, const std::string& directory,
                          const std::vector<std::string>& clusters, bool json) {
-  BERTH_ASSIGN(const auto folder, remote::read_folder(env, directory));
+  BERTH_ASSIGN(const auto state, run::state_directory(env));
+  BERTH_ASSIGN(const auto folder, remote::read_folder(env, directory, state));
   const auto warnings = warnings_of(env, folder);
   print(json ? sending_json(folder, clusters, warnings) : sending_text(folder, clusters, warnings));
   return 0;

@@ -37,8 +37,11 @@ std::string repository_of(os::Env& env, const std::string& path) {
 
 class FolderReader {
  public:
-  FolderReader(os::Env& env, std::string path)
-      : env_(env), root_(repository_of(env, path)), prefix_(path.substr(root_.size())) {
+  FolderReader(os::Env& env, std::string path, const std::string& state)
+      : env_(env),
+        root_(repository_of(env, path)),
+        state_(env.real_path(state).value_or(state)),
+        prefix_(path.substr(root_.size())) {
     if (prefix_.starts_with('/')) prefix_.erase(0, 1);
     folder_.path = std::move(path);
   }
@@ -98,7 +101,9 @@ class FolderReader {
       if (entry.path == ".git" || (directory.empty() && entry.path.starts_with(kOwn))) continue;
       entry.path = below(directory, entry.path);
       const bool is_directory = entry.kind == Kind::directory;
-      if (const auto why = rules_.leaves_out(below(prefix_, entry.path), is_directory)) {
+      if (folder_.path + "/" + entry.path == state_) {
+        leave_out(entry, "Berth's own state", false);
+      } else if (const auto why = rules_.leaves_out(below(prefix_, entry.path), is_directory)) {
         leave_out(entry, why_text(*why), true);
       } else if (entry.kind == Kind::other) {
         leave_out(entry, "a socket, pipe or device", false);
@@ -173,8 +178,9 @@ class FolderReader {
   }
 
   os::Env& env_;
-  const std::string root_;  // of the rules
-  std::string prefix_;      // from there to the folder
+  const std::string root_;   // of the rules
+  const std::string state_;  // Berth's own
+  std::string prefix_;       // from there to the folder
   ignore::Rules rules_;
   Folder folder_;
   std::size_t counted_ = 0;
@@ -187,8 +193,8 @@ std::string sized(const LeftOut& left) {
 
 }  // namespace
 
-Result<Folder> read_folder(os::Env& env, const std::string& path) {
-  return FolderReader(env, path == "/" ? "" : path).read();
+Result<Folder> read_folder(os::Env& env, const std::string& path, const std::string& state) {
+  return FolderReader(env, path == "/" ? "" : path, state).read();
 }
 
 Status check_unasked(os::Env& env, const std::string& path) {
@@ -250,7 +256,7 @@ Result<ReadyFolder> prepare_folder(os::Env& env, const std::string& path, const 
                                    bool confirmed, FolderProgress& progress) {
   if (!confirmed) BERTH_TRY(check_unasked(env, path));
   BERTH_ASSIGN(auto objects, fileset::ObjectStore::open(env, store));
-  BERTH_ASSIGN(auto folder, read_folder(env, path));
+  BERTH_ASSIGN(auto folder, read_folder(env, path, parent_of(store)));
   if (!confirmed) BERTH_TRY(check_unasked(folder));
   progress.total = folder.bytes;
   progress.read = 0;

@@ -1,8 +1,9 @@
 // The folder of an experiment on its way to another machine: what of it goes, and what stays and
 // why. Left out are what .gitignore and .berthignore name (ignore/ignore.h), those of the folders
 // above counted up to the repository's own; .git itself; sockets, pipes and devices; symbolic links
-// that lead outside. Only in a virtual environment the program that such a link leads to goes in
-// its place: without its interpreter nothing of that would be of use.
+// that lead outside; and Berth's own state, since a process that reads and closes the database
+// which it has open loses its locks on it. Only in a virtual environment the program that such a
+// link leads to goes in its place: without its interpreter nothing of that would be of use.
 //
 // Threads: one for each Env. Failure: as Env has it; unconfirmed: see check_unasked(); invalid:
 // more files than a fileset holds.
@@ -37,7 +38,8 @@ struct Folder {
 };
 
 /// Reads names and sizes alone, and nothing within directories that are left out but their size.
-Result<Folder> read_folder(os::Env& env, const std::string& path);
+/// `state` is the directory of Berth's own state.
+Result<Folder> read_folder(os::Env& env, const std::string& path, const std::string& state);
 /// unconfirmed: a person has to be asked before so much is sent, or before a home directory is.
 Status check_unasked(os::Env& env, const std::string& path);
 Status check_unasked(const Folder& folder);
@@ -52,7 +54,8 @@ struct ReadyFolder {
   fileset::Captured captured;
   std::string left_out;  // left_out_text()
 };
-/// Into the object store, so that it can be sent. `confirmed`: somebody said yes to its size.
+/// Brings the folder into the object store, which lies in the state directory, so that it can be
+/// sent. `confirmed`: somebody said yes to its size.
 Result<ReadyFolder> prepare_folder(os::Env& env, const std::string& path, const std::string& store,
                                    bool confirmed, FolderProgress& progress);
 

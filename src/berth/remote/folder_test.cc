@@ -25,7 +25,7 @@ TEST(FolderThatChanges, RulesThatAreReplacedOrGoAreNoError) {
         if (reads == 2 && comes_back) env.put(file, "secret\n");
         return std::nullopt;
       };
-      const auto folder = read_folder(env, "/in");
+      const auto folder = read_folder(env, "/in", "/state");
       ASSERT_TRUE(folder) << folder.error().message;
       const bool goes = std::ranges::find(folder->entries, "secret", &os::TreeEntry::path) !=
                         folder->entries.end();
