@@ -53,12 +53,9 @@ class Feeder {
     int running = 0, ended = 0;
     for (int started = 0; ended < tasks;) {
       for (; running < kWidth && started < tasks; ++started, ++running) tell(place);
-      watches_.clear();
-      place.watch(watches_);
-      (void)env_.loop().turn(place.deadline().value_or(env_.now() + std::chrono::seconds(1)),
-                             watches_);
+      (void)env_.loop().turn(env_.now() + std::chrono::seconds(1));
       messages_.clear();
-      place.turn(watches_, messages_);
+      place.take_messages(messages_);
       for (const auto& message : messages_) {
         if (!std::holds_alternative<exec::Ended>(message)) continue;
         --running;
@@ -85,7 +82,6 @@ class Feeder {
   os::Env& env_;
   exec::Environment environment_;
   std::int64_t token_ = 0;
-  std::vector<os::Watch> watches_;
   std::vector<exec::FromWorker> messages_;
 };
 

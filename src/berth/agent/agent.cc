@@ -129,8 +129,7 @@ std::optional<Mono> Agent::next_step() const {
 /// What the loop waits for, as it is now.
 void Agent::arm() {
   if (over_) return due_.set(std::nullopt);
-  std::vector<os::Watch> none;
-  worker_->watch(none, takes_output());
+  worker_->set_reading(takes_output());
   for (auto& guest : guests_) guest->stream.set_reading(guest->stream.unsent() < kAnswersMost);
   due_.no_later_than(next_step());
 }
@@ -146,7 +145,7 @@ void Agent::step() {
     if (!guest.status && !guest.cut) cut(guest, guest.status.error());
   }
   messages_.clear();
-  worker_->turn({}, messages_);
+  worker_->take_messages(messages_);
   for (const auto& message : messages_) publish(message);
   if (!tell_by_ || env_->now() >= *tell_by_) {
     tell_by_.reset();

@@ -85,13 +85,10 @@ class AgentEnvPosixTest : public os::PosixTest {
     const Mono until = env_->now() + seconds(20);
     while (!enough()) {
       if (env_->now() > until) return false;
-      std::vector<os::Watch> watches;
-      link.watch(watches);
-      const auto next = link.deadline();
-      EXPECT_TRUE(env_->loop().turn(std::min(next.value_or(until), env_->now() + milliseconds(100)),
-                                    watches));
+      link.set_reading(true);
+      EXPECT_TRUE(env_->loop().turn(env_->now() + milliseconds(100)));
       std::vector<exec::FromWorker> messages;
-      link.turn(watches, messages);
+      link.take_messages(messages);
       heard.take(messages);
     }
     return true;
@@ -142,11 +139,10 @@ TEST_F(AgentEnvPosixTest, OutputThatNobodyWantsStaysInThePipe) {
   const auto link = start();
   Heard heard;
   const auto turn = [&](bool read_output) {
-    std::vector<os::Watch> watches;
-    link->watch(watches, read_output);
-    EXPECT_TRUE(env_->loop().turn(env_->now() + milliseconds(5), watches));
+    link->set_reading(read_output);
+    EXPECT_TRUE(env_->loop().turn(env_->now() + milliseconds(5)));
     std::vector<exec::FromWorker> messages;
-    link->turn(watches, messages);
+    link->take_messages(messages);
     heard.take(messages);
   };
   turn(false);
@@ -218,11 +214,10 @@ TEST_F(AgentEnvPosixTest, RunnersAreKilledAtAnyMomentAndNothingIsLostOrTwice) {
             shell(token, fmt::format("echo {0} >> witness; head -c 20000 /dev/zero", token)));
       }
       Heard heard;
-      std::vector<os::Watch> watches;
-      link->watch(watches);
-      (void)env_->loop().turn(env_->now() + milliseconds(1), watches);
+      link->set_reading(true);
+      (void)env_->loop().turn(env_->now() + milliseconds(1));
       std::vector<exec::FromWorker> messages;
-      link->turn(watches, messages);
+      link->take_messages(messages);
       heard.take(messages);
       ASSERT_FALSE(link->lost()) << link->lost()->message;
       for (const auto& [ended, times] : heard.ended) {
@@ -270,10 +265,7 @@ TEST_F(AgentEnvPosixTest, StoppedBeyondTheLeaseAndContinuedItReportsNothingAHund
     }
     const Mono until = env_->now() + milliseconds(520);
     while (env_->now() < until) {  // keepalives are sent; the answers, if any, are not heard yet
-      for (const auto& link : links) {
-        std::vector<os::Watch> watches;
-        link->watch(watches);
-      }
+      for (const auto& link : links) link->set_reading(true);
       (void)env_->wait({}, env_->now() + milliseconds(20));
     }
     for (const auto& process : stopped) ASSERT_TRUE(env_->signal_process(process, SIGCONT));

@@ -178,8 +178,7 @@ TEST(Agent, NothingThatADisplacedRunnerSaysCounts) {
   world.run(one.get(), heard, [&] { return one->ready(); });
   const auto two = world.attach(2);
   one->tell(launch_of(1));
-  std::vector<os::Watch> watches;
-  one->watch(watches);  // writes it: it lies in the socket when the second is welcomed
+  one->set_reading(true);  // writes it: it lies in the socket when the second is welcomed
   world.run(two.get(), heard, [&] { return two->ready(); });
   two->tell(launch_of(2));
   world.run(two.get(), heard, [&] { return two->idle(); });

@@ -88,12 +88,11 @@ struct FakeWorld {
     agent_env.frozen = frozen;
     agent_env.suspended = env.suspended;
     agent_env.stops = env.stops;
-    std::vector<os::Watch> none;
-    if (link != nullptr) link->watch(none, read_output);
+    if (link != nullptr) link->set_reading(read_output);
     ASSERT_TRUE(env.loop().turn(env.now() + step));
     if (agent && agent->over()) agent.reset();
     std::vector<exec::FromWorker> messages;
-    if (link != nullptr) link->turn({}, messages);
+    if (link != nullptr) link->take_messages(messages);
     heard.take(messages);
   }
   void run(exec::Workplace* link, Heard& heard, const std::function<bool()>& enough,

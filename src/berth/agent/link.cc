@@ -198,9 +198,9 @@ std::vector<schedule::Earlier> Attached::earlier() const {
   return attempts;
 }
 
-void Link::watch(std::vector<os::Watch>&, bool read_output) {
+void Link::set_reading(bool reads_output) {
   if (lost_) return;
-  output_wanted_ = read_output;
+  output_wanted_ = reads_output;
   send_due();
   arm();
 }
@@ -228,7 +228,7 @@ std::optional<Mono> Link::next_step() const {
   return env_->now() + std::max(Duration(0), *first - env_->boot_clock());
 }
 
-void Link::turn(std::span<const os::Watch>, std::vector<exec::FromWorker>& messages) {
+void Link::take_messages(std::vector<exec::FromWorker>& messages) {
   for (const auto& message : received_)
     if (const auto* ended = std::get_if<exec::Ended>(&message)) outstanding_.erase(ended->token);
   std::ranges::move(received_, std::back_inserter(messages));
@@ -396,25 +396,13 @@ void Link::lose(Error because) {
   if (launcher_) (void)env_->signal_group(launcher_->pid, SIGKILL);
   launcher_.reset();
   arm();
+  if (!wake_) wake();
 }
 
 bool settle_round(os::Env& env, std::span<Attached* const> links, Mono until) {
   const auto open = [](const Attached* link) { return !link->lost() && !link->ready(); };
-  std::vector<os::Watch> watches;
-  std::vector<std::size_t> begins;
-  Mono first = until;
-  for (auto* link : links) {
-    begins.push_back(watches.size());
-    if (!open(link)) continue;
-    link->watch(watches);
-    first = std::min(first, link->deadline().value_or(until));
-  }
-  begins.push_back(watches.size());
   if (std::ranges::none_of(links, open)) return false;
-  (void)env.loop().turn(first, watches);
-  for (std::size_t i = 0; i < links.size(); ++i)
-    if (open(links[i]))
-      links[i]->progress(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]));
+  (void)env.loop().turn(until);
   return std::ranges::any_of(links, open);
 }
 

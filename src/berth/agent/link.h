@@ -7,7 +7,7 @@
 //   settle(env, links, until);                    // each is ready or lost
 //   store.take_over(…, tokens of link->earlier());
 //   scheduler.joined({.earlier = link->earlier(), …});
-//   loop: watch, wait, turn, store what came, acknowledge
+//   loop: turn the Env's loop, take and store what came, acknowledge
 //
 // The numbered messages of the agent come whole and in order: what an earlier runner did not
 // acknowledge first. An attempt may so be heard of again that is recorded already: its token tells.
@@ -58,8 +58,6 @@ class Attached : public exec::Workplace {
   /// It has answered: what follows is known.
   virtual bool ready() const = 0;
   virtual const Welcome& agent() const = 0;
-  /// As turn(), but hands nothing out.
-  virtual void progress(std::span<const os::Watch>) {}
   virtual void lose(Error because) = 0;
   /// The alloc is the agent's, and goes with it; before, it is still this process's.
   virtual bool has_alloc() const { return true; }
@@ -90,9 +88,8 @@ class Link final : public Attached {
                                        std::function<void()> on_contact = {});
 
   void tell(const exec::ToWorker& message) override;
-  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
-  std::optional<Mono> deadline() const override { return std::nullopt; }
-  void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
+  void set_reading(bool reads_output) override;
+  void take_messages(std::vector<exec::FromWorker>& messages) override;
   bool idle() const override { return outstanding_.empty() && received_.empty(); }
   void acknowledge() override;
   std::optional<Error> lost() const override { return lost_; }
@@ -189,8 +186,8 @@ class Link final : public Attached {
                      }};
 };
 
-/// Turns the links once, without handing anything out, and waits for that until `until`. Whether
-/// some are neither ready nor lost.
+/// Turns the Env's loop once, until `until` at most. Returns whether some of the links are neither
+/// ready nor lost.
 bool settle_round(os::Env& env, std::span<Attached* const> links, Mono until);
 /// The same until each is ready or lost, or `until`: those that are neither then are lost. For a
 /// runner's start.

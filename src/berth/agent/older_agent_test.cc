@@ -25,7 +25,7 @@ struct OldAgent {
     ASSERT_TRUE(env.loop().turn(env.now()));
     ASSERT_TRUE(status);
     std::vector<exec::FromWorker> messages;
-    link->turn({}, messages);
+    link->take_messages(messages);
     heard.take(messages);
     while (const auto line = stream.next()) lines.emplace_back(*line);
   }

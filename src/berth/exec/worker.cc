@@ -291,12 +291,12 @@ void Worker::end(Process& process, Cause verdict) {
   process.kill_at = env_->now() + process.grace;
 }
 
-void Worker::watch(std::vector<os::Watch>&, bool read_output) {
-  reads_output_ = read_output;
+void Worker::set_reading(bool reads_output) {
+  reads_output_ = reads_output;
   arm();
 }
 
-void Worker::turn(std::span<const os::Watch>, std::vector<FromWorker>& messages) {
+void Worker::take_messages(std::vector<FromWorker>& messages) {
   std::ranges::move(pending_, std::back_inserter(messages));
   pending_.clear();
   arm();

@@ -32,9 +32,8 @@ class Worker final : public Workplace {
   ~Worker() override;
 
   void tell(const ToWorker& message) override;
-  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
-  std::optional<Mono> deadline() const override { return std::nullopt; }
-  void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) override;
+  void set_reading(bool reads_output) override;
+  void take_messages(std::vector<FromWorker>& messages) override;
   bool idle() const override { return processes_.empty() && waiting_.empty() && pending_.empty(); }
   bool queues() const override { return true; }
   /// Whether a launch waits for the end of another attempt.

@@ -65,12 +65,9 @@ class WorkerTest : public ::testing::Test {
     const Mono until = env_->now() + kLongEnough;
     while (!worker_->idle() && !enough()) {
       ASSERT_LT(env_->now(), until) << "it never ended";
-      std::vector<os::Watch> watches;
-      worker_->watch(watches);
-      const auto next = worker_->deadline();
-      ASSERT_TRUE(env_->loop().turn(next ? std::min(*next, until) : until, watches));
+      ASSERT_TRUE(env_->loop().turn(until));
       std::vector<FromWorker> messages;
-      worker_->turn(watches, messages);
+      worker_->take_messages(messages);
       for (auto& message : messages) {
         if (auto* output = std::get_if<Output>(&message)) output_[output->stream] += output->bytes;
         if (auto* metric = std::get_if<Metric>(&message)) metrics_[metric->name] = metric->value;
@@ -230,7 +227,7 @@ TEST(WorkerGroups, AGroupThatTakesNoProcessMakesLimitsAdvice) {
     std::vector<FromWorker> messages;
     worker.tell(launch);
     ++launch.token.value;
-    worker.turn({}, messages);
+    worker.take_messages(messages);
     return messages;
   };
   EXPECT_EQ(std::get<Started>(said().at(0)).advisory,

@@ -10,7 +10,6 @@
 
 #include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "berth/exec/messages.h"
@@ -24,20 +23,14 @@ class Workplace {
 
   virtual void tell(const ToWorker& message) = 0;
 
-  /// Appends what the worker waits for; the loop hands the same watches back to turn(). Without
-  /// `read_output` the tasks' output is left in their pipes, but for what is on its way: whoever
-  /// takes it has enough.
-  virtual void watch(std::vector<os::Watch>& watches, bool read_output = true) = 0;
-  /// When turn() must be called even if no watch is ready.
-  virtual std::optional<Mono> deadline() const = 0;
-  /// Does what is due, and moves everything that happened to the end of `messages`. `watches` are
-  /// those that this worker appended, in order.
-  virtual void turn(std::span<const os::Watch> watches, std::vector<FromWorker>& messages) = 0;
-
-  /// `wake` is called when it has become ready or is lost, and when there are messages to take with
-  /// turn(): in a turn of the loop or within
-  /// tell(). Without it they are to be taken after each turn of the loop, and tell() makes the next
-  /// one be at once where it made some.
+  /// Whether the tasks' output is read; else it is left in their pipes, but for what is on its way:
+  /// whoever takes it has enough. At first it is.
+  virtual void set_reading(bool reads_output) = 0;
+  /// Moves everything that has happened since to the end of `messages`.
+  virtual void take_messages(std::vector<FromWorker>& messages) = 0;
+  /// `wake` is called when it has become ready or is lost, and when there are messages to take: in
+  /// a turn of the loop or within tell(). Without it they are to be taken after each turn of the
+  /// loop, and tell() makes the next one be at once where it made some.
   void on_messages(std::function<void()> wake) { wake_ = std::move(wake); }
 
   /// A launch may name another that it waits behind (Launch::behind).

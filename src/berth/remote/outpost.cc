@@ -266,9 +266,9 @@ void Outpost::depart(exec::Launch launch) {
   link_->tell(launch);
 }
 
-void Outpost::turn(std::span<const os::Watch>, std::vector<exec::FromWorker>& messages) {
+void Outpost::take_messages(std::vector<exec::FromWorker>& messages) {
   std::vector<exec::FromWorker> heard;
-  link_->turn({}, heard);
+  link_->take_messages(heard);
   if (ready()) forget_what_never_began();
   for (auto& message : heard) {
     if (auto* ended = std::get_if<exec::Ended>(&message))

@@ -53,11 +53,8 @@ class Outpost final : public agent::Attached {
   static std::unique_ptr<Outpost> open(os::Env& env, OutpostOptions options);
 
   void tell(const exec::ToWorker& message) override;
-  void watch(std::vector<os::Watch>& watches, bool read_output = true) override {
-    link_->watch(watches, read_output);
-  }
-  std::optional<Mono> deadline() const override { return std::nullopt; }
-  void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
+  void set_reading(bool reads_output) override { link_->set_reading(reads_output); }
+  void take_messages(std::vector<exec::FromWorker>& messages) override;
   bool idle() const override;
   void acknowledge() override;
   void finish() override;

@@ -55,7 +55,7 @@ Status Drive::turn() {
 /// a second at most, for the screen's clock.
 Status Drive::wait() {
   watches_.clear();
-  workers_.watch(watches_, run_.observer.wants_output());
+  workers_.set_reading(run_.observer.wants_output());
   run_.observer.watch(watches_);
   run_.workload->watch(watches_);
   Mono until = run_.env.now() + std::chrono::seconds(1);
@@ -65,7 +65,7 @@ Status Drive::wait() {
   if (more_ || attempts_.has_unstarted() || workers_.has_messages()) until = run_.env.now();
   BERTH_TRY(run_.env.loop().turn(until, watches_));
   run_.observer.flush();
-  workers_.turn(watches_);
+  workers_.collect();
   return {};
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "berth/base/json.h"
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/run/drive.h"
@@ -28,8 +28,9 @@ Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord
 }
 
 std::string to_json(const cluster::Alloc& alloc) {
-  return fmt::format(R"({{"id":"{:x}","machine":{},"block":{}}})", alloc.id.value,
-                     json_quote(alloc.machine), machine::to_json(alloc.block));
+  JsonWriter json;
+  json.object().add("id", fmt::format("{:x}", alloc.id.value)).add("machine", alloc.machine);
+  return json.key("block").raw(machine::to_json(alloc.block)).end().take();
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ bool Drive::wait_for_store(const store::StoreWait& wait) {
   show();
   std::vector<os::Watch> watches;
   // What tasks print stays in their pipes: it could be kept in memory alone.
-  workers_.watch(watches, false);
+  workers_.set_reading(false);
   if (wait.fd >= 0) {
     watches.push_back({.fd = wait.fd});
     watches.push_back({.fd = wait.writable ? wait.fd : -1, .readable = false});
@@ -86,7 +86,7 @@ bool Drive::wait_for_store(const store::StoreWait& wait) {
   until = std::min(until, workers_.deadline().value_or(until));
   if (!env.loop().turn(until, watches)) return true;
   run_.observer.flush();
-  workers_.turn(watches);
+  workers_.collect();
   keep_leases();
   return true;
 }

@@ -39,32 +39,21 @@ void LocalWorker::tell_agent(const exec::ToWorker& message) {
   agent_->tell(message);
 }
 
-void LocalWorker::watch(std::vector<os::Watch>& watches, bool read_output) {
-  const std::size_t before = watches.size();
-  if (!alone_) agent_->watch(watches, read_output);
-  agents_watches_ = watches.size() - before;
-  here_.watch(watches, read_output);
+void LocalWorker::set_reading(bool reads_output) {
+  if (!alone_) agent_->set_reading(reads_output);
+  here_.set_reading(reads_output);
 }
 
-std::optional<Mono> LocalWorker::deadline() const {
-  if (!alone_ && agent_->lost() && !agent_->has_alloc()) return env_.now();  // turn() takes over
-  const auto agent = alone_ ? std::nullopt : agent_->deadline();
-  const auto here = here_.deadline();
-  if (!agent || !here) return agent ? agent : here;
-  return std::min(*agent, *here);
-}
-
-void LocalWorker::turn(std::span<const os::Watch> watches,
-                       std::vector<exec::FromWorker>& messages) {
+void LocalWorker::take_messages(std::vector<exec::FromWorker>& messages) {
   const std::size_t before = messages.size();
-  if (!alone_) agent_->turn(watches.first(agents_watches_), messages);
+  if (!alone_) agent_->take_messages(messages);
   if (!alone_ && agent_->ready()) unheard_.clear();
   if (!alone_ && agent_->lost() && !agent_->has_alloc()) {
     alone_ = true;
     for (const auto& message : unheard_) here_.tell(message);
     unheard_.clear();
   }
-  here_.turn(watches.subspan(agents_watches_), messages);
+  here_.take_messages(messages);
   for (std::size_t i = before; i < messages.size(); ++i)
     if (const auto* ended = std::get_if<exec::Ended>(&messages[i]))
       brief_.ended(ended->token, env_.now());

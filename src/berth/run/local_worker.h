@@ -22,9 +22,8 @@ class LocalWorker final : public exec::Workplace {
               machine::Groups& groups);
 
   void tell(const exec::ToWorker& message) override;
-  void watch(std::vector<os::Watch>& watches, bool read_output = true) override;
-  std::optional<Mono> deadline() const override;
-  void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
+  void set_reading(bool reads_output) override;
+  void take_messages(std::vector<exec::FromWorker>& messages) override;
   bool idle() const override { return (alone_ || agent_->idle()) && here_.idle(); }
   void acknowledge() override {
     if (agent_) agent_->acknowledge();
@@ -47,8 +46,7 @@ class LocalWorker final : public exec::Workplace {
   exec::Worker here_;
   BriefTasks brief_;
   std::vector<exec::ToWorker> unheard_;  // by an agent that has not answered yet
-  std::size_t agents_watches_ = 0;
-  bool alone_;  // there is no agent (any more)
+  bool alone_;                           // there is no agent (any more)
 };
 
 }  // namespace berth::run

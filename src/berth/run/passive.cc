@@ -128,8 +128,7 @@ void Passive::tell(const exec::ToWorker& message) {
     if (launch->timeout > Duration(0)) open.limit = env_.now() + launch->timeout;
     pending_.emplace_back(exec::Started{launch->task, launch->token, {}, {}});
     open_.push_back(open);
-    look_at_ = env_.now();
-    lively_until_ = look_at_ + kLively;
+    lively_until_ = env_.now() + kLively;
     if (!env_.status(answer_file(directory_, launch->task))) ask_(*launch);
   } else if (const auto* cancel = std::get_if<exec::Cancel>(&message)) {
     std::erase_if(open_,
@@ -137,21 +136,17 @@ void Passive::tell(const exec::ToWorker& message) {
   } else {
     std::erase_if(open_, stop);
   }
+  looks_.no_later_than(env_.now());
 }
 
-std::optional<Mono> Passive::deadline() const {
-  if (!pending_.empty()) return env_.now();
-  return open_.empty() ? std::nullopt : std::optional(look_at_);
-}
-
-void Passive::turn(std::span<const os::Watch>, std::vector<exec::FromWorker>& messages) {
+void Passive::look_at_all() {
   const Mono now = env_.now();
-  if (now >= look_at_) {
-    for (const auto& open : std::vector(open_)) look(open, now);
-    look_at_ = now + (now < lively_until_ ? kSoon : kLater);
-  }
-  std::ranges::move(pending_, std::back_inserter(messages));
-  pending_.clear();
+  for (const auto& open : std::vector(open_)) look(open, now);
+  if (!open_.empty()) looks_.set(now + (now < lively_until_ ? kSoon : kLater));
+}
+
+void Passive::take_messages(std::vector<exec::FromWorker>& messages) {
+  std::ranges::move(std::exchange(pending_, {}), std::back_inserter(messages));
 }
 
 void Passive::look(const Open& open, Mono now) {

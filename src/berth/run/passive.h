@@ -11,6 +11,7 @@
 
 #include "berth/exec/workplace.h"
 #include "berth/experiment/program.h"
+#include "berth/os/loop.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
@@ -40,9 +41,8 @@ class Passive final : public exec::Workplace {
       : env_(env), directory_(std::move(directory)), ask_(std::move(ask)) {}
 
   void tell(const exec::ToWorker& message) override;
-  void watch(std::vector<os::Watch>&, bool) override {}
-  std::optional<Mono> deadline() const override;
-  void turn(std::span<const os::Watch> watches, std::vector<exec::FromWorker>& messages) override;
+  void set_reading(bool) override {}
+  void take_messages(std::vector<exec::FromWorker>& messages) override;
   bool idle() const override { return open_.empty() && pending_.empty(); }
   void acknowledge() override;
 
@@ -52,6 +52,7 @@ class Passive final : public exec::Workplace {
     Token token;
     std::optional<Mono> limit;
   };
+  void look_at_all();
   void look(const Open& open, Mono now);
   void end(const Open& open, exec::Cause cause, std::string detail);
 
@@ -61,8 +62,8 @@ class Passive final : public exec::Workplace {
   std::vector<Open> open_;
   std::vector<TaskNumber> taken_;  // whose answers go once what they said is durable
   std::vector<exec::FromWorker> pending_;
-  Mono look_at_{};
   Mono lively_until_{};  // something has just happened: more may follow soon
+  os::Timer looks_{env_.loop(), [this] { look_at_all(); }};
 };
 
 }  // namespace berth::run

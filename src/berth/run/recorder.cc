@@ -4,8 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "berth/base/json.h"
-#include "berth/base/text.h"
+#include "berth/base/json_writer.h"
 #include "berth/os/failpoint.h"
 
 namespace berth::run {
@@ -155,12 +154,12 @@ void Recorder::consider_best(const store::TaskRecord& of) {
 
 std::string Recorder::result_json() const {
   const store::Counts& n = progress_.counts;
-  const std::string best = progress_.best ? fmt::format(R"(,"best":{{"task":{},"value":{}}})",
-                                                        json_quote(progress_.best->label),
-                                                        format_number(progress_.best->value))
-                                          : "";
-  return fmt::format(R"({{"done":{},"cached":{},"skipped":{},"failed":{}{}}})", n.done, n.cached,
-                     n.skipped, n.failed, best);
+  JsonWriter json;
+  json.object().add("done", n.done).add("cached", n.cached).add("skipped", n.skipped);
+  json.add("failed", n.failed);
+  if (const auto& best = progress_.best)
+    json.key("best").object().add("task", best->label).add("value", best->value).end();
+  return json.end().take();
 }
 
 }  // namespace berth::run

@@ -128,25 +128,6 @@ Status find_elsewhere(Site& site, const store::RunRecord& record, RecoveredAgent
   return {};
 }
 
-/// What they say is heard by nobody.
-Status turn_all(os::Env& env, std::span<RecoveredAgents::Agent> agents) {
-  std::vector<os::Watch> watches;
-  std::vector<std::size_t> begins;
-  Mono until = env.now() + kLooksForStops;
-  for (auto& agent : agents) {
-    begins.push_back(watches.size());
-    agent.client->watch(watches);
-    until = std::min(until, agent.client->deadline().value_or(until));
-  }
-  begins.push_back(watches.size());
-  BERTH_TRY(env.loop().turn(until, watches));
-  std::vector<exec::FromWorker> ignored;
-  for (std::size_t i = 0; i < agents.size(); ++i)
-    agents[i].client->turn(std::span(watches).subspan(begins[i], begins[i + 1] - begins[i]),
-                           ignored);
-  return {};
-}
-
 }  // namespace
 
 Result<RecoveredAgents> find_agents(Site& site, const store::RunRecord& record, Duration most,
@@ -199,8 +180,11 @@ Status end_agents(Site& site, const store::RunRecord& run) {
     if (link.lost() || (link.ready() && link.idle())) return false;
     return env.now() < (link.ready() ? ends_by : answers_by);
   };
-  while (std::ranges::any_of(recovered.alive, waited_for))
-    BERTH_TRY(turn_all(env, recovered.alive));
+  std::vector<exec::FromWorker> ignored;
+  while (std::ranges::any_of(recovered.alive, waited_for)) {
+    BERTH_TRY(env.loop().turn(env.now() + kLooksForStops));
+    for (auto& agent : recovered.alive) agent.client->take_messages(ignored);
+  }
   for (auto& agent : recovered.alive) {
     if (!agent.client->ready()) continue;  // it has been called for long enough
     agent.client->acknowledge();

@@ -99,19 +99,12 @@ std::string Workers::doing() const {
   return "";
 }
 
-void Workers::watch(std::vector<os::Watch>& watches, bool read_output) {
-  for (auto& slot : slots_) {
-    const std::size_t before = watches.size();
-    slot->worker->watch(watches, read_output);
-    slot->watches = watches.size() - before;
-  }
+void Workers::set_reading(bool reads_output) {
+  for (auto& slot : slots_) slot->worker->set_reading(reads_output);
 }
 
-void Workers::turn(std::span<const os::Watch> watches) {
-  for (auto& slot : slots_) {
-    slot->worker->turn(watches.first(slot->watches), slot->deferred);
-    watches = watches.subspan(slot->watches);
-  }
+void Workers::collect() {
+  for (auto& slot : slots_) slot->worker->take_messages(slot->deferred);
 }
 
 std::vector<exec::FromWorker> Workers::take_messages() {
@@ -131,7 +124,6 @@ std::optional<Mono> Workers::deadline() const {
     if (at && (!first || *at < *first)) first = at;
   };
   for (const auto& slot : slots_) {
-    consider(slot->worker->deadline());
     consider(slot->lease.renew_at);
     consider(slot->lease.alloc.closes);
   }

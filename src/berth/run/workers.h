@@ -31,7 +31,6 @@ struct WorkerSlot {
   agent::Attached* silent = nullptr;
   std::string silence{};                     // stays when it has answered: it gets no new tasks
   std::vector<exec::FromWorker> deferred{};  // messages that came while the store was waited for
-  std::size_t watches = 0;                   // how many of the loop's watches are its own
 };
 
 class Workers {
@@ -56,15 +55,14 @@ class Workers {
   /// What a worker does besides tasks that takes long; "" mostly.
   std::string doing() const;
 
-  /// Appends what all of them wait for; the same watches go back to turn(). Without `read_output`
-  /// the tasks' output is left in their pipes.
-  void watch(std::vector<os::Watch>& watches, bool read_output);
-  /// `watches`: those that watch() appended, in order. Each worker's messages go to its slot's
-  /// `deferred`.
-  void turn(std::span<const os::Watch> watches);
+  /// Whether the tasks' output is read; else it is left in their pipes.
+  void set_reading(bool reads_output);
+  /// Takes each worker's messages to its slot's `deferred`.
+  void collect();
   /// All that came since it was called last, in the order of the workers.
   std::vector<exec::FromWorker> take_messages();
   bool has_messages() const;
+  /// When a lease is to be renewed, or nothing new is begun on an alloc.
   std::optional<Mono> deadline() const;
 
   /// Those that are lost: nothing more starts there.
