@@ -8,8 +8,8 @@
 #include <csignal>
 #include <filesystem>
 
-#include "berth/agent/link.h"
-#include "berth/exec/worker.h"
+#include "berth/agent/launched_agent.h"
+#include "berth/exec/process_worker.h"
 #include "berth/os/loop.h"
 
 namespace berth::agent {
@@ -49,23 +49,23 @@ class Feeder {
   }
   const exec::Environment& environment() const { return environment_; }
 
-  void run(exec::Workplace& place, int tasks) {
+  void run(exec::Worker& worker, int tasks) {
     int running = 0, ended = 0;
     for (int started = 0; ended < tasks;) {
-      for (; running < kWidth && started < tasks; ++started, ++running) tell(place);
+      for (; running < kWidth && started < tasks; ++started, ++running) launch_on(worker);
       (void)env_.loop().turn(env_.now() + std::chrono::seconds(1));
       messages_.clear();
-      place.take_messages(messages_);
+      worker.take_messages(messages_);
       for (const auto& message : messages_) {
         if (!std::holds_alternative<exec::Ended>(message)) continue;
         --running;
-        if (++ended % 50 == 0) place.acknowledge();
+        if (++ended % 50 == 0) worker.acknowledge();
       }
     }
   }
 
  private:
-  void tell(exec::Workplace& place) {
+  void launch_on(exec::Worker& worker) {
     exec::Launch launch{.task = {1},
                         .token = {++token_},
                         .request = {},
@@ -76,7 +76,7 @@ class Feeder {
     launch.request.holder = "bench-1/17";
     launch.environment.emplace_back("BERTH_TASK", fmt::format("bench-1/{}", token_));
     launch.environment.emplace_back("BERTH_TOKEN", fmt::format("{}", token_));
-    place.tell(launch);
+    worker.send(launch);
   }
 
   os::Env& env_;
@@ -92,7 +92,7 @@ void BM_TrueByWorker(benchmark::State& state) {
   machine::Machine machine(block());
   machine::Groups groups(*env);
   Feeder feeder(*env);
-  exec::Worker worker(*env, machine, groups, feeder.environment());
+  exec::ProcessWorker worker(*env, machine, groups, feeder.environment());
   const double before = own_cpu_us();
   for (auto _ : state) feeder.run(worker, kTasks);
   const auto tasks = static_cast<double>(state.iterations()) * kTasks;
@@ -107,22 +107,22 @@ void BM_TrueByAgent(benchmark::State& state) {
   Feeder feeder(*env);
   StartOptions options{
       .program = agent_program(*env).value_or(""), .directory = directory, .block = block()};
-  std::vector<std::unique_ptr<Link>> links;
-  links.push_back(Link::start(*env, options, {1, feeder.environment()}));
-  settle(*env, links, env->now() + std::chrono::seconds(10));
-  Link& link = *links.front();
-  if (!link.ready()) return state.SkipWithError(link.lost()->message.c_str());
+  std::vector<std::unique_ptr<AgentClient>> clients;
+  clients.push_back(LaunchedAgent::start(*env, options, {1, feeder.environment()}));
+  settle(*env, clients, env->now() + std::chrono::seconds(10));
+  AgentClient& client = *clients.front();
+  if (!client.ready()) return state.SkipWithError(client.lost()->message.c_str());
   const std::string text = env->read_file(directory + "/agent.json", 65536).value_or("");
   const auto pid = static_cast<pid_t>(std::stoi(text.substr(text.find(':') + 1)));
   const double own_before = own_cpu_us();
   const double before = own_before + cpu_us_of(*env, pid);
-  for (auto _ : state) feeder.run(link, kTasks);
+  for (auto _ : state) feeder.run(client, kTasks);
   const auto tasks = static_cast<double>(state.iterations()) * kTasks;
   state.counters["cpu_us"] = (own_cpu_us() + cpu_us_of(*env, pid) - before) / tasks;
   state.counters["runner_us"] = (own_cpu_us() - own_before) / tasks;
   state.SetItemsProcessed(state.iterations() * kTasks);
-  link.acknowledge();
-  link.finish();
+  client.acknowledge();
+  client.finish();
 }
 BENCHMARK(BM_TrueByAgent)->UseRealTime()->Unit(benchmark::kMillisecond);
 
@@ -165,11 +165,11 @@ void BM_StartAgent(benchmark::State& state) {
         .program = agent_program(*env).value_or(""),
         .directory = fmt::format("/tmp/berth-agent-bench.{}.{}", ::getpid(), ++made),
         .block = block()};
-    std::vector<std::unique_ptr<Link>> links;
-    links.push_back(Link::start(*env, options, {1, {}}));
-    settle(*env, links, env->now() + std::chrono::seconds(10));
-    if (!links[0]->ready()) return state.SkipWithError(links[0]->lost()->message.c_str());
-    links[0]->finish();
+    std::vector<std::unique_ptr<AgentClient>> clients;
+    clients.push_back(LaunchedAgent::start(*env, options, {1, {}}));
+    settle(*env, clients, env->now() + std::chrono::seconds(10));
+    if (!clients[0]->ready()) return state.SkipWithError(clients[0]->lost()->message.c_str());
+    clients[0]->finish();
   }
 }
 BENCHMARK(BM_StartAgent)->UseRealTime()->Unit(benchmark::kMillisecond);

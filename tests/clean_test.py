@@ -4,11 +4,25 @@
 import json
 import os
 import signal
+import subprocess
 import time
 import unittest
+from pathlib import Path
 
-from berth_case import Case, until
+from berth_case import BERTH, Case, until
 from ssh_bed import SSH, SSHD, SshBed, kill
+
+AGENT = os.environ.get("BERTH_AGENT_BIN", str(Path(BERTH).with_name("berth-agent")))
+
+
+class Server(Case):
+    def test_standard_input_that_cannot_be_read_ends_it(self):
+        directory = os.open(self.dir, os.O_RDONLY)
+        self.addCleanup(os.close, directory)
+        done = subprocess.run([AGENT, "clean", "--older-than-ms", "1"], stdin=directory, capture_output=True,
+                              timeout=20, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"directory", done.stderr)
 
 
 @unittest.skipUnless(SSHD and SSH, "openssh-server and openssh-client are wanted")

@@ -65,8 +65,9 @@ class RunOfAFile(Case):
         lines = done.out.decode().split("\n")
         self.assertEqual(lines[0].split(), "task x tag score loss time state".split())
         self.assertEqual([line.split()[0] for line in lines[1:5]], ["4", "2", "1", "3"])
-        self.assertEqual(lines[5], "sweep-1  done: 3 done, 1 failed")
-        self.assertTrue(lines[6].startswith("best sweep-1/4  score 4.5  x 4  tag a b"), lines[6])
+        self.assertEqual(lines[5], "sweep-1/3 failed: exit 1")
+        self.assertEqual(lines[-3], "sweep-1  done: 3 done, 1 failed")
+        self.assertTrue(lines[-2].startswith("best sweep-1/4  score 4.5  x 4  tag a b"), lines[-2])
         self.assertIn(b"sweep-1/3 failed: exit 1", done.err)
         self.assertNotIn(b"at 1", done.out + done.err)
 

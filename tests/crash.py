@@ -41,7 +41,7 @@ steps:
   one:
     foreach: {{i: [{numbers}]}}
     run: echo "{{i}} $BERTH_TOKEN $$" >> $WITNESS/$BERTH_RUN.witness; sleep 0.00$(({{i}} % 10)); echo {{i}} {{seed}} > {{out.x}}
-    out: {{x: "out/{{index}}.txt"}}
+    out: {{x: "out/{{key}}.txt"}}
     resources: {{cpu: 0.5}}
   all:
     in: {{x: one.x}}
@@ -177,6 +177,11 @@ class Killer:
             demand(done.code == 0, f"the last resume: {done}")
             self.run = None
 
+    def sweep(self):
+        """One more run: it removes the control groups of a runner that was killed when its run was done."""
+        done = self.house.run("run", self.write_sweep(), env={"WITNESS": str(self.house.path)})
+        demand(done.code == 0, f"a run after all kills: {done}")
+
 
 def read_witness(path):
     """token -> (number, pid), of which none may come twice."""
@@ -218,16 +223,17 @@ def number_of(task):
     """By which the witness knows it: of a sweep its parameter, of a flow its place; 0 brings all together."""
     if "i" in task["params"]:
         return task["params"]["i"]
-    step, _, index = task["id"].partition("/")[2].partition("/")
-    return int(index) + 1 if step == "one" else 0
+    step, _, key = task["id"].partition("/")[2].partition("/")
+    return int(key) if step == "one" else 0
 
 
 def left_groups(pids):
-    """Control groups named after a berth of ours."""
+    """Control groups named after a berth of ours; a number that lives again is somebody else's by now."""
     found = []
     for directory, names, _ in os.walk("/sys/fs/cgroup"):
         found += [f"{directory}/{name}" for name in names
-                  if name.startswith("berth.") and int(name.split(".")[1]) in pids]
+                  if name.startswith("berth.") and int(name.split(".")[1]) in pids
+                  and not alive(int(name.split(".")[1]))]
     return found
 
 
@@ -280,6 +286,7 @@ def main():
         while not arguments.failpoints and killer.kills < arguments.kills:
             killer.one_round()
         killer.finish()
+        killer.sweep()
         runs, executions = check(killer)
     except (Violation, AssertionError) as violation:
         print(f"VIOLATION: {violation}\nits state stays in {directory}")

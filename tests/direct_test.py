@@ -4,6 +4,7 @@ one has a user whose own key another accepts."""
 
 import hashlib
 import os
+import re
 import signal
 import unittest
 from pathlib import Path
@@ -179,7 +180,7 @@ class Direct(Case):
         return gate
 
     def pushes(self):
-        return [pid for pid in self.first.processes() if cmdline(pid).endswith(" push ") and "/agent-" in cmdline(pid).split()[0]]
+        return [pid for pid in self.first.processes() if re.match(r"\S*/agent-.* push $", cmdline(pid))]
 
     def test_what_was_cut_midway_goes_on_through_here(self):
         gate = self.gated(SIZE // 2)

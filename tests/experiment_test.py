@@ -1,7 +1,9 @@
 """Experiments end to end: how trials are proposed, what they report, and which are cut short."""
 
 import json
+import os
 import signal
+import time
 import unittest
 from pathlib import Path
 
@@ -129,7 +131,7 @@ search: {{method: external, run: ./propose, samples: 5{more}}}
 goal: {{metric: loss, direction: min}}
 parallel: 1
 """)
-        return self.berth("run", "sweep.yaml", code=code, timeout=180)
+        return self.berth("run", "sweep.yaml", code=code, timeout=480)
 
     def test_it_is_told_every_trial_and_asked_for_the_next(self):
         self.search("""
@@ -168,6 +170,33 @@ for line in sys.stdin:
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(), 130)
         self.assert_tidy()
+
+    def test_nothing_is_done_while_it_is_told_what_it_need_not_answer(self):
+        self.script("propose", """#!/usr/bin/python3
+import json, sys
+for line in sys.stdin:
+    if "ask" in json.loads(line):
+        print(json.dumps({"params": {"x": int(json.loads(line)["ask"])}}), flush=True)
+""")
+        self.write("sweep.yaml", """
+run: echo ::berth m={x}; test {x} = 1 || sleep 60
+search: {method: external, run: ./propose, samples: 2}
+goal: {metric: m}
+parallel: 2
+""")
+        process = self.house.start("run", "sweep.yaml")
+        def half_done():
+            counts = self.house.json("runs")["runs"] and self.house.counts("sweep-1")
+            return counts and counts["done"] == counts["running"] == 1
+        until(half_done, "one trial done, one running")
+        def cpu():
+            fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        before = cpu()
+        time.sleep(1)
+        self.assertLess(cpu() - before, 0.2, "seconds of CPU in one of nothing")
+        process.send_signal(signal.SIGINT)
+        process.wait()
 
     def test_the_example_climbs(self):
         self.berth("run", EXAMPLES / "proposer/climb.yaml")
@@ -263,7 +292,7 @@ class Causes(Case):
 
     def why(self, command, more="", code=1):
         self.write("sweep.yaml", f"run: {json.dumps(command)}\ngoal: {{metric: acc}}\n{more}")
-        self.berth("run", "sweep.yaml", code=code, timeout=180)
+        self.berth("run", "sweep.yaml", code=code, timeout=480)
         name = self.house.json("runs")["runs"][-1]["id"]
         return self.berth("why", f"{name}/1").out.decode()
 

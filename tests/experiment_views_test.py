@@ -73,7 +73,7 @@ class Show(Views):
         self.write("long.yaml", "name: long\nrun: echo ::berth loss=1e-{x}\n"
                    "params: {x: {min: 1, max: 200, type: int}}\ngoal: {metric: loss, direction: min}\n"
                    "resources: {cpu: 0.01}\n")
-        self.berth("run", "long.yaml")
+        self.berth("run", "long.yaml", timeout=240)
         text = self.berth("show", "long-1").out
         chart = text[text.index(b"loss (logarithmic) of 200 trials"):].decode("ascii").splitlines()[:11]
         self.assertTrue(all(len(line) <= 80 for line in chart), chart)

@@ -83,12 +83,12 @@ class Flow(Case):
         text = self.read("data/corpus.txt")
         self.write("data/corpus.txt", text[:-4] + "xyz\n")
         shown = self.run_flow()
-        self.assertEqual(self.ran(shown), ["count/3", "split"], "the sum's inputs are the same")
+        self.assertEqual(self.ran(shown), ["count/ad", "split"], "the sum's inputs are the same")
         self.assertEqual(self.because("count-2/split"), ["since count-1: input data/corpus.txt changed"])
         self.write("count.yaml", COUNT.replace("least: 1", "least: 3"))
         shown = self.run_flow()
-        self.assertEqual(self.ran(shown), ["count/0", "count/1", "count/2", "count/3", "sum"])
-        self.assertIn("since count-2: parameter least: 1 -> 3", self.because("count-3/count/0"))
+        self.assertEqual(self.ran(shown), ["count/aa", "count/ab", "count/ac", "count/ad", "sum"])
+        self.assertIn("since count-2: parameter least: 1 -> 3", self.because("count-3/count/aa"))
         self.assertEqual(self.read("total.txt"), "900\n")
         self.write("count.yaml", COUNT)
         self.write("data/corpus.txt", text)
@@ -105,6 +105,129 @@ class Flow(Case):
         (self.dir / "total.txt").unlink()
         self.assertEqual(self.ran(self.run_flow()), [])
         self.assertEqual(self.read("total.txt"), "1000\n", "brought back")
+
+    SHEET = """steps:
+  map:
+    foreach: {s: {table: samples.csv}}
+    in: {r: 'data/{s.file}'}
+    run: wc -l < {in.r} > {out.n}
+    out: {n: 'out/{key}.n'}
+  twice: {foreach: {m: map.n}, run: 'cat {m} {m} > {out.t}', out: {t: 'out/{m.s}.twice'}}
+  all: {in: {t: twice.t}, run: 'cat {in.t} > {out.all}', out: {all: all.txt}}
+"""
+
+    def test_a_sample_more_runs_its_own_tasks_and_one_less_leaves_the_fan_in(self):
+        self.write("sheet.yaml", self.SHEET)
+        for name in "ABC":
+            self.write(f"data/{name}.txt", name + "\n")
+        sheet = "id,file\nA,A.txt\nB,B.txt\n"
+        self.write("samples.csv", sheet)
+        self.assertEqual(self.ran(self.run_flow(name="sheet.yaml")),
+                         ["all", "map/A", "map/B", "twice/A", "twice/B"])
+        self.write("samples.csv", sheet + "C,C.txt\n")
+        self.assertEqual(self.ran(self.run_flow(name="sheet.yaml")), ["all", "map/C", "twice/C"])
+        self.write("data/A.txt", "A\nA\n")
+        self.assertEqual(self.ran(self.run_flow(name="sheet.yaml")), ["all", "map/A", "twice/A"])
+        self.write("samples.csv", sheet.replace("B,B.txt\n", "") + "C,C.txt\n")
+        told = self.berth("run", "sheet.yaml")
+        self.assertIn(b"note: sheet-3 wrote out/B.n, out/B.twice, which the flow no longer writes", told.err)
+        shown = json.loads(self.berth("--json", "show", "sheet-4").out)
+        self.assertEqual(self.ran(shown), ["all"])
+        self.assertEqual(self.read("all.txt"), "2\n2\n1\n1\n")
+        self.assertNotIn(b"note", self.berth("run", "sheet.yaml").err, "told once")
+
+    def test_the_command_line_sets_chooses_and_forces(self):
+        self.write("sheet.yaml", "params: {n: 1, who: [x]}\n" + self.SHEET.replace("wc -l", "head -n {n}").replace(
+            "{table: samples.csv}", "'{who}'").replace("{s.file}", "{s}.txt"))
+        for name in "ABC":
+            self.write(f"data/{name}.txt", name + "\nb\n")
+        self.write("values.yaml", "who: [A, B]\nn: 2\n")
+        ran = lambda *options: self.ran(json.loads(self.berth("--json", "run", "sheet.yaml", *options).out))
+        self.assertEqual(ran("twice/A", "--params", "values.yaml"), ["map/A", "twice/A"])
+        self.assertEqual(ran("--params", "values.yaml", "--set", "n=1", "map"), ["map/A", "map/B"])
+        self.assertEqual(ran("--set", "who=[A, B]", "--force", "map"), ["all", "map/A", "map/B", "twice/A", "twice/B"])
+        plan = self.berth("run", "--plan", "sheet.yaml", "--set", "who=[A, C]").out.decode()
+        self.assertIn("map/C: head -n 1 < data/C.txt > out/C.n\n  no earlier run of the flow has it\n", plan)
+        plan = json.loads(self.berth("--json", "run", "--plan", "sheet.yaml", "--set", "who=A", "--set", "n=3").out)
+        self.assertEqual(plan["steps"][0]["tasks"][0]["because"],
+                         ["since sheet-3: command: head -n 1 < data/A.txt > out/A.n -> head -n 3 < data/A.txt > out/A.n",
+                          "since sheet-3: parameter n: 1 -> 3"])
+        for wrong, told in ((["--set", "m=1"], b"the flow has no parameter 'm'"), (["--set", "n"], b"wanted NAME=VALUE"),
+                            (["mop"], b"did you mean 'map'?"), (["--force", "al"], b"did you mean 'all'?")):
+            self.assertIn(told, self.berth("run", "sheet.yaml", *wrong, code=2).err)
+        self.assertIn(b"sheet.yaml: a flow: nothing is wrong", self.berth("check", "sheet.yaml", "--set", "who=A").out)
+        self.assertIn(b"there is no file data/D.txt", self.berth("check", "sheet.yaml", "--set", "who=D", code=2).err)
+        self.assertIn(b"are for flows", self.berth("run", "--set", "a=1", "--", "true", code=2).err)
+
+    def test_a_script_in_any_interpreter(self):
+        self.write("s.yaml", """params: {factor: 3, unused-by-none: 1}
+steps:
+  py:
+    foreach: {n: [1, 2]}
+    in: {lines: data/*.txt}
+    out: {sum-1: 'sums/{n}'}
+    shell: python3
+    script: |
+      import json, os
+      told = json.load(open(".berth-task.json"))
+      assert os.environ["BERTH_IN_LINES"].split("\\n") == told["in"]["lines"] == ["data/corpus.txt"]
+      total = {line: int(line) for path in told["in"]["lines"] for line in open(path)}
+      with open(os.environ["BERTH_OUT_SUM_1"], "w") as out:
+          print(sum(total.values()) * int(told["params"]["factor"]) * int(os.environ["BERTH_PARAM_N"]), file=out)
+  sh:
+    in: {sums: py.sum-1}
+    out: {all: all.txt}
+    script: |
+      #!/bin/sh
+      for each in $BERTH_IN_SUMS; do cat "$each"; done > "$BERTH_OUT_ALL"
+      echo "${BERTH_OUT_ALL} {in.sums} {{braces}}"
+  strict: {script: "false\\ntrue\\n"}
+""".replace("unused-by-none", "other"))
+        told = self.berth("run", "s.yaml", code=1)
+        self.assertEqual(self.read("all.txt"), f"{499500 * 3}\n{499500 * 6}\n")
+        self.assertEqual(self.berth("logs", "s-1/sh").out, b"all.txt {in.sums} {{braces}}\n", "a script is as it was written")
+        self.assertIn(b"s-1/strict failed: exit 1", told.out)
+        text = self.read("s.yaml")
+        self.write("s.yaml", text.replace("factor: 3", "factor: 4").replace("false\\n", ""))
+        self.assertEqual(self.ran(self.run_flow(name="s.yaml")), ["py/1", "py/2", "sh", "strict"])
+        self.write("s.yaml", self.read("s.yaml").replace('do cat "$each"', 'do tac "$each"'))
+        self.assertEqual(self.ran(self.run_flow(name="s.yaml")), ["sh", "strict"])
+        self.assertEqual(self.because("s-3/sh"), ["since s-2: script changed"])
+        self.write("s.yaml", "steps: {a: {run: 'x', script: y}}\n")
+        self.assertIn(b"has both", self.berth("check", "s.yaml", code=2).err)
+
+    def test_doubled_braces_around_a_declared_name_are_the_name(self):
+        self.write("f.yaml", "params: {who: me}\nsteps: {a: {run: 'echo {who} {{who}} {{other}} ${who:-x}', env: {who: you}}}\n")
+        self.run_flow(name="f.yaml")
+        self.assertEqual(self.berth("logs", "f-1/a").out, b"me {who} {{other}} you\n")
+
+    def test_a_failure_is_told_whole_and_whoever_waits_names_it(self):
+        self.write("f.yaml", "steps:\n  a: {foreach: {s: [A, B]}, run: 'echo out; echo no {s} >&2; [ {s} = A ] && "
+                   "touch {out.x}', out: {x: '{s}'}}\n  b: {foreach: {x: a.x}, run: 'true; true'}\n  c: {needs: b, run: 'true'}\n")
+        told = self.berth("run", "f.yaml", code=1).out.decode()
+        self.assertIn("f-1/a/B failed: exit 1\n  command: echo out; echo no B >&2; [ B = A ] && touch B\n  in: /", told)
+        self.assertIn("\n  | no B\n  more: berth logs f-1/a/B; berth why f-1/a/B\n", told)
+        directory = re.search(r"  in: (.*)\n", told)[1]
+        self.assertTrue(os.path.isdir(directory), "what it left can be looked at")
+        there = self.berth("shell", "f-1/a/B", "--", "sh", "-c", "pwd; echo $BERTH_PARAM_S $BERTH_TASK").out.decode()
+        self.assertEqual(there, f"{os.path.realpath(directory)}\nB f-1/a/B\n")
+        self.assertIn(b"its directory is not on this machine", self.berth("shell", "f-1/a/A", code=2).err)
+        self.assertIn(b"f-1/a/B failed: exit 1; 1 of the 2 tasks of b", self.berth("why", "f-1/c").out)
+        self.assertIn(b"  | no B\n", self.berth("show", "f-1/a/B").out)
+        failure, = json.loads(self.berth("--json", "show", "f-1").out)["failures"]
+        self.assertEqual((failure["id"], failure["cause"], failure["params"], failure["last_lines"]),
+                         ("f-1/a/B", "exit 1", {"s": "B"}, ["no B"]))
+
+    def test_attempts_are_apart(self):
+        self.write("f.yaml", "steps: {a: {run: 'echo {params_file} $BERTH_TOKEN; false', retries: 1}}\n")
+        self.berth("run", "f.yaml", code=1)
+        both = self.berth("logs", "f-1/a")
+        first = self.berth("logs", "--attempt", "1", "f-1/a").out
+        second = self.berth("logs", "--attempt", "2", "f-1/a").out
+        self.assertEqual(both.out, first + second)
+        self.assertEqual(both.err, b"(attempt 1)\n(attempt 2)\n")
+        self.assertNotEqual(first, second)
+        self.assertIn(b"had 2 attempts", self.berth("logs", "--attempt", "3", "f-1/a", code=2).err)
 
     def test_outputs_that_people_edit_are_never_the_stored_ones(self):
         self.run_flow()
@@ -125,7 +248,7 @@ class Flow(Case):
         for _ in range(2):
             failed = self.run_flow(name="p.yaml", code=1)
             self.assertEqual(failed["tasks"][0]["cause"], "exit 1", "nor is the older result taken")
-        self.assertIn("since p-1: command: ", "".join(self.because("p-2/a")))
+        self.assertIn("since p-1: shell: ", "".join(self.because("p-2/a")))
         self.write("p.yaml", "steps: {a: {run: 'seq 1000000 | head -1 > {out.x}', out: {x: x.txt}}}\n")
         self.run_flow(name="p.yaml", code=1)
         self.assertIn(b"a pipe whose reader had ended", self.berth("why", "p-4/a").out)
@@ -159,7 +282,7 @@ class Flow(Case):
         retried = self.berth("retry", "e-1", code=1)
         self.assertIn(b"e.yaml was edited since: take that with berth retry --file e-1", retried.err)
         shown = json.loads(self.berth("--json", "retry", "--file", "e-1").out)
-        self.assertEqual(self.states(shown), {"a": "done", "b/0": "done", "b/1": "skipped"})
+        self.assertEqual(self.states(shown), {"a": "done", "b/1": "done", "b/2": "skipped"})
         self.assertEqual(self.read("y1.txt"), "two\n")
         self.assertNotIn(b"edited", self.berth("retry", "e-1", "--all").err)
         self.write("e.yaml", "steps: {c: {run: 'true'}}\n")
@@ -297,7 +420,7 @@ class Flow(Case):
         events = json.loads(self.berth("trace", "count-1").out)
         bars = [event for event in events if event["ph"] == "X" and event["pid"] >= 10]
         self.assertEqual(sorted(bar["name"] for bar in bars),
-                         ["count/0", "count/1", "count/2", "count/3", "split", "sum"])
+                         ["count/aa", "count/ab", "count/ac", "count/ad", "split", "sum"])
         self.assertTrue(all(bar["args"]["outcome"] == "ok" for bar in bars))
         rows = {}
         for bar in sorted(bars, key=lambda bar: bar["ts"]):
@@ -500,7 +623,7 @@ class Flow(Case):
         written = re.findall(r"^berth [^#\n]*> (\S+)", (root / "README.md").read_text(), re.M)
         self.assertTrue(written)
         for flow in (root / "examples").glob("*/*.yaml"):
-            for out in re.findall(r"^ *out: \{\w+: ([^}{]*)", flow.read_text(), re.M):
+            for out in re.findall(r"^ *out: \{\w+: '?([^}{']*)", flow.read_text(), re.M):
                 written.append(f"{flow.parent.relative_to(root)}/{out}")
         for path in written:
             with self.subTest(path):

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import unittest
+from pathlib import Path
 
 from berth_case import Case, numbers, until
 from ssh_bed import ME, SSH, SSHD, SshBed, connections, kill
@@ -37,6 +38,23 @@ class Ssh(Case):
         """[] before there is such a run."""
         shown = self.house.run("--json", "show", run)
         return json.loads(shown.out)["tasks"] if shown.code == 0 else []
+
+    def test_a_runner_sleeps_while_nothing_happens(self):
+        self.lab(2)
+        self.write("sweep.yaml", "run: sleep 100\nparams: {i: [1, 2, 3, 4]}\nresources: {cpu: 1}\n")
+        run = self.house.start("run", "--cluster", "lab", "sweep.yaml")
+        until(lambda: [task["state"] for task in self.tasks_of("sweep-1")] == ["running"] * 4, "they run")
+        time.sleep(3)  # the last words of their beginning
+        def wakeups():
+            status = Path(f"/proc/{run.pid}/status").read_text()
+            return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M)[1])
+        before = wakeups()
+        time.sleep(6)
+        # Each host is told once, and answers once, in that time; the screen says nothing.
+        self.assertLessEqual(wakeups() - before, 12)
+        self.assertIsNone(run.poll())
+        run.send_signal(signal.SIGINT)
+        run.wait()
 
     def test_a_command_runs_there(self):
         host, = self.lab(1, noise="echo Welcome, traveller;", env="{GREETING: hello}",

@@ -88,7 +88,7 @@ class Command(Case):
                              "params: {x: [5]}\n")
         self.berth("run", "q.yaml")
         self.assertEqual(json.loads((self.dir / "q-1-1.json").read_text()),
-                         ["1{ab}", "{unknown}", "{}", "{x,y}", "{5}"])
+                         ["1{ab}", "{unknown}", "{}", "{x,y}", "{x}"])
 
     def test_environment(self):
         self.write("e.yaml", "run: env -0 > env; cp {params_file} given\n"

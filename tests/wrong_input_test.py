@@ -170,7 +170,7 @@ class WrongPlaces(WrongInput):
                 (["runns"], "runs"), (["run", "--foo", "--", "true"], "--foo"), (["show"], "RUN"),
                 (["why"], "RUN"), (["logs"], "RUN"), (["stop"], "RUN"), (["resume"], "RUN"),
                 (["run"], "file"), (["run", "--"], ""), (["run", "f.yaml", "--", "true"], ""),
-                (["run", "a.yaml", "b.yaml"], "b.yaml"), (["--nope"], "--nope"), (["show", "a", "b"], "b"),
+                (["run", "a.yaml", "b.yaml"], "a.yaml"), (["--nope"], "--nope"), (["show", "a", "b"], "b"),
                 (["runs", "--", "x"], "--"), (["run", "--cpu", "--", "true"], "--cpu"),
                 (["run", "--cpu", "x", "--", "true"], "--cpu"), (["run", "--cpu", "-1", "--", "true"], "--cpu"),
                 (["run", "--mem", "4X", "--", "true"], "--mem"), (["run", "--timeout", "x", "--", "true"], "--timeout"),

@@ -5,7 +5,7 @@
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/machine/device_figures.h"
-#include "berth/machine/device_news.h"
+#include "berth/machine/device_health.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {
@@ -26,8 +26,8 @@ void berth::fuzz(std::string_view text) {
     }
     if (const auto agent = agent::parse_ready(line))
       BERTH_ASSERT(agent::parse_ready(agent::ready_line(*agent)) == agent);
-    if (const auto news = machine::news_of_json(line))
-      BERTH_ASSERT(machine::news_of_json(machine::to_json(*news)) == news);
+    if (const auto update = machine::health_update_of_json(line))
+      BERTH_ASSERT(machine::health_update_of_json(machine::to_json(*update)) == update);
     if (const auto figures = machine::figures_of_json(line))
       BERTH_ASSERT(machine::figures_of_json(machine::to_json(*figures)) == figures);
   }

@@ -8,11 +8,12 @@ void berth::fuzz(std::string_view text) {
   if (const auto host = remote::parse_ssh_host(text)) {
     BERTH_ASSERT(!host->host.empty() && host->host.front() != '-');
     BERTH_ASSERT(host->user.empty() || host->user.front() != '-');
-    const auto door = remote::ssh_door(*host, {}, "/home/a", "");
-    BERTH_ASSERT(door.words.back() == host->host && door.words[door.words.size() - 2] == "--");
+    const auto transport = remote::ssh_transport(*host, {}, "/home/a", "");
+    BERTH_ASSERT(transport.words.back() == host->host &&
+                 transport.words[transport.words.size() - 2] == "--");
   }
   const auto entries = remote::parse_clusters(text, "clusters.yaml");
-  const auto more = remote::with_cluster(text, "added", "added:\n  kind: ssh\n  hosts: [a]\n");
+  const auto more = remote::with_cluster(text, "added", {"a"});
   if (!more) return;
   BERTH_ASSERT(entries);
   const auto now = remote::parse_clusters(*more, "clusters.yaml");

@@ -25,6 +25,9 @@ World world() {
           },
           [](const std::string& name) -> std::optional<std::string> {
             return name.size() % 2 == 0 ? std::optional<std::string>("x") : std::nullopt;
+          },
+          [](const std::string& path) -> berth::Result<std::string> {
+            return "id,n\nA," + path + "\nB,2\n";
           }};
 }
 

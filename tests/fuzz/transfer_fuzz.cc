@@ -4,7 +4,7 @@
 #include "berth/agent/pool_protocol.h"
 #include "berth/agent/push.h"
 #include "berth/base/text.h"
-#include "berth/remote/door.h"
+#include "berth/remote/transport.h"
 #include "fuzz.h"
 
 void berth::fuzz(std::string_view text) {
@@ -33,8 +33,8 @@ void berth::fuzz(std::string_view text) {
       const std::string again = agent::encode(*answer);
       BERTH_ASSERT(agent::encode(*agent::decode_pool_answer(again)) == again);
     }
-    if (const auto place = remote::parse_place(line))
-      BERTH_ASSERT(remote::parse_place(remote::to_json(*place)));
+    if (const auto place = remote::parse_lease_directory(line))
+      BERTH_ASSERT(remote::parse_lease_directory(remote::to_json(*place)));
     if (const auto push = agent::parse_push(line))
       BERTH_ASSERT(agent::parse_push(agent::to_json(*push)) == *push);
   }

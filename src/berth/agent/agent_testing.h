@@ -1,4 +1,4 @@
-// Agents and links in one world, for tests: a fake one on whose clock they talk in one thread.
+// Agents and clients in one world, for tests: a fake one on whose clock they talk in one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "berth/agent/agent.h"
-#include "berth/agent/link.h"
+#include "berth/agent/attached_agent.h"
+#include "berth/agent/launched_agent.h"
+#include "berth/agent/remote_agent.h"
 #include "berth/os/fake_env.h"
 #include "berth/os/loop.h"
 
@@ -44,7 +46,7 @@ inline os::FakeProgram takes(Duration duration, std::string out = "") {
 }
 
 /// What a runner has heard.
-struct Heard {
+struct Reports {
   std::map<std::int64_t, int> started, ended;  // by token: how often
   std::map<std::int64_t, exec::Ended> ends;
   std::map<std::int64_t, std::string> output;
@@ -79,27 +81,27 @@ struct FakeWorld {
     ASSERT_TRUE(opened) << opened.error().message;
     agent = *std::move(opened);
   }
-  std::unique_ptr<Link> attach(std::int64_t epoch) {
-    return Link::attach(env, options.directory, side(epoch));
+  std::unique_ptr<AgentClient> attach(std::int64_t epoch) {
+    return AttachedAgent::attach(env, options.directory, side(epoch));
   }
 
-  /// One turn of everybody; `link` may be null. A frozen agent does nothing.
-  void turn(exec::Workplace* link, Heard& heard, bool read_output = true) {
+  /// One turn of everybody; `client` may be null. A frozen agent does nothing.
+  void turn(exec::Worker* client, Reports& reports, bool read_output = true) {
     agent_env.frozen = frozen;
     agent_env.suspended = env.suspended;
     agent_env.stops = env.stops;
-    if (link != nullptr) link->set_reading(read_output);
+    if (client != nullptr) client->set_reading(read_output);
     ASSERT_TRUE(env.loop().turn(env.now() + step));
     if (agent && agent->over()) agent.reset();
     std::vector<exec::FromWorker> messages;
-    if (link != nullptr) link->take_messages(messages);
-    heard.take(messages);
+    if (client != nullptr) client->take_messages(messages);
+    reports.take(messages);
   }
-  void run(exec::Workplace* link, Heard& heard, const std::function<bool()>& enough,
+  void run(exec::Worker* client, Reports& reports, const std::function<bool()>& enough,
            bool read_output = true) {
     for (int turns = 0; !enough(); ++turns) {
       ASSERT_LT(turns, 100'000) << "it never came";
-      turn(link, heard, read_output);
+      turn(client, reports, read_output);
     }
   }
 

@@ -17,12 +17,12 @@ ByteStream::ByteStream(os::Env& env, std::function<void(Status)> on_event)
                 [this] {
                   auto status = read();
                   arm();
-                  tell(std::move(status));
+                  report(std::move(status));
                 }),
-      writable_(env.loop(), [this] { tell(write()); }) {}
+      writable_(env.loop(), [this] { report(write()); }) {}
 
 /// It may end this stream.
-void ByteStream::tell(Status status) {
+void ByteStream::report(Status status) {
   const auto on_event = on_event_;
   on_event(std::move(status));
 }
@@ -66,11 +66,12 @@ Status ByteStream::read() {
   in_.erase(0, std::exchange(taken_, 0));
   os::ReadBuffer buffer;
   for (std::size_t reads = 0; reads < kReadsATurn && !ended_; ++reads) {
-    BERTH_ASSIGN(const auto got, env_->read_some(fd_, buffer));
-    if (!got) break;
-    ended_ = *got == 0;
-    in_.append(buffer.data(), *got);
-    if (*got < buffer.size()) break;
+    const auto got = env_->read_some(fd_, buffer);
+    ended_ = !got || *got == 0U;
+    if (!got) return std::unexpected(got.error());
+    if (!*got) break;
+    in_.append(buffer.data(), **got);
+    if (**got < buffer.size()) break;
   }
   return {};
 }

@@ -1,9 +1,8 @@
-// A ByteStream is one end of a connection. It reads and writes what there is, in turns of its Env's
-// loop, and never blocks; what is made of the bytes is its owner's business (LineStream,
-// FrameStream).
+// A ByteStream is one end of a connection. It reads and writes in turns of its Env's loop, and
+// never blocks. LineStream and FrameStream divide its bytes into messages.
 //
-// Ownership: owns its descriptor; refers to the Env. Threads: one. Failure: an error ends the
-// connection, and so does the other side; what came before can still be taken.
+// Ownership: it owns its descriptor and refers to the Env. Threads: one. Failure: an error, or the
+// other side, ends the connection; the bytes that came before can still be taken.
 #pragma once
 
 #include <functional>
@@ -23,29 +22,29 @@ class ByteStream {
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  /// What was sent before goes now.
+  /// Takes the descriptor over, and writes to it what was sent before.
   void open(os::Fd fd);
   void close();
-  /// Closes it and forgets what had come and what was to go.
+  /// Closes the connection and forgets the bytes that had come and those that were to go.
   void reset();
   bool is_open() const { return static_cast<bool>(fd_); }
-  /// The other side has closed, or this one.
+  /// Whether either side has closed the connection.
   bool ended() const { return ended_ || !fd_; }
-  /// Whether it reads; at first it does.
+  /// Says whether the stream reads; at first it does.
   void set_reading(bool reads);
 
   void send(std::string_view bytes);
   std::size_t unsent() const { return out_.size() - sent_; }
-  /// Sends what can be sent at once. A connection on which nothing can be sent any more has ended.
+  /// Writes what can be written at once. A connection that takes no more bytes has ended.
   Status write();
-  /// What has come and was not taken; good until the next turn of the loop or write().
+  /// The bytes that have come and were not taken; valid until the next turn of the loop or write().
   std::string_view unread() const { return std::string_view(in_).substr(taken_); }
   void take(std::size_t bytes) { taken_ += bytes; }
 
  private:
   Status read();
   void arm();
-  void tell(Status status);
+  void report(Status status);
 
   os::Env* env_;
   std::function<void(Status)> on_event_;

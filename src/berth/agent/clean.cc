@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "berth/agent/connection.h"
 #include "berth/agent/files.h"
 #include "berth/agent/frames.h"
-#include "berth/agent/line.h"
+#include "berth/agent/layout.h"
 #include "berth/agent/line_stream.h"
 #include "berth/agent/pool.h"
 #include "berth/base/text.h"
@@ -25,25 +26,25 @@ Result<std::vector<std::string>> names_of(os::Env& env, const std::string& direc
 
 /// Keeps whoever would use it out while it is removed. nullopt: somebody does.
 std::optional<os::Fd> claim(os::Env& env, const std::string& lock) {
-  auto held = env.lock_there(lock);
+  auto held = env.lock_existing(lock);
   if (held) return *std::move(held);
   if (held.error().kind == ErrorKind::not_found) return os::Fd();
   return std::nullopt;
 }
 
 Status clean_leases(os::Env& env, Wall before, bool dry_run, Cleaned& cleaned) {
-  BERTH_ASSIGN(const auto places, places_directory(env));
-  BERTH_ASSIGN(const auto names, names_of(env, places));
+  BERTH_ASSIGN(const auto leases, leases_directory(env));
+  BERTH_ASSIGN(const auto names, names_of(env, leases));
   for (const auto& name : names) {
-    const std::string place = places + "/" + name;
-    const auto status = env.status(place);
+    const std::string lease_directory = leases + "/" + name;
+    const auto status = env.status(lease_directory);
     if (!status || status->modified >= before) continue;
-    const auto claimed = claim(env, place + "/agent/lock");
+    const auto claimed = claim(env, lock_file(agent_directory(lease_directory)));
     if (!claimed) continue;
-    if (const auto files = env.tree(place, fileset::kMostEntries))
+    if (const auto files = env.tree(lease_directory, fileset::kMostEntries))
       for (const auto& file : *files) cleaned.lease_bytes += file.size;
     ++cleaned.leases;
-    if (!dry_run) BERTH_TRY(fileset::remove_all(env, place));
+    if (!dry_run) BERTH_TRY(fileset::remove_all(env, lease_directory));
   }
   return {};
 }
@@ -112,10 +113,11 @@ Result<Cleaned> decode_cleaned(std::string_view line) {
 Status serve_clean(os::Env& env, const CleanOptions& options) {
   const os::Fd out(env, 1);
   BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
-  LineStream asked(env, [](const Status&) {});
+  Status status;
+  LineStream asked(env, [&](Status now) { status = std::move(now); });
   asked.open(os::Fd(env, 0));
   while (!asked.next()) {
-    if (asked.ended()) return {};
+    if (!status || asked.ended()) return status;
     BERTH_TRY(env.loop().turn());
   }
   const auto cleaned = clean(env, options);

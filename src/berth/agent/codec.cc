@@ -177,9 +177,9 @@ void MessageReader::read(const Json& at, std::vector<std::string>& texts, Utf8) 
 void MessageReader::read(const Json& at, Digest& digest) {
   std::string text;
   read(at, text);
-  auto told = parse_digest(text);
-  if (!told) return refuse();
-  digest = *std::move(told);
+  auto parsed = parse_digest(text);
+  if (!parsed) return refuse();
+  digest = *std::move(parsed);
 }
 
 void MessageReader::read(const Json& at, std::vector<int>& numbers, Bounds bounds) {
@@ -206,17 +206,17 @@ void MessageReader::read(const Json& at, Resources& resources) {
 void MessageReader::read(const Json& at, machine::Block& block) {
   std::string text;
   read(at, text);
-  auto told = machine::read_block(text);
-  if (!told) return refuse();
-  block = *std::move(told);
+  auto parsed = machine::read_block(text);
+  if (!parsed) return refuse();
+  block = *std::move(parsed);
 }
 
 void MessageReader::read(const Json& at, machine::DeviceSelection& selection) {
   std::string text;
   read(at, text);
-  auto told = machine::selection_of_json(text);
-  if (!told) return refuse();
-  selection = *std::move(told);
+  auto parsed = machine::selection_of_json(text);
+  if (!parsed) return refuse();
+  selection = *std::move(parsed);
 }
 
 // What has come.

@@ -2,9 +2,9 @@
 
 #include <array>
 
+#include "berth/agent/connection.h"
 #include "berth/agent/frames.h"
-#include "berth/agent/intake.h"
-#include "berth/agent/line.h"
+#include "berth/agent/object_receiver.h"
 #include "berth/base/text.h"
 #include "berth/os/user_directory.h"
 
@@ -31,7 +31,7 @@ class FileServer {
         directory_(std::move(directory)),
         store_(store),
         objects_(std::move(objects)),
-        intake_(env, std::move(store)),
+        receiver_(env, std::move(store)),
         out_(out) {}
 
   /// An error ends the connection: what came is not what was promised.
@@ -44,9 +44,9 @@ class FileServer {
         return {};
       case FrameKind::object: {
         BERTH_ASSIGN(const auto piece, parse_piece(frame.bytes));
-        return intake_.begin(piece);
+        return receiver_.begin(piece);
       }
-      case FrameKind::data: return intake_.add(frame.bytes);
+      case FrameKind::data: return receiver_.add(frame.bytes);
       case FrameKind::ask: return answer(ask());
       case FrameKind::publish: return answer(publish(frame.bytes));
       case FrameKind::capture: return answer(capture(frame.bytes));
@@ -58,16 +58,16 @@ class FileServer {
   }
 
  private:
-  Status say(FrameKind kind, std::string_view bytes) {
+  Status send(FrameKind kind, std::string_view bytes) {
     return env_.write_all(out_, encode(kind, bytes));
   }
-  Status say_all(FrameKind kind, std::string_view text) {
+  Status send_all(FrameKind kind, std::string_view text) {
     for (; !text.empty(); text.remove_prefix(std::min(text.size(), kFrameMost)))
-      BERTH_TRY(say(kind, text.substr(0, kFrameMost)));
+      BERTH_TRY(send(kind, text.substr(0, kFrameMost)));
     return {};
   }
   Status answer(const Status& status) {
-    return status ? say(FrameKind::end, {}) : say(FrameKind::error, to_text(status.error()));
+    return status ? send(FrameKind::end, {}) : send(FrameKind::error, to_text(status.error()));
   }
 
   Status ask() {
@@ -76,24 +76,26 @@ class FileServer {
     fileset_ = *std::move(parsed);
     // What is here already stays until the rest has come.
     BERTH_ASSIGN(hold_, objects_.reserve(fileset_));
-    BERTH_ASSIGN(const auto missing, intake_.missing(fileset_));
+    BERTH_ASSIGN(const auto missing, receiver_.missing(fileset_));
     std::string list;
     for (const auto& piece : missing) list += to_text(piece) + "\n";
-    return say_all(FrameKind::missing, list);
+    return send_all(FrameKind::missing, list);
   }
 
   Status publish(std::string_view path) {
     BERTH_ASSIGN(const auto to, below(directory_, path));
     BERTH_TRY(env_.make_directory(to.substr(0, to.rfind('/')), 0700));
-    BERTH_ASSIGN(const auto hold, objects_.hold(fileset_));
-    return objects_.publish(fileset_, to, fileset::Publish::copies);
+    auto status = objects_.publish(fileset_, to, fileset::Publish::copies);
+    // It was here when it was asked about; who asks again brings it again.
+    if (!status && status.error().kind == ErrorKind::not_found) status.error().kind = ErrorKind::io;
+    return status;
   }
 
   Status capture(std::string_view path) {
     BERTH_ASSIGN(const auto from, below(directory_, path));
     BERTH_ASSIGN(auto captured, objects_.capture(from, fileset::Expect::fresh));
     hold_ = std::move(captured.hold);
-    return say_all(FrameKind::files, to_text(captured.fileset));
+    return send_all(FrameKind::files, to_text(captured.fileset));
   }
 
   Status get(std::string_view text) {
@@ -101,7 +103,7 @@ class FileServer {
     while (piece.offset < piece.size) {
       BERTH_ASSIGN(const auto bytes, read_object(env_, store_, piece));
       if (bytes.empty()) return fail(ErrorKind::corrupt, "{}: it is too short", piece.digest);
-      BERTH_TRY(say(FrameKind::data, bytes));
+      BERTH_TRY(send(FrameKind::data, bytes));
       piece.offset += static_cast<std::int64_t>(bytes.size());
     }
     return {};
@@ -121,7 +123,7 @@ class FileServer {
   os::Env& env_;
   const std::string directory_, store_;
   fileset::ObjectStore objects_;
-  Intake intake_;
+  ObjectReceiver receiver_;
   const os::Fd& out_;
   std::string text_;
   Fileset fileset_;

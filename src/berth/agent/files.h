@@ -1,17 +1,17 @@
-// The files of a machine elsewhere: what `berth-agent files DIR` takes in and gives out, in frames
-// (frames.h), one exchange after another.
+// `berth-agent files DIR` is the far end of a transfer queue: it receives and sends files of its
+// machine in frames (frames.h), one exchange after another.
 //
-//   f… a       →  m… .          what of that fileset's objects is missing here, from where on
-//   o d… o d…  →                one after another; none is answered, a wrong one ends it all
-//   p PATH     →  .             the fileset last asked about stands there
-//   c PATH     →  f… .          what stands there, as a fileset
-//   g PIECE    →  d… .          an object of it
-//   r PATH     →  .             nothing stands there
-//   s PATH     →  .             such a file is here
+//   f… a       →  m… .          which of that fileset's objects are missing here, from where on
+//   o d… o d…  →                objects; none is answered, a wrong one ends the connection
+//   p PATH     →  .             the fileset that was asked about last stands at PATH
+//   c PATH     →  f… .          what stands at PATH, as a fileset
+//   g PIECE    →  d… .          an object of that fileset
+//   r PATH     →  .             nothing stands at PATH any more
+//   s PATH     →  .             there is such a file
 //   any        →  e KIND TEXT
 //
-// Paths of p, c and r are below DIR. Objects live in $XDG_CACHE_HOME/berth/objects, for all that go
-// through this machine: what was brought once is not brought again.
+// Paths of p, c and r are below DIR. The objects live in $XDG_CACHE_HOME/berth/objects for all
+// connections to this machine, so that an object is brought once only.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@
 
 namespace berth::agent {
 
-/// Where the objects of this machine are.
+/// The directory of this machine's objects.
 Result<std::string> objects_directory(os::Env& env);
 
-/// Until the connection ends.
+/// Serves its standard input and output until the connection ends.
 Status serve_files(os::Env& env, const std::string& directory);
 
 }  // namespace berth::agent

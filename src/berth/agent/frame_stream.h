@@ -1,6 +1,6 @@
-// A FrameStream is one end of a connection that speaks in frames (frames.h).
+// A FrameStream is one end of a connection whose messages are frames (frames.h).
 //
-// Ownership, threads and failure as ByteStream has them.
+// Ownership, threads and failure are those of ByteStream.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,8 @@ class FrameStream : public ByteStream {
   using ByteStream::ByteStream;
 
   void send_frame(FrameKind kind, std::string_view bytes) { send(encode(kind, bytes)); }
-  /// The next whole frame. invalid: what came is none.
+  /// The next whole frame; nullopt where none has come whole. Failure: invalid, where what came is
+  /// no frame.
   Result<std::optional<Frame>> next();
 };
 

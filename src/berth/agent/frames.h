@@ -1,8 +1,8 @@
-// What travels when files are brought and fetched: frames of a kind and some bytes. Pure.
+// Files travel in frames. A frame has a kind and some bytes:
 //
-//   one byte: the kind · four bytes, the greatest first: how many follow · these
+//   one byte: the kind · four bytes, big-endian: how many follow · these bytes
 //
-// Failure: invalid where more is announced than kFrameMost.
+// Everything here is pure. Failure: invalid, where a frame announces more than kFrameMost bytes.
 #pragma once
 
 #include <optional>
@@ -13,24 +13,24 @@
 
 namespace berth::agent {
 
-inline constexpr std::size_t kFrameMost = 1 << 20;  // bytes of one
+inline constexpr std::size_t kFrameMost = 1 << 20;  ///< The bytes of a frame at most.
 
-// There and back: what each says is in files.h, and in push.h.
+/// files.h and push.h say when each kind is sent, and what it means.
 enum class FrameKind : char {
-  files = 'f',    // a piece of a fileset's text
-  ask = 'a',      // that is all of it: what of it is missing?
-  missing = 'm',  // a piece of the list
-  object = 'o',   // one begins: "DIGEST x 0 SIZE"
-  data = 'd',     // a piece of it
-  publish = 'p',  // the fileset last asked about becomes PATH
-  capture = 'c',  // PATH as a fileset
-  get = 'g',      // one object: "DIGEST x OFFSET SIZE"
-  remove = 'r',   // PATH, with all below
-  same = 's',     // whether a file of this path is here
-  to = 't',       // of push.h: where to
-  sent = 'n',     // of push.h: bytes so far
-  end = '.',      // of an answer
-  error = 'e',    // "KIND message": the answer
+  files = 'f',    ///< A piece of a fileset's text.
+  ask = 'a',      ///< The fileset's text is complete; which of its objects are missing?
+  missing = 'm',  ///< A piece of the list of missing objects.
+  object = 'o',   ///< An object begins: "DIGEST x 0 SIZE".
+  data = 'd',     ///< A piece of that object.
+  publish = 'p',  ///< Make the fileset that was asked about last stand at PATH.
+  capture = 'c',  ///< Send what stands at PATH, as a fileset.
+  get = 'g',      ///< Send an object: "DIGEST x OFFSET SIZE".
+  remove = 'r',   ///< Remove PATH with all below it.
+  same = 's',     ///< Is there a file of this path?
+  to = 't',       ///< Of push.h: the request.
+  sent = 'n',     ///< Of push.h: how many bytes have gone.
+  end = '.',      ///< An answer is complete.
+  error = 'e',    ///< The answer is an error: "KIND message".
 };
 
 struct Frame {
@@ -40,14 +40,14 @@ struct Frame {
 
 std::string encode(FrameKind kind, std::string_view bytes);
 
-/// The first whole frame of what has come, which then stands behind it; nullopt: it is not whole.
+/// Takes the first whole frame from the front of `rest`; nullopt where none has come whole.
 Result<std::optional<Frame>> take_frame(std::string_view& rest);
 
-/// Takes what has come and gives whole frames.
+/// Gathers bytes and returns whole frames.
 class FrameReader {
  public:
   void add(std::string_view bytes) { in_ += bytes; }
-  /// nullopt: not whole yet.
+  /// The next frame; nullopt where none has come whole.
   Result<std::optional<Frame>> next();
 
  private:
@@ -55,19 +55,20 @@ class FrameReader {
   std::size_t taken_ = 0;
 };
 
-/// "DIGEST x 17 1000": an object, whether it is executable, from where, how long it is.
+/// An object from a byte on; as text "DIGEST x 17 1000", where x stands for an executable one.
 struct Piece {
   std::string digest;
   bool executable = false;
-  std::int64_t offset = 0, size = 0;
+  std::int64_t offset = 0, size = 0;  ///< In bytes; `size` is that of the whole object.
 };
 std::string to_text(const Piece& piece);
-/// invalid.
+/// Failure: invalid.
 Result<Piece> parse_piece(std::string_view text);
 
-/// "busy the message", as of an error frame.
+/// "busy the message", as an error frame has it.
 std::string to_text(const Error& error);
-/// Whoever wrote it: of bounded length, and without control characters.
+/// Reads an error that anybody may have written. Its message is of bounded length, and has no
+/// control characters.
 Error parse_error(std::string_view text);
 
 }  // namespace berth::agent

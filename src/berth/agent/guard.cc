@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/base/backoff.h"
 #include "berth/base/text.h"
 
 namespace berth::agent {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(500);
-constexpr Duration kShortest = std::chrono::seconds(1), kLongest = std::chrono::minutes(5);
-constexpr Duration kPatience = std::chrono::hours(24);
+constexpr Duration kLongest = std::chrono::minutes(5);
+constexpr Backoff kEndAgain{std::chrono::seconds(1), kLongest};
+constexpr Duration kTimeout = std::chrono::hours(24);
 
 Result<bool> succeeds(os::Env& env, const std::vector<std::string>& command) {
   BERTH_ASSIGN(const auto child, env.spawn({.argv = command,
@@ -34,11 +36,10 @@ Result<bool> succeeds(os::Env& env, const std::vector<std::string>& command) {
 Status stand_guard(os::Env& env, const os::ProcessIdentity& whom,
                    const std::vector<std::string>& command) {
   while (env.alive(whom)) BERTH_TRY(env.wait({}, env.now() + kLook));
-  Duration pause = kShortest;
-  for (const Mono until = env.now() + kPatience; env.now() < until;) {
+  int failures = 0;
+  for (const Mono until = env.now() + kTimeout; env.now() < until;) {
     if (succeeds(env, command).value_or(false)) return {};
-    BERTH_TRY(env.wait({}, env.now() + pause));
-    pause = std::min(pause * 2, kLongest);
+    BERTH_TRY(env.wait({}, env.now() + kEndAgain.pause(++failures, env.random())));
   }
   return fail(ErrorKind::busy, "{} did not succeed within a day", command.front());
 }

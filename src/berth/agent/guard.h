@@ -1,7 +1,7 @@
-// What stands around an agent that a batch system started: what it was given there, and a guard for
-// what its runner may leave in the queue.
+// These functions are for an agent that a batch system started: one finds out what that gave it,
+// the other removes what its runner may have left in the queue.
 //
-// Threads: one. Failure: told in the log.
+// Threads: one. Failure: the log says so.
 #pragma once
 
 #include <string>
@@ -12,13 +12,14 @@
 
 namespace berth::agent {
 
-/// Waits until a process has ended, however it did, and then runs a command (argv[0] by PATH, no
-/// shell) until it succeeds, with growing pauses, for a day at most.
+/// Waits until the process `whom` has ended in any way. Then it runs `command` (argv[0] is looked
+/// up in PATH; there is no shell) until that succeeds, with growing pauses, for a day at most.
 Status stand_guard(os::Env& env, const os::ProcessIdentity& whom,
                    const std::vector<std::string>& command);
 
-/// Of a block that was asked for by numbers only: its cores where we are bound to just as many,
-/// and its devices by the names that the batch system has put into our environment.
+/// Completes a block that was asked for by numbers only: it gets the cores that this process is
+/// bound to, where they are as many, and the devices that the batch system names in the
+/// environment.
 machine::Block settle_in(os::Env& env, machine::Block block);
 
 }  // namespace berth::agent

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/agent/layout.h"
 #include "berth/agent/protocol.h"
 #include "berth/base/units.h"
 #include "berth/os/failpoint.h"
@@ -93,16 +94,16 @@ void Journal::remove() {
   files_.clear();
 }
 
-Result<Remains> read_journal(os::Env& env, const std::string& directory) {
+Result<UnacknowledgedJournal> read_journal(os::Env& env, const std::string& directory) {
   BERTH_ASSIGN(const auto names, env.list(directory));
-  BERTH_ASSIGN(const os::Fd lock, env.lock(directory + "/lock", false));
+  BERTH_ASSIGN(const os::Fd lock, env.lock(lock_file(directory), false));
   std::vector<std::int64_t> files;
   for (const auto& name : names)
     if (name.starts_with(kName))
       if (const auto number = parse_integer(std::string_view(name).substr(kName.size())))
         files.push_back(*number);
   std::ranges::sort(files);
-  Remains remains;
+  UnacknowledgedJournal unacknowledged;
   std::int64_t last = 0, acknowledged = 0;
   std::vector<std::int64_t> numbers;  // of the messages
   for (const auto number : files) {
@@ -113,20 +114,21 @@ Result<Remains> read_journal(os::Env& env, const std::string& directory) {
       auto answer = decode_answer(rest.substr(0, end));
       rest.remove_prefix(end + 1);
       if (!answer) {
-        ++remains.unreadable;
+        ++unacknowledged.unreadable;
       } else if (auto* numbered = std::get_if<Numbered>(&*answer)) {
         if (numbered->number <= last) continue;  // written again after a failure
         last = numbered->number;
         numbers.push_back(last);
-        remains.messages.push_back(std::move(numbered->message));
+        unacknowledged.messages.push_back(std::move(numbered->message));
       } else if (const auto* all = std::get_if<Acknowledge>(&*answer)) {
         acknowledged = std::max(acknowledged, all->up_to);
       }
     }
   }
   const auto first = std::ranges::upper_bound(numbers, acknowledged) - numbers.begin();
-  remains.messages.erase(remains.messages.begin(), remains.messages.begin() + first);
-  return remains;
+  unacknowledged.messages.erase(unacknowledged.messages.begin(),
+                                unacknowledged.messages.begin() + first);
+  return unacknowledged;
 }
 
 }  // namespace berth::agent

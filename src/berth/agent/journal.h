@@ -1,13 +1,13 @@
-// What an agent has told and nobody has acknowledged yet, in files of its directory: the very lines
-// of the protocol, so that what has to be sent again is copied as it stands. Not synced: it need
-// only survive processes.
+// A Journal keeps an agent's messages that no runner has acknowledged, in files of the agent's
+// directory. They are the very lines of the protocol, so that a message is sent again as it stands.
+// The files are not synced, for they need only survive processes.
 //
-// DIR/journal.1, .2, …, about a megabyte each; one goes when all in it is acknowledged. A byte has
-// a position for good, counted from the first ever written.
+// DIR/journal.1, .2, … have about a megabyte each; a file is removed when every message in it is
+// acknowledged. A byte keeps its position for good, counted from the first byte ever written.
 //
-// Ownership: owns its files until remove(). Threads: one. Failure: what cannot be written (no
-// space, no descriptor) stays in memory and is tried again; a line that a crash cut is passed over
-// by read_journal().
+// Ownership: it owns its files until remove(). Threads: one. Failure: what cannot be written (for
+// want of space or descriptors) stays in memory and is tried again; read_journal() passes over a
+// line that a crash cut short.
 #pragma once
 
 #include <cstdint>
@@ -29,18 +29,18 @@ class Journal {
   std::int64_t next() const { return last_ + 1; }
   std::int64_t acknowledged() const { return acknowledged_; }
   void append(const exec::FromWorker& message);
-  /// invalid: beyond the last message.
+  /// Failure: invalid, where `up_to` is beyond the last message.
   Status acknowledge(std::int64_t up_to);
-  /// Into the files. Called once a turn.
+  /// Writes what was appended into the files; to be called once a turn.
   void write();
 
-  /// From the first line that may still be asked for to behind the last.
+  /// The positions of the first line that may still be asked for, and behind the last line.
   std::int64_t begin() const { return files_.empty() ? end_written() : files_.front().begin; }
   std::int64_t end() const { return end_written() + static_cast<std::int64_t>(unwritten_.size()); }
-  /// Whole lines from the beginning of one: about `enough` bytes, and at least one line unless it
-  /// is the end.
+  /// Whole lines from `position` on, which is the beginning of a line: about `enough` bytes, and at
+  /// least one line unless `position` is the end.
   Result<std::string> read_lines(std::int64_t position, std::size_t enough) const;
-  /// Bytes that could not be written yet.
+  /// The number of bytes that could not be written yet.
   std::size_t unwritten() const { return unwritten_.size(); }
 
   void remove();
@@ -70,12 +70,13 @@ class Journal {
   bool torn_ = false;      // the last file ends in a part of a line, which could not be taken back
 };
 
-/// What an agent that is gone has left.
-struct Remains {
-  std::vector<exec::FromWorker> messages;  // not acknowledged, in order, each once
-  std::size_t unreadable = 0;              // lines that are none, but for the one that a crash cut
+/// The messages that an agent which is gone has left in its journal.
+struct UnacknowledgedJournal {
+  std::vector<exec::FromWorker> messages;  ///< In order, each once.
+  std::size_t unreadable = 0;  ///< How many lines are no message, but for one that a crash cut.
 };
-/// Of an agent's directory, with or without a journal. busy: it lives; not_found, denied, io.
-Result<Remains> read_journal(os::Env& env, const std::string& directory);
+/// Reads the journal in an agent's directory; there may be none. Failure: busy, where the agent
+/// lives; not_found, denied, io.
+Result<UnacknowledgedJournal> read_journal(os::Env& env, const std::string& directory);
 
 }  // namespace berth::agent

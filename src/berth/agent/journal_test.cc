@@ -14,9 +14,9 @@ const std::string kDirectory = "/agent";
 exec::Output output(std::int64_t token, std::string bytes) {
   return {{1}, {token}, exec::Stream::out, std::move(bytes)};
 }
-std::vector<std::int64_t> tokens(const Remains& remains) {
+std::vector<std::int64_t> tokens(const UnacknowledgedJournal& unacknowledged) {
   std::vector<std::int64_t> tokens;
-  for (const auto& message : remains.messages)
+  for (const auto& message : unacknowledged.messages)
     tokens.push_back(std::visit([](const auto& one) { return one.token.value; }, message));
   return tokens;
 }
@@ -29,10 +29,10 @@ std::vector<std::int64_t> from_to(std::int64_t first, std::int64_t last) {
 struct World {
   World() { EXPECT_TRUE(env.make_directory(kDirectory, 0700)); }
   std::vector<std::int64_t> left() {
-    const auto remains = read_journal(env, kDirectory);
-    EXPECT_TRUE(remains) << remains.error().message;
-    EXPECT_EQ(remains->unreadable, 0U);
-    return tokens(*remains);
+    const auto unacknowledged = read_journal(env, kDirectory);
+    EXPECT_TRUE(unacknowledged) << unacknowledged.error().message;
+    EXPECT_EQ(unacknowledged->unreadable, 0U);
+    return tokens(*unacknowledged);
   }
   os::FakeEnv env;
   Journal journal{env, kDirectory};
@@ -117,10 +117,10 @@ TEST(AgentJournal, DamageElsewhereLosesOnlyThatLine) {
   std::string text = *world.env.find(kDirectory + "/journal.1");
   text[text.find('\n') + 5] = '\x01';
   world.env.put(kDirectory + "/journal.1", text);
-  const auto remains = read_journal(world.env, kDirectory);
-  ASSERT_TRUE(remains);
-  EXPECT_EQ(tokens(*remains), (std::vector<std::int64_t>{1, 3}));
-  EXPECT_EQ(remains->unreadable, 1U);
+  const auto unacknowledged = read_journal(world.env, kDirectory);
+  ASSERT_TRUE(unacknowledged);
+  EXPECT_EQ(tokens(*unacknowledged), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(unacknowledged->unreadable, 1U);
 }
 
 /// A disk on which writing and taking back fail now and then, half of the writes half-way.
@@ -154,9 +154,9 @@ TEST(AgentJournal, NothingIsLostOrTwiceOnADiskThatFails) {
     }
     while (journal.unwritten() > 0) journal.write();
     env.fault = nullptr;
-    const auto remains = read_journal(env, kDirectory);
-    ASSERT_TRUE(remains);
-    EXPECT_EQ(tokens(*remains), from_to(journal.acknowledged() + 1, 30)) << "seed " << seed;
+    const auto unacknowledged = read_journal(env, kDirectory);
+    ASSERT_TRUE(unacknowledged);
+    EXPECT_EQ(tokens(*unacknowledged), from_to(journal.acknowledged() + 1, 30)) << "seed " << seed;
     std::string sent;
     for (auto at = journal.begin(); at < journal.end();) {
       const auto lines = journal.read_lines(at, 50);

@@ -6,10 +6,10 @@ namespace berth::agent {
 
 LineStream::LineStream(os::Env& env, std::function<void(Status)> on_event)
     : ByteStream(env, [this, on_event = std::move(on_event)](Status status) {
-        const auto tell = on_event;  // it may end this stream
+        const auto report = on_event;  // it may end this stream
         if (status && searched_ > kMessageMost)
           status = fail(ErrorKind::invalid, "a line of more than {} bytes", kMessageMost);
-        tell(std::move(status));
+        report(std::move(status));
       }) {}
 
 void LineStream::send_line(std::string_view line) {

@@ -1,6 +1,7 @@
-// A LineStream is one end of a connection that speaks in lines.
+// A LineStream is one end of a connection whose messages are lines.
 //
-// Ownership, threads and failure as ByteStream has them. A line beyond kMessageMost is invalid.
+// Ownership, threads and failure are those of ByteStream. A line longer than kMessageMost is
+// invalid.
 #pragma once
 
 #include <functional>
@@ -17,9 +18,10 @@ class LineStream : public ByteStream {
  public:
   LineStream(os::Env& env, std::function<void(Status)> on_event);
 
-  /// A line, without its end.
+  /// Sends a line, which is given without its end.
   void send_line(std::string_view line);
-  /// The next whole line, without its end; good until the next turn of the loop or write().
+  /// The next whole line without its end, valid until the next turn of the loop or write(); nullopt
+  /// where none has come whole.
   std::optional<std::string_view> next();
   void reset() {
     searched_ = 0;

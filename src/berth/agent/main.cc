@@ -1,8 +1,8 @@
-// berth-agent: the worker process. `start` makes one, which belongs to nobody, and returns when it
-// listens; `stdio` joins standard input and output to the one of a directory, so that
-// `ssh host berth-agent stdio DIR` is the same to a runner as its socket; `pool` makes them for who
-// is elsewhere, and `files` brings them what their tasks work on. Links nothing shared but libc and
-// libm.
+// berth-agent is the worker process. `start` starts an agent, which belongs to nobody, and returns
+// when the agent listens. `stdio` joins standard input and output to the agent of a directory, so
+// that `ssh host berth-agent stdio DIR` is the same to a runner as the agent's socket. `pool`
+// starts agents for runners on other machines, and `files` moves the files of their tasks. The
+// program is linked with no shared library but libc and libm.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -18,10 +18,11 @@
 #include "berth/agent/clean.h"
 #include "berth/agent/files.h"
 #include "berth/agent/guard.h"
-#include "berth/agent/line.h"
 #include "berth/agent/pool.h"
 #include "berth/agent/push.h"
+#include "berth/agent/start_command.h"
 #include "berth/agent/startup.h"
+#include "berth/agent/stdio.h"
 #include "berth/base/units.h"
 #include "berth/base/version.h"
 #include "berth/machine/device_figures.h"
@@ -49,55 +50,8 @@ constexpr std::string_view kUsage =
 
 using Words = std::span<const std::string_view>;
 
-struct Settings : AgentOptions {
-  bool stay = false;  // in this process, which a batch system started
-};
-
-Result<Settings> read_options(Words words) {
-  Settings options;
-  if (words.empty() || !words[0].starts_with('/'))
-    return fail(ErrorKind::usage, "DIR: wanted an absolute path");
-  options.directory = words[0];
-  bool block = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--outlive") {
-      options.outlive = true;
-      continue;
-    }
-    if (words[i] == "--stay") {
-      options.stay = true;
-      continue;
-    }
-    if (i + 1 == words.size()) return fail(ErrorKind::usage, "{}: wanted a value", words[i]);
-    const std::string_view name = words[i];
-    const std::string_view value = words[++i];
-    if (name == "--block") {
-      BERTH_ASSIGN(options.block, machine::read_block(value));
-      block = true;
-    } else if (name == "--lease-ms") {
-      constexpr std::int64_t kLongest_ms = 1'000'000'000;
-      BERTH_ASSIGN(const auto lease_ms, parse_integer(value));
-      if (lease_ms < 1 || lease_ms > kLongest_ms)
-        return fail(ErrorKind::usage, "--lease-ms: wanted 1 to {}", kLongest_ms);
-      options.lease = from_ms(lease_ms);
-    } else if (name == "--ledger") {
-      options.ledger_directory = value;
-    } else if (name == "--with") {
-      options.with = value;
-    } else if (name == "--alloc") {
-      BERTH_ASSIGN(options.alloc.value, parse_integer(value));
-    } else {
-      return fail(ErrorKind::usage, "{}: no such option", name);
-    }
-  }
-  if (!block) return fail(ErrorKind::usage, "--block: wanted");
-  if ((options.alloc.value != 0) == options.ledger_directory.empty())
-    return fail(ErrorKind::usage, "--ledger and --alloc go together");
-  return options;
-}
-
 Status live(os::Env& env, Words words) {
-  BERTH_ASSIGN(Settings options, read_options(words));
+  BERTH_ASSIGN(StartCommand options, parse_start_command(words));
   os::make_private();
   BERTH_TRY(env.make_directory(options.directory, 0700));
   options.groups = {
@@ -147,47 +101,6 @@ Status tell_figures(os::Env& env) {
   return {};
 }
 
-/// Until either side ends. What the agent says waits for standard output to take it; what the
-/// runner says waits here.
-Status relay(os::Env& env, Words words) {
-  if (words.size() != 1) return fail(ErrorKind::usage, "wanted DIR");
-  os::install_stop_signals();
-  const os::Fd in(env, 0);
-  const os::Fd out(env, 1);
-  const auto connected = env.connect_local(fmt::format("{}/socket", words[0]));
-  if (!connected) {
-    const bool none = connected.error().kind == ErrorKind::not_found;
-    const auto& said = connected.error().message;
-    if (none) BERTH_TRY(env.write_all(out, fmt::format("\n{}go on there: {}\n", kCannot, said)));
-    return std::unexpected(connected.error());
-  }
-  const os::Fd& socket = *connected;
-  BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
-  os::ReadBuffer buffer;
-  std::string waiting;
-  while (env.stop_signals() == 0) {
-    std::array<os::Watch, 3> watches{
-        os::Watch{.fd = waiting.empty() ? in.number() : -1}, os::Watch{.fd = socket.number()},
-        os::Watch{.fd = waiting.empty() ? -1 : socket.number(), .readable = false}};
-    BERTH_TRY(env.loop().turn(std::nullopt, watches));
-    if (watches[0].ready) {
-      BERTH_ASSIGN(const auto got, env.read_some(in, buffer));
-      if (got && *got == 0) return {};
-      if (got) waiting.assign(buffer.data(), *got);
-    }
-    if (watches[1].ready) {
-      BERTH_ASSIGN(const auto got, env.read_some(socket, buffer));
-      if (got && *got == 0) return {};
-      if (got) BERTH_TRY(env.write_all(out, std::string_view(buffer.data(), *got)));
-    }
-    if (!waiting.empty()) {
-      BERTH_ASSIGN(const auto put, env.write_some(socket, waiting));
-      waiting.erase(0, put.value_or(0));
-    }
-  }
-  return {};
-}
-
 Status clean_up(os::Env& env, Words words) {
   CleanOptions options;
   options.dry_run = words.size() == 3 && words[2] == "--dry-run";
@@ -208,7 +121,11 @@ Status run(Words words) {
     while (true) ::pause();  // until its parent's death kills it
   }
   if (command == "watch-figures") return tell_figures(*env);
-  if (command == "stdio") return relay(*env, words.subspan(1));
+  if (command == "stdio") {
+    if (words.size() != 2) return fail(ErrorKind::usage, "wanted DIR");
+    os::install_stop_signals();
+    return serve_stdio(*env, std::string(words[1]));
+  }
   if (command == "pool" || command == "files" || command == "clean" || command == "push") {
     os::make_private();
     if (command == "clean") return clean_up(*env, words.subspan(1));

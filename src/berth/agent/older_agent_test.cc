@@ -1,4 +1,4 @@
-// A link to an agent of an older Berth, word for word as that one spoke.
+// A client to an agent of an older Berth, word for word as that one spoke.
 #include <algorithm>
 
 #include "berth/agent/agent_testing.h"
@@ -17,7 +17,7 @@ struct OldAgent {
   OldAgent()
       : listener(*env.listen_local("/place/socket")),
         stream(env, [this](Status told) { status = std::move(told); }) {
-    link = Link::attach(env, "/place", side(1));
+    client = AttachedAgent::attach(env, "/place", side(1));
     stream.open(**env.accept_local(listener));
   }
   /// Both once; the lines that the agent is sent are kept.
@@ -25,8 +25,8 @@ struct OldAgent {
     ASSERT_TRUE(env.loop().turn(env.now()));
     ASSERT_TRUE(status);
     std::vector<exec::FromWorker> messages;
-    link->take_messages(messages);
-    heard.take(messages);
+    client->take_messages(messages);
+    reports.take(messages);
     while (const auto line = stream.next()) lines.emplace_back(*line);
   }
   bool was_told(std::string_view part) const {
@@ -37,8 +37,8 @@ struct OldAgent {
   os::Fd listener;
   Status status;
   LineStream stream;
-  std::unique_ptr<Link> link;
-  Heard heard;
+  std::unique_ptr<AgentClient> client;
+  Reports reports;
   std::vector<std::string> lines;
 };
 
@@ -54,31 +54,31 @@ TEST(OlderAgent, IsNotToldWhatItWouldPassOver) {
     const auto welcome = [&] {
       old.stream.send_line(kOldWelcome);
       for (int i = 0; i < 3; ++i) old.turn();
-      ASSERT_TRUE(old.link->ready());
+      ASSERT_TRUE(old.client->ready());
     };
     if (!before_its_welcome) welcome();
-    old.link->tell(launch_of(1));
-    old.link->tell(selecting(2, {.slot_sizes = {13, 31}}));
-    old.link->tell(selecting(3, {.memory_min = 30'000'000'000}));
+    old.client->send(launch_of(1));
+    old.client->send(selecting(2, {.slot_sizes = {13, 31}}));
+    old.client->send(selecting(3, {.memory_min = 30'000'000'000}));
     if (before_its_welcome) welcome();
     for (int i = 0; i < 3; ++i) old.turn();
     EXPECT_TRUE(old.was_told(R"("token":1,)"));
     EXPECT_TRUE(old.was_told(R"("slot_sizes":[13,31])"));
     EXPECT_FALSE(old.was_told(R"("token":3,)"));
-    EXPECT_EQ(old.heard.ended, (std::map<std::int64_t, int>{{3, 1}}));
-    EXPECT_EQ(old.heard.ends[3].cause, exec::Cause::cannot_start);
+    EXPECT_EQ(old.reports.ended, (std::map<std::int64_t, int>{{3, 1}}));
+    EXPECT_EQ(old.reports.ends[3].cause, exec::Cause::cannot_start);
     EXPECT_EQ(
-        old.heard.ends[3].detail,
+        old.reports.ends[3].detail,
         "its berth-agent is of an older Berth, which cannot choose GPUs as the task asks: use the "
         "one of this version");
-    EXPECT_FALSE(old.link->lost());
+    EXPECT_FALSE(old.client->lost());
   }
 }
 
 TEST(OlderAgent, WhatIsCancelledBeforeItsWelcomeDoesNotRunOn) {
   OldAgent old;
-  old.link->tell(launch_of(1));
-  old.link->tell(exec::Cancel{{1}});
+  old.client->send(launch_of(1));
+  old.client->send(exec::Cancel{{1}});
   old.stream.send_line(kOldWelcome);
   for (int i = 0; i < 6; ++i) old.turn();
   const auto at = [&](std::string_view part) {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "berth/agent/line.h"
+#include "berth/agent/connection.h"
+#include "berth/agent/layout.h"
 #include "berth/agent/line_stream.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
@@ -27,44 +28,46 @@ std::string system_of(os::Env& env) {
 
 }  // namespace
 
-Result<std::string> places_directory(os::Env& env) {
+Result<std::string> leases_directory(os::Env& env) {
   if (const auto state = os::own_directory(env, os::kStateHome)) return *state + "/places";
   return fail(ErrorKind::impossible, "no place for the state: neither XDG_STATE_HOME nor HOME");
 }
 
 Result<std::unique_ptr<Pool>> Pool::open(os::Env& env, std::string program) {
-  BERTH_ASSIGN(auto places, places_directory(env));
-  BERTH_TRY(env.make_directory(places, 0700));
+  BERTH_ASSIGN(auto leases, leases_directory(env));
+  BERTH_TRY(env.make_directory(leases, 0700));
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, machine::Ledger::default_directory(env)));
   auto pool = std::unique_ptr<Pool>(
-      new Pool(env, std::move(program), std::move(places), std::move(ledger)));
+      new Pool(env, std::move(program), std::move(leases), std::move(ledger)));
   pool->sweep();
   return pool;
 }
 
-/// What agents left that were killed, and that nobody has come back to for a day.
+/// Removes the lease directories of agents that were killed and that no runner asked about for a
+/// day.
 void Pool::sweep() {
   constexpr Duration kOld = std::chrono::hours(24);
-  const auto names = env_.list(places_);
+  const auto names = env_.list(leases_);
   for (const auto& name : names.value_or(std::vector<std::string>{})) {
-    const std::string place = places_ + "/" + name;
-    const auto status = env_.status(place);
+    const std::string lease_directory = leases_ + "/" + name;
+    const auto status = env_.status(lease_directory);
     if (!status || env_.wall() - status->modified < kOld) continue;
-    const auto lock = env_.lock_there(place + "/agent/lock");
-    if (lock || lock.error().kind == ErrorKind::not_found) (void)fileset::remove_all(env_, place);
+    const auto lock = env_.lock_existing(lock_file(agent_directory(lease_directory)));
+    if (lock || lock.error().kind == ErrorKind::not_found)
+      (void)fileset::remove_all(env_, lease_directory);
   }
 }
 
-Pool::Pool(os::Env& env, std::string program, std::string places, machine::Ledger ledger)
+Pool::Pool(os::Env& env, std::string program, std::string leases, machine::Ledger ledger)
     : env_(env),
       program_(std::move(program)),
-      places_(std::move(places)),
+      leases_(std::move(leases)),
       ledger_(ledger),
       cluster_(env, std::move(ledger), [this] { return host(); }) {}
 
 Result<machine::Host> Pool::host() {
   machine::CapacityOptions options;
-  options.disk_directory = places_;
+  options.disk_directory = leases_;
   if (const auto file = env_.variable("BERTH_MACHINE"))
     options.machine_file = *file;
   else if (env_.status(kSystemFile))
@@ -105,40 +108,40 @@ Result<MachineOffer> Pool::offer() {
 }
 
 Result<Leased> Pool::lease(const AskLease& wanted) {
-  const std::string place = fmt::format("{}/{}", places_, wanted.id);
-  const std::string directory = place + "/agent";
-  if (env_.status(directory + "/agent.json")) {
-    BERTH_ASSIGN(const auto text, env_.read_file(directory + "/agent.json", kSmallFile));
+  const std::string lease_directory = fmt::format("{}/{}", leases_, wanted.id);
+  const std::string known = agent_file(agent_directory(lease_directory));
+  if (env_.status(known)) {
+    BERTH_ASSIGN(const auto text, env_.read_file(known, kSmallFile));
     BERTH_ASSIGN(auto file, parse_agent_file(text));
-    return Leased{place, std::move(file.block)};
+    return Leased{lease_directory, std::move(file.block)};
   }
   BERTH_ASSIGN(const auto alloc, cluster_.allocate({.requirements = {wanted.ask.resources, 1},
                                                     .selection = wanted.ask.selection,
                                                     .priority = wanted.ask.priority,
                                                     .waits = wanted.waits,
                                                     .labels = {{"run", wanted.ask.label}}}));
-  auto started = start(wanted, alloc.block, place, alloc.id);
+  auto started = start(wanted, alloc.block, lease_directory, alloc.id);
   if (!started) {
     (void)cluster_.free(alloc.id);
     return std::unexpected(within("start an agent", started.error()));
   }
-  return Leased{place, alloc.block};
+  return Leased{lease_directory, alloc.block};
 }
 
 /// Once the agent is ready the alloc is its own.
 Result<std::string> Pool::start(const AskLease& wanted, const machine::Block& block,
-                                const std::string& place, machine::AllocId id) {
-  BERTH_TRY(env_.make_directory(place, 0700));
-  BERTH_TRY(env_.make_directory(place + "/work", 0700));
+                                const std::string& lease_directory, machine::AllocId id) {
+  BERTH_TRY(env_.make_directory(lease_directory, 0700));
+  BERTH_TRY(env_.make_directory(work_directory(lease_directory), 0700));
   const std::string ledger = machine::Ledger::default_directory(env_);
-  os::SpawnSpec spec{
-      .argv = {program_, "start", place + "/agent", "--block", machine::write_block(block),
-               "--lease-ms", fmt::format("{}", to_ms(wanted.lease)), "--ledger", ledger, "--alloc",
-               fmt::format("{}", id.value), "--with", place},
-      .environment = env_.environment(),
-      .directory = "/",
-      .cores = {},
-      .join_files = {}};
+  os::SpawnSpec spec{.argv = {program_, "start", agent_directory(lease_directory), "--block",
+                              machine::write_block(block), "--lease-ms",
+                              fmt::format("{}", to_ms(wanted.lease)), "--ledger", ledger, "--alloc",
+                              fmt::format("{}", id.value), "--with", lease_directory},
+                     .environment = env_.environment(),
+                     .directory = "/",
+                     .cores = {},
+                     .join_files = {}};
   if (wanted.outlive) spec.argv.emplace_back("--outlive");
   BERTH_ASSIGN(auto child, env_.spawn(spec));
   std::string said, complained;
@@ -161,7 +164,7 @@ Result<std::string> Pool::start(const AskLease& wanted, const machine::Block& bl
     return fail(ErrorKind::io, "{}", clip(trim(complained.empty() ? said : complained), 400));
   BERTH_TRY(ledger_.hand_over(id, *agent));
   (void)cluster_.free(id);  // it is the agent's to release
-  return place;
+  return lease_directory;
 }
 
 Status serve_pool(os::Env& env, const std::string& program) {

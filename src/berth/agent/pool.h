@@ -1,8 +1,8 @@
-// The machine that berth-agent is on, to whoever asks through its standard input: what it has, and
-// a part of it for an agent of its own, from the machine's ledger. See pool_protocol.h.
+// A Pool is what `berth-agent pool` offers to a runner on another machine: it says what this
+// machine has, and leases parts of it from the machine's ledger, each with an agent of its own. The
+// messages are in pool_protocol.h.
 //
-// Ownership: refers to Env. Threads: one. Failure: answered, each; an end of the connection ends
-// it.
+// Ownership: it refers to the Env. Threads: one. Failure: each request is answered with its error.
 #pragma once
 
 #include <memory>
@@ -17,35 +17,34 @@
 
 namespace berth::agent {
 
-/// Where allocs of this machine live that were asked for from elsewhere: $XDG_STATE_HOME/berth,
-/// else
-/// ~/.local/state/berth, and there places/.
-Result<std::string> places_directory(os::Env& env);
+/// The directory that holds the lease directories of allocs which other machines asked for: places/
+/// in $XDG_STATE_HOME/berth, else in ~/.local/state/berth.
+Result<std::string> leases_directory(os::Env& env);
 
 class Pool {
  public:
-  /// `program`: the berth-agent that the allocs get.
+  /// Each alloc gets an agent that runs `program`.
   static Result<std::unique_ptr<Pool>> open(os::Env& env, std::string program);
   PoolAnswer answer(const PoolCall& call);
 
  private:
-  Pool(os::Env& env, std::string program, std::string places, machine::Ledger ledger);
+  Pool(os::Env& env, std::string program, std::string leases, machine::Ledger ledger);
   void sweep();
   Result<machine::Host> host();
   Result<MachineOffer> offer();
   Result<Leased> lease(const AskLease& wanted);
   Result<std::string> start(const AskLease& wanted, const machine::Block& block,
-                            const std::string& place, machine::AllocId id);
+                            const std::string& lease_directory, machine::AllocId id);
 
   os::Env& env_;
-  const std::string program_, places_;
+  const std::string program_, leases_;
   machine::Ledger ledger_;
   std::optional<machine::Devices> devices_;  // read when they are first asked for
   std::vector<std::string> notes_;
   cluster::LocalCluster cluster_;
 };
 
-/// Until the connection ends: what comes on standard input is answered on standard output.
+/// Answers on standard output what comes on standard input, until the connection ends.
 Status serve_pool(os::Env& env, const std::string& agent_program);
 
 }  // namespace berth::agent

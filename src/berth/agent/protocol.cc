@@ -72,6 +72,10 @@ void describe(Codec& codec, Of<Codec, exec::Launch>& launch) {
   if (codec.has("enforce", launch.enforce)) codec.field("enforce", launch.enforce);
   if (codec.has("gpu_mem_over", launch.gpu_mem_over != exec::GpuMemOver::unwatched))
     codec.field("gpu_mem_over", launch.gpu_mem_over, exec::kGpuMemOverNames);
+  if (codec.has("image", !launch.container.image.empty())) {
+    codec.field("image", launch.container.image);
+    codec.field("network", launch.container.network);
+  }
   if (codec.has("behind", launch.behind.value > 0)) {
     codec.field("behind", launch.behind, at_least(1));
     codec.field("waits_most_ns", launch.waits_most, kTime_ns);
@@ -183,7 +187,9 @@ Result<Answer> read_numbered(const Received& received, const std::variant<Messag
 
 }  // namespace
 
-std::int64_t revision_for(const machine::DeviceSelection& selection) {
+std::int64_t revision_for(const exec::Launch& launch) {
+  if (!launch.container.image.empty()) return 3;
+  const auto& selection = launch.request.selection;
   return selection == machine::DeviceSelection{.slot_sizes = selection.slot_sizes} ? 0 : 1;
 }
 

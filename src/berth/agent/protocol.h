@@ -34,11 +34,12 @@ inline constexpr std::int64_t kProtocolVersion = 1;
 /// launch that needs them.
 ///   1: `selection` of a launch, where there were only the sizes of slots
 ///   2: `behind` of a launch
-inline constexpr std::int64_t kProtocolRevision = 2;
+///   3: `image` and `network` of a launch
+inline constexpr std::int64_t kProtocolRevision = 3;
 inline constexpr std::int64_t kQueues = 2;  ///< The first revision whose agents take `behind`.
 
-/// The revision that an agent must have for a launch that selects devices so.
-std::int64_t revision_for(const machine::DeviceSelection& selection);
+/// The revision that an agent must have to do all that the launch says.
+std::int64_t revision_for(const exec::Launch& launch);
 
 // Runner to agent.
 

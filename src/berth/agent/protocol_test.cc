@@ -92,23 +92,23 @@ TEST(AgentProtocol, WhatIsSaidIsHeard) {
 }
 
 TEST(AgentProtocol, EveryFieldOfALaunchIsHeard) {
-  const exec::Launch said = launch();
-  const auto call = decode_call(encode(Call(said)));
+  const exec::Launch sent = launch();
+  const auto call = decode_call(encode(Call(sent)));
   ASSERT_TRUE(call);
-  const auto& heard = std::get<exec::Launch>(*call);
-  EXPECT_EQ(heard.task, said.task);
-  EXPECT_EQ(heard.token, said.token);
-  EXPECT_EQ(heard.request.resources, said.request.resources);
-  EXPECT_EQ(heard.request.holder, said.request.holder);
-  EXPECT_EQ(heard.request.selection, said.request.selection);
-  EXPECT_EQ(heard.argv, said.argv);
-  EXPECT_EQ(heard.environment, said.environment);
-  EXPECT_EQ(heard.directory, said.directory);
-  EXPECT_EQ(heard.gpu_mem_over, exec::GpuMemOver::kill);
-  EXPECT_EQ(heard.timeout, said.timeout);
-  EXPECT_EQ(heard.grace, said.grace);
-  EXPECT_EQ(heard.behind, said.behind);
-  EXPECT_EQ(heard.waits_most, said.waits_most);
+  const auto& received = std::get<exec::Launch>(*call);
+  EXPECT_EQ(received.task, sent.task);
+  EXPECT_EQ(received.token, sent.token);
+  EXPECT_EQ(received.request.resources, sent.request.resources);
+  EXPECT_EQ(received.request.holder, sent.request.holder);
+  EXPECT_EQ(received.request.selection, sent.request.selection);
+  EXPECT_EQ(received.argv, sent.argv);
+  EXPECT_EQ(received.environment, sent.environment);
+  EXPECT_EQ(received.directory, sent.directory);
+  EXPECT_EQ(received.gpu_mem_over, exec::GpuMemOver::kill);
+  EXPECT_EQ(received.timeout, sent.timeout);
+  EXPECT_EQ(received.grace, sent.grace);
+  EXPECT_EQ(received.behind, sent.behind);
+  EXPECT_EQ(received.waits_most, sent.waits_most);
 }
 
 /// As Berth said it before it knew more of a selection than the sizes of slots.
@@ -125,18 +125,29 @@ TEST(AgentProtocol, ARunnerOfAnOlderBerthIsUnderstood) {
 }
 
 TEST(AgentProtocol, WhatAnOlderAgentKnowsOfASelectionIsSaidInItsWords) {
-  exec::Launch said = launch();
-  EXPECT_EQ(revision_for(said.request.selection), 1);
-  said.request.selection = {};
-  EXPECT_EQ(revision_for(said.request.selection), 0);
-  EXPECT_EQ(encode(Call(said)).find("slot_sizes"), std::string::npos);
-  said.request.selection.slot_sizes = {13, 31};
-  EXPECT_EQ(revision_for(said.request.selection), 0);
-  EXPECT_NE(encode(Call(said)).find(R"("slot_sizes":[13,31],)"), std::string::npos);
+  exec::Launch sent = launch();
+  EXPECT_EQ(revision_for(sent), 1);
+  sent.request.selection = {};
+  EXPECT_EQ(revision_for(sent), 0);
+  EXPECT_EQ(encode(Call(sent)).find("slot_sizes"), std::string::npos);
+  sent.request.selection.slot_sizes = {13, 31};
+  EXPECT_EQ(revision_for(sent), 0);
+  EXPECT_NE(encode(Call(sent)).find(R"("slot_sizes":[13,31],)"), std::string::npos);
+}
+
+TEST(AgentProtocol, AContainerIsForAgentsThatKnowOne) {
+  exec::Launch sent = launch();
+  EXPECT_EQ(encode(Call(sent)).find("image"), std::string::npos);
+  sent.container = {"debian:12", true};
+  EXPECT_EQ(revision_for(sent), 3);
+  const auto received = decode_call(encode(Call(sent)));
+  ASSERT_TRUE(received) << received.error().message;
+  EXPECT_EQ(std::get<exec::Launch>(*received).container.image, "debian:12");
+  EXPECT_TRUE(std::get<exec::Launch>(*received).container.network);
 }
 
 TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {
-  const exec::Ended said{.task = {1},
+  const exec::Ended sent{.task = {1},
                          .token = {2},
                          .cause = exec::Cause::exit_code,
                          .exit_code = 3,
@@ -144,16 +155,16 @@ TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {
                          .detail = "a sentence",
                          .cpu = Duration(12'345),
                          .peak_mem = 1 << 20};
-  const auto answer = decode_answer(encode(18, said));
+  const auto answer = decode_answer(encode(18, sent));
   ASSERT_TRUE(answer);
   EXPECT_EQ(std::get<Numbered>(*answer).number, 18);
-  const auto& heard = std::get<exec::Ended>(std::get<Numbered>(*answer).message);
-  EXPECT_EQ(heard.token, said.token);
-  EXPECT_EQ(heard.cause, said.cause);
-  EXPECT_EQ(heard.exit_code, said.exit_code);
-  EXPECT_EQ(heard.detail, said.detail);
-  EXPECT_EQ(heard.cpu, said.cpu);
-  EXPECT_EQ(heard.peak_mem, said.peak_mem);
+  const auto& received = std::get<exec::Ended>(std::get<Numbered>(*answer).message);
+  EXPECT_EQ(received.token, sent.token);
+  EXPECT_EQ(received.cause, sent.cause);
+  EXPECT_EQ(received.exit_code, sent.exit_code);
+  EXPECT_EQ(received.detail, sent.detail);
+  EXPECT_EQ(received.cpu, sent.cpu);
+  EXPECT_EQ(received.peak_mem, sent.peak_mem);
 }
 
 TEST(AgentProtocol, ARefusalKeepsItsKind) {

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "berth/agent/codec.h"
+#include "berth/agent/connection.h"
 #include "berth/agent/files.h"
 #include "berth/agent/frame_stream.h"
-#include "berth/agent/intake.h"
-#include "berth/agent/line.h"
+#include "berth/agent/object_receiver.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fileset/objects.h"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kAhead = 4 << 20;  // bytes that wait to be sent
 constexpr Duration kAnswersWithin = std::chrono::seconds(15);
-constexpr Duration kTellEvery = std::chrono::seconds(1);
+constexpr Duration kReportEvery = std::chrono::seconds(1);
 
 /// The connection to the other machine.
 class Pusher {
@@ -28,9 +28,9 @@ class Pusher {
         store_(std::move(store)),
         objects_(std::move(objects)),
         request_(std::move(request)),
-        line_(env,
-              {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin},
-              [] {}),
+        connection_(
+            env, {.command = request_.command, .agent_file = "", .answers_within = kAnswersWithin},
+            [] {}),
         stream_(env,
                 [this](Status status) {
                   stream_status_ = std::move(status);
@@ -39,22 +39,22 @@ class Pusher {
         moved_at_(env.now()) {}
 
   bool over() const { return step_ == Step::over; }
-  std::int64_t moved() const { return outflow_.moved(); }
-  Mono deadline() const { return line_.lost() ? env_.now() : moved_at_ + still_most(); }
+  std::int64_t moved() const { return sender_.moved(); }
+  Mono deadline() const { return connection_.lost() ? env_.now() : moved_at_ + still_most(); }
 
   /// After each turn of the loop, and when the deadline has come.
   Status step() {
-    if (line_.lost()) return std::unexpected(*line_.lost());
+    if (connection_.lost()) return std::unexpected(*connection_.lost());
     if (step_ == Step::dialling) {
-      if (!line_.here()) return {};
-      stream_.open(line_.take());
+      if (!connection_.here()) return {};
+      stream_.open(connection_.take());
       stream_.send_frame(FrameKind::get,
                          to_text(Piece{to_hex(request_.nonce), false, 0, kNonceBytes}));
       step_ = Step::proving;
     }
     if (const auto status = exchange(); !status) {
       if (status.error().kind != ErrorKind::io) return status;
-      return std::unexpected(line_.because(status.error()));
+      return std::unexpected(connection_.because(status.error()));
     }
     if (env_.now() >= moved_at_ + still_most())
       return fail(ErrorKind::busy, "nothing moved for {}", format_duration(still_most()));
@@ -64,22 +64,20 @@ class Pusher {
  private:
   enum class Step : std::uint8_t { dialling, proving, asking, feeding, confirming, over };
 
-  Duration still_most() const {
-    return agent::still_most(outflow_.whole(), outflow_.whole_bytes());
-  }
+  Duration still_most() const { return agent::still_most(sender_.whole(), sender_.whole_bytes()); }
 
   Status exchange() {
     for (;;) {
       BERTH_ASSIGN(const auto frame, stream_.next());
       if (!frame) break;
-      BERTH_TRY(hear(*frame));
+      BERTH_TRY(on_frame(*frame));
     }
     BERTH_TRY(stream_status_);
     if (!over() && stream_.ended()) return fail(ErrorKind::io, "the connection ended");
     return step_ == Step::feeding ? feed() : Status();
   }
 
-  Status hear(const Frame& frame) {
+  Status on_frame(const Frame& frame) {
     switch (frame.kind) {
       case FrameKind::error: return refused(parse_error(frame.bytes));
       case FrameKind::data:
@@ -88,7 +86,7 @@ class Pusher {
           return fail(ErrorKind::invalid, "a list that is too long");
         text_ += frame.bytes;
         return {};
-      case FrameKind::end: return hear_end(std::exchange(text_, {}));
+      case FrameKind::end: return on_end(std::exchange(text_, {}));
       default: return fail(ErrorKind::invalid, "a frame that is no answer");
     }
   }
@@ -102,7 +100,7 @@ class Pusher {
     return fail(ErrorKind::denied, "that address leads to another machine from there");
   }
 
-  Status hear_end(const std::string& text) {
+  Status on_end(const std::string& text) {
     switch (step_) {
       case Step::proving: {
         if (sha256(text) != request_.nonce) return stranger();
@@ -112,7 +110,7 @@ class Pusher {
       }
       case Step::asking: {
         BERTH_ASSIGN(auto pieces, parse_missing(text, objects_));
-        outflow_ = Outflow(store_, std::move(pieces));
+        sender_ = ObjectSender(store_, std::move(pieces));
         step_ = Step::feeding;
         return {};
       }
@@ -136,9 +134,9 @@ class Pusher {
   Status feed() {
     if (stream_.unsent() >= kAhead) return {};
     std::string more;
-    BERTH_TRY(outflow_.add(env_, more, kAhead - stream_.unsent()));
+    BERTH_TRY(sender_.add(env_, more, kAhead - stream_.unsent()));
     stream_.send(more);
-    if (!outflow_.over()) return {};
+    if (!sender_.over()) return {};
     ask();
     step_ = Step::confirming;
     return {};
@@ -148,11 +146,11 @@ class Pusher {
   const std::string store_;
   const fileset::Fileset objects_;
   const PushRequest request_;
-  Line line_;
+  Connection connection_;
   FrameStream stream_;
   Status stream_status_;  // what the stream told last
   std::string text_;      // of an answer that comes
-  Outflow outflow_;
+  ObjectSender sender_;
   Step step_ = Step::dialling;
   Mono moved_at_;
 };
@@ -162,7 +160,7 @@ struct Asked {
   fileset::Fileset objects;
   PushRequest request;
 };
-Result<std::optional<Asked>> hear_request(os::Env& env, const os::Fd& in) {
+Result<std::optional<Asked>> read_request(os::Env& env, const os::Fd& in) {
   FrameReader reader;
   os::ReadBuffer buffer;
   std::string text;
@@ -188,7 +186,7 @@ Result<std::optional<Asked>> hear_request(os::Env& env, const os::Fd& in) {
 }
 
 Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
-  BERTH_ASSIGN(auto asked, hear_request(env, in));
+  BERTH_ASSIGN(auto asked, read_request(env, in));
   if (!asked) return {};
   BERTH_ASSIGN(const auto store, objects_directory(env));
   BERTH_TRY(fileset::ObjectStore::open(env, store));
@@ -196,14 +194,16 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
   BERTH_ASSIGN(const auto work, fileset::begin_work(env, store));
   BERTH_TRY(fileset::name_needs(env, store, work, asked->objects));
   Pusher pusher(env, store, std::move(asked->objects), std::move(asked->request));
-  Mono tell_at = env.now() + kTellEvery;
+  Mono report_at = env.now() + kReportEvery;
+  bool runner_gone = false;
+  os::Poll runner(env.loop(), [&] { runner_gone = true; });
+  runner.watch(in.number());
   while (!pusher.over()) {
-    std::array<os::Watch, 1> runner{os::Watch{.fd = in.number()}};
-    BERTH_TRY(env.loop().turn(std::min(tell_at, pusher.deadline()), runner));
-    if (runner[0].ready || env.stop_signals() > 0) return {};  // the runner is gone
+    BERTH_TRY(env.loop().turn(std::min(report_at, pusher.deadline())));
+    if (runner_gone || env.stop_signals() > 0) return {};
     BERTH_TRY(pusher.step());
-    if (env.now() < tell_at) continue;
-    tell_at = env.now() + kTellEvery;
+    if (env.now() < report_at) continue;
+    report_at = env.now() + kReportEvery;
     BERTH_TRY(env.write_all(out, encode(FrameKind::sent, fmt::format("{}", pusher.moved()))));
   }
   return env.write_all(

@@ -1,5 +1,5 @@
-// What an agent says of itself once it listens: one line to the process that started it, and a file
-// in its directory for those that come later. Both ends of both are here. Pure.
+// An agent that listens announces itself twice: by one line to the process that started it, and by
+// a file in its directory for runners that come later. Both are written and read here. Pure.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace berth::agent {
 
-/// What a process that a launcher waits for says begins with this, if all is well.
+/// A process that a launcher waits for writes a text that begins with this, if all is well.
 inline constexpr std::string_view kReady = "ready ";
 
-/// "ready PID STARTED\n": the launcher hands the alloc over to that process.
+/// "ready PID STARTED\n". The launcher hands the alloc over to that process.
 std::string ready_line(const os::ProcessIdentity& agent);
-/// invalid: a launcher printed something else, which the message quotes.
+/// Failure: invalid, where a launcher printed something else, which the message quotes.
 Result<os::ProcessIdentity> parse_ready(std::string_view said);
 
 /// The agent's file, agent.json.

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace berth::cli {
 namespace {
 
 constexpr std::size_t kLongest = 64 * 1024;  // bytes that are read before a question asks for them
+/// A job in the background looks so often whether it has come to the foreground: nothing tells it.
+constexpr Duration kLooksForForeground = std::chrono::seconds(1);
 
 /// A terminal's input belongs to the job in its foreground; any other job that reads it is stopped.
 bool may_read(int fd) {
@@ -25,36 +28,45 @@ bool readable(int fd) {
 
 void Answering::add(run::Question question) {
   questions_.push_back(std::move(question));
-  if (opened_) return;
-  opened_ = true;
-  if (auto in = env_.open_read("/dev/stdin")) in_ = *std::move(in);
+  if (!std::exchange(opened_, true))
+    if (auto in = env_.open_read("/dev/stdin")) in_ = *std::move(in);
+  looks_.no_later_than(env_.now());  // its answer may have been typed already
 }
 
 void Answering::drop(const std::string& label) {
   std::erase_if(questions_, [&](const auto& question) { return question.label == label; });
+  listen();
 }
 
-void Answering::watch(std::vector<os::Watch>& watches) const {
-  if (listening() && typed_.size() < kLongest && may_read(in_.number()))
-    watches.push_back({.fd = in_.number()});
+void Answering::listen() {
+  const bool wants = listening() && typed_.size() < kLongest;
+  const bool may = wants && may_read(in_.number());
+  input_.watch(may ? in_.number() : -1);
+  if (wants && !may) looks_.no_later_than(env_.now() + kLooksForForeground);
 }
 
-std::vector<std::string> Answering::read() {
-  std::vector<std::string> notes;
+/// Takes what has come, without blocking, and answers with it.
+void Answering::read() {
   std::array<char, 4096> buffer;
   if (listening() && typed_.size() < kLongest && may_read(in_.number()) && readable(in_.number())) {
     const auto got = env_.read_some(in_, buffer);
     if (!got || (*got && **got == 0)) {
+      input_.stop();
       in_.reset();
       if (!typed_.empty() && typed_.back() != '\n') typed_ += '\n';
     } else if (*got) {
       typed_.append(buffer.data(), **got);
     }
   }
+  answer();
+  listen();
+}
+
+void Answering::answer() {
   for (;;) {
     const auto newline = typed_.find('\n');
     if (newline == std::string::npos && typed_.size() >= kLongest) typed_.clear();
-    if (newline == std::string::npos || questions_.empty()) return notes;
+    if (newline == std::string::npos || questions_.empty()) return;
     const std::string line = typed_.substr(0, newline);
     typed_.erase(0, newline + 1);
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -62,7 +74,7 @@ std::vector<std::string> Answering::read() {
     if (const auto taken = question.answer(line))
       questions_.pop_front();
     else
-      notes.push_back(question.label + ": " + taken.error().message);
+      complain_(question.label + ": " + taken.error().message);
   }
 }
 

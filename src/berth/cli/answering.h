@@ -3,33 +3,41 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "berth/os/loop.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
 
 class Answering {
  public:
-  explicit Answering(os::Env& env) : env_(env) {}
+  /// `complain` is told what was wrong with answers.
+  Answering(os::Env& env, std::function<void(const std::string&)> complain)
+      : env_(env), complain_(std::move(complain)) {}
 
   void add(run::Question question);
   /// Removes the question of a trial that was answered in another way, or is over.
   void drop(const std::string& label);
   /// Whether questions are open and standard input may still bring answers.
   bool listening() const { return static_cast<bool>(in_) && !questions_.empty(); }
-  void watch(std::vector<os::Watch>& watches) const;
-  /// Reads what has come, without blocking. Returns what was wrong with answers.
-  std::vector<std::string> read();
 
  private:
+  void read();
+  void answer();
+  void listen();
+
   os::Env& env_;
+  std::function<void(const std::string&)> complain_;
   os::Fd in_;
   bool opened_ = false;
   std::string typed_;  // part of a line, and lines that no question waits for yet
   std::deque<run::Question> questions_;
+  os::Poll input_{env_.loop(), [this] { read(); }};
+  os::Timer looks_{env_.loop(), [this] { read(); }};
 };
 
 }  // namespace berth::cli

@@ -44,17 +44,17 @@ Result<int> cache(os::Env& env, const CacheOptions& options) {
   if (!options.unused_for.empty() && !options.collect)
     return fail(ErrorKind::usage, "--unused-for belongs to --collect");
   BERTH_ASSIGN(const Duration unused_for, age_of("--unused-for", options.unused_for));
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(auto kept, run::open_cache(site));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(auto kept, run::open_cache(context));
   CacheReport report;
   if (options.verify) {
     BERTH_ASSIGN(report.damage.emplace(), kept.verify());
   }
   if (options.collect) {
-    BERTH_ASSIGN(report.collected.emplace(), run::collect(site, unused_for));
+    BERTH_ASSIGN(report.collected.emplace(), run::collect(context, unused_for));
   }
   BERTH_ASSIGN(report.usage, kept.usage());
-  BERTH_ASSIGN(const auto results, site.store->results(0));
+  BERTH_ASSIGN(const auto results, context.store->results(0));
   report.results = results.size();
   print(options.json ? cache_json(report) : report_text(report));
   return report.damage && !report.damage->empty() ? 1 : 0;

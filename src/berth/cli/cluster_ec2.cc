@@ -24,11 +24,11 @@ Result<Ec2Probed> probe_ec2(os::Env& env, const remote::ClusterEntry& entry) {
 
 Result<std::vector<remote::Ec2Found>> clean_ec2(os::Env& env, const remote::ClusterEntry& entry) {
   BERTH_ASSIGN(const auto settings, remote::read_ec2_settings(env, entry.name, entry.body));
-  BERTH_ASSIGN(const run::Site site, run::open_site(env));
-  const std::string home = remote::ec2_home(env, site.state_directory);
+  BERTH_ASSIGN(const run::Context context, run::open_context(env));
+  const std::string home = remote::ec2_home(env, context.state_directory);
   BERTH_ASSIGN(auto found, remote::ec2_instances(env, settings, home));
   std::erase_if(found, [&](const remote::Ec2Found& instance) {
-    const auto run = site.store->find_run(instance.run);
+    const auto run = context.store->find_run(instance.run);
     return run && state_now(env, *run) == "running";
   });
   BERTH_TRY(remote::end_ec2_instances(env, settings, found));

@@ -39,7 +39,7 @@ Result<std::vector<HostProbed>> probe_hosts(os::Env& env, const remote::ClusterE
       probed.push_back({entry.name, host->name(), std::move(offer)});
       return true;
     });
-    if (!open.empty()) BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(10)));
+    if (!open.empty()) BERTH_TRY(env.loop().turn(until));
   }
   std::ranges::sort(probed, {}, &HostProbed::host);
   return probed;
@@ -85,9 +85,9 @@ Result<std::vector<remote::HostCleaned>> clean_hosts(os::Env& env,
                                                      const agent::CleanOptions& options) {
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(const auto opened, remote::open_cluster(env, entry, agent));
-  std::vector<remote::Door> doors;
-  for (const auto* host : opened.hosts) doors.push_back(host->door());
-  return remote::clean_hosts(env, doors, agent, options);
+  std::vector<remote::Transport> transports;
+  for (const auto* host : opened.hosts) transports.push_back(host->transport());
+  return remote::clean_hosts(env, transports, agent, options);
 }
 
 std::string to_json(const remote::HostCleaned& of) {

@@ -187,11 +187,11 @@ std::string shared_side_by_side(const Comparison& comparison) {
 }
 
 Result<int> compare(os::Env& env, const CompareOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
   std::vector<Loaded> runs;
   for (const auto& name : options.runs) {
-    BERTH_ASSIGN(auto record, site.store->find_run(name));
-    BERTH_ASSIGN(auto tasks, site.store->tasks(record.id));
+    BERTH_ASSIGN(auto record, context.store->find_run(name));
+    BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
     std::string state = state_now(env, record);
     runs.push_back({{std::move(record), std::move(state)}, std::move(tasks)});
   }

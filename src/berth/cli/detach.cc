@@ -37,9 +37,9 @@ std::string log_since(os::Env& env, const std::string& log, std::int64_t before)
 
 }  // namespace
 
-Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record) {
+Status start_detached(os::Env& env, run::Context& context, const store::RunRecord& record) {
   constexpr Duration kStartTimeout = std::chrono::seconds(10);
-  const std::string directory = run::run_directory(site, record.name);
+  const std::string directory = run::run_directory(context, record.name);
   BERTH_TRY(env.make_directory(directory, 0700));
   const std::string log = run::runner_log(directory);
   const auto before = env.status(log);
@@ -49,7 +49,7 @@ Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& rec
   if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));
   if (pid == 0) become_runner(record.name.c_str(), log.c_str(), mask);
   for (const Mono until = env.now() + kStartTimeout;;) {
-    BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
+    BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
     const bool taken_over = now.epoch > record.epoch;
     // Before the store says that it runs, a berth wait would take how it ended the last time.
     if (taken_over && (now.state == store::RunState::running || now.ended != record.ended))

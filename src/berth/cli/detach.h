@@ -1,12 +1,12 @@
 #pragma once
 
 #include "berth/base/result.h"
-#include "berth/run/site.h"
+#include "berth/run/context.h"
 
 namespace berth::cli {
 
 /// Starts a runner of the run that outlives this process, and returns once it has taken the run
 /// over. The runner prints to runner_log() (run/layout.h). io: it did not start within 10 s.
-Status start_detached(os::Env& env, run::Site& site, const store::RunRecord& record);
+Status start_detached(os::Env& env, run::Context& context, const store::RunRecord& record);
 
 }  // namespace berth::cli

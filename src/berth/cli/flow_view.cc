@@ -1,6 +1,7 @@
 #include "berth/cli/flow_view.h"
 
 #include <algorithm>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
@@ -67,7 +68,7 @@ std::vector<StepCounts> step_counts(const flow::Flow& flow, const store::RunReco
   const bool done = run.state == store::RunState::done;
   std::vector<StepCounts> steps;
   for (const auto& step : flow.steps)
-    steps.push_back({.name = step.name, .counts = {}, .known = done || step.foreach.empty()});
+    steps.push_back({.name = step.name, .counts = {}, .known = done || step.variables.empty()});
   for (const auto& task : tasks) {
     const auto step = std::ranges::find(steps, step_name(task.label), &StepCounts::name);
     if (step == steps.end()) continue;
@@ -126,6 +127,28 @@ std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& ste
   return text + "}\n";
 }
 
+const store::TaskRecord* first_failed_before(const flow::Flow& flow,
+                                             const std::vector<store::TaskRecord>& tasks,
+                                             std::string_view label) {
+  std::set<std::string_view> before;
+  std::vector<std::string_view> open{step_name(label)};
+  while (!open.empty()) {
+    const auto step = std::ranges::find(flow.steps, open.back(), &flow::Step::name);
+    open.pop_back();
+    if (step == flow.steps.end()) continue;
+    for (const auto after : step->after) {
+      const std::string& name = flow.steps[static_cast<std::size_t>(after.value)].name;
+      if (before.insert(name).second) open.push_back(name);
+    }
+  }
+  const store::TaskRecord* first = nullptr;
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::failed && before.contains(step_name(task.label)) &&
+        (first == nullptr || task.ended < first->ended))
+      first = &task;
+  return first;
+}
+
 std::string waits_for(const flow::Flow& flow, const std::vector<StepCounts>& steps,
                       std::string_view label) {
   const auto step = std::ranges::find(flow.steps, step_name(label), &flow::Step::name);
@@ -149,15 +172,16 @@ Result<flow::Flow> flow_of(const store::RunRecord& run) {
   return run::read_flow(program);
 }
 
-Result<int> show_flow_plan(run::Site& site, run::FlowProgram program, const std::string& directory,
+Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
+                           const std::string& directory, const std::vector<std::string>& missing,
                            bool json) {
-  BERTH_ASSIGN(const auto plan, run::plan(site, program, directory));
-  BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
-  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  BERTH_ASSIGN(const auto plan, run::plan(context, program, directory));
+  BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
+  const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
   std::vector<std::size_t> widths;
   for (const auto& step : plan) widths.push_back(side_by_side(host, step));
   if (json) {
-    print(flow_plan_json(program.name, plan, widths));
+    print(flow_plan_json(program.name, plan, widths, missing));
     return 0;
   }
   Table table({"step", "cached", "run", "later", "skipped", "each", "side by side"});
@@ -169,6 +193,14 @@ Result<int> show_flow_plan(run::Site& site, run::FlowProgram program, const std:
   print(
       "cached: found in the cache; run: would start at once; later: after these (?: how many "
       "shows then)\n");
+  std::size_t rows = 0;
+  for (const auto& step : plan)
+    for (const auto& task : step.tasks)
+      if (++rows <= kMostRows)
+        print(fmt::format("\n{}: {}\n  {}\n", task.name, task.command, join(task.because, "\n  ")));
+  if (rows > kMostRows) print(fmt::format("\n… {} more: --json\n", rows - kMostRows));
+  for (const auto& image : missing)
+    print(fmt::format("image {} is not on this machine: it would be fetched first\n", image));
   return 0;
 }
 

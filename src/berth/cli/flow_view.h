@@ -30,14 +30,21 @@ std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& ste
 std::string_view step_name(std::string_view label);
 
 /// Why a task of the flow waits for another one; "" when it does not.
+/// The task that failed first among those that a task waits for, directly or through others;
+/// nullptr where none failed.
+const store::TaskRecord* first_failed_before(const flow::Flow& flow,
+                                             const std::vector<store::TaskRecord>& tasks,
+                                             std::string_view label);
 std::string waits_for(const flow::Flow& flow, const std::vector<StepCounts>& steps,
                       std::string_view label);
 
 /// The flow of a run as it was submitted.
 Result<flow::Flow> flow_of(const store::RunRecord& run);
 
-/// Prints what berth run --plan says of a flow. Returns the exit code.
-Result<int> show_flow_plan(run::Site& site, run::FlowProgram program, const std::string& directory,
+/// Prints what berth run --plan says of a flow of which the images `missing` are not on this
+/// machine. Returns the exit code.
+Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
+                           const std::string& directory, const std::vector<std::string>& missing,
                            bool json);
 
 }  // namespace berth::cli

@@ -7,6 +7,7 @@
 
 #include "berth/base/text.h"
 #include "berth/cli/detach.h"
+#include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
@@ -14,23 +15,45 @@
 #include "berth/cli/screen.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
-#include "berth/run/elsewhere.h"
+#include "berth/run/clusters.h"
 #include "berth/run/runner.h"
+#include "berth/run/stale_outputs.h"
 
 namespace berth::cli {
 namespace {
 
-/// Prints the steps, and the tasks that failed.
+/// Prints the tasks that failed: the first ones whole, the others by a line.
+Status print_failures(run::Context& context, const store::RunRecord& record,
+                      const std::vector<store::TaskRecord>& tasks) {
+  constexpr std::size_t kMostWhole = 3;
+  BERTH_ASSIGN(const auto failures, failures_of(context, record, tasks, kMostRows));
+  for (std::size_t i = 0; i < failures.size(); ++i)
+    print(i < kMostWhole ? failure_text(failures[i])
+                         : fmt::format("{} failed: {}; berth why {}\n", failures[i].id,
+                                       failures[i].cause, failures[i].id));
+  if (record.counts.failed > static_cast<std::int64_t>(kMostRows))
+    print(fmt::format("… all {}: berth show {}\n", record.counts.failed, record.name));
+  return {};
+}
+
+/// Tells of files that nothing writes any more.
+Status print_stale(run::Context& context, const store::RunRecord& record,
+                   const std::vector<store::TaskRecord>& tasks) {
+  constexpr std::size_t kMostNamed = 5;
+  BERTH_ASSIGN(const auto stale, run::stale_outputs(context, record, tasks));
+  if (stale.paths.empty()) return {};
+  const std::size_t named = std::min(stale.paths.size(), kMostNamed);
+  std::string text = join(
+      std::vector(stale.paths.begin(), stale.paths.begin() + static_cast<std::ptrdiff_t>(named)),
+      ", ");
+  if (named < stale.paths.size()) text += fmt::format(" and {} more", stale.paths.size() - named);
+  print_error(fmt::format("note: {} wrote {}, which the flow no longer writes\n", stale.run, text));
+  return {};
+}
+
 Status print_flow(const store::RunRecord& record, const std::vector<store::TaskRecord>& tasks) {
   BERTH_ASSIGN(const auto flow, flow_of(record));
   print(steps_table(step_counts(flow, record, tasks)));
-  std::size_t rows = 0;
-  for (const auto& task : tasks) {
-    if (task.state != store::TaskState::failed || ++rows > kMostRows) continue;
-    print(fmt::format("{}/{} failed: {}; berth why {}/{}\n", record.name, task.label,
-                      cause_text(task), record.name, task.label));
-  }
-  if (rows > kMostRows) print(fmt::format("… all {}: berth show {}\n", rows, record.name));
   return {};
 }
 
@@ -43,16 +66,21 @@ Status print_trials(const store::RunRecord& record, const std::vector<store::Tas
 }
 
 /// Prints the results of a finished run on standard output. Returns the exit code.
-Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& record, bool json) {
+Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord& record,
+                     bool json) {
   const bool through = record.kind == "command";
   const bool stopped = record.state == store::RunState::stopped;
   if (json || !through) {
-    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+    BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
     if (json) {
-      BERTH_ASSIGN(auto used, site.store->usage(record.id));
-      print(show_json({record, state_now(env, record), std::move(used)}, tasks));
+      BERTH_ASSIGN(auto used, context.store->usage(record.id));
+      BERTH_ASSIGN(auto failures, failures_of(context, record, tasks, kMostRows));
+      print(
+          show_json({record, state_now(env, record), std::move(used), std::move(failures)}, tasks));
     } else {
       BERTH_TRY(record.kind == "flow" ? print_flow(record, tasks) : print_trials(record, tasks));
+      BERTH_TRY(print_failures(context, record, tasks));
+      BERTH_TRY(print_stale(context, record, tasks));
       print(fmt::format("{}  {}: {}{}\n", record.name, store::name(record.state),
                         counts_text(record.counts),
                         record.error.empty() ? "" : "; " + record.error));
@@ -60,7 +88,7 @@ Result<int> conclude(os::Env& env, run::Site& site, const store::RunRecord& reco
       if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
     }
   } else if (record.state == store::RunState::failed) {
-    BERTH_ASSIGN(const auto task, find_task(site, record, "1"));
+    BERTH_ASSIGN(const auto task, find_task(context, record, "1"));
     print_error(fmt::format("berth: {} failed: {}; berth why {}/1\n", record.name, cause_text(task),
                             record.name));
   }
@@ -88,34 +116,34 @@ bool is_confirmed(os::Env& env, const std::string& question) {
 }
 
 /// Drives the run, and again whenever what needs consent was answered with yes.
-Result<store::RunRecord> drive_and_ask(os::Env& env, run::Site& site, const std::string& name,
+Result<store::RunRecord> drive_and_ask(os::Env& env, run::Context& context, const std::string& name,
                                        Show show, const std::vector<TaskNumber>& only) {
   for (;;) {
     Screen screen(env, name, show);
-    auto final = run::drive(site, name, screen, only);
+    auto final = run::drive(context, name, screen, only);
     screen.finish();
     if (final || final.error().kind != ErrorKind::unconfirmed) return final;
     const std::string question = final.error().message + ". Send it?";
     if (show == Show::notes || !is_confirmed(env, question)) return final;
-    BERTH_ASSIGN(const auto record, site.store->find_run(name));
-    BERTH_TRY(run::confirm_sending(site, record));
+    BERTH_ASSIGN(const auto record, context.store->find_run(name));
+    BERTH_TRY(run::confirm_sending(context, record));
   }
 }
 
 }  // namespace
 
-Result<bool> warn_of_what_may_run(run::Site& site, const store::RunRecord& record) {
-  BERTH_ASSIGN(const auto all, run::may_run_elsewhere(site, record));
+Result<bool> warn_of_what_may_run(run::Context& context, const store::RunRecord& record) {
+  BERTH_ASSIGN(const auto all, run::may_run_remotely(context, record));
   for (const auto& one : all) print_error(run::to_text(one, record.name) + "\n");
   return !all.empty();
 }
 
-Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
-                         const std::vector<TaskNumber>& only) {
+Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRecord& record,
+                         bool json, const std::vector<TaskNumber>& only) {
   os::install_stop_signals();
   const bool through = record.kind == "command";
   const Show show = json ? Show::notes : through ? Show::output : Show::all;
-  auto final = drive_and_ask(env, site, record.name, show, only);
+  auto final = drive_and_ask(env, context, record.name, show, only);
   if (!final) {
     const bool driven_elsewhere = final.error().kind == ErrorKind::busy;
     const bool unasked = final.error().kind == ErrorKind::unconfirmed;
@@ -126,16 +154,16 @@ Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& 
                       unasked ? "--send-large " : "", record.name);
     return std::unexpected(final.error());
   }
-  BERTH_TRY(warn_of_what_may_run(site, *final));
-  return conclude(env, site, *final, json);
+  BERTH_TRY(warn_of_what_may_run(context, *final));
+  return conclude(env, context, *final, json);
 }
 
-Result<int> drive_detached(os::Env& env, run::Site& site, const store::RunRecord& record,
+Result<int> drive_detached(os::Env& env, run::Context& context, const store::RunRecord& record,
                            bool json) {
-  BERTH_TRY(start_detached(env, site, record));
+  BERTH_TRY(start_detached(env, context, record));
   if (json) {
-    BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
-    BERTH_ASSIGN(const auto now, site.store->find_run(record.name));
+    BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
+    BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
     print(show_json({now, state_now(env, now)}, tasks));
     return 0;
   }

@@ -4,22 +4,22 @@
 
 #include <vector>
 
-#include "berth/run/site.h"
+#include "berth/run/context.h"
 #include "berth/store/store.h"
 
 namespace berth::cli {
 
 /// Drives the run, shows its progress and prints its results. Returns the exit code. If `only`
 /// names tasks, no other tasks are started. What needs somebody's consent is asked on a terminal.
-Result<int> drive_to_end(os::Env& env, run::Site& site, const store::RunRecord& record, bool json,
-                         const std::vector<TaskNumber>& only = {});
+Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRecord& record,
+                         bool json, const std::vector<TaskNumber>& only = {});
 
 /// Starts a runner in the background and prints the run's name. Returns the exit code.
-Result<int> drive_detached(os::Env& env, run::Site& site, const store::RunRecord& record,
+Result<int> drive_detached(os::Env& env, run::Context& context, const store::RunRecord& record,
                            bool json);
 
 /// Prints on standard error what may still run on machines that did not answer. Returns whether
 /// anything may.
-Result<bool> warn_of_what_may_run(run::Site& site, const store::RunRecord& record);
+Result<bool> warn_of_what_may_run(run::Context& context, const store::RunRecord& record);
 
 }  // namespace berth::cli

@@ -52,6 +52,25 @@ Json devices_json(const std::string& uuids) {
   return uuids.empty() ? Json::array() : parsed_or_null(uuids);
 }
 
+/// Of a flow's task they stand in the record of what it depends on.
+store::Values params_of(const store::TaskRecord& task) {
+  if (!task.params.empty() || task.depends.empty()) return task.params;
+  auto recorded = flow::read_record(task.depends);
+  return recorded ? std::move(recorded->params) : store::Values{};
+}
+
+Json failure_object(const Failure& failure) {
+  const auto& report = failure.report;
+  return Json{{"id", failure.id},
+              {"cause", failure.cause},
+              {"attempts", failure.attempts},
+              {"params", parsed_or_null(experiment::values_json(report.params))},
+              {"command", report.command},
+              {"directory", report.directory},
+              {"last_lines", report.last_lines},
+              {"log", "berth logs " + failure.id}};
+}
+
 Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
   Json metrics = Json::object();
   for (const auto& [name, value] : task.metrics) metrics[name] = value;
@@ -61,7 +80,7 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"exit_code", task.exit_code ? Json(*task.exit_code) : Json(nullptr)},
               {"cause", cause_text(task)},
               {"cached", task.state == store::TaskState::cached},
-              {"params", parsed_or_null(experiment::values_json(task.params))},
+              {"params", parsed_or_null(experiment::values_json(params_of(task)))},
               {"metrics", metrics},
               {"started", time_json(task.started)},
               {"ended", time_json(task.ended)},
@@ -184,6 +203,8 @@ std::vector<std::pair<std::string, double>> resource_minutes(
 std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks) {
   Json list = Json::array();
   for (const auto* task : tasks) list.push_back(task_object(run.record, *task));
+  Json failures = Json::array();
+  for (const auto& failure : run.failures) failures.push_back(failure_object(failure));
   const auto minutes = resource_minutes(run.used);
   return dump(Json{
              {"version", 1},
@@ -191,7 +212,8 @@ std::string show_json(const ShownRun& run, const std::vector<const store::TaskRe
              {"resource_minutes", std::map<std::string, double>(minutes.begin(), minutes.end())},
              {"goals", goals_json(run.record)},
              {"front", front_json(run.record, tasks)},
-             {"tasks", list}}) +
+             {"tasks", list},
+             {"failures", failures}}) +
          "\n";
 }
 
@@ -241,13 +263,20 @@ std::string task_json(const store::RunRecord& run, const store::TaskRecord& task
   return dump(object) + "\n";
 }
 
+std::string check_json(const std::string& file, const std::string& kind) {
+  return dump(Json{{"version", 1}, {"file", file}, {"kind", kind}}) + "\n";
+}
+
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
-                     const std::vector<std::string>& because) {
+                     const std::vector<std::string>& because, const run::TaskReport& report) {
   Json object = task_object(run, task);
   object["version"] = 1;
   object["why"] = why;
   object["because"] = because;
+  object["command"] = report.command;
+  object["directory"] = report.directory;
+  object["last_lines"] = report.last_lines;
   object["attempts_made"] = Json::array();
   for (const auto& attempt : attempts) object["attempts_made"].push_back(attempt_object(attempt));
   return dump(object) + "\n";
@@ -327,9 +356,14 @@ std::string run_plan_json(const RunPlan& plan) {
 }
 
 std::string flow_plan_json(const std::string& name, const std::vector<run::StepPlan>& steps,
-                           const std::vector<std::size_t>& side_by_side) {
+                           const std::vector<std::size_t>& side_by_side,
+                           const std::vector<std::string>& missing_images) {
   Json list = Json::array();
-  for (std::size_t i = 0; i < steps.size(); ++i)
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Json tasks = Json::array();
+    for (const auto& task : steps[i].tasks)
+      tasks.push_back(
+          Json{{"task", task.name}, {"command", task.command}, {"because", task.because}});
     list.push_back(Json{{"step", steps[i].name},
                         {"cached", steps[i].cached},
                         {"run", steps[i].runs},
@@ -337,8 +371,12 @@ std::string flow_plan_json(const std::string& name, const std::vector<run::StepP
                         {"later", steps[i].unfolded ? Json(steps[i].later) : Json(nullptr)},
                         {"resources", amounts(steps[i].resources)},
                         {"selection", parsed_or_null(machine::to_json(steps[i].selection))},
-                        {"side_by_side", side_by_side[i]}});
-  return dump(Json{{"version", 1}, {"name", name}, {"steps", list}}) + "\n";
+                        {"side_by_side", side_by_side[i]},
+                        {"tasks", tasks}});
+  }
+  Json plan{{"version", 1}, {"name", name}, {"steps", list}};
+  if (!missing_images.empty()) plan["missing_images"] = missing_images;
+  return dump(plan) + "\n";
 }
 
 std::string cache_json(const CacheReport& report) {

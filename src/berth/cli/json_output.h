@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/cli/failures.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/capacity.h"
 #include "berth/machine/device_health.h"
@@ -21,6 +22,7 @@ struct ShownRun {
   store::RunRecord record;
   std::string state;  ///< From state_now().
   std::vector<store::Usage> used = {};
+  std::vector<Failure> failures = {};  ///< The first of its tasks that failed.
 };
 /// How much of each resource was held for how long, in core-minutes, byte-minutes and so on.
 std::vector<std::pair<std::string, double>> resource_minutes(const std::vector<store::Usage>& used);
@@ -28,15 +30,19 @@ std::vector<std::pair<std::string, double>> resource_minutes(const std::vector<s
 /// The list of runs: {"version":1,"runs":[{…}]}.
 std::string runs_json(const std::vector<ShownRun>& runs);
 /// A run and its tasks: {"version":1,"run":{…},"goals":[{"metric","direction"}],"front":[ids],
-/// "tasks":[{…}]}. The front is that of several goals, and empty with one.
+/// "tasks":[{…}],"failures":[{…}]}. The front is that of several goals, and empty with one.
 std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks);
 std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks);
 /// One task, in the shape that it has in show_json().
 std::string task_json(const store::RunRecord& run, const store::TaskRecord& task);
-/// One task as in show_json(), and "attempts_made": [{…}], "why": text and "because": [texts].
+/// One task as in show_json(), and "attempts_made": [{…}], "why": text, "because": [texts],
+/// "command", "directory" and "last_lines".
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
-                     const std::vector<std::string>& because);
+                     const std::vector<std::string>& because, const run::TaskReport& report);
+
+/// What berth check says of a file with which nothing is wrong: {"version":1,"file","kind"}.
+std::string check_json(const std::string& file, const std::string& kind);
 
 /// What berth compare finds of several runs.
 struct Comparison {
@@ -110,7 +116,8 @@ struct RunPlan {
 std::string run_plan_json(const RunPlan& plan);
 
 std::string flow_plan_json(const std::string& name, const std::vector<run::StepPlan>& steps,
-                           const std::vector<std::size_t>& side_by_side);
+                           const std::vector<std::size_t>& side_by_side,
+                           const std::vector<std::string>& missing_images);
 
 /// What berth cache found and did.
 struct CacheReport {

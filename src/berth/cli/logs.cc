@@ -17,10 +17,14 @@ constexpr Duration kFollowPollInterval = std::chrono::milliseconds(100);
 struct LogsOptions {
   std::string target;
   bool follow = false, raw = false;
+  int attempt = 0;
 
   void add_to(Options& options) {
     options.value("RUN[/TASK]", target, "such as digits-3 or digits-3/17").required();
     options.flag("-f,--follow", follow, "go on until the run, or the task, ends");
+    options.value("--attempt", attempt, "of a task: only what its Nth attempt printed")
+        .named("N")
+        .between(1, 1'000'000);
     options.flag("--raw", raw,
                  "terminal escapes as they are (on a terminal they are made visible)");
     options.example("berth logs -f digits-3/17");
@@ -77,38 +81,59 @@ class Printer {
 };
 
 /// Whether more may still be printed.
-Result<bool> goes_on(os::Env& env, run::Site& site, const Target& target) {
-  BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
+Result<bool> goes_on(os::Env& env, run::Context& context, const Target& target) {
+  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
   if (state_now(env, record) != "running") return false;
   if (target.task.empty()) return true;
-  BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
+  BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
   return !store::final(task.state);
 }
 
+std::int64_t number_of(const std::map<Token, std::int64_t>& attempts, Token token) {
+  const auto found = attempts.find(token);
+  return found == attempts.end() ? 0 : found->second;
+}
+
 Result<int> logs(os::Env& env, const LogsOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
   Target target = parse_target(options.target);
-  BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
+  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
   if (record.kind == "command" && target.task.empty()) target.task = "1";
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   TaskNumber only;
   if (!target.task.empty()) {
-    BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
+    BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
     only = task.number;
   }
+  std::map<Token, std::int64_t> numbers;  // of the task's attempts
+  if (only.value != 0) {
+    BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, only));
+    for (const auto& attempt : attempts) numbers.emplace(attempt.token, attempt.number);
+    if (options.attempt > static_cast<std::int64_t>(attempts.size()))
+      return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, target.task,
+                  attempts.size());
+  } else if (options.attempt > 0) {
+    return fail(ErrorKind::usage, "--attempt: wanted RUN/TASK, found '{}'", options.target);
+  }
+  Token shown;
   Printer printer(only.value == 0, options.raw);
   std::optional<run::LogReader> reader;
   for (;;) {
-    BERTH_ASSIGN(const bool more, goes_on(env, site, target));  // before reading: nothing is missed
+    BERTH_ASSIGN(const bool more,
+                 goes_on(env, context, target));  // before reading: nothing is missed
     if (!reader) {
-      auto opened = run::LogReader::open(env, run::run_directory(site, record.name));
+      auto opened = run::LogReader::open(env, run::run_directory(context, record.name));
       if (opened) reader.emplace(*std::move(opened));
     }
     if (reader) {
       BERTH_TRY(reader->read(Token{}, [&](const run::LogFrame& frame) {
         const auto at = static_cast<std::size_t>(frame.task.value - 1);
-        if (at < tasks.size() && (only.value == 0 || frame.task == only))
-          printer.show(frame, tasks[at].label);
+        if (at >= tasks.size() || (only.value != 0 && frame.task != only)) return;
+        if (options.attempt > 0 && number_of(numbers, frame.token) != options.attempt) return;
+        if (numbers.size() > 1 && options.attempt == 0 && frame.token != shown)
+          print_error(fmt::format("(attempt {})\n", number_of(numbers, frame.token)));
+        shown = frame.token;
+        printer.show(frame, tasks[at].label);
       }));
     }
     if (!options.follow || !more) break;

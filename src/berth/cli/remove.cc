@@ -12,8 +12,8 @@
 namespace berth::cli {
 namespace {
 
-Status remove_all(run::Site& site, const std::vector<std::string>& names) {
-  for (const auto& name : names) BERTH_TRY(run::remove(site, name));
+Status remove_all(run::Context& context, const std::vector<std::string>& names) {
+  for (const auto& name : names) BERTH_TRY(run::remove(context, name));
   return {};
 }
 
@@ -42,14 +42,14 @@ struct RmOptions {
 };
 
 Result<int> rm(os::Env& env, const RmOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
   // All of them are known and none runs, or nothing is removed.
   for (const auto& name : options.runs) {
-    BERTH_ASSIGN(const auto record, site.store->find_run(name));
+    BERTH_ASSIGN(const auto record, context.store->find_run(name));
     if (state_now(env, record) == "running")
       return fail(ErrorKind::busy, "{} is running; stop it first: berth stop {}", name, name);
   }
-  BERTH_TRY(remove_all(site, options.runs));
+  BERTH_TRY(remove_all(context, options.runs));
   print(options.json ? names_json("removed", options.runs)
                      : fmt::format("removed {}\n", join(options.runs, ", ")));
   return 0;
@@ -73,12 +73,12 @@ struct PruneOptions {
 
 Result<int> prune(os::Env& env, const PruneOptions& options) {
   BERTH_ASSIGN(const Duration age, age_of("--older-than", options.older_than));
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto records, site.store->runs());
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto records, context.store->runs());
   const auto names = outdated(env, records, age, static_cast<std::size_t>(options.keep));
   if (!options.dry_run) {
-    BERTH_TRY(remove_all(site, names));
-    BERTH_TRY(run::remove_strays(site));
+    BERTH_TRY(remove_all(context, names));
+    BERTH_TRY(run::remove_strays(context));
   }
   const std::string_view did = options.dry_run ? "would_remove" : "removed";
   if (options.json)

@@ -7,7 +7,7 @@
 #include "berth/cli/run_view.h"
 #include "berth/cli/screen.h"
 #include "berth/cli/shared_options.h"
-#include "berth/run/elsewhere.h"
+#include "berth/run/clusters.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
@@ -68,45 +68,46 @@ Status note_edited(os::Env& env, const store::RunRecord& record) {
 }
 
 /// The run's specification as its file is now; "" where that is the one it has.
-Result<std::string> spec_of_file(os::Env& env, run::Site& site, const store::RunRecord& record) {
+Result<std::string> spec_of_file(os::Env& env, run::Context& context,
+                                 const store::RunRecord& record) {
   if (record.kind != "flow")
     return fail(ErrorKind::usage,
                 "--file: {} is no flow: its parameters are drawn; start a new run", record.name);
   BERTH_ASSIGN(auto now, run::edited(env, record));
   if (!now) return std::string();
-  return run::resubmitted(site, record, *std::move(now));
+  return run::resubmitted(context, record, *std::move(now));
 }
 
 /// Ends what the agents of a dead runner still run, in the way that the runner would have.
-Result<int> stop_agents(os::Env& env, run::Site& site, const store::RunRecord& record) {
+Result<int> stop_agents(os::Env& env, run::Context& context, const store::RunRecord& record) {
   os::install_stop_signals();
   BERTH_TRY(env.signal_process(env.self(), SIGTERM));
   Screen screen(env, record.name, Show::nothing);
-  BERTH_ASSIGN(const auto now, run::drive(site, record.name, screen));
+  BERTH_ASSIGN(const auto now, run::drive(context, record.name, screen));
   print_error(now.state == store::RunState::stopped
                   ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
                   : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
-  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(site, now));
+  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, now));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }
 
 /// Asks machines again that did not answer when the run was stopped.
-Result<int> stop_elsewhere(os::Env& env, run::Site& site, const store::RunRecord& record) {
+Result<int> stop_elsewhere(os::Env& env, run::Context& context, const store::RunRecord& record) {
   os::install_stop_signals();
   print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
-  BERTH_ASSIGN(const auto before, run::may_run_elsewhere(site, record));
+  BERTH_ASSIGN(const auto before, run::may_run_remotely(context, record));
   if (before.empty()) return 0;
   print_error("ending what may still run elsewhere\n");
-  BERTH_TRY(run::end_what_was_left(site, record.name));
-  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(site, record));
+  BERTH_TRY(run::end_what_was_left(context, record.name));
+  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));
   if (may_run) return exit_code(ErrorKind::busy);
   print_error("nothing of it runs any more\n");
   return 0;
 }
 
 Result<int> resume(os::Env& env, const ResumeOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   if (record.state == store::RunState::done || record.state == store::RunState::failed) {
     const store::Counts& counts = record.counts;
     // A flow can fail before all of its tasks are known.
@@ -118,35 +119,35 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
     }
   }
   BERTH_TRY(note_edited(env, record));
-  if (options.send_large) BERTH_TRY(run::confirm_sending(site, record));
-  if (options.detach) return drive_detached(env, site, record, options.json);
-  return drive_to_end(env, site, record, options.json);
+  if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));
+  if (options.detach) return drive_detached(env, context, record, options.json);
+  return drive_to_end(env, context, record, options.json);
 }
 
 Result<int> retry(os::Env& env, const RetryOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   if (options.failed && record.kind == "flow")
     return fail(ErrorKind::usage, "--failed: what is left of {} waits for what failed: retry all",
                 record.name);
   std::string spec;
   if (options.file) {
-    BERTH_ASSIGN(spec, spec_of_file(env, site, record));
+    BERTH_ASSIGN(spec, spec_of_file(env, context, record));
   }
   const bool all = options.all || options.file;
-  BERTH_ASSIGN(const auto reopened, run::reopen(site, options.run, all, spec));
+  BERTH_ASSIGN(const auto reopened, run::reopen(context, options.run, all, spec));
   if (reopened.empty() && !all) print_error(fmt::format("nothing of {} has failed\n", options.run));
   if (!options.failed)
     return resume(env,
                   {.json = options.json, .send_large = options.send_large, .run = options.run});
   if (reopened.empty()) return 0;
-  if (options.send_large) BERTH_TRY(run::confirm_sending(site, record));
-  return drive_to_end(env, site, record, options.json, reopened);
+  if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));
+  return drive_to_end(env, context, record, options.json, reopened);
 }
 
 Result<int> stop(os::Env& env, const StopOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   if (is_driven_elsewhere(env, record))
     return fail(
         ErrorKind::busy,
@@ -154,8 +155,8 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
         record.name, record.runner_host, record.name);
   const std::string state = state_now(env, record);
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
-    return stop_agents(env, site, record);
-  if (state != "running") return stop_elsewhere(env, site, record);
+    return stop_agents(env, context, record);
+  if (state != "running") return stop_elsewhere(env, context, record);
   const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid), record.runner_started_at};
   if (const auto sent = env.signal_process(runner, SIGTERM);
       !sent && sent.error().kind != ErrorKind::not_found)
@@ -163,11 +164,11 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
   while (env.alive(runner)) {
     const Mono soon = env.now() + std::chrono::milliseconds(20);
     BERTH_TRY(env.wait({}, soon));
-    BERTH_ASSIGN(const auto now, site.store->find_run(options.run));
+    BERTH_ASSIGN(const auto now, context.store->find_run(options.run));
     if (now.state != store::RunState::running) break;
   }
   print_error(fmt::format("{} stopped; go on with: berth resume {}\n", record.name, record.name));
-  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(site, record));
+  BERTH_ASSIGN(const bool may_run, warn_of_what_may_run(context, record));
   return may_run ? exit_code(ErrorKind::busy) : 0;
 }
 

@@ -7,10 +7,13 @@
 #include "berth/cli/auptimizer.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/follow.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/print.h"
 #include "berth/cli/run_options.h"
 #include "berth/cli/run_plan.h"
 #include "berth/experiment/auptimizer.h"
-#include "berth/run/elsewhere.h"
+#include "berth/run/clusters.h"
+#include "berth/run/images.h"
 
 namespace berth::cli {
 namespace {
@@ -34,14 +37,16 @@ struct Prepared {
   std::variant<experiment::Program, run::FlowProgram> program;
   std::string directory;
   std::string file;
-  run::Whereabouts where = {};
+  run::ClusterChoice where = {};
+  flow::Words missing = {};  // images that are not here
 };
 
 /// A flow as a program. Its steps name their resources themselves, so that these options are
 /// refused.
-Result<run::FlowProgram> flow_program(const RunOptions& options, std::string text,
-                                      const std::string& file, run::Whereabouts& where) {
+Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, std::string text,
+                                      const std::string& file, run::ClusterChoice& where) {
   run::FlowProgram program;
+  BERTH_ASSIGN(program.options, options.flow.read(env));
   program.text = std::move(text);
   program.file = file;
   if (options.amounts.any() || options.gpus.any() || !options.enforce.empty())
@@ -59,6 +64,7 @@ Result<run::FlowProgram> flow_program(const RunOptions& options, std::string tex
   if (!options.timeout.empty()) program.timeout = given.timeout;
   if (options.retries > 0) program.retries = options.retries;
   if (!options.gpu_mem_over.empty()) program.gpu_mem_over = given.gpu_mem_over;
+  program.image = options.image;
   if (!options.cache.empty()) program.cache = *run::cache_mode(options.cache);
   return program;
 }
@@ -68,8 +74,16 @@ Result<run::FlowProgram> flow_program(const RunOptions& options, std::string tex
 Result<experiment::Program> trials_program(os::Env& env, const RunOptions& options,
                                            std::string_view text, Prepared& prepared) {
   const std::string& file = prepared.file;
+  if (!options.image.empty())
+    return fail(ErrorKind::usage,
+                "--image: only the tasks of a flow run in containers, and {} is none",
+                file.empty() ? "a command" : file);
   if (!options.cache.empty())
     return fail(ErrorKind::usage, "--cache: only the tasks of a flow are cached, and {} is none",
+                file.empty() ? "a command" : file);
+  if (options.flow.any())
+    return fail(ErrorKind::usage,
+                "targets, --set, --params and --force are for flows, and {} is none",
                 file.empty() ? "a command" : file);
   experiment::Program program;
   if (file.empty()) {
@@ -107,13 +121,13 @@ Status read_sequence(os::Env& env, const std::string& directory, experiment::Pro
 
 /// Lets the program begin with the latest trials of an earlier run that it could have proposed
 /// itself.
-Status begin_with(run::Site& site, const std::string& name, experiment::Program& program) {
-  BERTH_ASSIGN(const auto run, site.store->find_run(name));
+Status begin_with(run::Context& context, const std::string& name, experiment::Program& program) {
+  BERTH_ASSIGN(const auto run, context.store->find_run(name));
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
                 "--warm-start: this search learns from no trial; methods tpe, halving, hyperband "
                 "and external do");
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(run.id));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
   for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
     if (program.earlier.size() == experiment::kMostEarlier) break;
     if (task->state != store::TaskState::done) continue;
@@ -141,7 +155,7 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
   BERTH_ASSIGN(prepared.directory, env.real_path(folder));
   if (!prepared.file.empty() && run::is_flow(text)) {
     BERTH_ASSIGN(prepared.program,
-                 flow_program(options, std::move(text), prepared.file, prepared.where));
+                 flow_program(env, options, std::move(text), prepared.file, prepared.where));
   } else {
     BERTH_ASSIGN(auto program, trials_program(env, options, text, prepared));
     BERTH_TRY(read_sequence(env, prepared.directory, program));
@@ -154,42 +168,88 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
 
 /// Checks what can be known before anything starts: what other machines have is known when they
 /// answer.
-Status check(run::Site& site, Prepared& prepared) {
+Status check(run::Context& context, Prepared& prepared) {
   const bool here = prepared.where.names.empty();
-  BERTH_TRY(run::check_clusters(*site.env, prepared.where));
-  if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
-    return run::check_flow(site, *flow, prepared.directory, here);
+  BERTH_TRY(run::check_clusters(*context.env, prepared.where));
+  if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program)) {
+    BERTH_ASSIGN(const auto notes, run::check_flow(context, *flow, prepared.directory, here));
+    for (const auto& note : notes) print_error(fmt::format("note: {}\n", note));
+    BERTH_ASSIGN(prepared.missing, run::find_images(context, *flow, here));
+    return {};
+  }
   auto& program = std::get<experiment::Program>(prepared.program);
   if (!here && program.passive)
     return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
   if (!here) return {};
-  BERTH_TRY(run::divide_gpus(site, program));
-  return run::check_program(site, program, prepared.directory, prepared.file);
+  BERTH_TRY(run::divide_gpus(context, program));
+  return run::check_program(context, program, prepared.directory, prepared.file);
 }
 
-Result<int> show_plan_of(run::Site& site, const Prepared& prepared, bool json) {
+Result<int> show_plan_of(run::Context& context, const Prepared& prepared, bool json) {
   if (const auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
-    return show_flow_plan(site, *flow, prepared.directory, json);
-  return show_plan(site, std::get<experiment::Program>(prepared.program), json);
+    return show_flow_plan(context, *flow, prepared.directory, prepared.missing, json);
+  return show_plan(context, std::get<experiment::Program>(prepared.program), json);
 }
 
-Result<store::RunRecord> submit(run::Site& site, const Prepared& prepared) {
+Result<store::RunRecord> submit(run::Context& context, const Prepared& prepared) {
   if (const auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
-    return run::submit(site, *flow, prepared.directory);
-  return run::submit(site, std::get<experiment::Program>(prepared.program), prepared.directory);
+    return run::submit(context, *flow, prepared.directory);
+  return run::submit(context, std::get<experiment::Program>(prepared.program), prepared.directory);
+}
+
+struct CheckOptions {
+  RunOptions run;
+
+  void add_to(Options& options) {
+    options.json(run.json);
+    options.value("FILE", run.file, "an experiment or a flow (YAML)").required();
+    run.flow.add_to(options);
+    options.example("berth check flow.yaml");
+  }
+};
+
+/// Everything that is checked before a run starts, and no run.
+Result<int> check_file(os::Env& env, const CheckOptions& options) {
+  BERTH_ASSIGN(Prepared prepared, prepare(env, options.run));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_TRY(check(context, prepared));
+  const auto* program = std::get_if<run::FlowProgram>(&prepared.program);
+  if (options.run.json) {
+    print(check_json(prepared.file, program ? "flow" : "experiment"));
+    return 0;
+  }
+  print(fmt::format("{}: {}: nothing is wrong with it; what would run: berth run --plan {}\n",
+                    prepared.file, program ? "a flow" : "an experiment", prepared.file));
+  return 0;
+}
+
+/// Machines elsewhere fetch for themselves.
+Status fetch_images(run::Context& context, Prepared& prepared) {
+  auto* flow = std::get_if<run::FlowProgram>(&prepared.program);
+  if (flow == nullptr || prepared.missing.empty()) return {};
+  if (prepared.where.names.empty())
+    return run::pull_images(context, *flow, prepared.missing, [](const std::string& line) {
+      print_error(fmt::format("note: {}\n", line));
+    });
+  for (const auto& image : prepared.missing)
+    print_error(
+        fmt::format("note: image {} is not on this machine: the digests of its tasks have its "
+                    "name, and each machine takes what that name means there\n",
+                    image));
+  return {};
 }
 
 Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (options.file.empty() == options.words.empty())
     return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
   BERTH_ASSIGN(Prepared prepared, prepare(env, options));
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
   if (!options.warm_start.empty()) {
     auto* program = std::get_if<experiment::Program>(&prepared.program);
     if (program == nullptr) return fail(ErrorKind::usage, "--warm-start: a flow searches nothing");
-    BERTH_TRY(begin_with(site, options.warm_start, *program));
+    BERTH_TRY(begin_with(context, options.warm_start, *program));
   }
-  BERTH_TRY(check(site, prepared));
+  BERTH_TRY(check(context, prepared));
   const auto* program = std::get_if<experiment::Program>(&prepared.program);
   const bool takes_folder = program != nullptr && program->kind != "command";
   if (options.plan && takes_folder && !prepared.where.names.empty())
@@ -199,11 +259,12 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
                 "--plan: what other machines have is known when they answer: "
                 "berth cluster probe {}",
                 join(prepared.where.names, " "));
-  if (options.plan) return show_plan_of(site, prepared, options.json);
-  BERTH_ASSIGN(const auto record, submit(site, prepared));
-  BERTH_TRY(run::keep_clusters(site, record, prepared.where));
-  if (options.detach) return drive_detached(env, site, record, options.json);
-  return drive_to_end(env, site, record, options.json);
+  if (options.plan) return show_plan_of(context, prepared, options.json);
+  BERTH_TRY(fetch_images(context, prepared));
+  BERTH_ASSIGN(const auto record, submit(context, prepared));
+  BERTH_TRY(run::keep_clusters(context, record, prepared.where));
+  if (options.detach) return drive_detached(env, context, record, options.json);
+  return drive_to_end(env, context, record, options.json);
 }
 
 }  // namespace
@@ -211,6 +272,11 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
 Command run_command() {
   return command("run", "start a run and follow it: of a file, or of one command",
                  submit_and_follow);
+}
+
+Command check_command() {
+  return command("check", "everything that is checked before a run of a file, and no run",
+                 check_file);
 }
 
 }  // namespace berth::cli

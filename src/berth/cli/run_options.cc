@@ -128,6 +128,7 @@ void RunOptions::add_to(Options& options) {
   options.json(json);
   options.after_dashes(words);
   options.value("FILE", file, "an experiment or a flow (YAML)");
+  flow.add_to(options);
   options.value("--name", name, "the run's name; its number is added");
   amounts.add_to(options);
   gpus.add_to(options);
@@ -143,6 +144,11 @@ void RunOptions::add_to(Options& options) {
       .value("--cache", cache,
              "of a flow: on (default), off, read (keep nothing new) or write (take nothing)")
       .one_of({"off", "read", "write", "on"});
+  options
+      .value("--image", image,
+             "of a flow: run its tasks in containers of this image (podman or docker), whatever "
+             "the file says")
+      .named("IMAGE");
   options
       .value("--warm-start", warm_start,
              "let the search learn from the trials of this earlier run, too")
@@ -160,6 +166,7 @@ void RunOptions::add_to(Options& options) {
       "Examples:\n"
       "  berth run sweep.yaml\n"
       "  berth run examples/flow/licences.yaml\n"
+      "  berth run flow.yaml map/A report --set depth=30 --force map\n"
       "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
       "  berth run --gpu 2 --gpu-mem-min 30G --gpu-objective min -- ./train.py\n"
       "  berth run --cluster lab sweep.yaml\n"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "berth/cli/flow_choices.h"
 #include "berth/cli/options.h"
 #include "berth/experiment/program.h"
 
@@ -38,6 +39,7 @@ struct RunOptions {
   std::string file;                // an experiment or a flow; "": `words` are run
   std::vector<std::string> words;  // a command with its arguments
   std::string name;
+  FlowChoices flow;
   AmountOptions amounts;
   GpuOptions gpus;
   std::string enforce;  // "required" or "advisory"
@@ -46,6 +48,7 @@ struct RunOptions {
   std::vector<std::string> clusters;  // the main one first
   std::string cache;                  // "off", "read", "write" or "on"
   std::string warm_start;             // an earlier run
+  std::string image;                  // of a flow's containers
   bool detach = false, send_large = false, plan = false;
 
   void add_to(Options& options);

@@ -154,17 +154,17 @@ Result<int> show_sending(os::Env& env, const std::string& directory,
   return 0;
 }
 
-Result<int> show_plan(run::Site& site, const experiment::Program& program, bool json) {
+Result<int> show_plan(run::Context& context, const experiment::Program& program, bool json) {
   RunPlan plan;
   plan.name = program.name;
   plan.resources = program.resources;
   plan.selection = program.selection;
-  plan.limits = expect_limits(*site.env);
+  plan.limits = expect_limits(*context.env);
   BERTH_ASSIGN(plan.tasks, experiment::count_trials(program));
-  BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
-  BERTH_ASSIGN(auto ledger, machine::Ledger::open(*site.env, site.ledger_directory));
+  BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
+  BERTH_ASSIGN(auto ledger, machine::Ledger::open(*context.env, context.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
-  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
   const machine::Request request{program.resources, program.name, program.selection};
   constexpr std::int64_t kMostShown = 10'000;  // a task of no resources fits without end
   std::int64_t most = std::min(plan.tasks, kMostShown);

@@ -10,9 +10,9 @@ Target parse_target(std::string_view text) {
   return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
 }
 
-Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run,
+Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,
                                     const std::string& label) {
-  auto task = site.store->find_task(run.id, label);
+  auto task = context.store->find_task(run.id, label);
   if (!task && task.error().kind == ErrorKind::not_found)
     return fail(ErrorKind::not_found, "{} has no task '{}'; see berth show {}", run.name,
                 clip(label), run.name);

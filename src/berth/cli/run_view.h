@@ -7,7 +7,7 @@
 #include "berth/exec/cause.h"
 #include "berth/experiment/program.h"
 #include "berth/os/env.h"
-#include "berth/run/site.h"
+#include "berth/run/context.h"
 #include "berth/store/store.h"
 
 namespace berth::cli {
@@ -20,7 +20,7 @@ struct Target {
 Target parse_target(std::string_view text);
 
 /// Finds a task by its label. not_found: the message names the run.
-Result<store::TaskRecord> find_task(run::Site& site, const store::RunRecord& run,
+Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,
                                     const std::string& label);
 
 /// Whether the run's runner is a process of another machine, as far as the store knows.

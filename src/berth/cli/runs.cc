@@ -1,6 +1,7 @@
 // berth, berth runs, berth show, berth best: what there is.
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/cli/explain.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
@@ -60,8 +61,8 @@ struct BestOptions {
   }
 };
 
-Result<std::vector<ShownRun>> shown_runs(os::Env& env, run::Site& site) {
-  BERTH_ASSIGN(auto records, site.store->runs());
+Result<std::vector<ShownRun>> shown_runs(os::Env& env, run::Context& context) {
+  BERTH_ASSIGN(auto records, context.store->runs());
   std::vector<ShownRun> runs;
   for (auto& record : records) {
     std::string state = state_now(env, record);
@@ -95,8 +96,8 @@ std::string usage_line(const std::vector<store::Usage>& used) {
 }
 
 Result<int> overview(os::Env& env, const OverviewOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(auto runs, shown_runs(env, site));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(auto runs, shown_runs(env, context));
   const std::size_t all = runs.size();
   std::erase_if(runs, [](const auto& run) { return run.state != "running"; });
   if (options.json) {
@@ -111,8 +112,8 @@ Result<int> overview(os::Env& env, const OverviewOptions& options) {
 }
 
 Result<int> list_runs(os::Env& env, const RunsOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto runs, shown_runs(env, site));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto runs, shown_runs(env, context));
   if (options.json)
     print(runs_json(runs));
   else if (runs.empty())
@@ -123,11 +124,15 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
 }
 
 Result<int> show(os::Env& env, const ShowOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
-  BERTH_ASSIGN(auto used, site.store->usage(record.id));
-  const ShownRun shown{record, state_now(env, record), std::move(used)};
+  if (!parse_target(options.run).task.empty()) return explain(env, options.run, options.json);
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
+  BERTH_ASSIGN(auto used, context.store->usage(record.id));
+  ShownRun shown{record, state_now(env, record), std::move(used)};
+  if (options.json) {
+    BERTH_ASSIGN(shown.failures, failures_of(context, record, tasks, kMostRows));
+  }
   if (options.graph) {
     if (record.kind != "flow")
       return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
@@ -159,13 +164,13 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
 }
 
 Result<int> show_best(os::Env& env, const BestOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   BERTH_ASSIGN(const auto program, program_of(record));
   if (!program.goal)
     return fail(ErrorKind::invalid, "{} has no goal: give its file goal: {{metric: NAME}}",
                 record.name);
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   const auto* best = best_task(tasks, program);
   if (best == nullptr)
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,

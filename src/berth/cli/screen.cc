@@ -18,7 +18,9 @@ namespace berth::cli {
 namespace {
 
 constexpr Duration kLiveEvery = std::chrono::milliseconds(100);
+constexpr Duration kLiveClock = std::chrono::seconds(1);  // while nothing but the time changes
 constexpr Duration kPlainEvery = std::chrono::seconds(2);
+constexpr Duration kPlainClock = std::chrono::minutes(1);
 /// A reason to wait is printed once it has been the same for so long.
 constexpr Duration kReportWaitAfter = std::chrono::seconds(1);
 
@@ -57,11 +59,12 @@ std::string with_time(const std::string& what, std::optional<Mono> since, Mono n
 Screen::Screen(os::Env& env, std::string run, Show show)
     : env_(env),
       run_(std::move(run)),
-      out_{.fd = STDOUT_FILENO},
-      err_{.fd = STDERR_FILENO},
+      out_(env, STDOUT_FILENO),
+      err_(env, STDERR_FILENO),
       show_(show),
       live_(show == Show::all && isatty(STDERR_FILENO) == 1),
-      answering_(env) {}
+      shows_(env.loop(), [] {}),
+      answering_(env, [this](const auto& note) { print_line(note); }) {}
 
 Screen::~Screen() {
   erase();
@@ -113,10 +116,9 @@ void Screen::print_line(const std::string& text) {
   drawn_at_.reset();
 }
 
-std::string Screen::progress_line(const run::Progress& progress, Mono now) const {
+std::string Screen::state_text(const run::Progress& progress) const {
   const store::Counts& counts = progress.counts;
   const std::int64_t finished = counts.done + counts.cached + counts.skipped + counts.failed;
-  const Duration elapsed = now - progress.began;
   std::string text = fmt::format("{} {} {}/{}", run_, progress_bar(finished, progress.total),
                                  finished, progress.total);
   if (counts.cached > 0) text += fmt::format("  {} cached", counts.cached);
@@ -125,6 +127,14 @@ std::string Screen::progress_line(const run::Progress& progress, Mono now) const
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
   if (progress.best)
     text += fmt::format("  best {:.6g} (/{})", progress.best->value, progress.best->label);
+  return text;
+}
+
+std::string Screen::progress_line(const run::Progress& progress, Mono now) const {
+  const store::Counts& counts = progress.counts;
+  const std::int64_t finished = counts.done + counts.cached + counts.skipped + counts.failed;
+  const Duration elapsed = now - progress.began;
+  std::string text = state_text(progress);
   text += fmt::format("  {}", format_duration(elapsed));
   const std::int64_t here = finished - progress.finished_before;
   if (here > 0 && finished < progress.total)
@@ -140,8 +150,9 @@ void Screen::report_wait(const run::Progress& progress, Mono now) {
     waits_for_ = progress.waiting_for;
     waits_since_ = now;
   }
-  const bool passes = now - waits_since_ < kReportWaitAfter;
-  if (waits_for_.empty() || passes || waits_for_ == reported_wait_) return;
+  if (waits_for_.empty() || waits_for_ == reported_wait_) return;
+  if (now - waits_since_ < kReportWaitAfter)
+    return shows_.no_later_than(waits_since_ + kReportWaitAfter);
   reported_wait_ = waits_for_;
   print_line(fmt::format("{} waits: {}", run_, with_time(waits_for_, progress.waiting_since, now)));
 }
@@ -156,20 +167,19 @@ void Screen::on_progress(const run::Progress& progress, Mono now) {
     final_line_ = progress_line(progress, now) + "\n";
     return;
   }
-  if (!writable(STDERR_FILENO)) return;
-  if (drawn_at_ && now - *drawn_at_ < (live_ ? kLiveEvery : kPlainEvery) && !over) return;
-  if (live_) {
+  if (!writable(STDERR_FILENO)) return shows_.no_later_than(now + kPlainEvery);
+  if (!live_ && !drawn_at_) drawn_at_ = now;
+  std::string state = state_text(progress) + progress.doing;
+  const Duration pause = live_ ? kLiveEvery : state == last_ ? kPlainClock : kPlainEvery;
+  if (drawn_at_ && now < *drawn_at_ + pause && !over)
+    return shows_.no_later_than(*drawn_at_ + pause);
+  if (live_)
     draw(progress, now);
-  } else {
-    const std::string text = progress_line(progress, now);
-    if (text == last_ || !drawn_at_) {
-      if (!drawn_at_) drawn_at_ = now;
-      return;
-    }
-    last_ = text;
-    print_error(text + "\n");
-  }
+  else
+    print_error(progress_line(progress, now) + "\n");
+  last_ = std::move(state);
   drawn_at_ = now;
+  shows_.no_later_than(now + (live_ ? kLiveClock : kPlainClock));
 }
 
 void Screen::on_task_end(const run::TaskEnd& end) {
@@ -193,27 +203,9 @@ bool Screen::wants_output() {
   return out_.waiting.size() < kMostWaiting && err_.waiting.size() < kMostWaiting;
 }
 
-void Screen::watch(std::vector<os::Watch>& watches) {
-  for (const Sink* sink : {&out_, &err_})
-    if (!sink->empty()) watches.push_back({.fd = sink->fd, .readable = false});
-  answering_.watch(watches);
-}
-
-void Screen::flush() {
-  out_.push();
-  err_.push();
-  for (const auto& note : answering_.read()) print_line(note);
-}
-
 void Screen::finish() {
-  constexpr Duration kLook = std::chrono::milliseconds(100);
-  for (;;) {
-    flush();
-    std::vector<os::Watch> watches;
-    watch(watches);
-    if ((out_.empty() && err_.empty()) || env_.stop_signals() > 0) return;
-    if (!env_.wait(watches, env_.now() + kLook)) return;
-  }
+  while (!(out_.empty() && err_.empty()) && env_.stop_signals() == 0)
+    if (!env_.loop().turn()) return;
 }
 
 void Screen::Sink::push() {
@@ -234,6 +226,7 @@ void Screen::Sink::push() {
     waiting.clear();
     written = 0;
   }
+  takes.watch(empty() ? -1 : fd, os::Poll::For::writing);
 }
 
 void Screen::on_question(const run::Question& question) {

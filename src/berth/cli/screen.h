@@ -7,6 +7,7 @@
 #include <string>
 
 #include "berth/cli/answering.h"
+#include "berth/os/loop.h"
 #include "berth/run/runner.h"
 
 namespace berth::cli {
@@ -29,22 +30,23 @@ class Screen final : public run::Observer {
   void on_note(const std::string& note) override;
   void on_question(const run::Question& question) override;
   bool wants_output() override;
-  void watch(std::vector<os::Watch>& watches) override;
-  void flush() override;
   /// Writes the output that is left, until nobody reads any more or a stop signal comes.
   void finish();
 
  private:
   /// Output on its way to standard output or error. It is written only where that does not block.
   struct Sink {
-    int fd = -1;
+    Sink(os::Env& env, int number) : fd(number), takes(env.loop(), [this] { push(); }) {}
+    void push();
+    bool empty() const { return written == waiting.size(); }
+    const int fd;
     std::string waiting{};
     std::size_t written = 0;  // of `waiting`
     bool closed = false;
-    void push();
-    bool empty() const { return written == waiting.size(); }
+    os::Poll takes;
   };
 
+  std::string state_text(const run::Progress& progress) const;
   std::string progress_line(const run::Progress& progress, Mono now) const;
   void print_line(const std::string& text);  // above the live lines, where it stays
   void report_wait(const run::Progress& progress, Mono now);
@@ -59,8 +61,9 @@ class Screen final : public run::Observer {
   bool live_;              // live lines are drawn
   std::size_t drawn_ = 0;  // live lines on the terminal now
   std::optional<Mono> drawn_at_;
+  os::Timer shows_;  // wakes the loop, whose turn brings the progress again
   Answering answering_;
-  std::string last_;
+  std::string last_;                       // state_text() of the line that was printed last
   std::string waits_for_, reported_wait_;  // why the run waits; the reason that was printed last
   Mono waits_since_{};
   std::string final_line_;  // where no live lines are drawn: how it ended, once nothing can follow

@@ -7,7 +7,7 @@
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/trials_view.h"
-#include "berth/run/passive.h"
+#include "berth/run/passive_worker.h"
 
 namespace berth::cli {
 namespace {
@@ -52,10 +52,11 @@ Result<experiment::Program> passive_program(const store::RunRecord& run) {
 
 /// The trials that run and have no answer yet. The answers are read before the tasks: an answer is
 /// removed only once its task is recorded as ended.
-Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Site& site,
+Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Context& context,
                                                    const store::RunRecord& run) {
-  const auto answered = run::answered(env, run::answers_directory(run_directory(site, run.name)));
-  BERTH_ASSIGN(auto tasks, site.store->tasks(run.id));
+  const auto answered =
+      run::answered(env, run::answers_directory(run_directory(context, run.name)));
+  BERTH_ASSIGN(auto tasks, context.store->tasks(run.id));
   std::erase_if(tasks, [&](const auto& task) {
     return task.state != store::TaskState::running ||
            std::ranges::find(answered, task.number) != answered.end();
@@ -65,12 +66,12 @@ Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Site& site
 
 Result<int> ask(os::Env& env, const AskOptions& options) {
   constexpr Duration kLookEvery = std::chrono::milliseconds(20);
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
   os::install_stop_signals();
   for (;;) {
-    BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
+    BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
     BERTH_ASSIGN(const auto program, passive_program(record));
-    BERTH_ASSIGN(const auto open, open_trials(env, site, record));
+    BERTH_ASSIGN(const auto open, open_trials(env, context, record));
     const ShownRun shown{record, state_now(env, record)};
     // A runner that has just taken over a stopped run has yet to say that it runs.
     const os::ProcessIdentity runner{static_cast<pid_t>(record.runner_pid),
@@ -96,20 +97,20 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
 }
 
 Result<int> tell(os::Env& env, const TellOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
   const Target target = parse_target(options.trial);
-  BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
+  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
   if (target.task.empty())
     return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
                 clip(options.trial));
-  BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
+  BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
   if (store::final(task.state))
     return fail(ErrorKind::invalid, "{}/{} has ended already: {}", record.name, task.label,
                 store::name(task.state));
   const auto answer = run::read_answer(join(options.values, " "), run::asked_of(program));
   if (!answer) return std::unexpected(within(options.trial, answer.error()));
-  BERTH_TRY(run::leave_answer(env, run::answers_directory(run_directory(site, record.name)),
+  BERTH_TRY(run::leave_answer(env, run::answers_directory(run_directory(context, record.name)),
                               task.number, *answer));
   const std::string id = fmt::format("{}/{}", record.name, task.label);
   if (options.json) {

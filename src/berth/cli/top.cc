@@ -52,7 +52,7 @@ Result<int> top(os::Env& env, const TopOptions& options) {
   // Looked at once, it is worth waiting for.
   const Mono until = env.now() + (live ? Duration(0) : kAnswersWithin);
   while (!clusters.settled() && env.now() < until && env.stop_signals() == 0)
-    BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(10)));
+    BERTH_TRY(env.loop().turn(until));
   if (options.json) {
     std::string text = machine_json(report);
     if (const std::string list = clusters.json(); !list.empty())

@@ -109,7 +109,8 @@ Result<TopClusters> TopClusters::open(os::Env& env) {
   if (entries.empty()) return top;
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(const auto state, run::state_directory(env));
-  top.background_ = env.aside();
+  top.background_ = env.background_threads();
+  top.answers_ = std::make_unique<os::Poll>(env.loop(), [] {});  // for settled() to take
   for (const auto& entry : entries) {
     auto& cluster = *top.clusters_.emplace_back(std::make_unique<Cluster>());
     cluster.name = entry.name;
@@ -134,6 +135,7 @@ bool TopClusters::settled() {
   if (background_) background_->turn();
   bool all = true;
   for (auto& cluster : clusters_) all = has_settled(*cluster) && all;
+  if (background_) answers_->watch(background_->busy() ? background_->ready() : -1);
   return all;
 }
 
@@ -144,12 +146,13 @@ bool TopClusters::has_settled(Cluster& cluster) {
   if (!cluster.ask) return all;
   if (cluster.ask_at && env_->now() >= *cluster.ask_at) {
     cluster.ask_at.reset();
-    auto begun = background_->start([&cluster, here = env_](os::Env& there) -> os::Aside::Then {
-      return [&cluster, here, rows = cluster.ask(there)]() mutable {
-        cluster.rows = std::move(rows);
-        cluster.ask_at = here->now() + kAskAgain;
-      };
-    });
+    auto begun =
+        background_->start([&cluster, here = env_](os::Env& there) -> os::BackgroundThreads::Then {
+          return [&cluster, here, rows = cluster.ask(there)]() mutable {
+            cluster.rows = std::move(rows);
+            cluster.ask_at = here->now() + kAskAgain;
+          };
+        });
     if (!begun) cluster.rows = std::unexpected(begun.error());
   }
   return cluster.rows.has_value();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/os/aside.h"
+#include "berth/os/background_threads.h"
 #include "berth/os/env.h"
 #include "berth/remote/clusters.h"
 
@@ -50,7 +50,8 @@ class TopClusters {
 
   os::Env* env_ = nullptr;
   std::vector<std::unique_ptr<Cluster>> clusters_;
-  std::unique_ptr<os::Aside> background_;  // destroyed first: it calls into clusters_
+  std::unique_ptr<os::Poll> answers_;
+  std::unique_ptr<os::BackgroundThreads> background_;  // destroyed first: it calls into clusters_
 };
 
 }  // namespace berth::cli

@@ -31,8 +31,8 @@ struct Bar {
 };
 
 /// The calls to the cluster, which the runner wrote while it ran, without the array's beginning.
-std::string of_the_cluster(os::Env& env, run::Site& site, const std::string& run) {
-  const auto text = env.read_file(run::trace_file(run_directory(site, run)), kLargestTrace);
+std::string of_the_cluster(os::Env& env, run::Context& context, const std::string& run) {
+  const auto text = env.read_file(run::trace_file(run_directory(context, run)), kLargestTrace);
   if (!text) return {};
   const auto end = text->rfind('\n');  // the last line may be torn
   if (end == std::string::npos || !text->starts_with("[\n")) return {};
@@ -69,16 +69,16 @@ std::string of_the_attempts(std::vector<Bar> bars, Wall now) {
 }
 
 Result<int> trace(os::Env& env, const TraceOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   std::vector<Bar> bars;
   for (const auto& task : tasks) {
     if (task.attempts == 0) continue;
-    BERTH_ASSIGN(const auto attempts, site.store->attempts(record.id, task.number));
+    BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
     for (const auto& attempt : attempts) bars.push_back({task.label, attempt});
   }
-  std::string text = "[\n" + of_the_cluster(env, site, record.name);
+  std::string text = "[\n" + of_the_cluster(env, context, record.name);
   text += of_the_attempts(std::move(bars), env.wall());
   if (text.ends_with(",\n")) text.erase(text.size() - 2);
   print(text + "\n]\n");

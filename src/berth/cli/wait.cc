@@ -28,10 +28,10 @@ Result<int> wait(os::Env& env, const WaitOptions& options) {
     if (!timeout) return std::unexpected(within("--timeout", timeout.error()));
     until = env.now() + *timeout;
   }
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
   os::install_stop_signals();
   for (;;) {
-    BERTH_ASSIGN(const auto record, site.store->find_run(options.run));
+    BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
     const std::string state = state_now(env, record);
     if (state == "interrupted")
       return fail(ErrorKind::stale, "{}: {}", record.name, interrupted_text(record));

@@ -2,12 +2,14 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
+#include "berth/cli/explain.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
-#include "berth/run/elsewhere.h"
+#include "berth/run/clusters.h"
+#include "berth/run/earlier_task.h"
 
 namespace berth::cli {
 namespace {
@@ -36,7 +38,7 @@ std::string side_by_side_text(const TaskRequest& wanted) {
   return fmt::format("the run has its {} tasks side by side already", wanted.parallel);
 }
 
-Result<TaskRequest> request_of(run::Site& site, const store::RunRecord& run,
+Result<TaskRequest> request_of(run::Context& context, const store::RunRecord& run,
                                const store::TaskRecord& task) {
   if (run.kind != "flow") {
     BERTH_ASSIGN(const auto program, experiment::from_json_text(run.spec_json));
@@ -45,22 +47,25 @@ Result<TaskRequest> request_of(run::Site& site, const store::RunRecord& run,
   }
   BERTH_ASSIGN(const auto program, run::flow_program(run.spec_json));
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(run.id));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
   const auto step = std::ranges::find(flow.steps, step_name(task.label), &flow::Step::name);
   if (step == flow.steps.end())
     return fail(ErrorKind::corrupt, "{} has no step for {}", run.name, task.label);
-  return TaskRequest{{step->resources, run.name, step->selection},
-                     program.parallel,
-                     {},
-                     waits_for(flow, step_counts(flow, run, tasks), task.label)};
+  std::string waits = waits_for(flow, step_counts(flow, run, tasks), task.label);
+  if (const auto* cause = first_failed_before(flow, tasks, task.label))
+    waits = fmt::format("{}/{} failed: {}; {}; berth why {}/{}", run.name, cause->label,
+                        cause_text(*cause), waits, run.name, cause->label);
+  return TaskRequest{
+      {step->resources, run.name, step->selection}, program.parallel, {}, std::move(waits)};
 }
 
 /// Why a task of a run on clusters waits, as its runner found; nullopt where the run is on this
 /// machine.
-std::optional<std::string> waits_elsewhere(os::Env& env, const run::Site& site,
+std::optional<std::string> waits_elsewhere(os::Env& env, const run::Context& context,
                                            const store::RunRecord& run, const TaskRequest& wanted) {
   constexpr std::size_t kTextMost = 1 << 20;
-  const auto text = env.read_file(run::waits_file(run::run_directory(site, run.name)), kTextMost);
+  const auto text =
+      env.read_file(run::waits_file(run::run_directory(context, run.name)), kTextMost);
   if (!text) return std::nullopt;
   if (!text->empty()) return *text;
   if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
@@ -70,52 +75,37 @@ std::optional<std::string> waits_elsewhere(os::Env& env, const run::Site& site,
 
 /// Why the task is not running now: as the runner found on other machines, or by asking this
 /// machine in the way that the runner does.
-Result<std::string> why_waiting(os::Env& env, run::Site& site, const store::RunRecord& run,
+Result<std::string> why_waiting(os::Env& env, run::Context& context, const store::RunRecord& run,
                                 const store::TaskRecord& task) {
   const std::string state = state_now(env, run);
-  BERTH_ASSIGN(const TaskRequest wanted, request_of(site, run, task));
+  BERTH_ASSIGN(const TaskRequest wanted, request_of(context, run, task));
   if (!wanted.waits.empty()) return wanted.waits;
   if (state == "interrupted") return interrupted_text(run);
   if (state != "running")
     return fmt::format("the run is {}; go on with: berth resume {}", state, run.name);
-  if (auto elsewhere = waits_elsewhere(env, site, run, wanted)) return *std::move(elsewhere);
-  BERTH_ASSIGN(const auto capacity, machine::discover(env, site.capacity));
-  BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, site.ledger_directory));
+  if (auto elsewhere = waits_elsewhere(env, context, run, wanted)) return *std::move(elsewhere);
+  BERTH_ASSIGN(const auto capacity, machine::discover(env, context.capacity));
+  BERTH_ASSIGN(auto ledger, machine::Ledger::open(env, context.ledger_directory));
   BERTH_ASSIGN(const auto entries, ledger.entries());
-  BERTH_TRY(run::find_devices(site, wanted.request.resources, wanted.gpus));
-  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  BERTH_TRY(run::find_devices(context, wanted.request.resources, wanted.gpus));
+  const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
   machine::Machine machine(host.total, host.links);
   const auto held = machine::occupy_all(machine, host, entries);
   const auto fits = machine.dry_run(wanted.request);
   if (!fits)
-    return fits.error().message + (site.devices ? machine::unusable_text(*site.devices) : "");
+    return fits.error().message + (context.devices ? machine::unusable_text(*context.devices) : "");
   if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
     return side_by_side_text(wanted);
   return std::string("it is next; another try may be due after a pause");
 }
 
-/// The task of this name in the latest earlier run of the same flow that came as far as the task.
-Result<std::optional<std::pair<std::string, store::TaskRecord>>> earlier_one(
-    run::Site& site, const store::RunRecord& run, const std::string& label) {
-  using Found = std::optional<std::pair<std::string, store::TaskRecord>>;
-  const auto base = [](const std::string& name) { return name.substr(0, name.rfind('-')); };
-  BERTH_ASSIGN(const auto runs, site.store->runs());
-  for (auto other = runs.rbegin(); other != runs.rend(); ++other) {
-    if (other->id >= run.id || other->kind != run.kind || base(other->name) != base(run.name))
-      continue;
-    auto task = site.store->find_task(other->id, label);
-    if (task && !task->depends.empty()) return Found({other->name, *std::move(task)});
-  }
-  return Found{};
-}
-
 /// Why a task of a flow ran, or did not have to.
-Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRecord& run,
+Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::RunRecord& run,
                                             const store::TaskRecord& task) {
   std::vector<std::string> lines;
   if (run.kind != "flow") return lines;
   if (task.state == store::TaskState::cached) {
-    const auto result = site.store->result(task.digest);
+    const auto result = context.store->result(task.digest);
     if (result) lines.push_back(fmt::format("as {} wrote it", result->origin));
     return lines;
   }
@@ -125,20 +115,21 @@ Result<std::vector<std::string>> why_it_ran(run::Site& site, const store::RunRec
   }
   if (task.depends.empty()) return lines;
   if (task.digest.empty()) lines.push_back("a step without outputs runs each time");
-  BERTH_ASSIGN(const auto earlier, earlier_one(site, run, task.label));
+  BERTH_ASSIGN(const auto runs, context.store->runs());
+  const auto earlier = run::earlier_task(
+      context, runs, std::string_view(run.name).substr(0, run.name.rfind('-')), run.id, task.label);
   if (!earlier) {
     lines.push_back("no earlier run of the flow has it");
     return lines;
   }
-  BERTH_ASSIGN(const auto changes, flow::changes(earlier->second.depends, task.depends));
-  for (const auto& change : changes)
-    lines.push_back(fmt::format("since {}: {}", earlier->first, flow::to_string(change)));
+  BERTH_ASSIGN(const auto changes, run::changes_since(*earlier, task.depends));
+  lines.insert(lines.end(), changes.begin(), changes.end());
   // The result of a task that failed is in the cache only where it found no place.
   const bool found_no_place =
-      task.state == store::TaskState::failed && site.store->result(task.digest);
+      task.state == store::TaskState::failed && context.store->result(task.digest);
   if (changes.empty() && !task.digest.empty())
     lines.push_back(
-        fmt::format("nothing has changed since {}, but its result {}", earlier->first,
+        fmt::format("nothing has changed since {}, but its result {}", earlier->run,
                     found_no_place ? "could not be brought to its place" : "was not in the cache"));
   return lines;
 }
@@ -178,34 +169,44 @@ std::string summary(const store::TaskRecord& task) {
                            : "waiting";
 }
 
-Result<int> why(os::Env& env, const WhyOptions& options) {
-  BERTH_ASSIGN(run::Site site, run::open_site(env));
-  const Target target = parse_target(options.target);
-  BERTH_ASSIGN(const auto record, site.store->find_run(target.run));
+}  // namespace
+
+Result<int> explain(os::Env& env, const std::string& of, bool json) {
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  const Target target = parse_target(of);
+  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
   if (target.task.empty())
-    return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
-                options.target);
-  BERTH_ASSIGN(const auto task, find_task(site, record, target.task));
-  BERTH_ASSIGN(const auto attempts, site.store->attempts(record.id, task.number));
-  BERTH_ASSIGN(const auto because, why_it_ran(site, record, task));
+    return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name, of);
+  BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
+  BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
+  BERTH_ASSIGN(const auto because, why_it_ran(context, record, task));
   std::string text = summary(task);
   if (task.state == store::TaskState::running && run_is_passive(record))
     text += fmt::format("; report its score with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
     if (task.state == store::TaskState::waiting || state_now(env, record) != "running") {
-      BERTH_ASSIGN(const std::string reason, why_waiting(env, site, record, task));
+      BERTH_ASSIGN(const std::string reason, why_waiting(env, context, record, task));
       text += ": " + reason;
     }
   }
-  if (options.json) {
-    print(why_json(record, task, attempts, text, because));
+  BERTH_ASSIGN(const auto report, run::report_of(context, record, task));
+  if (json) {
+    print(why_json(record, task, attempts, text, because, report));
     return 0;
   }
   print(fmt::format("{}/{}: {}\n", record.name, task.label, text));
-  for (const auto& [name, value] : task.params) print(fmt::format("  {} = {}\n", name, value));
+  for (const auto& [name, value] : report.params) print(fmt::format("  {} = {}\n", name, value));
   for (const auto& line : because) print(fmt::format("  {}\n", line));
   for (const auto& attempt : attempts) print(attempt_text(attempt));
+  if (task.state == store::TaskState::failed)
+    print(report_text(report) + fmt::format("  more: berth logs {}/{}\n", record.name, task.label));
   return 0;
+}
+
+namespace {
+
+Result<int> why(os::Env& env, const WhyOptions& options) {
+  return explain(env, options.target, options.json);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "berth/base/backoff.h"
 #include "berth/base/text.h"
 #include "berth/cluster/cluster.h"
 #include "berth/machine/machine.h"
@@ -11,6 +12,7 @@ namespace {
 constexpr std::int64_t kLeastUsableCpu = 1000;        // a core
 constexpr std::int64_t kLeastUsableMem = 64LL << 20;  // bytes
 constexpr int kTries = 4;
+constexpr Backoff kAskAgain{std::chrono::milliseconds(20), std::chrono::seconds(3)};
 
 /// The wish `count` times over; nullopt when that overflows, or has parts of devices in it, of
 /// which two are not one twice as large, or devices that are there but once.
@@ -127,13 +129,10 @@ class StaticCluster final : public Cluster {
 
   Result<Alloc> allocate(const Wish& wish) override {
     auto alloc = take_closest(pool_, wish);
-    refusals_ = alloc ? 0 : std::min(refusals_ + 1, 8);
+    refusals_ = alloc ? 0 : refusals_ + 1;
     return alloc;
   }
-  Mono retry_at() override {
-    const Duration pause = std::chrono::milliseconds(10) * (1 << refusals_);
-    return env_.now() + pause * (768 + static_cast<std::int64_t>(env_.random() % 512)) / 1024;
-  }
+  Mono retry_at() override { return env_.now() + kAskAgain.pause(refusals_, env_.random()); }
 
  private:
   os::Env& env_;

@@ -1,11 +1,12 @@
-// Where allocs come from. A Pool is what can be leased: it makes offers, and one that is accepted
-// is an alloc, which lives as long as it is kept alive and until it is freed. A Cluster is a pool
-// that is asked for what one needs, and that may grow to have it.
+// Pools and clusters lease parts of machines. A Pool makes offers; an offer that is accepted is an
+// alloc, which lives while it is kept alive and until it is freed. A Cluster is a pool that can be
+// asked for what somebody needs, and that may grow to have it.
 //
-// Ownership: an alloc belongs to whoever accepted it; it ends with free(), when it expires, or, on
-// this machine, with the process. Threads: one. Nothing here waits: whoever is told busy asks again
-// at retry_at(). Failure: busy (not now: it is taken, or not there yet), impossible (more than
-// there will ever be), stale (no alloc of that id any more), io. A call that fails changes nothing.
+// Ownership: an alloc belongs to whoever accepted it. It ends with free(), when it expires, or, on
+// this machine, with the process. Threads: one. No call waits: a caller that is told busy asks
+// again at retry_at(). Failure: busy (it is taken, or not there yet), impossible (it is more than
+// there will ever be), stale (there is no alloc of that id any more), io. A call that fails changes
+// nothing.
 #pragma once
 
 #include <functional>
@@ -22,23 +23,24 @@
 namespace berth::cluster {
 
 using machine::AllocId;
-/// Whose it is and what for: run, program, parameters. They travel with the alloc.
+/// Labels say whose an alloc is and what for (run, program, parameters), and stay with it.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-/// What may be taken of one machine now.
+/// What can be leased of one machine now.
 struct Offer {
-  std::string machine;  // its name within the pool
+  std::string machine;  ///< Its name within the pool.
   machine::Block free, total;
   std::shared_ptr<machine::DeviceLinks> links = {};
 };
 
+/// What a cluster is asked for.
 struct Wish {
-  Requirements requirements;  // at least `min`, best room for `width` of it
+  Requirements requirements;  ///< At least `min`; at best room for `width` of it.
   machine::DeviceSelection selection = {};
-  std::int64_t priority = 0;  // greater goes first, where there is a queue
-  bool waits = false;         // keeps a place in the queue, where there is one
+  std::int64_t priority = 0;  ///< The greater goes first, where there is a queue.
+  bool waits = false;         ///< It keeps a place in the queue, where there is one.
   Labels labels = {};
-  std::vector<std::string> avoid = {};  // machines that are not wanted, where there is a choice
+  std::vector<std::string> avoid = {};  ///< Machines not to choose, where there is a choice.
 };
 
 struct Alloc {
@@ -47,34 +49,36 @@ struct Alloc {
   machine::Block block;
   std::shared_ptr<machine::DeviceLinks> links = {};
   Labels labels = {};
-  std::optional<Mono> expires = {};  // none: with the process
-  std::optional<Mono> closes = {};   // from then on nothing new is begun on it: its end is near
+  std::optional<Mono> expires = {};  ///< nullopt: it ends with the process.
+  std::optional<Mono> closes = {};   ///< From then on nothing is begun on it: its end is near.
 };
 
 class Pool {
  public:
   virtual ~Pool() = default;
   virtual Result<std::vector<Offer>> offers() = 0;
-  /// `part` of the offer, or all of it. busy: it is not there any more.
+  /// Leases `part` of the offer, or all of it. Failure: busy, where it is not there any more.
   virtual Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,
                                const Labels& labels) = 0;
-  /// Until when it lives now; none: as long as the process.
+  /// Renews the alloc and returns until when it lives now; nullopt: as long as the process.
   virtual Result<std::optional<Mono>> keepalive(AllocId id) = 0;
   virtual Result<Alloc> inspect(AllocId id) = 0;
   virtual Status free(AllocId id) = 0;
-  /// Whether somebody else waits for what we hold, and would be served before a new wish.
+  /// Whether somebody else waits for what we hold, and would be served before a new wish of ours.
   virtual Result<bool> others_wait(std::int64_t /*priority*/) { return false; }
 };
 
 class Cluster : public Pool {
  public:
-  /// impossible: it would not fit even if all were free and grown, without those to avoid.
+  /// Leases what the wish asks for. Failure: impossible, where it would not fit even if everything
+  /// but the machines to avoid were free and the cluster had grown.
   virtual Result<Alloc> allocate(const Wish& wish) = 0;
-  /// After busy: when asking again may be worth it.
+  /// After a failure as busy: when asking again may be worth it.
   virtual Mono retry_at() = 0;
-  /// Gives the place in the queue up.
+  /// Gives up the place in the queue.
   virtual void stop_waiting() {}
-  /// `wake` is called in a turn of the loop when asking again may be worth it before retry_at().
+  /// The cluster calls `wake` in a turn of the loop when asking again may be worth it before
+  /// retry_at().
   virtual void on_change(std::function<void()> wake) { wake_ = std::move(wake); }
 
  protected:
@@ -86,22 +90,23 @@ class Cluster : public Pool {
   std::function<void()> wake_;
 };
 
-/// The offer that fits closest: of those with room for the least, what leaves the least behind.
-/// `part` is as many of `min` as there is room for, up to `width`; none (all of the offer) when
-/// what is left would be of no use to anybody: no whole core, or no memory.
+/// The offer that fits a wish closest, and the part of it to take.
 struct Choice {
   std::size_t offer = 0;
+  /// As many of `min` as there is room for, up to `width`; nullopt (all of the offer), where the
+  /// rest would be of no use to anybody, for it has no whole core or no memory.
   std::optional<machine::Request> part;
 };
-/// busy: none has room now; impossible: none would have if it were all free.
+/// Of the offers with room for `min`, the one that leaves the least behind. Failure: busy, where
+/// none has room now; impossible, where none would have room if all of it were free.
 Result<Choice> closest(std::span<const Offer> offers, const Wish& wish);
-/// Offers, choice, acceptance; again when another was quicker, a few times.
+/// Accepts the closest offer of a pool; where somebody else was quicker it tries a few times more.
 Result<Alloc> take_closest(Pool& pool, const Wish& wish);
 
-/// Any pool, as a cluster that does not grow. The pool outlives it.
+/// A cluster of any pool, which does not grow. The pool outlives it.
 std::unique_ptr<Cluster> static_cluster(os::Env& env, Pool& pool);
 
-/// "digits-3": of the labels, who it is for.
+/// The name of the run that the labels say the alloc is for: "digits-3".
 std::string name_of(const Labels& labels);
 
 }  // namespace berth::cluster

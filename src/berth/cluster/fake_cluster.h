@@ -1,5 +1,5 @@
-// For tests: machines that exist on paper, leased for so long, and a cluster that starts more of
-// them on demand, which takes its time.
+// Tests use a FakePool: a cluster of machines that exist on paper, with leases, which starts more
+// of them on demand after some time.
 #pragma once
 
 #include <algorithm>

@@ -71,9 +71,9 @@ Result<Alloc> LocalCluster::acquire(const machine::AllocRequest& ask, const Labe
 
 Mono LocalCluster::retry_at() {
   const Duration stood = stands_since_ ? env_.now() - *stands_since_ : Duration{};
-  const Duration patience = ticket_ ? std::min<Duration>(stood / 32, kLookForMore) : kLookForMore;
+  const Duration backoff = ticket_ ? std::min<Duration>(stood / 32, kLookForMore) : kLookForMore;
   const Duration wait =
-      shrunk_ ? kLookForMore : std::max(machine::Ledger::retry_delay(position_), patience);
+      shrunk_ ? kLookForMore : std::max(machine::Ledger::retry_delay(position_), backoff);
   const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
   return env_.now() + wait * (768 + jitter) / 1024;
 }

@@ -1,5 +1,6 @@
-// This machine as a cluster: its ledger, which all users and runs share without a daemon. It does
-// not grow; whoever waits is served in turn. Its allocs live with the process.
+// A LocalCluster is this machine as a cluster. It leases from the machine's ledger, which all users
+// and runs share without a daemon. It does not grow, serves those who wait in turn, and its allocs
+// live as long as the process.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@ namespace berth::cluster {
 
 class LocalCluster final : public Cluster {
  public:
-  /// `host` tells what the machine is, each time that it is asked.
+  /// The cluster calls `host` whenever it needs to know what the machine has.
   using ReadHost = std::function<Result<machine::Host>()>;
   LocalCluster(os::Env& env, machine::Ledger ledger, ReadHost host);
   LocalCluster(const LocalCluster&) = delete;
@@ -27,7 +28,7 @@ class LocalCluster final : public Cluster {
   Status free(AllocId id) override;
   Result<bool> others_wait(std::int64_t priority) override;
 
-  /// One `min`, whatever the width: a machine that many share is taken in small parts.
+  /// Leases one `min`, whatever the width: a machine that many share is leased in small parts.
   Result<Alloc> allocate(const Wish& wish) override;
   Mono retry_at() override;
   void stop_waiting() override;
@@ -39,8 +40,8 @@ class LocalCluster final : public Cluster {
   machine::Ledger ledger_;
   ReadHost host_;
   std::map<AllocId, Alloc> held_;
-  std::optional<AllocId> ticket_;     // of the wish that waits
-  std::optional<Mono> stands_since_;  // at `position_` of the queue
+  std::optional<AllocId> ticket_;     // of the wish that waits in the ledger's queue
+  std::optional<Mono> stands_since_;  // when it came to `position_` of the queue
   std::size_t position_ = 0;
   bool shrunk_ = false;  // the last refusal was that the machine is too small now
 };

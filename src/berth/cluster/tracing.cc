@@ -45,7 +45,7 @@ class TracingCluster final : public Cluster {
   }
 
   Result<std::vector<Offer>> offers() override {
-    return told("offers", "{}", [&] { return inner_->offers(); });
+    return traced("offers", "{}", [&] { return inner_->offers(); });
   }
   Result<Alloc> accept(const Offer& offer, const std::optional<machine::Request>& part,
                        const Labels& labels) override {
@@ -53,23 +53,23 @@ class TracingCluster final : public Cluster {
     json.object().add("machine", offer.machine);
     json.key("part").raw(part ? machine::to_json(*part) : "null");
     const std::string what = finish(json, labels);
-    return begun(told("accept", what, [&] { return inner_->accept(offer, part, labels); }));
+    return begun(traced("accept", what, [&] { return inner_->accept(offer, part, labels); }));
   }
   Result<Alloc> allocate(const Wish& wish) override {
     JsonWriter json;
     json.object().key("min").raw(to_json(wish.requirements.min));
     json.add("width", wish.requirements.width);
     const std::string what = finish(json, wish.labels);
-    return begun(told("allocate", what, [&] { return inner_->allocate(wish); }));
+    return begun(traced("allocate", what, [&] { return inner_->allocate(wish); }));
   }
   Result<std::optional<Mono>> keepalive(AllocId id) override {
-    return told("keepalive", of(id), [&] { return inner_->keepalive(id); });
+    return traced("keepalive", of(id), [&] { return inner_->keepalive(id); });
   }
   Result<Alloc> inspect(AllocId id) override {
-    return told("inspect", of(id), [&] { return inner_->inspect(id); });
+    return traced("inspect", of(id), [&] { return inner_->inspect(id); });
   }
   Status free(AllocId id) override {
-    auto status = told("free", of(id), [&] { return inner_->free(id); });
+    auto status = traced("free", of(id), [&] { return inner_->free(id); });
     if (const auto life = lives_.find(id); status && life != lives_.end()) {
       end(id, life->second);
       lives_.erase(life);
@@ -93,7 +93,7 @@ class TracingCluster final : public Cluster {
   }
 
   template <class Call>
-  auto told(const char* name, const std::string& what, Call call) -> decltype(call()) {
+  auto traced(const char* name, const std::string& what, Call call) -> decltype(call()) {
     const Wall begin = env_.wall();
     auto answer = call();
     const std::string outcome = json_quote(answer ? "ok" : answer.error().message);

@@ -30,6 +30,15 @@ template <class Known, class Literal, class Value>
 void scan(std::string_view text, Known known, Literal literal, Value value) {
   for (std::size_t at = 0; at < text.size();) {
     const bool shell_variable = at > 0 && text[at - 1] == '$';
+    // {{name}} of a declared name is {name} itself.
+    if (const auto quoted = text.substr(at).starts_with("{{") ? placeholder_at(text.substr(at + 1))
+                                                              : std::string_view();
+        !shell_variable && !quoted.empty() && known(quoted) &&
+        text.substr(at + quoted.size() + 3).starts_with('}')) {
+      for (const char c : text.substr(at + 1, quoted.size() + 2)) literal(c);
+      at += quoted.size() + 4;
+      continue;
+    }
     const auto name = shell_variable ? std::string_view() : placeholder_at(text.substr(at));
     if (!name.empty() && known(name)) {
       at += name.size() + 2;

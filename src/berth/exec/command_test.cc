@@ -60,8 +60,8 @@ TEST(Command, AScriptAmongWordsIsATextForItsShell) {
 
 TEST(Command, NoValueIsTakenApartByWhatOnlyBashExpands) {
   for (const auto& [text, a, wanted] :
-       {std::tuple{"p {{a}} x{{a}}y;", "1,2", Texts{"{1,2}", "x{1,2}y"}},
-        {"p {{a}};", "1..3", Texts{"{1..3}"}},
+       {std::tuple{"p {z{a}} x{z{a}}y;", "1,2", Texts{"{z1,2}", "x{z1,2}y"}},
+        {"p {{a}} x{{a}}y {{c}};", "1,2", Texts{"{a}", "x{a}y", "{{c}}"}},
         {"p {{a},{b}};", "1,2", Texts{"1,2", "b"}},
         {"p {1..{a}};", "2", Texts{"1", "2"}},
         {"p $((1)) ${none:-{a}};", "{1,2}", Texts{"1", "{1,2}"}},

@@ -1,5 +1,5 @@
-// The variables of a process's environment, as an ordered list: of a name that stands twice the
-// first counts, as for getenv().
+// An Environment is an ordered list of variables. Where a name stands in it twice the first value
+// counts, as for getenv().
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace berth::exec {
 
-/// Of this process, without what tells it which devices are its own: each task is told that for
-/// itself.
+/// The environment of this process without the variables that name devices: each task is given
+/// those for itself.
 Environment inherited_environment(os::Env& env);
-/// Replaces or adds.
+/// Replaces the variable's value, or adds the variable.
 void set(Environment& environment, std::string name, std::string value);
-/// All of `over`, one after another.
+/// Sets each variable of `over` in their order.
 void set(Environment& environment, const Environment& over);
 
 }  // namespace berth::exec

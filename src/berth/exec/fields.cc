@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/exec/container.h"
 
 namespace berth::exec {
 
@@ -127,6 +128,21 @@ Result<std::vector<std::string>> read_shell(const Field& map,
   BERTH_ASSIGN(const std::size_t choice, field->choice(kShells));
   if (choice == 0) return words_of_shell({});
   return std::vector<std::string>(kPlainShell.begin(), kPlainShell.end());
+}
+
+Status read_container(const Field& map, std::string& image, bool& network) {
+  constexpr std::array<std::string_view, 2> kNetwork{"false", "true"};
+  if (const auto field = map.find("image")) {
+    BERTH_ASSIGN(image, process_text(*field));
+    if (!valid_image(image)) return field->error(kImageName);
+  }
+  const auto field = map.find("network");
+  if (!field) return {};
+  BERTH_ASSIGN(const std::size_t choice, field->choice(kNetwork));
+  network = choice == 1;
+  if (!network && image.empty())
+    return field->error("without an image the tasks have the machine's network");
+  return {};
 }
 
 Status read_environment(const Field& field, Environment& environment) {

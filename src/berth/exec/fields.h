@@ -1,5 +1,6 @@
-// What files of every kind say of a process in the same words: its command, environment, resources
-// and limits. Failure: invalid, with file, line and key.
+// These functions read the fields that files of every kind (experiments, flows, clusters) use for a
+// process: its command, environment, resources and limits. Failure: invalid; the message names the
+// file, the line and the key.
 #pragma once
 
 #include <string>
@@ -13,33 +14,37 @@
 
 namespace berth::exec {
 
-/// Text for a process, which ends it at a NUL byte: refused where it holds one.
+/// Text that is given to a process. A text with a NUL byte is refused, for a process would see only
+/// what stands before it.
 Result<std::string> process_text(const Field& field);
-/// At most 100 years: added to any clock it still fits.
+/// A duration of at most 100 years, so that it can be added to any clock.
 Result<Duration> duration_of(const Field& field);
-/// Of what takes too long: more than 0.
+/// A time limit: a duration of more than 0.
 Result<Duration> time_limit_of(const Field& field);
-/// warn or kill.
+/// The text is "warn" or "kill".
 Result<GpuMemOver> gpu_mem_over_named(std::string_view text);
-/// As `gpu_mem_over` of the map says; unchanged where it does not.
+/// Reads the map's `gpu_mem_over` into `over`, which stays as it is where the key is missing.
 Status read_gpu_mem_over(const Field& map, GpuMemOver& over);
+/// An integer from `least` to `most`, both included.
 Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std::int64_t most);
 
-/// Of clusters: one, or a list of them.
+/// The names of clusters: the field is one name or a list of names.
 Result<std::vector<std::string>> read_names(const Field& field);
-/// A text, or a list of words.
+/// The field is a text or a list of words.
 Result<Command> read_command(const Field& field);
-/// The words of `shell`: bash (the strict one), sh, or words that a text is added to; of
-/// `otherwise` where the key is not there.
+/// The words of the map's `shell`: "bash" (the strict one), "sh", or a list of words to which the
+/// text is added; `otherwise` where the key is missing.
 Result<std::vector<std::string>> read_shell(const Field& map,
                                             const std::vector<std::string>& otherwise);
-/// `enforce`: required (true) or advisory, of a task's limits where a machine cannot hold it to
-/// them; `otherwise` where the key is not there.
+/// The map's `enforce`: "required" (true) or "advisory", for limits that a machine cannot enforce;
+/// `otherwise` where the key is missing.
 Result<bool> read_enforce(const Field& map, bool otherwise);
+/// Reads the map's `image` and `network`; each stays as it is where its key is missing.
+Status read_container(const Field& map, std::string& image, bool& network);
 Status read_environment(const Field& field, Environment& environment);
-/// A map of amounts; beside them which devices are accepted: gpu_slot_sizes: [31, 99], gpu_mem_min:
-/// 30G, gpu_policy, gpu_objective, gpu_require: 0,2-5 or a list. Whether it asks for any amount,
-/// if it is 0.
+/// Reads a map of amounts into `resources`, and its keys that say which devices are accepted into
+/// `selection`: gpu_slot_sizes: [31, 99], gpu_mem_min: 30G, gpu_policy, gpu_objective, gpu_require:
+/// 0,2-5 or a list. Returns whether the map names any amount, even if that is 0.
 Result<bool> read_resources(const Field& field, Resources& resources,
                             machine::DeviceSelection& selection);
 

@@ -1,5 +1,5 @@
-// All that a runner and a worker ever say to each other. Plain values that will be carried by a
-// stream later: nothing here is a pointer into the other side.
+// These are all the messages between a runner and a worker. They are plain values, so that they
+// can cross from one process to another (agent/protocol.h): none points into the other side.
 #pragma once
 
 #include <cstdint>
@@ -30,33 +30,45 @@ inline GpuMemOver watched(const Resources& resources, GpuMemOver over) {
   return resources.get(Known::gpu_mem) > 0 ? over : GpuMemOver::unwatched;
 }
 
+/// The container in which a process runs; without an image it runs on the machine itself.
+struct Container {
+  std::string image;     ///< As the engine knows it: a name, a name with its digest, or an id.
+  bool network = false;  ///< Whether the process has the machine's network; else it has none.
+};
+
+/// Starts one attempt of a task.
 struct Launch {
   TaskNumber task;
-  Token token;
+  Token token;  ///< Of the attempt: it is in every message about it, and never issued again.
   machine::Request request;
-  std::vector<std::string> argv;  // argv[0] with a slash is relative to `directory`
-  Environment environment;        // beyond what all tasks of its worker have: it wins
-  std::string directory;
-  Duration timeout{};  // 0: none
-  Duration grace{};    // between TERM and KILL
-  bool enforce =
-      false;  // limits that the worker cannot hold it to are no advice: it does not start
+  std::vector<std::string> argv;  ///< argv[0] with a slash in it is relative to `directory`.
+  Environment environment;        ///< It wins over what all tasks of the worker have.
+  std::string directory;          ///< Where the process starts; absolute.
+  Duration timeout{};             ///< For which the process may run; 0: for ever.
+  Duration grace{};               ///< Between TERM and KILL.
+  bool enforce = false;  ///< The task does not start where the worker cannot enforce its limits.
   GpuMemOver gpu_mem_over = GpuMemOver::unwatched;
-  // For a worker on another machine, paths here: what is there before it starts (of the first, what
-  // an earlier launch took stays as it was), and what comes back when it has ended, if it is there.
-  std::vector<std::string> takes_once = {}, takes = {}, brings = {};
-  bool there = false;  // the directory is one of that machine's own
-  /// An attempt of the same worker, launched before: it starts when that one has ended, and takes
-  /// its room. Where that takes longer than `waits_most` it ends as given_back. 0: it starts now.
+  Container container = {};
+  /// What the processes of the runner have, where the worker does not know it; `environment` wins.
+  /// An agent fills it in from what its runner told it once.
+  Environment surroundings = {};
+  /// Files and directories for a task on another machine, by their paths on this one. The worker
+  /// copies those of `stage_in` there before each start, and those of `stage_in_once` only where no
+  /// earlier launch did; it copies those of `stage_out` back after the end, where they exist.
+  std::vector<std::string> stage_in_once = {}, stage_in = {}, stage_out = {};
+  bool there = false;  ///< `directory` is a path on that machine, not one of this machine's.
+  /// An attempt that was launched on the same worker before. This one starts when that one has
+  /// ended, and takes its room; where that takes longer than `waits_most`, it ends as given_back.
+  /// 0: it starts now.
   Token behind{};
   Duration waits_most{};
 };
-/// TERM, grace, KILL to the whole process group; ended with cause `stopped`. Unknown token:
-/// nothing.
+/// Ends an attempt: TERM, then KILL after its grace, to the whole process group. It ends with cause
+/// `stopped`. A worker passes over a token that it does not know.
 struct Cancel {
   Token token;
 };
-/// KILL at once whatever runs.
+/// Kills everything that runs, at once.
 struct Abandon {};
 using ToWorker = std::variant<Launch, Cancel, Abandon>;
 
@@ -69,8 +81,8 @@ inline constexpr auto kStreamNames = names<Stream>({{Stream::out, "out"}, {Strea
 struct Started {
   TaskNumber task;
   Token token;
-  machine::Block block;
-  std::string advisory;  // why limits are only advised; empty: all are enforced
+  machine::Block block;  ///< What the worker has reserved for the attempt.
+  std::string advisory;  ///< Why some limits are not enforced; "": all are.
 };
 struct Output {
   TaskNumber task;
@@ -84,7 +96,7 @@ struct Metric {
   std::string name;
   double value = 0;
 };
-/// For people, at once.
+/// A sentence for people, who are shown it at once.
 struct Notice {
   TaskNumber task;
   Token token;
@@ -94,11 +106,11 @@ struct Ended {
   TaskNumber task;
   Token token;
   Cause cause = Cause::ok;
-  std::optional<int> exit_code;  // absent when killed or never started
-  int signal = 0;
-  std::string detail;  // a sentence for `berth why`; may be empty
-  Duration cpu{};
-  std::int64_t peak_mem = 0;  // bytes
+  std::optional<int> exit_code;  ///< Absent when the process was killed or never started.
+  int signal = 0;                ///< That killed the process; 0: none did.
+  std::string detail;            ///< A sentence for `berth why`; may be "".
+  Duration cpu{};                ///< User and system time.
+  std::int64_t peak_mem = 0;     ///< In bytes.
 };
 using FromWorker = std::variant<Started, Output, Metric, Notice, Ended>;
 

@@ -1,6 +1,7 @@
-// Finds metric lines in a task's output: "::berth loss=0.4 accuracy=0.93" on standard output; on
-// either stream, since Auptimizer's own module writes them on standard error,
-// "#Auptimizer:0.93,12", whose first value is called score and the others score_2, score_3, ….
+// A MetricReader finds the metric lines in a task's output. Two forms count: "::berth loss=0.4
+// accuracy=0.93" on standard output; and "#Auptimizer:0.93,12" on either stream, since Auptimizer's
+// own module writes it on standard error. The first value of the latter is called score, the others
+// score_2, score_3, ….
 #pragma once
 
 #include <string>
@@ -12,18 +13,18 @@
 
 namespace berth::exec {
 
-/// Splits a stream into lines as it comes and hands on what its metric lines say. Bounded: a line
-/// longer than 64 KiB is no metric line.
+/// Splits a stream into lines as it comes and returns what its metric lines say. It is bounded: a
+/// line longer than 64 KiB is no metric line.
 class MetricReader {
  public:
   explicit MetricReader(Stream stream = Stream::out) : stream_(stream) {}
 
   struct Reading {
     std::vector<std::pair<std::string, double>> metrics;
-    std::string unreadable;  // the first metric line that was malformed, or held no finite number
+    std::string unreadable;  ///< The first metric line that is malformed, or has no finite number.
   };
   Reading feed(std::string_view bytes);
-  /// The stream has ended: its last line may lack the newline.
+  /// Reads the last line, which may lack its newline, when the stream has ended.
   Reading finish();
 
  private:

@@ -1,5 +1,6 @@
-// A text for bash or dash in the making, which knows at each point what they will take the next
-// character for, so that a value can be put there and stays one value whatever it holds. Pure.
+// A ShellText is a text for bash or dash that is being written. It knows at each point how the
+// shell will read the next character, so that a value can be put there and stays one value whatever
+// it holds. Pure.
 #pragma once
 
 #include <string>
@@ -10,16 +11,16 @@ namespace berth::exec {
 class ShellText {
  public:
   enum class Place {
-    value,    // put() may be called
-    comment,  // the shell passes over what stands here
-    nowhere,  // nothing can be put safely: in `…`, after a here-document, in "${…'", $'…', …
+    value,    ///< put() may be called.
+    comment,  ///< The shell passes over what stands here.
+    nowhere,  ///< Nothing can be put here safely: in `…`, after a here-document, in $'…', ….
   };
   Place place() const;
 
-  /// The next character as the person wrote it.
+  /// Adds the next character as the person wrote it.
   void take(char c);
-  /// A value, escaped for where it stands; place() is `value`. `next` is the character that will
-  /// follow (0: none): before '<' a number would be a descriptor.
+  /// Adds a value, escaped for where it stands; place() must be `value`. `next` is the character
+  /// that will follow (0: none), for before '<' a number would be a descriptor.
   void put(std::string_view value, char next);
 
   const std::string& text() const { return text_; }

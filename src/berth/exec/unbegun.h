@@ -1,5 +1,6 @@
-// Attempts that ended before they began, and what each of them stood behind (Launch::behind):
-// whoever names one stands there. Who launches does not know yet that it has gone. Pure.
+// Unbegun remembers attempts that ended before they began, and the attempt that each of them waited
+// for (Launch::behind). A runner may name such an attempt in a launch before it has heard of its
+// end; the new launch then waits for what the ended one waited for. Pure.
 #pragma once
 
 #include <map>
@@ -11,13 +12,13 @@ namespace berth::exec {
 class Unbegun {
  public:
   void add(Token token, Token behind) { behind_[token] = behind; }
-  /// Behind which this one stands that names `behind`; 0: nothing.
+  /// The attempt that a launch waits for which names `behind`; 0: it waits for none.
   Token resolve(Token behind) const {
     for (auto at = behind_.find(behind); at != behind_.end(); at = behind_.find(behind))
       behind = at->second;
     return behind;
   }
-  /// Nothing runs that could be waited for.
+  /// Forgets everything: nothing runs any more that a launch could wait for.
   void clear() { behind_.clear(); }
 
  private:

@@ -1,81 +1,63 @@
-// A worker runs tasks on one alloc: it reserves what each launch asks of its machine, starts the
-// process in a group of its own, holds it to its limits, reads its output and metrics, and reports
-// how it ended. It speaks only in messages, so that it can live in another process.
+// A Worker runs tasks on one alloc, and this is how a runner sees it, wherever the worker is: in
+// the runner's own process (ProcessWorker), in an agent on this machine that outlives the runner
+// (agent::AgentClient), on another machine (remote::RemoteWorker), or with a person who runs the
+// tasks by hand (run::PassiveWorker).
 //
-// Ownership: refers to Env, Machine and Groups, which outlive it; its end kills what still runs.
-// Threads: one. Failure: a launch that cannot start is an Ended message, never an error.
+// A worker answers each Launch with Started, then any Output, Metric and Notice, then one Ended, in
+// this order; or with Ended alone, where the task could not be started. It reports nothing unasked,
+// and nothing after lost().
+//
+// Ownership: the runner owns the worker. Threads: one. Failure: no call fails or blocks. A worker
+// reports what it cannot do as an Ended message; a worker that is gone is lost(), and then the
+// runner has to run its tasks on another one.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <vector>
 
-#include "berth/exec/metrics.h"
-#include "berth/exec/unbegun.h"
-#include "berth/exec/workplace.h"
-#include "berth/machine/device_guard.h"
-#include "berth/machine/groups.h"
+#include "berth/exec/messages.h"
 #include "berth/os/env.h"
-#include "berth/os/loop.h"
 
 namespace berth::exec {
 
-class Worker final : public Workplace {
+class Worker {
  public:
-  /// `environment`: what all its tasks have, but for what a launch says and the placement adds.
-  /// `ask_drivers`: a command that is machine::watch_figures(); empty: shares of devices are not
-  /// watched.
-  Worker(os::Env& env, machine::Machine& machine, machine::Groups& groups,
-         Environment environment = {}, const std::vector<std::string>& ask_drivers = {});
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-  ~Worker() override;
+  virtual ~Worker() = default;
 
-  void tell(const ToWorker& message) override;
-  void set_reading(bool reads_output) override;
-  void take_messages(std::vector<FromWorker>& messages) override;
-  bool idle() const override { return processes_.empty() && waiting_.empty() && pending_.empty(); }
-  bool queues() const override { return true; }
-  /// Whether a launch waits for the end of another attempt.
-  bool has_waiting() const { return !waiting_.empty(); }
+  /// Tells the worker what to do; the answers are messages that take_messages() returns later.
+  virtual void send(const ToWorker& message) = 0;
 
- private:
-  struct Process;
-  struct Waiting {
-    Launch launch;
-    Mono until;
-  };
-  void step();
-  void arm();
-  bool waits(const Launch& launch) const;
-  void start_waiting(Mono now);
-  std::vector<Waiting>::iterator give_back(std::vector<Waiting>::iterator at, Cause cause);
-  void launch(const Launch& launch);
-  Result<os::Child> start(os::SpawnSpec& spec, Process& process, bool enforce);
-  std::string guard(const Launch& launch, Process& process);
-  void heed(const machine::GuardReport& report);
-  void heed(const machine::OverShare& over, Process& process);
-  Process* find(Token token);
-  void end(Process& process, Cause verdict);
-  void terminate(const Process& process);
-  void drain(Process& process, Stream stream);
-  void take(Process& process, MetricReader::Reading reading);
-  void on_exit(Process& process);
-  void end_group(Process& process);
-  void conclude(Process& process);
-  void check_deadlines(Process& process, Mono now);
+  /// Says whether the worker reads the tasks' output; at first it does. A worker that does not
+  /// leaves the output in the tasks' pipes, but what it has read already still comes.
+  virtual void set_reading(bool reads_output) = 0;
+  /// Moves the messages that have come since the last call to the end of `messages`.
+  virtual void take_messages(std::vector<FromWorker>& messages) = 0;
+  /// The worker calls `wake` when it has become ready or is lost, and when there are messages to
+  /// take: in a turn of the loop or within send(). A caller that sets no `wake` takes messages
+  /// after each turn of the loop; a send() that made some makes the next turn return at once.
+  void on_messages(std::function<void()> wake) { wake_ = std::move(wake); }
 
-  os::Env* env_;
-  machine::Machine* machine_;
-  machine::Groups* groups_;
-  const Environment environment_;
-  std::optional<machine::DeviceGuard> guard_;
-  std::vector<std::unique_ptr<Process>> processes_;
-  std::vector<Waiting> waiting_;  // behind others, as they came
-  Unbegun unbegun_;
-  std::vector<FromWorker> pending_;
-  bool reads_output_ = true;
-  os::Timer due_{env_->loop(), [this] { step(); }};
+  /// Whether the worker lets a launch wait for the end of another one (Launch::behind).
+  virtual bool queues() const { return false; }
+  /// Whether every launch has ended, and its Ended message was taken.
+  virtual bool idle() const = 0;
+  /// The caller has made durable all messages that it took, so the worker need not keep them.
+  virtual void acknowledge() {}
+  /// The caller needs the worker no longer, once it is idle and acknowledged.
+  virtual void finish() {}
+  /// As finish(), but the worker keeps what it holds of its machine for `time`, where it can.
+  virtual void retain(Duration /*time*/) { finish(); }
+  /// What the worker does besides tasks that takes long, for people ("data.bin to box: 35 % of 1.2
+  /// GiB"); "" when there is nothing.
+  virtual std::string doing() const { return ""; }
+  /// Why the worker cannot be reached now, though it tries to be; nullopt while it can be.
+  virtual std::optional<Error> cut() const { return std::nullopt; }
+  /// Why the worker will never report anything again; nullopt while it lives.
+  virtual std::optional<Error> lost() const { return std::nullopt; }
+
+ protected:
+  std::function<void()> wake_;
 };
 
 }  // namespace berth::exec

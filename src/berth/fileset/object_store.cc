@@ -38,7 +38,7 @@ Status look_at_work(os::Env& env, const std::string& store, Needs& needs, bool s
   Needs present;
   for (const auto& name : names) {
     const std::string directory = store + "/work/" + name;
-    const auto dead = env.lock_there(directory);
+    const auto dead = env.lock_existing(directory);
     if (dead) {
       if (sweeps) BERTH_TRY(sweep_work(env, directory));
       continue;

@@ -433,7 +433,7 @@ TEST_F(ObjectStoreTest, AFileAmongTheWorksIsSwept) {
   put("store/work/f", "");
   ASSERT_TRUE(store_.sweep());
   expect_tidy();
-  EXPECT_EQ(env_->lock_there(path("store/work/f")).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(env_->lock_existing(path("store/work/f")).error().kind, ErrorKind::not_found);
   expect_tidy();
 }
 

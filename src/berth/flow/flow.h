@@ -14,6 +14,7 @@
 // nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,7 @@
 
 #include "berth/base/digest.h"
 #include "berth/base/ids.h"
+#include "berth/base/names.h"
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 #include "berth/exec/command.h"
@@ -39,9 +41,15 @@ using Words = std::vector<std::string>;
 using StepIndex = Id<struct StepTag>;      // index into Flow::steps
 using TaskIndex = Id<struct FlowTaskTag>;  // from 0, in the order in which they became known
 
-inline constexpr std::int64_t kMostTasks = 2'000'000;                  // of one flow
-inline constexpr std::size_t kMostVariables = 8;                       // of one foreach
-inline constexpr std::string_view kParamsFile = ".berth-params.json";  // {params_file}, in the task
+inline constexpr std::int64_t kMostTasks = 2'000'000;  // of one flow
+inline constexpr std::size_t kMostVariables = 8;       // of one step
+// Files in a task's directory: {params_file}; and of a step with a script the script, and what its
+// parameters, inputs and outputs are, {"params": {NAME: TEXT}, "in": {NAME: [PATH]}, "out": {NAME:
+// PATH}}. A script has them in BERTH_PARAM_NAME, BERTH_IN_NAME (a path a line) and BERTH_OUT_NAME
+// too.
+inline constexpr std::string_view kParamsFile = ".berth-params.json";
+inline constexpr std::string_view kScriptFile = ".berth-script";
+inline constexpr std::string_view kTaskFile = ".berth-task.json";
 
 /// A source of files: an output of a step, or files that exist before the flow.
 struct Source {
@@ -66,12 +74,37 @@ struct Output {
   int line = 0;
 };
 
-/// One variable of a foreach: every combination of the variables is a task; the last varies
-/// fastest.
+/// A variable of a step that has several instances, and the source of its elements: `values`, or
+/// `files`, or the rows of `table`. Each element has a key, and names that follow the variable's
+/// own in braces ({x.stem}): those of kDerivedNames, its `own_names`, and what the instance that
+/// made it was called by.
 struct Variable {
   std::string name;
-  Words values;                 // as written in the file, or
-  std::optional<Source> files;  // the paths found
+  Words values{};                 // as written in the file
+  std::optional<Source> files{};  // the paths found; its pattern may have named parts
+  std::string table{};            // the path of a table
+  Words own_names{};              // the named parts; the columns, once the table was read
+  bool optional = false;          // of a join: what has no partner is the empty text
+  int line = 0;
+};
+inline constexpr std::array<std::string_view, 5> kDerivedNames{"key", "name", "stem", "ext", "dir"};
+
+/// How the elements of a step's variables make its instances, each of which is a task.
+enum class Combine : std::uint8_t {
+  product,  // foreach: every combination; the last variable varies fastest
+  zip,      // by position
+  join,     // those whose `by` is the same
+  group,    // one instance for each value of `by`, with all elements that have it
+};
+inline constexpr auto kCombineNames = names<Combine>({{Combine::product, "foreach"},
+                                                      {Combine::zip, "zip"},
+                                                      {Combine::join, "join"},
+                                                      {Combine::group, "group"}});
+
+/// A name in braces that belongs to an element of a variable, and where it stands.
+struct ElementName {
+  std::string name;   // "x.stem"
+  std::string where;  // "run", "out.bam"
   int line = 0;
 };
 
@@ -88,9 +121,20 @@ struct Condition {
 struct Step {
   std::string name;
   exec::Command run;
+  std::string script;       // which `run` starts as kScriptFile; as it was written, names and all
+  std::string image;        // whose container its tasks run in; empty: none
+  std::string image_id;     // which image that name means; empty: not known
+  std::string image_there;  // what the engine calls exactly that image; empty: `image`
+  bool network = false;     // of the container
   std::vector<Input> in;
-  std::vector<Output> out;  // without outputs the step is never cached
-  std::vector<Variable> foreach;
+  std::vector<Output> out;          // without outputs the step is never cached
+  std::vector<Variable> variables;  // none: the step is one task
+  Combine combine = Combine::product;
+  Words by;                                // of join and group; empty: the key
+  std::string key;                         // what an instance is called by; empty: its elements
+  std::vector<ElementName> element_names;  // that the step uses
+  bool forced = false;                     // its tasks run whatever the cache has
+  bool names_key = false;                  // whether it uses {key}
   std::vector<StepIndex> needs;
   std::vector<std::pair<std::string, Words>> params;  // the flow's, then the step's own
   std::vector<std::pair<std::string, std::string>> environment;
@@ -103,17 +147,28 @@ struct Step {
   int retries = 0;
   std::int64_t priority = 0;
   std::vector<StepIndex> after;  // all steps that it waits for, ascending, each once
-  int line = 0, run_line = 0, resources_line = 0, when_line = 0;
+  int line = 0, run_line = 0, resources_line = 0, when_line = 0, key_line = 0;
 };
 
 struct Flow {
   std::string name, file;
   std::vector<Step> steps;
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: this machine
+  Words targets = {};                      // "map", "map/A"; empty: all
+  bool keyed = true;  // tasks are called by keys; by numbers in runs of an older Berth
 };
 
-/// Reads the text of a file named `file`; `shell` runs the commands of steps that name none.
-Result<Flow> read_flow(std::string_view text, const std::string& file, const Words& shell = {});
+/// What is said of a flow beside its file.
+struct FlowOptions {
+  Words shell{};  // of the commands of steps that name none; empty: the strict one
+  std::vector<std::pair<std::string, Words>> set{};  // values of parameters: "lr", "train.lr"
+  Words targets{};  // steps and tasks; only they and what they need run; empty: all
+  Words force{};    // steps whose tasks run also where the cache has their results
+};
+
+/// Reads the text of a file named `file`.
+Result<Flow> read_flow(std::string_view text, const std::string& file,
+                       const FlowOptions& options = {});
 
 /// Checks that every step could run if all of `total` were free. Errors: invalid, with the first
 /// step that could not and the short resource.
@@ -126,6 +181,8 @@ struct World {
   /// The matching paths, sorted bytewise, as fileset::glob() returns them.
   std::function<Result<Words>(const std::string& pattern)> glob;
   std::function<std::optional<std::string>(const std::string& name)> variable;  // environment
+  /// The text of a table. Errors: as the file system says.
+  std::function<Result<std::string>(const std::string& path)> read = {};
   /// Whether the `when` of a task held when an earlier runner evaluated it; nullopt, or no
   /// function: it was not evaluated.
   std::function<std::optional<bool>(const std::string& task)> held = {};
@@ -146,9 +203,12 @@ struct TaskOutput {
 
 /// One task in full, except for what its step says of all its tasks.
 struct TaskSpec {
-  std::string name{};        // "split", "count/0"
+  std::string name{};        // "split", "count/A"
   Words command{};           // the words of the process; with a shell, its words and the script
+  std::string image{};       // the id of its container's image, or its name; empty: no container
   bool params_file = false;  // whether it needs kParamsFile, which holds params
+  std::string script{};      // kScriptFile, where there is one, and then
+  std::string task_file{};   // kTaskFile
   std::vector<std::pair<std::string, std::string>>
       params{};  // with variables; lists are joined by blanks
   std::vector<std::pair<std::string, std::string>> environment{};
@@ -172,8 +232,11 @@ class Graph {
   };
   std::optional<Range> tasks(StepIndex step) const;
   StepIndex step_of(TaskIndex task) const;
-  std::string name(TaskIndex task) const;  // "split", "count/0"
+  std::string name(TaskIndex task) const;  // "split", "count/A"; "count/0" where keys repeat
   std::optional<TaskIndex> find(std::string_view name) const;
+  /// Whether the task is a target of the flow, or a target needs it. Others are never ready, and
+  /// count for nothing.
+  bool wanted(TaskIndex task) const;
 
   /// Returns each task once, when everything that it waits for is finished. `skipped` are tasks
   /// whose `when` does not hold, or of which an input has no file because the tasks that write it
@@ -195,21 +258,36 @@ class Graph {
   /// Whether every step is unfolded and all its tasks are finished or skipped.
   bool done() const;
 
+  /// What its writer should know of the steps that were unfolded so far, a sentence each: keys that
+  /// repeat.
+  const Words& notes() const;
+
  private:
   class Impl;
   explicit Graph(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
-/// Everything that a task depends on, one item a line: command words, declared environment,
+/// Everything that a task depends on, one item a line: command words, image, declared environment,
 /// parameters, inputs with their digests (in the order of spec.inputs), declared outputs; never
 /// resources. The task's digest is the SHA-256 of this text.
 std::string record(const TaskSpec& spec, std::span<const Digest> inputs);
 
+/// What a record says of the task's command, parameters, environment and outputs (paths; a
+/// directory's ends in
+/// '/'). Errors: corrupt if record() did not write it.
+struct RecordedTask {
+  Words command;
+  std::vector<std::pair<std::string, std::string>> params, environment;
+  Words outputs;
+};
+Result<RecordedTask> read_record(std::string_view text);
+
 /// One difference between two records: "input data/a.txt changed", "parameter lr: 0.1 -> 0.2".
 struct Change {
-  std::string what;  // "command", "environment", "parameter", "input" or "output"
-  std::string name;  // its name; empty for the command
+  // "command", "shell", "script", "image", "environment", "parameter", "input" or "output"
+  std::string what;
+  std::string name;  // its name; empty for the first four
   std::string before, after;
   bool is_new = false, is_gone = false;
 };

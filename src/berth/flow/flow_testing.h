@@ -21,7 +21,7 @@ steps:
   count:
     foreach: {part: split.parts/*}
     run: wc -w < {part} > {out.n}
-    out: {n: counts/{index}.txt}
+    out: {n: 'counts/{part.stem}.txt'}
     resources: {cpu: 1, mem: 100M}
   sum:
     in: {counts: count.n}
@@ -32,6 +32,7 @@ steps:
 struct FakeWorld {
   std::set<std::string> files;
   std::map<std::string, std::string> variables;
+  std::map<std::string, std::string> tables{};
 
   World world() const {
     return {[*this](const std::string& path) {
@@ -48,6 +49,11 @@ struct FakeWorld {
             [*this](const std::string& name) -> std::optional<std::string> {
               const auto found = variables.find(name);
               return found == variables.end() ? std::nullopt : std::optional(found->second);
+            },
+            [*this](const std::string& path) -> Result<std::string> {
+              const auto found = tables.find(path);
+              if (found == tables.end()) return fail(ErrorKind::not_found, "no table {}", path);
+              return found->second;
             }};
   }
 };

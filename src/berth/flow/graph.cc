@@ -42,6 +42,12 @@ Result<Graph::Ready> Graph::take_ready() {
 Result<TaskSpec> Graph::spec(TaskIndex task) const {
   return impl_->spec(task);
 }
+bool Graph::wanted(TaskIndex task) const {
+  return impl_->wanted(task);
+}
+const Words& Graph::notes() const {
+  return impl_->notes();
+}
 Status Graph::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
   return impl_->finish(task, std::move(outputs));
 }
@@ -58,6 +64,9 @@ Status Graph::Impl::begin() {
   open_steps_ = static_cast<std::int64_t>(flow_.steps.size());
   by_name_.reserve(flow_.steps.size());
   for (std::size_t i = 0; i < flow_.steps.size(); ++i) by_name_.emplace(flow_.steps[i].name, i);
+  wanted_steps_.resize(flow_.steps.size(), flow_.targets.empty());
+  BERTH_TRY(read_tables());
+  BERTH_TRY(check_element_names());
   connect();
   for (std::size_t i = flow_.steps.size(); i-- > 0;)
     if (states_[i].unfold_waits == 0) pending_.push_back(static_cast<std::uint32_t>(i));
@@ -72,19 +81,26 @@ std::optional<Graph::Range> Graph::Impl::tasks(std::size_t step) const {
 
 std::string Graph::Impl::name(TaskIndex task) const {
   const Step& of = step(task);
-  if (of.foreach.empty()) return of.name;
-  return fmt::format("{}/{}", of.name, task.value - states_[step_at(task)].first);
+  if (of.variables.empty()) return of.name;
+  const std::int64_t instance = instance_of(task);
+  if (!flow_.keyed) return fmt::format("{}/{}", of.name, instance);
+  return of.name + "/" + states_[step_at(task)].keys[static_cast<std::size_t>(instance)];
 }
 
 std::optional<TaskIndex> Graph::Impl::find(std::string_view name) const {
   const auto slash = name.find('/');
   const auto found = by_name_.find(name.substr(0, slash));
   if (found == by_name_.end()) return std::nullopt;
-  const bool many = !flow_.steps[found->second].foreach.empty();
+  const bool many = !flow_.steps[found->second].variables.empty();
   const StepState& state = states_[found->second];
   if (state.first < 0 || many != (slash != std::string_view::npos)) return std::nullopt;
   if (!many) return TaskIndex{state.first};
   const auto digits = name.substr(slash + 1);
+  if (flow_.keyed) {
+    const auto known = state.by_key.find(digits);
+    return known == state.by_key.end() ? std::nullopt
+                                       : std::optional(TaskIndex{state.first + known->second});
+  }
   const auto instance = parse_integer(digits);
   if (!instance || *instance < 0 || *instance >= state.count ||
       fmt::format("{}", *instance) != digits)
@@ -122,9 +138,16 @@ Status Graph::Impl::finish(TaskIndex task, std::vector<fileset::Fileset> outputs
 void Graph::Impl::settle(TaskIndex task, State state) {
   tasks_[at(task)].state = state;
   const std::size_t from = step_at(task);
-  const std::int64_t instance = task.value - states_[from].first;
-  for (const Edge& edge : states_[from].edges)
-    if (edge.wait == Wait::pairwise && states_[edge.to].first >= 0) mark_ready(edge.to, instance);
+  for (const Edge& edge : states_[from].edges) {
+    if (edge.wait != Wait::elements || states_[edge.to].first < 0) continue;
+    StepState& to = states_[edge.to];
+    const auto readers = std::ranges::equal_range(to.readers, task.value, {},
+                                                  &std::pair<std::int64_t, std::int64_t>::first);
+    for (const auto& [producer, instance] : readers) {
+      --to.producers_open[static_cast<std::size_t>(instance)];
+      mark_ready(edge.to, instance);
+    }
+  }
   if (--states_[from].open == 0) close(from);
 }
 
@@ -145,10 +168,7 @@ void Graph::Impl::mark_all_ready(std::size_t step) {
 void Graph::Impl::mark_ready(std::size_t step, std::int64_t instance) {
   const TaskIndex task = task_of(step, instance);
   if (states_[step].start_waits > 0 || tasks_[at(task)].state != State::waiting) return;
-  if (is_pairwise(flow_.steps[step])) {
-    const State producer = tasks_[static_cast<std::size_t>(item(task, 0).producer)].state;
-    if (producer != State::finished && producer != State::skipped) return;
-  }
+  if (states_[step].producers_open[static_cast<std::size_t>(instance)] > 0) return;
   tasks_[at(task)].state = State::ready;
   newly_ready_.push_back(task);
 }
@@ -163,18 +183,16 @@ bool Graph::Impl::has_any(const Source& source) const {
 
 /// Whether what the tasks of the source's step wrote has a file there; `below`: within that output.
 bool Graph::Impl::any_written(const Source& source, const std::string& below) const {
-  return std::ranges::any_of(written_items(source, below), [&](const Item& item) {
-    return tasks_[static_cast<std::size_t>(item.producer)].state == State::finished;
+  return std::ranges::any_of(written_elements(source, below), [&](const Element& element) {
+    return state_of(element.producer) == State::finished;
   });
 }
 
 bool Graph::Impl::skips(TaskIndex task) const {
   const Step& of = step(task);
-  for (std::size_t i = 0; i < of.foreach.size(); ++i) {
-    const std::int64_t producer = item(task, i).producer;
-    if (producer >= 0 && tasks_[static_cast<std::size_t>(producer)].state == State::skipped)
+  for (std::size_t i = 0; i < of.variables.size(); ++i)
+    if (!of.variables[i].optional && !chosen(task, i).empty() && elements(task, i).empty())
       return true;
-  }
   for (const auto& input : of.in) {
     // A step without tasks has nothing to give, and that is an answer; one that was skipped is
     // none.
@@ -187,19 +205,18 @@ bool Graph::Impl::skips(TaskIndex task) const {
   if (of.when.empty()) return false;
   if (world_.held)
     if (const auto earlier = world_.held(name(task))) return !*earlier;
-  const auto values = values_of(task);
-  return !std::ranges::all_of(of.when, [&](const auto& term) { return holds(term, values); });
+  return !std::ranges::all_of(of.when, [&](const auto& term) { return holds(task, term); });
 }
 
-bool Graph::Impl::holds(const Condition& condition, const Lookup& values) const {
-  const auto value = [&](std::string_view name) { return value_of(values, name); };
+bool Graph::Impl::holds(TaskIndex task, const Condition& condition) const {
   if (condition.kind == Condition::Kind::exists) {
-    const std::string path = expand(condition.path.pattern, value);
+    const std::string path = expanded(task, condition.path.pattern);
     const bool there =
         condition.path.step ? any_written(condition.path, path) : world_.exists(path);
     return there != condition.negated;
   }
-  std::optional<std::string> left = value(condition.left);
+  std::optional<std::string> left;
+  if (const auto words = value(task, condition.left)) left = join(*words, " ");
   if (!left) left = world_.variable(condition.left.substr(std::string_view("env.").size()));
   return (left.value_or("") == condition.right) != condition.negated;
 }

@@ -18,24 +18,24 @@ TEST(Graph, UnfoldsAsItsTasksFinish) {
   EXPECT_EQ(split.command, (Words{"split", "-n", "l/8", "data/corpus.txt", "parts/"}));
   EXPECT_EQ(split.inputs[0].world, "data/corpus.txt");
   ASSERT_TRUE(finish(graph, "split", {"b", "a b", "sub/c", ".d"}));
-  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"count/0", "count/1", "count/2"}))
+  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"count/a%20b", "count/b", "count/sub"}))
       << "in bytewise order; sub is a directory that matches";
-  const auto count = spec(graph, "count/0");
-  EXPECT_EQ(count.command.back(), "wc -w < 'parts/a b' > counts/0.txt");
-  EXPECT_EQ(count.params, (Pairs{{"part", "parts/a b"}}));
+  const auto count = spec(graph, "count/a%20b");
+  EXPECT_EQ(count.command.back(), "wc -w < 'parts/a b' > 'counts/a b.txt'");
+  EXPECT_EQ(count.params, (Pairs{{"part", "parts/a b"}, {"part.stem", "a b"}}));
   ASSERT_EQ(count.inputs.size(), 1U);
   EXPECT_EQ(count.inputs[0].place, "parts/a b");
   EXPECT_EQ(count.inputs[0].content.entries[0].digest, sha256("splita b"));
-  EXPECT_EQ(spec(graph, "count/2").inputs[0].content.entries[0].path, "c");
-  for (const int i : {2, 0, 1}) {
+  EXPECT_EQ(spec(graph, "count/sub").inputs[0].content.entries[0].path, "c");
+  for (const auto* i : {"sub", "a%20b", "b"}) {
     EXPECT_TRUE(graph.take_ready()->run.empty());
     EXPECT_FALSE(graph.done());
     ASSERT_TRUE(finish(graph, fmt::format("count/{}", i)));
   }
   EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"sum"});
-  EXPECT_EQ(
-      spec(graph, "sum").command.back(),
-      "cat counts/0.txt counts/1.txt counts/2.txt | awk '{s += $1} END {print s}' > total.txt");
+  EXPECT_EQ(spec(graph, "sum").command.back(),
+            "cat 'counts/a b.txt' counts/b.txt counts/sub.txt | awk '{s += $1} END {print s}' > "
+            "total.txt");
   ASSERT_TRUE(finish(graph, "sum"));
   EXPECT_TRUE(graph.done());
 }
@@ -48,13 +48,13 @@ steps:
   best: {run: 'b {in.s}', in: {s: test.score}}
 )");
   EXPECT_EQ(graph.known(), 7) << "all of it, before anything ran";
-  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"train/0", "train/1", "train/2"}));
-  ASSERT_TRUE(finish(graph, "train/1"));
-  EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"test/1"});
-  EXPECT_EQ(spec(graph, "test/1").command, (Words{"v", "m/2"}));
-  for (const auto* task : {"test/1", "train/0", "train/2"}) ASSERT_TRUE(finish(graph, task));
-  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"test/0", "test/2"}));
-  for (const auto* task : {"test/0", "test/2"}) ASSERT_TRUE(finish(graph, task));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"train/1", "train/2", "train/3"}));
+  ASSERT_TRUE(finish(graph, "train/2"));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"test/2"});
+  EXPECT_EQ(spec(graph, "test/2").command, (Words{"v", "m/2"}));
+  for (const auto* task : {"test/2", "train/1", "train/3"}) ASSERT_TRUE(finish(graph, task));
+  EXPECT_EQ(names(graph, graph.take_ready()->run), (Words{"test/1", "test/3"}));
+  for (const auto* task : {"test/1", "test/3"}) ASSERT_TRUE(finish(graph, task));
   EXPECT_EQ(names(graph, graph.take_ready()->run), Words{"best"});
   EXPECT_EQ(spec(graph, "best").command, (Words{"b", "s/0", "s/1", "s/2"}));
 }
@@ -68,10 +68,10 @@ steps:
                       {{"b.txt", "a.txt", "B.txt"}, {}});
   const auto ready = graph.take_ready()->run;
   ASSERT_EQ(ready.size(), 6U);
-  EXPECT_EQ(spec(graph, "a/0").command, (Words{"x", "1", "B.txt", "0", "p", "q r"}));
-  EXPECT_EQ(spec(graph, "a/1").command[2], "a.txt");
-  EXPECT_EQ(spec(graph, "a/5").command, (Words{"x", "2", "b.txt", "5", "p", "q r"}));
-  EXPECT_EQ(spec(graph, "a/5").params, (Pairs{{"n", "2"}, {"f", "b.txt"}, {"list", "p q r"}}));
+  EXPECT_EQ(spec(graph, "a/1,B").command, (Words{"x", "1", "B.txt", "0", "p", "q r"}));
+  EXPECT_EQ(spec(graph, "a/1,a").command[2], "a.txt");
+  EXPECT_EQ(spec(graph, "a/2,b").command, (Words{"x", "2", "b.txt", "5", "p", "q r"}));
+  EXPECT_EQ(spec(graph, "a/2,b").params, (Pairs{{"n", "2"}, {"f", "b.txt"}, {"list", "p q r"}}));
 }
 
 TEST(Graph, ListsAndPlacesInCommands) {
@@ -109,13 +109,13 @@ steps:
 )";
   Graph graph = build(text, {{"here"}, {{"CI", "yes"}}});
   auto ready = *graph.take_ready();
-  EXPECT_EQ(names(graph, ready.run), (Words{"each/0", "each/2", "ci", "alone"}));
-  EXPECT_EQ(names(graph, ready.skipped), (Words{"slow", "each/1", "own", "after", "next/1"}));
-  for (const auto* task : {"each/0", "each/2", "ci", "alone"}) ASSERT_TRUE(finish(graph, task));
+  EXPECT_EQ(names(graph, ready.run), (Words{"each/1", "each/3", "ci", "alone"}));
+  EXPECT_EQ(names(graph, ready.skipped), (Words{"slow", "each/2", "own", "after", "next/2"}));
+  for (const auto* task : {"each/1", "each/3", "ci", "alone"}) ASSERT_TRUE(finish(graph, task));
   ready = *graph.take_ready();
-  EXPECT_EQ(names(graph, ready.run), (Words{"next/0", "next/2", "all"}));
+  EXPECT_EQ(names(graph, ready.run), (Words{"next/1", "next/3", "all"}));
   EXPECT_EQ(spec(graph, "all").command, (Words{"cat", "e/1", "e/3"}));
-  for (const auto* task : {"next/0", "next/2", "all"}) ASSERT_TRUE(finish(graph, task));
+  for (const auto* task : {"next/1", "next/3", "all"}) ASSERT_TRUE(finish(graph, task));
   EXPECT_TRUE(graph.done());
 }
 
@@ -174,7 +174,7 @@ steps:
   Graph graph = build(text);
   (void)graph.take_ready();
   EXPECT_EQ(finish(graph, "a", {"x"}).error().message,
-            "f.yaml:4: steps.b: out.o: b/0 writes d/x.out, where a writes too");
+            "f.yaml:4: steps.b: out.o: b/x writes d/x.out, where a writes too");
   Graph other = build("steps:\n  a: {run: x, out: {d: d/}}\n  c: {run: x, in: {i: a.d/*.txt}}");
   (void)other.take_ready();
   ASSERT_TRUE(finish(other, "a", {"x"}));
@@ -185,9 +185,9 @@ steps:
 
 TEST(Graph, FindsNoTaskThatIsNone) {
   const Graph graph = build("steps:\n  a: {run: x, foreach: {v: [1]}}\n  b: {run: x}");
-  EXPECT_TRUE(graph.find("a/0"));
+  EXPECT_TRUE(graph.find("a/1"));
   EXPECT_TRUE(graph.find("b"));
-  for (const auto* name : {"a", "a/1", "a/-1", "a/00", "a/", "b/0", "", "/", "c"})
+  for (const auto* name : {"a", "a/0", "a/-1", "a/01", "a/", "b/0", "", "/", "c"})
     EXPECT_FALSE(graph.find(name)) << name;
 }
 
@@ -198,11 +198,15 @@ std::string random_flow(Rng& rng) {
   for (std::uint64_t i = 0; i < steps; ++i) {
     const auto earlier = [&] { return fmt::format("s{}", rng.below(i)); };
     text += fmt::format("  s{}:\n    run: 'x'\n", i);
-    const auto kind = i == 0 ? 0 : rng.below(4);
+    const auto kind = i == 0 ? 0 : rng.below(7);
     const bool each = kind != 0 || rng.below(2) == 0;
     if (kind == 0 && each) text += "    foreach: {v: [1, 2, 3]}\n";
     if (kind == 1) text += fmt::format("    foreach: {{v: {}.o}}\n", earlier());
-    if (kind >= 2) text += fmt::format("    foreach: {{v: {}.o/*, w: [1, 2]}}\n", earlier());
+    if (kind == 2 || kind == 3)
+      text += fmt::format("    foreach: {{v: {}.o/*, w: [1, 2]}}\n", earlier());
+    if (kind == 4) text += fmt::format("    foreach: {{v: {}.o, w: [1, 2]}}\n", earlier());
+    if (kind == 5) text += fmt::format("    zip: {{v: {0}.o, w: {0}.o}}\n", earlier());
+    if (kind == 6) text += fmt::format("    group: {{vars: {{v: {}.o}}, by: stem}}\n", earlier());
     if (i > 0 && rng.below(2) == 0) text += fmt::format("    in: {{i: {}.o}}\n", earlier());
     if (i > 0 && rng.below(3) == 0) text += fmt::format("    needs: [{}]\n", earlier());
     if (each && rng.below(4) == 0) text += "    when: index != 1\n";
@@ -287,6 +291,16 @@ TEST(Record, NamesWhatChanged) {
   EXPECT_EQ(told,
             (Words{"command: x 'a b\\x0a' -> x c", "input c\\x0ad changed", "output o: d/ -> d",
                    "parameter gone is gone", "parameter lr: 1 -> 2", "parameter new is new"}));
+}
+
+TEST(Record, AnImageIsPartOfItOnlyWhereThereIsOne) {
+  TaskSpec spec{.name = "a", .command = {"x"}};
+  EXPECT_EQ(record(spec, {}), "berth task 1\nrun x\n");
+  spec.image = "sha256:ab";
+  const std::string before = record(spec, {});
+  EXPECT_EQ(before, "berth task 1\nrun x\nimage =sha256:ab\n");
+  spec.image = "sha256:cd";
+  EXPECT_EQ(to_string(changes(before, record(spec, {}))->at(0)), "image: sha256:ab -> sha256:cd");
 }
 
 TEST(Record, RefusesWhatIsNone) {

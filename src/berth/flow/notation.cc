@@ -70,18 +70,48 @@ std::string expand(std::string_view text,
   return exec::command_line({{}, {std::string(text)}}, value).at(0);
 }
 
-Status check_names(std::string_view text, const std::vector<std::string>& known, const Field& at) {
+bool KnownNames::has(std::string_view name) const {
+  return std::ranges::find(values, name) != values.end() || is_of_element(name);
+}
+
+bool KnownNames::is_of_element(std::string_view name) const {
+  const auto dot = name.find('.');
+  return dot != std::string_view::npos &&
+         std::ranges::find(variables, name.substr(0, dot)) != variables.end();
+}
+
+Status check_names(std::string_view text, const KnownNames& known, const Field& at) {
   for (const auto& name : names_in(text)) {
-    if (std::ranges::find(known, name) != known.end()) continue;
-    const std::vector<std::string_view> views(known.begin(), known.end());
+    if (known.has(name)) continue;
+    const std::vector<std::string_view> views(known.values.begin(), known.values.end());
     const auto meant = nearest(name, views);
     if (!meant.empty())
       return at.error(fmt::format("nothing is called {{{}}}; did you mean {{{}}}?", name, meant));
-    if (known.empty()) return at.error(fmt::format("nothing is called {{{}}} here", name));
+    if (known.values.empty()) return at.error(fmt::format("nothing is called {{{}}} here", name));
     return at.error(
-        fmt::format("nothing is called {{{}}}; known are: {}", name, join(known, ", ")));
+        fmt::format("nothing is called {{{}}}; known are: {}", name, join(known.values, ", ")));
   }
   return {};
+}
+
+std::string key_text(std::string_view value) {
+  constexpr std::size_t kLongest = 100, kKept = 80, kDigits = 12;
+  if (value.empty()) return "%";
+  const bool utf8 = valid_utf8(value) == value;
+  const bool dots = value == "." || value == "..";
+  std::string text;
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = letter(c) || digit(c) || std::string_view("_.=+@:~-").contains(c);
+    if ((plain && !(dots && c == '.')) || (utf8 && byte >= 0x80))
+      text += c;
+    else
+      text += fmt::format("%{:02X}", byte);
+  }
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kKept;  // no character is cut in two
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  return text.substr(0, end) + "~" + to_hex(sha256(value)).substr(0, kDigits);
 }
 
 }  // namespace berth::flow

@@ -14,8 +14,12 @@ namespace berth::flow {
 
 /// [A-Za-z_][A-Za-z0-9_-]*, at most 64 characters: of steps, inputs and outputs.
 bool valid_step_name(std::string_view name);
-/// [A-Za-z_][A-Za-z0-9_]*, at most 64, neither index nor params_file: of parameters and variables.
+/// [A-Za-z_][A-Za-z0-9_]*, at most 64, neither index nor params_file: of parameters, variables and
+/// the parts of a pattern.
 bool valid_value_name(std::string_view name);
+inline constexpr std::string_view kValueName =
+    "a name is made of letters, digits and '_', at most 64, begins with none of the digits, and is "
+    "neither params_file nor index";
 
 /// A path as it is compared: without "." and double slashes or one at its end, ".." in front only.
 /// Errors: invalid, with what is wrong with it, for Field::error().
@@ -33,12 +37,26 @@ std::vector<std::string> names_in(std::string_view text);
 std::string expand(std::string_view text,
                    const std::function<std::optional<std::string>(std::string_view)>& value);
 
+/// The names that may stand in braces at some place of a step. Which names an element has is known
+/// only when it is: of those, every one is taken here, and Graph::build() checks it.
+struct KnownNames {
+  std::vector<std::string> values{};     // parameters, variables, index, key, …
+  std::vector<std::string> variables{};  // {x.…} is a name of an element
+  bool has(std::string_view name) const;
+  bool is_of_element(std::string_view name) const;
+};
+
 /// Errors: invalid, at `at`, for a name in braces that is none of `known`.
-Status check_names(std::string_view text, const std::vector<std::string>& known, const Field& at);
+Status check_names(std::string_view text, const KnownNames& known, const Field& at);
+
+/// The text of a key that is safe in a label and in a path: bytes other than letters, digits,
+/// _.=+@:~- and those of UTF-8 letters become %XX; one of more than 100 bytes is cut, and ends in a
+/// digest of all of it.
+std::string key_text(std::string_view value);
 
 /// "a == b and not exists(c)". `known`: the names of values; `source`: what a path stands for.
 Result<std::vector<Condition>> read_when(
-    const Field& field, const std::vector<std::string>& known,
+    const Field& field, const KnownNames& known,
     const std::function<Result<Source>(const std::string& text)>& source);
 
 }  // namespace berth::flow

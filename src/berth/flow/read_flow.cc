@@ -4,7 +4,9 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
-#include "berth/flow/notation.h"
+#include "berth/flow/flow_options.h"
+#include "berth/flow/read_script.h"
+#include "berth/flow/read_variables.h"
 
 namespace berth::flow {
 namespace {
@@ -13,9 +15,6 @@ using exec::process_text;
 
 constexpr std::string_view kStepName =
     "a name is made of letters, digits, '_' and '-', at most 64, and begins with a letter or '_'";
-constexpr std::string_view kValueName =
-    "a name is made of letters, digits and '_', at most 64, begins with none of the digits, and is "
-    "neither params_file nor index";
 
 Result<Words> read_words(const Field& field) {
   Words words;
@@ -33,8 +32,6 @@ Result<Words> read_words(const Field& field) {
   return words;
 }
 
-using Params = std::vector<std::pair<std::string, Words>>;
-
 Result<Params> read_params(const Field& field) {
   Params params;
   BERTH_ASSIGN(const auto entries, field.entries());
@@ -48,13 +45,16 @@ Result<Params> read_params(const Field& field) {
 
 /// What a step is read against: the steps and outputs of the whole file, known before any is read.
 struct Known {
-  std::unordered_map<std::string, std::size_t> steps;
+  const FlowOptions& options;
+  std::unordered_map<std::string, std::size_t> steps{};
   std::vector<Step>* of = nullptr;
-  Params params;                  // of the flow
-  exec::Environment environment;  // of the flow
-  Words shell;                    // of the flow
-  bool enforce = false;           // of the flow
+  Params params{};                  // of the flow
+  exec::Environment environment{};  // of the flow
+  Words shell{};                    // of the flow
+  bool enforce = false;             // of the flow
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
+  std::string image{};   // of the flow
+  bool network = false;  // of the flow
 };
 
 class StepReader {
@@ -64,21 +64,23 @@ class StepReader {
 
   Status read() {
     step_.line = field_.node().line;
-    BERTH_TRY(field_.expect_keys({"run", "in", "out", "resources", "needs", "foreach", "params",
-                                  "env", "timeout", "retries", "priority", "when", "enforce",
-                                  "gpu_mem_over", "shell"}));
+    BERTH_TRY(field_.expect_keys(
+        {"run",  "script",  "in",           "out",    "resources", "needs",   "foreach", "zip",
+         "join", "group",   "key",          "params", "env",       "timeout", "retries", "priority",
+         "when", "enforce", "gpu_mem_over", "shell",  "image",     "network"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
+    BERTH_TRY(set_step_params(known_.options, step_.name, step_.params));
     add_flow_params();
-    for (const auto& [name, value] : step_.params) values_.push_back(name);
-    if (const auto field = field_.find("foreach")) BERTH_TRY(read_foreach(*field));
+    for (const auto& [name, value] : step_.params) names_.values.push_back(name);
+    BERTH_TRY(add_variables());
     if (const auto field = field_.find("in")) BERTH_TRY(read_inputs(*field));
     BERTH_TRY(check_outputs());
     BERTH_TRY(read_command());
     if (const auto field = field_.find("needs")) BERTH_TRY(read_needs(*field));
     if (const auto field = field_.find("when")) {
-      BERTH_ASSIGN(step_.when, read_when(*field, values_, [&](const std::string& text) {
+      BERTH_ASSIGN(step_.when, read_when(*field, names_, [&](const std::string& text) {
                      return source_named(text, *field);
                    }));
       step_.when_line = field->node().line;
@@ -102,11 +104,16 @@ class StepReader {
   /// A parameter of the flow that the step does not name is none of its own: a change of it would
   /// run the step again for nothing.
   void keep_named_params() {
-    if (used_.contains("params_file")) return;
     for (const auto& term : step_.when) {
       used_.insert(term.left);
       note_names(term.path.pattern);
+      note_elements({term.left}, "when", step_.when_line);
+      note_elements(names_in(term.path.pattern), "when", step_.when_line);
     }
+    step_.names_key =
+        !step_.variables.empty() && used_.contains("key") &&
+        std::ranges::find(step_.params, "key", &Params::value_type::first) == step_.params.end();
+    if (used_.contains("params_file") || !step_.script.empty()) return;
     std::erase_if(step_.params, [&](const auto& param) {
       return inherited_.contains(param.first) && !used_.contains(param.first);
     });
@@ -116,10 +123,16 @@ class StepReader {
     for (auto& name : names_in(text)) used_.insert(std::move(name));
   }
 
+  /// Names of elements are checked when it is known which there are.
+  void note_elements(const std::vector<std::string>& names, const std::string& where, int line) {
+    for (const auto& name : names)
+      if (names_.is_of_element(name)) step_.element_names.push_back({name, where, line});
+  }
+
   Result<Source> read_source(const Field& field) {
     BERTH_ASSIGN(Source source, source_of(field));
     note_names(source.text);
-    BERTH_TRY(check_names(source.text, values_, field));
+    BERTH_TRY(check_names(source.text, names_, field));
     return source;
   }
 
@@ -172,27 +185,20 @@ class StepReader {
                        step, clip(name));
   }
 
-  Status read_foreach(const Field& field) {
-    BERTH_ASSIGN(const auto entries, field.entries());
-    if (entries.empty()) return field.error("names no variable");
-    if (entries.size() > kMostVariables)
-      return field.error(fmt::format("more than {} variables", kMostVariables));
-    std::vector<std::string> names;
-    for (const auto& [name, value] : entries) {
-      if (!valid_value_name(name)) return value.error(kValueName);
-      if (std::ranges::find(values_, name) != values_.end())
-        return value.error(fmt::format("'{}' is a parameter too", name));
-      Variable variable{.name = name, .values = {}, .files = {}, .line = value.node().line};
-      if (value.is_list()) {
-        BERTH_ASSIGN(variable.values, read_words(value));
-      } else {
-        BERTH_ASSIGN(variable.files, read_source(value));
-      }
-      step_.foreach.push_back(std::move(variable));
-      names.push_back(name);
+  Status add_variables() {
+    BERTH_TRY(read_variables(
+        field_, [&](const std::string& text, const Field& at) { return source_named(text, at); },
+        step_));
+    if (step_.variables.empty()) return {};
+    for (const auto& variable : step_.variables) {
+      names_.variables.push_back(variable.name);
+      if (variable.files) note_names(variable.files->text);
     }
-    std::ranges::move(names, std::back_inserter(values_));
-    values_.emplace_back("index");
+    note_names(step_.key);
+    note_elements(names_in(step_.key), "key", step_.key_line);
+    std::ranges::copy(names_.variables, std::back_inserter(names_.values));
+    names_.values.emplace_back("index");
+    names_.values.emplace_back("key");
     return {};
   }
 
@@ -208,6 +214,7 @@ class StepReader {
       }
       for (const auto& item : items) {
         BERTH_ASSIGN(Source source, read_source(item));
+        note_elements(names_in(source.text), "in." + name, source.line);
         input.sources.push_back(std::move(source));
       }
       step_.in.push_back(std::move(input));
@@ -220,34 +227,52 @@ class StepReader {
     const auto entries = *field_.find("out")->entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const Output& output = step_.out[i];
-      BERTH_TRY(check_names(output.path, values_, entries[i].second));
+      BERTH_TRY(check_names(output.path, names_, entries[i].second));
       note_names(output.path);
+      if (step_.variables.empty()) continue;
       const auto names = names_in(output.path);
-      const bool varies = std::ranges::any_of(names, [&](const auto& name) {
-        return name == "index" ||
-               std::ranges::find(step_.foreach, name, &Variable::name) != step_.foreach.end();
-      });
-      if (!step_.foreach.empty() && !varies)
-        return entries[i].second.error(fmt::format(
-            "all tasks of the foreach would write '{}'; put {{index}} into it", output.path));
+      note_elements(names, "out." + output.name, output.line);
+      const auto is_variable = [&](std::string_view name) {
+        return std::ranges::find(names_.variables, name) != names_.variables.end();
+      };
+      if (step_.combine == Combine::group && std::ranges::any_of(names, is_variable))
+        return entries[i].second.error("an output cannot be called by a list; put {key} into it");
+      if (std::ranges::any_of(step_.variables, [&](const Variable& variable) {
+            return variable.optional && std::ranges::any_of(names, [&](std::string_view name) {
+                     return name.substr(0, name.find('.')) == variable.name;
+                   });
+          }))
+        return entries[i].second.error("an optional variable may be empty; put {key} into it");
+      if (std::ranges::none_of(names, [&](const auto& name) {
+            return name == "index" || name == "key" || is_variable(name) ||
+                   names_.is_of_element(name);
+          }))
+        return entries[i].second.error(
+            fmt::format("all tasks of the {} would write '{}'; put {{key}} into it",
+                        kCombineNames.name(step_.combine), output.path));
     }
     return {};
   }
 
   Status read_command() {
+    if (const auto script = field_.find("script")) return read_script(field_, *script, step_);
     BERTH_ASSIGN(const Field run, field_.get("run"));
     BERTH_ASSIGN(step_.run, exec::read_command(run));
     BERTH_ASSIGN(step_.run.shell, exec::read_shell(field_, known_.shell));
     step_.run_line = run.node().line;
-    std::vector<std::string> known = values_;
+    std::vector<std::string> known = names_.values;
     known.emplace_back("params_file");
     for (const auto& input : step_.in) known.push_back("in." + input.name);
     for (const auto& output : step_.out) known.push_back("out." + output.name);
-    for (const auto& name : exec::placeholders(step_.run)) {
+    const auto placed = exec::placeholders(step_.run);
+    std::ranges::copy_if(placed, std::back_inserter(known),
+                         [&](const auto& name) { return names_.is_of_element(name); });
+    note_elements(placed, "run", step_.run_line);
+    for (const auto& name : placed) {
       used_.insert(name);
       // Other braces may be the command's own: awk's {print}, say.
       if (name.starts_with("in.") || name.starts_with("out."))
-        BERTH_TRY(check_names(fmt::format("{{{}}}", name), known, run));
+        BERTH_TRY(check_names(fmt::format("{{{}}}", name), {known}, run));
     }
     if (const auto wrong = exec::nearly_named(step_.run, known); !wrong.empty())
       return run.error(wrong);
@@ -305,6 +330,9 @@ class StepReader {
       BERTH_ASSIGN(step_.timeout, exec::time_limit_of(*field));
     }
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
+    step_.image = known_.image;
+    step_.network = known_.network;
+    BERTH_TRY(exec::read_container(field_, step_.image, step_.network));
     step_.gpu_mem_over = known_.gpu_mem_over;
     BERTH_TRY(exec::read_gpu_mem_over(field_, step_.gpu_mem_over));
     if (const auto field = field_.find("retries")) {
@@ -320,7 +348,7 @@ class StepReader {
   void gather_after() {
     auto& after = step_.after;
     after = step_.needs;
-    for (const auto& variable : step_.foreach)
+    for (const auto& variable : step_.variables)
       if (variable.files && variable.files->step) after.push_back(*variable.files->step);
     for (const auto& input : step_.in)
       for (const auto& source : input.sources)
@@ -334,7 +362,7 @@ class StepReader {
   const Field& field_;
   const Known& known_;
   Step& step_;
-  std::vector<std::string> values_;  // names of parameters and variables, and index
+  KnownNames names_;
   std::set<std::string, std::less<>> used_, inherited_;
 };
 
@@ -352,50 +380,6 @@ Status read_outputs(const Field& field, Step& step) {
   return {};
 }
 
-/// A way through steps, without its middle where that is long.
-std::string shortened(std::vector<std::string> names) {
-  constexpr std::size_t kShown = 10;  // at either end
-  if (names.size() > 2 * kShown + 1) {
-    const std::string left_out = fmt::format("({} more)", names.size() - 2 * kShown);
-    names.erase(names.begin() + kShown, names.end() - kShown);
-    names.insert(names.begin() + kShown, left_out);
-  }
-  return join(names, " -> ");
-}
-
-/// A step that waits for itself, through others or not: all of them by name.
-Status check_cycles(const Flow& flow) {
-  enum class Mark : std::uint8_t { fresh, open, done };
-  std::vector<Mark> marks(flow.steps.size(), Mark::fresh);
-  struct Frame {
-    std::size_t step, next;
-  };
-  std::vector<Frame> path;  // not the call stack: a chain may be a million steps long
-  for (std::size_t root = 0; root < flow.steps.size(); ++root) {
-    if (marks[root] == Mark::fresh) path.push_back({root, 0});
-    while (!path.empty()) {
-      auto& [step, next] = path.back();
-      marks[step] = Mark::open;
-      const auto& after = flow.steps[step].after;
-      if (next == after.size()) {
-        marks[step] = Mark::done;
-        path.pop_back();
-        continue;
-      }
-      const auto other = static_cast<std::size_t>(after[next++].value);
-      if (marks[other] == Mark::fresh) path.push_back({other, 0});
-      if (marks[other] != Mark::open) continue;
-      std::vector<std::string> names;
-      for (auto at = std::ranges::find(path, other, &Frame::step); at != path.end(); ++at)
-        names.push_back(flow.steps[at->step].name);
-      return fail(ErrorKind::invalid, "{}:{}: steps.{}: waits for itself: {} -> {}", flow.file,
-                  flow.steps[other].line, flow.steps[other].name, shortened(std::move(names)),
-                  flow.steps[other].name);
-    }
-  }
-  return {};
-}
-
 std::string stem(std::string_view file) {
   file.remove_prefix(file.rfind('/') + 1);  // of npos, too
   return std::string(file.substr(0, file.find('.')));
@@ -403,11 +387,11 @@ std::string stem(std::string_view file) {
 
 }  // namespace
 
-Result<Flow> read_flow(std::string_view text, const std::string& file, const Words& shell) {
+Result<Flow> read_flow(std::string_view text, const std::string& file, const FlowOptions& options) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys(
-      {"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over", "shell"}));
+  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
+                              "gpu_mem_over", "shell", "image", "network"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -415,14 +399,16 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Wor
   } else if (!valid_step_name(flow.name)) {
     flow.name = "flow";
   }
-  Known known{.steps = {}, .of = &flow.steps, .params = {}, .environment = {}, .shell = {}};
+  Known known{.options = options, .of = &flow.steps};
   if (const auto params = root.find("params")) {
     BERTH_ASSIGN(known.params, read_params(*params));
   }
-  BERTH_ASSIGN(known.shell, exec::read_shell(root, shell));
+  BERTH_TRY(set_params(options, known.params));
+  BERTH_ASSIGN(known.shell, exec::read_shell(root, options.shell));
   BERTH_ASSIGN(known.enforce, exec::read_enforce(root, false));
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
+  BERTH_TRY(exec::read_container(root, known.image, known.network));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }
@@ -438,6 +424,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Wor
   }
   for (std::size_t i = 0; i < entries.size(); ++i)
     BERTH_TRY(StepReader(entries[i].second, known, flow.steps[i]).read());
+  BERTH_TRY(apply_options(options, flow));
   BERTH_TRY(check_cycles(flow));
   return flow;
 }

@@ -19,8 +19,8 @@ TEST(ReadFlow, TheFileOfTheDesign) {
   EXPECT_EQ(split.out[0].path, "parts");
   EXPECT_TRUE(split.out[0].directory);
   EXPECT_FALSE(split.in[0].sources[0].step);
-  EXPECT_EQ(count.foreach[0].files->step, StepIndex{0});
-  EXPECT_EQ(count.foreach[0].files->pattern, "*");
+  EXPECT_EQ(count.variables[0].files->step, StepIndex{0});
+  EXPECT_EQ(count.variables[0].files->pattern, "*");
   EXPECT_EQ(to_string(count.resources), "cpu 1, mem 95.4 MiB");
   EXPECT_EQ(to_string(sum.resources), "cpu 1");
   EXPECT_EQ(sum.in[0].sources[0].step, StepIndex{1});
@@ -42,7 +42,7 @@ TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
   EXPECT_EQ(shells(read(kSteps)), (std::vector{strict, strict, Words{"zsh", "-fc"}}));
   EXPECT_EQ(shells(read(fmt::format("shell: sh\n{}", kSteps))),
             (std::vector{plain, strict, Words{"zsh", "-fc"}}));
-  EXPECT_EQ(shells(*read_flow(kSteps, "f.yaml", plain)),
+  EXPECT_EQ(shells(*read_flow(kSteps, "f.yaml", {.shell = plain})),
             (std::vector{plain, strict, Words{"zsh", "-fc"}}))
       << "as an older run was submitted";
   EXPECT_EQ(spec(build("steps: {a: {run: x | y}}"), "a").command,
@@ -59,6 +59,26 @@ TEST(ReadFlow, ANearMissOfADeclaredNameIsAnErrorAndOtherBracesStay) {
     EXPECT_EQ(complaint(fmt::format(
                   "params: {{threshold: 1, prin: 2}}\nsteps: {{a: {{run: '{}'}}}}", run)),
               "nothing");
+}
+
+TEST(ReadFlow, ContainersAreOfTheFileOrOfTheStep) {
+  const Flow flow = read(
+      "image: a:1\nnetwork: true\n"
+      "steps: {a: {run: x}, b: {run: x, image: 'b:2', network: false}}");
+  EXPECT_EQ(flow.steps[0].image, "a:1");
+  EXPECT_TRUE(flow.steps[0].network);
+  EXPECT_EQ(flow.steps[1].image, "b:2");
+  EXPECT_FALSE(flow.steps[1].network);
+  EXPECT_EQ(read("steps: {a: {run: x}}").steps[0].image, "");
+  EXPECT_NE(
+      complaint("steps: {a: {run: x, image: '-v'}}").find("steps.a.image: the name of an image"),
+      std::string::npos);
+  EXPECT_NE(complaint("steps: {a: {run: x, network: false}}")
+                .find("steps.a.network: without an image the tasks have the machine's network"),
+            std::string::npos);
+  EXPECT_NE(complaint("steps: {a: {run: x, network: often}}").find("steps.a.network"),
+            std::string::npos);
+  EXPECT_NE(complaint("steps: {a: {run: x, imgae: y}}").find("image"), std::string::npos);
 }
 
 TEST(ReadFlow, NoCoreIsNoneAndNoTimeAnError) {
@@ -159,7 +179,7 @@ TEST(ReadFlow, WrongReferencesAndPlaceholders) {
       {"steps:\n  a: {run: x, out: {o: 'd/{index}'}}",
        "f.yaml:2: steps.a.out.o: nothing is called {index} here"},
       {"steps:\n  a: {run: x, foreach: {v: [1]}, out: {o: same}}",
-       "f.yaml:2: steps.a.out.o: all tasks of the foreach would write 'same'; put {index} into it"},
+       "f.yaml:2: steps.a.out.o: all tasks of the foreach would write 'same'; put {key} into it"},
       {"steps:\n  a: {run: 'echo `cat {in.i}`', in: {i: x}}",
        "f.yaml:2: steps.a.run: {in.i} stands where the shell could take its value apart (in `…`, "
        "after a here-document, within ${…'}); use $(…), or a variable set before"}};
@@ -204,7 +224,7 @@ TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
       {"steps:\n  a: {run: x, foreach: {v: [1, 2, 1]}, out: {o: 'p{v}'}}",
        "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too"},
       {"steps:\n  a: {run: x, foreach: {v: [/etc]}, out: {o: '{v}'}}",
-       "f.yaml:2: steps.a: out.o: '/etc' of a/0 is no path in the folder of the flow's file"},
+       "f.yaml:2: steps.a: out.o: '/etc' of a/%2Fetc is no path in the folder of the flow's file"},
       {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b: {run: x, in: {i: '*.txt'}}",
        "f.yaml:3: steps.b: x.txt is what a writes; say a.o"},
       {"steps:\n  a: {run: x, out: {o: data/c, p: q}}\n  b: {run: x, in: {i: data}}",

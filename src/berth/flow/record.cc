@@ -42,36 +42,57 @@ void add_pairs(std::string& text, std::string_view what, Pairs pairs) {
     text += fmt::format("{} {}={}\n", what, escaped(name), escaped(value));
 }
 
-/// By what it is ("input") and which ("data/a.txt").
-using Parts = std::map<std::pair<std::string, std::string>, std::string>;
-
-Result<Parts> parse(std::string_view text) {
+/// Calls take(what, rest) for each line "what rest"; where that is false, the line cannot be read.
+template <class Take>
+Status each_line(std::string_view text, Take take) {
   const auto corrupt = [](std::size_t line) {
     return fail(ErrorKind::corrupt, "the record of a task, line {}: cannot be read", line);
   };
   if (!text.starts_with(kHeader) || !text.ends_with('\n')) return corrupt(1);
   text.remove_prefix(kHeader.size());
-  Parts parts;
   for (std::size_t number = 2; !text.empty(); ++number) {
     const auto line = text.substr(0, text.find('\n'));
     text.remove_prefix(line.size() + 1);
     const auto blank = line.find(' ');
     if (blank == std::string_view::npos) return corrupt(number);
-    const std::string what(line.substr(0, blank));
-    const auto rest = line.substr(blank + 1);
+    if (!take(std::string(line.substr(0, blank)), line.substr(blank + 1))) return corrupt(number);
+  }
+  return {};
+}
+
+/// By what it is ("input") and which ("data/a.txt").
+using RecordParts = std::map<std::pair<std::string, std::string>, std::string>;
+
+Result<RecordParts> parse(std::string_view text) {
+  RecordParts parts;
+  Words command;
+  BERTH_TRY(each_line(text, [&](const std::string& what, std::string_view rest) {
     if (what == "run") {
-      auto& command = parts[{"command", ""}];
-      command += (command.empty() ? "" : " ") + shell_quote(unescaped(rest));
-      continue;
+      command.push_back(unescaped(rest));
+      return true;
+    }
+    if (what == "script") {
+      parts[{what, ""}] = unescaped(rest);
+      return true;
     }
     // The digest of an input has no '='; names of variables and parameters have none either.
     const auto separator = rest.find(what == "input" ? ' ' : '=');
-    if (separator == std::string_view::npos) return corrupt(number);
+    if (separator == std::string_view::npos) return false;
     std::string first = unescaped(rest.substr(0, separator));
     std::string second = unescaped(rest.substr(separator + 1));
     if (what == "input") std::swap(first, second);  // digest, then place: it may hold blanks
     parts[{what, std::move(first)}] = std::move(second);
+    return true;
+  }));
+  // As a person wrote it: without the words that call the shell, which are an item of their own.
+  if (const auto script = exec::text_for_shell(command)) {
+    parts[{"command", ""}] = *script;
+    command.pop_back();
+    parts[{"shell", ""}] = join(command, " ");
+    return parts;
   }
+  for (auto& word : command) word = shell_quote(word);
+  parts[{"command", ""}] = join(command, " ");
   return parts;
 }
 
@@ -81,6 +102,8 @@ std::string record(const TaskSpec& spec, std::span<const Digest> inputs) {
   BERTH_ASSERT(inputs.size() == spec.inputs.size());
   std::string text(kHeader);
   for (const auto& word : spec.command) text += fmt::format("run {}\n", escaped(word));
+  if (!spec.script.empty()) text += fmt::format("script {}\n", escaped(spec.script));
+  if (!spec.image.empty()) add_pairs(text, "image", {{"", spec.image}});
   add_pairs(text, "environment", spec.environment);
   add_pairs(text, "parameter", spec.params);
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -92,10 +115,28 @@ std::string record(const TaskSpec& spec, std::span<const Digest> inputs) {
   return text;
 }
 
+Result<RecordedTask> read_record(std::string_view text) {
+  RecordedTask recorded;
+  BERTH_TRY(each_line(text, [&](const std::string& what, std::string_view rest) {
+    if (what == "run") recorded.command.push_back(unescaped(rest));
+    if (what != "parameter" && what != "environment" && what != "output") return true;
+    const auto separator = rest.find('=');
+    if (separator == std::string_view::npos) return false;
+    std::string value = unescaped(rest.substr(separator + 1));
+    if (what == "output")
+      recorded.outputs.push_back(std::move(value));
+    else
+      (what == "parameter" ? recorded.params : recorded.environment)
+          .emplace_back(unescaped(rest.substr(0, separator)), std::move(value));
+    return true;
+  }));
+  return recorded;
+}
+
 Result<std::vector<Change>> changes(std::string_view before, std::string_view after) {
-  BERTH_ASSIGN(const Parts old, parse(before));
-  BERTH_ASSIGN(const Parts now, parse(after));
-  Parts all = old;
+  BERTH_ASSIGN(const RecordParts old, parse(before));
+  BERTH_ASSIGN(const RecordParts now, parse(after));
+  RecordParts all = old;
   all.insert(now.begin(), now.end());
   std::vector<Change> result;
   for (const auto& [key, unused] : all) {
@@ -116,7 +157,7 @@ std::string to_string(const Change& change) {
       change.name.empty() ? change.what : fmt::format("{} {}", change.what, clip(change.name));
   if (change.is_new) return what + " is new";
   if (change.is_gone) return what + " is gone";
-  if (change.what == "input") return what + " changed";
+  if (change.what == "input" || change.what == "script") return what + " changed";
   return fmt::format("{}: {} -> {}", what, clip(change.before), clip(change.after));
 }
 

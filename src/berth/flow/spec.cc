@@ -2,44 +2,79 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/flow/graph.h"
 #include "berth/flow/notation.h"
 
 namespace berth::flow {
 
-std::optional<std::string> value_of(const std::vector<std::pair<std::string, Words>>& values,
-                                    std::string_view name) {
-  for (const auto& [known, words] : values)
-    if (known == name) return join(words, " ");
+std::span<const Graph::Impl::ElementIndex> Graph::Impl::chosen(TaskIndex task,
+                                                               std::size_t variable) const {
+  const StepState& state = states_[step_at(task)];
+  const auto at = static_cast<std::size_t>(instance_of(task)) * state.elements.size() + variable;
+  return std::span(state.chosen).subspan(state.begins[at], state.begins[at + 1] - state.begins[at]);
+}
+
+std::vector<const Graph::Impl::Element*> Graph::Impl::elements(TaskIndex task, std::size_t variable,
+                                                               bool skipped) const {
+  std::vector<const Element*> found;
+  const auto& all = states_[step_at(task)].elements[variable];
+  for (const ElementIndex i : chosen(task, variable))
+    if (skipped || all[i].producer < 0 || state_of(all[i].producer) != State::skipped)
+      found.push_back(&all[i]);
+  return found;
+}
+
+std::optional<Words> Graph::Impl::value(TaskIndex task, std::string_view name) const {
+  const Step& of = step(task);
+  for (const auto& [param, words] : of.params)
+    if (param == name) return words;
+  if (!of.variables.empty()) {
+    if (auto found = element_value(task, name)) return found;
+    if (name == "index") return Words{fmt::format("{}", instance_of(task))};
+    if (name == "key")
+      return Words{states_[step_at(task)].keys[static_cast<std::size_t>(instance_of(task))]};
+  }
+  if (name.starts_with("env."))
+    for (const auto& [variable, value] : of.environment)
+      if (variable == name.substr(4)) return Words{value};
   return std::nullopt;
 }
 
-const Graph::Impl::Item& Graph::Impl::item(TaskIndex task, std::size_t variable) const {
-  const StepState& state = states_[step_at(task)];
-  std::int64_t place = task.value - state.first;
-  for (std::size_t i = state.items.size() - 1; i > variable; --i)
-    place /= static_cast<std::int64_t>(state.items[i].size());
-  const auto& items = state.items[variable];
-  return items[static_cast<std::size_t>(place) % items.size()];
+/// A variable's elements, or what `x.NAME` is of them: once, where they are grouped by it.
+std::optional<Words> Graph::Impl::element_value(TaskIndex task, std::string_view name) const {
+  const Step& of = step(task);
+  const auto dot = std::min(name.find('.'), name.size());
+  const auto variable = std::ranges::find(of.variables, name.substr(0, dot), &Variable::name);
+  if (variable == of.variables.end()) return std::nullopt;
+  const auto below = name.substr(std::min(dot + 1, name.size()));
+  const auto index = static_cast<std::size_t>(variable - of.variables.begin());
+  auto chosen = elements(task, index);
+  // Where all were skipped, the task will be, and what it would have written keeps its path.
+  if (chosen.empty() && !variable->optional) chosen = elements(task, index, true);
+  Words words;
+  for (const auto* element : chosen) {
+    auto word = dot == name.size() ? element->text : name_of(*variable, *element, below);
+    if (!word) continue;
+    words.push_back(*std::move(word));
+    if (std::ranges::find(of.by, below) != of.by.end()) return words;
+  }
+  if (words.empty() && variable->optional) words.emplace_back();
+  return words;
 }
 
-/// Parameters, variables, index and env.NAME.
-Graph::Impl::Lookup Graph::Impl::values_of(TaskIndex task) const {
-  const Step& of = step(task);
-  Lookup values = of.params;
-  for (std::size_t i = 0; i < of.foreach.size(); ++i)
-    values.push_back({of.foreach[i].name, {item(task, i).text}});
-  if (!of.foreach.empty())
-    values.push_back({"index", {fmt::format("{}", task.value - states_[step_at(task)].first)}});
-  for (const auto& [name, value] : of.environment) values.push_back({"env." + name, {value}});
-  return values;
+/// The text with the names of a task replaced; in a pattern, values stand for themselves.
+std::string Graph::Impl::expanded(TaskIndex task, std::string_view text, bool pattern) const {
+  return expand(text, [&](std::string_view name) -> std::optional<std::string> {
+    const auto words = value(task, name);
+    if (!words) return std::nullopt;
+    return pattern ? fileset::literal_pattern(join(*words, " ")) : join(*words, " ");
+  });
 }
 
 std::string Graph::Impl::output_path(TaskIndex task, const Output& output) const {
-  if (output.path.find('{') == std::string::npos) return output.path;
-  const auto values = values_of(task);
-  return expand(output.path, [&](std::string_view name) { return value_of(values, name); });
+  return expanded(task, output.path);
 }
 
 Result<fileset::Fileset> Graph::Impl::written(TaskIndex task, std::size_t output,
@@ -50,17 +85,15 @@ Result<fileset::Fileset> Graph::Impl::written(TaskIndex task, std::size_t output
 }
 
 /// Adds what the source stands for; `input` has the name.
-Status Graph::Impl::add_source(const Step& step, const Source& source, const Lookup& values,
-                               TaskInput input, std::vector<TaskInput>& inputs) const {
+Status Graph::Impl::add_source(TaskIndex task, const Source& source, TaskInput input,
+                               std::vector<TaskInput>& inputs) const {
+  const Step& step = this->step(task);
   const bool pattern = fileset::is_pattern(source.pattern);
-  const std::string path = expand(source.pattern, [&](std::string_view name) {
-    auto value = value_of(values, name);
-    return value && pattern ? fileset::literal_pattern(*value) : value;
-  });
+  const std::string path = expanded(task, source.pattern, pattern);
   const std::size_t before = inputs.size();
   if (source.step) {
-    for (auto& found : written_items(source, path)) {
-      if (tasks_[static_cast<std::size_t>(found.producer)].state != State::finished) continue;
+    for (auto& found : written_elements(source, path)) {
+      if (state_of(found.producer) != State::finished) continue;
       input.place = std::move(found.text);
       const auto content = written({found.producer}, source.output, found.below);
       if (!content) return wrong(step, source.line, content.error().message);
@@ -74,7 +107,7 @@ Status Graph::Impl::add_source(const Step& step, const Source& source, const Loo
     return {};
   }
   Words found;
-  BERTH_ASSIGN(found, world_files(step, source, "in." + input.name, path));
+  BERTH_ASSIGN(found, world_files(step, source, "in." + input.name, path, pattern));
   for (auto& each : found) {
     input.place = place_of(each);
     input.world = std::move(each);
@@ -107,48 +140,106 @@ void keep_outermost(std::vector<TaskInput>& inputs) {
 
 }  // namespace
 
+namespace {
+
+/// "in.ref-1" is BERTH_IN_REF_1.
+std::string variable_of(std::string_view name) {
+  std::string variable = "BERTH_";
+  for (const char c : name)
+    variable += c >= 'a' && c <= 'z'   ? static_cast<char>(c - 'a' + 'A')
+                : c == '-' || c == '.' ? '_'
+                                       : c;
+  return variable;
+}
+
+/// What a script is told of its task; `names` are its inputs and outputs.
+void add_script(const Step& step, const std::vector<std::pair<std::string, Words>>& names,
+                TaskSpec& spec) {
+  spec.script = step.script;
+  JsonWriter json;
+  json.object().key("params").object();
+  for (const auto& [name, value] : spec.params) json.add(name, value);
+  json.end();
+  for (const std::string_view kind : {"in", "out"}) {
+    json.key(kind).object();
+    for (const auto& [name, paths] : names) {
+      if (!name.starts_with(fmt::format("{}.", kind))) continue;
+      spec.environment.emplace_back(variable_of(name), join(paths, "\n"));
+      json.key(std::string_view(name).substr(kind.size() + 1));
+      if (kind == "out")
+        json.value(paths.front());
+      else
+        json.list(paths);
+    }
+    json.end();
+  }
+  json.end();
+  spec.task_file = json.take() + "\n";
+}
+
+}  // namespace
+
 Result<TaskSpec> Graph::Impl::spec(TaskIndex task) const {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state != State::waiting);
   const Step& of = step(task);
-  TaskSpec spec{.name = name(task), .environment = of.environment};
-  Lookup values = values_of(task);
+  TaskSpec spec{.name = name(task),
+                .image = of.image_id.empty() ? of.image : of.image_id,
+                .environment = of.environment};
+  std::vector<std::pair<std::string, Words>> own;  // names that only the command has
   for (const auto& input : of.in) {
     const std::size_t before = spec.inputs.size();
     for (const auto& source : input.sources)
-      BERTH_TRY(add_source(of, source, values, {.name = input.name}, spec.inputs));
+      BERTH_TRY(add_source(task, source, {.name = input.name}, spec.inputs));
     Words places;
     for (std::size_t i = before; i < spec.inputs.size(); ++i)
       places.push_back(spec.inputs[i].place);
-    values.emplace_back("in." + input.name, std::move(places));
+    own.emplace_back("in." + input.name, std::move(places));
   }
-  for (std::size_t i = 0; i < of.foreach.size(); ++i) {
-    const Item& each = item(task, i);
-    spec.params.emplace_back(of.foreach[i].name, each.text);
-    if (!of.foreach[i].files) continue;
-    TaskInput input{.name = of.foreach[i].name, .place = each.text, .world = each.world};
-    if (each.producer >= 0) {
-      const auto content = written({each.producer}, of.foreach[i].files->output, each.below);
-      if (!content) return wrong(of, of.foreach[i].line, content.error().message);
-      input.content = *content;
-    }
-    spec.inputs.push_back(std::move(input));
-  }
+  for (std::size_t i = 0; i < of.variables.size(); ++i) BERTH_TRY(add_elements(task, i, spec));
   keep_outermost(spec.inputs);
   for (const auto& [param, words] : of.params) spec.params.emplace_back(param, join(words, " "));
   for (const auto& output : of.out) {
     spec.outputs.push_back({output.name, output_path(task, output), output.directory});
-    values.push_back({"out." + output.name, {spec.outputs.back().path}});
+    own.push_back({"out." + output.name, {spec.outputs.back().path}});
   }
-  values.push_back({"params_file", {std::string(kParamsFile)}});
+  if (!of.script.empty()) add_script(of, own, spec);
+  own.push_back({"params_file", {std::string(kParamsFile)}});
   const auto named = exec::placeholders(of.run);
   spec.params_file = std::ranges::find(named, "params_file") != named.end();
-  spec.command = exec::command_line_of_lists(of.run, [&](std::string_view name) {
-    const auto found = std::ranges::find(values, name, &Lookup::value_type::first);
-    return found == values.end() || name.starts_with("env.") ? std::nullopt
-                                                             : std::optional(found->second);
-  });
+  spec.command =
+      exec::command_line_of_lists(of.run, [&](std::string_view name) -> std::optional<Words> {
+        if (name.starts_with("env.")) return std::nullopt;
+        const auto found = std::ranges::find(own, name, &std::pair<std::string, Words>::first);
+        return found == own.end() ? value(task, name) : std::optional(found->second);
+      });
   return spec;
+}
+
+/// What a variable stands for in the task: a parameter, the names of it that the step uses, and
+/// where it is files, inputs.
+Status Graph::Impl::add_elements(TaskIndex task, std::size_t index, TaskSpec& spec) const {
+  const Step& of = step(task);
+  const Variable& variable = of.variables[index];
+  spec.params.emplace_back(variable.name, join(*value(task, variable.name), " "));
+  std::set<std::string> names;
+  for (const auto& used : of.element_names)
+    if (used.name.starts_with(variable.name + ".")) names.insert(used.name);
+  const auto placed = exec::placeholders(of.run);
+  if (std::ranges::find(placed, "params_file") != placed.end() || !of.script.empty())
+    for (const auto& name : variable.own_names) names.insert(variable.name + "." + name);
+  for (const auto& name : names) spec.params.emplace_back(name, join(*value(task, name), " "));
+  if (!variable.files) return {};
+  for (const auto* element : elements(task, index)) {
+    TaskInput input{.name = variable.name, .place = element->text, .world = element->world};
+    if (element->producer >= 0) {
+      const auto content = written({element->producer}, variable.files->output, element->below);
+      if (!content) return wrong(of, variable.line, content.error().message);
+      input.content = *content;
+    }
+    spec.inputs.push_back(std::move(input));
+  }
+  return {};
 }
 
 }  // namespace berth::flow

@@ -1,18 +1,10 @@
 // From steps to tasks: who waits for whom, the values of a foreach, and who writes what.
 #include <algorithm>
 
-#include "berth/base/checked.h"
 #include "berth/flow/graph.h"
 #include "berth/flow/notation.h"
 
 namespace berth::flow {
-
-/// A foreach over just what another step's tasks write: known as soon as those tasks are, and task
-/// i needs only their task i.
-bool Graph::Impl::is_pairwise(const Step& step) {
-  return step.foreach.size() == 1 && step.foreach[0].files && step.foreach[0].files->step &&
-         step.foreach[0].files->pattern.empty();
-}
 
 void Graph::Impl::connect() {
   for (std::size_t i = 0; i < flow_.steps.size(); ++i) {
@@ -25,10 +17,11 @@ void Graph::Impl::connect() {
         if (source.step) waits.emplace_back(source.step->value, Wait::start);
     for (const auto& term : step.when)
       if (term.path.step) waits.emplace_back(term.path.step->value, Wait::start);
-    const Wait unfolds = is_pairwise(step) ? Wait::pairwise : Wait::unfold;
-    for (const auto& variable : step.foreach)
+    // What tasks write as a whole is known as soon as they are; what lies in it, when it is there.
+    for (const auto& variable : step.variables)
       if (variable.files && variable.files->step)
-        waits.emplace_back(variable.files->step->value, unfolds);
+        waits.emplace_back(variable.files->step->value,
+                           variable.files->pattern.empty() ? Wait::elements : Wait::unfold);
     std::ranges::sort(waits);
     waits.erase(std::ranges::unique(waits).begin(), waits.end());
     for (const auto& [from, wait] : waits) {
@@ -39,69 +32,48 @@ void Graph::Impl::connect() {
 }
 
 Status Graph::Impl::unfold_pending() {
-  std::vector<std::size_t> unfolded;
   while (!pending_.empty()) {
-    const std::size_t step = pending_.back();
-    pending_.pop_back();
-    BERTH_TRY(unfold(step));
-    unfolded.push_back(step);
+    std::vector<std::size_t> unfolded;
+    while (!pending_.empty()) {
+      const std::size_t step = pending_.back();
+      pending_.pop_back();
+      BERTH_TRY(unfold(step));
+      unfolded.push_back(step);
+    }
+    // Only now is every output known that will be.
+    for (const std::size_t step : unfolded) BERTH_TRY(check_world(step));
+    BERTH_TRY(choose_targets(unfolded));
   }
-  // Only now is every output known that will be.
-  for (const std::size_t step : unfolded) BERTH_TRY(check_world(step));
   return {};
 }
 
 Status Graph::Impl::unfold(std::size_t index) {
-  const Step& step = flow_.steps[index];
   StepState& state = states_[index];
-  std::int64_t count = 1;
-  for (const auto& variable : step.foreach) {
-    BERTH_ASSIGN(auto items, items_of(step, variable));
-    count = checked_mul(count, static_cast<std::int64_t>(items.size())).value_or(kMostTasks + 1);
-    state.items.push_back(std::move(items));
-  }
-  if (count > kMostTasks - known())
-    return wrong(step, step.line, fmt::format("the flow has more than {} tasks", kMostTasks));
+  BERTH_TRY(combine(index));
   state.first = known();
-  state.count = state.open = count;
-  tasks_.resize(tasks_.size() + static_cast<std::size_t>(count),
-                {static_cast<std::uint32_t>(index), State::waiting});
+  state.open = state.count;
+  tasks_.resize(tasks_.size() + static_cast<std::size_t>(state.count),
+                {static_cast<std::uint32_t>(index), State::waiting, wanted_steps_[index]});
+  BERTH_TRY(assign_instance_keys(index));
   BERTH_TRY(register_outputs(index));
+  count_producers(index);
   for (const Edge& edge : state.edges)
-    if (edge.wait == Wait::pairwise && --states_[edge.to].unfold_waits == 0)
+    if (edge.wait == Wait::elements && --states_[edge.to].unfold_waits == 0)
       pending_.push_back(edge.to);
-  if (count == 0)
+  if (state.count == 0)
     close(index);
   else
     mark_all_ready(index);
   return {};
 }
 
-Result<std::vector<Graph::Impl::Item>> Graph::Impl::items_of(const Step& step,
-                                                             const Variable& variable) const {
-  std::vector<Item> items;
-  for (const auto& value : variable.values) items.push_back({value, {}, -1, {}});
-  if (!variable.files) return items;
-  const Source& source = *variable.files;
-  const bool pattern = fileset::is_pattern(source.pattern);
-  const auto lookup = [&](std::string_view name) {
-    auto value = value_of(step.params, name);
-    return value && pattern ? fileset::literal_pattern(*value) : value;
-  };
-  const std::string path = expand(source.pattern, lookup);
-  if (source.step) return written_items(source, path);
-  Words found;
-  BERTH_ASSIGN(found, world_files(step, source, "foreach." + variable.name, path));
-  for (const auto& each : found) items.push_back({place_of(each), each, -1, {}});
-  return items;
-}
-
 /// The plain paths of what `path`, which the source came to, names in the world. `key` is for the
 /// message when there is none.
 Result<Words> Graph::Impl::world_files(const Step& step, const Source& source,
-                                       const std::string& key, const std::string& path) const {
+                                       const std::string& key, const std::string& path,
+                                       bool pattern) const {
   Words found;
-  if (fileset::is_pattern(source.pattern)) {
+  if (pattern) {
     BERTH_ASSIGN(found, world_.glob(path));
   } else if (world_.exists(path)) {
     found.push_back(path);
@@ -120,23 +92,48 @@ Result<Words> Graph::Impl::world_files(const Step& step, const Source& source,
 
 /// What the tasks of the source's step wrote, or where they will write it; of a pattern (or path)
 /// within it, what matches.
-std::vector<Graph::Impl::Item> Graph::Impl::written_items(const Source& source,
-                                                          const std::string& pattern) const {
-  std::vector<Item> items;
+std::vector<Graph::Impl::Element> Graph::Impl::written_elements(const Source& source,
+                                                                const std::string& pattern) const {
+  std::vector<Element> elements;
   const auto producer = static_cast<std::size_t>(source.step->value);
   const Output& output = flow_.steps[producer].out[source.output];
   for (std::int64_t i = 0; i < states_[producer].count; ++i) {
     const TaskIndex task = task_of(producer, i);
     const std::string root = output_path(task, output);
     if (pattern.empty()) {
-      items.push_back({root, {}, task.value, {}});
+      elements.push_back({.text = root, .producer = task.value});
     } else if (const auto found = written_.find(task.value); found != written_.end()) {
       for (auto& path : fileset::paths(found->second[source.output]))
         if (fileset::matches(pattern, path))
-          items.push_back({fmt::format("{}/{}", root, path), {}, task.value, std::move(path)});
+          elements.push_back(
+              {.text = fmt::format("{}/{}", root, path), .producer = task.value, .below = path});
     }
   }
-  return items;
+  return elements;
+}
+
+/// Notes for each instance how many tasks that make its elements are not done, and for each of
+/// these which instances read what it makes.
+void Graph::Impl::count_producers(std::size_t index) {
+  StepState& state = states_[index];
+  const std::size_t variables = state.elements.size();
+  state.producers_open.resize(static_cast<std::size_t>(state.count));
+  for (std::size_t instance = 0; instance < state.producers_open.size(); ++instance)
+    for (std::size_t i = 0; i < variables; ++i) {
+      const std::size_t at = instance * variables + i;
+      for (auto each = state.begins[at]; each < state.begins[at + 1]; ++each) {
+        const std::int64_t producer = state.elements[i][state.chosen[each]].producer;
+        if (producer < 0) continue;
+        if (const State now = state_of(producer); now == State::finished || now == State::skipped)
+          continue;
+        state.readers.emplace_back(producer, static_cast<std::int64_t>(instance));
+      }
+    }
+  std::ranges::sort(state.readers);
+  const auto again = std::ranges::unique(state.readers);
+  state.readers.erase(again.begin(), again.end());
+  for (const auto& reader : state.readers)
+    ++state.producers_open[static_cast<std::size_t>(reader.second)];
 }
 
 std::optional<TaskIndex> Graph::Impl::writer_of(const std::string& path) const {
@@ -193,9 +190,10 @@ Status Graph::Impl::check_path(const Step& step, const std::string& path, int li
 Status Graph::Impl::check_world(std::size_t index) const {
   const Step& step = flow_.steps[index];
   const StepState& state = states_[index];
-  for (std::size_t i = 0; i < step.foreach.size(); ++i)
-    for (const auto& item : state.items[i])
-      if (!item.world.empty()) BERTH_TRY(check_path(step, item.world, step.foreach[i].line));
+  for (std::size_t i = 0; i < step.variables.size(); ++i)
+    for (const auto& element : state.elements[i])
+      if (!element.world.empty())
+        BERTH_TRY(check_path(step, element.world, step.variables[i].line));
   for (std::int64_t i = 0; i < state.count; ++i) {
     const auto asks = [](const Condition& term) {
       return term.kind == Condition::Kind::exists && !term.path.step;
@@ -204,19 +202,17 @@ Status Graph::Impl::check_world(std::size_t index) const {
       return std::ranges::any_of(input.sources, [](const Source& source) { return !source.step; });
     });
     if (!inputs && !std::ranges::any_of(step.when, asks)) return {};
-    const auto values = values_of(task_of(index, i));
+    const TaskIndex task = task_of(index, i);
     for (const auto& input : step.in)
       for (const auto& source : input.sources) {
         if (source.step) continue;
         std::vector<TaskInput> found;
-        BERTH_TRY(add_source(step, source, values, {.name = input.name}, found));
+        BERTH_TRY(add_source(task, source, {.name = input.name}, found));
         for (const auto& each : found) BERTH_TRY(check_path(step, each.world, source.line));
       }
     for (const auto& term : step.when)
       if (asks(term))
-        BERTH_TRY(check_path(
-            step, expand(term.path.pattern, [&](auto name) { return value_of(values, name); }),
-            step.when_line));
+        BERTH_TRY(check_path(step, expanded(task, term.path.pattern), step.when_line));
     const auto varies = [&](const Input& input) {
       return std::ranges::any_of(input.sources,
                                  [](const Source& each) { return !names_in(each.text).empty(); });

@@ -41,9 +41,9 @@ Result<std::vector<Token>> tokens_of(std::string_view text, const Field& at) {
 
 class Reader {
  public:
-  using SourceOf = std::function<Result<Source>(const std::string& text)>;
+  using PathSource = std::function<Result<Source>(const std::string& text)>;
 
-  Reader(std::vector<Token> tokens, const std::vector<std::string>& known, const SourceOf& source,
+  Reader(std::vector<Token> tokens, const KnownNames& known, const PathSource& source,
          const Field& at)
       : tokens_(std::move(tokens)), known_(known), source_(source), at_(at) {}
 
@@ -104,8 +104,8 @@ class Reader {
 
   Status check_left(const std::string& name) const {
     if (name.starts_with("env.") && name.size() > 4) return {};
-    if (std::ranges::find(known_, name) != known_.end()) return {};
-    const std::vector<std::string_view> views(known_.begin(), known_.end());
+    if (known_.has(name)) return {};
+    const std::vector<std::string_view> views(known_.values.begin(), known_.values.end());
     const auto meant = nearest(name, views);
     return at_.error(fmt::format("no value is called '{}'{}", clip(name),
                                  meant.empty() ? "; say env.NAME for the environment"
@@ -113,8 +113,8 @@ class Reader {
   }
 
   std::vector<Token> tokens_;
-  const std::vector<std::string>& known_;
-  const SourceOf& source_;
+  const KnownNames& known_;
+  const PathSource& source_;
   const Field& at_;
   std::size_t next_ = 0;
 };
@@ -122,7 +122,7 @@ class Reader {
 }  // namespace
 
 Result<std::vector<Condition>> read_when(
-    const Field& field, const std::vector<std::string>& known,
+    const Field& field, const KnownNames& known,
     const std::function<Result<Source>(const std::string& text)>& source) {
   BERTH_ASSIGN(const std::string text, field.text());
   BERTH_ASSIGN(auto tokens, tokens_of(text, field));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "berth/base/text.h"
-#include "berth/os/aside.h"
+#include "berth/os/background_threads.h"
 #include "berth/os/env.h"
 
 namespace berth::machine {
@@ -58,7 +58,7 @@ class NoEnv : public os::Env {
   mode_t mask() override { return 0; }
   Result<os::Fd> lock(const std::string&, bool) override { return no(); }
   Result<os::Fd> lock_shared(const std::string&) override { return no(); }
-  Result<os::Fd> lock_there(const std::string&) override { return no(); }
+  Result<os::Fd> lock_existing(const std::string&) override { return no(); }
   Status write_all(const os::Fd&, std::string_view) override { return no(); }
   Result<std::optional<std::size_t>> read_some(const os::Fd&, std::span<char>) override {
     return no();
@@ -72,7 +72,9 @@ class NoEnv : public os::Env {
   void close(int) noexcept override {}
   Status wait(std::span<os::Watch>, std::optional<Mono>) override { return no(); }
   int stop_signals() override { return 0; }
-  std::unique_ptr<os::Aside> aside(std::size_t) override { return nullptr; }
+  std::unique_ptr<os::BackgroundThreads> background_threads(std::size_t) override {
+    return nullptr;
+  }
   Result<os::Child> spawn(const os::SpawnSpec&) override { return no(); }
   Result<std::optional<os::ExitStatus>> reap(const os::Child&) override { return no(); }
   Status signal_group(pid_t, int) override { return no(); }

@@ -67,6 +67,8 @@ class View {
 
   void put(LedgerEntry entry);
   void drop(AllocId id);
+  /// Whether there were any.
+  bool drop_all(std::string_view label);
   /// Writes our own file.
   Status save();
 
@@ -198,6 +200,12 @@ void View::drop(AllocId id) {
   std::erase_if(entries_, [&](const LedgerEntry& entry) { return entry.id == id && mine(entry); });
 }
 
+bool View::drop_all(std::string_view label) {
+  return std::erase_if(entries_, [&](const LedgerEntry& entry) {
+           return entry.label == label && mine(entry);
+         }) > 0;
+}
+
 /// Drops our own dead, a few at each call: those found dead, and of the others the first of the
 /// file, which goes to its end if it lives.
 void View::sweep() {
@@ -325,6 +333,13 @@ Status Ledger::release(AllocId id) {
     return fail(ErrorKind::stale, "this process holds no such part of the machine");
   view.drop(id);
   return view.save();
+}
+
+Status Ledger::release_all(std::string_view label) {
+  BERTH_ASSIGN(const os::Fd held, lock());
+  View view(*env_, directory_);
+  BERTH_TRY(view.read_ours());
+  return view.drop_all(label) ? view.save() : Status{};
 }
 
 Status Ledger::hand_over(AllocId id, const os::ProcessIdentity& to) {

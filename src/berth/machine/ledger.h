@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,9 @@ class Ledger {
   /// Releases an alloc, or withdraws a waiting ticket. Errors: stale if this process does not hold
   /// it.
   Status release(AllocId id);
+  /// Releases all that this process holds or waits for under this label: what an earlier release
+  /// could not write down.
+  Status release_all(std::string_view label);
   /// Hands the alloc to another process of the same user: it ends with that process from now on.
   /// Errors: stale if this process does not hold it, not_found if the other process is gone.
   Status hand_over(AllocId id, const os::ProcessIdentity& to);

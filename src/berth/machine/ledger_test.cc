@@ -64,6 +64,15 @@ TEST_F(LedgerTest, NoCoreIsInTwoAllocs) {
   EXPECT_EQ(machine.files.at(kFile).mode, 0644U) << "all may look, only the owner writes";
 }
 
+TEST_F(LedgerTest, WhatCouldNotBeReleasedIsReleasedWithTheLabel) {
+  ASSERT_TRUE(a.acquire(cpus(1, 0, "t-1")));
+  ASSERT_TRUE(a.acquire(cpus(1, 0, "t-2")));
+  ASSERT_TRUE(b.acquire(cpus(1, 0, "t-1")));
+  EXPECT_TRUE(a.ledger.release_all("t-1"));
+  EXPECT_TRUE(a.ledger.release_all("t-1")) << "there is none any more";
+  EXPECT_EQ(a.ledger.entries()->size(), 2U) << "what others hold stays, and other runs'";
+}
+
 TEST_F(LedgerTest, ARefusalSaysWhoHoldsTheRestAndLeavesNoTrace) {
   ASSERT_TRUE(a.acquire(cpus(3, 0, "digits-3")));
   const int written = machine.written;

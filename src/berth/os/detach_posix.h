@@ -1,14 +1,15 @@
-// Becoming a process that belongs to nobody.
+// A process detaches itself from whoever started it, and outlives them.
 #pragma once
 
 #include "berth/os/env.h"
 
 namespace berth::os {
 
-/// Goes on in a child of the caller, with a session of its own, "/" as its directory, no descriptor
-/// of the caller's, and standard error in `log` (0600). The caller waits for what the child writes
-/// to the returned Fd until that is closed, prints it, to standard output if it begins with
-/// `good`, else to standard error, and exits, 0 or 1. An error is the caller's. One thread only.
+/// Returns in a child of the caller, which has a session of its own, "/" as its directory, no
+/// descriptor of the caller's, and `log` (0600) as standard error. The caller itself waits until
+/// the child closes the returned Fd and prints what the child wrote there: a text that begins with
+/// `good` to standard output, after which it exits with 0, any other to standard error, after which
+/// it exits with 1. An Error returns in the caller. The process must have one thread only.
 Result<Fd> detach(Env& env, const std::string& log, std::string_view good);
 
 }  // namespace berth::os

@@ -21,7 +21,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/os/aside_posix.h"
+#include "berth/os/background_threads_posix.h"
 #include "berth/os/env.h"
 #include "berth/os/scope_posix.h"
 #include "berth/os/socket_posix.h"
@@ -298,7 +298,7 @@ class PosixEnv final : public Env {
     return lock_with(path, LOCK_EX | (wait ? 0 : LOCK_NB));
   }
   Result<Fd> lock_shared(const std::string& path) override { return lock_with(path, LOCK_SH); }
-  Result<Fd> lock_there(const std::string& path) override {
+  Result<Fd> lock_existing(const std::string& path) override {
     BERTH_ASSIGN(Fd fd, open_read(path));
     return flock_posix(std::move(fd), LOCK_EX | LOCK_NB, path);
   }
@@ -333,8 +333,9 @@ class PosixEnv final : public Env {
 
   Status wait(std::span<Watch> watches, std::optional<Mono> until) override {
     polls_.clear();
-    for (const auto& watch : watches)
-      polls_.push_back({watch.fd, static_cast<short>(watch.readable ? POLLIN : POLLOUT), 0});
+    for (const auto& watch : watches)  // what watches nothing would count against RLIMIT_NOFILE
+      if (watch.fd >= 0)
+        polls_.push_back({watch.fd, static_cast<short>(watch.readable ? POLLIN : POLLOUT), 0});
     polls_.push_back({g_stop_event.load(), POLLIN, 0});  // -1 is passed over by poll
     timespec timeout{};
     if (until) {
@@ -343,8 +344,8 @@ class PosixEnv final : public Env {
       timeout.tv_nsec = left.count() % 1'000'000'000;
     }
     const int ready = ::ppoll(polls_.data(), polls_.size(), until ? &timeout : nullptr, nullptr);
-    for (std::size_t i = 0; i < watches.size(); ++i)
-      watches[i].ready = ready > 0 && polls_[i].revents != 0;
+    auto polled = polls_.begin();
+    for (auto& watch : watches) watch.ready = watch.fd >= 0 && (polled++)->revents != 0;
     if (ready < 0 && errno != EINTR) return errno_error(errno, "wait for events");
     if (ready > 0 && polls_.back().revents != 0) {
       std::uint64_t count = 0;
@@ -357,8 +358,8 @@ class PosixEnv final : public Env {
     const int came = g_stop_signals.load();
     return give_up_ != nullptr && give_up_->load() ? std::max(came, 2) : came;
   }
-  std::unique_ptr<Aside> aside(std::size_t most_threads) override {
-    return aside_posix(most_threads);
+  std::unique_ptr<BackgroundThreads> background_threads(std::size_t most_threads) override {
+    return background_threads_posix(most_threads);
   }
 
   Result<Child> spawn(const SpawnSpec& spec) override { return spawn_posix(*this, spec); }

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "berth/os/loop.h"
 #include "berth/os/posix_testing.h"
 
 namespace berth::os {
@@ -213,6 +215,29 @@ TEST_F(EnvPosix, WaitMarksWhatIsReadyAndNothingElse) {
   std::array<Watch, 1> idle{Watch{.fd = quiet[0], .ready = true}};
   EXPECT_TRUE(env_->wait(idle, env_->now() + 1ms));
   EXPECT_FALSE(idle[0].ready);
+}
+
+TEST_F(EnvPosix, WatchesOfNothingCountAgainstNoLimit) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const Fd to(*env_, ends[1]), from(*env_, ends[0]);
+  ASSERT_TRUE(env_->write_all(to, "x"));
+  int called = 0;
+  {
+    std::vector<std::unique_ptr<Poll>> idle;
+    for (int i = 0; i < 100; ++i) idle.push_back(std::make_unique<Poll>(env_->loop(), [] {}));
+    Poll last(env_->loop(), [&] { ++called; });
+    last.watch(ends[0]);
+    const auto turned = env_->loop().turn(env_->now());
+    EXPECT_TRUE(turned) << turned.error().message;
+  }
+  EXPECT_EQ(called, 1);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 using EnvPosixDeathTest = PosixTest;  // each statement in a process of its own

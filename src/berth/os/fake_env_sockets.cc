@@ -8,26 +8,35 @@ namespace berth::os {
 Result<Fd> FakeEnv::listen_local(const std::string& path) {
   BERTH_TRY(ask("listen_local"));
   machine_.files[path] = "";
-  return add({Open::Kind::listener, path, 0});
+  return add({.kind = Open::Kind::listener, .machine = &machine_, .path = path});
 }
 
 Result<Fd> FakeEnv::connect_local(const std::string& path) {
   BERTH_TRY(ask("connect_local"));
   const auto listener = std::ranges::find_if(world_.open, [&](const auto& entry) {
-    return entry.second.kind == Open::Kind::listener && entry.second.path == path;
+    return entry.second.kind == Open::Kind::listener && entry.second.machine == &machine_ &&
+           entry.second.path == path;
   });
   if (listener == world_.open.end() || !machine_.files.contains(path))
     return fail(ErrorKind::not_found, "{}: nobody listens", path);
-  const int theirs = world_.next_fd++;
-  Fd ours = add({Open::Kind::socket, path, 0, theirs});
-  world_.open.emplace(theirs, Open{Open::Kind::socket, path, 0, ours.number()});
+  const auto [ours, theirs] = join(*listener->second.owner);
   listener->second.waits.push_back(theirs);
-  return ours;
+  return Fd(*this, ours);
+}
+
+std::pair<int, int> FakeEnv::join(FakeEnv& other) {
+  const std::pair both{world_.next_fd, world_.next_fd + 1};
+  world_.next_fd += 2;
+  world_.open.emplace(both.first,
+                      Open{.kind = Open::Kind::socket, .owner = this, .peer = both.second});
+  world_.open.emplace(both.second,
+                      Open{.kind = Open::Kind::socket, .owner = &other, .peer = both.first});
+  return both;
 }
 
 Result<std::optional<Fd>> FakeEnv::accept_local(const Fd& listener) {
   BERTH_TRY(ask("accept_local"));
-  auto& waits = world_.open.at(listener.number()).waits;
+  auto& waits = at(listener.number()).waits;
   if (waits.empty()) return std::nullopt;
   Fd first(*this, waits.front());
   waits.erase(waits.begin());
@@ -36,7 +45,7 @@ Result<std::optional<Fd>> FakeEnv::accept_local(const Fd& listener) {
 
 Result<std::optional<std::size_t>> FakeEnv::write_some(const Fd& fd, std::string_view bytes) {
   BERTH_TRY(ask("write_some"));
-  const auto peer = world_.open.find(world_.open.at(fd.number()).peer);
+  const auto peer = world_.open.find(at(fd.number()).peer);
   if (peer == world_.open.end()) return fail(ErrorKind::io, "write: the other end is closed");
   std::string& unread = peer->second.unread;
   if (unread.size() >= socket_room) return std::nullopt;
@@ -61,7 +70,8 @@ void FakeEnv::close(int fd) noexcept {
   if (gone.kind == Open::Kind::lock) machine_.locked.erase(gone.path);
   if (const auto peer = world_.open.find(gone.peer); peer != world_.open.end())
     peer->second.peer = -1;
-  for (const int waits : gone.waits) close(waits);
+  for (const int waits : gone.waits)
+    if (world_.open.contains(waits)) close(waits);
 }
 
 bool FakeEnv::ready(const Open& open, bool readable) const {
@@ -72,7 +82,7 @@ bool FakeEnv::ready(const Open& open, bool readable) const {
       if (peer == world_.open.end()) return true;
       return readable ? !open.unread.empty() : peer->second.unread.size() < socket_room;
     }
-    case Open::Kind::aside: return !open.due.empty() && open.due.front() <= world_.now;
+    case Open::Kind::background: return !open.due.empty() && open.due.front() <= world_.now;
     default: return open.pid != 0 && world_.processes.at(open.pid).over;
   }
 }

@@ -1,7 +1,8 @@
-// What Berth does, event by event, for whoever must find out later: one JSON object a line, into
-// the file that BERTH_LOG names ("-": standard error). Nothing is written when it is unset.
+// The log tells event by event what Berth does, for whoever must find out later. It is written to
+// the file that BERTH_LOG names ("-": standard error), one JSON object a line; where the variable
+// is not set, nothing is written.
 //
-// Threads: any. Failure: a log that cannot be written never stops a run; the line is lost.
+// Threads: any. Failure: a line that cannot be written is lost; that never stops a run.
 #pragma once
 
 #include <string>
@@ -13,13 +14,14 @@
 
 namespace berth::os {
 
-/// One field: a name, and a value that is JSON already (`"text"`, `12`, `{…}`).
+/// A field is a name and a value that is JSON already (`"text"`, `12`, `{…}`).
 using LogField = std::pair<std::string_view, std::string>;
 
-/// Opens the log that the environment asks for. denied, io: it cannot be opened.
+/// Opens the log that the environment asks for. Failure: denied or io, where it cannot be opened.
 Status open_log(Env& env);
+/// Whether a log is open.
 bool logging();
-/// {"at":"2026-11-21T05:04:03.123Z","pid":12,"event":"reserved",…fields…}
+/// Writes {"at":"2026-11-21T05:04:03.123Z","pid":12,"event":"reserved",…fields…}.
 void log_event(Env& env, std::string_view event, const std::vector<LogField>& fields);
 
 }  // namespace berth::os

@@ -23,21 +23,23 @@ Loop::~Loop() {
   BERTH_ASSERT(std::ranges::count(polls_, nullptr) == std::ssize(polls_));
 }
 
-Status Loop::turn(std::optional<Mono> until, std::span<Watch> others) {
+Status Loop::turn(std::optional<Mono> until) {
   BERTH_ASSERT(!turning_);
+  drop_withdrawn();
   if (!timers_.empty()) until = std::min(until.value_or(Mono::max()), timers_.begin()->first);
-  watches_.insert(watches_.end(), others.begin(), others.end());
-  const auto waited = env_.wait(watches_, until);
-  std::copy(watches_.begin() + std::ssize(polls_), watches_.end(), others.begin());
-  watches_.resize(polls_.size());
-  BERTH_TRY(waited);
+  // One that came while a callback waited for something woke only that.
+  if (stops_ != env_.stop_signals()) until = env_.now();
+  BERTH_TRY(env_.wait(watches_, until));
   turning_ = true;
   call_stopped();
   call_ready();
   call_due();
   turning_ = false;
-  drop_withdrawn();
   return {};
+}
+
+std::span<Watch> Loop::watches() {
+  return watches_;
 }
 
 void Loop::call_stopped() {

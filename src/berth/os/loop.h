@@ -38,15 +38,14 @@ class Loop {
 
   /// Waits until a descriptor is ready, a timer is due, a stop signal came, or `until`, and calls
   /// what that concerns: stop signals first, then the descriptors in the order in which they were
-  /// registered, then the timers that are due in the order of their times. `others` are waited for
-  /// too, and left to the caller.
-  Status turn(std::optional<Mono> until = std::nullopt, std::span<Watch> others = {});
+  /// registered, then the timers that are due in the order of their times.
+  Status turn(std::optional<Mono> until = std::nullopt);
 
   /// For the fake world: what the next turn would wait for.
   std::optional<Mono> next_timer() const {
     return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first);
   }
-  std::span<Watch> watches() { return watches_; }
+  std::span<Watch> watches();
 
  private:
   friend class Poll;
@@ -58,7 +57,7 @@ class Loop {
   void drop_withdrawn();
 
   Env& env_;
-  std::vector<Poll*> polls_;    // nullptr: withdrawn during a turn
+  std::vector<Poll*> polls_;    // nullptr: withdrawn since the last turn began
   std::vector<Watch> watches_;  // one for each of them
   std::multimap<Mono, Timer*> timers_;
   std::vector<StopSignal*> stop_signals_;

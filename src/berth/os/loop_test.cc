@@ -106,15 +106,27 @@ TEST_F(LoopTest, WhatIsRegisteredOrWatchedAnewInATurnIsNotReadyInIt) {
   EXPECT_EQ(called, "fca");
 }
 
-TEST_F(LoopTest, WatchesOfTheCallerAreWaitedForToo) {
-  auto [near, far] = connect();
-  Poll poll(env.loop(), [&] { called += 'p'; });
-  poll.watch(near.number());
-  std::vector<Watch> others{{.fd = far.number(), .readable = false}, {.fd = far.number()}};
-  ASSERT_TRUE(env.loop().turn(std::nullopt, others));
-  EXPECT_TRUE(others[0].ready);
-  EXPECT_FALSE(others[1].ready);
-  EXPECT_EQ(called, "");
+TEST_F(LoopTest, WhatIsWithdrawnIsForgottenThoughTheWaitFails) {
+  std::make_unique<Poll>(env.loop(), [] {}).reset();
+  env.fault = [](std::string_view call) {
+    return call == "wait" ? std::optional(Error{ErrorKind::io, "no"}) : std::nullopt;
+  };
+  EXPECT_FALSE(env.loop().turn());
+  EXPECT_TRUE(env.loop().watches().empty());
+}
+
+TEST_F(LoopTest, AStopThatCameWithinACallbackIsHeardAtOnce) {
+  StopSignal stops(env.loop(), [&] { called += 's'; });
+  Timer timer(env.loop(), [&] {
+    env.stops = 1;
+    ASSERT_TRUE(env.wait({}, env.now()));  // nothing wakes anybody for it any more
+  });
+  timer.set(env.now());
+  ASSERT_TRUE(env.loop().turn());
+  const Mono begin = env.now();
+  ASSERT_TRUE(env.loop().turn(begin + milliseconds(200)));
+  EXPECT_EQ(called, "s");
+  EXPECT_EQ(env.now(), begin);
 }
 
 /// A process that answers each byte with another after a while.

@@ -21,7 +21,7 @@ constexpr const char* kLibrary = "libsystemd.so.0";
 constexpr const char* kSystemd = "org.freedesktop.systemd1";
 constexpr const char* kSystemBus = "unix:path=/run/dbus/system_bus_socket";
 /// While systemd reads its units anew it answers nobody: more than 5 s were seen.
-constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr Duration kTimeout = std::chrono::seconds(15);
 constexpr Duration kLook = std::chrono::milliseconds(2);
 
 struct Bus;
@@ -110,7 +110,7 @@ Status ask(Env& env, const Functions& of, const std::string& name, const std::st
                           "org.freedesktop.systemd1.Manager", "StartTransientUnit");
   if (result >= 0) result = fill(of, message, name, part_of);
   if (result >= 0) {
-    const auto most = std::chrono::duration_cast<std::chrono::microseconds>(kPatience).count();
+    const auto most = std::chrono::duration_cast<std::chrono::microseconds>(kTimeout).count();
     result = of.call(bus, message, static_cast<std::uint64_t>(most), &error, nullptr);
   }
   const std::string said = error.message != nullptr ? error.message : "";
@@ -129,7 +129,7 @@ Status enter_scope_posix(Env& env, const std::string& name, const std::string& p
   BERTH_TRY(ask(env, of, name, part_of));
   // The answer comes before the move.
   constexpr std::size_t kMost = 1 << 16;
-  for (const Mono until = env.now() + kPatience; env.now() < until;) {
+  for (const Mono until = env.now() + kTimeout; env.now() < until;) {
     BERTH_ASSIGN(const std::string groups, env.read_file("/proc/self/cgroup", kMost));
     if (groups.find("/" + name) != std::string::npos) return {};
     BERTH_TRY(env.wait({}, env.now() + kLook));

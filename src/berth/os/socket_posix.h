@@ -1,4 +1,4 @@
-// Unix sockets, for posix_env(): at paths of any length, never blocking.
+// The Unix sockets of posix_env(), which never block and stand at paths of any length.
 #pragma once
 
 #include "berth/os/env.h"

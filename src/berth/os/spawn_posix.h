@@ -1,4 +1,5 @@
-// Starting one process, for posix_env(): vfork semantics, so that the cost does not grow with us.
+// How posix_env() starts a process: with the semantics of vfork, so that the cost does not grow
+// with the size of this process.
 #pragma once
 
 #include "berth/os/env.h"
@@ -8,13 +9,13 @@ namespace berth::os {
 Result<Child> spawn_posix(Env& env, const SpawnSpec& spec);
 Result<std::optional<ExitStatus>> reap_posix(const Child& child);
 
-/// When a process started, in ticks since the boot, from its /proc/PID/stat; nullopt for a zombie,
-/// or where none stands.
+/// When a process started, in clock ticks since the boot, by the text of its /proc/PID/stat;
+/// nullopt for a zombie, and for a text that has no such field.
 std::optional<std::int64_t> start_time_posix(std::string_view stat);
 
 bool group_alive_posix(Env& env, pid_t group);
 
-/// The umask that children get; kPresentUmask: the one of now.
+/// The umask that children get; kPresentUmask stands for this process's own.
 extern mode_t g_task_umask;
 inline constexpr mode_t kPresentUmask = static_cast<mode_t>(-1);
 

@@ -1,4 +1,4 @@
-// Whole trees and whole files, for posix_env().
+// How posix_env() deals with whole trees and whole files; each function does what Env says of it.
 #pragma once
 
 #include "berth/os/env.h"
@@ -11,7 +11,7 @@ Result<std::vector<TreeEntry>> tree_posix(const std::string& directory, std::siz
 Status remove_tree_posix(Env& env, const std::string& path);
 Status stamp_posix(const std::string& path, mode_t mode, Wall modified);
 Status sync_all_posix(std::span<const std::string> paths);
-/// interrupted: a second stop signal came.
+/// Failure: interrupted, where a second stop signal came meanwhile.
 Result<std::optional<Content>> copy_posix(Env& env, const std::string& from, const std::string& to,
                                           mode_t mode);
 

@@ -1,4 +1,4 @@
-// Where a user's files of a kind lie, by the convention of the XDG base directories.
+// A user's files of each kind have a directory, by the convention of the XDG base directories.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 namespace berth::os {
 
 struct UserDirectory {
-  const char* variable;  // names the directory, where it is set to an absolute path
-  const char* in_home;   // else it is this one
+  const char* variable;  ///< Its value is the directory, where that is an absolute path.
+  const char* in_home;   ///< The directory otherwise, from the home directory on.
 };
 inline constexpr UserDirectory kStateHome{"XDG_STATE_HOME", "/.local/state"};
 inline constexpr UserDirectory kCacheHome{"XDG_CACHE_HOME", "/.cache"};

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "berth/agent/line.h"
+#include "berth/agent/connection.h"
 #include "berth/agent/line_stream.h"
 #include "berth/base/units.h"
 #include "berth/remote/ssh.h"
@@ -13,22 +13,24 @@ namespace {
 
 class Cleaning {
  public:
-  Cleaning(os::Env& env, Door door, const AgentFile& agent, const std::vector<std::string>& words)
-      : door_(std::move(door)),
-        line_(env,
-              {.command = through(door_, agent_command(agent, words)), .agent_file = agent.path},
-              [this] { on_line(); }),
+  Cleaning(os::Env& env, Transport transport, const AgentFile& agent,
+           const std::vector<std::string>& words)
+      : transport_(std::move(transport)),
+        connection_(
+            env,
+            {.command = through(transport_, agent_command(agent, words)), .agent_file = agent.path},
+            [this] { on_connection(); }),
         stream_(env, [this](const Status& status) { on_stream(status); }) {
-    if (line_.lost()) on_line();
+    if (connection_.lost()) on_connection();
   }
 
   const std::optional<Result<agent::Cleaned>>& answer() const { return answer_; }
-  const std::string& host() const { return door_.name; }
+  const std::string& host() const { return transport_.name; }
 
  private:
-  void on_line() {
-    if (line_.lost()) return fail_with(*line_.lost());
-    stream_.open(line_.take());
+  void on_connection() {
+    if (connection_.lost()) return fail_with(*connection_.lost());
+    stream_.open(connection_.take());
     stream_.send_line("go");
   }
   void on_stream(const Status& status) {
@@ -36,28 +38,31 @@ class Cleaning {
     if (const auto said = stream_.next())
       answer_ = agent::decode_cleaned(*said);
     else if (!status || stream_.ended())
-      fail_with(
-          line_.because(status ? Error{ErrorKind::io, "the connection ended"} : status.error()));
+      fail_with(connection_.because(status ? Error{ErrorKind::io, "the connection ended"}
+                                           : status.error()));
     if (answer_) stream_.close();
   }
-  void fail_with(Error error) { answer_ = std::unexpected(explain_ssh(door_, std::move(error))); }
+  void fail_with(Error error) {
+    answer_ = std::unexpected(explain_ssh(transport_, std::move(error)));
+  }
 
-  const Door door_;
-  agent::Line line_;
+  const Transport transport_;
+  agent::Connection connection_;
   agent::LineStream stream_;
   std::optional<Result<agent::Cleaned>> answer_;
 };
 
 }  // namespace
 
-Result<std::vector<HostCleaned>> clean_hosts(os::Env& env, const std::vector<Door>& doors,
+Result<std::vector<HostCleaned>> clean_hosts(os::Env& env, const std::vector<Transport>& transports,
                                              const AgentFile& agent,
                                              const agent::CleanOptions& options) {
   std::vector<std::string> words{"clean", "--older-than-ms",
                                  fmt::format("{}", to_ms(options.older_than))};
   if (options.dry_run) words.emplace_back("--dry-run");
   std::vector<std::unique_ptr<Cleaning>> all;
-  for (const auto& door : doors) all.push_back(std::make_unique<Cleaning>(env, door, agent, words));
+  for (const auto& transport : transports)
+    all.push_back(std::make_unique<Cleaning>(env, transport, agent, words));
   const auto waits = [](const auto& one) { return !one->answer(); };
   while (std::ranges::any_of(all, waits)) {
     if (env.stop_signals() > 0) return fail(ErrorKind::interrupted, "stopped");

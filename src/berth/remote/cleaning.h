@@ -1,12 +1,12 @@
-// What runs have left on the hosts of a cluster, removed by `berth-agent clean` on each of them,
-// all at once. Threads: one. Failure: each host's own.
+// clean_hosts() removes what runs have left on the hosts of a cluster, by `berth-agent clean` on
+// all of them at once. Threads: one. Failure: each host has its own.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "berth/agent/clean.h"
-#include "berth/remote/door.h"
+#include "berth/remote/transport.h"
 
 namespace berth::remote {
 
@@ -14,8 +14,9 @@ struct HostCleaned {
   std::string host;
   Result<agent::Cleaned> cleaned;
 };
-/// Waits until all have answered, failed or the person wants to stop (interrupted).
-Result<std::vector<HostCleaned>> clean_hosts(os::Env& env, const std::vector<Door>& doors,
+/// Waits until all hosts have answered or failed. Failure: interrupted, where the person wants to
+/// stop.
+Result<std::vector<HostCleaned>> clean_hosts(os::Env& env, const std::vector<Transport>& transports,
                                              const AgentFile& agent,
                                              const agent::CleanOptions& options);
 

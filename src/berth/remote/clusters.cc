@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "berth/agent/link.h"
+#include "berth/agent/agent_client.h"
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/os/user_directory.h"
@@ -65,21 +65,21 @@ Result<os::Fd> lock_for_edit(os::Env& env, const std::string& file) {
 Status read_outlive(const Field& field, ClusterEntry& entry) {
   const auto time = field.duration();
   BERTH_ASSIGN(entry.outlive, time ? true : truth_of(field));
-  if (entry.outlive) entry.patience = time.value_or(kOutlives);
+  if (entry.outlive) entry.timeout = time.value_or(kOutlives);
   return {};
 }
 
 Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
   if (!is_name(name)) return body.error("a cluster's name is of letters, digits, '-', '_', '.'");
   BERTH_ASSIGN(const Field kind, body.get("kind"));
-  ClusterEntry entry{.name = name, .kind = {}, .body = body, .surroundings = {}};
+  ClusterEntry entry{.name = name, .kind = {}, .body = body, .task_environment = {}};
   BERTH_ASSIGN(entry.kind, kind.text());
   constexpr std::array<std::string_view, 3> kKinds{"ssh", "slurm", "ec2"};
   BERTH_TRY(kind.choice(kKinds));
   if (const auto env = body.find("env"))
-    BERTH_TRY(exec::read_environment(*env, entry.surroundings.environment));
-  for (const auto& [key, to] : {std::pair("prescript", &entry.surroundings.prescript),
-                                std::pair("postscript", &entry.surroundings.postscript)})
+    BERTH_TRY(exec::read_environment(*env, entry.task_environment.environment));
+  for (const auto& [key, to] : {std::pair("prescript", &entry.task_environment.prolog),
+                                std::pair("postscript", &entry.task_environment.epilog)})
     if (const auto script = body.find(key)) {
       BERTH_ASSIGN(*to, exec::process_text(*script));
     }
@@ -90,7 +90,7 @@ Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
     if (entry.lease < kLeast || entry.lease > kMost) return lease->error("wanted 1s to 30d");
   }
   if (const auto outlive = body.find("outlive")) BERTH_TRY(read_outlive(*outlive, entry));
-  entry.patience = std::max(entry.patience, entry.lease);
+  entry.timeout = std::max(entry.timeout, entry.lease);
   if (const auto shares = body.find("shared_folders")) {
     BERTH_ASSIGN(entry.shares, truth_of(*shares));
   }
@@ -164,12 +164,13 @@ Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const Ag
   OpenedCluster opened;
   for (const auto& item : items) {
     BERTH_ASSIGN(const auto host, read_host(item));
-    Door door = ssh_door(host, options, home, sockets);
-    if (std::ranges::find(hosts, door.name, [](const auto& one) { return one->name(); }) !=
+    Transport transport = ssh_transport(host, options, home, sockets);
+    if (std::ranges::find(hosts, transport.name, [](const auto& one) { return one->name(); }) !=
         hosts.end())
-      return item.error(fmt::format("{} stands here twice", door.name));
-    hosts.push_back(std::make_unique<Host>(
-        env, std::move(door), agent, HostOptions{.lease = entry.lease, .outlive = entry.outlive}));
+      return item.error(fmt::format("{} stands here twice", transport.name));
+    hosts.push_back(
+        std::make_unique<Host>(env, std::move(transport), agent,
+                               HostOptions{.lease = entry.lease, .outlive = entry.outlive}));
     opened.hosts.push_back(hosts.back().get());
   }
   opened.cluster = host_cluster(env, std::move(hosts));

@@ -1,4 +1,4 @@
-// The clusters a person has, from one file: ~/.config/berth/clusters.yaml, or $BERTH_CLUSTERS.
+// A person's clusters are described in one file: ~/.config/berth/clusters.yaml, or $BERTH_CLUSTERS.
 //
 //   lab:                       # berth run --cluster lab …
 //     kind: ssh
@@ -9,9 +9,9 @@
 //     env: {HF_HOME: /scratch/hf}
 //     prescript: module load cuda
 //
-// Each kind reads what is its own; what stands around the tasks is common to all.
+// Each kind of cluster reads its own keys; those about the environment of tasks are common to all.
 //
-// Failure: invalid, with file, line and key; not_found.
+// Failure: invalid, where the message names the file, the line and the key; not_found.
 #pragma once
 
 #include <functional>
@@ -20,58 +20,58 @@
 #include <vector>
 
 #include "berth/base/document.h"
-#include "berth/remote/door.h"
 #include "berth/remote/host.h"
-#include "berth/remote/outpost.h"
+#include "berth/remote/remote_worker.h"
+#include "berth/remote/transport.h"
 
 namespace berth::remote {
 
 struct ClusterEntry {
   std::string name, kind;
   Field body;
-  // What every kind has.
-  Surroundings surroundings;
-  Duration lease = std::chrono::minutes(2);  // how long an alloc lives without a word from us
-  bool outlive = false;                      // tasks go on when we are gone for longer
-  Duration patience{};                       // how long a machine that fell silent is waited for
-  bool shares = true;                        // a folder that both machines see is used, not copied
+  // Every kind has these.
+  TaskEnvironment task_environment;
+  Duration lease = std::chrono::minutes(2);  ///< So long an alloc lives without a message of ours.
+  bool outlive = false;                      ///< Tasks go on when we are gone for longer than that.
+  Duration timeout{};                        ///< So long a machine that fell silent is waited for.
+  bool shares = true;  ///< A folder that both machines see is used as it is, and not copied.
 };
 
 /// $BERTH_CLUSTERS, else $XDG_CONFIG_HOME/berth/clusters.yaml, else ~/.config/….
 Result<std::string> clusters_file(os::Env& env);
-/// None where there is no file.
+/// The entries of the file; none, where there is no file.
 Result<std::vector<ClusterEntry>> read_clusters(os::Env& env);
 Result<std::vector<ClusterEntry>> parse_clusters(std::string_view text, const std::string& file);
-/// not_found: names those there are.
+/// Failure: not_found, with a message that names the clusters there are.
 Result<ClusterEntry> find_cluster(os::Env& env, const std::string& name);
 
-/// Replaces the file's text by what `edit` makes of it; of several processes that edit it at once
-/// each sees what the one before wrote. Links and the file's mode stay. busy: another holds its
-/// lock, a file beside it.
+/// Replaces the file's text by what `edit` makes of it. Where several processes edit it at once,
+/// each sees what the one before wrote. Symbolic links and the file's mode stay. Failure: busy,
+/// where another process holds the lock, a file beside it.
 Status edit_clusters(os::Env& env,
                      const std::function<Result<std::string>(const std::string&)>& edit);
 
-/// The file with an ssh cluster added, or without one; comments and all else stay as they are.
+/// The file's text with an ssh cluster added, or without one; comments and all else stay.
 Result<std::string> with_cluster(std::string_view text, const std::string& name,
                                  const std::vector<std::string>& hosts);
 Result<std::string> without_cluster(std::string_view text, const std::string& name);
 
-/// The berth-agent beside this program; read once a process, to know its digest.
+/// The berth-agent beside this program. A process reads it once, to know its digest.
 Result<AgentFile> agent_file(os::Env& env);
 
 struct OpenedCluster {
-  std::unique_ptr<FarCluster> cluster;
-  std::vector<Host*> hosts = {};  // of it, where they are known beforehand
+  std::unique_ptr<RemoteCluster> cluster;
+  std::vector<Host*> hosts = {};  ///< The cluster's hosts, where they are known beforehand.
 };
-/// For whom: a cluster that starts machines of its own notes them with the run.
+/// The run that a cluster is opened for: a cluster that starts machines notes them with the run.
 struct ForRun {
-  std::string name, directory;  // of the run
-  std::string home;             // the state directory
+  std::string name, directory;  ///< Of the run.
+  std::string home;             ///< The state directory.
 };
-/// impossible: a cluster of that kind has no hosts but a run's.
+/// Failure: impossible, where no run is given and the kind of cluster has hosts only for a run.
 Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, const AgentFile& agent,
                                    const std::optional<ForRun>& run = {});
-/// Whether a run could go there, as far as the entry tells. invalid.
+/// Checks the entry as far as that is possible without the cluster. Failure: invalid.
 Status check_cluster(os::Env& env, const ClusterEntry& entry);
 
 }  // namespace berth::remote

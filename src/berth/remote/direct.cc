@@ -15,13 +15,12 @@ namespace {
 /// Whoever pushes says something every second.
 constexpr Duration kSilentMost = std::chrono::minutes(1);
 constexpr Duration kLookupMost = std::chrono::seconds(10);
-constexpr Duration kLookupEvery = std::chrono::milliseconds(20);
 
 }  // namespace
 
-void Holders::add(const Door& door, const fileset::Fileset& fileset) {
-  if (!door.direct) return;
-  Known& known = known_.try_emplace(door.words, Known{door}).first->second;
+void Holders::add(const Transport& transport, const fileset::Fileset& fileset) {
+  if (!transport.direct) return;
+  Known& known = known_.try_emplace(transport.words, Known{transport}).first->second;
   for (const auto& entry : fileset.entries)
     if (fileset::has_object(entry))
       known.objects[entry.kind == fileset::Entry::Kind::executable].insert(entry.digest);
@@ -32,7 +31,7 @@ bool Holders::has(const Known& known, const agent::Piece& piece) {
   return digest && known.objects[piece.executable].contains(*digest);
 }
 
-std::optional<Holders::Holder> Holders::find(const Door& to,
+std::optional<Holders::Holder> Holders::find(const Transport& to,
                                              std::span<const agent::Piece> lacking) const {
   if (!to.direct) return std::nullopt;
   const Known* best = nullptr;
@@ -48,7 +47,7 @@ std::optional<Holders::Holder> Holders::find(const Door& to,
     }
   }
   if (best == nullptr) return std::nullopt;
-  Holder holder{best->door, {}};
+  Holder holder{best->transport, {}};
   for (const auto& piece : lacking) {
     const auto digest = parse_digest(piece.digest);
     if (!digest || !has(*best, piece)) continue;
@@ -63,7 +62,7 @@ std::optional<Holders::Holder> Holders::find(const Door& to,
   return holder;
 }
 
-std::string Holders::refuse(const Door& from, const Door& to, const Error& because) {
+std::string Holders::refuse(const Transport& from, const Transport& to, const Error& because) {
   refused_.emplace(from.words, to.words);
   return fmt::format(
       "files from {} to {} come through this machine: {} (it was tried because of direct: true)",
@@ -78,14 +77,16 @@ Push::Push(os::Env& env, PushOptions options, std::function<void()> wake)
                 stream_status_ = std::move(status);
                 due_.no_later_than(env_.now());
               }),
-      heard_at_(env.now()),
+      received_at_(env.now()),
       moved_at_(env.now()),
       wake_(std::move(wake)) {
   if (options_.to.address.empty()) {
-    lookup_.emplace(env_, ssh_lookup(options_.to), env_.environment(), kLookupMost);
+    lookup_.emplace(env_, ssh_lookup(options_.to), env_.environment(), kLookupMost,
+                    [this] { due_.no_later_than(env_.now()); });
   } else {
     const auto address = parse_ssh_host(options_.to.address);
-    dial(address ? Result<Door>(ssh_door_between(*address)) : std::unexpected(address.error()));
+    dial(address ? Result<Transport>(ssh_transport_between(*address))
+                 : std::unexpected(address.error()));
   }
   arm();
 }
@@ -99,27 +100,25 @@ Mono Push::still_until() const {
 
 /// What the loop waits for, as it is now.
 void Push::arm() {
-  if (over_ || (line_ && line_->lost()))
+  if (over_ || (connection_ && connection_->lost()))
     due_.no_later_than(env_.now());
-  else if (lookup_)
-    due_.no_later_than(env_.now() + kLookupEvery);
   else
-    due_.no_later_than(std::min(heard_at_ + kSilentMost, still_until()));
+    due_.no_later_than(std::min(received_at_ + kSilentMost, still_until()));
 }
 
 void Push::step() {
   const std::int64_t moved = moved_;
   if (lookup_) look_up();
-  if (line_ && !over_) {
-    if (line_->lost())
-      over_ = std::unexpected(*line_->lost());
-    else if (!stream_.is_open() && line_->here())
-      stream_.open(line_->take());
+  if (connection_ && !over_) {
+    if (connection_->lost())
+      over_ = std::unexpected(*connection_->lost());
+    else if (!stream_.is_open() && connection_->here())
+      stream_.open(connection_->take());
     if (stream_.is_open())
       if (const auto status = exchange(); !status && !over_)
-        over_ = std::unexpected(line_->because(status.error()));
+        over_ = std::unexpected(connection_->because(status.error()));
   }
-  if (!over_ && env_.now() >= heard_at_ + kSilentMost)
+  if (!over_ && env_.now() >= received_at_ + kSilentMost)
     over_ = fail(ErrorKind::busy, "no word of it for {}", format_duration(kSilentMost));
   if (!over_ && env_.now() >= still_until())
     over_ = fail(ErrorKind::busy, "nothing moved for {}", format_duration(env_.now() - moved_at_));
@@ -131,16 +130,16 @@ void Push::step() {
 }
 
 void Push::look_up() {
-  const auto end = lookup_->look();
+  const auto end = lookup_->take();
   if (!end) return;
   lookup_.reset();
   const auto host = parse_ssh_lookup(end->out);
-  if (end->good() && host) return dial(ssh_door_between(*host));
+  if (end->good() && host) return dial(ssh_transport_between(*host));
   const std::string why = end->error ? end->error->message : clip(trim(end->err), 300);
   over_ = fail(ErrorKind::io, "ssh -G tells no address of {}: {}", options_.to.name, why);
 }
 
-void Push::dial(const Result<Door>& to) {
+void Push::dial(const Result<Transport>& to) {
   if (!to) {
     over_ = std::unexpected(to.error());
     return;
@@ -155,17 +154,17 @@ void Push::dial(const Result<Door>& to) {
       agent::FrameKind::to,
       agent::to_json({.command = through(*to, known_agent_command(options_.agent, files)),
                       .nonce = options_.nonce}));
-  line_.emplace(env_, line_to(options_.from, options_.agent, push),
-                [this] { due_.no_later_than(env_.now()); });
-  heard_at_ = moved_at_ = env_.now();
+  connection_.emplace(env_, connection_to(options_.from, options_.agent, push),
+                      [this] { due_.no_later_than(env_.now()); });
+  received_at_ = moved_at_ = env_.now();
 }
 
 Status Push::exchange() {
-  const auto told = std::exchange(stream_status_, Status{});
+  const auto reported = std::exchange(stream_status_, Status{});
   for (;;) {
     BERTH_ASSIGN(const auto frame, stream_.next());
     if (!frame) break;
-    heard_at_ = env_.now();
+    received_at_ = env_.now();
     if (frame->kind == agent::FrameKind::error) {
       over_ = std::unexpected(agent::parse_error(frame->bytes));
       return {};
@@ -183,7 +182,7 @@ Status Push::exchange() {
     moved_ = moved;
     moved_at_ = env_.now();
   }
-  BERTH_TRY(told);
+  BERTH_TRY(reported);
   if (stream_.ended()) return fail(ErrorKind::io, "the connection to {} ended", options_.from.name);
   return {};
 }

@@ -15,7 +15,7 @@
 namespace berth::remote {
 namespace {
 
-Door door(const std::string& name, bool direct = true) {
+Transport transport(const std::string& name, bool direct = true) {
   return {.name = name, .words = {"ssh", "--", name}, .shell = true, .direct = direct};
 }
 
@@ -34,45 +34,46 @@ agent::Piece piece(const std::string& content, std::int64_t size, std::int64_t o
 TEST(Holders, NameWhoHasTheMostOfWhatIsLacking) {
   constexpr std::int64_t kMuch = Holders::kLeast;
   Holders holders;
-  holders.add(door("a"), {{file("x", "x", kMuch)}});
-  holders.add(door("b"), {{file("x", "x", kMuch), file("y", "y", kMuch)}});
+  holders.add(transport("a"), {{file("x", "x", kMuch)}});
+  holders.add(transport("b"), {{file("x", "x", kMuch), file("y", "y", kMuch)}});
   const std::vector lacking{piece("x", kMuch), piece("y", kMuch), piece("z", kMuch)};
-  const auto found = holders.find(door("c"), lacking);
+  const auto found = holders.find(transport("c"), lacking);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->door.name, "b");
+  EXPECT_EQ(found->transport.name, "b");
   EXPECT_EQ(found->objects.entries.size(), 2U);
   EXPECT_TRUE(fileset::parse_fileset(fileset::to_text(found->objects)));
-  EXPECT_EQ(holders.find(door("b"), lacking)->door.name, "a") << "not the one that lacks it";
+  EXPECT_EQ(holders.find(transport("b"), lacking)->transport.name, "a")
+      << "not the one that lacks it";
 }
 
 TEST(Holders, AskNobodyForWhatIsSoonBroughtFromHere) {
   constexpr std::int64_t kMuch = Holders::kLeast;
   Holders holders;
-  holders.add(door("a"), {{file("x", "x", kMuch)}});
-  EXPECT_TRUE(holders.find(door("b"), std::vector{piece("x", kMuch)}));
-  EXPECT_FALSE(holders.find(door("b"), std::vector{piece("x", kMuch, 1)}));
+  holders.add(transport("a"), {{file("x", "x", kMuch)}});
+  EXPECT_TRUE(holders.find(transport("b"), std::vector{piece("x", kMuch)}));
+  EXPECT_FALSE(holders.find(transport("b"), std::vector{piece("x", kMuch, 1)}));
 }
 
 TEST(Holders, AskNobodyTwiceWhoRefused) {
   constexpr std::int64_t kMuch = Holders::kLeast;
   Holders holders;
-  holders.add(door("a"), {{file("x", "x", kMuch)}});
+  holders.add(transport("a"), {{file("x", "x", kMuch)}});
   const std::vector lacking{piece("x", kMuch)};
-  const auto told = holders.refuse(door("a"), door("b"), {ErrorKind::io, "no route"});
+  const auto told = holders.refuse(transport("a"), transport("b"), {ErrorKind::io, "no route"});
   EXPECT_EQ(told,
             "files from a to b come through this machine: no route (it was tried because of "
             "direct: true)");
-  EXPECT_FALSE(holders.find(door("b"), lacking));
-  EXPECT_TRUE(holders.find(door("c"), lacking)) << "it may reach another";
+  EXPECT_FALSE(holders.find(transport("b"), lacking));
+  EXPECT_TRUE(holders.find(transport("c"), lacking)) << "it may reach another";
 }
 
 TEST(Holders, KeepOutOfItWhoIsNotToTakePart) {
   constexpr std::int64_t kMuch = Holders::kLeast;
   Holders holders;
-  holders.add(door("a", false), {{file("x", "x", kMuch)}});
-  holders.add(door("b"), {{file("y", "y", kMuch)}});
-  EXPECT_FALSE(holders.find(door("c"), std::vector{piece("x", kMuch)}));
-  EXPECT_FALSE(holders.find(door("c", false), std::vector{piece("y", kMuch)}));
+  holders.add(transport("a", false), {{file("x", "x", kMuch)}});
+  holders.add(transport("b"), {{file("y", "y", kMuch)}});
+  EXPECT_FALSE(holders.find(transport("c"), std::vector{piece("x", kMuch)}));
+  EXPECT_FALSE(holders.find(transport("c", false), std::vector{piece("y", kMuch)}));
 }
 
 TEST(PushRequest, IsReadAsItWasWritten) {
@@ -93,10 +94,10 @@ TEST(PushOfLittle, IsGivenUpWhereAHostTalksAndNothingMoves) {
     (void)env.write_some(end, std::string(agent::kHere) + "\n");
     far = std::move(end);
   };
-  Door to = door("to");
+  Transport to = transport("to");
   to.address = "me@to:22";
   Push push(env,
-            {.from = door("from"),
+            {.from = transport("from"),
              .to = to,
              .agent = {},
              .directory = "/",
@@ -141,11 +142,11 @@ class DirectPosixTest : public os::PosixTest {
   fileset::Fileset objects() const { return {{file("one", content_, std::ssize(content_))}}; }
   bool arrived() { return store("to").hold(objects()).has_value(); }
 
-  Status push(Door to = {.name = "to",
-                         .words = {"ssh", "--", "to"},
-                         .shell = true,
-                         .direct = true,
-                         .address = "me@to:22"}) {
+  Status push(Transport to = {.name = "to",
+                              .words = {"ssh", "--", "to"},
+                              .shell = true,
+                              .direct = true,
+                              .address = "me@to:22"}) {
     Push push(*env_,
               {.from = {.name = "from",
                         .words = {"env", "XDG_CACHE_HOME=" + path("from"),

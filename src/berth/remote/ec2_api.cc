@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/base/backoff.h"
 #include "berth/base/text.h"
 
 namespace berth::remote {
 namespace {
 
 constexpr Duration kDeadline = std::chrono::minutes(2);  // of a call with all its tries
-constexpr Duration kFirstBackoff = std::chrono::milliseconds(400),
-                   kLongestBackoff = std::chrono::seconds(15);
-constexpr Duration kPollInterval = std::chrono::milliseconds(20);  // while a request is under way
+constexpr Backoff kCallAgain{std::chrono::milliseconds(600), std::chrono::seconds(12)};
 constexpr std::size_t kMostMessage = 300, kMostInstances = 10'000;
 
 std::string encoded(std::string_view text) {
@@ -99,6 +98,7 @@ void Ec2Api::call(std::string action, Ec2Parameters parameters, Done done) {
                     .done = std::move(done),
                     .deadline = now + kDeadline,
                     .again = now});
+  due_.no_later_than(now);
 }
 
 Ec2Api::Verdict Ec2Api::judge(const Call& call, const HttpAnswer& answer) const {
@@ -137,9 +137,7 @@ void Ec2Api::step() {
     const auto call = std::ranges::find(calls_, answer.call, &Call::under_way);
     if (call == calls_.end()) continue;
     Verdict verdict = judge(*call, answer);
-    const Duration longest =
-        std::min(kLongestBackoff, kFirstBackoff * (1 << std::min(call->tries, 8)));
-    const Duration pause = longest / 2 + longest / 2048 * static_cast<int>(env_.random() % 1024);
+    const Duration pause = kCallAgain.pause(call->tries, env_.random());
     trouble_.reset();
     if (verdict.again) trouble_ = verdict.result.error();
     if (verdict.again && env_.now() + pause < call->deadline) {
@@ -151,25 +149,35 @@ void Ec2Api::step() {
     calls_.erase(call);
   }
   for (auto& [done, result] : over) done(std::move(result));  // each may make further calls
+  arm();
 }
 
-std::optional<Mono> Ec2Api::next() {
-  std::optional<Mono> next;
-  const Mono look = env_.now() + kPollInterval;
-  for (const Call& call : calls_) {
-    const Mono at = call.under_way != 0 ? look : call.again;
-    next = next ? std::min(*next, at) : at;
-  }
-  return next;
+/// What the loop waits for, as it is now.
+void Ec2Api::arm() {
+  const HttpWaits waits = http_->waits();
+  while (sockets_.size() > waits.sockets.size()) sockets_.pop_back();
+  while (sockets_.size() < waits.sockets.size())
+    sockets_.emplace_back(env_.loop(), [this] { wake(); });
+  for (std::size_t i = 0; i < sockets_.size(); ++i)
+    sockets_[i].watch(waits.sockets[i].fd,
+                      waits.sockets[i].readable ? os::Poll::For::reading : os::Poll::For::writing);
+  due_.set(waits.most ? std::optional(env_.now() + *waits.most) : std::nullopt);
+  for (const Call& call : calls_)
+    if (call.under_way == 0) due_.no_later_than(call.again);
+}
+
+/// Nothing more until step(): what is ready stays so.
+void Ec2Api::wake() {
+  for (os::Poll& socket : sockets_) socket.stop();
+  due_.set(std::nullopt);
+  if (wake_) wake_();
 }
 
 bool Ec2Api::finish(Duration most) {
-  const Mono end = env_.now() + most;
-  while (true) {
+  for (const Mono end = env_.now() + most;;) {
     step();
     if (idle()) return true;
-    if (env_.now() >= end) return false;
-    (void)env_.wait({}, std::min(*next(), end));
+    if (env_.now() >= end || !env_.loop().turn(end)) return false;
   }
 }
 

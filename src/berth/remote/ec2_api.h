@@ -1,12 +1,13 @@
 // EC2's query API: calls that are tried again while EC2 is busy or the network away, and what their
 // answers say. What a call means to repeat is the caller's: each of ours may be repeated.
 //
-// Threads: one. Nothing waits; an answer comes within step(). Failure: denied (credentials,
-// permissions, the clock), invalid (a parameter), not_found (no such instance), busy (no capacity,
-// a limit, a state in which it cannot be done now), io (throttled or unreachable for too long, or
-// an answer that is none).
+// Threads: one. Nothing waits; an answer comes within step(), which is to be called after a turn of
+// the loop that has called `wake`. Failure: denied (credentials, permissions, the clock), invalid
+// (a parameter), not_found (no such instance), busy (no capacity, a limit, a state in which it
+// cannot be done now), io (throttled or unreachable for too long, or an answer that is none).
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "berth/os/env.h"
+#include "berth/os/loop.h"
 #include "berth/remote/cloud/cloud.h"
 
 namespace berth::remote {
@@ -30,8 +32,8 @@ class Ec2Api {
   /// `done` hears the answer, in a later step(). With DryRun: success is that it would be allowed.
   void call(std::string action, Ec2Parameters parameters, Done done);
   void step();
-  /// When step() may have something to do; none: no call is under way.
-  std::optional<Mono> next();
+  /// Called in a turn of the loop, once, when step() has something to do.
+  void on_news(std::function<void()> wake) { wake_ = std::move(wake); }
   bool idle() const { return calls_.empty(); }
   /// Why a call is tried again, since the last one that EC2 answered.
   const std::optional<Error>& trouble() const { return trouble_; }
@@ -52,6 +54,8 @@ class Ec2Api {
     bool again = false;
   };
   Verdict judge(const Call& call, const HttpAnswer& answer) const;
+  void arm();
+  void wake();
 
   os::Env& env_;
   const Cloud& cloud_;
@@ -59,6 +63,9 @@ class Ec2Api {
   std::string endpoint_;
   std::vector<Call> calls_;
   std::optional<Error> trouble_;
+  std::function<void()> wake_;
+  std::deque<os::Poll> sockets_;
+  os::Timer due_{env_.loop(), [this] { wake(); }};
 };
 
 struct Ec2Instance {

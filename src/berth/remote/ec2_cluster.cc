@@ -1,7 +1,6 @@
 #include "berth/remote/ec2_cluster.h"
 
 #include <algorithm>
-#include <csignal>
 
 #include "berth/base/text.h"
 #include "berth/machine/machine.h"
@@ -13,12 +12,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kLease = 30s;          // of an alloc, until it is asked after again
-constexpr Duration kErrand = 30s;         // a command at an instance takes at most so long
+constexpr Duration kCommandMost = 30s;    // a command at an instance takes at most so long
 constexpr Duration kProbeInterval = 10s;  // at an instance that nobody of ours is on
 constexpr Duration kDeaf = 1min;          // so long an instance that answered is waited for
 constexpr Duration kAnswer = 10s;         // to what was asked of an instance
 constexpr Duration kEnd = 20s;
-constexpr Duration kSoonestRetry = 20ms, kLatestRetry = 1s;
+constexpr Duration kSoonestRetry = 20ms;
 
 }  // namespace
 
@@ -41,9 +40,12 @@ Ec2Cluster::Ec2Cluster(os::Env& env, const Cloud& cloud, std::unique_ptr<HttpCal
       use_(std::move(use)),
       api_(env, cloud, std::move(http), settings_.endpoint),
       instances_(env, api_, settings_, use_.owner, use_.directory + "/ec2-" + settings_.name,
-                 [this](const Ec2Machine& machine, Duration lease) { renew(machine, lease); }) {}
+                 [this](const Ec2Machine& machine, Duration lease) { renew(machine, lease); }) {
+  api_.on_news([this] { changed(); });
+}
 
 Ec2Cluster::~Ec2Cluster() {
+  on_change(nullptr);
   members_.clear();
   instances_.end_all();
   for (const Mono until = env_.now() + kEnd; !instances_.over() && env_.now() < until;) {
@@ -53,18 +55,18 @@ Ec2Cluster::~Ec2Cluster() {
 }
 
 /// Its host key is its own, whatever other instance had the address before.
-Door Ec2Cluster::door(const Ec2Machine& machine) const {
+Transport Ec2Cluster::transport(const Ec2Machine& machine) const {
   const std::string hosts = use_.directory + "/ec2-hosts";
-  Door door =
-      ssh_door({.host = machine.address,
-                .user = settings_.user,
-                .port = static_cast<int>(settings_.port),
-                .key = settings_.key_file},
-               {.options = {"-o", "StrictHostKeyChecking=accept-new", "-o",
-                            "UserKnownHostsFile=" + hosts, "-o", "HostKeyAlias=" + machine.id}},
-               env_.variable("HOME").value_or(""), ssh_sockets(env_));
-  door.name = machine.id;
-  return door;
+  Transport transport = ssh_transport(
+      {.host = machine.address,
+       .user = settings_.user,
+       .port = static_cast<int>(settings_.port),
+       .key = settings_.key_file},
+      {.options = {"-o", "StrictHostKeyChecking=accept-new", "-o", "UserKnownHostsFile=" + hosts,
+                   "-o", "HostKeyAlias=" + machine.id}},
+      env_.variable("HOME").value_or(""), ssh_sockets(env_));
+  transport.name = machine.id;
+  return transport;
 }
 
 void Ec2Cluster::renew(const Ec2Machine& machine, Duration lease) {
@@ -72,39 +74,26 @@ void Ec2Cluster::renew(const Ec2Machine& machine, Duration lease) {
   if (machine.named)  // nobody gave it a guard at its start
     command[2] =
         "sudo -n /bin/sh -c " + shell_quote(guard_script(lease, false)) + " && " + command[2];
-  os::SpawnSpec spec;
-  spec.argv = through(door(machine), command);
-  spec.environment = env_.environment();
-  spec.directory = "/";
   const auto member = members_.find(machine.id);
-  auto child = env_.spawn(spec);
-  if (member == members_.end() || !child) return instances_.renewed(machine.id, false);
-  member->second.renewal = Errand{*std::move(child), env_.now() + kErrand};
+  if (member == members_.end()) return instances_.renewed(machine.id, false);
+  member->second.renewal =
+      std::make_unique<Command>(env_, through(transport(machine), command), env_.environment(),
+                                kCommandMost, [this] { changed(); });
 }
 
 /// What came of the renewal, once it is known.
-void Ec2Cluster::hear(const std::string& id, Member& member) {
-  if (!member.renewal) return;
-  const auto ended = env_.reap(member.renewal->child);
-  if (ended && !*ended && env_.now() < member.renewal->deadline) return;
-  const bool over = !ended || ended->has_value();
-  if (!over) {
-    (void)env_.signal_group(member.renewal->child.pid, SIGKILL);
-    member.renewal->deadline = env_.now() + kErrand;
-    return;
-  }
+void Ec2Cluster::on_renewal(const std::string& id, Member& member) {
+  const auto ended = member.renewal ? member.renewal->take() : std::nullopt;
+  if (!ended) return;
   member.renewal.reset();
-  const bool done = ended && (*ended)->code == 0 && (*ended)->signal == 0;
-  instances_.renewed(id, done);
+  instances_.renewed(id, ended->good());
 }
 
 void Ec2Cluster::look(const Ec2Machine& machine, Member& member) {
   if (env_.now() < member.look_at) return;
   const auto offer = member.host->look();
   if (!offer) {
-    const Mono soon = env_.now() + kSoonestRetry;
-    const bool failed = machine.ready && member.host->failure();
-    member.look_at = failed ? std::max(soon, member.host->retry_at()) : soon;
+    member.look_at = std::max(env_.now() + kSoonestRetry, member.host->retry_at());
     return;
   }
   member.answered = env_.now();
@@ -129,9 +118,10 @@ std::optional<Mono> Ec2Cluster::tend() {
     Member& member = members_[machine.id];
     if (!member.host) {
       member.address = machine.address;
-      member.host = std::make_unique<Host>(env_, door(machine), use_.agent, use_.host);
+      member.host = std::make_unique<Host>(env_, transport(machine), use_.agent, use_.host);
+      member.host->on_change([this, &member] { look_again(member); });
     }
-    hear(machine.id, member);
+    on_renewal(machine.id, member);
     if (machine.draining.empty())
       look(machine, member);
     else  // whatever an agent there still holds goes with it
@@ -141,12 +131,19 @@ std::optional<Mono> Ec2Cluster::tend() {
 }
 
 Mono Ec2Cluster::retry_at() {
-  Mono next = std::min(instances_.next(), env_.now() + kLatestRetry);
+  const Mono now = env_.now();
+  Mono next = instances_.next();
   for (const auto& [id, member] : members_) {
-    if (member.asked) next = std::min(next, env_.now() + kSoonestRetry);
-    next = std::min(next, std::max(member.look_at, env_.now() + kSoonestRetry));
+    if (member.asked)
+      next = std::min(next, std::max(member.asked_at + kAnswer, now + kSoonestRetry));
+    if (member.look_at > now) next = std::min(next, member.look_at);
   }
-  return std::max(next, env_.now() + kSoonestRetry);
+  return next;
+}
+
+void Ec2Cluster::look_again(Member& member) {
+  member.look_at = env_.now();
+  changed();
 }
 
 Result<std::vector<cluster::Offer>> Ec2Cluster::offers() {
@@ -155,8 +152,8 @@ Result<std::vector<cluster::Offer>> Ec2Cluster::offers() {
   for (const Ec2Machine& machine : instances_.machines()) {
     const auto member = members_.find(machine.id);
     if (member == members_.end() || !machine.ready || !machine.draining.empty()) continue;
-    if (auto told = member->second.host->offers())
-      std::ranges::move(*told, std::back_inserter(offers));
+    if (auto offered = member->second.host->offers())
+      std::ranges::move(*offered, std::back_inserter(offers));
   }
   return offers;
 }
@@ -191,7 +188,7 @@ Result<cluster::Alloc> Ec2Cluster::ask(Member& member, const cluster::Wish& wish
   auto alloc = accept(offer, member.part, wish.labels);
   const bool waits = !alloc && alloc.error().kind == ErrorKind::busy && member.host->asking();
   if (!waits) member.asked.reset();
-  if (!waits && !alloc) member.look_at = env_.now();  // whether it is still of use
+  if (!waits && !alloc) look_again(member);  // whether it is still of use
   return alloc;
 }
 
@@ -245,17 +242,17 @@ Result<cluster::Alloc> Ec2Cluster::inspect(cluster::AllocId id) {
   return member->allocs[id];
 }
 
-Result<Place> Ec2Cluster::place(cluster::AllocId id) {
+Result<LeaseDirectory> Ec2Cluster::lease_directory(cluster::AllocId id) {
   Member* member = holder(id);
   if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
-  return member->host->place(id);
+  return member->host->lease_directory(id);
 }
 
 Status Ec2Cluster::free(cluster::AllocId id) {
   Member* member = holder(id);
   if (member == nullptr) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
   member->allocs.erase(id);
-  member->look_at = env_.now();  // the agent there may take a moment to end
+  look_again(*member);  // the agent there may take a moment to end
   return member->host->free(id);
 }
 

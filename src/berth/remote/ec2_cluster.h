@@ -1,6 +1,6 @@
 // EC2 as a cluster: instances (ec2_instances.h) are started for what is wished, and once ssh
-// answers each is a Host behind an ssh door (host.h). What is leased of them is kept alive through
-// keepalive(), which also says when an instance drains; with the cluster all of them end.
+// answers each is a Host behind an ssh transport (host.h). What is leased of them is kept alive
+// through keepalive(), which also says when an instance drains; with the cluster all of them end.
 //
 // Ownership: refers to Env. Threads: one. Nothing waits but the end, up to 20 s, until EC2 has
 // taken the end of each instance to heart; what it has not by then ends itself. Failure: as Cluster
@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "berth/remote/command.h"
 #include "berth/remote/ec2_instances.h"
 #include "berth/remote/host.h"
 
@@ -25,7 +26,7 @@ struct Ec2Use {
   HostOptions host;
 };
 
-class Ec2Cluster final : public FarCluster {
+class Ec2Cluster final : public RemoteCluster {
  public:
   /// denied: there are no credentials. not_found: berth-cloud.so is not there.
   static Result<std::unique_ptr<Ec2Cluster>> open(os::Env& env, Ec2Settings settings, Ec2Use use);
@@ -43,18 +44,14 @@ class Ec2Cluster final : public FarCluster {
   Result<cluster::Alloc> allocate(const cluster::Wish& wish) override;
   Mono retry_at() override;
   std::optional<Mono> tend() override;
-  Result<Place> place(cluster::AllocId id) override;
+  Result<LeaseDirectory> lease_directory(cluster::AllocId id) override;
 
  private:
-  struct Errand {  // a command that runs at an instance
-    os::Child child;
-    Mono deadline;
-  };
   struct Member {  // an instance with an address
     std::string address;
     std::unique_ptr<Host> host;
-    std::optional<Errand> renewal;
-    std::optional<Mono> answered;  // last
+    std::unique_ptr<Command> renewal;  // a command that runs there
+    std::optional<Mono> answered;      // last
     Mono look_at{};
     std::optional<cluster::Wish> asked;  // what it is being asked for
     Mono asked_at{};
@@ -64,12 +61,13 @@ class Ec2Cluster final : public FarCluster {
 
   Ec2Cluster(os::Env& env, const Cloud& cloud, std::unique_ptr<HttpCalls> http,
              Ec2Settings settings, Ec2Use use);
-  Door door(const Ec2Machine& machine) const;
+  Transport transport(const Ec2Machine& machine) const;
   void renew(const Ec2Machine& machine, Duration lease);
-  void hear(const std::string& id, Member& member);
+  void on_renewal(const std::string& id, Member& member);
   void look(const Ec2Machine& machine, Member& member);
   Result<cluster::Alloc> ask(Member& member, const cluster::Wish& wish,
                              const cluster::Offer& offer);
+  void look_again(Member& member);
   Member* holder(cluster::AllocId id);
 
   os::Env& env_;

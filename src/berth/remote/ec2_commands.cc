@@ -5,7 +5,7 @@
 namespace berth::remote {
 namespace {
 
-constexpr Duration kPatience = std::chrono::minutes(1);
+constexpr Duration kTimeout = std::chrono::minutes(1);
 
 /// One call, and its answer.
 Result<Xml> ask(Ec2Api& api, const std::string& action, Ec2Parameters parameters) {
@@ -13,7 +13,7 @@ Result<Xml> ask(Ec2Api& api, const std::string& action, Ec2Parameters parameters
       fail(ErrorKind::io, "EC2 has not answered {} for a minute", action));
   api.call(action, std::move(parameters),
            [answer](Result<Xml> came) { *answer = std::move(came); });
-  (void)api.finish(kPatience);
+  (void)api.finish(kTimeout);
   return *std::move(answer);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/base/backoff.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/os/failpoint.h"
@@ -20,7 +21,7 @@ constexpr Duration kDrain = 90s;        // before the lease ends for good
 constexpr Duration kUnseen = 5min;      // then EC2 has surely not started it, or forgotten it
 constexpr Duration kAgain = 5s;         // after a call that failed
 constexpr Duration kLeastIdle = 5s;     // for who waits to ask for it
-constexpr Duration kFirstBlock = 15s, kLongestBlock = 10min;
+constexpr Backoff kCapacityAgain{15s, 10min};
 constexpr int kMostFailures = 3;
 
 constexpr double kMsPerHour = 3'600'000;
@@ -117,13 +118,13 @@ void Ec2Instances::describe_page(std::string token, std::vector<Ec2Instance> so_
           return describe_page(std::move(page->next), std::move(so_far));
         describing_ = false;
         describe_at_ = env_.now() + kDescribeInterval;
-        heard(so_far);
+        on_instances(so_far);
       });
 }
 
-void Ec2Instances::heard(const std::vector<Ec2Instance>& told) {
+void Ec2Instances::on_instances(const std::vector<Ec2Instance>& reported) {
   described_ = true;
-  for (const Ec2Instance& each : told) heard_of(each);
+  for (const Ec2Instance& each : reported) on_instance(each);
   std::vector<std::string> lost;
   for (Ec2Machine& machine : machines_)
     if (machine.phase != Phase::asked && !machine.calling && env_.wall() - machine.seen > kUnseen)
@@ -143,46 +144,46 @@ void Ec2Instances::heard(const std::vector<Ec2Instance>& told) {
   if (!moving) describe_at_ = env_.now() + kQuietDescribeInterval;
 }
 
-void Ec2Instances::heard_of(const Ec2Instance& told) {
+void Ec2Instances::on_instance(const Ec2Instance& reported) {
   using enum Ec2Instance::State;
-  if (!settings_.instances.empty()) named_[told.id] = told.state;
-  Ec2Machine* machine = find(told.id);
-  if (machine == nullptr && !told.client_token.empty()) machine = find(told.client_token);
-  const bool runs = told.state == pending || told.state == running;
+  if (!settings_.instances.empty()) named_[reported.id] = reported.state;
+  Ec2Machine* machine = find(reported.id);
+  if (machine == nullptr && !reported.client_token.empty()) machine = find(reported.client_token);
+  const bool runs = reported.state == pending || reported.state == running;
   if (machine == nullptr) {
-    if (settings_.instances.empty() && runs) adopt(told);
+    if (settings_.instances.empty() && runs) adopt(reported);
     return;
   }
   machine->seen = env_.wall();
   if (runs) {
-    const bool news = machine->id != told.id;
-    machine->id = told.id;
-    machine->address = told.address;
-    machine->spot = told.spot;
-    const auto type = std::ranges::find(settings_.types, told.type, &Ec2Type::name);
+    const bool is_new = machine->id != reported.id;
+    machine->id = reported.id;
+    machine->address = reported.address;
+    machine->spot = reported.spot;
+    const auto type = std::ranges::find(settings_.types, reported.type, &Ec2Type::name);
     if (type != settings_.types.end()) machine->type = *type;
-    const auto phase = told.state == running ? Phase::up : Phase::starting;
+    const auto phase = reported.state == running ? Phase::up : Phase::starting;
     if (machine->phase != Phase::ending) machine->phase = phase;
-    if (news) (void)save();
+    if (is_new) (void)save();
     return;
   }
   // A named one that was asked to start may be told as it was before.
   if (machine->named && machine->phase == Phase::asked) return;
-  if (machine->phase != Phase::ending && !told.reason.empty())
-    trouble_ = fmt::format("{} ended: {}", told.id, told.reason);
+  if (machine->phase != Phase::ending && !reported.reason.empty())
+    trouble_ = fmt::format("{} ended: {}", reported.id, reported.reason);
   close(machine->token, env_.wall());
 }
 
 /// It carries our tags, and is in no book: it is taken for one of ours that is up.
-void Ec2Instances::adopt(const Ec2Instance& told) {
-  Ec2Machine machine{.token = told.client_token.empty() ? told.id : told.client_token,
-                     .id = told.id};
+void Ec2Instances::adopt(const Ec2Instance& reported) {
+  Ec2Machine machine{.token = reported.client_token.empty() ? reported.id : reported.client_token,
+                     .id = reported.id};
   machine.since = machine.seen = machine.unused_since = machine.patient_since = env_.wall();
   machine.allowed = env_.wall();  // how much it was given is not known: it is renewed first
   machine.phase = ending_ ? Phase::ending : Phase::starting;
   machines_.push_back(std::move(machine));
   (void)save();
-  heard_of(told);
+  on_instance(reported);
 }
 
 void Ec2Instances::ask_for_interruptions() {
@@ -224,15 +225,15 @@ void Ec2Instances::look_after(Ec2Machine& machine) {
     const bool done = !machine.draining.empty() || now - machine.unused_since >= idle;
     if (done) machine.phase = Phase::ending;
   }
-  if (!machine.ready && now - machine.patient_since > settings_.patience) {
+  if (!machine.ready && now - machine.patient_since > settings_.timeout) {
     trouble_ = fmt::format("{} ({}) has not answered by ssh for {}", machine.id, machine.address,
-                           format_duration(settings_.patience));
+                           format_duration(settings_.timeout));
     if (++failures_ >= kMostFailures) refusal_ = Error{ErrorKind::io, trouble_};
     machine.phase = Phase::ending;
   }
   if (machine.ready) renew(machine);
   if (now > machine.allowed + kBillingStep && !machine.kept) machine.phase = Phase::ending;
-  if (machine.phase == Phase::ending) (void)save();
+  if (machine.phase == Phase::ending) return (void)save(), end(machine);
 }
 
 /// Once a third of the lease is gone: it gets what the budget has for it.
@@ -322,12 +323,12 @@ void Ec2Instances::run_answered(const std::string& token, Result<Xml> answer) {
   machine->call_again = env_.now() + kAgain;
   describe_at_ = std::min(describe_at_, env_.now() + kDescribeInterval);
   if (answer) {
-    block_ = {};
+    refusals_ = 0;
     if (machine->named) {
       machine->id = machine->token;
       if (machine->phase == Phase::asked) machine->phase = Phase::starting;
     } else if (const auto page = read_instances(*answer)) {
-      for (const Ec2Instance& each : page->instances) heard_of(each);
+      for (const Ec2Instance& each : page->instances) on_instance(each);
     }
     machine = find(token);
     if (machine != nullptr && !machine->id.empty()) machine->call_again = {};  // it may end at once
@@ -344,8 +345,7 @@ void Ec2Instances::run_answered(const std::string& token, Result<Xml> answer) {
     return;
   }
   if (kind == ErrorKind::busy) {
-    block_ = std::clamp(block_ * 2, kFirstBlock, kLongestBlock);
-    blocked_until_ = env_.now() + block_;
+    blocked_until_ = env_.now() + kCapacityAgain.pause(++refusals_, env_.random());
     blocked_by_ = trouble_;
   } else {
     refusal_ = answer.error();
@@ -395,13 +395,25 @@ void Ec2Instances::end_all() {
   describe_at_ = std::min(describe_at_, env_.now() + kDescribeInterval / 4);
 }
 
+/// Answers of EC2 come by themselves. What is due already, and was not done, is tried again soon.
 Mono Ec2Instances::next() {
-  const Mono look = describing_ ? env_.now() + kDescribeInterval : describe_at_;
-  Mono next = std::min(look, env_.now() + kDescribeInterval);
-  for (const Ec2Machine& machine : machines_)
-    if (machine.phase == Phase::ending && !machine.calling && !machine.id.empty())
-      next = std::min(next, std::max(machine.call_again, env_.now()));
-  return std::min(next, api_.next().value_or(next));
+  const Mono now = env_.now();
+  const Wall wall = env_.wall();
+  Mono next = now + kQuietDescribeInterval;
+  const auto consider = [&](Mono at) { next = std::min(next, at > now ? at : now + 2s); };
+  if (!describing_) consider(describe_at_);
+  if (blocked_until_ > now) consider(blocked_until_);
+  for (const Ec2Machine& machine : machines_) {
+    if (machine.calling) continue;
+    if (machine.phase == Phase::asked) consider(std::max(machine.call_again, now + 1s));
+    if (machine.phase == Phase::ending && !machine.id.empty())
+      next = std::min(next, std::max(machine.call_again, now));
+    if (!machine.ready) continue;
+    consider(std::max(machine.call_again, now + (machine.renewed + settings_.lease / 3 - wall)));
+    const Wall idle = machine.unused_since + std::max(settings_.idle, kLeastIdle);
+    if (!machine.in_use) consider(machine.draining.empty() ? now + (idle - wall) : now);
+  }
+  return next;
 }
 
 Error Ec2Instances::want(const cluster::Wish& wish) {
@@ -450,7 +462,7 @@ Status Ec2Instances::start_one(std::vector<Ec2Type> types) {
     BERTH_TRY(name_one(machine));
     if (!types.empty()) machine.type = types.front();
   }
-  Duration lease = std::max(settings_.lease, settings_.patience);
+  Duration lease = std::max(settings_.lease, settings_.timeout);
   if (settings_.budget && !machine.kept) {
     const double ms = available() * kMsPerHour / static_cast<double>(machine.type.price);
     // It may start a while after it was asked for, and takes a while to shut down.

@@ -12,8 +12,8 @@
 // given only out of what is left.
 //
 // Ownership: env, api and whatever `renew` uses outlive it. Threads: one. Nothing waits: step() at
-// next(). Failure: as want() says; what EC2 refuses otherwise is tried again and shown by
-// trouble().
+// next(), and when `api` has news. Failure: as want() says; what EC2 refuses otherwise is tried
+// again and shown by trouble().
 #pragma once
 
 #include <map>
@@ -81,7 +81,7 @@ class Ec2Instances {
   Error want(const cluster::Wish& wish);
   std::span<const Ec2Machine> machines() const { return machines_; }
 
-  // What the owner of the doors knows.
+  // What the owner of the transports knows.
   void ready(const std::string& id);
   void use(const std::string& id, bool in_use);
   void renewed(const std::string& id, bool done);
@@ -101,9 +101,9 @@ class Ec2Instances {
   Status save();
   void describe();
   void describe_page(std::string token, std::vector<Ec2Instance> so_far);
-  void heard(const std::vector<Ec2Instance>& told);
-  void heard_of(const Ec2Instance& told);
-  void adopt(const Ec2Instance& told);
+  void on_instances(const std::vector<Ec2Instance>& reported);
+  void on_instance(const Ec2Instance& reported);
+  void adopt(const Ec2Instance& reported);
   void ask_for_interruptions();
   void close(const std::string& token, Wall until);
   Ec2Machine* find(const std::string& key);
@@ -136,14 +136,15 @@ class Ec2Instances {
   Mono describe_at_{}, interruptions_at_{};
   Mono blocked_until_{};  // there is no capacity
   std::string blocked_by_;
-  Duration block_{};
+  int refusals_ = 0;  // for want of it, in a row
   int failures_ = 0;  // of instances that never answered, in a row
   std::optional<Error> refusal_;
   std::string trouble_;
 };
 
-/// What a new instance does at its start, and a named one is told through its door: it shuts itself
-/// down after `lease`, unless renewal_command() has moved that. `stays`: after each reboot too.
+/// What a new instance does at its start, and a named one is told through its transport: it shuts
+/// itself down after `lease`, unless renewal_command() has moved that. `stays`: after each reboot
+/// too.
 std::string guard_script(Duration lease, bool stays);
 std::vector<std::string> renewal_command(Duration lease);
 std::string base64(std::string_view bytes);

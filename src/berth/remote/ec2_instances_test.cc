@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kGiB = 1LL << 30;
 
-/// A runner, the service, and the doors between them.
+/// A runner, the service, and the transports between them.
 struct World {
   explicit World(std::uint64_t seed = 1) : env(seed), ec2(env, seed), chance(seed) {
     settings.name = "cloud";
@@ -47,7 +47,7 @@ struct World {
       ec2.advance();
       if (instances) turn();
       const Mono next = instances ? std::max(instances->next(), env.now() + 1ms) : env.now() + 5s;
-      (void)env.wait({}, std::min(end, next));
+      (void)env.loop().turn(std::min(end, next));
     }
     ec2.advance();
   }
@@ -60,14 +60,14 @@ struct World {
   void turn() {
     instances->step();
     for (const auto& machine : instances->machines())
-      if (machine.phase == Ec2Machine::Phase::up && doors && answers) up.insert(machine.id);
+      if (machine.phase == Ec2Machine::Phase::up && transports && answers) up.insert(machine.id);
     for (const auto& id : up) instances->ready(id);
     while (!renewals.empty() && std::get<0>(renewals.front()) <= env.now()) {
       const auto [at, id, lease] = renewals.front();
       renewals.pop_front();
       FakeInstance* one = ec2.find(id);
-      if (one != nullptr && doors) one->until = std::max(one->until, env.wall() + lease);
-      instances->renewed(id, doors && chance.uniform() >= deaf);
+      if (one != nullptr && transports) one->until = std::max(one->until, env.wall() + lease);
+      instances->renewed(id, transports && chance.uniform() >= deaf);
     }
   }
   std::size_t ready() const {
@@ -83,7 +83,7 @@ struct World {
   std::unique_ptr<Ec2Instances> instances;
   std::deque<std::tuple<Mono, std::string, Duration>> renewals;
   std::set<std::string> up;
-  bool doors = true, answers = true;
+  bool transports = true, answers = true;
   double deaf = 0;  // renewals whose success is not heard of
 };
 
@@ -306,7 +306,7 @@ void live(std::uint64_t seed) {
         world.start();
         break;
       case 1: world.ec2.away = chance.below(2) == 0; break;
-      case 2: world.doors = chance.below(3) != 0; break;
+      case 2: world.transports = chance.below(3) != 0; break;
       case 3:
         for (auto& each : world.ec2.instances) each.interrupted |= chance.below(8) == 0;
         break;

@@ -131,7 +131,7 @@ Status read_bounds(const Field& field, Ec2Settings& settings) {
   }
   BERTH_TRY(read_time(field, "idle", Duration{}, settings.idle));
   BERTH_TRY(read_time(field, "guard", std::chrono::seconds(10), settings.lease));
-  BERTH_TRY(read_time(field, "patience", std::chrono::seconds(1), settings.patience));
+  BERTH_TRY(read_time(field, "patience", std::chrono::seconds(1), settings.timeout));
   if (const auto at_end = field.find("at_end")) {
     BERTH_ASSIGN(settings.at_end, at_end->choice(Ec2Settings::kAtEndNames));
     if (!settings.instances.empty() && settings.at_end == Ec2Settings::AtEnd::terminate)

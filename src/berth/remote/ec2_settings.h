@@ -44,12 +44,12 @@ struct Ec2Settings {
   std::vector<std::string> security_groups;
   std::string user = "ec2-user", key_file;
   std::int64_t port = 22;
-  std::size_t most = 1;                       // instances side by side
-  std::optional<std::int64_t> budget;         // cents that a run may cost
-  std::optional<AtEnd> at_end;                // none: terminate what we ran, stop what we started
-  Duration idle = std::chrono::minutes(1);    // until one that nobody needs is ended
-  Duration lease = std::chrono::minutes(10);  // `guard`: it ends itself when nobody renews
-  Duration patience = std::chrono::minutes(10);  // until ssh has to answer
+  std::size_t most = 1;                         // instances side by side
+  std::optional<std::int64_t> budget;           // cents that a run may cost
+  std::optional<AtEnd> at_end;                  // none: terminate what we ran, stop what we started
+  Duration idle = std::chrono::minutes(1);      // until one that nobody needs is ended
+  Duration lease = std::chrono::minutes(10);    // `guard`: it ends itself when nobody renews
+  Duration timeout = std::chrono::minutes(10);  // until ssh has to answer
 
   AtEnd end() const { return at_end.value_or(instances.empty() ? AtEnd::terminate : AtEnd::stop); }
 };

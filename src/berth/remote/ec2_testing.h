@@ -99,7 +99,7 @@ class FakeEc2 {
     const Duration ran = std::max<Duration>(ended - each.running_since, 60s);
     return static_cast<double>(prices[each.type]) / 1000 * static_cast<double>(to_ms(ran)) / 3.6e6;
   }
-  std::string told(const FakeInstance& each) const;
+  std::string described(const FakeInstance& each) const;
   std::pair<int, std::string> run(std::map<std::string, std::string>& of);
 };
 
@@ -128,7 +128,7 @@ inline std::pair<int, std::string> refused(int status, const std::string& code) 
                       "</Error></Errors></Response>"};
 }
 
-inline std::string FakeEc2::told(const FakeInstance& each) const {
+inline std::string FakeEc2::described(const FakeInstance& each) const {
   return fmt::format(
       "<item><instanceId>{}</instanceId><instanceState><name>{}</name></instanceState>"
       "<instanceType>{}</instanceType><clientToken>{}</clientToken><ipAddress>10.0.0.1</ipAddress>"
@@ -158,7 +158,7 @@ inline std::pair<int, std::string> FakeEc2::run(std::map<std::string, std::strin
     instances.push_back(made);
     ++runs;
   }
-  return {200, "<RunInstancesResponse><instancesSet>" + told(*find(tokens[token])) +
+  return {200, "<RunInstancesResponse><instancesSet>" + described(*find(tokens[token])) +
                    "</instancesSet></RunInstancesResponse>"};
 }
 
@@ -189,7 +189,7 @@ inline std::pair<int, std::string> FakeEc2::answer(const std::string& body) {
         for (const auto& [name, value] : of)
           wanted |= name.starts_with("Filter.1.Value.") && value == each.id;
       }
-      if (wanted) items += "<item><instancesSet>" + told(each) + "</instancesSet></item>";
+      if (wanted) items += "<item><instancesSet>" + described(each) + "</instancesSet></item>";
     }
     return {200, "<R><reservationSet>" + items + "</reservationSet></R>"};
   }
@@ -236,7 +236,14 @@ class FakeCalls final : public HttpCalls {
     });
     return over;
   }
-  void wait(Duration) override {}
+  HttpWaits waits() override {
+    HttpWaits waits;
+    for (const auto& [at, answer] : waiting_) {
+      const Duration left = at - ec2_.env.now();
+      waits.most = std::min(waits.most.value_or(left), left);
+    }
+    return waits;
+  }
 
  private:
   FakeEc2& ec2_;

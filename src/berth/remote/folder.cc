@@ -17,7 +17,7 @@ constexpr std::size_t kRulesMost = 1 << 20;    // bytes of one file
 constexpr std::size_t kCountedMost = 100'000;  // files that are left out, for their size
 constexpr Duration kReplacedWithin = std::chrono::milliseconds(100);  // a file, by an editor
 constexpr std::string_view kGone = "gone before it was read";
-constexpr std::string_view kOwn = ".berth-";  // by which shared folders are found: outpost.cc
+constexpr std::string_view kOwn = ".berth-";  // by which shared folders are found: remote_worker.cc
 
 std::string below(const std::string& folder, std::string_view name) {
   return folder.empty() ? std::string(name) : fmt::format("{}/{}", folder, name);

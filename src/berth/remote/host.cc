@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "berth/agent/layout.h"
+#include "berth/agent/remote_agent.h"
+#include "berth/base/backoff.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/remote/ssh.h"
@@ -10,8 +13,7 @@ namespace berth::remote {
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::seconds(2);
-constexpr Duration kUpFirst = std::chrono::seconds(1);
-constexpr Duration kUpMost = std::chrono::minutes(1);
+constexpr Backoff kUpAgain{std::chrono::seconds(1), std::chrono::minutes(1)};
 constexpr Duration kAnswersLeast = std::chrono::seconds(2);
 constexpr Duration kAnswersMost = std::chrono::seconds(20);  // its drivers may take seconds
 /// How long a grant waits for whoever asked before it is given back.
@@ -35,9 +37,9 @@ Resources part_of(const cluster::Offer& offer, const std::optional<machine::Requ
   return all;
 }
 
-Host::Host(os::Env& env, Door door, AgentFile agent, HostOptions options)
+Host::Host(os::Env& env, Transport transport, AgentFile agent, HostOptions options)
     : env_(env),
-      door_(std::move(door)),
+      transport_(std::move(transport)),
       agent_(std::move(agent)),
       options_(options),
       stream_(env, [this](Status status) {
@@ -45,8 +47,10 @@ Host::Host(os::Env& env, Door door, AgentFile agent, HostOptions options)
         wake();
       }) {}
 
-/// What was leased and nobody has is given back; what somebody has lives by its own connection.
+/// An alloc that no worker attached to is given back; that of a worker lives by the worker's own
+/// connection.
 Host::~Host() {
+  on_change(nullptr);
   const Mono until = env_.now() + std::chrono::seconds(2);
   // An alloc may be on its way.
   while (asked_ && std::holds_alternative<agent::AskLease>(*asked_) && env_.now() < until) {
@@ -55,47 +59,46 @@ Host::~Host() {
   if (granted_)
     if (const auto* leased = std::get_if<agent::Leased>(&*granted_)) let_go(leased->directory);
   for (const auto& [id, held] : held_)
-    if (!held.staffed) let_go(held.directory);
+    if (!held.attached) let_go(held.directory);
   agent::settle(env_, leaving_, until);
-  for (const auto& link : leaving_) link->finish();
+  for (const auto& client : leaving_) client->finish();
 }
 
 /// A machine that failed goes on failing until it answers.
 std::unexpected<Error> Host::no_answer_yet() const {
-  if (const auto failed = failure()) return std::unexpected(within(door_.name, *failed));
-  return fail(ErrorKind::busy, "{}: it is being asked", door_.name);
+  if (const auto failed = failure()) return std::unexpected(within(transport_.name, *failed));
+  return fail(ErrorKind::busy, "{}: it is being asked", transport_.name);
 }
 
-/// Up, and not waiting for an answer. busy, or why it failed.
+/// Whether the connection stands and no answer is awaited. Failure: busy, or why the host failed.
 Status Host::ready() {
-  if (!line_ && up_at_ && env_.now() < *up_at_) return no_answer_yet();
-  if (!line_) {
+  if (!connection_ && up_at_ && env_.now() < *up_at_) return no_answer_yet();
+  if (!connection_) {
     const std::vector<std::string> words{"pool"};
-    line_ = std::make_unique<agent::Line>(
+    connection_ = std::make_unique<agent::Connection>(
         env_,
-        agent::LineOptions{.command = through(door_, agent_command(agent_, words)),
-                           .agent_file = agent_.path},
+        agent::ConnectionOptions{.command = through(transport_, agent_command(agent_, words)),
+                                 .agent_file = agent_.path},
         [this] { wake(); });
     stream_.reset();
     stream_status_ = {};
     wake();
   }
-  if (!line_ || !stream_.is_open() || asked_) return no_answer_yet();
+  if (!connection_ || !stream_.is_open() || asked_) return no_answer_yet();
   return {};
 }
 
 void Host::step() {
-  std::erase_if(leaving_, [](const auto& link) {
-    if (link->ready()) link->finish();
-    return link->ready() || link->lost();
+  std::erase_if(leaving_, [](const auto& client) {
+    if (client->ready()) client->finish();
+    return client->ready() || client->lost();
   });
   if (granted_at_ && env_.now() - *granted_at_ >= kGrantWaits) {
-    granted_at_.reset();
-    wanted_.reset();
-    const auto answer = *std::exchange(granted_, std::nullopt);
+    const auto answer = forget_grant();
     if (const auto* leased = std::get_if<agent::Leased>(&answer)) let_go(leased->directory);
+    changed();
   }
-  if (line_) step_connection();
+  if (connection_) step_connection();
   arm();
 }
 
@@ -107,19 +110,19 @@ void Host::arm() {
     const Mono given_up = asked_at_ + timeout();
     first = std::min(first.value_or(given_up), given_up);
   }
-  if (line_ && stream_.is_open() && stream_.ended()) first = env_.now();
+  if (connection_ && stream_.is_open() && stream_.ended()) first = env_.now();
   due_.no_later_than(first);
 }
 
-/// For an answer.
+/// How long an answer may take.
 Duration Host::timeout() const {
   return std::clamp(options_.lease / 2, kAnswersLeast, kAnswersMost);
 }
 
 void Host::step_connection() {
-  if (line_->lost()) return fall(*line_->lost());
+  if (connection_->lost()) return fall(*connection_->lost());
   if (!stream_.is_open()) {
-    if (line_->here()) stream_.open(line_->take());
+    if (connection_->here()) stream_.open(connection_->take());
     if (stream_.is_open()) changed();
     return;
   }
@@ -128,29 +131,28 @@ void Host::step_connection() {
     auto answer = agent::decode_pool_answer(*text);
     if (!answer) return fall(answer.error());
     falls_ = 0;
-    hear(*std::move(answer));
+    on_answer(*std::move(answer));
     changed();
-    if (!line_) return;  // it answered that it cannot
+    if (!connection_) return;  // it answered that it cannot
   }
   if (asked_ && env_.now() - asked_at_ >= timeout())
     return fall(
         {ErrorKind::io, fmt::format("it did not answer within {}", format_duration(timeout()))});
   if (!status || stream_.ended())
-    fall(line_->because(status ? Error{ErrorKind::io, "the connection ended"} : status.error()));
+    fall(connection_->because(status ? Error{ErrorKind::io, "the connection ended"}
+                                     : status.error()));
 }
 
 void Host::fall(Error because) {
   // To whoever asks, busy is an answer, and this is none.
   if (because.kind == ErrorKind::busy) because.kind = ErrorKind::io;
-  down_ = explain_ssh(door_, std::move(because));
-  line_.reset();
+  down_ = explain_ssh(transport_, std::move(because));
+  connection_.reset();
   stream_.close();
   asked_.reset();
   offer_.reset();
   offered_at_.reset();
-  const Duration pause = std::min(kUpMost, kUpFirst * (1 << std::min(falls_++, 6)));
-  const auto jitter = static_cast<std::int64_t>(env_.random() % 512);  // 75 % to 125 %
-  up_at_ = env_.now() + pause * (768 + jitter) / 1024;
+  up_at_ = env_.now() + kUpAgain.pause(++falls_, env_.random());
   changed();
 }
 
@@ -161,7 +163,7 @@ void Host::ask(const agent::PoolCall& call) {
   arm();
 }
 
-void Host::hear(agent::PoolAnswer answer) {
+void Host::on_answer(agent::PoolAnswer answer) {
   const auto of = std::exchange(asked_, std::nullopt);
   if (!of) return;
   if (std::holds_alternative<agent::AskLease>(*of)) {
@@ -188,7 +190,7 @@ Result<agent::MachineOffer> Host::look() {
 Result<std::vector<cluster::Offer>> Host::offers() {
   BERTH_ASSIGN(const auto offer, look());
   return std::vector<cluster::Offer>{
-      {.machine = door_.name, .free = offer.free, .total = offer.total, .links = {}}};
+      {.machine = transport_.name, .free = offer.free, .total = offer.total, .links = {}}};
 }
 
 Result<cluster::Alloc> Host::accept(const cluster::Offer& offer,
@@ -204,15 +206,17 @@ Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
                                       wish.priority, wish.selection};
   for (int round = 0; round < 2; ++round) {
     if (granted_ && wanted_ && same(*wanted_, ask_for)) {
-      const auto answer = *std::exchange(granted_, std::nullopt);
-      wanted_.reset();
-      granted_at_.reset();
+      const auto answer = forget_grant();
       if (const auto* leased = std::get_if<agent::Leased>(&answer))
         return inspect(keep(*leased, labels_));
       if (const auto* error = std::get_if<Error>(&answer))
-        return std::unexpected(within(door_.name, *error));
-      return fail(ErrorKind::io, "{}: it answered something else", door_.name);
+        return std::unexpected(within(transport_.name, *error));
+      return fail(ErrorKind::io, "{}: it answered something else", transport_.name);
     }
+    // What was granted to another request waits for it a while, and is not asked for again: it
+    // would wait for ever.
+    if (granted_ && std::holds_alternative<agent::Leased>(*granted_)) return no_answer_yet();
+    if (granted_) forget_grant();
     BERTH_TRY(ready());
     if (wanted_) {  // a connection that broke took the answer along: the same id, the same alloc
       ask(*wanted_);
@@ -229,10 +233,17 @@ Result<cluster::Alloc> Host::allocate(const cluster::Wish& wish) {
   return no_answer_yet();
 }
 
+/// The answer to the request for a lease, which is over with it.
+agent::PoolAnswer Host::forget_grant() {
+  wanted_.reset();
+  granted_at_.reset();
+  return *std::exchange(granted_, std::nullopt);
+}
+
 cluster::AllocId Host::keep(agent::Leased leased, const cluster::Labels& labels) {
   const cluster::AllocId id{static_cast<std::int64_t>(env_.random() >> 1)};
   held_.emplace(id, Held{.alloc = {.id = id,
-                                   .machine = door_.name,
+                                   .machine = transport_.name,
                                    .block = std::move(leased.block),
                                    .labels = labels},
                          .directory = std::move(leased.directory)});
@@ -240,8 +251,8 @@ cluster::AllocId Host::keep(agent::Leased leased, const cluster::Labels& labels)
 }
 
 Mono Host::retry_at() {
-  if (!line_ && up_at_) return *up_at_;
-  const bool answered = line_ && stream_.is_open() && !asked_;
+  if (!connection_ && up_at_) return *up_at_;
+  const bool answered = connection_ && stream_.is_open() && !asked_;
   return env_.now() + (answered ? kLookAgain : kAnswersMost);
 }
 
@@ -256,17 +267,17 @@ Result<cluster::Alloc> Host::inspect(cluster::AllocId id) {
   return held->second.alloc;
 }
 
-Result<Place> Host::place(cluster::AllocId id) {
+Result<LeaseDirectory> Host::lease_directory(cluster::AllocId id) {
   const auto held = held_.find(id);
   if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
-  held->second.staffed = true;
-  return Place{door_, held->second.directory};
+  held->second.attached = true;
+  return LeaseDirectory{transport_, held->second.directory};
 }
 
 Status Host::free(cluster::AllocId id) {
   const auto held = held_.find(id);
   if (held == held_.end()) return fail(ErrorKind::stale, "no alloc {:x} of ours", id.value);
-  if (!held->second.staffed) let_go(held->second.directory);
+  if (!held->second.attached) let_go(held->second.directory);
   held_.erase(held);
   offered_at_.reset();
   return {};
@@ -274,9 +285,10 @@ Status Host::free(cluster::AllocId id) {
 
 /// Tells an agent that nobody works with to end. Where that does not reach it, its lease ends.
 void Host::let_go(const std::string& directory) {
-  const std::vector<std::string> words{"stdio", directory + "/agent"};
-  leaving_.push_back(agent::Link::through(
-      env_, {.command = through(door_, agent_command(agent_, words)), .agent_file = agent_.path},
+  const std::vector<std::string> words{"stdio", agent::agent_directory(directory)};
+  leaving_.push_back(agent::RemoteAgent::through(
+      env_,
+      {.command = through(transport_, agent_command(agent_, words)), .agent_file = agent_.path},
       options_.lease, options_.lease, {.epoch = 0, .environment = {}}));
   leaving_.back()->on_messages([this] { wake(); });
 }

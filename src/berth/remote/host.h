@@ -1,12 +1,12 @@
-// A machine behind a door, as a cluster of its own: `berth-agent pool` there is asked for offers
-// and allocs over one connection, which is made when it is first needed and again when it broke.
+// A Host is one other machine as a cluster of its own. It asks `berth-agent pool` there for offers
+// and allocs over one connection, which it makes when it first needs it, and again when it broke.
 //
-// Nothing waits: what is not answered yet is busy, and retry_at() is soon. An alloc is an agent
-// that lives there by its lease; whoever stops speaking to it loses it.
+// No call waits: a call whose answer has not come yet fails as busy, and retry_at() is soon. An
+// alloc is an agent on that machine that lives by its lease; it ends when nobody sends it anything.
 //
-// Ownership: refers to Env. Threads: one. Failure: as Cluster has it. A machine that cannot be
-// reached is dialled again after a growing pause; until it has answered every call fails with the
-// reason, whose kind says whether a retry can mend it.
+// Ownership: it refers to the Env. Threads: one. Failure: that of Cluster. The Host dials a machine
+// that cannot be reached again after a growing pause; until the machine has answered, every call
+// fails with the reason, whose kind says whether a retry can mend it.
 #pragma once
 
 #include <map>
@@ -15,38 +15,39 @@
 #include <string>
 #include <vector>
 
-#include "berth/agent/line.h"
+#include "berth/agent/agent_client.h"
+#include "berth/agent/connection.h"
 #include "berth/agent/line_stream.h"
-#include "berth/agent/link.h"
 #include "berth/agent/pool_protocol.h"
-#include "berth/remote/door.h"
+#include "berth/remote/transport.h"
 
 namespace berth::remote {
 
-/// What is to be asked for: of a machine, this part of the offer, or all of it, where `least` is
-/// what one task takes.
+/// What to ask a machine for: `part` of its offer, or all of the offer; `least` is what one task
+/// takes.
 Resources part_of(const cluster::Offer& offer, const std::optional<machine::Request>& part,
                   const Resources& least);
 
 struct HostOptions {
   Duration lease = std::chrono::minutes(2);
-  bool outlive = false;  // allocs go on without us until nothing runs
+  bool outlive = false;  ///< Allocs outlive the runner until nothing runs on them.
 };
 
-class Host final : public FarCluster {
+class Host final : public RemoteCluster {
  public:
-  Host(os::Env& env, Door door, AgentFile agent, HostOptions options);
+  Host(os::Env& env, Transport transport, AgentFile agent, HostOptions options);
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host() override;
 
-  const std::string& name() const { return door_.name; }
-  const Door& door() const { return door_; }
-  /// Why it could not be reached, until it answers.
+  const std::string& name() const { return transport_.name; }
+  const Transport& transport() const { return transport_; }
+  /// Why the machine could not be reached, until it answers.
   std::optional<Error> failure() const { return falls_ > 0 ? std::optional(down_) : std::nullopt; }
-  /// It has not answered yet what was asked last.
+  /// Whether it was asked for an alloc and has not answered.
   bool asking() const { return wanted_.has_value(); }
-  /// What it answered last, at most a few seconds old; busy: it is being asked.
+  /// What the machine offers, by an answer that is at most a few seconds old. Failure: busy, while
+  /// it is being asked.
   Result<agent::MachineOffer> look();
 
   Result<std::vector<cluster::Offer>> offers() override;
@@ -58,13 +59,13 @@ class Host final : public FarCluster {
   Status free(cluster::AllocId id) override;
   Result<cluster::Alloc> allocate(const cluster::Wish& wish) override;
   Mono retry_at() override;
-  Result<Place> place(cluster::AllocId id) override;
+  Result<LeaseDirectory> lease_directory(cluster::AllocId id) override;
 
  private:
   struct Held {
     cluster::Alloc alloc;
     std::string directory;
-    bool staffed = false;  // its agent belongs to whoever asked for its place
+    bool attached = false;  // a worker was told of its lease directory, and owns its agent
   };
   Status ready();
   std::unexpected<Error> no_answer_yet() const;
@@ -75,15 +76,16 @@ class Host final : public FarCluster {
   Duration timeout() const;
   void fall(Error because);
   void ask(const agent::PoolCall& call);
-  void hear(agent::PoolAnswer answer);
+  void on_answer(agent::PoolAnswer answer);
+  agent::PoolAnswer forget_grant();
   cluster::AllocId keep(agent::Leased leased, const cluster::Labels& labels);
   void let_go(const std::string& directory);
 
   os::Env& env_;
-  const Door door_;
+  const Transport transport_;
   const AgentFile agent_;
   const HostOptions options_;
-  std::unique_ptr<agent::Line> line_;
+  std::unique_ptr<agent::Connection> connection_;
   agent::LineStream stream_;
   int falls_ = 0;              // connections that broke since it answered
   std::optional<Mono> up_at_;  // not before it is tried again
@@ -98,8 +100,9 @@ class Host final : public FarCluster {
   std::optional<Mono> offered_at_, granted_at_;
 
   std::map<cluster::AllocId, Held> held_;
-  std::vector<std::unique_ptr<agent::Link>> leaving_;  // allocs that nobody staffed
-  Status stream_status_;                               // what the stream told last
+  std::vector<std::unique_ptr<agent::AgentClient>>
+      leaving_;           // of allocs that no worker attached to
+  Status stream_status_;  // what the stream told last
   os::Timer due_{env_.loop(), [this] { step(); }};
 };
 

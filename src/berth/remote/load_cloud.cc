@@ -1,4 +1,4 @@
-#include "berth/os/part.h"
+#include "berth/os/plugin.h"
 #include "berth/remote/cloud/cloud.h"
 
 namespace berth::remote {
@@ -6,7 +6,7 @@ namespace berth::remote {
 Result<const Cloud*> load_cloud(os::Env& env) {
   static const Cloud* loaded = nullptr;
   if (loaded == nullptr) {
-    BERTH_ASSIGN(void* found, os::load_part(env, "berth-cloud.so", "berth_cloud_1"));
+    BERTH_ASSIGN(void* found, os::load_plugin(env, "berth-cloud.so", "berth_cloud_2"));
     loaded = static_cast<const Cloud*>(found);
   }
   return loaded;

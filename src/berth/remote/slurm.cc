@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "berth/base/backoff.h"
 #include "berth/base/text.h"
 #include "berth/os/log.h"
 #include "berth/remote/slurm_commands.h"
@@ -11,7 +12,6 @@ namespace {
 
 constexpr Duration kNodesAge = std::chrono::seconds(60);
 constexpr Duration kNodesAgeInVain = std::chrono::seconds(5);  // while none of them would do
-constexpr Duration kSoonest = std::chrono::milliseconds(20);   // that a command is looked at again
 constexpr Duration kFirstLook = std::chrono::milliseconds(200);
 constexpr Duration kLongestQueuePoll = std::chrono::seconds(10);  // between looks at the queue
 constexpr Duration kLooksWhileHeld = std::chrono::seconds(5);
@@ -19,8 +19,8 @@ constexpr Duration kRenewal = std::chrono::seconds(45);
 constexpr Duration kHandBack =
     std::chrono::seconds(5);  // before a job's end its tasks are given up
 constexpr Duration kUnavoidableFor = std::chrono::minutes(5);  // then other nodes may have come
-constexpr Duration kFirstRest = std::chrono::seconds(5);
-constexpr Duration kLongestRest = std::chrono::hours(1);
+constexpr Backoff kPartitionAgain{std::chrono::seconds(5), std::chrono::hours(1)};
+constexpr Backoff kControllerAgain{std::chrono::seconds(1), std::chrono::seconds(32)};
 constexpr Duration kLastWait = std::chrono::seconds(3);  // for the last commands to be taken
 
 std::string hex(std::uint64_t number) {
@@ -36,13 +36,14 @@ Slurm::Slurm(os::Env& env, SlurmOptions options)
       environment_(slurm_environment(env)) {}
 
 Slurm::~Slurm() {
+  on_change(nullptr);
   const Mono until = env_.now() + kLastWait;
   seeks_ = false;
   for (const auto& job : jobs_) job->unwanted = true;
   while ((command_ || !jobs_.empty()) && env_.now() < until) {
     std::erase_if(jobs_, [&](const auto& job) { return job->number == 0 && !command_; });
     progress();
-    if (command_) command_->wait(until);
+    if (command_) (void)env_.loop().turn(until);
     if (silent_ > 0) break;  // the guard goes on
   }
 }
@@ -51,13 +52,14 @@ Slurm::~Slurm() {
 
 void Slurm::begin(std::vector<std::string> words, Then then) {
   then_ = then;
-  command_ = std::make_unique<Command>(env_, std::move(words), environment_, kSlurmAnswersWithin);
+  command_ = std::make_unique<Command>(env_, std::move(words), environment_, kSlurmAnswersWithin,
+                                       [this] { changed(); });
 }
 
 void Slurm::progress() {
   for (int i = 0; i < 4; ++i) {  // what is done at once may let the next begin
     if (command_) {
-      const auto outcome = command_->look();
+      const auto outcome = command_->take();
       if (!outcome) return;
       command_.reset();
       (this->*then_)(*outcome);
@@ -88,7 +90,7 @@ bool Slurm::begin_next() {
   } else if (job != nullptr) {
     concerns_ = job->alloc.id;
     begin(submission(*job), &Slurm::after_submit);
-  } else if (seeks_ && (!nodes_at_ || now - *nodes_at_ > nodes_age_)) {
+  } else if (seeks_ && (!nodes_at_ || now >= *nodes_at_ + nodes_age_)) {
     begin({"sinfo", "--noheader", "--exact", "--format=" + std::string(kSlurmNodesFormat)},
           &Slurm::after_nodes);
   } else if (Job* starting = first(Job::State::starts); starting != nullptr) {
@@ -104,6 +106,24 @@ bool Slurm::begin_next() {
   return true;
 }
 
+/// When begin_next() has something to begin, but for what a call or a command's end leads to. Of a
+/// job that works keepalive() asks.
+std::optional<Mono> Slurm::next_command() const {
+  if (command_) return std::nullopt;
+  if (env_.now() < quiet_until_) return quiet_until_;
+  std::optional<Mono> next;
+  if (seeks_ && nodes_at_) next = *nodes_at_ + nodes_age_;
+  const bool looks =
+      seeks_ || std::ranges::any_of(jobs_, [](const auto& job) { return !job->taken; });
+  if (looks && look_at_) next = std::min(next.value_or(*look_at_), *look_at_);
+  return next;
+}
+
+std::optional<Mono> Slurm::tend() {
+  progress();
+  return next_command();
+}
+
 /// What a refused submission says of the next one.
 ErrorKind kind_of(SlurmTrouble trouble) {
   switch (trouble) {
@@ -117,8 +137,8 @@ ErrorKind kind_of(SlurmTrouble trouble) {
 bool Slurm::answered(const CommandEnd& outcome) {
   const bool silent = (outcome.error && outcome.error->kind == ErrorKind::busy) ||
                       (!outcome.good() && trouble_of(outcome.err) == SlurmTrouble::unreachable);
-  silent_ = silent ? std::min(silent_ + 1, 6) : 0;
-  if (silent) quiet_until_ = env_.now() + std::chrono::milliseconds(500) * (1 << silent_);
+  silent_ = silent ? silent_ + 1 : 0;
+  if (silent) quiet_until_ = env_.now() + kControllerAgain.pause(silent_, env_.random());
   return !silent;
 }
 
@@ -254,9 +274,8 @@ void Slurm::after_probe(const CommandEnd& outcome) {
 
 void Slurm::rest(const std::string& partition, std::string_view why, ErrorKind kind) {
   Rest& rest = rests_[partition];
-  const Duration pause =
-      std::min<Duration>(kFirstRest * (1 << std::min(rest.times, 10)), kLongestRest);
-  rest = {env_.now() + pause, rest.times + 1, std::string(why), kind};
+  const int times = rest.times + 1;
+  rest = {env_.now() + kPartitionAgain.pause(times, env_.random()), times, std::string(why), kind};
   nodes_at_.reset();  // it may have changed
   os::log_event(env_, "partition left alone",
                 {{"partition", json_quote(partition)}, {"why", json_quote(why)}});
@@ -444,16 +463,19 @@ void Slurm::stop_waiting() {
 
 Mono Slurm::retry_at() {
   const Mono now = env_.now();
-  if (command_) return now + kSoonest;
-  if (now < quiet_until_) return quiet_until_;
-  const Mono soon = now + kFirstLook;
-  return look_at_ ? std::max(now + kSoonest, *look_at_) : soon;
+  Mono next = next_command().value_or(now + kNodesAge);
+  const auto consider = [&](Mono until) {
+    if (until > now) next = std::min(next, until);
+  };
+  for (const auto& [partition, rest] : rests_) consider(rest.until);
+  for (const auto& [nodes, believed] : unavoidable_) consider(believed.first);
+  return next;
 }
 
-Result<Place> Slurm::place(cluster::AllocId id) {
+Result<LeaseDirectory> Slurm::lease_directory(cluster::AllocId id) {
   const Job* job = find(id);
   if (job == nullptr || !job->taken) return fail(ErrorKind::stale, "no alloc {:x}", id.value);
-  return Place{door(*job), options_.directory + "/" + place_name(job->alloc.id)};
+  return LeaseDirectory{transport(*job), options_.directory + "/" + place_name(job->alloc.id)};
 }
 
 }  // namespace berth::remote

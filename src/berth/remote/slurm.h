@@ -3,9 +3,10 @@
 //   allocate()   sinfo (what there is)  →  match()  →  sbatch  →  squeue, till it runs  →  the
 //                agent there answers through srun  →  an alloc
 //
-// Nothing waits: each call looks at the one command at work and starts the next one that is due;
-// what is not there yet is busy, and retry_at() says when to look again. Jobs are asked for by a
-// name of this object's own, by which they are found again whatever was not answered.
+// Nothing waits: each call takes what the one command at work came to and starts the next one that
+// is due; what is not there yet is busy, and a command's end says that something has changed. Jobs
+// are asked for by a name of this object's own, by which they are found again whatever was not
+// answered.
 //
 // What is left when nobody is there any more: a job that runs ends with its agent, whose lease
 // nobody renews; one that waits is cancelled by a guard (berth-agent guard), a process that
@@ -28,9 +29,9 @@
 #include <vector>
 
 #include "berth/remote/command.h"
-#include "berth/remote/door.h"
 #include "berth/remote/slurm_match.h"
 #include "berth/remote/slurm_text.h"
+#include "berth/remote/transport.h"
 
 namespace berth::remote {
 
@@ -51,7 +52,7 @@ struct SlurmOptions {
   AgentFile agent{};
 };
 
-class Slurm final : public FarCluster {
+class Slurm final : public RemoteCluster {
  public:
   Slurm(os::Env& env, SlurmOptions options);
   Slurm(const Slurm&) = delete;
@@ -70,7 +71,9 @@ class Slurm final : public FarCluster {
   Status free(cluster::AllocId id) override;
   Mono retry_at() override;
   void stop_waiting() override;
-  Result<Place> place(cluster::AllocId id) override;
+  /// Starts what is due without being asked: a look at the queue, say, while a job waits.
+  std::optional<Mono> tend() override;
+  Result<LeaseDirectory> lease_directory(cluster::AllocId id) override;
 
  private:
   struct Job {
@@ -95,6 +98,7 @@ class Slurm final : public FarCluster {
 
   void progress();
   bool begin_next();
+  std::optional<Mono> next_command() const;
   void begin(std::vector<std::string> words, Then then);
   void after_guard(const CommandEnd& outcome);
   void after_nodes(const CommandEnd& outcome);
@@ -109,7 +113,7 @@ class Slurm final : public FarCluster {
   static std::string place_name(cluster::AllocId id);
   std::vector<std::string> submission(const Job& job) const;
   std::vector<std::string> probe(const Job& job) const;
-  Door door(const Job& job) const;
+  Transport transport(const Job& job) const;
   Job* find(cluster::AllocId id);
   Job* first(Job::State state);
   Result<cluster::Alloc> take(Job& job, const cluster::Labels& labels);

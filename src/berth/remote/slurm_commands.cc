@@ -7,11 +7,10 @@ namespace {
 
 /// What the command prints.
 Result<std::string> ask_slurm(os::Env& env, const std::vector<std::string>& words) {
-  Command command(env, words, slurm_environment(env), kSlurmAnswersWithin);
-  const Mono until = env.now() + kSlurmAnswersWithin;
-  auto outcome = command.look();
-  for (; !outcome && env.stop_signals() == 0; outcome = command.look())
-    command.wait(std::min(until, env.now() + std::chrono::milliseconds(50)));
+  Command command(env, words, slurm_environment(env), kSlurmAnswersWithin, [] {});
+  auto outcome = command.take();
+  for (; !outcome && env.stop_signals() == 0; outcome = command.take())
+    BERTH_TRY(env.loop().turn());
   if (!outcome) return fail(ErrorKind::busy, "stopped");
   if (outcome->error) return std::unexpected(*outcome->error);
   if (outcome->exit_code != 0)

@@ -95,7 +95,7 @@ Result<SlurmOptions> read_slurm(os::Env& env, const ClusterEntry& entry, const A
     BERTH_ASSIGN(options.directory, directory->text());
     if (!options.directory.starts_with('/')) return directory->error("wanted an absolute path");
   } else {
-    BERTH_ASSIGN(options.directory, agent::places_directory(env));
+    BERTH_ASSIGN(options.directory, agent::leases_directory(env));
   }
   return options;
 }

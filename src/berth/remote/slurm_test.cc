@@ -37,11 +37,16 @@ struct PaperSlurm {
   bool silent = false;           // the controller
   bool forgets_answers = false;  // of sbatch: it did what it was asked, and says nothing
   bool agent_comes = true;
+  Duration takes = 1ms;  // each command
   std::int64_t next = 17;
   std::map<std::string, int> calls;
 
   os::FakeProgram operator()(const os::SpawnSpec& spec) {
-    const auto& words = spec.argv;
+    auto answers = answer(spec.argv);
+    answers.duration = takes;
+    return answers;
+  }
+  os::FakeProgram answer(const std::vector<std::string>& words) {
     ++calls[words[0]];
     if (silent && words[0].starts_with('s'))
       return {.err = words[0] + ": error: Unable to contact slurm controller (connect failure)\n",
@@ -107,19 +112,19 @@ class SlurmTest : public testing::Test {
     return std::make_unique<Slurm>(env_, std::move(options));
   }
   /// Asks until something comes that is not busy.
-  Result<cluster::Alloc> ask(Slurm& slurm, const cluster::Wish& wanted, Duration patience = 30s) {
-    const Mono until = env_.now() + patience;
+  Result<cluster::Alloc> ask(Slurm& slurm, const cluster::Wish& wanted, Duration timeout = 30s) {
+    const Mono until = env_.now() + timeout;
     for (;;) {
       auto alloc = slurm.allocate(wanted);
       if (alloc || alloc.error().kind != ErrorKind::busy || env_.now() >= until) return alloc;
-      (void)env_.wait({}, std::min(until, slurm.retry_at()));
+      wait(slurm, std::min(until, slurm.retry_at()));
     }
   }
   void pass(Slurm& slurm, Duration time) {
-    for (const Mono until = env_.now() + time; env_.now() < until;) {
-      (void)slurm.offers();
-      (void)env_.wait({}, std::min(until, slurm.retry_at()));
-    }
+    for (const Mono until = env_.now() + time; env_.now() < until;) wait(slurm, until);
+  }
+  void wait(Slurm& slurm, Mono until) {
+    (void)env_.loop().turn(std::min(until, slurm.tend().value_or(until)));
   }
   os::FakeEnv env_{1};
   PaperSlurm paper_;
@@ -141,10 +146,10 @@ TEST_F(SlurmTest, AJobThatRunsIsAnAlloc) {
   EXPECT_EQ(alloc->block.resources.get(Known::cpu), 2000);
   ASSERT_TRUE(alloc->closes);
   EXPECT_LT(*alloc->closes, env_.now() + 29min + 1s);
-  const auto place = slurm->place(alloc->id);
-  ASSERT_TRUE(place);
-  EXPECT_EQ(place->door.words[4], "17");
-  EXPECT_TRUE(place->directory.starts_with("/home/a/places/"));
+  const auto lease_directory = slurm->lease_directory(alloc->id);
+  ASSERT_TRUE(lease_directory);
+  EXPECT_EQ(lease_directory->transport.words[4], "17");
+  EXPECT_TRUE(lease_directory->path.starts_with("/home/a/places/"));
   ASSERT_TRUE(slurm->keepalive(alloc->id));
   ASSERT_TRUE(slurm->free(alloc->id));
   pass(*slurm, 1s);
@@ -231,7 +236,7 @@ TEST_F(SlurmTest, APartitionThatRefusesIsLeftAloneForAGrowingWhile) {
   for (const Mono until = env_.now() + 10min; env_.now() < until;) {
     const auto alloc = only->allocate(labelled_wish(1));
     ASSERT_FALSE(alloc);
-    (void)env_.wait({}, only->retry_at());
+    wait(*only, only->retry_at());
   }
   EXPECT_LE(paper_.calls["sbatch"] - before, 8) << "5 s, 10 s, 20 s, … between them";
   EXPECT_GE(paper_.calls["sbatch"] - before, 6);
@@ -245,6 +250,21 @@ TEST_F(SlurmTest, AJobWhoseAgentDoesNotComeUpIsGivenBack) {
   const auto error = ask(*slurm, labelled_wish(1), 3s).error();
   EXPECT_NE(error.message.find("does not come up on n1"), std::string::npos) << error.message;
   EXPECT_TRUE(paper_.cancelled.contains(17));
+}
+
+TEST_F(SlurmTest, OnlyTheEndOfACommandWakesWhoWaitsForIt) {
+  paper_.takes = 7s;
+  const auto slurm = cluster();
+  int changes = 0;
+  slurm->on_change([&] { ++changes; });
+  const Mono begin = env_.now();
+  EXPECT_EQ(slurm->allocate(labelled_wish(1)).error().kind, ErrorKind::busy);
+  EXPECT_FALSE(slurm->tend());
+  EXPECT_GE(slurm->retry_at(), begin + 1min);
+  ASSERT_TRUE(env_.loop().turn());
+  EXPECT_EQ(env_.now(), begin + 7s);
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(slurm->allocate(labelled_wish(1)).error().message, "Slurm job in main");
 }
 
 TEST_F(SlurmTest, WhateverEndsAJobEndsItsAlloc) {

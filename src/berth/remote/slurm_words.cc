@@ -93,7 +93,7 @@ std::vector<std::string> Slurm::submission(const Job& job) const {
   return words;
 }
 
-Door Slurm::door(const Job& job) const {
+Transport Slurm::transport(const Job& job) const {
   return {.name = job.alloc.machine,
           .words = {"/bin/sh", "-c", std::string(kDoor), "berth", fmt::format("{}", job.number),
                     options_.directory + "/" + place_name(job.alloc.id)},

@@ -33,7 +33,7 @@ struct Refusals {
   }
 };
 
-class HostCluster final : public FarCluster {
+class HostCluster final : public RemoteCluster {
  public:
   HostCluster(os::Env& env, std::vector<std::unique_ptr<Host>> hosts)
       : env_(env), hosts_(std::move(hosts)), next_(env.now()) {
@@ -99,9 +99,9 @@ class HostCluster final : public FarCluster {
     BERTH_ASSIGN(Host * host, of(id));
     return host->inspect(id);
   }
-  Result<Place> place(cluster::AllocId id) override {
+  Result<LeaseDirectory> lease_directory(cluster::AllocId id) override {
     BERTH_ASSIGN(Host * host, of(id));
-    return host->place(id);
+    return host->lease_directory(id);
   }
   Status free(cluster::AllocId id) override {
     BERTH_ASSIGN(Host * host, of(id));
@@ -228,17 +228,17 @@ std::string ssh_sockets(os::Env& env) {
   return "";
 }
 
-Door ssh_door(const SshHost& host, const SshOptions& options, const std::string& home,
-              const std::string& sockets) {
+Transport ssh_transport(const SshHost& host, const SshOptions& options, const std::string& home,
+                        const std::string& sockets) {
   const auto seconds = [](Duration time) { return std::max<std::int64_t>(1, to_ms(time) / 1000); };
   constexpr int kAlives = 3;
-  Door door{.name = host.host,
-            .words = {"ssh"},
-            .shell = true,
-            .direct = options.direct,
-            .address = host.direct};
-  if (host.port != 0) door.name += fmt::format(":{}", host.port);
-  auto& words = door.words;
+  Transport transport{.name = host.host,
+                      .words = {"ssh"},
+                      .shell = true,
+                      .direct = options.direct,
+                      .address = host.direct};
+  if (host.port != 0) transport.name += fmt::format(":{}", host.port);
+  auto& words = transport.words;
   words.insert(words.end(), options.options.begin(), options.options.end());
   for (const auto& option :
        {std::string("BatchMode=yes"), std::string("LogLevel=ERROR"),
@@ -262,11 +262,11 @@ Door ssh_door(const SshHost& host, const SshOptions& options, const std::string&
                                fmt::format("ControlPath={}/{}", sockets, mark.substr(0, kEnough))});
   }
   words.insert(words.end(), {"--", host.host});
-  return door;
+  return transport;
 }
 
-std::vector<std::string> ssh_lookup(const Door& door) {
-  std::vector<std::string> words = door.words;
+std::vector<std::string> ssh_lookup(const Transport& transport) {
+  std::vector<std::string> words = transport.words;
   words.insert(words.begin() + 1, "-G");
   return words;
 }
@@ -280,22 +280,24 @@ Result<SshHost> parse_ssh_lookup(std::string_view text) {
   return parse_ssh_host(fmt::format("{}@[{}]:{}", user, host, port));
 }
 
-Door ssh_door_between(const SshHost& host) {
+Transport ssh_transport_between(const SshHost& host) {
   // No connection stays open behind it, and of those that the user's config wants others made no
   // port is taken.
-  Door door{
+  Transport transport{
       .name = host.host,
       .words = {"ssh", "-a", "-x", "-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o",
                 "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
                 "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"},
       .shell = true};
-  if (host.port != 0) door.words.insert(door.words.end(), {"-p", fmt::format("{}", host.port)});
-  if (!host.user.empty()) door.words.insert(door.words.end(), {"-l", host.user});
-  door.words.insert(door.words.end(), {"--", host.host});
-  return door;
+  if (host.port != 0)
+    transport.words.insert(transport.words.end(), {"-p", fmt::format("{}", host.port)});
+  if (!host.user.empty()) transport.words.insert(transport.words.end(), {"-l", host.user});
+  transport.words.insert(transport.words.end(), {"--", host.host});
+  return transport;
 }
 
-std::unique_ptr<FarCluster> host_cluster(os::Env& env, std::vector<std::unique_ptr<Host>> hosts) {
+std::unique_ptr<RemoteCluster> host_cluster(os::Env& env,
+                                            std::vector<std::unique_ptr<Host>> hosts) {
   return std::make_unique<HostCluster>(env, std::move(hosts));
 }
 

@@ -41,15 +41,15 @@ std::string word_after(const std::vector<std::string>& words, std::string_view o
 }
 
 /// What a person types to log in there: without the options that Berth adds.
-std::string login_command(const Door& door) {
+std::string login_command(const Transport& transport) {
   constexpr std::array<std::string_view, 6> kOurs{
       "BatchMode=", "LogLevel=", "ConnectTimeout=", "ServerAlive", "Control", "IdentitiesOnly="};
   std::string line;
-  for (std::size_t i = 0; i < door.words.size(); ++i) {
-    const std::string& word = door.words[i];
-    const bool ours = word == "-o" && i + 1 < door.words.size() &&
+  for (std::size_t i = 0; i < transport.words.size(); ++i) {
+    const std::string& word = transport.words[i];
+    const bool ours = word == "-o" && i + 1 < transport.words.size() &&
                       std::ranges::any_of(kOurs, [&](const auto& each) {
-                        return door.words[i + 1].starts_with(each);
+                        return transport.words[i + 1].starts_with(each);
                       });
     if (ours) ++i;
     if (ours || word == "-T" || word == "--") continue;
@@ -58,44 +58,44 @@ std::string login_command(const Door& door) {
   return line;
 }
 
-std::string host_key_advice(const Door& door) {
-  const std::string& host = door.words.back();
-  const std::string port = word_after(door.words, "-p");
-  const std::string file = word_after(door.words, "-o", "UserKnownHostsFile=");
+std::string host_key_advice(const Transport& transport) {
+  const std::string& host = transport.words.back();
+  const std::string port = word_after(transport.words, "-p");
+  const std::string file = word_after(transport.words, "-o", "UserKnownHostsFile=");
   const std::string known = port.empty() || port == "22" ? host : "[" + host + "]:" + port;
   return fmt::format(
       "if it is a new host, accept its key once by hand: {}; if its key was rightly changed, "
       "forget "
       "the old one first: ssh-keygen -R {}{}",
-      login_command(door), shell_quote(known), file.empty() ? "" : " -f " + shell_quote(file));
+      login_command(transport), shell_quote(known), file.empty() ? "" : " -f " + shell_quote(file));
 }
 
-std::string advice_for(const Door& door, Advice advice) {
+std::string advice_for(const Transport& transport, Advice advice) {
   switch (advice) {
-    case Advice::host_key: return host_key_advice(door);
+    case Advice::host_key: return host_key_advice(transport);
     case Advice::user_key:
       return fmt::format(
           "it accepts no key of ours; this has to work without a question: {}; ssh-copy-id "
           "installs "
           "a key there, `key` in clusters.yaml names another one, ssh-add unlocks one",
-          login_command(door));
-    case Advice::config: return "try it by hand: " + login_command(door);
+          login_command(transport));
+    case Advice::config: return "try it by hand: " + login_command(transport);
     case Advice::address:
-      return "are name and port right, and is it up? Try by hand: " + login_command(door);
+      return "are name and port right, and is it up? Try by hand: " + login_command(transport);
   }
   return "";
 }
 
 }  // namespace
 
-Error explain_ssh(const Door& door, Error error) {
-  if (door.words.empty() || door.words.front() != "ssh") return error;
+Error explain_ssh(const Transport& transport, Error error) {
+  if (transport.words.empty() || transport.words.front() != "ssh") return error;
   const auto known = std::ranges::find_if(kSshComplaints, [&](const SshComplaint& each) {
     return error.message.find(each.words) != std::string::npos;
   });
   if (known == kSshComplaints.end()) return error;
   while (error.message.ends_with('.')) error.message.pop_back();
-  return {known->kind, error.message + " (" + advice_for(door, known->advice) + ")"};
+  return {known->kind, error.message + " (" + advice_for(transport, known->advice) + ")"};
 }
 
 }  // namespace berth::remote

@@ -23,23 +23,23 @@ TEST(SshHost, NothingThatSshOrAShellCouldMistake) {
     EXPECT_FALSE(parse_ssh_host(line)) << line;
 }
 
-TEST(SshDoor, EndsInTheHostBehindADoubleDash) {
-  const auto door = ssh_door({.host = "box", .user = "a", .port = 22, .key = "~/.ssh/k"},
-                             {.options = {"-F", "x"}}, "/home/a", "/run/s");
-  EXPECT_TRUE(door.shell);
-  EXPECT_EQ(door.name, "box:22");
-  EXPECT_EQ(door.words.back(), "box");
-  EXPECT_EQ(door.words.end()[-2], "--");
+TEST(SshTransport, EndsInTheHostBehindADoubleDash) {
+  const auto transport = ssh_transport({.host = "box", .user = "a", .port = 22, .key = "~/.ssh/k"},
+                                       {.options = {"-F", "x"}}, "/home/a", "/run/s");
+  EXPECT_TRUE(transport.shell);
+  EXPECT_EQ(transport.name, "box:22");
+  EXPECT_EQ(transport.words.back(), "box");
+  EXPECT_EQ(transport.words.end()[-2], "--");
   const auto has = [&](const char* word) {
-    return std::ranges::find(door.words, word) != door.words.end();
+    return std::ranges::find(transport.words, word) != transport.words.end();
   };
   EXPECT_TRUE(has("/home/a/.ssh/k") && has("BatchMode=yes") && has("ControlMaster=auto"));
 }
 
-TEST(SshDoor, TellsHowSshReachesItsHost) {
-  const auto door =
-      ssh_door({.host = "box", .user = "", .key = ""}, {.options = {"-F", "x"}}, "/home/a", "");
-  const auto lookup = ssh_lookup(door);
+TEST(SshTransport, TellsHowSshReachesItsHost) {
+  const auto transport = ssh_transport({.host = "box", .user = "", .key = ""},
+                                       {.options = {"-F", "x"}}, "/home/a", "");
+  const auto lookup = ssh_lookup(transport);
   EXPECT_EQ(lookup[0], "ssh");
   EXPECT_EQ(lookup[1], "-G");
   EXPECT_EQ(lookup.back(), "box");
@@ -52,16 +52,16 @@ TEST(SshDoor, TellsHowSshReachesItsHost) {
     EXPECT_FALSE(parse_ssh_lookup(wrong)) << wrong;
 }
 
-TEST(SshDoor, BetweenHostsPassesNothingOfOursOn) {
-  const auto door =
-      ssh_door_between({.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "k"});
+TEST(SshTransport, BetweenHostsPassesNothingOfOursOn) {
+  const auto transport =
+      ssh_transport_between({.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "k"});
   const auto has = [&](const char* word) {
-    return std::ranges::find(door.words, word) != door.words.end();
+    return std::ranges::find(transport.words, word) != transport.words.end();
   };
   EXPECT_TRUE(has("BatchMode=yes") && has("-a") && has("2222") && has("alice"));
   EXPECT_FALSE(has("-i") || has("k"));
-  EXPECT_EQ(door.words.end()[-2], "--");
-  for (const auto& word : door.words)
+  EXPECT_EQ(transport.words.end()[-2], "--");
+  for (const auto& word : transport.words)
     EXPECT_EQ(word.find("StrictHostKeyChecking"), std::string::npos) << "as its user has it";
 }
 
@@ -80,19 +80,19 @@ constexpr auto kFile =
 
 TEST(Clusters, SayByWhichAddressOthersReachAHost) {
   const auto cluster = [](const std::string& direct,
-                          const std::string& more = "") -> Result<std::vector<Door>> {
+                          const std::string& more = "") -> Result<std::vector<Transport>> {
     const auto env = os::posix_env();
     const auto text =
         fmt::format("lab: {{kind: ssh, hosts: [{{host: a, direct: {}}}, b]{}}}\n", direct, more);
     BERTH_ASSIGN(const auto entries, parse_clusters(text, "clusters.yaml"));
     BERTH_ASSIGN(const auto opened, open_cluster(*env, entries.front(), {}));
-    return std::vector{opened.hosts[0]->door(), opened.hosts[1]->door()};
+    return std::vector{opened.hosts[0]->transport(), opened.hosts[1]->transport()};
   };
-  const auto doors = cluster("alice@node3:22");
-  ASSERT_TRUE(doors) << doors.error().message;
-  EXPECT_TRUE(doors->at(0).direct && doors->at(1).direct);
-  EXPECT_EQ(doors->at(0).address, "alice@node3:22");
-  EXPECT_EQ(doors->at(1).address, "");
+  const auto transports = cluster("alice@node3:22");
+  ASSERT_TRUE(transports) << transports.error().message;
+  EXPECT_TRUE(transports->at(0).direct && transports->at(1).direct);
+  EXPECT_EQ(transports->at(0).address, "alice@node3:22");
+  EXPECT_EQ(transports->at(1).address, "");
   EXPECT_FALSE(cluster("node3", ", direct: false")->at(1).direct);
   for (const auto* wrong : {"a;b", "-oProxyCommand=x", "a@b key", "false", "True"})
     EXPECT_FALSE(cluster(wrong));
@@ -104,7 +104,7 @@ TEST(Clusters, AreRead) {
   ASSERT_TRUE(entries) << entries.error().message;
   ASSERT_EQ(entries->size(), 2U);
   EXPECT_EQ(entries->at(0).lease, std::chrono::seconds(90));
-  EXPECT_EQ(entries->at(0).surroundings.prescript, "module load cuda");
+  EXPECT_EQ(entries->at(0).task_environment.prolog, "module load cuda");
   EXPECT_EQ(entries->at(1).kind, "slurm");
 }
 
@@ -132,9 +132,12 @@ TEST(Clusters, AreAddedAndCutOutAgainWithTheCommentsOfOthersKept) {
 }
 
 TEST(SshErrors, KindSaysWhetherARetryHelpsAndTheMessageWhatToDo) {
-  const Door door = ssh_door({.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "/k"},
-                             {.options = {"-o", "UserKnownHostsFile=/h"}}, "/home/a", "/run/s");
-  const auto explained = [&](const char* said) { return explain_ssh(door, {ErrorKind::io, said}); };
+  const Transport transport =
+      ssh_transport({.host = "10.0.0.7", .user = "alice", .port = 2222, .key = "/k"},
+                    {.options = {"-o", "UserKnownHostsFile=/h"}}, "/home/a", "/run/s");
+  const auto explained = [&](const char* said) {
+    return explain_ssh(transport, {ErrorKind::io, said});
+  };
   const std::string login = "ssh -o UserKnownHostsFile=/h -p 2222 -l alice -i /k 10.0.0.7";
   struct Case {
     const char* said;

@@ -29,6 +29,12 @@ bool ActiveRun::is_current(TaskNumber number, Token token) const {
          task(number).state == store::TaskState::running && task(number).token == token;
 }
 
+bool ActiveRun::waits(TaskNumber number) const {
+  if (number.value < 1 || number.value > std::ssize(tasks)) return false;
+  const auto state = task(number).state;
+  return state == store::TaskState::waiting || state == store::TaskState::stopped;
+}
+
 void ActiveRun::give_up(Error because) {
   if (error) return;
   observer.on_note(because.message);

@@ -46,6 +46,8 @@ struct ActiveRun {
   bool may_start(TaskNumber number) const { return only.empty() || only.contains(number); }
   /// Whether the attempt is its task's latest, and running; any other was given up.
   bool is_current(TaskNumber number, Token token) const;
+  /// The task has no attempt that runs, as far as is recorded, and may get one.
+  bool waits(TaskNumber number) const;
   /// The run cannot go on: what runs goes on to its end, and nothing more starts.
   void give_up(Error because);
 

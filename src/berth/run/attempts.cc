@@ -132,7 +132,7 @@ void Attempts::launch(const schedule::StartAttempt& start) {
   if (launch) {
     launch->behind = unbegun_.resolve(start.behind);
     launch->waits_most = kWaitsMost;
-    slot->worker->tell(*std::move(launch));
+    slot->worker->send(*std::move(launch));
     return os::failpoint("after launch");
   }
   if (ahead) unbegun_.add(start.token, start.behind);
@@ -147,11 +147,13 @@ void Attempts::handle(exec::FromWorker message) {
   if (const auto* started = std::get_if<exec::Started>(&message)) {
     on_started(*started);
   } else if (const auto* output = std::get_if<exec::Output>(&message)) {
+    // Where an acknowledgement was lost, what is recorded as ended is told again.
+    if (!is_known(output->token) && !run_.is_current(output->task, output->token)) return;
     recorder_.log().append(*output);
     run_.observer.on_output(*output);
   } else if (const auto* metric = std::get_if<exec::Metric>(&message)) {
     // An agent may still report of what an earlier runner started and nobody recorded.
-    if (live_.contains(metric->token.value)) report_metric(*metric);
+    if (is_known(metric->token)) report_metric(*metric);
   } else if (const auto* notice = std::get_if<exec::Notice>(&message)) {
     if (live_.contains(notice->token.value))
       run_.observer.on_note(fmt::format("{}: {}", run_.name_of(notice->task), notice->text));
@@ -168,7 +170,7 @@ void Attempts::on_started(const exec::Started& started) {
                   {{"token", fmt::format("{}", started.token.value)},
                    {"reservation", machine::to_json(started.block)}});
   const auto live = live_.find(started.token.value);
-  if (live == live_.end()) return;
+  if (live == live_.end() || live->second.unknown) return;
   Live& one = live->second;
   one.started = true;
   brief_.began(started.token, run_.name_of(started.task), run_.env.now());
@@ -186,19 +188,19 @@ void Attempts::note_advice(const exec::Started& started, const Live& live) {
   const WorkerSlot* slot = workers_.find(live.worker);
   if (slot == nullptr || advice_.size() == kMostAdvice) return;
   auto note = fmt::format("advisory only on {}: {}",
-                          slot->lease.elsewhere ? slot->lease.alloc.machine : "this machine",
+                          slot->lease.is_remote ? slot->lease.alloc.machine : "this machine",
                           started.advisory);
   if (advice_.insert(note).second) run_.observer.on_note(note);
 }
 
 void Attempts::report_metric(const exec::Metric& metric) {
   const auto& goal = run_.options().goal;
-  const Heard heard = run_.workload->hear(run_.task(metric.task), metric);
+  const MetricVerdict verdict = run_.workload->on_metric(run_.task(metric.task), metric);
   // It has its grace, and whatever it reports meanwhile does not count.
   const auto live = live_.find(metric.token.value);
-  if (heard.ends && live != live_.end())
+  if (verdict.ends && live != live_.end())
     workers_.send(live->second.worker, exec::Cancel{metric.token});
-  if (!heard.counts) return;
+  if (!verdict.counts) return;
   recorder_.add_metric(metric);
   if (goal && metric.name == goal->metric)
     if (const auto best =
@@ -207,7 +209,9 @@ void Attempts::report_metric(const exec::Metric& metric) {
 }
 
 void Attempts::end(exec::Ended ended, bool later) {
-  if (!live_.contains(ended.token.value)) return;
+  const auto live = live_.find(ended.token.value);
+  if (live == live_.end()) return;
+  if (live->second.unknown) return settle_unknown(ended.token);
   finishing_.erase(ended.token.value);
   if (check_output(ended, later)) return settle(ended);
   finishing_.emplace(ended.token.value, std::move(ended));
@@ -222,6 +226,14 @@ void Attempts::on_finished(Finished finished) {
   settle(node.mapped());
 }
 
+void Attempts::settle_unknown(Token token) {
+  std::vector<schedule::Effect> effects;
+  run_.scheduler->ended(token, schedule::Verdict::given_back, run_.env.now(), effects);
+  for (const auto& effect : effects)
+    if (!std::holds_alternative<schedule::TaskSettled>(effect)) run_.effects.push_back(effect);
+  live_.erase(token.value);
+}
+
 void Attempts::settle(const exec::Ended& ended) {
   const auto found = live_.find(ended.token.value);
   const Live live = found->second;
@@ -234,10 +246,13 @@ void Attempts::settle(const exec::Ended& ended) {
   watch_starts(ended);
   brief_.ended(ended.token, run_.env.now());
   const bool unbegun = live.ahead && ended.cause == exec::Cause::worker_lost;
+  // An earlier runner was to stop, and this one resumes the task.
+  const bool resumed = ended.cause == exec::Cause::stopped && run_.env.stop_signals() == 0;
   std::vector<schedule::Effect> effects;
   run_.scheduler->ended(ended.token,
                         no_start_ ? schedule::Verdict::stopped
                         : unbegun ? schedule::Verdict::given_back
+                        : resumed ? schedule::Verdict::infrastructure_failure
                                   : verdict_of(ended),
                         run_.env.now(), effects);
   take_effects(ended, live.log_begin, effects);
@@ -333,7 +348,12 @@ std::vector<schedule::Earlier> Attempts::adopt(const WorkerSlot& slot,
   std::vector<schedule::Earlier> adopted;
   for (const auto& each : attempts) {
     if (!run_.is_current(each.task, each.token)) {
-      slot.worker->tell(exec::Cancel{each.token});
+      slot.worker->send(exec::Cancel{each.token});
+      if (!run_.waits(each.task)) continue;
+      adopted.push_back(each);
+      adopted.back().ends = true;
+      live_.emplace(each.token.value,
+                    Live{.worker = slot.id, .task = each.task, .started = true, .unknown = true});
       continue;
     }
     adopted.push_back(each);
@@ -375,7 +395,7 @@ void Attempts::end_from_journal(exec::Ended ended) {
 void Attempts::reconcile(const WorkerSlot& slot, std::span<const schedule::Earlier> known,
                          bool wanted) {
   for (const auto& each : known)
-    if (!wanted || !live_.contains(each.token.value)) slot.worker->tell(exec::Cancel{each.token});
+    if (!wanted || !live_.contains(each.token.value)) slot.worker->send(exec::Cancel{each.token});
   for (const auto& [token, live] : live_)
     if (live.worker == slot.id &&
         std::ranges::find(known, Token{token}, &schedule::Earlier::token) == known.end())

@@ -48,7 +48,8 @@ class Attempts {
   void cancel_all();
 
   /// Attempts of an earlier runner that go on on this worker, and are their tasks' latest; any
-  /// other is cancelled there.
+  /// other is cancelled there. One that was started and never recorded is cancelled too, and its
+  /// task waits until it has ended.
   std::vector<schedule::Earlier> adopt(const WorkerSlot& slot,
                                        std::span<const schedule::Earlier> attempts);
   /// What the scheduler made of those that were adopted: some may wait behind others, and what it
@@ -82,6 +83,7 @@ class Attempts {
     std::string devices{};  // as recorded
     bool started = false;   // its process
     bool ahead = false;     // it waits at its worker behind another
+    bool unknown = false;   // to the store: its task starts anew once it has ended
   };
 
   void send_ahead();
@@ -89,6 +91,11 @@ class Attempts {
   void on_started(const exec::Started& started);
   void note_advice(const exec::Started& started, const Live& live);
   void settle(const exec::Ended& ended);
+  void settle_unknown(Token token);
+  bool is_known(Token token) const {
+    const auto live = live_.find(token.value);
+    return live != live_.end() && !live->second.unknown;
+  }
   void watch_starts(const exec::Ended& ended);
   bool check_output(exec::Ended& ended, bool later);
   void take_effects(const exec::Ended& ended, std::int64_t log_begin,

@@ -1,5 +1,6 @@
-// Which tasks are brief, as those that ended have taught: of tasks that differ by their number only
-// (digits-3/17, count-2/count/4: a series) so many in a row have ended at once. Pure.
+// BriefTasks learns which tasks are brief from those that have ended. Tasks whose names differ only
+// in their number (digits-3/17, count-2/count/4) form a series; a series is brief when enough of
+// its tasks in a row have ended at once. Pure.
 #pragma once
 
 #include <string>
@@ -11,16 +12,17 @@
 
 namespace berth::run {
 
-/// "digits-3" of "digits-3/17"; "" of a name without a number, which is not one of many.
+/// The series of a task: "digits-3" for "digits-3/17"; "" for a name without a number, which is not
+/// one of many.
 std::string_view series_of(std::string_view task_name);
 
 class BriefTasks {
  public:
   void began(Token token, std::string_view task_name, Mono now);
   void ended(Token token, Mono now);
-  /// What one of the task's series takes, about; 0: it is not known to be brief.
+  /// About how long a task of this series takes; 0 where it is not known to be brief.
   Duration typical(std::string_view task_name) const;
-  /// One that has begun is not brief after all.
+  /// Whether an attempt that has begun turns out not to be brief.
   bool overdue(Token token, Mono now) const;
   bool are_any() const { return brief_series_ > 0; }
 

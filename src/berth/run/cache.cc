@@ -1,21 +1,21 @@
-// The cache: one object store for all runs, and what of it is still needed.
+// The cache is one object store for all runs. Objects that nobody needs any more are collected.
 #include "berth/base/text.h"
 #include "berth/run/flow_run.h"
 
 namespace berth::run {
 
-Result<fileset::ObjectStore> open_cache(Site& site) {
-  return fileset::ObjectStore::open(*site.env, cache_directory(site.state_directory));
+Result<fileset::ObjectStore> open_cache(Context& context) {
+  return fileset::ObjectStore::open(*context.env, cache_directory(context.state_directory));
 }
 
-Result<Collected> collect(Site& site, Duration unused_for) {
-  BERTH_ASSIGN(auto cache, open_cache(site));
+Result<Collected> collect(Context& context, Duration unused_for) {
+  BERTH_ASSIGN(auto cache, open_cache(context));
   Collected collected;
-  BERTH_ASSIGN(collected.results,
-               site.store->forget_results(site.env->wall() - std::max(unused_for, Duration{})));
+  BERTH_ASSIGN(collected.results, context.store->forget_results(context.env->wall() -
+                                                                std::max(unused_for, Duration{})));
   std::int64_t last = 0;
   const auto add_live = [&](std::unordered_set<Digest>& live) -> Status {
-    BERTH_ASSIGN(const auto results, site.store->results(last));
+    BERTH_ASSIGN(const auto results, context.store->results(last));
     for (const auto& result : results) {
       last = result.sequence;
       // One that cannot be read is as good as none: its task runs again.

@@ -34,7 +34,7 @@ Status check_inputs(fileset::ObjectStore& cache, const Delivery& delivery) {
 Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery) {
   const std::string& path = delivery.spec.outputs[delivery.placed].path;
   const fileset::Fileset& content = delivery.outputs[delivery.placed];
-  const std::string to = path.starts_with('/') ? path : delivery.folder + "/" + path;
+  const std::string to = place_in(delivery.folder, path);
   const auto there = env.status(to);
   const bool folder = there && there->kind == os::FileStatus::Kind::directory;
   if (there && (folder || !is_file(content) || there->size == content.entries[0].size)) {
@@ -58,6 +58,17 @@ Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& del
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+std::string place_in(const std::string& folder, const std::string& path) {
+  return path.starts_with('/') ? path : folder + "/" + path;
+}
+
+fileset::Fileset all_of(const std::vector<fileset::Fileset>& filesets) {
+  fileset::Fileset all;
+  for (const auto& each : filesets)
+    all.entries.insert(all.entries.end(), each.entries.begin(), each.entries.end());
+  return all;
 }
 
 std::vector<fileset::Entry> without(std::vector<fileset::Entry> entries,

@@ -1,6 +1,6 @@
-// The outputs of one task on their way: out of its directory into the object store, and from there
-// to their places beside the flow's file. Plain data and what works on it, so that gigabytes can be
-// brought beside the loop.
+// A Delivery brings the outputs of one task out of the task's directory into the object store, and
+// from there to their places beside the flow's file. It is plain data with functions on it, so that
+// another thread than the loop's can bring gigabytes.
 #pragma once
 
 #include <optional>
@@ -14,34 +14,39 @@ namespace berth::run {
 
 struct Delivery {
   flow::TaskSpec spec;
-  std::string folder;                      // of the flow
-  std::string directory{};                 // of the task, where its outputs are; "": they are known
-  std::vector<fileset::Fileset> inputs{};  // as the task was given them
+  std::string folder;                      ///< Of the flow.
+  std::string directory{};                 ///< Of the task; "": the outputs are known already.
+  std::vector<fileset::Fileset> inputs{};  ///< As the task was given them.
   std::vector<fileset::Fileset> outputs{};
-  std::vector<fileset::Hold> holds{};  // of these
+  std::vector<fileset::Hold> holds{};  ///< They keep the outputs' objects in the store.
   bool gathered = false;
-  std::size_t placed = 0;  // so many outputs are in their places
-  /// The folder in the place of the next one, which has files that are not this task's; only the
-  /// store of runs knows whether an earlier run of it wrote them. It may be replaced once it is
-  /// `ours`.
+  std::size_t placed = 0;  ///< So many outputs are in their places.
+  /// The folder that stands in the place of the next output and has files which this task did not
+  /// write. Only the store of runs knows whether an earlier run of the task wrote them; if so, it
+  /// is `ours` and may be replaced.
   std::optional<fileset::Fileset> there{};
   bool ours = false;
 };
 
-/// What is dealt with beside the loop: directories, which may hold anything, and large files.
+/// Whether another thread has to deal with it: directories, which may hold anything, and large
+/// files.
 bool takes_long(const fileset::Fileset& fileset);
 bool takes_long(os::Env& env, const Delivery& delivery);
 
-/// What the task wrote, into the store; what it was given must be as it was.
+/// Brings what the task wrote into the store, and checks that its inputs are as they were.
 Status gather(fileset::ObjectStore& cache, Delivery& delivery);
-/// Brings outputs to their places; what is there already stays untouched. false: `there` has to be
-/// judged first.
+/// Brings the outputs to their places; one that is there already stays untouched. Returns false
+/// where somebody has to judge `there` first.
 Result<bool> place(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery);
 
-/// Those of `entries` that `known` has none of that name for.
+/// Those of `entries` whose names are not in `known`.
 std::vector<fileset::Entry> without(std::vector<fileset::Entry> entries,
                                     const fileset::Fileset& known);
 
 std::string parent_of(const std::string& path);
+/// A path of a flow whose file is in that folder.
+std::string place_in(const std::string& folder, const std::string& path);
+/// The entries of all of them, as one fileset that can be held.
+fileset::Fileset all_of(const std::vector<fileset::Fileset>& filesets);
 
 }  // namespace berth::run

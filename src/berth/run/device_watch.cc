@@ -22,11 +22,11 @@ bool is_named(const machine::DeviceHealthUpdate& update, const std::string& uuid
 }  // namespace
 
 void DeviceWatch::begin() {
-  if (!site_.devices || site_.devices->shares.empty()) return;
+  if (!context_.devices || context_.devices->shares.empty()) return;
   os::Env& env = run_.env;
   const std::string first = devices_file(run_.directory);
   const auto here = env.real_path(".");  // BERTH_TOPOLOGY may be relative to it
-  if (!here || !env.replace_file(first, topology::write_json(site_.devices->topology), 0600))
+  if (!here || !env.replace_file(first, topology::write_json(context_.devices->topology), 0600))
     return run_.observer.on_note("the health of the GPUs is not watched: " + first +
                                  " cannot be written");
   os::SpawnSpec program;
@@ -39,7 +39,7 @@ void DeviceWatch::begin() {
 }
 
 void DeviceWatch::on_update(machine::DeviceHealthUpdate update) {
-  machine::Devices& devices = *site_.devices;
+  machine::Devices& devices = *context_.devices;
   if (update == devices.health) return;
   const machine::DeviceHealthUpdate before = std::exchange(devices.health, std::move(update));
   leases_.machine_changed();

@@ -6,13 +6,15 @@
 #include "berth/base/text.h"
 #include "berth/os/failpoint.h"
 #include "berth/os/loop.h"
-#include "berth/run/elsewhere.h"
+#include "berth/run/clusters.h"
 
 namespace berth::run {
 namespace {
 
 /// Rounds of what is ready, started and ready again, before the processes are looked at.
 constexpr int kRounds = 8;
+/// Whatever happens wakes the loop. It looks around so often all the same.
+constexpr Duration kLongestSleep = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -24,10 +26,10 @@ bool Drive::over() const {
 Status Drive::turn() {
   leaves_store_at_.reset();
   heed_stop_signals();
-  BERTH_TRY(store::keep_claims(*site_.store));
+  BERTH_ASSIGN(const auto claims_last, store::keep_claims(*context_.store));
   BERTH_TRY(seek_allocs());
   attempts_.carry_out();
-  BERTH_TRY(wait());
+  BERTH_TRY(wait(run_.env.now() + std::min(claims_last.value_or(kLongestSleep), kLongestSleep)));
   leases_.turn(workers_.count() > 0);
   keep_leases();
   leave_the_silent();
@@ -51,20 +53,16 @@ Status Drive::turn() {
   return {};
 }
 
-/// Until something comes from a worker, a thread, the person or the drivers, or something is due;
-/// a second at most, for the screen's clock.
-Status Drive::wait() {
-  watches_.clear();
+/// Until something comes from a worker, a thread, the person, the screen or the drivers, or
+/// something is due.
+Status Drive::wait(Mono until) {
   workers_.set_reading(run_.observer.wants_output());
-  run_.observer.watch(watches_);
-  run_.workload->watch(watches_);
-  Mono until = run_.env.now() + std::chrono::seconds(1);
   for (const auto at : {workers_.deadline(), leases_.deadline(), recorder_.commit_at(),
-                        run_.workload->deadline(), run_.scheduler->next_tick(), gives_up_at_})
+                        run_.scheduler->next_tick(), gives_up_at_})
     until = std::min(until, at.value_or(until));
-  if (more_ || attempts_.has_unstarted() || workers_.has_messages()) until = run_.env.now();
-  BERTH_TRY(run_.env.loop().turn(until, watches_));
-  run_.observer.flush();
+  const bool news = run_.workload->take_news();
+  if (news || more_ || attempts_.has_unstarted() || workers_.has_messages()) until = run_.env.now();
+  BERTH_TRY(run_.env.loop().turn(until));
   workers_.collect();
   return {};
 }
@@ -178,13 +176,11 @@ Status Drive::give_back() {
   if (std::ranges::any_of(workers_,
                           [&](const auto& slot) { return slot->apart && unneeded(*slot); }))
     BERTH_TRY(recorder_.commit());
-  workers_.erase([&](const WorkerSlot& slot) {
-    if (!unneeded(slot)) return false;
-    run_.scheduler->left(slot.id);
-    slot.worker->finish();
-    leases_.free(slot.lease);
-    return true;
-  });
+  for (auto& slot : workers_.take(unneeded)) {
+    run_.scheduler->left(slot->id);
+    slot->worker->finish();
+    leases_.free(slot->lease);
+  }
   return {};
 }
 
@@ -226,7 +222,7 @@ void Drive::show() {
     since = under_way->since;
   }
   // This machine can be asked by anybody; what others answered only the runner knows.
-  if (leases_.main_is_elsewhere() && kept_waiting_for_ != progress.waiting_for) {
+  if (leases_.main_is_remote() && kept_waiting_for_ != progress.waiting_for) {
     kept_waiting_for_ = progress.waiting_for;
     (void)run_.env.replace_file(waits_file(run_.directory), progress.waiting_for, 0600);
   }

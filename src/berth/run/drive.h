@@ -3,8 +3,9 @@
 // workers report (Workers, Attempts), asks the workload what can run next, carries out what the
 // scheduler decides, and has it recorded (Recorder). What each of these knows stands in its header.
 //
-// Ownership: it owns all parts of the runner; it refers to the Site and the Observer. Threads: one.
-// Failure: an Error ends this try; what was recorded stays, and another Drive goes on from there.
+// Ownership: it owns all parts of the runner; it refers to the Context and the Observer. Threads:
+// one. Failure: an Error ends this try; what was recorded stays, and another Drive goes on from
+// there.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,9 @@ namespace berth::run {
 
 class Drive {
  public:
-  Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> workload, Observer& observer,
-        Sources sources, machine::Ledger ledger, LogWriter log, RecoveredAgents recovered);
+  Drive(Context& context, store::RunRecord record, std::unique_ptr<Workload> workload,
+        Observer& observer, Sources sources, machine::Ledger ledger, LogWriter log,
+        RecoveredAgents recovered);
   Drive(const Drive&) = delete;
   Drive& operator=(const Drive&) = delete;
 
@@ -47,7 +49,7 @@ class Drive {
   void apply(Next& next);
   Status seek_allocs();
   void assign(Lease lease);
-  Status wait();
+  Status wait(Mono until);
   void keep_leases();
   void reap_lost();
   Status give_back();
@@ -65,7 +67,7 @@ class Drive {
   void leave_the_silent();
   void leave(WorkerSlot& slot);
 
-  Site& site_;
+  Context& context_;
   ActiveRun run_;
   Recorder recorder_;
   Leases leases_;
@@ -74,7 +76,6 @@ class Drive {
   Recovery recovery_;
   DeviceWatch devices_;
 
-  std::vector<os::Watch> watches_;
   bool more_ = false;  // the workload has not looked at everything
   store::Phase phase_ = store::Phase::init;
   std::optional<machine::AllocId> primary_;  // as recorded
@@ -86,5 +87,8 @@ class Drive {
   std::optional<Mono> gives_up_at_;      // stopping: whatever does not end or answer by then
   std::optional<Mono> leaves_store_at_;  // stopping, where the store does not answer by then
 };
+
+/// Turns the loop once, until the store's server may have answered or `until`.
+Status turn_for_store(os::Env& env, const store::StoreWait& wait, Mono until);
 
 }  // namespace berth::run

@@ -11,11 +11,11 @@ namespace berth::run {
 namespace {
 
 /// Causes of attempts that took none of the task's retries: it did not fail by itself.
-constexpr std::array<std::optional<exec::Cause>, 5> kInfrastructure{
-    exec::Cause::runner_lost, exec::Cause::worker_lost, exec::Cause::stopped,
-    exec::Cause::short_of_means, exec::Cause::given_back};
+constexpr std::array<std::optional<exec::Cause>, 6> kInfrastructure{
+    exec::Cause::runner_lost, exec::Cause::worker_lost,    exec::Cause::stopped,
+    exec::Cause::superseded,  exec::Cause::short_of_means, exec::Cause::given_back};
 
-/// For what failed on a machine another is sought for so long, while that one could have it again.
+/// For so long another machine is sought for a task that failed on one, which could run it again.
 constexpr Duration kSeeksElsewhere = std::chrono::seconds(20);
 
 Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
@@ -35,37 +35,37 @@ std::string to_json(const cluster::Alloc& alloc) {
 
 }  // namespace
 
-Drive::Drive(Site& site, store::RunRecord record, std::unique_ptr<Workload> workload,
+Drive::Drive(Context& context, store::RunRecord record, std::unique_ptr<Workload> workload,
              Observer& observer, Sources sources, machine::Ledger ledger, LogWriter log,
              RecoveredAgents recovered)
-    : site_(site),
-      run_{.env = *site.env,
+    : context_(context),
+      run_{.env = *context.env,
            .observer = observer,
            .record = std::move(record),
            .workload = std::move(workload),
-           .directory = run_directory(site, run_.record.name)},
-      recorder_(run_, *site.store, std::move(log), [this] { on_durable(); }),
-      leases_(run_, site, std::move(sources), std::move(ledger)),
-      workers_(run_, site),
+           .directory = run_directory(context, run_.record.name)},
+      recorder_(run_, *context.store, std::move(log), [this] { on_durable(); }),
+      leases_(run_, context, std::move(sources), std::move(ledger)),
+      workers_(run_, context),
       attempts_(
           run_, recorder_, workers_,
           [this](WorkerSlot* slot, const exec::Ended& ended) { on_attempt_end(slot, ended); }),
       recovery_(run_, workers_, leases_, attempts_, std::move(recovered)),
-      devices_(run_, site, workers_, leases_, attempts_) {}
+      devices_(run_, context, workers_, leases_, attempts_) {}
 
 Status Drive::take_over() {
   const auto self = run_.env.self();
   const auto last_try = run_.record.last_try;
-  BERTH_ASSIGN(run_.record, site_.store->take_over(run_.record.id, self.pid, self.started_at,
-                                                   run_.env.wall(), recovery_.tokens()));
+  BERTH_ASSIGN(run_.record, context_.store->take_over(run_.record.id, self.pid, self.started_at,
+                                                      run_.env.wall(), recovery_.tokens()));
   run_.record.last_try = last_try;
-  BERTH_ASSIGN(run_.tasks, site_.store->tasks(run_.record.id));
+  BERTH_ASSIGN(run_.tasks, context_.store->tasks(run_.record.id));
   BERTH_TRY(run_.workload->take_over(run_.tasks));
   recorder_.begin();
   std::vector<schedule::Task> tasks;
   tasks.reserve(run_.tasks.size());
   for (const auto& task : run_.tasks) {
-    BERTH_ASSIGN(const int used, retries_used(*site_.store, run_.record.id, task));
+    BERTH_ASSIGN(const int used, retries_used(*context_.store, run_.record.id, task));
     tasks.push_back(run_.scheduled(task, run_.workload->request(task).retries - used));
   }
   run_.scheduler.emplace(schedule::Options{.epoch = run_.record.epoch,
@@ -83,7 +83,7 @@ Status Drive::begin(std::int64_t tries, const std::vector<TaskNumber>& only) {
   tries_ = tries;
   run_.only.insert(only.begin(), only.end());
   BERTH_TRY(take_over());
-  BERTH_TRY(find_devices(site_, run_.options().most, run_.options().gpus));
+  BERTH_TRY(find_devices(context_, run_.options().most, run_.options().gpus));
   devices_.begin();
   do {
     BERTH_TRY(advance());
@@ -108,14 +108,15 @@ void Drive::step() {
                                   .last_try = run_.record.last_try});
 }
 
-/// What failed may be mended soon: its alloc is kept, for the runner who comes next.
+/// Keeps the primary alloc of a run that failed, for the next runner: the reason may be mended
+/// soon.
 void Drive::retain() {
   WorkerSlot* kept = workers_.primary();
   if (kept == nullptr || !kept->apart) return;
   kept->worker->acknowledge();
   kept->worker->retain(run_.options().retain);
   run_.scheduler->left(kept->id);
-  workers_.erase([&](const WorkerSlot& slot) { return &slot == kept; });
+  workers_.take([&](const WorkerSlot& slot) { return &slot == kept; });
   run_.observer.on_note(fmt::format("its alloc is kept for {}: berth retry {}, or berth stop {}",
                                     format_duration(run_.options().retain), run_.record.name,
                                     run_.record.name));
@@ -158,7 +159,7 @@ Result<store::RunRecord> Drive::settle() {
   for (auto& slot : workers_)
     if (!slot->agent_directory.empty()) slot->worker->finish();
   show();
-  return site_.store->find_run(run_.record.name);
+  return context_.store->find_run(run_.record.name);
 }
 
 }  // namespace berth::run

@@ -31,19 +31,20 @@ void Drive::heed_stop_signals() {
   for (auto& slot : workers_)
     if (slot->silent != nullptr) leave(*slot);  // it has been called all the time
   if (!again) return;
-  for (auto& slot : workers_) slot->worker->tell(exec::Abandon{});
+  for (auto& slot : workers_) slot->worker->send(exec::Abandon{});
   gives_up_at_ = run_.env.now() + kKillTimeout;
 }
 
 void Drive::abandon() {
   for (auto& slot : workers_) {
-    slot->worker->tell(exec::Abandon{});
+    slot->worker->send(exec::Abandon{});
     slot->worker->finish();
   }
 }
 
-/// Told to stop, a worker whose machine cannot be reached is left to its lease, and a place that
-/// takes no output to a resume; told to stop at once, any that does not end.
+/// When the run is told to stop, a worker whose machine cannot be reached is left to its lease, and
+/// an output that cannot be brought to its place is left to a resume. When it is told to stop at
+/// once, every worker that does not end is left.
 void Drive::leave_the_silent() {
   const Mono now = run_.env.now();
   if (!gives_up_at_ || now < *gives_up_at_) return;
@@ -66,6 +67,13 @@ void Drive::leave(WorkerSlot& slot) {
   run_.observer.on_note(slot.lost->message);
 }
 
+Status turn_for_store(os::Env& env, const store::StoreWait& wait, Mono until) {
+  os::Poll answers(env.loop(), [] {}), takes(env.loop(), [] {});
+  answers.watch(wait.fd);
+  takes.watch(wait.writable ? wait.fd : -1, os::Poll::For::writing);
+  return env.loop().turn(until);
+}
+
 bool Drive::wait_for_store(const store::StoreWait& wait) {
   if (!heed_stop_without_store()) {
     abandon();
@@ -74,18 +82,11 @@ bool Drive::wait_for_store(const store::StoreWait& wait) {
   os::Env& env = run_.env;
   recorder_.progress().waiting_for = "the store " + wait.why;
   show();
-  std::vector<os::Watch> watches;
   // What tasks print stays in their pipes: it could be kept in memory alone.
   workers_.set_reading(false);
-  if (wait.fd >= 0) {
-    watches.push_back({.fd = wait.fd});
-    watches.push_back({.fd = wait.writable ? wait.fd : -1, .readable = false});
-  }
-  run_.observer.watch(watches);
   Mono until = env.now() + std::min(wait.most, kShowEvery);
   until = std::min(until, workers_.deadline().value_or(until));
-  if (!env.loop().turn(until, watches)) return true;
-  run_.observer.flush();
+  if (!turn_for_store(env, wait, until)) return true;
   workers_.collect();
   keep_leases();
   return true;

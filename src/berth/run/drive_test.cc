@@ -7,6 +7,9 @@
 #include <map>
 
 #include "berth/base/rng.h"
+#include "berth/cluster/fake_cluster.h"
+#include "berth/os/loop.h"
+#include "berth/run/local_worker.h"
 #include "berth/run/run_testing.h"
 #include "berth/store/failing_store.h"
 
@@ -19,7 +22,7 @@ using testing::World;
 TEST(Drive, RunsEveryTrialOnceTwoSideBySide) {
   World world;
   const auto run = world.submit_trials(20);
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->state, store::RunState::done);
   EXPECT_EQ(done->counts, (store::Counts{.done = 20}));
@@ -39,11 +42,11 @@ TEST(Drive, ScoresRetriesAndFailuresAreRecorded) {
     return program;
   };
   const auto run = world.submit_trials(4, "goal: {metric: score}\nretries: 1\n");
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done);
   EXPECT_EQ(done->state, store::RunState::done);  // on_failure: continue
   EXPECT_EQ(done->counts, (store::Counts{.done = 3, .failed = 1}));
-  const auto tasks = world.site.store->tasks(run.id);
+  const auto tasks = world.context.store->tasks(run.id);
   EXPECT_EQ(tasks->at(1).attempts, 2);
   EXPECT_EQ(tasks->at(2).attempts, 2);
   EXPECT_EQ(tasks->at(2).exit_code, 4);
@@ -57,7 +60,7 @@ TEST(Drive, OnFailureStopHaltsAndFails) {
     return os::FakeProgram{.exit_code = spec.argv.at(1) == "3" ? 1 : 0};
   };
   const auto run = world.submit_trials(50, "on_failure: stop\n");
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   EXPECT_EQ(done->state, store::RunState::failed);
   EXPECT_GT(done->counts.waiting, 40);
 }
@@ -68,9 +71,9 @@ TEST(Drive, TimeLimitTermThenKill) {
     return os::FakeProgram{.duration = std::chrono::hours(9), .ignores_term = true};
   };
   const auto run = world.submit_trials(1, "timeout: 10s\ngrace: 3s\n");
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   EXPECT_EQ(done->counts.failed, 1);
-  const auto attempt = world.site.store->attempts(run.id, {1})->at(0);
+  const auto attempt = world.context.store->attempts(run.id, {1})->at(0);
   EXPECT_EQ(attempt.cause, exec::Cause::time_limit);
   EXPECT_EQ(attempt.detail, "it ran longer than 10.0s and ignored TERM");
   EXPECT_GE(*attempt.ended - attempt.started, std::chrono::seconds(13));
@@ -83,13 +86,13 @@ TEST(Drive, StopSignalStopsAndResumeFinishes) {
   };
   const auto run = world.submit_trials(10);
   world.env.stop_at = Mono(std::chrono::milliseconds(2500));
-  const auto stopped = drive(world.site, run.name, world.observer);
+  const auto stopped = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(stopped);
   EXPECT_EQ(stopped->state, store::RunState::stopped);
   EXPECT_EQ(stopped->counts.done, 4);
   EXPECT_EQ(stopped->counts.stopped, 6);
   world.env.stops = 0;
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   EXPECT_EQ(done->state, store::RunState::done);
   EXPECT_EQ(done->counts, (store::Counts{.done = 10}));
 }
@@ -99,7 +102,7 @@ TEST(Drive, SecondDriverIsRefused) {
   const auto run = world.submit_trials(1);
   (void)world.env.make_directory("/state/runs/t-1", 0700);
   const auto lock = world.env.lock("/state/runs/t-1/lock", false);
-  const auto second = drive(world.site, run.name, world.observer);
+  const auto second = drive(world.context, run.name, world.observer);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind, ErrorKind::busy);
 }
@@ -112,9 +115,9 @@ TEST(Drive, SpawnThatFailsIsTheTasksOwnFault) {
     return std::nullopt;
   };
   const auto run = world.submit_trials(3, "retries: 3\n");
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   EXPECT_EQ(done->counts, (store::Counts{.done = 2, .failed = 1}));
-  EXPECT_EQ(world.site.store->tasks(run.id)->at(1).cause, exec::Cause::cannot_start);
+  EXPECT_EQ(world.context.store->tasks(run.id)->at(1).cause, exec::Cause::cannot_start);
 }
 
 TEST(Drive, AnotherRunsAllocIsWaitedFor) {
@@ -123,7 +126,7 @@ TEST(Drive, AnotherRunsAllocIsWaitedFor) {
   auto ledger = machine::Ledger::open(world.env, "/ledger");
   Resources one;
   one.set(Known::cpu, 1000);
-  const auto capacity = machine::discover(world.env, world.site.capacity);
+  const auto capacity = machine::discover(world.env, world.context.capacity);
   ASSERT_TRUE(capacity) << capacity.error().message;
   const auto held = ledger->acquire(machine::host_of(*capacity, nullptr), {one, "other-1"}, {});
   ASSERT_TRUE(held) << held.error().message;
@@ -135,7 +138,7 @@ TEST(Drive, AnotherRunsAllocIsWaitedFor) {
     }
     return std::nullopt;
   };
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->state, store::RunState::done);
 }
@@ -147,7 +150,8 @@ TEST(Drive, LongSweepLetsAnotherInTrialByTrial) {
   };
   const auto run = world.submit_trials(20);
   auto ledger = machine::Ledger::open(world.env, "/ledger");
-  const auto host = machine::host_of(*machine::discover(world.env, world.site.capacity), nullptr);
+  const auto host =
+      machine::host_of(*machine::discover(world.env, world.context.capacity), nullptr);
   Resources both;
   both.set(Known::cpu, 2000);
   // Another process asks for both cores, from the third second on, whenever the world turns.
@@ -166,11 +170,43 @@ TEST(Drive, LongSweepLetsAnotherInTrialByTrial) {
     world.env.identity = runner;
     return std::nullopt;
   };
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts.done, 20);
   ASSERT_TRUE(granted);
   EXPECT_LT(*granted, Mono(std::chrono::seconds(6)));
+}
+
+/// By a seed of ./dev simulate.
+TEST(Drive, ASupersededAttemptTakesNoRetry) {
+  World world;
+  const auto run = world.submit_trials(1, "retries: 1\n");
+  const Wall at = world.env.wall();
+  ASSERT_TRUE(world.context.store->apply(run.id, {{store::AttemptStarted{{1}, {1}, at, "", ""},
+                                                   store::AttemptStarted{{1}, {2}, at, "", ""}}}));
+  world.env.program = [&](const os::SpawnSpec&) {
+    return os::FakeProgram{.exit_code = world.env.spawned() == 0 ? 1 : 0};
+  };
+  const auto done = drive(world.context, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts, (store::Counts{.done = 1}));
+}
+
+/// By a seed of ./dev simulate: what ran there was started a second time.
+TEST(Drive, AgentsThatCannotBeListedAreNotTakenForGone) {
+  World world;
+  const auto run = world.submit_trials(1);
+  int listed = 0;
+  world.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call != "list" || ++listed > 1) return std::nullopt;
+    return Error{ErrorKind::io, "too many open files"};
+  };
+  const auto done = drive(world.context, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts.done, 1);
+  EXPECT_TRUE(std::ranges::any_of(world.observer.notes, [](const auto& note) {
+    return note.contains("too many open files; trying again");
+  }));
 }
 
 /// One run in a world where the n-th call and the n-th record fail, before or after they took
@@ -179,10 +215,10 @@ TEST(Drive, LongSweepLetsAnotherInTrialByTrial) {
 void survive(std::uint64_t seed) {
   Rng rng(seed);
   World world(seed);
-  const auto durable = std::move(world.site.store);
+  const auto durable = std::move(world.context.store);
   auto faulty_store = std::make_unique<store::FailingStore>(*durable);
   store::FailingStore& fragile = *faulty_store;
-  world.site.store = std::move(faulty_store);
+  world.context.store = std::move(faulty_store);
   const int trials = static_cast<int>(1 + rng.below(12));
   std::map<std::string, int> executions;
   world.env.program = [&](const os::SpawnSpec& spec) {
@@ -210,7 +246,7 @@ void survive(std::uint64_t seed) {
       fragile.arm(
           {.call = static_cast<std::int64_t>(1 + rng.below(20)), .took_effect = rng.below(2) == 0});
     world.env.stops = 0;
-    const auto end = drive(world.site, run.name, world.observer);
+    const auto end = drive(world.context, run.name, world.observer);
     world.env.fault = nullptr;
     fragile.disarm();
     ASSERT_EQ(world.env.processes_alive(), 0U) << "an orphan";
@@ -221,12 +257,12 @@ void survive(std::uint64_t seed) {
     ++world.env.identity.pid;
   }
   std::set<std::int64_t> tokens;
-  const auto tasks = world.site.store->tasks(run.id);
+  const auto tasks = world.context.store->tasks(run.id);
   for (const auto& task : *tasks) {
     // A program that could not be started for want of a descriptor is not tried again.
     EXPECT_TRUE(store::final(task.state));
     int completed = 0;
-    const auto attempts = world.site.store->attempts(run.id, task.number);
+    const auto attempts = world.context.store->attempts(run.id, task.number);
     for (const auto& attempt : *attempts) {
       EXPECT_TRUE(tokens.insert(attempt.token.value).second);
       if (attempt.cause == exec::Cause::ok) ++completed;
@@ -266,13 +302,13 @@ TEST(DriveDevices, ThreePartsOfTenGigabytesShareACard) {
     return os::FakeProgram{.duration = std::chrono::seconds(10)};
   };
   const auto run = world.submit_trials(24, "resources: {cpu: 0.05, gpu: 1, gpu_mem: 10G}\n");
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 24}));
   EXPECT_EQ(world.env.most_alive(), 25U) << "all 24 side by side, and the watch";
   EXPECT_EQ(most.size(), 8U);
   for (const auto& [uuid, tasks] : most) EXPECT_EQ(tasks, 3) << uuid;
-  const auto tasks = world.site.store->tasks(run.id);
+  const auto tasks = world.context.store->tasks(run.id);
   ASSERT_TRUE(tasks);
   for (const auto& task : *tasks) EXPECT_TRUE(task.devices.starts_with("[\"gpu-")) << task.devices;
   EXPECT_EQ(world.env.processes_alive(), 0U);
@@ -294,7 +330,7 @@ TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) 
     return os::FakeProgram{.duration = std::chrono::seconds(1)};
   };
   const auto run = world.submit_trials(60, "resources: {cpu: 0.05, gpu: 1}\n");
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts.done, 60);
   const std::string fell =
@@ -303,11 +339,64 @@ TEST(DriveDevices, AFallenDeviceIsToldToItsHolderAndGivenToNobodyUntilItIsWell) 
   EXPECT_EQ(std::ranges::count(used, "gpu-0"), 1) << "the one that had it before";
 }
 
+/// A worker whose machine does not answer when it is told that it is needed no longer.
+class SlowToFinish final : public exec::Worker {
+ public:
+  SlowToFinish(os::Env& env, const machine::Block& block)
+      : env_(env), groups_(env), worker_(env, nullptr, block, groups_) {}
+  void send(const exec::ToWorker& message) override { worker_.send(message); }
+  void set_reading(bool reads_output) override { worker_.set_reading(reads_output); }
+  void take_messages(std::vector<exec::FromWorker>& messages) override {
+    worker_.take_messages(messages);
+  }
+  bool idle() const override { return worker_.idle(); }
+  void finish() override {
+    for (const Mono until = env_.now() + std::chrono::seconds(3); env_.now() < until;)
+      ASSERT_TRUE(env_.loop().turn(until));
+  }
+
+ private:
+  os::Env& env_;
+  machine::Groups groups_;
+  LocalWorker worker_;
+};
+
+TEST(DriveDevices, ADeviceMayFallWhileWorkersAreGivenBack) {
+  ServerWorld world;
+  machine::DeviceHealthUpdate ill;
+  ill.out_of_service = {{"gpu-0", "2 of 6 links to GPU1 are lost"}};
+  world.context.devices = *machine::read_devices(world.env, {}, world.context.ledger_directory);
+  int tasks = 0;
+  world.env.program = [&](const os::SpawnSpec& spec) {
+    if (spec.argv.at(1) == "watch-devices")  // it tells this while the third is given back
+      return os::FakeProgram{.duration = std::chrono::milliseconds(6500),
+                             .out = machine::to_json(ill) + "\n"};
+    return os::FakeProgram{.duration = std::chrono::seconds(++tasks == 2 ? 60 : 2)};
+  };
+  world.context.sources = [&](const store::RunRecord&) -> Result<Sources> {
+    auto pool = std::make_unique<cluster::FakePool>(
+        world.env, cluster::FakePool::Options{.lease = std::chrono::minutes(10)});
+    for (int i = 0; i < 3; ++i) pool->add(cluster::block_of(1, 8LL << 30));
+    return Sources{.main = Source{.name = "lab",
+                                  .cluster = std::move(pool),
+                                  .start_worker = [&](const cluster::Alloc& alloc) {
+                                    return std::make_unique<SlowToFinish>(world.env, alloc.block);
+                                  }}};
+  };
+  const auto run = world.submit_trials(3);
+  const auto done = drive(world.context, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts.done, 3);
+  EXPECT_EQ(std::ranges::count(world.observer.notes,
+                               "GPU0 is out of service: 2 of 6 links to GPU1 are lost"),
+            1);
+}
+
 TEST(DriveDevices, WithoutAGpuInTheRequestNoDriverIsAsked) {
   ServerWorld world;
   world.env.variables["BERTH_TOPOLOGY"] = "no such machine";
   const auto run = world.submit_trials(2);
-  const auto done = drive(world.site, run.name, world.observer);
+  const auto done = drive(world.context, run.name, world.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(world.env.spawned(), 2U);
 }

@@ -23,7 +23,9 @@ void name_task(exec::Environment& environment, const std::string& run_directory,
 std::string parameter_variable(std::string_view name) {
   std::string variable = "BERTH_PARAM_";
   for (const char c : name)
-    variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c == '-' ? '_' : c;
+    variable += c >= 'a' && c <= 'z'   ? static_cast<char>(c - 'a' + 'A')
+                : c == '-' || c == '.' ? '_'
+                                       : c;
   return variable;
 }
 

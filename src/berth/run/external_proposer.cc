@@ -30,9 +30,48 @@ ExternalProposer::~ExternalProposer() {
   (void)env_.remove_file(options_.pipe);
 }
 
+ExternalProposer::ExternalProposer(os::Env& env, Options options)
+    : env_(env), options_(std::move(options)), late_(env.loop(), [this] {
+        keep(std::unexpected(
+            error(fmt::format("did not answer within {}", format_duration(options_.timeout)))));
+      }) {}
+
+void ExternalProposer::send_line(std::string_view line) {
+  unsent_ += line;
+  keep({});
+}
+
 void ExternalProposer::ask(std::string_view line) {
-  say(line);
-  until_ = env_.now() + options_.patience;
+  asked_ = true;
+  late_.set(env_.now() + options_.timeout);
+  if (!child_) keep(start());
+  send_line(line);
+}
+
+/// What has come of something; the loop waits for what follows from it.
+void ExternalProposer::keep(Status status) {
+  if (!status && !failed_) failed_ = std::move(status).error();
+  const bool answered = failed_ || received_.find('\n') != std::string::npos;
+  if (asked_ && answered) {
+    news_ = true;
+    late_.set(std::nullopt);
+  }
+  if (!child_) return;
+  prints_.watch(asked_ && !answered ? child_->out.number() : -1);
+  takes_.watch(input_ && !unsent_.empty() && !failed_ ? input_->number() : -1,
+               os::Poll::For::writing);
+}
+
+Result<std::optional<std::string>> ExternalProposer::answer() {
+  using Line = std::optional<std::string>;
+  news_ = false;
+  const auto end = received_.find('\n');
+  if (end == std::string::npos && failed_) return std::unexpected(*failed_);
+  if (end == std::string::npos) return Line{};
+  std::string line = received_.substr(0, end);
+  received_.erase(0, end + 1);
+  asked_ = false;
+  return Line{std::move(line)};
 }
 
 /// Its input is a named pipe, made and opened by itself: once it is there, we write to it.
@@ -46,83 +85,58 @@ Status ExternalProposer::start() {
                                    .directory = options_.directory,
                                    .cores = {},
                                    .join_files = {}}));
-  return {};
+  complains_.watch(child_->err.number());
+  return look_for_pipe();
 }
 
-Error ExternalProposer::error(std::string_view what) const {
+Error ExternalProposer::error(std::string_view what) {
+  read_complaint();
   const auto said = trim(complaint_);
   return Error{ErrorKind::io, fmt::format("the proposer {} {}{}{}", options_.argv.front(), what,
                                           said.empty() ? "" : ": ", clip(said, kComplaint))};
 }
 
+Status ExternalProposer::look_for_pipe() {
+  if (!env_.status(options_.pipe)) {
+    pipe_.set(env_.now() + kComesToItsPipe);
+    return {};
+  }
+  BERTH_ASSIGN(input_, env_.open_write(options_.pipe));
+  return {};
+}
+
+/// When it is ready.
 Status ExternalProposer::send() {
-  if (!input_) {
-    if (!env_.status(options_.pipe)) return {};
-    BERTH_ASSIGN(input_, env_.open_write(options_.pipe));
-  }
-  while (!unsent_.empty()) {
-    std::array<os::Watch, 1> ready{{{.fd = input_->number(), .readable = false}}};
-    BERTH_TRY(env_.wait(ready, env_.now()));
-    if (!ready[0].ready) return {};
-    const std::size_t part = std::min(kPipeBuffer, unsent_.size());
-    BERTH_TRY(env_.write_all(*input_, std::string_view(unsent_).substr(0, part)));
-    unsent_.erase(0, part);
-  }
+  const std::size_t part = std::min(kPipeBuffer, unsent_.size());
+  BERTH_TRY(env_.write_all(*input_, std::string_view(unsent_).substr(0, part)));
+  unsent_.erase(0, part);
   return {};
 }
 
 Status ExternalProposer::read() {
   std::array<char, 4096> buffer;
-  bool ended = false;
-  while (heard_.size() <= kLongestLine) {
-    const auto got = env_.read_some(child_->out, buffer);
-    if (!got) return std::unexpected(got.error());
-    if (!*got) break;
-    ended = **got == 0;
-    if (ended) break;
-    heard_.append(buffer.data(), **got);
+  while (received_.size() <= kLongestLine) {
+    BERTH_ASSIGN(const auto got, env_.read_some(child_->out, buffer));
+    if (!got) return {};
+    if (*got == 0) break;
+    received_.append(buffer.data(), *got);
   }
+  if (received_.find('\n') != std::string::npos) return {};
+  return std::unexpected(error(received_.size() > kLongestLine
+                                   ? fmt::format("wrote a line of more than {} bytes", kLongestLine)
+                                   : "ended without an answer"));
+}
+
+void ExternalProposer::read_complaint() {
+  if (!child_) return;
+  std::array<char, 4096> buffer;
   for (int i = 0; i < 64; ++i) {
     const auto got = env_.read_some(child_->err, buffer);
-    if (!got || !*got || **got == 0) break;
+    if (!got || (*got && **got == 0)) return complains_.stop();
+    if (!*got) return;
     complaint_.append(buffer.data(), **got);
     if (complaint_.size() > kComplaint) complaint_.erase(0, complaint_.size() - kComplaint);
   }
-  const bool line = heard_.find('\n') != std::string::npos;
-  if (!line && heard_.size() > kLongestLine)
-    return std::unexpected(error(fmt::format("wrote a line of more than {} bytes", kLongestLine)));
-  if (ended && !line && asked()) return std::unexpected(error("ended without an answer"));
-  return {};
-}
-
-Result<std::optional<std::string>> ExternalProposer::turn() {
-  using Line = std::optional<std::string>;
-  if (!child_) BERTH_TRY(start());
-  BERTH_TRY(send());
-  BERTH_TRY(read());
-  if (!asked()) return Line{};
-  const auto end = heard_.find('\n');
-  if (end != std::string::npos) {
-    std::string line = heard_.substr(0, end);
-    heard_.erase(0, end + 1);
-    until_.reset();
-    return Line{std::move(line)};
-  }
-  if (env_.now() >= *until_)
-    return std::unexpected(
-        error(fmt::format("did not answer within {}", format_duration(options_.patience))));
-  return Line{};
-}
-
-void ExternalProposer::watch(std::vector<os::Watch>& watches) const {
-  if (!child_) return;
-  if (asked()) watches.push_back({.fd = child_->out.number()});
-  if (input_ && !unsent_.empty()) watches.push_back({.fd = input_->number(), .readable = false});
-}
-
-std::optional<Mono> ExternalProposer::deadline() const {
-  if (child_ && !input_) return env_.now() + kComesToItsPipe;
-  return until_;
 }
 
 }  // namespace berth::run

@@ -29,11 +29,11 @@ class FlowDrive : public ::testing::Test {
     for (const auto* path : {"/state", "/work", "/bin"}) (void)env_.make_directory(path, 0700);
     env_.put("/bin/write", "");
     env_.variables["PATH"] = "/bin";
-    site_.env = &env_;
-    site_.state_directory = "/state";
-    site_.store = store::memory_store();
-    site_.ledger_directory = "/ledger";
-    site_.capacity.disk_directory = "/state";
+    context_.env = &env_;
+    context_.state_directory = "/state";
+    context_.store = store::memory_store();
+    context_.ledger_directory = "/ledger";
+    context_.capacity.disk_directory = "/state";
     env_.program = [this](const os::SpawnSpec& spec) {
       const auto size = parse_integer(spec.argv.at(2)).value();
       env_.put(spec.directory + "/" + spec.argv.at(1),
@@ -47,9 +47,9 @@ class FlowDrive : public ::testing::Test {
     program.text = "name: f\nsteps:\n" + steps;
     program.file = "f.yaml";
     program.name = "f";
-    const auto checked = check_flow(site_, program, "/work");
+    const auto checked = check_flow(context_, program, "/work");
     EXPECT_TRUE(checked) << checked.error().message;
-    const auto run = submit(site_, program, "/work");
+    const auto run = submit(context_, program, "/work");
     EXPECT_TRUE(run) << run.error().message;
     return *run;
   }
@@ -57,7 +57,7 @@ class FlowDrive : public ::testing::Test {
     return fmt::format("  {}: {{run: write {} {}, out: {{o: {}}}}}\n", name, name, size, name);
   }
   store::RunRecord drive_run(const store::RunRecord& run) {
-    const auto done = drive(site_, run.name, observer_);
+    const auto done = drive(context_, run.name, observer_);
     EXPECT_TRUE(done) << done.error().message;
     EXPECT_EQ(env_.descriptors(), 0U);
     return *done;
@@ -73,13 +73,13 @@ class FlowDrive : public ::testing::Test {
   Mono last_start() const { return started_.back().second; }
 
   os::FakeEnv env_;
-  Site site_;
+  Context context_;
   Quiet observer_;
   std::vector<std::pair<std::string, Mono>> started_;
 };
 
 TEST_F(FlowDrive, OthersStartAndEndWhileALargeOutputIsTakenIn) {
-  env_.aside_takes = std::chrono::minutes(1);
+  env_.background_takes = std::chrono::minutes(1);
   std::string steps = step("large", kLarge);
   for (int i = 0; i < 10; ++i) steps += step(fmt::format("small{}", i), 10);
   const auto done = drive_run(submit_flow(steps));
@@ -91,7 +91,7 @@ TEST_F(FlowDrive, OthersStartAndEndWhileALargeOutputIsTakenIn) {
 }
 
 TEST_F(FlowDrive, OthersStartAndEndWhileALargeInputIsRead) {
-  env_.aside_takes = std::chrono::minutes(1);
+  env_.background_takes = std::chrono::minutes(1);
   env_.put("/work/data", std::string(kLarge, 'x'));
   std::string steps;
   for (int i = 0; i < 3; ++i)
@@ -114,7 +114,7 @@ TEST_F(FlowDrive, WhatIsCachedIsBroughtBesideTheLoop) {
   EXPECT_EQ(drive_run(submit_flow(steps)).counts, (store::Counts{.done = 2}));
   (void)env_.remove_file("/work/large");
   const Mono before = env_.now();
-  env_.aside_takes = std::chrono::minutes(1);
+  env_.background_takes = std::chrono::minutes(1);
   EXPECT_EQ(drive_run(submit_flow(steps)).counts, (store::Counts{.cached = 2}));
   EXPECT_GE(env_.now() - before, std::chrono::minutes(1));
   EXPECT_TRUE(env_.find("/work/large"));
@@ -122,7 +122,7 @@ TEST_F(FlowDrive, WhatIsCachedIsBroughtBesideTheLoop) {
 }
 
 TEST_F(FlowDrive, AStopDropsWhatIsReadAndWaitsForWhatIsTakenIn) {
-  env_.aside_takes = std::chrono::minutes(1);
+  env_.background_takes = std::chrono::minutes(1);
   env_.put("/work/data", std::string(kLarge, 'x'));
   const auto run = submit_flow(step("large", kLarge) +
                                "  next: {run: write next 5, in: {d: data}, out: {o: next}}\n");
@@ -137,7 +137,7 @@ TEST_F(FlowDrive, AStopDropsWhatIsReadAndWaitsForWhatIsTakenIn) {
 }
 
 TEST_F(FlowDrive, AStopLeavesToAResumeWhatIsLongOnItsWayToItsPlace) {
-  env_.aside_takes = std::chrono::minutes(1);
+  env_.background_takes = std::chrono::minutes(1);
   const auto run = submit_flow(step("large", kLarge) + step("small", 5));
   const Duration in_the_store = std::chrono::seconds(65);
   env_.stop_at = Mono(in_the_store);
@@ -165,7 +165,7 @@ class FlowAttempts : public FlowDrive {
     task_.label = "large";
   }
   void take_up() {
-    tasks_ = flow_tasks(site_, submit_flow(step("large", kLarge))).value();
+    tasks_ = flow_tasks(context_, submit_flow(step("large", kLarge))).value();
     ASSERT_TRUE(tasks_->take_over({}));
     ASSERT_EQ(tasks_->next().value().start, std::vector{task_.number});
   }
@@ -184,11 +184,11 @@ class FlowAttempts : public FlowDrive {
   void give_up_one_and_end_another(std::size_t size) {
     (void)env_.remove_file("/work/large");
     take_up();
-    env_.aside_takes = kHangs;
+    env_.background_takes = kHangs;
     end_one(1, kLarge, '1');
     EXPECT_TRUE(turn_after(kHangs).empty());
     ASSERT_EQ(placed(), '1');
-    env_.aside_takes = std::chrono::seconds(1);
+    env_.background_takes = std::chrono::seconds(1);
     end_one(2, size, '2');
     EXPECT_TRUE(turn_after(std::chrono::seconds(1)).empty());
   }
@@ -213,7 +213,7 @@ TEST_F(FlowAttempts, TheLastIsBroughtBehindOneThatWasGivenUp) {
 
 TEST_F(FlowAttempts, OneThatWasGivenUpIsNotBroughtOnceItIsKnown) {
   take_up();
-  env_.aside_takes = kHangs;
+  env_.background_takes = kHangs;
   end_one(1, kLarge, '1');
   ASSERT_TRUE(tasks_->launch(task_, {2}));
   EXPECT_TRUE(turn_after(kHangs).empty());
@@ -260,7 +260,7 @@ TEST_F(FlowDrive, WhatIsShortWhileItLooksForWhatIsNextIsTriedAgain) {
   env_.put("/work/data", "y");
   until = env_.now() + std::chrono::hours(1);
   const auto other = submit_flow("  b: {run: write b 5, in: {d: data}, out: {o: b}}\n");
-  EXPECT_EQ(drive(site_, other.name, observer_).error().kind, ErrorKind::full);
+  EXPECT_EQ(drive(context_, other.name, observer_).error().kind, ErrorKind::full);
   until = env_.now();
   EXPECT_EQ(drive_run(other).counts, (store::Counts{.done = 1})) << "and can be resumed";
 }
@@ -292,9 +292,9 @@ TEST_F(FlowDrive, NoRoomAtAPlaceFailsTheTaskAndKeepsItsResult) {
 TEST_F(FlowDrive, ASecondTryTakesInWhatItsPlacesAreForThoughTheFirstFoundNoRoom) {
   for (const auto* name : {"a", "b"}) env_.put(std::string("/work/") + name, name);
   const auto run = submit_flow("  s: {run: write s 5, in: {a: a, b: b}, out: {o: s}}\n");
-  FlowTasks tasks(site_, run, *flow_program(run.spec_json), *open_cache(site_));
+  FlowTasks tasks(context_, run, *flow_program(run.spec_json), *open_cache(context_));
   const Token first{1}, second{2}, third{3};
-  store::TaskRecord running = site_.store->tasks(run.id)->at(0);
+  store::TaskRecord running = context_.store->tasks(run.id)->at(0);
   running.state = store::TaskState::running;
   running.token = first;
   ASSERT_TRUE(tasks.take_over(std::vector{running}));

@@ -5,18 +5,27 @@
 
 namespace berth::run {
 
+/// A task that would start at once.
+struct TaskPlan {
+  std::string name;
+  std::string command;               // as a person would write it, with its names replaced
+  std::vector<std::string> because;  // why it would run, a line each
+};
+
 struct StepPlan {
   std::string name;
   Resources resources;  // of each task
   machine::DeviceSelection selection;
-  std::int64_t cached = 0;   // tasks found in the cache
-  std::int64_t runs = 0;     // whose inputs are there: they would start
-  std::int64_t skipped = 0;  // whose `when` does not hold
-  std::int64_t later = 0;    // that wait for these
-  bool unfolded = true;      // false: how many tasks it has shows later
+  std::int64_t cached = 0;        // tasks found in the cache
+  std::int64_t runs = 0;          // whose inputs are there: they would start
+  std::vector<TaskPlan> tasks{};  // these
+  std::int64_t skipped = 0;       // whose `when` does not hold
+  std::int64_t later = 0;         // that wait for these
+  bool unfolded = true;           // false: how many tasks it has shows later
 };
 
 /// By step, in the order of the file. Reads what the tasks take in, to know whether it has changed.
-Result<std::vector<StepPlan>> plan(Site& site, FlowProgram& program, const std::string& directory);
+Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
+                                   const std::string& directory);
 
 }  // namespace berth::run

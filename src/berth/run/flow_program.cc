@@ -6,6 +6,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/flow/table.h"
 #include "berth/run/flow_run.h"
 
 namespace berth::run {
@@ -45,10 +46,18 @@ Json to_json(const Answers& answers) {
     for (const auto& path : found) list.push_back(escaped(path));
     globs.push_back(Json::array({escaped(pattern), std::move(list)}));
   }
+  Json tables = Json::array();
+  for (const auto& [path, text] : answers.table)
+    tables.push_back(Json::array({escaped(path), escaped(text)}));
   for (const auto& [name, value] : answers.variable)
     variables.push_back(
         Json::array({escaped(name), value ? Json(escaped(*value)) : Json(nullptr)}));
-  return Json{{"exists", exists}, {"glob", globs}, {"variable", variables}};
+  Json images = Json::array();
+  for (const auto& [name, image] : answers.image)
+    images.push_back(Json::array({escaped(name), escaped(image.id), escaped(image.there)}));
+  Json json{{"exists", exists}, {"glob", globs}, {"variable", variables}, {"table", tables}};
+  if (!images.empty()) json["image"] = std::move(images);
+  return json;
 }
 
 /// Throws, as the library does, where it is none.
@@ -66,6 +75,11 @@ Answers answers_of(const Json& json) {
   for (const auto& pair : json.at("variable"))
     answers.variable[text(pair.at(0))] =
         pair.at(1).is_null() ? std::nullopt : std::optional(text(pair.at(1)));
+  if (json.contains("table"))
+    for (const auto& pair : json.at("table")) answers.table[text(pair.at(0))] = text(pair.at(1));
+  if (json.contains("image"))
+    for (const auto& each : json.at("image"))
+      answers.image[text(each.at(0))] = {text(each.at(1)), text(each.at(2))};
   return answers;
 }
 
@@ -79,13 +93,18 @@ std::string to_json_text(const FlowProgram& program) {
             {"parallel", program.parallel},
             {"outlive", program.outlive},
             {"priority", program.priority},
-            {"shell", exec::words_of_shell(program.shell)},
+            {"shell", exec::words_of_shell(program.options.shell)},
+            {"set", program.options.set},
+            {"targets", program.options.targets},
+            {"force", program.options.force},
+            {"keyed", program.keyed},
             {"answers", to_json(program.answers)}};
   if (program.retain > Duration(0)) json["retain_ms"] = to_ms(program.retain);
   if (program.timeout) json["timeout_ms"] = to_ms(*program.timeout);
   if (program.retries) json["retries"] = *program.retries;
   if (program.gpu_mem_over)
     json["gpu_mem_over"] = exec::kGpuMemOverNames.name(*program.gpu_mem_over);
+  if (!program.image.empty()) json["image"] = escaped(program.image);
   return dump(json);
 }
 
@@ -102,9 +121,12 @@ Result<FlowProgram> flow_program(std::string_view text) {
     const auto mode = cache_mode(json.at("cache").get<std::string>());
     if (!mode) return fail(ErrorKind::corrupt, "the stored flow has a cache mode that is none");
     program.cache = *mode;
-    program.shell = json.contains("shell")
-                        ? json.at("shell").get<flow::Words>()
-                        : flow::Words(exec::kPlainShell.begin(), exec::kPlainShell.end());
+    program.options.set = json.value("set", program.options.set);
+    program.options.targets = json.value("targets", flow::Words{});
+    program.options.force = json.value("force", flow::Words{});
+    program.options.shell = json.contains("shell")
+                                ? json.at("shell").get<flow::Words>()
+                                : flow::Words(exec::kPlainShell.begin(), exec::kPlainShell.end());
     program.parallel = json.at("parallel");
     program.outlive = json.value("outlive", false);
     program.priority = json.at("priority");
@@ -116,6 +138,8 @@ Result<FlowProgram> flow_program(std::string_view text) {
       if (!over) return std::unexpected(over.error());
       program.gpu_mem_over = *over;
     }
+    program.keyed = json.value("keyed", false);
+    program.image = unescaped(json.value("image", ""));
     program.answers = answers_of(json.at("answers"));
   } catch (const std::exception& error) {  // of the library
     return fail(ErrorKind::corrupt, "the stored flow cannot be read: {}", error.what());
@@ -143,15 +167,29 @@ flow::World world_of(os::Env& env, std::string directory, Answers& answers) {
             const auto [known, is_new] = answers.variable.try_emplace(name);
             if (is_new) known->second = env.variable(name);
             return known->second;
+          },
+          [&env, &answers, place](const std::string& path) -> Result<std::string> {
+            if (const auto known = answers.table.find(path); known != answers.table.end())
+              return known->second;
+            BERTH_ASSIGN(auto text, env.read_file(place(path), flow::kMostTableBytes));
+            answers.table.emplace(path, text);
+            return text;
           }};
 }
 
 Result<flow::Flow> read_flow(const FlowProgram& program) {
-  BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file, program.shell));
+  BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file, program.options));
+  flow.keyed = program.keyed;
   for (auto& step : flow.steps) {
     if (program.timeout) step.timeout = *program.timeout;
     if (program.retries) step.retries = *program.retries;
     if (program.gpu_mem_over) step.gpu_mem_over = *program.gpu_mem_over;
+    if (!program.image.empty()) step.image = program.image;
+    if (const auto image = program.answers.image.find(step.image);
+        image != program.answers.image.end()) {
+      step.image_id = image->second.id;
+      step.image_there = image->second.there;
+    }
   }
   return flow;
 }

@@ -15,7 +15,7 @@
 
 #include "berth/fileset/fileset.h"
 #include "berth/flow/flow.h"
-#include "berth/run/site.h"
+#include "berth/run/context.h"
 
 namespace berth::run {
 
@@ -34,18 +34,26 @@ constexpr bool writes(CacheMode mode) {
   return mode == CacheMode::write || mode == CacheMode::on;
 }
 
+/// An image of containers, as an engine knows it.
+struct Image {
+  std::string id;     // of its content
+  std::string there;  // its name with its digest, under which other machines find the same one
+};
+
 /// What the world answered to each question.
 struct Answers {
   std::map<std::string, bool> exists;
   std::map<std::string, flow::Words> glob;
   std::map<std::string, std::optional<std::string>> variable;
+  std::map<std::string, std::string> table;  // its text
+  std::map<std::string, Image> image;        // by the name in the file
 };
 
 struct FlowProgram {
   std::string text, file;  // as it was read
   std::string name;        // of the run
   CacheMode cache = CacheMode::on;
-  flow::Words shell{};              // of its commands where the file names none; empty: strict
+  flow::FlowOptions options{};      // beside the file
   std::int64_t parallel = 0;        // tasks side by side at most; 0: as many as fit
   bool outlive = false;             // its tasks go on when their runner dies
   Duration retain{};                // for which its alloc is kept when it fails
@@ -53,6 +61,8 @@ struct FlowProgram {
   std::optional<Duration> timeout;  // of each task, instead of its step's
   std::optional<int> retries;
   std::optional<exec::GpuMemOver> gpu_mem_over;
+  std::string image;  // of every step, instead of what the file says; empty: that
+  bool keyed = true;  // tasks are called by their keys; false in runs of an older Berth
   Answers answers;
 };
 
@@ -71,21 +81,25 @@ flow::World world_of(os::Env& env, std::string directory, Answers& answers);
 Result<flow::Flow> read_flow(const FlowProgram& program);
 
 /// Checks what needs no record yet: inputs, places that steps fit, programs that are not there;
-/// these two only of what runs `here`. Fills the answers. not_found, invalid, impossible.
-Status check_flow(Site& site, FlowProgram& program, const std::string& directory, bool here = true);
+/// these two only of what runs `here`. Fills the answers. Returns what its writer should know, a
+/// sentence each. not_found, invalid, impossible.
+Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std::string& directory,
+                               bool here = true);
 /// Submits it with the tasks that are known, durably.
-Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::string& directory);
+Result<store::RunRecord> submit(Context& context, FlowProgram program,
+                                const std::string& directory);
 
 /// The flow of a run with the text that its file has now; nullopt where that is the one it was
 /// submitted with, or the file is not there.
 Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& record);
 /// What the run is asked for if it takes the edited flow: that is as if it were submitted now.
 /// invalid: as check_flow(), or a step is gone of which the run has a task.
-Result<std::string> resubmitted(Site& site, const store::RunRecord& record, FlowProgram edited);
+Result<std::string> resubmitted(Context& context, const store::RunRecord& record,
+                                FlowProgram edited);
 
 // The cache.
 
-Result<fileset::ObjectStore> open_cache(Site& site);
+Result<fileset::ObjectStore> open_cache(Context& context);
 
 /// A task's outputs, in the order of its step's, as the store keeps them.
 std::string to_text(const std::vector<fileset::Fileset>& outputs);
@@ -98,6 +112,6 @@ struct Collected {
   std::int64_t results = 0;
   fileset::Usage objects;
 };
-Result<Collected> collect(Site& site, Duration unused_for);
+Result<Collected> collect(Context& context, Duration unused_for);
 
 }  // namespace berth::run

@@ -4,6 +4,7 @@
 #include "berth/base/text.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/run/flow_run.h"
+#include "berth/run/images.h"
 #include "berth/run/prepare.h"
 
 namespace berth::run {
@@ -16,25 +17,25 @@ std::unexpected<Error> at(const FlowProgram& program, int line, const flow::Step
 }
 
 /// Whether each step fits the empty machine by itself.
-Status check_places(Site& site, const FlowProgram& program, const flow::Flow& flow) {
+Status check_places(Context& context, const FlowProgram& program, const flow::Flow& flow) {
   Resources all;
   for (const auto& step : flow.steps)
     step.resources.each([&](std::string_view resource, std::int64_t amount) {
       all.set(resource, std::max(amount, all.get(resource)));
     });
-  BERTH_TRY(find_devices(site, all));
-  BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
-  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  BERTH_TRY(find_devices(context, all));
+  BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
+  const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
   const machine::Machine machine(host.total, host.links);
   for (const auto& step : flow.steps) {
     if (step.enforce)
-      if (const auto status = check_enforced(site, step.resources); !status)
+      if (const auto status = check_enforced(context, step.resources); !status)
         return at(program, step.line, step, "enforce", status.error());
     const auto fits = machine.dry_run({step.resources, program.name, step.selection});
     if (fits) continue;
     Error error = fits.error();
-    if (site.devices) error.message += machine::unusable_text(*site.devices);
-    error.message += machine::enclosing_task_text(*site.env);
+    if (context.devices) error.message += machine::unusable_text(*context.devices);
+    error.message += machine::enclosing_task_text(*context.env);
     return at(program, step.resources_line > 0 ? step.resources_line : step.line, step, "resources",
               std::move(error));
   }
@@ -42,13 +43,14 @@ Status check_places(Site& site, const FlowProgram& program, const flow::Flow& fl
 }
 
 /// A step's directory holds only what it takes in, so a program must be in PATH or an input.
-Status check_programs(Site& site, const FlowProgram& program, const flow::Flow& flow) {
+Status check_programs(Context& context, const FlowProgram& program, const flow::Flow& flow) {
   for (const auto& step : flow.steps) {
-    if (const auto status = check_shell(*site.env, step.run, "/"); !status)
+    if (!step.image.empty()) continue;  // its programs are those of the image
+    if (const auto status = check_shell(*context.env, step.run, "/"); !status)
       return at(program, step.run_line, step, "run", status.error());
     const auto first = first_program(step.run);
     if (!first || (first->find('/') != std::string::npos && !first->starts_with('/'))) continue;
-    if (const auto status = check_executable(*site.env, *first, "/"); !status)
+    if (const auto status = check_executable(*context.env, *first, "/"); !status)
       return at(program, step.run_line, step, "run", status.error());
   }
   return {};
@@ -75,18 +77,22 @@ void ask_variables(const flow::Flow& flow, const flow::World& world) {
 
 }  // namespace
 
-Status check_flow(Site& site, FlowProgram& program, const std::string& directory, bool here) {
+Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std::string& directory,
+                               bool here) {
   BERTH_ASSIGN(auto flow, read_flow(program));
-  if (here) BERTH_TRY(check_places(site, program, flow));
-  if (here) BERTH_TRY(check_programs(site, program, flow));
+  if (here) BERTH_TRY(check_places(context, program, flow));
+  if (here) BERTH_TRY(check_programs(context, program, flow));
   BERTH_TRY(check_outputs(program, flow));
-  BERTH_TRY(flow::Graph::build(std::move(flow), world_of(*site.env, directory, program.answers)));
-  return {};
+  BERTH_ASSIGN(
+      const auto graph,
+      flow::Graph::build(std::move(flow), world_of(*context.env, directory, program.answers)));
+  return graph.notes();
 }
 
-Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::string& directory) {
+Result<store::RunRecord> submit(Context& context, FlowProgram program,
+                                const std::string& directory) {
   BERTH_ASSIGN(auto flow, read_flow(program));
-  auto world = world_of(*site.env, directory, program.answers);
+  auto world = world_of(*context.env, directory, program.answers);
   ask_variables(flow, world);
   BERTH_ASSIGN(const auto graph, flow::Graph::build(std::move(flow), std::move(world)));
   store::NewRun run;
@@ -95,9 +101,10 @@ Result<store::RunRecord> submit(Site& site, FlowProgram program, const std::stri
   run.spec_json = to_json_text(program);
   run.directory = directory;
   run.priority = program.priority;
-  run.created = site.env->wall();
-  for (std::int64_t i = 0; i < graph.known(); ++i) run.tasks.push_back({graph.name({i}), {}});
-  return site.store->submit(run);
+  run.created = context.env->wall();
+  for (std::int64_t i = 0; i < graph.known(); ++i)
+    if (graph.wanted({i})) run.tasks.push_back({graph.name({i}), {}});
+  return context.store->submit(run);
 }
 
 Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& record) {
@@ -111,8 +118,9 @@ Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& 
   return program;
 }
 
-Result<std::string> resubmitted(Site& site, const store::RunRecord& record, FlowProgram edited) {
-  edited.shell.clear();
+Result<std::string> resubmitted(Context& context, const store::RunRecord& record,
+                                FlowProgram edited) {
+  edited.options.shell.clear();
   edited.answers = {};
   BERTH_ASSIGN(const auto flow, read_flow(edited));
   BERTH_ASSIGN(const auto former, flow_program(record.spec_json));
@@ -120,7 +128,7 @@ Result<std::string> resubmitted(Site& site, const store::RunRecord& record, Flow
   if (flow.clusters != before.clusters)
     return fail(ErrorKind::invalid, "{}: cluster: {} stays where it is: berth run {}", edited.file,
                 record.name, edited.file);
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   for (const auto& task : tasks) {
     const std::string step = task.label.substr(0, task.label.find('/'));
     if (std::ranges::find(flow.steps, step, &flow::Step::name) == flow.steps.end())
@@ -128,8 +136,11 @@ Result<std::string> resubmitted(Site& site, const store::RunRecord& record, Flow
                   "{}: there is no step {} any more, of which {} has tasks: berth run {}",
                   edited.file, step, record.name, edited.file);
   }
-  BERTH_TRY(check_flow(site, edited, record.directory, false));
-  ask_variables(flow, world_of(*site.env, record.directory, edited.answers));
+  BERTH_TRY(check_flow(context, edited, record.directory, false));
+  const bool here = flow.clusters.empty();
+  BERTH_ASSIGN(const auto missing, find_images(context, edited, here));
+  if (here) BERTH_TRY(pull_images(context, edited, missing, [](const auto&) {}));
+  ask_variables(flow, world_of(*context.env, record.directory, edited.answers));
   return to_json_text(edited);
 }
 

@@ -1,140 +1,92 @@
 #include "berth/run/flow_tasks.h"
 
 #include <algorithm>
-#include <functional>
 #include <unordered_set>
-
-#include "berth/base/text.h"
 
 namespace berth::run {
 namespace {
 
-/// Tasks that are prepared and not yet started: of each step enough that the machine never waits
-/// for the next, and few in all, because each holds a descriptor.
-constexpr std::int64_t kMostUnstarted = 128;
-constexpr std::int64_t kMostUnstartedOfStep = 16;
 constexpr std::size_t kMostClosing = 32;
 /// Looked at before the loop gets its turn again.
 constexpr int kTasksPerTurn = 64;
-/// So many inputs, or places of outputs, may hang before others wait for them.
-constexpr std::size_t kReadsAtOnce = 8;
-constexpr std::size_t kOutputsAtOnce = 4;
 
-/// What passes by itself, rather than being wrong with this task.
-bool is_resource_shortage(const Error& error) {
-  return error.kind == ErrorKind::full || error.kind == ErrorKind::busy;
+/// How the steps of a flow go together.
+void describe_steps(const flow::Flow& flow, RunOptions& options) {
+  for (const auto& step : flow.steps) {
+    options.steps.push_back(step.name);
+    if (step.selection != machine::DeviceSelection() &&
+        std::ranges::find(options.selections, step.selection) == options.selections.end())
+      options.selections.push_back(step.selection);
+    options.shares_devices = options.shares_devices || machine::takes_part(step.resources);
+    step.resources.each([&](std::string_view resource, std::int64_t amount) {
+      options.most.set(resource, std::max(amount, options.most.get(resource)));
+    });
+  }
+}
+
+/// Of attempts that were lost or failed.
+Status sweep_directories(FlowRun& run, std::span<const store::TaskRecord> tasks) {
+  const std::string all = run.directory + "/tasks";
+  const auto names = run.env.list(all);
+  if (!names) return {};
+  std::unordered_set<std::string> running;
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::running)
+      running.insert(task_directory(run.directory, task.number, task.token));
+  for (const auto& name : *names)
+    if (!running.contains(all + "/" + name))
+      BERTH_TRY(run.cache.remove_published(all + "/" + name));
+  return {};
 }
 
 }  // namespace
 
-FlowTasks::FlowTasks(Site& site, store::RunRecord record, FlowProgram program,
+FlowTasks::FlowTasks(Context& context, store::RunRecord record, FlowProgram program,
                      fileset::ObjectStore cache)
-    : site_(site),
-      env_(*site.env),
-      directory_(run_directory(site, record.name)),
-      record_(std::move(record)),
-      program_(std::move(program)),
-      cache_(std::move(cache)),
-      inputs_(env_, cache_, record_.directory),
-      reads_(env_, kReadsAtOnce),
-      outputs_(env_, kOutputsAtOnce) {
-  options_.parallel = program_.parallel;
-  options_.outlive = program_.outlive;
-  options_.retain = program_.retain;
+    : run_{.context = context,
+           .env = *context.env,
+           .directory = run_directory(context, record.name),
+           .record = std::move(record),
+           .program = std::move(program),
+           .cache = std::move(cache)},
+      inputs_(run_.env, run_.cache, run_.record.directory),
+      deliveries_(run_, [this](TaskNumber task, Token token) {
+        const auto now = prepared_.find(task.value);
+        return now != prepared_.end() && now->second.token == token;
+      }) {
+  options_.parallel = run_.program.parallel;
+  options_.outlive = run_.program.outlive;
+  options_.retain = run_.program.retain;
   options_.in_turn = true;
-}
-
-const flow::Step& FlowTasks::step(flow::TaskIndex task) const {
-  return graph_->flow().steps[static_cast<std::size_t>(graph_->step_of(task).value)];
 }
 
 std::size_t FlowTasks::step_of(const store::TaskRecord& task) const {
   const std::string_view name = std::string_view(task.label).substr(0, task.label.find('/'));
-  const auto& steps = graph_->flow().steps;
+  const auto& steps = graph_.graph().flow().steps;
   const auto found = std::ranges::find(steps, name, &flow::Step::name);
   return static_cast<std::size_t>(found - steps.begin());
 }
 
 ResourceRequest FlowTasks::request(const store::TaskRecord& task) const {
-  const flow::Step& step = graph_->flow().steps.at(step_of(task));
+  const flow::Step& step = graph_.graph().flow().steps.at(step_of(task));
   return {step.resources, step.selection, step.priority, step.retries};
 }
 
 Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
-  BERTH_ASSIGN(auto flow, read_flow(program_));
-  for (const auto& step : flow.steps) {
-    options_.steps.push_back(step.name);
-    if (step.selection != machine::DeviceSelection() &&
-        std::ranges::find(options_.selections, step.selection) == options_.selections.end())
-      options_.selections.push_back(step.selection);
-    options_.shares_devices = options_.shares_devices || machine::takes_part(step.resources);
-    step.resources.each([&](std::string_view resource, std::int64_t amount) {
-      options_.most.set(resource, std::max(amount, options_.most.get(resource)));
-    });
-  }
-  for (const auto& task : tasks) {
-    numbers_.emplace(task.label, task.number);
-    if (store::final(task.state) || task.state == store::TaskState::running)
-      recorded_.emplace(task.label, task);
-  }
-  last_ = static_cast<std::int64_t>(tasks.size());
-  auto world = world_of(env_, record_.directory, program_.answers);
-  world.held = [this](const std::string& task) -> std::optional<bool> {
-    const auto known = recorded_.find(task);
-    if (known == recorded_.end()) return std::nullopt;
-    return known->second.state != store::TaskState::skipped;
-  };
-  BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow), std::move(world)));
-  graph_.emplace(std::move(graph));
-  const auto& steps = graph_->flow().steps;
-  queues_.resize(steps.size());
-  for (std::size_t i = 0; i < steps.size(); ++i) by_priority_.push_back(i);
-  std::ranges::stable_sort(by_priority_, std::greater{},
-                           [&](std::size_t step) { return steps[step].priority; });
-  (void)cache_.sweep();
-  return sweep_directories(tasks);
-}
-
-/// Of attempts that were lost or failed.
-Status FlowTasks::sweep_directories(std::span<const store::TaskRecord> tasks) {
-  const std::string all = directory_ + "/tasks";
-  const auto names = env_.list(all);
-  if (!names) return {};
-  std::unordered_set<std::string> running;
-  for (const auto& task : tasks)
-    if (task.state == store::TaskState::running)
-      running.insert(task_directory(task.number, task.token));
-  for (const auto& name : *names)
-    if (!running.contains(all + "/" + name)) BERTH_TRY(cache_.remove_published(all + "/" + name));
-  return {};
-}
-
-/// Tasks are numbered as they become known; after a resume most are already.
-TaskNumber FlowTasks::number_of(const std::string& name, Next& next) {
-  const auto [found, is_new] = numbers_.try_emplace(name, TaskNumber{last_ + 1});
-  if (is_new) {
-    ++last_;
-    next.added.push_back({name, {}});
-  }
-  return found->second;
-}
-
-/// The one of the greatest priority that has something to look at, and room for it.
-std::optional<std::size_t> FlowTasks::next_step() const {
-  if (unstarted_ >= kMostUnstarted) return std::nullopt;
-  const auto found = std::ranges::find_if(by_priority_, [&](std::size_t step) {
-    return !queues_[step].ready.empty() && queues_[step].unstarted < kMostUnstartedOfStep;
-  });
-  return found == by_priority_.end() ? std::nullopt : std::optional(*found);
+  BERTH_ASSIGN(auto flow, read_flow(run_.program));
+  describe_steps(flow, options_);
+  auto world = world_of(run_.env, run_.record.directory, run_.program.answers);
+  BERTH_TRY(graph_.build(std::move(flow), std::move(world), tasks));
+  (void)run_.cache.sweep();
+  return sweep_directories(run_, tasks);
 }
 
 Result<Next> FlowTasks::next() {
   Next next;
   next.changes = std::exchange(late_, {});
   for (int looked = 0;; ++looked) {
-    BERTH_TRY(take_ready(next));
-    const auto step = next_step();
-    if (came_.empty() && ready_again_.empty() && !step) break;
+    BERTH_TRY(graph_.update(next));
+    if (came_.empty() && !graph_.has_next()) break;
     if (looked == kTasksPerTurn || wants_commit()) {
       next.more = true;
       break;
@@ -145,175 +97,136 @@ Result<Next> FlowTasks::next() {
       auto came = std::move(came_.front());
       came_.pop_front();
       task = came.task;
-      count_unstarted(task, -1);
-      status = came.then(next);
+      graph_.free_room(task);
+      status = came.then(came.delivery, came.placed, next);
     } else {
-      auto& ready = ready_again_.empty() ? queues_[*step].ready : ready_again_;
-      task = ready.front();
-      ready.pop_front();
+      task = *graph_.take();
       status = consider(task, next);
     }
     if (status) continue;
-    queue_of(task).push_front(task);
+    graph_.put_back(task);
     if (status.error().kind == ErrorKind::interrupted) break;
     if (!is_resource_shortage(status.error())) return std::unexpected(status.error());
     // Short of descriptors, say: a commit lets go of some, and so does what runs when it ends.
-    if (closing_.empty() && prepared_.empty()) return std::unexpected(status.error());
-    starved_ = next.more = !closing_.empty();
+    const bool closes = !until_commit_.closing.empty();
+    if (!closes && prepared_.empty()) return std::unexpected(status.error());
+    until_commit_.starved = next.more = closes;
     break;
   }
-  next.notes = cache_.take_damage();
+  next.notes = run_.cache.take_damage();
   return next;
 }
 
-std::deque<flow::TaskIndex>& FlowTasks::queue_of(flow::TaskIndex task) {
-  return queues_[static_cast<std::size_t>(graph_->step_of(task).value)].ready;
-}
-
 bool FlowTasks::wants_commit() const {
-  return starved_ || closing_.size() >= kMostClosing;
+  return until_commit_.starved || until_commit_.closing.size() >= kMostClosing;
 }
 
 void FlowTasks::committed() {
-  closing_.clear();
-  starved_ = false;
-  for (const auto& directory : emptied_) (void)cache_.remove_published(directory);
-  emptied_.clear();
+  until_commit_.closing.clear();
+  for (const auto& directory : until_commit_.emptied) (void)run_.cache.remove_published(directory);
+  until_commit_ = {};
 }
 
-void FlowTasks::count_unstarted(flow::TaskIndex task, std::int64_t change) {
-  unstarted_ += change;
-  queues_[static_cast<std::size_t>(graph_->step_of(task).value)].unstarted += change;
-}
-
-Status FlowTasks::take_ready(Next& next) {
-  BERTH_ASSIGN(const auto ready, graph_->take_ready());
-  for (; seen_ < graph_->known(); ++seen_) (void)number_of(graph_->name({seen_}), next);
-  for (const auto task : ready.run) {
-    const auto step = static_cast<std::size_t>(graph_->step_of(task).value);
-    (recorded_.contains(graph_->name(task)) ? ready_again_ : queues_[step].ready).push_back(task);
-  }
-  for (const auto task : ready.skipped) {
-    const std::string name = graph_->name(task);
-    recorded_.erase(name);
-    next.settled.push_back({number_of(name, next), store::TaskState::skipped});
-  }
-  // An edited flow may have fewer tasks than the run.
-  if (graph_->done() && !std::exchange(done_, true))
-    for (const auto& [name, number] : numbers_)
-      if (!graph_->find(name)) next.settled.push_back({number, store::TaskState::skipped});
-  return {};
+void FlowTasks::close(std::vector<fileset::Hold>& holds) {
+  std::ranges::move(holds, std::back_inserter(until_commit_.closing));
 }
 
 Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
-  const std::string name = graph_->name(index);
-  const TaskNumber number = number_of(name, next);
-  const auto recorded = recorded_.find(name);
-  if (recorded == recorded_.end()) return take_up(index, number, next);
-  const store::TaskRecord task = recorded->second;
-  if (task.state == store::TaskState::running) return adopt(index, task);
-  if (task.state != store::TaskState::failed) BERTH_TRY(recall(index, task, next));
-  recorded_.erase(name);
+  const std::string name = graph_.graph().name(index);
+  const TaskNumber number = graph_.number(name, next);
+  const auto* recorded = graph_.recorded(name);
+  if (recorded == nullptr) return take_up(index, number, next);
+  if (recorded->state == store::TaskState::running) {
+    // An agent still runs what an earlier runner started: its record stands.
+    PreparedTask prepared{
+        .index = index, .key = recorded->digest, .token = recorded->token, .adopted = true};
+    BERTH_ASSIGN(prepared.spec, graph_.graph().spec(index));
+    prepared_.insert_or_assign(number.value, std::move(prepared));
+  } else if (recorded->state != store::TaskState::failed) {
+    BERTH_TRY(recall(index, *recorded, next));
+  }
+  graph_.forget(name);
   return {};
 }
 
 /// What has to be done: from the cache, or by starting it.
 Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) {
-  Prepared prepared{.index = index};
-  const auto ready = prepare(prepared, true);
-  if (ready && !*ready) return {};  // until its inputs are read
+  PreparedTask prepared{.index = index};
+  const auto ready = [&]() -> Result<bool> {
+    BERTH_ASSIGN(prepared.spec, graph_.graph().spec(index));
+    return inputs_.fill(prepared, true);
+  }();
+  if (ready && !*ready) {
+    graph_.take_room(index);
+    return {};
+  }
   if (!ready) {
     if (is_resource_shortage(ready.error()) || ready.error().kind == ErrorKind::interrupted)
       return std::unexpected(ready.error());
     prepared.error = ready.error();
-    start(number, std::move(prepared), next);
-    return {};
+    return start(number, std::move(prepared), next);
   }
   const std::string depends = depends_of(prepared);
-  if (reads(program_.cache) && !prepared.spec.outputs.empty()) {
-    const std::string key = key_of(depends, true);
-    std::string origin;
-    BERTH_ASSIGN(auto found, find_result(key, prepared.spec.outputs.size(), &origin));
-    if (found) {
-      found->spec = prepared.spec;
-      return bring(
-          index, *std::move(found),
-          [this, number, depends, key, origin, prepared = std::move(prepared)](
-              Delivery& result, const Status& placed, Next& later) mutable -> Status {
-            if (!placed && is_resource_shortage(placed.error())) return placed;
-            if (!placed) {
-              // Damaged objects are as good as none.
-              if (placed.error().kind != ErrorKind::not_found) prepared.error = placed.error();
-              this->key(prepared, number, depends, later.changes);
-              start(number, std::move(prepared), later);
-              return {};
-            }
-            later.changes.emplace_back(store::TaskKeyed{number, key, depends});
-            later.changes.emplace_back(
-                store::ResultKept{key, to_text(result.outputs), origin, env_.wall()});
-            later.settled.push_back({number, store::TaskState::cached});
-            std::ranges::move(result.holds, std::back_inserter(closing_));
-            return graph_->finish(prepared.index, std::move(result.outputs));
-          },
-          next);
-    }
+  std::optional<Delivery> found;
+  std::string key, origin;
+  const bool forced = graph_.step(index).forced;
+  if (reads(run_.program.cache) && !forced && !prepared.spec.outputs.empty()) {
+    key = result_key(run_, depends, true);
+    BERTH_ASSIGN(found, find_result(run_, key, prepared.spec.outputs.size(), &origin));
   }
-  key(prepared, number, depends, next.changes);
-  start(number, std::move(prepared), next);
-  return {};
+  if (!found) {
+    next.changes.emplace_back(assign_key(run_, prepared, number, depends));
+    return start(number, std::move(prepared), next);
+  }
+  found->spec = prepared.spec;
+  return bring(
+      index, *std::move(found),
+      [this, number, depends, key, origin, prepared = std::move(prepared)](
+          Delivery& result, const Status& placed, Next& later) mutable -> Status {
+        if (!placed && is_resource_shortage(placed.error())) return placed;
+        if (!placed) {
+          // Damaged objects are as good as none.
+          if (placed.error().kind != ErrorKind::not_found) prepared.error = placed.error();
+          later.changes.emplace_back(assign_key(run_, prepared, number, depends));
+          return start(number, std::move(prepared), later);
+        }
+        later.changes.emplace_back(store::TaskKeyed{number, key, depends});
+        later.changes.emplace_back(
+            store::ResultKept{key, to_text(result.outputs), origin, run_.env.wall()});
+        later.settled.push_back({number, store::TaskState::cached});
+        close(result.holds);
+        return graph_.graph().finish(prepared.index, std::move(result.outputs));
+      },
+      next);
 }
 
-void FlowTasks::start(TaskNumber number, Prepared prepared, Next& next) {
-  count_unstarted(prepared.index, 1);
+Status FlowTasks::start(TaskNumber number, PreparedTask prepared, Next& next) {
+  graph_.take_room(prepared.index);
   next.start.push_back(number);
   prepared_.insert_or_assign(number.value, std::move(prepared));
-}
-
-/// What an earlier runner started, and an agent still runs: its record stands.
-Status FlowTasks::adopt(flow::TaskIndex index, const store::TaskRecord& task) {
-  Prepared prepared{.index = index, .key = task.digest, .token = task.token, .adopted = true};
-  BERTH_ASSIGN(prepared.spec, graph_->spec(index));
-  prepared_.insert_or_assign(task.number.value, std::move(prepared));
-  recorded_.erase(task.label);
   return {};
-}
-
-std::string FlowTasks::depends_of(const Prepared& prepared) const {
-  std::vector<Digest> digests;
-  for (const auto& input : prepared.inputs) digests.push_back(fileset::digest(input));
-  return flow::record(prepared.spec, digests);
-}
-
-void FlowTasks::key(Prepared& prepared, TaskNumber number, const std::string& depends,
-                    std::vector<store::Change>& changes) const {
-  if (!prepared.spec.outputs.empty()) prepared.key = key_of(depends, writes(program_.cache));
-  changes.emplace_back(store::TaskKeyed{number, prepared.key, depends});
-}
-
-/// A result that other runs must not find has a key that only this one knows.
-std::string FlowTasks::key_of(const std::string& depends, bool shared) const {
-  return to_hex(sha256(shared ? depends : record_.name + "\n" + depends));
 }
 
 /// What an earlier runner has finished; where its outputs are no more, it is to be done again.
-Status FlowTasks::recall(flow::TaskIndex index, store::TaskRecord recorded, Next& next) {
+Status FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorded, Next& next) {
   const auto done = [this, index, number = recorded.number, state = recorded.state](
                         Delivery& result, const Status& placed, Next& later) -> Status {
     if (!placed) {
       later.reopened.push_back(number);
-      queue_of(index).push_front(index);
+      graph_.put_back(index);
       return {};
     }
     later.settled.push_back({number, state});
-    std::ranges::move(result.holds, std::back_inserter(closing_));
-    return graph_->finish(index, std::move(result.outputs));
+    close(result.holds);
+    return graph_.graph().finish(index, std::move(result.outputs));
   };
   Delivery none;
   if (recorded.state == store::TaskState::skipped)
     return done(none, fail(ErrorKind::not_found, "there is something to do now"), next);
-  if (step(index).out.empty()) return done(none, {}, next);
-  BERTH_ASSIGN(auto found, find_result(recorded.digest, step(index).out.size(), nullptr));
-  auto spec = graph_->spec(index);
+  const std::size_t outputs = graph_.step(index).out.size();
+  if (outputs == 0) return done(none, {}, next);
+  BERTH_ASSIGN(auto found, find_result(run_, recorded.digest, outputs, nullptr));
+  auto spec = graph_.graph().spec(index);
   if (!found || !spec) return done(none, fail(ErrorKind::not_found, "no result"), next);
   // It may have died between recording them and bringing them to their places. Where that cannot
   // be, the task says so itself.
@@ -321,45 +234,133 @@ Status FlowTasks::recall(flow::TaskIndex index, store::TaskRecord recorded, Next
   return bring(index, *std::move(found), done, next);
 }
 
-Result<std::optional<Delivery>> FlowTasks::find_result(const std::string& key, std::size_t outputs,
-                                                       std::string* origin) {
-  const auto result = site_.store->result(key);
-  if (!result && result.error().kind == ErrorKind::not_found) return std::nullopt;
-  if (!result) return std::unexpected(result.error());
-  auto found = parse_outputs(result->outputs);
-  if (!found || found->size() != outputs) return std::nullopt;
-  fileset::Fileset all;
-  for (const auto& output : *found)
-    all.entries.insert(all.entries.end(), output.entries.begin(), output.entries.end());
-  auto hold = cache_.hold(all);
-  if (!hold) {
-    if (is_resource_shortage(hold.error())) return std::unexpected(hold.error());
-    return std::nullopt;
+/// To their places from the store, and `then`; at once, or when next() comes to it again.
+Status FlowTasks::bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next) {
+  if (!takes_long(run_.env, delivery)) {
+    const auto placed = place_now(run_, delivery);
+    return then(delivery, placed, next);
   }
-  if (origin != nullptr) *origin = result->origin;
-  std::optional<Delivery> delivery;
-  delivery.emplace(Delivery{.spec = {}, .folder = record_.directory, .outputs = *std::move(found)});
-  delivery->holds.push_back(*std::move(hold));
-  return delivery;
+  BERTH_TRY(deliveries_.place(std::move(delivery), [this, task, then = std::move(then)](
+                                                       Delivery brought, Status placed) mutable {
+    came_.push_back({task, std::move(brought), std::move(placed), std::move(then)});
+  }));
+  graph_.take_room(task);
+  return {};
+}
+
+/// interrupted: a stop came before a resume had looked at everything, and an agent tells of a task
+/// that was not looked at yet; the next resume runs it again.
+Result<PreparedTask*> FlowTasks::find(const store::TaskRecord& task) {
+  const auto found = prepared_.find(task.number.value);
+  if (found == prepared_.end())
+    return fail(ErrorKind::interrupted, "{}: stopped before it was taken over", task.label);
+  return &found->second;
+}
+
+Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token token) {
+  BERTH_ASSIGN(PreparedTask * known, find(task));
+  PreparedTask& prepared = *known;
+  const Token earlier = std::exchange(prepared.token, token);
+  if (earlier.value == 0)
+    graph_.free_room(prepared.index);
+  else
+    (void)run_.cache.remove_published(task_directory(run_.directory, task.number, earlier));
+  if (prepared.adopted) {
+    BERTH_ASSIGN(prepared.spec, graph_.graph().spec(prepared.index));
+    BERTH_TRY(inputs_.fill(prepared, false));
+    late_.emplace_back(assign_key(run_, prepared, task.number, depends_of(prepared)));
+    prepared.adopted = false;
+  }
+  if (prepared.error) return std::unexpected(*prepared.error);
+  const std::string directory = task_directory(run_.directory, task.number, token);
+  BERTH_TRY(inputs_.publish(prepared, directory));
+  BERTH_TRY(prepare_outputs(run_.env, prepared.spec, directory));
+  return launch_of(run_, graph_.step(prepared.index), prepared, task);
+}
+
+Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
+                               std::vector<store::Change>& changes, bool later) {
+  BERTH_ASSIGN(PreparedTask * known, find(task));
+  Delivery delivery{.spec = known->spec,
+                    .folder = run_.record.directory,
+                    .directory = task_directory(run_.directory, task.number, token),
+                    .inputs = known->inputs};
+  if (later && (deliveries_.is_placing(task.number) || takes_long(run_.env, delivery))) {
+    BERTH_TRY(deliveries_.deliver({task.number, token, task.label}, std::move(delivery)));
+    return false;
+  }
+  Status status = gather(run_.cache, delivery);
+  if (status) status = place_now(run_, delivery);
+  BERTH_TRY(conclude(*known, task.label, delivery, std::move(status), changes));
+  return true;
+}
+
+/// Of a task whose process has ended well: its result is kept, whether it could be placed or not.
+Status FlowTasks::conclude(PreparedTask& prepared, const std::string& label, Delivery& delivery,
+                           Status placed, std::vector<store::Change>& changes) {
+  close(delivery.holds);
+  if (!delivery.gathered) return placed;
+  keep_result(run_, prepared, label, std::move(delivery.outputs), changes);
+  // To run it again would not make room there.
+  if (!placed && placed.error().kind == ErrorKind::full)
+    return fail(ErrorKind::io, "{}; what it wrote is kept in the cache", placed.error().message);
+  return placed;
+}
+
+bool FlowTasks::take_news() {
+  const bool inputs = inputs_.take_news();
+  return deliveries_.take_news() || inputs;
+}
+
+std::vector<Finished> FlowTasks::turn() {
+  for (const auto task : inputs_.turn()) {
+    graph_.free_room(task);
+    graph_.put_back(task);
+  }
+  std::vector<Finished> all;
+  for (auto& [attempt, delivery, status] : deliveries_.turn()) {
+    Finished& finished = all.emplace_back(Finished{.token = attempt.token});
+    finished.status = conclude(prepared_.at(attempt.task.value), attempt.label, delivery,
+                               std::move(status), finished.changes);
+  }
+  return all;
+}
+
+bool FlowTasks::busy() const {
+  return inputs_.busy() || deliveries_.busy() || !came_.empty();
+}
+
+/// It is done, for what it wrote is kept: a resume brings that to its places, as it does for one
+/// that was killed there.
+std::vector<Finished> FlowTasks::leave(Mono begun_before) {
+  std::vector<Finished> all;
+  for (auto& [attempt, outputs, holds, note] : deliveries_.leave(begun_before)) {
+    Finished& finished = all.emplace_back(Finished{.token = attempt.token});
+    finished.note = std::move(note);
+    keep_result(run_, prepared_.at(attempt.task.value), attempt.label, std::move(outputs),
+                finished.changes);
+    close(holds);
+    left_ = true;
+  }
+  return all;
 }
 
 Status FlowTasks::ended(const store::TaskRecord& task, Token token, store::TaskState to) {
-  const auto found = prepared_.find(task.number.value);
-  if (found == prepared_.end()) return {};
   if (to == store::TaskState::waiting) return {};
-  Prepared prepared = std::move(found->second);
-  prepared_.erase(found);
-  if (prepared.token.value == 0) count_unstarted(prepared.index, -1);
-  closing_.push_back(std::move(prepared.hold));
+  auto found = prepared_.extract(task.number.value);
+  if (!found) return {};
+  PreparedTask& prepared = found.mapped();
+  if (prepared.token.value == 0) graph_.free_room(prepared.index);
+  until_commit_.closing.push_back(std::move(prepared.hold));
   if (to != store::TaskState::done) return {};
-  emptied_.push_back(task_directory(task.number, token));
-  return graph_->finish(prepared.index, std::move(prepared.outputs));
+  until_commit_.emptied.push_back(task_directory(run_.directory, task.number, token));
+  return graph_.graph().finish(prepared.index, std::move(prepared.outputs));
 }
 
-Result<std::unique_ptr<Workload>> flow_tasks(Site& site, const store::RunRecord& record) {
+Result<std::unique_ptr<Workload>> flow_tasks(Context& context, const store::RunRecord& record) {
   BERTH_ASSIGN(auto program, flow_program(record.spec_json));
-  BERTH_ASSIGN(auto cache, open_cache(site));
-  return std::make_unique<FlowTasks>(site, record, std::move(program), std::move(cache));
+  BERTH_ASSIGN(auto cache, open_cache(context));
+  return std::make_unique<FlowTasks>(context, record, std::move(program), std::move(cache));
 }
 
 }  // namespace berth::run

@@ -2,7 +2,11 @@
 // the user's alone. Files of one part of Berth only, such as a run's logs, are named there.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
+
+#include "berth/base/ids.h"
 
 namespace berth::run {
 
@@ -51,6 +55,10 @@ inline std::string waits_file(const std::string& run) {
 /// The lease directories of the agents that work for the run on this machine.
 inline std::string agents_directory(const std::string& run) {
   return run + "/agents";
+}
+/// Where an attempt of a flow's task runs.
+inline std::string task_directory(const std::string& run, TaskNumber number, Token token) {
+  return fmt::format("{}/tasks/{}-{}", run, number.value, token.value);
 }
 /// The devices as the run's first runner found them, for the process that watches their health.
 inline std::string devices_file(const std::string& run) {

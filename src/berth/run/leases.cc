@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "berth/base/backoff.h"
 #include "berth/base/text.h"
 #include "berth/cluster/local.h"
 #include "berth/cluster/tracing.h"
@@ -14,14 +15,16 @@ constexpr Duration kCapacityAge = std::chrono::seconds(1);
 constexpr Duration kLookForOthers = std::chrono::milliseconds(200);
 /// So many starts may pass the first task that finds no room; then what comes free is left for it.
 constexpr int kPassings = 16;
-/// A source whose worker was lost is left alone for so long, for twice as long the next time.
-constexpr Duration kFirstBackoff = std::chrono::milliseconds(500);
+/// For so long a source whose worker was lost is left alone.
+constexpr Backoff kSourceAgain{std::chrono::milliseconds(500), std::chrono::minutes(1)};
 constexpr Duration kSoonest = std::chrono::milliseconds(10);
 
 }  // namespace
 
-Leases::Leases(ActiveRun& run, Site& site, Sources sources, machine::Ledger ledger)
-    : run_(run), site_(site), labels_{{"run", run.record.name}, {"program", run.record.kind}} {
+Leases::Leases(ActiveRun& run, Context& context, Sources sources, machine::Ledger ledger)
+    : run_(run),
+      context_(context),
+      labels_{{"run", run.record.name}, {"program", run.record.kind}} {
   if (!sources.main)
     sources.main = Source{.name = "",
                           .cluster = std::make_unique<cluster::LocalCluster>(
@@ -33,7 +36,10 @@ Leases::Leases(ActiveRun& run, Site& site, Sources sources, machine::Ledger ledg
     source.cluster =
         cluster::tracing(run_.env, std::move(source.cluster), trace_file(run_.directory),
                          source.name, static_cast<std::int64_t>(i));
-    source.cluster->on_change([this, i] { sources_[i].seek_at.reset(); });
+    source.cluster->on_change([this, i] {
+      sources_[i].seek_at.reset();
+      sources_[i].tend_at = Mono{};
+    });
   }
 }
 
@@ -42,9 +48,9 @@ Leases::Leases(ActiveRun& run, Site& site, Sources sources, machine::Ledger ledg
 Result<machine::Host> Leases::read_host() {
   const Mono now = run_.env.now();
   if (host_ && host_read_at_ && now - *host_read_at_ < kCapacityAge) return *host_;
-  const auto capacity = machine::discover(run_.env, site_.capacity);
+  const auto capacity = machine::discover(run_.env, context_.capacity);
   if (capacity)
-    host_ = machine::host_of(*capacity, site_.devices ? &*site_.devices : nullptr);
+    host_ = machine::host_of(*capacity, context_.devices ? &*context_.devices : nullptr);
   else if (!host_)
     return std::unexpected(capacity.error());
   host_read_at_ = now;
@@ -97,9 +103,9 @@ Lease Leases::lease(Leasing& from, cluster::Alloc alloc, TaskNumber task) {
   Lease lease{.source = static_cast<std::size_t>(&from - sources_.data()),
               .alloc = std::move(alloc),
               .selection = run_.request(task).selection,
-              .elsewhere = from.source.staff != nullptr};
+              .is_remote = from.source.start_worker != nullptr};
   if (lease.alloc.expires) lease.renew_at = run_.env.now();
-  if (!look_at_) look_at_ = run_.env.now() + kLookForOthers;
+  if (!look_at_ && !main_is_remote()) look_at_ = run_.env.now() + kLookForOthers;
   return lease;
 }
 
@@ -108,14 +114,14 @@ Result<std::optional<Lease>> Leases::ask_main(const Holdings& holdings) {
   Leasing& from = sources_.front();
   cluster::Cluster& cluster = *from.source.cluster;
   const bool first = !holdings.has_alloc;
-  const bool elsewhere = main_is_elsewhere();
+  const bool is_remote = main_is_remote();
   const auto wanting = run_.scheduler->wanting();
   if (std::exchange(passed_task_, wanting.front()) != wanting.front()) passed_ = 0;
   const auto needs = run_.scheduler->needs();
   for (std::size_t i = 0; i < wanting.size(); ++i) {
     const bool passes = i > 0;
     if (passes && (first || passed_ == kPassings)) break;
-    auto asked = wish(wanting[i], elsewhere ? needs[i].width : 1);
+    auto asked = wish(wanting[i], is_remote ? needs[i].width : 1);
     asked.waits = first;
     auto alloc = cluster.allocate(asked);
     if (alloc) {
@@ -125,7 +131,7 @@ Result<std::optional<Lease>> Leases::ask_main(const Holdings& holdings) {
     // This machine may grow again after it shrank; what else it says ends this try of the run.
     Error error = std::move(alloc).error();
     const bool waits = error.kind == ErrorKind::busy || error.kind == ErrorKind::impossible;
-    if (!elsewhere && !waits) return std::unexpected(std::move(error));
+    if (!is_remote && !waits) return std::unexpected(std::move(error));
     if (passes) continue;
     from.seek_at = cluster.retry_at();
     const bool alone = sources_.size() == 1 && error.kind != ErrorKind::busy;
@@ -134,7 +140,7 @@ Result<std::optional<Lease>> Leases::ask_main(const Holdings& holdings) {
       from.seek_at.reset();
       continue;
     }
-    if (site_.devices) error.message += machine::unusable_text(*site_.devices);
+    if (context_.devices) error.message += machine::unusable_text(*context_.devices);
     on_refusal(from, wanting[i], std::move(error), holdings);
     if (from.closed) break;
   }
@@ -187,7 +193,7 @@ std::optional<Error> Leases::no_source_left(const Holdings& holdings) const {
   ErrorKind kind = ErrorKind::impossible;
   for (const auto& from : sources_) {
     if (from.refusal && from.refusal->kind == ErrorKind::unconfirmed) kind = from.refusal->kind;
-    const bool impossible = from.source.staff && from.refusal &&
+    const bool impossible = from.source.start_worker && from.refusal &&
                             from.refusal->kind == ErrorKind::impossible &&
                             from.refused_task == wanting.front();
     if (!from.closed && !impossible) return std::nullopt;
@@ -217,7 +223,7 @@ std::string Leases::waiting_for(const Holdings& holdings) const {
 }
 
 std::int64_t Leases::number_of(const Lease& lease) {
-  if (!lease.elsewhere) return 0;
+  if (!lease.is_remote) return 0;
   return machines_.try_emplace(lease.alloc.machine, std::ssize(machines_) + 1).first->second;
 }
 
@@ -255,7 +261,7 @@ void Leases::free(const Lease& lease) {
 
 void Leases::on_lost(const Lease& lease, const Error& because, const Holdings& holdings) {
   Leasing& from = sources_[lease.source];
-  if (!from.source.staff) return;
+  if (!from.source.start_worker) return;
   if (because.kind == ErrorKind::unconfirmed) {
     from.refusal = because;
     from.closed = true;
@@ -264,19 +270,22 @@ void Leases::on_lost(const Lease& lease, const Error& because, const Holdings& h
           fmt::format("goes on without {}: {}", from.source.name, because.message));
     return;
   }
-  const auto jitter = static_cast<std::int64_t>(run_.env.random() % 512);
-  from.paused_until =
-      run_.env.now() + kFirstBackoff * (1 << std::min(from.losses++, 7)) * (768 + jitter) / 1024;
+  from.paused_until = run_.env.now() + kSourceAgain.pause(++from.losses, run_.env.random());
 }
 
 /// While others wait, the alloc of each task that ends goes to them: a long sweep shares the
-/// machine with what comes after it, trial by trial.
+/// machine with what comes after it, trial by trial. Elsewhere nobody tells who waits.
 void Leases::turn(bool has_workers) {
   const Mono now = run_.env.now();
-  for (auto& from : sources_)
-    if (from.source.tend && from.tend_at && now >= *from.tend_at) from.tend_at = from.source.tend();
-  if (!has_workers) look_at_.reset();
-  if (has_workers && !look_at_) look_at_ = now;
+  for (auto& from : sources_) {
+    if (!from.source.tend || !from.tend_at || now < *from.tend_at) continue;
+    from.tend_at.reset();
+    const auto next = from.source.tend();
+    if (!from.tend_at) from.tend_at = next;  // else something has changed meanwhile
+  }
+  const bool looks = has_workers && !main_is_remote();
+  if (!looks) look_at_.reset();
+  if (looks && !look_at_) look_at_ = now;
   if (!look_at_ || now < *look_at_) return;
   look_at_ = now + kLookForOthers;
   others_wait_ = sources_.front().source.cluster->others_wait(run_.record.priority).value_or(false);

@@ -3,7 +3,7 @@
 // the run has, and knows why the run waits when there is none.
 //
 // Ownership: it owns the clusters; a Lease belongs to the worker on it and goes back with free().
-// It refers to the ActiveRun and the Site. Threads: one. Failure: seek() returns an Error only
+// It refers to the ActiveRun and the Context. Threads: one. Failure: seek() returns an Error only
 // where this try of the run is over; a cluster that refuses is asked again after the pause that it
 // asks for, and is closed once it gave nothing but errors for too long (see source.h).
 #pragma once
@@ -25,7 +25,7 @@ struct Lease {
   cluster::Alloc alloc;
   std::optional<machine::DeviceSelection> selection{};  // that its devices were asked by
   std::optional<Mono> renew_at{};                       // none: it lives as long as this process
-  bool elsewhere = false;                               // not on this machine
+  bool is_remote = false;                               // not on this machine
 };
 
 /// What the run has of workers at this moment, as far as asking for more depends on it.
@@ -38,7 +38,7 @@ struct Holdings {
 
 class Leases {
  public:
-  Leases(ActiveRun& run, Site& site, Sources sources, machine::Ledger ledger);
+  Leases(ActiveRun& run, Context& context, Sources sources, machine::Ledger ledger);
 
   /// Asks each source that may be asked now, the main one first, for what finds no room; returns
   /// the first alloc that is given. The caller starts a worker on it and asks again. With nothing
@@ -65,7 +65,7 @@ class Leases {
 
   /// The source's own function that makes workers; none: they are processes of this machine.
   const Source& source(const Lease& lease) const { return sources_[lease.source].source; }
-  bool main_is_elsewhere() const { return sources_.front().source.staff != nullptr; }
+  bool main_is_remote() const { return sources_.front().source.start_worker != nullptr; }
   const cluster::Labels& labels() const { return labels_; }
 
   /// Machines are numbered for the scheduler, from 1; this machine's allocs each count as one of
@@ -106,7 +106,7 @@ class Leases {
   Result<machine::Host> read_host();
 
   ActiveRun& run_;
-  Site& site_;
+  Context& context_;
   std::vector<Leasing> sources_;
   cluster::Labels labels_;
   std::map<std::string, std::int64_t> machines_;  // elsewhere, by name: their numbers, from 1

@@ -62,9 +62,9 @@ class LeasesTest : public ::testing::Test {
     run_.emplace(ActiveRun{.env = world_.env,
                            .observer = world_.observer,
                            .record = record_,
-                           .workload = trials(world_.site, record_, *program),
+                           .workload = trials(world_.context, record_, *program),
                            .directory = "/run"});
-    run_->tasks = *world_.site.store->tasks(record_.id);
+    run_->tasks = *world_.context.store->tasks(record_.id);
     run_->scheduler.emplace(schedule::Options{});
     std::vector<schedule::Task> tasks;
     for (const auto& task : run_->tasks) tasks.push_back(run_->scheduled(task, 0));
@@ -72,14 +72,15 @@ class LeasesTest : public ::testing::Test {
     for (const auto& task : tasks)
       if (task.gated) run_->scheduler->proceed(task.number, run_->effects);
     Sources sources;
-    const auto elsewhere = [](const cluster::Alloc&) -> std::unique_ptr<exec::Workplace> {
+    const auto elsewhere = [](const cluster::Alloc&) -> std::unique_ptr<exec::Worker> {
       return nullptr;
     };
-    sources.main =
-        Source{.name = "lab", .cluster = std::make_unique<Scripted>(main_), .staff = elsewhere};
-    sources.auxiliary.push_back(
-        {.name = "cloud", .cluster = std::make_unique<Scripted>(auxiliary_), .staff = elsewhere});
-    leases_.emplace(*run_, world_.site, std::move(sources),
+    sources.main = Source{
+        .name = "lab", .cluster = std::make_unique<Scripted>(main_), .start_worker = elsewhere};
+    sources.auxiliary.push_back({.name = "cloud",
+                                 .cluster = std::make_unique<Scripted>(auxiliary_),
+                                 .start_worker = elsewhere});
+    leases_.emplace(*run_, world_.context, std::move(sources),
                     *machine::Ledger::open(world_.env, "/ledger"));
   }
   cluster::Alloc alloc(const std::string& machine, std::optional<Duration> lease = {}) {
@@ -154,7 +155,7 @@ TEST_F(LeasesTest, ALeaseIsRenewedAtAThirdTriedAgainSoonAndEndsOnce) {
 }
 
 TEST_F(LeasesTest, ASourceWhoseWorkersAreLostIsAskedAgainAfterGrowingPauses) {
-  const Lease lease{.source = 0, .alloc = alloc("box"), .elsewhere = true};
+  const Lease lease{.source = 0, .alloc = alloc("box"), .is_remote = true};
   Duration before{};
   for (int losses = 0; losses < 4; ++losses) {
     leases_->turn(false);

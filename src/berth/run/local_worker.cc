@@ -6,20 +6,20 @@
 
 namespace berth::run {
 
-LocalWorker::LocalWorker(os::Env& env, std::unique_ptr<agent::Attached> agent,
+LocalWorker::LocalWorker(os::Env& env, std::unique_ptr<agent::AgentClient> agent,
                          const machine::Block& block, machine::Groups& groups)
     : env_(env),
       agent_(std::move(agent)),
       groups_(groups),
       machine_(block),
-      here_(env, machine_, groups, inherited_environment(env)),
+      processes_(env, machine_, groups, inherited_environment(env)),
       alone_(agent_ == nullptr) {}
 
-void LocalWorker::tell(const exec::ToWorker& message) {
+void LocalWorker::send(const exec::ToWorker& message) {
   const auto* launch = std::get_if<exec::Launch>(&message);
   if (launch == nullptr) {  // each knows its own tokens
-    tell_agent(message);
-    return here_.tell(message);
+    send_to_agent(message);
+    return processes_.send(message);
   }
   const std::string& name = launch->request.holder;
   // The agent's tasks stand in no book of ours.
@@ -28,32 +28,32 @@ void LocalWorker::tell(const exec::ToWorker& message) {
                                groups_.holds_as_is(launch->request.resources));
   brief_.began(launch->token, name, env_.now());
   if (here)
-    here_.tell(message);
+    processes_.send(message);
   else
-    tell_agent(message);
+    send_to_agent(message);
 }
 
-void LocalWorker::tell_agent(const exec::ToWorker& message) {
+void LocalWorker::send_to_agent(const exec::ToWorker& message) {
   if (alone_) return;
-  if (!agent_->ready()) unheard_.push_back(message);
-  agent_->tell(message);
+  if (!agent_->ready()) unsent_.push_back(message);
+  agent_->send(message);
 }
 
 void LocalWorker::set_reading(bool reads_output) {
   if (!alone_) agent_->set_reading(reads_output);
-  here_.set_reading(reads_output);
+  processes_.set_reading(reads_output);
 }
 
 void LocalWorker::take_messages(std::vector<exec::FromWorker>& messages) {
   const std::size_t before = messages.size();
   if (!alone_) agent_->take_messages(messages);
-  if (!alone_ && agent_->ready()) unheard_.clear();
+  if (!alone_ && agent_->ready()) unsent_.clear();
   if (!alone_ && agent_->lost() && !agent_->has_alloc()) {
     alone_ = true;
-    for (const auto& message : unheard_) here_.tell(message);
-    unheard_.clear();
+    for (const auto& message : unsent_) processes_.send(message);
+    unsent_.clear();
   }
-  here_.take_messages(messages);
+  processes_.take_messages(messages);
   for (std::size_t i = before; i < messages.size(); ++i)
     if (const auto* ended = std::get_if<exec::Ended>(&messages[i]))
       brief_.ended(ended->token, env_.now());

@@ -5,26 +5,26 @@
 // starts all of them.
 //
 // Ownership: it owns its agent client and the books of its alloc; the Groups outlive it. Threads:
-// one. Failure: as Workplace has it; it is lost with its agent.
+// one. Failure: as Worker has it; it is lost with its agent.
 #pragma once
 
-#include "berth/agent/link.h"
-#include "berth/exec/worker.h"
+#include "berth/agent/agent_client.h"
+#include "berth/exec/process_worker.h"
 #include "berth/machine/machine.h"
 #include "berth/run/brief_tasks.h"
 
 namespace berth::run {
 
-class LocalWorker final : public exec::Workplace {
+class LocalWorker final : public exec::Worker {
  public:
   /// `agent`: nullptr where the tasks end with this process.
-  LocalWorker(os::Env& env, std::unique_ptr<agent::Attached> agent, const machine::Block& block,
+  LocalWorker(os::Env& env, std::unique_ptr<agent::AgentClient> agent, const machine::Block& block,
               machine::Groups& groups);
 
-  void tell(const exec::ToWorker& message) override;
+  void send(const exec::ToWorker& message) override;
   void set_reading(bool reads_output) override;
   void take_messages(std::vector<exec::FromWorker>& messages) override;
-  bool idle() const override { return (alone_ || agent_->idle()) && here_.idle(); }
+  bool idle() const override { return (alone_ || agent_->idle()) && processes_.idle(); }
   void acknowledge() override {
     if (agent_) agent_->acknowledge();
   }
@@ -37,16 +37,16 @@ class LocalWorker final : public exec::Workplace {
   std::optional<Error> lost() const override { return alone_ ? std::nullopt : agent_->lost(); }
 
  private:
-  void tell_agent(const exec::ToWorker& message);
+  void send_to_agent(const exec::ToWorker& message);
 
   os::Env& env_;
-  std::unique_ptr<agent::Attached> agent_;
+  std::unique_ptr<agent::AgentClient> agent_;
   machine::Groups& groups_;
   machine::Machine machine_;  // the books of what this process starts
-  exec::Worker here_;
+  exec::ProcessWorker processes_;
   BriefTasks brief_;
-  std::vector<exec::ToWorker> unheard_;  // by an agent that has not answered yet
-  bool alone_;                           // there is no agent (any more)
+  std::vector<exec::ToWorker> unsent_;  // by an agent that has not answered yet
+  bool alone_;                          // there is no agent (any more)
 };
 
 }  // namespace berth::run

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <deque>
 #include <optional>
 
 #include "berth/base/units.h"
@@ -145,16 +146,16 @@ Status LogWriter::write_out(Sink& sink) {
 
 Status LogWriter::flush() {
   BERTH_TRY(failure_);
-  for (auto& [token, own] : own_) BERTH_TRY(write_out(own));  // before the frame that names it
-  return write_out(main_);
+  // Killed in between, what is told again follows a part of its beginning, and none of its middle.
+  BERTH_TRY(write_out(main_));
+  for (auto& [token, own] : own_) BERTH_TRY(write_out(own));
+  std::erase_if(own_, [](const auto& each) { return each.second.closed; });
+  return {};
 }
 
 void LogWriter::close(Token token) {
   written_.erase(token);
-  if (const auto own = own_.find(token); own != own_.end()) {
-    remember(write_out(own->second));
-    own_.erase(own);
-  }
+  if (const auto own = own_.find(token); own != own_.end()) own->second.closed = true;
 }
 
 Result<LogReader> LogReader::open(os::Env& env, std::string directory) {
@@ -169,6 +170,52 @@ Status LogReader::read(Token token, const std::function<void(LogFrame)>& show) {
     if (token.value != 0 && own != token) continue;
     const auto file = env_->open_read(own_file(directory_, own));
     if (file) BERTH_TRY(read_file(*file, own_offset, own, show));
+  }
+  return {};
+}
+
+Result<std::string> LogReader::last(Token token, exec::Stream stream, std::size_t most) {
+  std::string last;
+  bool goes_on = false;  // in a file of its own
+  BERTH_TRY(find_last(file_, offset_, token, stream, most, last, goes_on));
+  if (goes_on)
+    if (const auto own = env_->open_read(own_file(directory_, token))) {
+      std::string rest;
+      BERTH_TRY(find_last(*own, 0, token, stream, most, rest, goes_on));
+      last += rest;
+    }
+  if (last.size() > most) last.erase(0, last.size() - most);
+  return last;
+}
+
+/// Reads the heads of all frames, and the bytes of the last ones.
+Status LogReader::find_last(const os::Fd& file, std::int64_t offset, Token token,
+                            exec::Stream stream, std::size_t most, std::string& last,
+                            bool& goes_on) {
+  std::deque<std::pair<std::int64_t, std::size_t>> places;
+  std::size_t held = 0;
+  for (;;) {
+    BERTH_ASSIGN(const std::string bytes, env_->read_at(file, offset, kHeadSize));
+    const auto head = head_of(bytes);
+    if (!head) break;
+    offset += kHeadSize;
+    if (Token{head->token} == token) {
+      if (static_cast<FrameKind>(head->kind) == FrameKind::goes_on_in_own_file) goes_on = true;
+      if (static_cast<FrameKind>(head->kind) == FrameKind::bytes &&
+          static_cast<exec::Stream>(head->stream) == stream) {
+        places.emplace_back(offset, head->length);
+        held += head->length;
+      }
+      while (!places.empty() && held - places.front().second >= most) {
+        held -= places.front().second;
+        places.pop_front();
+      }
+    }
+    offset += head->length;
+  }
+  for (const auto& [at, length] : places) {
+    BERTH_ASSIGN(const std::string bytes, env_->read_at(file, at, length));
+    last += bytes;
   }
   return {};
 }

@@ -1,11 +1,12 @@
-// What the tasks of a run printed, whole: framed in one file a run, so that ten thousand small
-// outputs cost one file. A task that prints much goes on in a file of its own, so that following a
-// small one stays cheap.
+// A run's log holds everything that its tasks printed. It is one file of frames, so that ten
+// thousand small outputs cost one file; a task that prints much goes on in a file of its own, so
+// that it stays cheap to follow a small one.
 //
-// A frame: 32 bytes of head (little-endian: magic u32, length u32, token i64, task u32, stream u8,
-// kind u8, 10 bytes 0), then `length` bytes. Threads: one writer; readers in any process see whole
-// frames or nothing. Failure: after an error the file may end in part of a frame; readers stop
-// there, and the next writer cuts it off.
+// A frame has a head of 32 bytes (little-endian: magic u32, length u32, token i64, task u32, stream
+// u8, kind u8, 10 bytes 0), then `length` bytes.
+//
+// Threads: one writer; readers in any process see whole frames or nothing. Failure: after an error
+// the file may end in a part of a frame; readers stop there, and the next writer cuts it off.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +32,18 @@ struct LogFrame {
 
 class LogWriter {
  public:
-  /// Opens DIRECTORY/output.log (0600) for appending and cuts off what a crash left half written.
+  /// Opens DIRECTORY/output.log (0600) for appending, and cuts off the part of a frame that a crash
+  /// may have left.
   static Result<LogWriter> open(os::Env& env, std::string directory);
 
-  /// Buffers; the frame is in the file after flush().
+  /// Buffers the frame; flush() writes it.
   void append(const exec::Output& output);
-  /// After an error, such as a full disk, what was not written is kept for the next call.
+  /// Writes what was appended. After an error, such as a full disk, what was not written is kept
+  /// for the next call.
   Status flush();
-  /// The end of all that was appended: an offset for a later read.
+  /// The offset behind all that was appended, for a later read.
   std::int64_t end() const;
-  /// Nothing more comes of this attempt.
+  /// The attempt prints nothing more.
   void close(Token token);
 
  private:
@@ -48,6 +51,7 @@ class LogWriter {
     os::Fd file;
     std::int64_t size = 0;  // of the whole frames in the file
     std::string buffer;     // that follow
+    bool closed = false;    // it is let go of with the next flush
   };
   LogWriter(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
   Result<Sink> open_sink(const std::string& path);
@@ -58,24 +62,29 @@ class LogWriter {
   os::Env* env_;
   std::string directory_;
   Sink main_;
-  std::map<Token, std::int64_t> written_;  // bytes of each attempt that runs
-  std::map<Token, Sink> own_;              // of those that print much
-  std::set<Token> begun_;                  // that an earlier writer gave a file of their own
-  Status failure_;                         // that no later flush can mend
+  std::map<Token, std::int64_t> written_;  // bytes, by attempt that runs
+  std::map<Token, Sink> own_;              // the files of attempts that print much
+  std::set<Token> begun_;                  // attempts that an earlier writer gave such a file
+  Status failure_;                         // one that no later flush can mend
 };
 
 class LogReader {
  public:
-  /// not_found: the run has printed nothing yet.
+  /// Failure: not_found, where the run has printed nothing yet.
   static Result<LogReader> open(os::Env& env, std::string directory);
 
-  /// Shows the frames of one attempt (token 0: of all), from where the last call stopped to the
-  /// present end, one at a time: a log may be larger than memory.
+  /// Calls `show` with each frame of one attempt (of all, where the token is 0) from where the last
+  /// call stopped to the present end; a log may be larger than memory.
   Status read(Token token, const std::function<void(LogFrame)>& show);
   void seek(std::int64_t offset) { offset_ = offset; }
+  /// The last bytes of a stream of one attempt, `most` or fewer, from where a read would go on.
+  /// However much the attempt printed, no more than that is read of it.
+  Result<std::string> last(Token token, exec::Stream stream, std::size_t most);
 
  private:
   LogReader(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
+  Status find_last(const os::Fd& file, std::int64_t offset, Token token, exec::Stream stream,
+                   std::size_t most, std::string& last, bool& goes_on);
   Status read_file(const os::Fd& file, std::int64_t& offset, Token token,
                    const std::function<void(LogFrame)>& show);
 

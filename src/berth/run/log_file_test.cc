@@ -210,6 +210,43 @@ TEST_F(LogFileTest, AnAttemptGoesOnInItsOwnFileUnderALaterWriter) {
   EXPECT_EQ(text(1), part + part + part + "the next runner's");
 }
 
+/// The log of an attempt began with a part of its middle.
+TEST_F(LogFileTest, WhatIsToldAgainFollowsNoPartOfItsMiddle) {
+  std::vector<exec::Output> said;
+  std::string all_said;
+  for (int i = 0; i < 20; ++i) {
+    said.push_back(output({1, std::string(65'536, static_cast<char>('a' + i))}));
+    all_said += said.back().bytes;
+  }
+  for (const bool ends : {false, true}) {
+    bool died = true;
+    for (int writes = 0; died; ++writes) {
+      os::FakeEnv env;
+      int left = writes;
+      died = false;
+      env.fault = [&](std::string_view call) -> std::optional<Error> {
+        if (call != "write_all" || (!died && left-- > 0)) return std::nullopt;
+        died = true;
+        return Error{ErrorKind::io, "killed"};
+      };
+      for (const bool is_resume : {false, true}) {
+        auto log = LogWriter::open(env, "/run");
+        ASSERT_TRUE(log);
+        for (const auto& one : said) log->append(one);
+        if (ends) log->close({1});
+        EXPECT_TRUE(log->flush() || !is_resume);
+        env.fault = nullptr;
+      }
+      std::string logged;
+      EXPECT_TRUE(LogReader::open(env, "/run")->read({1}, [&](const LogFrame& frame) {
+        logged += frame.bytes;
+      }));
+      EXPECT_TRUE(logged.starts_with(said.front().bytes)) << writes;
+      EXPECT_TRUE(logged.ends_with(all_said)) << writes;
+    }
+  }
+}
+
 TEST_F(LogFileTest, AFullDiskLosesNothingOnceThereIsRoom) {
   for (const std::size_t written : {0U, 1U, 32U, 40U, 76U, 77U}) {  // of the two frames' 76 bytes
     env_.put(kMain, "");

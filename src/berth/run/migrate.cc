@@ -1,4 +1,4 @@
-// From a state directory's own SQLite file to a database.
+// The move of a state directory's runs from its own SQLite file to a database.
 #include "berth/run/migrate.h"
 
 #include "berth/base/text.h"

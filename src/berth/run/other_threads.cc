@@ -4,15 +4,16 @@
 
 namespace berth::run {
 
-Status OtherThreads::start(std::string what, os::Aside::Work work) {
+Status OtherThreads::start(std::string what, os::BackgroundThreads::Work work) {
   const auto one = started_.insert(started_.end(), {std::move(what), env_.now()});
-  auto begun = aside_->start([this, one, work = std::move(work)](os::Env& there) mutable {
+  auto begun = background_->start([this, one, work = std::move(work)](os::Env& there) mutable {
     return [this, one, then = work(there)]() mutable {
       forget(one);
       then();
     };
   });
   if (!begun) started_.erase(one);
+  listen();
   return begun;
 }
 
@@ -27,12 +28,11 @@ std::optional<Underway> OtherThreads::oldest() const {
   return started_.empty() ? std::nullopt : std::optional(started_.front());
 }
 
-void OtherThreads::watch(std::vector<os::Watch>& watches) const {
-  if (aside_->busy()) watches.push_back({.fd = aside_->ready()});
-}
-
 void OtherThreads::turn() {
-  if (aside_->busy()) aside_->turn();
+  if (!background_->busy()) return;
+  news_ = false;
+  background_->turn();
+  listen();
 }
 
 }  // namespace berth::run

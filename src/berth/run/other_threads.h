@@ -1,13 +1,17 @@
-// Work of a workload beside the loop, with the words in which people are told of it.
+// Work of a workload beside the loop, with the words in which people are told of it. The loop wakes
+// when a piece has ended; its Then is called by turn() alone, which whoever drives the run calls
+// between two turns of the loop: a Then may use the store, and must not run while one waits for it.
 //
-// Ownership and Threads: as os/aside.h, of which it is one.
+// Ownership and Threads: as os/background_threads.h, of which it is one.
 #pragma once
 
 #include <list>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "berth/os/aside.h"
+#include "berth/os/background_threads.h"
+#include "berth/os/loop.h"
 
 namespace berth::run {
 
@@ -19,23 +23,31 @@ struct Underway {
 
 class OtherThreads {
  public:
-  OtherThreads(os::Env& env, std::size_t most) : env_(env), most_(most), aside_(env.aside(most)) {}
+  OtherThreads(os::Env& env, std::size_t most)
+      : env_(env), most_(most), background_(env.background_threads(most)) {}
 
-  Status start(std::string what, os::Aside::Work work);
+  Status start(std::string what, os::BackgroundThreads::Work work);
   /// What has been under way for the longest.
   std::optional<Underway> oldest() const;
-  bool busy() const { return aside_->busy(); }
-  void watch(std::vector<os::Watch>& watches) const;
+  bool busy() const { return background_->busy(); }
+  /// Whether a piece has ended since it was asked last, and since turn().
+  bool take_news() { return std::exchange(news_, false); }
   void turn();
 
  private:
+  void listen() { ends_.watch(background_->busy() ? background_->ready() : -1); }
   using Started = std::list<Underway>;
   void forget(Started::iterator ended);
 
   os::Env& env_;
   const std::size_t most_;
   Started started_;  // and not ended, in this order; as many as there are threads are under way
-  std::unique_ptr<os::Aside> aside_;  // goes first
+  bool news_ = false;
+  os::Poll ends_{env_.loop(), [this] {
+                   news_ = true;
+                   ends_.stop();
+                 }};
+  std::unique_ptr<os::BackgroundThreads> background_;  // goes first
 };
 
 }  // namespace berth::run

@@ -51,28 +51,28 @@ Status check_shell(os::Env& env, const exec::Command& command, const std::string
   return status;
 }
 
-Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
-                     const std::string& file) {
+Status check_program(Context& context, const experiment::Program& program,
+                     const std::string& directory, const std::string& file) {
   const auto at_run = [&](Error error) {
     if (file.empty()) return error;
     return within(fmt::format("{}:{}: run", file, program.run_line), std::move(error));
   };
   if (const auto first = program.passive ? std::nullopt : first_program(program.run))
-    if (const auto status = check_executable(*site.env, *first, directory); !status)
+    if (const auto status = check_executable(*context.env, *first, directory); !status)
       return std::unexpected(at_run(status.error()));
   if (!program.passive)
-    if (const auto status = check_shell(*site.env, program.run, directory); !status)
+    if (const auto status = check_shell(*context.env, program.run, directory); !status)
       return std::unexpected(at_run(status.error()));
-  if (program.enforce) BERTH_TRY(check_enforced(site, program.resources));
-  BERTH_ASSIGN(const auto capacity, machine::discover(*site.env, site.capacity));
-  BERTH_TRY(find_devices(site, program.resources, program.gpus));
-  const auto host = machine::host_of(capacity, site.devices ? &*site.devices : nullptr);
+  if (program.enforce) BERTH_TRY(check_enforced(context, program.resources));
+  BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
+  BERTH_TRY(find_devices(context, program.resources, program.gpus));
+  const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
   machine::Machine machine(host.total, host.links);
   const auto fits = machine.dry_run({program.resources, program.name, program.selection});
   if (!fits) {
     Error error = fits.error();
-    if (site.devices) error.message += machine::unusable_text(*site.devices);
-    error.message += machine::enclosing_task_text(*site.env);
+    if (context.devices) error.message += machine::unusable_text(*context.devices);
+    error.message += machine::enclosing_task_text(*context.env);
     if (program.resources_line > 0)  // its message begins with the resource's name
       error.message =
           fmt::format("{}:{}: resources.{}", file, program.resources_line, error.message);
@@ -81,8 +81,8 @@ Status check_program(Site& site, const experiment::Program& program, const std::
   return {};
 }
 
-Status check_enforced(Site& site, const Resources& resources) {
-  const auto plan = machine::plan_groups(*site.env, "", false);
+Status check_enforced(Context& context, const Resources& resources) {
+  const auto plan = machine::plan_groups(*context.env, "", false);
   if (!has_limits(resources) || plan.method != machine::GroupPlan::Method::none) return {};
   return fail(ErrorKind::impossible,
               "enforce: required, but limits are advice on this machine: {}; "
@@ -90,12 +90,12 @@ Status check_enforced(Site& site, const Resources& resources) {
               plan.because);
 }
 
-Status divide_gpus(Site& site, experiment::Program& program) {
+Status divide_gpus(Context& context, experiment::Program& program) {
   if (program.trials_per_gpu == 1) return {};
-  BERTH_TRY(find_devices(site, program.resources, program.gpus));
+  BERTH_TRY(find_devices(context, program.resources, program.gpus));
   std::int64_t least = INT64_MAX;
-  for (const auto& share : site.devices->shares) least = std::min(least, share.memory);
-  if (site.devices->shares.empty() || least / program.trials_per_gpu == 0)
+  for (const auto& share : context.devices->shares) least = std::min(least, share.memory);
+  if (context.devices->shares.empty() || least / program.trials_per_gpu == 0)
     return fail(ErrorKind::impossible, "gpu: {} trials cannot share GPU {} of this machine",
                 program.trials_per_gpu, program.gpus);
   program.resources.set(Known::gpu_mem, least / program.trials_per_gpu);
@@ -103,7 +103,7 @@ Status divide_gpus(Site& site, experiment::Program& program) {
   return {};
 }
 
-Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
+Result<store::RunRecord> submit(Context& context, const experiment::Program& program,
                                 const std::string& directory) {
   BERTH_ASSIGN(auto trials, experiment::propose(program));
   store::NewRun run;
@@ -112,10 +112,10 @@ Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
   run.spec_json = experiment::to_json_text(program);
   run.directory = directory;
   run.priority = program.priority;
-  run.created = site.env->wall();
+  run.created = context.env->wall();
   for (auto& params : trials)
     run.tasks.push_back({fmt::format("{}", run.tasks.size() + 1), std::move(params)});
-  return site.store->submit(run);
+  return context.store->submit(run);
 }
 
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,

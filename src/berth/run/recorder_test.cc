@@ -28,7 +28,7 @@ class Plain final : public Workload {
 
 class RecorderTest : public ::testing::Test {
  protected:
-  RecorderTest() : failing_(*world_.site.store) {
+  RecorderTest() : failing_(*world_.context.store) {
     const auto record = world_.submit_trials(3);
     auto workload = std::make_unique<Plain>();
     workload_ = workload.get();
@@ -57,7 +57,7 @@ class RecorderTest : public ::testing::Test {
     recorder_->add_end({.task = {task}, .token = token, .exit_code = 0, .detail = {}}, 0,
                        store::TaskState::done);
   }
-  store::Counts recorded() { return world_.site.store->find_run(run_->record.name)->counts; }
+  store::Counts recorded() { return world_.context.store->find_run(run_->record.name)->counts; }
 
   testing::World world_;
   store::FailingStore failing_;

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "berth/agent/attached_agent.h"
 #include "berth/agent/journal.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -11,7 +12,7 @@
 #include "berth/os/failpoint.h"
 #include "berth/os/log.h"
 #include "berth/os/loop.h"
-#include "berth/run/elsewhere.h"
+#include "berth/run/clusters.h"
 
 namespace berth::run {
 namespace {
@@ -21,36 +22,36 @@ constexpr Duration kEndsWithin = std::chrono::seconds(10);  // what an agent tha
 constexpr Duration kLooksForStops = std::chrono::milliseconds(200);
 
 /// An agent that would not have us (its alloc was never handed over, say) is about to end.
-Result<agent::Remains> read_when_gone(os::Env& env, const std::string& directory) {
+Result<agent::UnacknowledgedJournal> read_when_gone(os::Env& env, const std::string& directory) {
   for (const Mono until = env.now() + kAnswersWithin;;) {
-    auto remains = agent::read_journal(env, directory);
-    const bool lives = !remains && remains.error().kind == ErrorKind::busy;
-    if (!lives || env.now() >= until || env.stop_signals() > 0) return remains;
+    auto unacknowledged = agent::read_journal(env, directory);
+    const bool lives = !unacknowledged && unacknowledged.error().kind == ErrorKind::busy;
+    if (!lives || env.now() >= until || env.stop_signals() > 0) return unacknowledged;
     BERTH_TRY(env.loop().turn(env.now() + std::chrono::milliseconds(20)));
   }
 }
 
-/// One elsewhere, and what of the run it may be at, as far as that is recorded.
+/// A remote worker that was asked, and what it may run as far as that is recorded.
 struct Asked {
-  LeftElsewhere left;
+  RecoveredRemoteWorker left;
   std::vector<schedule::Earlier> attempts;
   std::string tasks;  // "1, 2, 3 and 5 more"
   bool known = true;  // that these are all
 };
 
-Result<std::vector<Asked>> call_elsewhere(Site& site, const store::RunRecord& record) {
+Result<std::vector<Asked>> call_remote(Context& context, const store::RunRecord& record) {
   std::vector<Asked> all;
   std::map<Token, const store::TaskRecord*> running;
-  auto outposts = find_outposts(site, record);
-  if (outposts.empty()) return all;
-  BERTH_ASSIGN(const auto tasks, site.store->tasks(record.id));
+  BERTH_ASSIGN(auto remote_workers, find_remote_workers(context, record));
+  if (remote_workers.empty()) return all;
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   for (const auto& task : tasks)
     if (task.state == store::TaskState::running) running.emplace(task.token, &task);
-  for (auto& outpost : outposts) {
+  for (auto& remote_worker : remote_workers) {
     Asked& asked = all.emplace_back();
-    asked.known = outpost.attempts.has_value();
+    asked.known = remote_worker.attempts.has_value();
     std::vector<std::string> labels;
-    for (const Token token : outpost.attempts.value_or(std::vector<Token>{})) {
+    for (const Token token : remote_worker.attempts.value_or(std::vector<Token>{})) {
       const auto found = running.find(token);
       asked.known = asked.known && found != running.end();
       if (found == running.end()) continue;
@@ -58,7 +59,7 @@ Result<std::vector<Asked>> call_elsewhere(Site& site, const store::RunRecord& re
       labels.push_back(found->second->label);
     }
     asked.tasks = list_of(std::move(labels));
-    asked.left = std::move(outpost);
+    asked.left = std::move(remote_worker);
   }
   return all;
 }
@@ -72,16 +73,16 @@ std::string silence_of(const Asked& asked) {
 /// Those that are known to hold nothing, or only tasks that can wait for them while all else goes
 /// on, are called until they answer or cannot be reached. For any other nothing may start before it
 /// has answered, or can run nothing any more; at most `most`, and not for long when asked to stop.
-void wait_elsewhere(os::Env& env, std::span<const Asked> all, Duration most, const Note& note) {
-  std::vector<agent::Attached*> workers;
-  Duration patience{};
+void wait_for_remote(os::Env& env, std::span<const Asked> all, Duration most, const Note& note) {
+  std::vector<agent::AgentClient*> workers;
+  Duration timeout{};
   for (const auto& asked : all) {
     workers.push_back(asked.left.worker.get());
-    if (!asked.known) patience = std::max(patience, std::min(asked.left.time_left, most));
+    if (!asked.known) timeout = std::max(timeout, std::min(asked.left.time_left, most));
   }
   const Mono begun = env.now();
   const Mono enough = begun + kAnswersWithin;
-  Mono until = std::max(begun + patience, enough);
+  Mono until = std::max(begun + timeout, enough);
   const auto waited_for = [&](const Asked& asked) {
     const auto& worker = *asked.left.worker;
     if (worker.ready() || worker.lost()) return false;
@@ -100,10 +101,10 @@ void wait_elsewhere(os::Env& env, std::span<const Asked> all, Duration most, con
   }
 }
 
-Status find_elsewhere(Site& site, const store::RunRecord& record, RecoveredAgents& recovered,
-                      Duration most, const Note& note) {
-  BERTH_ASSIGN(auto all, call_elsewhere(site, record));
-  wait_elsewhere(*site.env, all, most, note);
+Status find_remote(Context& context, const store::RunRecord& record, RecoveredAgents& recovered,
+                   Duration most, const Note& note) {
+  BERTH_ASSIGN(auto all, call_remote(context, record));
+  wait_for_remote(*context.env, all, most, note);
   for (auto& asked : all) {
     auto& [directory, machine, time_left, attempts, worker] = asked.left;
     const bool silent = !worker->ready() && !worker->lost();
@@ -111,7 +112,7 @@ Status find_elsewhere(Site& site, const store::RunRecord& record, RecoveredAgent
     if (worker->lost() || (silent && time_left == Duration(0))) {
       if (silent || worker->lost()->kind == ErrorKind::stale)
         note(silence_of(asked) + "; what ran there has ended with its lease");
-      (void)fileset::remove_all(*site.env, directory);
+      (void)fileset::remove_all(*context.env, directory);
       continue;
     }
     if (silent && asked.known && asked.attempts.empty()) continue;  // it ends by itself
@@ -130,37 +131,39 @@ Status find_elsewhere(Site& site, const store::RunRecord& record, RecoveredAgent
 
 }  // namespace
 
-Result<RecoveredAgents> find_agents(Site& site, const store::RunRecord& record, Duration most,
+Result<RecoveredAgents> find_agents(Context& context, const store::RunRecord& record, Duration most,
                                     const Note& note) {
-  os::Env& env = *site.env;
-  const std::string run = run_directory(site, record.name);
+  os::Env& env = *context.env;
+  const std::string run = run_directory(context, record.name);
   const std::int64_t epoch = record.epoch + 1;
   RecoveredAgents recovered;
-  BERTH_TRY(find_elsewhere(site, record, recovered, most, note));
-  const auto names = env.list(agents_directory(run));
-  if (!names) return recovered;
-  std::vector<std::unique_ptr<agent::Link>> links;
-  for (const auto& name : *names)
-    links.push_back(
-        agent::Link::attach(env, agents_directory(run) + "/" + name, runner_side(env, epoch)));
-  agent::settle(env, links, env.now() + kAnswersWithin);
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const std::string directory = agents_directory(run) + "/" + (*names)[i];
-    if (!links[i]->lost()) {
-      auto attempts = links[i]->earlier();
+  BERTH_TRY(find_remote(context, record, recovered, most, note));
+  BERTH_ASSIGN(const auto names, list_there(env, agents_directory(run)));
+  std::vector<std::unique_ptr<agent::AgentClient>> clients;
+  for (const auto& name : names)
+    clients.push_back(agent::AttachedAgent::attach(env, agents_directory(run) + "/" + name,
+                                                   runner_side(env, epoch)));
+  agent::settle(env, clients, env.now() + kAnswersWithin);
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    const std::string directory = agents_directory(run) + "/" + names[i];
+    if (!clients[i]->lost()) {
+      auto attempts = clients[i]->earlier();
       for (const auto& attempt : attempts) recovered.tokens.push_back(attempt.token);
       recovered.alive.push_back({.directory = directory,
                                  .machine = env.host_name(),
-                                 .client = std::move(links[i]),
+                                 .client = std::move(clients[i]),
                                  .attempts = std::move(attempts)});
       continue;
     }
-    auto remains = read_when_gone(env, directory);
-    if (!remains && remains.error().kind == ErrorKind::busy)
-      return fail(ErrorKind::busy, "{}: {}", directory, links[i]->lost()->message);
+    auto unacknowledged = read_when_gone(env, directory);
+    if (!unacknowledged && unacknowledged.error().kind == ErrorKind::busy)
+      return fail(ErrorKind::busy, "{}: {}", directory, clients[i]->lost()->message);
+    // What cannot be read is not taken for gone: its tasks would run a second time.
+    if (!unacknowledged && unacknowledged.error().kind != ErrorKind::not_found)
+      return std::unexpected(within(directory, unacknowledged.error()));
     recovered.dead_directories.push_back(directory);
-    if (!remains) continue;
-    for (auto& message : remains->messages) {
+    if (!unacknowledged) continue;
+    for (auto& message : unacknowledged->messages) {
       if (const auto* ended = std::get_if<exec::Ended>(&message))
         recovered.tokens.push_back(ended->token);
       recovered.unacknowledged.push_back(std::move(message));
@@ -169,16 +172,17 @@ Result<RecoveredAgents> find_agents(Site& site, const store::RunRecord& record, 
   return recovered;
 }
 
-Status end_agents(Site& site, const store::RunRecord& run) {
-  os::Env& env = *site.env;
+Status end_agents(Context& context, const store::RunRecord& run) {
+  os::Env& env = *context.env;
   const Mono answers_by = env.now() + kAnswersWithin;
-  BERTH_ASSIGN(auto recovered, find_agents(site, run, kAnswersWithin, [](const std::string&) {}));
+  BERTH_ASSIGN(auto recovered,
+               find_agents(context, run, kAnswersWithin, [](const std::string&) {}));
   const Mono ends_by = env.now() + kEndsWithin;
-  for (auto& agent : recovered.alive) agent.client->tell(exec::Abandon{});
+  for (auto& agent : recovered.alive) agent.client->send(exec::Abandon{});
   const auto waited_for = [&](const RecoveredAgents::Agent& agent) {
-    const auto& link = *agent.client;
-    if (link.lost() || (link.ready() && link.idle())) return false;
-    return env.now() < (link.ready() ? ends_by : answers_by);
+    const auto& client = *agent.client;
+    if (client.lost() || (client.ready() && client.idle())) return false;
+    return env.now() < (client.ready() ? ends_by : answers_by);
   };
   std::vector<exec::FromWorker> ignored;
   while (std::ranges::any_of(recovered.alive, waited_for)) {
@@ -202,7 +206,7 @@ void Recovery::attach(RecoveredAgents::Agent& agent) {
                         .machine = agent.machine,
                         .block = block,
                         .labels = leases_.labels()},
-              .elsewhere = agent.directory.empty()};
+              .is_remote = agent.directory.empty()};
   auto* client = agent.client.get();
   WorkerSlot& slot = workers_.attach(std::move(agent.client), std::move(lease), agent.directory);
   const auto earlier = attempts_.adopt(slot, agent.attempts);
@@ -230,6 +234,7 @@ void Recovery::attach(RecoveredAgents::Agent& agent) {
 }
 
 void Recovery::join() {
+  run_.scheduler->begin_recovery();
   for (auto& agent : found_.alive)
     if (agent.silence.empty() || !agent.attempts.empty()) attach(agent);
   for (auto& message : std::exchange(found_.unacknowledged, {})) {
@@ -247,6 +252,9 @@ void Recovery::join() {
   if (answered > 0)
     run_.observer.on_note(fmt::format("attached to {} worker{} of an earlier runner; {} running",
                                       answered, answered == 1 ? "" : "s", attempts_.count()));
+  run_.scheduler->end_recovery(run_.env.now(), run_.effects);
+  // Another call would only renew the lease of one of which nothing is known, and nobody waits.
+  found_.alive.clear();
   os::failpoint("agents joined");
   attempts_.carry_out();
 }
@@ -273,7 +281,7 @@ void Recovery::reap(const WorkerSlot& slot) {
         attempts_.handle(std::move(message));
   }
   // Where no control group holds them, the children of its tasks live on, beside the next attempts.
-  if (!slot.lease.elsewhere)
+  if (!slot.lease.is_remote)
     (void)end_orphans(run_.env, run_.directory, [&](std::optional<Token> token) {
       return token && attempts_.runs_on(*token, slot.id);
     });
@@ -283,6 +291,7 @@ void Recovery::reap(const WorkerSlot& slot) {
 }
 
 void Recovery::forget_dead() {
+  if (!found_.unacknowledged.empty()) return;  // the take-over is durable, and none of these yet
   for (const auto& directory : std::exchange(found_.dead_directories, {}))
     (void)agent::forget_agent(run_.env, directory);
 }

@@ -21,7 +21,7 @@ struct RecoveredAgents {
   struct Agent {
     std::string directory;  // of its lease on this machine; "": it is elsewhere
     std::string machine;
-    std::unique_ptr<agent::Attached> client;
+    std::unique_ptr<agent::AgentClient> client;
     std::vector<schedule::Earlier> attempts;  // that it runs, or may run
     std::string silence{};                    // that it does not answer, and why; "": it does
     std::string tasks{};                      // of a silent one: the labels of what it may run
@@ -36,7 +36,7 @@ struct RecoveredAgents {
 using Note = std::function<void(const std::string&)>;
 /// Attaches to all of them. Those elsewhere of which it is not known what they run are waited for
 /// at most `most`. busy: one lives here and does not listen.
-Result<RecoveredAgents> find_agents(Site& site, const store::RunRecord& record, Duration most,
+Result<RecoveredAgents> find_agents(Context& context, const store::RunRecord& record, Duration most,
                                     const Note& note);
 
 class Recovery {

@@ -1,5 +1,5 @@
-// For tests of whole runs: a fake world with a memory store and two cores, and somebody who
-// watches.
+// Tests of whole runs use a fake world with a memory store and two cores, and an observer that
+// keeps what it is shown.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,11 +30,11 @@ struct World {
     env.put("/proc/self/cgroup", "");
     env.put("/proc/self/mountinfo", "");
     (void)env.make_directory("/state", 0700);
-    site.env = &env;
-    site.state_directory = "/state";
-    site.store = store::memory_store();
-    site.ledger_directory = "/ledger";
-    site.capacity.disk_directory = "/state";
+    context.env = &env;
+    context.state_directory = "/state";
+    context.store = store::memory_store();
+    context.ledger_directory = "/ledger";
+    context.capacity.disk_directory = "/state";
   }
   store::RunRecord submit_trials(int count, const std::string& more = "") {
     const auto program = experiment::read_program(
@@ -42,12 +42,12 @@ struct World {
                     count, more),
         "t.yaml");
     EXPECT_TRUE(program) << program.error().message;
-    const auto run = submit(site, *program, "/work");
+    const auto run = submit(context, *program, "/work");
     EXPECT_TRUE(run) << run.error().message;
     return *run;
   }
   os::FakeEnv env;
-  Site site;
+  Context context;
   Quiet observer;
 };
 

@@ -1,8 +1,9 @@
-// Drives one run to its end: takes it over, leases what its tasks need from the machine, runs them,
-// and records every attempt, metric and completion durably before it is shown.
+// A runner drives one run to its end: it takes the run over, leases what its tasks need, runs them,
+// and records every attempt, metric and completion durably before it shows them. The functions here
+// submit runs, drive them, open them again and remove them.
 //
-// Threads: one. Failure: an Error means that the run could not go on (its store failed, it is
-// driven by another process); what was recorded stays, and `berth resume` goes on from there.
+// Threads: one. Failure: an Error means that the run could not go on (its store failed, or another
+// process drives it); what was recorded stays, and `berth resume` goes on from there.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 #include "berth/exec/messages.h"
 #include "berth/experiment/program.h"
-#include "berth/run/site.h"
+#include "berth/run/context.h"
 
 namespace berth::run {
 
@@ -29,18 +30,18 @@ struct Progress {
   std::string run;
   store::Counts counts;
   std::int64_t total = 0;
-  std::int64_t finished_before = 0;  // by earlier runners
+  std::int64_t finished_before = 0;  ///< Tasks that earlier runners have finished.
   struct Step {
     std::string name;
     store::Counts counts;
   };
-  std::vector<Step> steps;  // of a flow
+  std::vector<Step> steps;  ///< Of a flow.
   std::optional<Best> best;
   std::int64_t workers = 0;
-  std::string waiting_for;                         // why nothing runs; "" when something does
-  std::string doing;                               // what takes long beside the tasks; "" mostly
-  std::optional<Mono> waiting_since, doing_since;  // where that is known
-  Mono began;                                      // when this runner took over
+  std::string waiting_for;  ///< Why nothing runs; "" when something does.
+  std::string doing;        ///< What takes long beside the tasks; "" when there is nothing.
+  std::optional<Mono> waiting_since, doing_since;  ///< Where that is known.
+  Mono began;                                      ///< When this runner took the run over.
 };
 
 struct TaskEnd {
@@ -51,19 +52,20 @@ struct TaskEnd {
   int signal = 0;
   std::string detail;
   std::optional<double> score;
-  bool again = false;  // it will be tried again
+  bool again = false;  ///< The task will be tried again.
 };
 
-/// A trial that somebody else carries out waits for what came of it.
+/// A trial that a person carries out, who is asked for its result.
 struct Question {
   std::string label;
-  std::string command;               // for a shell; of a run that has none, its parameters
-  std::string directory;             // where it is meant to start
-  std::vector<std::string> metrics;  // what is asked for
-  /// Takes the answer as run/passive.h says; invalid: it is none.
+  std::string command;               ///< For a shell; its parameters where there is no command.
+  std::string directory;             ///< Where the command is meant to start.
+  std::vector<std::string> metrics;  ///< That the person is asked for.
+  /// Takes the answer, as passive_worker.h describes it. Failure: invalid, where it is none.
   std::function<Status(std::string_view told)> answer;
 };
 
+/// An Observer follows a run: it is shown what is durable.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -73,63 +75,62 @@ class Observer {
   virtual void on_note(const std::string& note) = 0;
   virtual void on_question(const Question&) {}
 
-  // Whoever shows output may be slower than who makes it, and must never hold up the run.
-  /// False while it has enough: the tasks' output then stays in their pipes.
+  /// False while the Observer has enough: the tasks' output then stays in their pipes. An Observer
+  /// may show output more slowly than tasks make it, and must never hold up the run.
   virtual bool wants_output() { return true; }
-  /// What it waits for to show more; flush() is called when something came.
-  virtual void watch(std::vector<os::Watch>&) {}
-  virtual void flush() {}
 };
 
-/// Checks what needs no record yet: the program exists and is executable, and one task of it fits
-/// the empty machine. `file` names it in errors; "" for a command line. not_found, invalid,
-/// impossible.
-Status check_program(Site& site, const experiment::Program& program, const std::string& directory,
-                     const std::string& file);
+/// Checks what can be checked before the run is recorded: that the program exists and is
+/// executable, and that one task of it fits the empty machine. `file` is named in errors; "" for a
+/// command line. Failure: not_found, invalid, impossible.
+Status check_program(Context& context, const experiment::Program& program,
+                     const std::string& directory, const std::string& file);
 
-/// Where several trials are to share a GPU: the memory that each then asks for. impossible: there
-/// is no such GPU.
-Status divide_gpus(Site& site, experiment::Program& program);
+/// Sets the GPU memory that each trial asks for, where several trials are to share a GPU. Failure:
+/// impossible, where there is no such GPU.
+Status divide_gpus(Context& context, experiment::Program& program);
 
-/// Submits the run with all its trials, durably. `directory`: absolute, where its tasks start.
-Result<store::RunRecord> submit(Site& site, const experiment::Program& program,
+/// Submits the run with all its trials, durably. Its tasks start in `directory`, which is absolute.
+Result<store::RunRecord> submit(Context& context, const experiment::Program& program,
                                 const std::string& directory);
 
-/// Drives it until it is done, failed or stopped (two stop signals: at once). Returns the final
-/// record. `only`: starts none but these, unless it is empty. busy: another process drives it.
-Result<store::RunRecord> drive(Site& site, const std::string& run_name, Observer& observer,
+/// Drives the run until it is done, failed or stopped (at once, after two stop signals), and
+/// returns the final record. Unless `only` is empty, it starts no other tasks. Failure: busy, where
+/// another process drives the run.
+Result<store::RunRecord> drive(Context& context, const std::string& run_name, Observer& observer,
                                const std::vector<TaskNumber>& only = {});
 
-/// Makes the failed tasks of a run that does not run waiting again, or all that have ended, their
-/// retries as at first; which they were. drive() goes on with them. `spec_json`, unless it is
-/// empty, is what the run is asked for from now on. busy: it runs.
-Result<std::vector<TaskNumber>> reopen(Site& site, const std::string& run_name, bool all,
+/// Makes the failed tasks of a run wait again, or with `all` every task that has ended; their
+/// retries count from the beginning. Returns these tasks; drive() goes on with them. Unless
+/// `spec_json` is empty, it is what the run is asked for from now on. Failure: busy, where the run
+/// is driven.
+Result<std::vector<TaskNumber>> reopen(Context& context, const std::string& run_name, bool all,
                                        const std::string& spec_json = "");
 
-/// Forgets a run that does not run: its record, output and files. busy: it runs, or may do so on a
-/// machine that does not answer.
-Status remove(Site& site, const std::string& run_name);
-/// Directories of runs that have no record, as a remove() that was cut off leaves them.
-Result<int> remove_strays(Site& site);
+/// Removes a run: its record, output and files. Failure: busy, where the run is driven, or its
+/// tasks may run on a machine that does not answer.
+Status remove(Context& context, const std::string& run_name);
+/// Removes directories of runs that have no record, as a remove() that was killed leaves them.
+/// Returns how many.
+Result<int> remove_strays(Context& context);
 
-/// Ends processes of this run whose runner or worker is dead: of those that carry its directory in
-/// BERTH_RUN_DIR the ones that `orphaned` says yes to, by the attempt that each belongs to, if to
-/// any. Returns how many.
+/// Ends processes of this run whose runner or worker is dead. They have the run's directory in
+/// BERTH_RUN_DIR; `orphaned` is asked about each, by the attempt that it belongs to, if to any.
+/// Returns how many were ended.
 Result<int> end_orphans(os::Env& env, const std::string& run_directory,
                         const std::function<bool(std::optional<Token>)>& orphaned);
-/// Ends the agents of a run that does not run, and all that they run, where they answer.
-Status end_agents(Site& site, const store::RunRecord& run);
-/// The same, with runners kept out. busy: it runs.
-Status end_what_was_left(Site& site, const std::string& run_name);
+/// Ends the agents of a run that nobody drives, where they answer, and everything that they run.
+Status end_agents(Context& context, const store::RunRecord& run);
+/// Does the same, and keeps runners out meanwhile. Failure: busy, where the run is driven.
+Status end_what_was_left(Context& context, const std::string& run_name);
 
-/// A machine elsewhere that did not answer when a run ended, and the tasks that may still run
-/// there.
+/// Another machine that did not answer when a run ended, and the tasks that may still run there.
 struct MayRun {
   std::string machine;
-  std::vector<std::string> tasks;  // labels, of those that are known
-  Duration time_left;              // after which nothing of the run can
+  std::vector<std::string> tasks;  ///< The labels of those that are known.
+  Duration time_left;              ///< After that nothing of the run can still run there.
 };
-Result<std::vector<MayRun>> may_run_elsewhere(Site& site, const store::RunRecord& run);
+Result<std::vector<MayRun>> may_run_remotely(Context& context, const store::RunRecord& run);
 std::string to_text(const MayRun& one, const std::string& run);
 
 }  // namespace berth::run

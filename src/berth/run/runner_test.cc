@@ -14,10 +14,10 @@ using testing::World;
 class Phases : public ::testing::Test {
  protected:
   Phases() {
-    inner_ = std::move(world_.site.store);
+    inner_ = std::move(world_.context.store);
     auto failing = std::make_unique<store::FailingStore>(*inner_);
     failing_ = failing.get();
-    world_.site.store = std::move(failing);
+    world_.context.store = std::move(failing);
     world_.env.program = [](const os::SpawnSpec&) {
       return os::FakeProgram{.duration = std::chrono::seconds(1)};
     };
@@ -51,7 +51,7 @@ TEST_F(Phases, AreRecordedOneAfterTheOther) {
   };
   const auto run = world_.submit_trials(4, "goal: {metric: score}\n");
   EXPECT_EQ(run.phase, store::Phase::init);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done);
   EXPECT_EQ(seen_, (std::vector<std::string>{"init", "eval"}));
   EXPECT_EQ(done->phase, store::Phase::done);
@@ -65,7 +65,7 @@ TEST_F(Phases, WhatMayPassIsTriedAgainFromTheBeginning) {
   arm_ = Mono(std::chrono::milliseconds(1500));
   fault_ = {.times = 2, .error = {ErrorKind::full, "no space left"}};
   const auto run = world_.submit_trials(6);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->state, store::RunState::done);
   EXPECT_EQ(done->counts, (store::Counts{.done = 6}));
@@ -84,7 +84,7 @@ TEST_F(Phases, NotForEver) {
   arm_ = Mono(std::chrono::milliseconds(1500));
   fault_ = {.times = 1 << 20, .error = {ErrorKind::full, "no space left"}};
   const auto run = world_.submit_trials(6);
-  const auto failed = drive(world_.site, run.name, world_.observer);
+  const auto failed = drive(world_.context, run.name, world_.observer);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::full);
   EXPECT_EQ(std::ranges::count_if(
@@ -92,7 +92,7 @@ TEST_F(Phases, NotForEver) {
                 [](const auto& note) { return note.find("trying again") != std::string::npos; }),
             5);
   failing_->disarm();
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 6}));
 }
@@ -101,7 +101,7 @@ TEST_F(Phases, WhatNoTryCanMendEndsAtOnce) {
   arm_ = Mono(std::chrono::milliseconds(1500));
   fault_ = {.times = 1 << 20, .error = {ErrorKind::corrupt, "damaged"}};
   const auto run = world_.submit_trials(6);
-  const auto failed = drive(world_.site, run.name, world_.observer);
+  const auto failed = drive(world_.context, run.name, world_.observer);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, ErrorKind::corrupt);
   EXPECT_TRUE(world_.observer.notes.empty());
@@ -123,13 +123,13 @@ TEST_F(Phases, WhatWasGivenBackTakesNoRetry) {
         store::AttemptStarted{{1}, token, world_.env.wall(), "{}", "host"}, end};
     ASSERT_TRUE(inner_->apply(run.id, changes));
   }
-  ASSERT_TRUE(drive(world_.site, run.name, world_.observer));
+  ASSERT_TRUE(drive(world_.context, run.name, world_.observer));
   EXPECT_EQ(inner_->attempts(run.id, TaskNumber{1})->size(), 2U + 3U);
 }
 
 TEST_F(Phases, WhatWasHeldIsAddedUp) {
   const auto run = world_.submit_trials(6, "resources: {cpu: 2}\n");
-  ASSERT_TRUE(drive(world_.site, run.name, world_.observer));
+  ASSERT_TRUE(drive(world_.context, run.name, world_.observer));
   const auto usage = inner_->usage(run.id);
   ASSERT_EQ(usage->size(), 1U);
   EXPECT_EQ(usage->front().resources, R"({"cpu":2})");
@@ -143,18 +143,18 @@ TEST_F(Phases, OnlyWhatFailedOrEverythingAnew) {
                            .exit_code = !mended && spec.argv.at(1) == "2" ? 1 : 0};
   };
   const auto run = world_.submit_trials(8, "on_failure: stop\nparallel: 1\n");
-  const auto halted = drive(world_.site, run.name, world_.observer);
+  const auto halted = drive(world_.context, run.name, world_.observer);
   ASSERT_EQ(halted->counts, (store::Counts{.waiting = 6, .done = 1, .failed = 1}));
   mended = true;
-  const auto failed = reopen(world_.site, run.name, false);
+  const auto failed = reopen(world_.context, run.name, false);
   ASSERT_EQ(failed, (std::vector<TaskNumber>{{2}}));
-  const auto only = drive(world_.site, run.name, world_.observer, *failed);
+  const auto only = drive(world_.context, run.name, world_.observer, *failed);
   ASSERT_TRUE(only) << only.error().message;
   EXPECT_EQ(only->state, store::RunState::stopped);
   EXPECT_EQ(only->counts, (store::Counts{.done = 2, .stopped = 6}));
-  EXPECT_EQ(drive(world_.site, run.name, world_.observer)->counts, (store::Counts{.done = 8}));
-  EXPECT_EQ(reopen(world_.site, run.name, true)->size(), 8U);
-  const auto anew = drive(world_.site, run.name, world_.observer);
+  EXPECT_EQ(drive(world_.context, run.name, world_.observer)->counts, (store::Counts{.done = 8}));
+  EXPECT_EQ(reopen(world_.context, run.name, true)->size(), 8U);
+  const auto anew = drive(world_.context, run.name, world_.observer);
   EXPECT_EQ(anew->counts, (store::Counts{.done = 8}));
   const auto tasks = inner_->tasks(run.id);
   EXPECT_EQ(tasks->at(1).attempts, 3);

@@ -40,12 +40,12 @@ class SourcesTest : public ::testing::Test {
   }
   /// The main source is elsewhere; of the others this process is the worker.
   void sources(Moody::Answer main, std::optional<Moody::Answer> other = {}) {
-    world_.site.sources = [this, main = std::move(main),
-                           other = std::move(other)](const auto&) -> Result<Sources> {
+    world_.context.sources = [this, main = std::move(main),
+                              other = std::move(other)](const auto&) -> Result<Sources> {
       Sources sources;
       sources.main = Source{.name = "lab",
                             .cluster = std::make_unique<Moody>(world_.env, main),
-                            .staff = [](const auto&) { return nullptr; }};
+                            .start_worker = [](const auto&) { return nullptr; }};
       if (other)
         sources.auxiliary.push_back(
             {.name = "aux", .cluster = std::make_unique<Moody>(world_.env, *other)});
@@ -71,14 +71,14 @@ TEST_F(SourcesTest, ARefusalThatWillStayEndsTheRunWithinSecondsAndKeepsItsTasks)
     sources(always(kind, "no such image"));
     const Mono began = world_.env.now();
     const auto run = world_.submit_trials(4);
-    const auto ended = drive(world_.site, run.name, world_.observer);
+    const auto ended = drive(world_.context, run.name, world_.observer);
     ASSERT_FALSE(ended);
     EXPECT_EQ(exit_code(ended.error().kind), 3);
     EXPECT_EQ(ended.error().message, "no such image");
     EXPECT_GE(world_.env.now() - began, 2s) << "tried more than once";
     EXPECT_LE(world_.env.now() - began, 5s);
     EXPECT_EQ(waited_for_, "no such image");
-    const auto now = *world_.site.store->find_run(run.name);
+    const auto now = *world_.context.store->find_run(run.name);
     EXPECT_EQ(now.error, "no such image");
     EXPECT_EQ(now.counts.waiting, 4);
   }
@@ -87,7 +87,7 @@ TEST_F(SourcesTest, ARefusalThatWillStayEndsTheRunWithinSecondsAndKeepsItsTasks)
 TEST_F(SourcesTest, ASourceThatCannotBeReachedIsTriedForAMinute) {
   sources(always(ErrorKind::io, "Connection refused"));
   const auto run = world_.submit_trials(4);
-  const auto ended = drive(world_.site, run.name, world_.observer);
+  const auto ended = drive(world_.context, run.name, world_.observer);
   ASSERT_FALSE(ended);
   EXPECT_EQ(exit_code(ended.error().kind), 3);
   EXPECT_EQ(ended.error().message, "Connection refused");
@@ -103,7 +103,7 @@ TEST_F(SourcesTest, BusyIsWaitedForWithItsReason) {
     return Error{ErrorKind::denied, "closed now"};
   });
   const auto run = world_.submit_trials(1);
-  const auto ended = drive(world_.site, run.name, world_.observer);
+  const auto ended = drive(world_.context, run.name, world_.observer);
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().message, "closed now");
   EXPECT_GE(passed(), 20min);
@@ -115,7 +115,7 @@ TEST_F(SourcesTest, TheRunGoesOnWithoutOneThatRefused) {
     return std::nullopt;
   });
   const auto run = world_.submit_trials(8);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 8}));
   EXPECT_EQ(done->error, "");
@@ -126,7 +126,7 @@ TEST_F(SourcesTest, TheRunGoesOnWithoutOneThatRefused) {
 TEST_F(SourcesTest, WhenNoneIsLeftTheErrorNamesEach) {
   sources(always(ErrorKind::denied, "who are you?"), always(ErrorKind::io, "line is cut"));
   const auto run = world_.submit_trials(2);
-  const auto ended = drive(world_.site, run.name, world_.observer);
+  const auto ended = drive(world_.context, run.name, world_.observer);
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().message, "lab: who are you?; aux: line is cut");
   EXPECT_LE(passed(), 65s);
@@ -135,7 +135,7 @@ TEST_F(SourcesTest, WhenNoneIsLeftTheErrorNamesEach) {
 TEST_F(SourcesTest, WhatIsImpossibleForOneIsAskedOfTheNext) {
   sources(always(ErrorKind::impossible, "too large for lab"), [] { return std::nullopt; });
   const auto run = world_.submit_trials(4);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts.done, 4);
 }
@@ -155,7 +155,7 @@ TEST_F(SourcesTest, OneThatWorkedBeforeIsWaitedForLonger) {
     return std::nullopt;
   };
   const auto run = world_.submit_trials(30);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts.done, 30);
   EXPECT_GE(passed(), 10min);
@@ -167,15 +167,15 @@ TEST_F(SourcesTest, WhereNoTaskStartsTheRunEndsAndItsTasksStay) {
     return std::nullopt;
   };
   const auto run = world_.submit_trials(3);
-  const auto ended = drive(world_.site, run.name, world_.observer);
+  const auto ended = drive(world_.context, run.name, world_.observer);
   ASSERT_FALSE(ended);
   EXPECT_EQ(exit_code(ended.error().kind), 3);
   EXPECT_NE(ended.error().message.find("no process is left"), std::string::npos);
   EXPECT_GE(passed(), 30s);
   EXPECT_LE(passed(), 2min);
-  EXPECT_EQ(world_.site.store->find_run(run.name)->counts.failed, 0);
+  EXPECT_EQ(world_.context.store->find_run(run.name)->counts.failed, 0);
   world_.env.fault = {};
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 3}));
 }

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <map>
 
-#include "berth/agent/link.h"
+#include "berth/agent/launched_agent.h"
 #include "berth/cluster/fake_cluster.h"
 #include "berth/os/posix_testing.h"
 #include "berth/run/run_testing.h"
@@ -16,13 +16,13 @@ namespace {
 class StealersProcess : public os::PosixTest {
  protected:
   StealersProcess() {
-    site_.env = env_.get();
-    site_.state_directory = path("state");
-    EXPECT_TRUE(env_->make_directory(site_.state_directory, 0700));
-    site_.store = store::memory_store();
-    site_.ledger_directory = path("ledger");
-    site_.capacity.disk_directory = site_.state_directory;
-    site_.sources = [this](const store::RunRecord&) -> Result<Sources> {
+    context_.env = env_.get();
+    context_.state_directory = path("state");
+    EXPECT_TRUE(env_->make_directory(context_.state_directory, 0700));
+    context_.store = store::memory_store();
+    context_.ledger_directory = path("ledger");
+    context_.capacity.disk_directory = context_.state_directory;
+    context_.sources = [this](const store::RunRecord&) -> Result<Sources> {
       Sources sources;
       sources.main = source("desk", 1);
       sources.auxiliary.push_back(source("lab", 2));
@@ -37,7 +37,7 @@ class StealersProcess : public os::PosixTest {
   Source source(const std::string& name, int cores) {
     auto pool = std::make_unique<cluster::FakePool>(*env_, cluster::FakePool::Options{});
     pool->add(cluster::block_of(cores, 1 << 30));
-    const auto staff = [this, name](const cluster::Alloc& alloc) {
+    const auto start_worker = [this, name](const cluster::Alloc& alloc) {
       agent::StartOptions options{.program = *agent::agent_program(*env_),
                                   .directory = path(fmt::format("{}-{}", name, ++agents_)),
                                   .block = alloc.block,
@@ -45,45 +45,45 @@ class StealersProcess : public os::PosixTest {
       const auto here = env_->affinity();
       for (auto& core : options.block.cores)
         core.core = here.at(static_cast<std::size_t>(core.core));
-      return agent::Link::start(*env_, std::move(options), {1, env_->environment()});
+      return agent::LaunchedAgent::start(*env_, std::move(options), {1, env_->environment()});
     };
-    return {.name = name, .cluster = std::move(pool), .staff = staff};
+    return {.name = name, .cluster = std::move(pool), .start_worker = start_worker};
   }
 
   store::RunRecord submit_trials() {
     const auto program = experiment::read_program(
         "name: t\nrun: sleep 0.2\nparams: {i: {min: 1, max: 20, type: int}}\n", "t.yaml");
-    return *submit(site_, *program, directory_);
+    return *submit(context_, *program, directory_);
   }
 
-  Site site_;
+  Context context_;
   testing::Quiet observer_;
   int agents_ = 0;
 };
 
 TEST_F(StealersProcess, TheStealerSharesTheWorkAndGoes) {
   const auto run = submit_trials();
-  const auto done = drive(site_, run.name, observer_);
+  const auto done = drive(context_, run.name, observer_);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 20}));
-  const auto tasks = site_.store->tasks(run.id).value();
+  const auto tasks = context_.store->tasks(run.id).value();
   EXPECT_TRUE(std::ranges::all_of(tasks, [](const auto& task) { return task.attempts == 1; }));
   EXPECT_EQ(agents_, 2) << "one here, one there";
 }
 
 TEST_F(StealersProcess, ASourceWhoseWorkersDoNotStartIsLeftAloneForLongerAndLonger) {
-  site_.sources = [this](const store::RunRecord&) -> Result<Sources> {
+  context_.sources = [this](const store::RunRecord&) -> Result<Sources> {
     Sources sources;
     sources.main = source("desk", 1);
     sources.auxiliary.push_back(source("lab", 2));
-    sources.auxiliary.back().staff = [this](const cluster::Alloc&) {
+    sources.auxiliary.back().start_worker = [this](const cluster::Alloc&) {
       ++agents_;
-      return agent::Link::attach(*env_, path("nobody"), {1, {}});
+      return agent::AttachedAgent::attach(*env_, path("nobody"), {1, {}});
     };
     return sources;
   };
   const auto run = submit_trials();
-  const auto done = drive(site_, run.name, observer_);
+  const auto done = drive(context_, run.name, observer_);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 20}));
   EXPECT_LE(agents_, 10) << "asked every 50 ms it would be dozens";
@@ -108,14 +108,14 @@ TEST_F(StealersProcess, WhatAKilledOneRanIsRunAgainOnceEach) {
   };
   Killer killer(*env_, path("lab-2/agent.json"));
   const auto run = submit_trials();
-  const auto done = drive(site_, run.name, killer);
+  const auto done = drive(context_, run.name, killer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_TRUE(killer.killed);
   EXPECT_EQ(done->counts, (store::Counts{.done = 20}));
-  const auto tasks = site_.store->tasks(run.id).value();
+  const auto tasks = context_.store->tasks(run.id).value();
   for (const auto& task : tasks) {
     EXPECT_LE(task.attempts, 2);
-    const auto attempts = site_.store->attempts(run.id, task.number).value();
+    const auto attempts = context_.store->attempts(run.id, task.number).value();
     EXPECT_EQ(std::ranges::count(attempts, exec::Cause::ok, &store::AttemptRecord::cause), 1);
   }
 }

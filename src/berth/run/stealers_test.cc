@@ -41,7 +41,7 @@ class Stealers : public ::testing::Test {
  protected:
   Stealers() : pool_(world_.env, {.lease = std::chrono::seconds(10)}) {
     pool_.add(cluster::block_of(6, 8LL << 30));
-    world_.site.sources = [this](const store::RunRecord&) -> Result<Sources> {
+    world_.context.sources = [this](const store::RunRecord&) -> Result<Sources> {
       Sources sources;
       sources.auxiliary.push_back({.name = "lab", .cluster = std::make_unique<Lent>(pool_)});
       return sources;
@@ -51,7 +51,7 @@ class Stealers : public ::testing::Test {
     };
   }
 
-  std::vector<store::TaskRecord> tasks(RunId run) { return *world_.site.store->tasks(run); }
+  std::vector<store::TaskRecord> tasks(RunId run) { return *world_.context.store->tasks(run); }
   /// By the machine on which they ran last.
   std::map<std::string, int> tasks_by_host(RunId run) {
     std::map<std::string, int> hosts;
@@ -70,7 +70,7 @@ class Stealers : public ::testing::Test {
 
 TEST_F(Stealers, ClustersAreTendedWhenTheyWantToBe) {
   std::vector<Mono> at;
-  world_.site.sources = [&](const store::RunRecord&) -> Result<Sources> {
+  world_.context.sources = [&](const store::RunRecord&) -> Result<Sources> {
     Sources sources;
     sources.auxiliary.push_back({.name = "lab", .cluster = std::make_unique<Lent>(pool_)});
     sources.auxiliary.back().tend = [&] {
@@ -80,7 +80,7 @@ TEST_F(Stealers, ClustersAreTendedWhenTheyWantToBe) {
     return sources;
   };
   const auto run = world_.submit_trials(2);
-  ASSERT_TRUE(drive(world_.site, run.name, world_.observer));
+  ASSERT_TRUE(drive(world_.context, run.name, world_.observer));
   ASSERT_GE(at.size(), 5U);  // two seconds and more
   for (std::size_t i = 1; i < at.size(); ++i)
     EXPECT_EQ(at[i] - at[i - 1], std::chrono::milliseconds(300));
@@ -88,7 +88,7 @@ TEST_F(Stealers, ClustersAreTendedWhenTheyWantToBe) {
 
 TEST_F(Stealers, ComeWithinASecondShareTheWorkAndGo) {
   const auto run = world_.submit_trials(20);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 20}));
   const auto hosts = tasks_by_host(run.id);
@@ -116,7 +116,7 @@ TEST_F(Stealers, AreFreedAsSoonAsThereIsNothingLeftForThem) {
       freed = world_.env.now();
     return std::nullopt;
   };
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done);
   EXPECT_EQ(done->counts.done, 8);
   ASSERT_TRUE(freed);
@@ -133,14 +133,14 @@ TEST_F(Stealers, WhatALostOneRanIsRunAgainOnceEach) {
     }
     return std::nullopt;
   };
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 20}));
   int again = 0;
   for (const auto& task : tasks(run.id)) {
     ASSERT_LE(task.attempts, 2);
     again += static_cast<int>(task.attempts) - 1;
-    const auto attempts = world_.site.store->attempts(run.id, task.number).value();
+    const auto attempts = world_.context.store->attempts(run.id, task.number).value();
     if (task.attempts == 2) {
       EXPECT_EQ(attempts.at(0).cause, exec::Cause::worker_lost);
       EXPECT_EQ(attempts.at(1).host, "fake");
@@ -155,7 +155,7 @@ TEST_F(Stealers, ALeaseIsKeptForAsLongAsItIsNeeded) {
     return os::FakeProgram{.duration = std::chrono::seconds(100)};
   };
   const auto run = world_.submit_trials(8);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done);
   for (const auto& task : tasks(run.id)) EXPECT_EQ(task.attempts, 1);
 }
@@ -173,7 +173,7 @@ TEST_F(Stealers, ARunnerThatSleptPastTheLeaseTakesItsTasksForLost) {
     }
     return std::nullopt;
   };
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done);
   EXPECT_EQ(done->counts, (store::Counts{.done = 8}));
   int again = 0;
@@ -182,7 +182,7 @@ TEST_F(Stealers, ARunnerThatSleptPastTheLeaseTakesItsTasksForLost) {
 }
 
 TEST_F(Stealers, HelpThatFailsIsToldAndDoesNotEndTheRun) {
-  world_.site.sources = [this](const store::RunRecord&) -> Result<Sources> {
+  world_.context.sources = [this](const store::RunRecord&) -> Result<Sources> {
     class Broken final : public cluster::FakePool {
      public:
       using FakePool::FakePool;
@@ -196,7 +196,7 @@ TEST_F(Stealers, HelpThatFailsIsToldAndDoesNotEndTheRun) {
     return sources;
   };
   const auto run = world_.submit_trials(6);
-  const auto done = drive(world_.site, run.name, world_.observer);
+  const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->state, store::RunState::done);
   EXPECT_EQ(std::ranges::count(world_.observer.notes, "no help from lab: the door is shut"), 1);

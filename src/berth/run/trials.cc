@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "berth/experiment/space.h"
-#include "berth/run/passive.h"
+#include "berth/run/passive_worker.h"
 
 namespace berth::run {
 namespace {
@@ -22,12 +22,27 @@ std::vector<machine::DeviceSelection> selections_of(const experiment::Program& p
   return {program.selection};
 }
 
+/// Of all attempts and budgets of the trial: what one left there the next finds.
+std::string checkpoint_of(const std::string& run_directory, const store::TaskRecord& task) {
+  return fmt::format("{}/checkpoints/{}", run_directory,
+                     task.label.substr(0, task.label.find('@')));
+}
+
+/// Set for the best one, when it runs again.
+std::string save_of(const store::TaskRecord& task) {
+  return task.label == experiment::kBestAgain ? "1" : "0";
+}
+
+std::string parameter_file_of(const std::string& run_directory, const store::TaskRecord& task) {
+  return fmt::format("{}/params/{}.json", run_directory, task.number.value);
+}
+
 }  // namespace
 
-Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program program)
-    : site_(site),
-      env_(*site.env),
-      directory_(run_directory(site, record.name)),
+Trials::Trials(Context& context, const store::RunRecord& record, experiment::Program program)
+    : context_(context),
+      env_(*context.env),
+      directory_(run_directory(context, record.name)),
       record_(record),
       program_(std::move(program)),
       options_{.parallel = program_.parallel,
@@ -57,7 +72,7 @@ Trials::Trials(Site& site, const store::RunRecord& record, experiment::Program p
                           .environment = std::move(environment),
                           .directory = record_.directory,
                           .pipe = directory_ + "/proposer.pipe",
-                          .patience = program_.search.answer_timeout});
+                          .timeout = program_.search.answer_timeout});
   } else if (adaptive(program_.search)) {
     proposer_ = make_proposer(program_);
   }
@@ -78,12 +93,12 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
     BERTH_TRY(env_.make_directory(checkpoint(task), 0700));
     set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task));
   }
-  if (program_.save_best) set(environment, "BERTH_SAVE", save(task));
+  if (program_.save_best) set(environment, "BERTH_SAVE", save_of(task));
   if (names(kParameterFile)) {
     BERTH_TRY(env_.make_directory(directory_ + "/params", 0700));
     experiment::Values values = task.params;
     if (program_.auptimizer) values.emplace_back("job_id", task.label);
-    if (program_.auptimizer && save(task) == "1") {
+    if (program_.auptimizer && save_of(task) == "1") {
       values.emplace_back("save_model", "true");
       values.emplace_back("folder_name", "models_" + record_.name);
     }
@@ -96,8 +111,7 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
       .task = task.number,
       .token = token,
       .request = {program_.resources, record_.name + "/" + task.label, program_.selection},
-      .argv = exec::command_line(program_.run,
-                                 [&](std::string_view name) { return value_of(task, name); }),
+      .argv = trial_command(program_, directory_, task),
       .environment = std::move(environment),
       .directory =
           program_.remote_directory.empty() ? record_.directory : program_.remote_directory,
@@ -107,13 +121,13 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) 
       .gpu_mem_over = exec::watched(program_.resources, program_.gpu_mem_over)};
   // A plain command has no files of its own: where the folder is there too, it runs there.
   launch.there = !program_.remote_directory.empty();
-  if (launch.there && !program_.script.empty()) launch.takes_once = {program_.script};
-  if (!launch.there && program_.kind != "command") launch.takes_once = {record_.directory};
-  if (program_.auptimizer) launch.takes_once.push_back(modules);
-  if (names(kParameterFile)) launch.takes.push_back(parameter_file(task));
+  if (launch.there && !program_.script.empty()) launch.stage_in_once = {program_.script};
+  if (!launch.there && program_.kind != "command") launch.stage_in_once = {record_.directory};
+  if (program_.auptimizer) launch.stage_in_once.push_back(modules);
+  if (names(kParameterFile)) launch.stage_in.push_back(parameter_file(task));
   if (names(kCheckpoint) || program_.checkpoints) {
-    launch.takes.push_back(checkpoint(task));
-    launch.brings.push_back(checkpoint(task));
+    launch.stage_in.push_back(checkpoint(task));
+    launch.stage_out.push_back(checkpoint(task));
   }
   return launch;
 }
@@ -133,14 +147,17 @@ Status Trials::offer_module(const std::string& directory, exec::Environment& env
   return {};
 }
 
-std::optional<std::string> Trials::value_of(const store::TaskRecord& task,
-                                            std::string_view name) const {
-  if (const auto* value = experiment::find_value(task.params, name)) return *value;
-  if (name == kParameterFile) return parameter_file(task);
-  if (name == kCheckpoint) return checkpoint(task);
-  if (name == kSave) return save(task);
-  if (std::ranges::find(program_.optional, name) != program_.optional.end()) return "";
-  return std::nullopt;
+std::vector<std::string> trial_command(const experiment::Program& program,
+                                       const std::string& run_directory,
+                                       const store::TaskRecord& task) {
+  return exec::command_line(program.run, [&](std::string_view name) -> std::optional<std::string> {
+    if (const auto* value = experiment::find_value(task.params, name)) return *value;
+    if (name == kParameterFile) return parameter_file_of(run_directory, task);
+    if (name == kCheckpoint) return checkpoint_of(run_directory, task);
+    if (name == kSave) return save_of(task);
+    if (std::ranges::find(program.optional, name) != program.optional.end()) return "";
+    return std::nullopt;
+  });
 }
 
 bool Trials::names(std::string_view name) const {
@@ -148,23 +165,17 @@ bool Trials::names(std::string_view name) const {
   return std::ranges::find(named, name) != named.end();
 }
 
-/// Of all attempts and budgets of the trial: what one left there the next finds.
 std::string Trials::checkpoint(const store::TaskRecord& task) const {
-  return fmt::format("{}/checkpoints/{}", directory_, task.label.substr(0, task.label.find('@')));
-}
-
-/// Set for the best one, when it runs again.
-std::string Trials::save(const store::TaskRecord& task) const {
-  return task.label == experiment::kBestAgain ? "1" : "0";
+  return checkpoint_of(directory_, task);
 }
 
 std::string Trials::parameter_file(const store::TaskRecord& task) const {
-  return fmt::format("{}/params/{}.json", directory_, task.number.value);
+  return parameter_file_of(directory_, task);
 }
 
-std::unique_ptr<Workload> trials(Site& site, const store::RunRecord& record,
+std::unique_ptr<Workload> trials(Context& context, const store::RunRecord& record,
                                  experiment::Program program) {
-  return std::make_unique<Trials>(site, record, std::move(program));
+  return std::make_unique<Trials>(context, record, std::move(program));
 }
 
 }  // namespace berth::run

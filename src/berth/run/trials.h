@@ -1,5 +1,5 @@
-// The trials of an experiment, or the one task of a command, to the loop that drives them. Where
-// the search learns from them, the next is asked for when the last has found a place.
+// Trials is the workload of an experiment, and of a command, which is one trial. Where the search
+// learns from trials, it is asked for the next one when the last one has found a place to run.
 #pragma once
 
 #include <unordered_map>
@@ -11,30 +11,34 @@
 
 namespace berth::run {
 
+/// The words of a trial's command, with what its names stand for.
+std::vector<std::string> trial_command(const experiment::Program& program,
+                                       const std::string& run_directory,
+                                       const store::TaskRecord& task);
+
 class Trials final : public Workload {
  public:
-  Trials(Site& site, const store::RunRecord& record, experiment::Program program);
+  Trials(Context& context, const store::RunRecord& record, experiment::Program program);
 
   const RunOptions& options() const override { return options_; }
   ResourceRequest request(const store::TaskRecord& task) const override;
   Status take_over(std::span<const store::TaskRecord> tasks) override;
   Result<Next> next() override;
   Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
-  Heard hear(const store::TaskRecord& task, const exec::Metric& metric) override;
+  MetricVerdict on_metric(const store::TaskRecord& task, const exec::Metric& metric) override;
   std::optional<std::string> cut_short(TaskNumber task, Token token) override;
   Result<bool> finish(const store::TaskRecord& task, Token token,
                       std::vector<store::Change>& changes, bool later) override;
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
   bool complete() const override { return complete_; }
-  void watch(std::vector<os::Watch>& watches) const override;
+  bool take_news() override { return external_ && external_->take_news(); }
   bool busy() const override { return external_ && external_->asked(); }
-  std::optional<Mono> deadline() const override;
 
  private:
   enum class Stand : std::uint8_t { waiting, running, over };
   struct Cut {
     std::string because;
-    bool told = true;  // the attempt
+    bool told = true;  // the attempt has been told to end
   };
 
   void stand(TaskNumber task, Stand to);
@@ -48,34 +52,32 @@ class Trials final : public Workload {
   Status recall_reports(const store::TaskRecord& task);
 
   Status offer_module(const std::string& directory, exec::Environment& environment);
-  std::optional<std::string> value_of(const store::TaskRecord& task, std::string_view name) const;
   bool names(std::string_view name) const;
   std::string checkpoint(const store::TaskRecord& task) const;
-  std::string save(const store::TaskRecord& task) const;
   std::string parameter_file(const store::TaskRecord& task) const;
 
-  Site& site_;
+  Context& context_;
   os::Env& env_;
-  const std::string directory_;  // the run's own
+  const std::string directory_;  // of the run
   const store::RunRecord record_;
   const experiment::Program program_;
   const RunOptions options_;
-  std::unique_ptr<experiment::Proposer> proposer_;  // none: all trials are known from the start
+  std::unique_ptr<experiment::Proposer> proposer_;  // null: all trials are known from the start
   std::optional<ExternalProposer> external_;
   std::optional<experiment::EarlyStopper> stopper_;
   std::unordered_map<std::int64_t, Cut> cut_;  // attempts that were told to end, by token
   std::vector<Stand> stands_;                  // of each trial, by number
   std::int64_t waiting_ = 0, running_ = 0;     // trials
-  bool module_offered_ = false;                // Auptimizer's
+  bool module_offered_ = false;                // that of Auptimizer
   bool complete_ = true;
-  bool exhausted_ = true;          // nothing more is proposed
-  bool waiting_for_ends_ = false;  // the external one has nothing before something has ended
+  bool exhausted_ = true;          // the proposer proposes nothing more
+  bool waiting_for_ends_ = false;  // the external proposer waits until a trial has ended
   struct Best {
     double score;
     experiment::Values params;
   };
-  std::optional<Best> best_;  // where it is to run again
-  bool best_again_ = false;   // that is done, or on its way
+  std::optional<Best> best_;  // where the best trial is to run again
+  bool best_again_ = false;   // it has run again, or will
 };
 
 }  // namespace berth::run

@@ -39,7 +39,7 @@ Status Trials::take_over(std::span<const store::TaskRecord> tasks) {
 Status Trials::recall_reports(const store::TaskRecord& task) {
   const bool runs = task.state == store::TaskState::running;
   if (!runs && task.state != store::TaskState::done) return {};
-  BERTH_ASSIGN(const auto metrics, site_.store->metrics(record_.id, task.number));
+  BERTH_ASSIGN(const auto metrics, context_.store->metrics(record_.id, task.number));
   stopper_->begin(task.number.value);
   std::optional<std::string> because;
   for (const auto& metric : metrics)
@@ -55,11 +55,11 @@ Status Trials::recall_reports(const store::TaskRecord& task) {
 }
 
 void Trials::tell_earlier() {
-  if (external_) external_->say(experiment::hello_line(program_, record_.name));
+  if (external_) external_->send_line(experiment::hello_line(program_, record_.name));
   std::int64_t number = 0;
   for (const auto& [params, metrics] : program_.earlier) {
     constexpr auto kDone = experiment::TrialReport::State::done;
-    if (external_) external_->say(experiment::tell_line("", params, kDone, metrics));
+    if (external_) external_->send_line(experiment::tell_line("", params, kDone, metrics));
     if (proposer_)
       proposer_->tell({number, {"", params}, kDone, experiment::scores_of(program_, metrics)});
     --number;
@@ -73,7 +73,7 @@ void Trials::tell(const store::TaskRecord& task) {
                       : task.state == store::TaskState::done ? State::done
                                                              : State::open;
   if (external_)
-    external_->say(experiment::tell_line(task.label, task.params, state, task.metrics));
+    external_->send_line(experiment::tell_line(task.label, task.params, state, task.metrics));
   if (proposer_)
     proposer_->tell({.number = task.number.value,
                      .trial = {task.label, task.params},
@@ -124,7 +124,7 @@ Status Trials::ask_external(Next& next) {
   if (waiting_for_ends_) return {};
   const std::string label = fmt::format("{}", trial);
   if (!external_->asked()) external_->ask(experiment::ask_line(label));
-  BERTH_ASSIGN(const auto line, external_->turn());
+  BERTH_ASSIGN(const auto line, external_->answer());
   if (!line) return {};
   BERTH_ASSIGN(auto answer, experiment::read_answer(program_, *line));
   switch (answer.kind) {
@@ -147,20 +147,12 @@ void Trials::last_of_all(Next& next) {
   complete_ = true;
 }
 
-void Trials::watch(std::vector<os::Watch>& watches) const {
-  if (external_) external_->watch(watches);
-}
-
-std::optional<Mono> Trials::deadline() const {
-  return external_ ? external_->deadline() : std::nullopt;
-}
-
 void Trials::started(TaskNumber task) {
   stand(task, Stand::running);
   if (stopper_) stopper_->begin(task.value);
 }
 
-Heard Trials::hear(const store::TaskRecord& task, const exec::Metric& metric) {
+MetricVerdict Trials::on_metric(const store::TaskRecord& task, const exec::Metric& metric) {
   if (!stopper_) return {};
   if (const auto cut = cut_.find(metric.token.value); cut != cut_.end())
     return {.counts = false, .ends = !std::exchange(cut->second.told, true)};

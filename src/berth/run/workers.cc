@@ -4,9 +4,10 @@
 #include <iterator>
 #include <utility>
 
+#include "berth/agent/launched_agent.h"
 #include "berth/base/text.h"
 #include "berth/run/local_worker.h"
-#include "berth/run/passive.h"
+#include "berth/run/passive_worker.h"
 
 namespace berth::run {
 
@@ -21,19 +22,19 @@ WorkerSlot& Workers::assign(Lease lease, const Source& source) {
   return slot;
 }
 
-/// In a process of its own where the run's tasks are to outlive this one.
-std::unique_ptr<exec::Workplace> Workers::start(WorkerSlot& slot, const Source& source) {
+/// Starts the worker, in a process of its own where the run's tasks are to outlive this one.
+std::unique_ptr<exec::Worker> Workers::start(WorkerSlot& slot, const Source& source) {
   os::Env& env = run_.env;
   const RunOptions& options = run_.options();
   slot.apart = true;
   if (!options.asked.empty())
-    return std::make_unique<Passive>(
+    return std::make_unique<PassiveWorker>(
         env, answers_directory(run_.directory), [this](const exec::Launch& launch) {
           run_.observer.on_question(question_of(run_.env, run_.directory, run_.task(launch.task),
                                                 launch, run_.options().asked));
         });
-  if (source.staff) return source.staff(slot.lease.alloc);
-  std::unique_ptr<agent::Link> agent;
+  if (source.start_worker) return source.start_worker(slot.lease.alloc);
+  std::unique_ptr<agent::AgentClient> agent;
   const auto program = options.outlive ? agent::agent_program(env) : Result<std::string>("");
   if (!program)
     run_.observer.on_note("its tasks end with this process: " + program.error().message);
@@ -41,25 +42,25 @@ std::unique_ptr<exec::Workplace> Workers::start(WorkerSlot& slot, const Source& 
   if (slot.apart) {
     slot.agent_directory =
         fmt::format("{}/{}-{}", agents_directory(run_.directory), run_.record.epoch, slot.id.value);
-    agent = agent::Link::start(env,
-                               {.program = *program,
-                                .directory = slot.agent_directory,
-                                .block = slot.lease.alloc.block,
-                                .ledger_directory = site_.ledger_directory,
-                                .alloc = slot.lease.alloc.id},
-                               runner_side(env, run_.record.epoch));
+    agent = agent::LaunchedAgent::start(env,
+                                        {.program = *program,
+                                         .directory = slot.agent_directory,
+                                         .block = slot.lease.alloc.block,
+                                         .ledger_directory = context_.ledger_directory,
+                                         .alloc = slot.lease.alloc.id},
+                                        runner_side(env, run_.record.epoch));
   }
   return std::make_unique<LocalWorker>(env, std::move(agent), slot.lease.alloc.block, groups_);
 }
 
-WorkerSlot& Workers::attach(std::unique_ptr<agent::Attached> agent, Lease lease,
+WorkerSlot& Workers::attach(std::unique_ptr<agent::AgentClient> agent, Lease lease,
                             std::string directory) {
   auto& slot = *slots_.emplace_back(
       std::make_unique<WorkerSlot>(WorkerSlot{.id = next_id(),
                                               .lease = std::move(lease),
                                               .apart = true,
                                               .agent_directory = std::move(directory)}));
-  if (slot.lease.elsewhere)
+  if (slot.lease.is_remote)
     slot.worker = std::move(agent);
   else
     slot.worker =
@@ -73,7 +74,7 @@ WorkerSlot* Workers::find(schedule::WorkerId id) {
 }
 
 void Workers::send(schedule::WorkerId id, const exec::ToWorker& message) {
-  if (WorkerSlot* slot = find(id)) slot->worker->tell(message);
+  if (WorkerSlot* slot = find(id)) slot->worker->send(message);
 }
 
 WorkerSlot* Workers::primary() {
@@ -138,15 +139,16 @@ void Workers::close_lost() {
 }
 
 std::vector<std::unique_ptr<WorkerSlot>> Workers::take_lost() {
-  std::vector<std::unique_ptr<WorkerSlot>> lost;
-  for (auto& slot : slots_)
-    if (slot->lost) lost.push_back(std::move(slot));
-  std::erase(slots_, nullptr);
-  return lost;
+  return take([](const WorkerSlot& slot) { return slot.lost.has_value(); });
 }
 
-void Workers::erase(const std::function<bool(const WorkerSlot&)>& chosen) {
-  std::erase_if(slots_, [&](const auto& slot) { return chosen(*slot); });
+std::vector<std::unique_ptr<WorkerSlot>> Workers::take(
+    const std::function<bool(const WorkerSlot&)>& chosen) {
+  std::vector<std::unique_ptr<WorkerSlot>> taken;
+  for (auto& slot : slots_)
+    if (chosen(*slot)) taken.push_back(std::move(slot));
+  std::erase(slots_, nullptr);
+  return taken;
 }
 
 }  // namespace berth::run

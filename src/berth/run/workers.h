@@ -2,7 +2,7 @@
 // this machine, on a machine elsewhere, or by asking a person. The loop waits for all of them at
 // once and takes their messages; it is told here which worker an attempt belongs to.
 //
-// Ownership: it owns the workers; a slot's address holds until take_lost() or erase. It refers to
+// Ownership: it owns the workers; a slot's address holds until take() or take_lost(). It refers to
 // the ActiveRun. Threads: one. Failure: no call fails; a worker that is gone is lost, and the loop
 // reaps it.
 #pragma once
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "berth/agent/link.h"
+#include "berth/agent/agent_client.h"
 #include "berth/machine/groups.h"
 #include "berth/run/leases.h"
 
@@ -23,24 +23,24 @@ namespace berth::run {
 struct WorkerSlot {
   schedule::WorkerId id;
   Lease lease;
-  std::unique_ptr<exec::Workplace> worker{};
+  std::unique_ptr<exec::Worker> worker{};
   bool apart = false;  // not this process: it keeps what it reported until that is durable
   std::string agent_directory{};  // of an agent on this machine
   std::optional<Error> lost{};    // why nothing more comes from it
   /// The worker, while an earlier runner's agent has not answered this one, and why it may not.
-  agent::Attached* silent = nullptr;
+  agent::AgentClient* silent = nullptr;
   std::string silence{};                     // stays when it has answered: it gets no new tasks
   std::vector<exec::FromWorker> deferred{};  // messages that came while the store was waited for
 };
 
 class Workers {
  public:
-  Workers(ActiveRun& run, Site& site) : run_(run), site_(site), groups_(run.env) {}
+  Workers(ActiveRun& run, Context& context) : run_(run), context_(context), groups_(run.env) {}
 
   /// Starts a worker on an alloc of the source.
   WorkerSlot& assign(Lease lease, const Source& source);
   /// Takes over an agent on this machine or elsewhere that an earlier runner left.
-  WorkerSlot& attach(std::unique_ptr<agent::Attached> agent, Lease lease, std::string directory);
+  WorkerSlot& attach(std::unique_ptr<agent::AgentClient> agent, Lease lease, std::string directory);
   /// An id that no worker has or had.
   schedule::WorkerId next_id() { return {++made_}; }
 
@@ -69,13 +69,16 @@ class Workers {
   void close_lost();
   /// The slots of those that are lost, for the loop to reap.
   std::vector<std::unique_ptr<WorkerSlot>> take_lost();
-  void erase(const std::function<bool(const WorkerSlot&)>& chosen);
+  /// The chosen slots, for the loop to free. Choosing changes nothing: what ends a worker may turn
+  /// the loop, whose callbacks look at the slots.
+  std::vector<std::unique_ptr<WorkerSlot>> take(
+      const std::function<bool(const WorkerSlot&)>& chosen);
 
  private:
-  std::unique_ptr<exec::Workplace> start(WorkerSlot& slot, const Source& source);
+  std::unique_ptr<exec::Worker> start(WorkerSlot& slot, const Source& source);
 
   ActiveRun& run_;
-  Site& site_;
+  Context& context_;
   machine::Groups groups_;
   std::vector<std::unique_ptr<WorkerSlot>> slots_;
   std::int64_t made_ = 0;

@@ -2,7 +2,7 @@
 // loop has the store, the scheduler and the workers; a workload knows what can run next, what a
 // task needs, how it is started, and what is left to do when its process has ended.
 //
-// Ownership: refers to the Site, which outlives it; kept by the loop. Threads: one. Failure: an
+// Ownership: refers to the Context, which outlives it; kept by the loop. Threads: one. Failure: an
 // Error of next() ends the run as failed, with what was done kept, but for full and busy, which the
 // runner tries again; one of launch() or finish() is the attempt's own.
 #pragma once
@@ -16,8 +16,8 @@
 #include "berth/exec/environment.h"
 #include "berth/exec/messages.h"
 #include "berth/experiment/program.h"
+#include "berth/run/context.h"
 #include "berth/run/other_threads.h"
-#include "berth/run/site.h"
 #include "berth/store/store.h"
 
 namespace berth::run {
@@ -73,7 +73,7 @@ struct Finished {
 };
 
 /// What a report of a running attempt is to the workload.
-struct Heard {
+struct MetricVerdict {
   bool counts = true;  // false: said after the attempt was told to end
   bool ends = false;   // the attempt is told to end now, as a success: see cut_short()
 };
@@ -91,8 +91,8 @@ class Workload {
   virtual Result<Next> next() { return Next{}; }
   /// What the worker is told; what it needs in files is there then. full, busy, io: may pass.
   virtual Result<exec::Launch> launch(const store::TaskRecord& task, Token token) = 0;
-  virtual Heard hear(const store::TaskRecord&, const exec::Metric&) { return {}; }
-  /// Why hear() ended the attempt, however its process took it; nullopt where it did not.
+  virtual MetricVerdict on_metric(const store::TaskRecord&, const exec::Metric&) { return {}; }
+  /// Why on_metric() ended the attempt, however its process took it; nullopt where it did not.
   virtual std::optional<std::string> cut_short(TaskNumber, Token) { return std::nullopt; }
   /// When its process has ended well: adds what follows from it, and says why it is no success all
   /// the same. full, busy: may pass; interrupted: asked to stop. false, where `later` allows it:
@@ -101,10 +101,9 @@ class Workload {
                               bool /*later*/) {
     return true;
   }
-  /// What is done beside the loop: what to wake for, what has come of it, and whether there is more
-  /// to come.
-  virtual void watch(std::vector<os::Watch>&) const {}
-  virtual std::optional<Mono> deadline() const { return std::nullopt; }
+  /// What is done beside the loop: whether something has come of it since it was asked last, which
+  /// turn() or next() tells; what has come of it; and whether there is more to come.
+  virtual bool take_news() { return false; }
   virtual std::vector<Finished> turn() { return {}; }
   virtual bool busy() const { return false; }
   /// What is read beside the loop, for tasks that could start then, and what tasks that have ended
@@ -126,10 +125,10 @@ class Workload {
   virtual bool complete() const { return true; }
 };
 
-std::unique_ptr<Workload> trials(Site& site, const store::RunRecord& record,
+std::unique_ptr<Workload> trials(Context& context, const store::RunRecord& record,
                                  experiment::Program program);
 /// corrupt: the record is none of a flow; invalid: the flow can be built no longer.
-Result<std::unique_ptr<Workload>> flow_tasks(Site& site, const store::RunRecord& record);
+Result<std::unique_ptr<Workload>> flow_tasks(Context& context, const store::RunRecord& record);
 
 /// What exec has of it, without a database's password.
 exec::Environment inherited_environment(os::Env& env);

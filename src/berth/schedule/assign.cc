@@ -191,7 +191,7 @@ void Scheduler::close_idle_stealers() {
 }
 
 void Scheduler::after_event(std::vector<Effect>& effects) {
-  if (starting()) assign(effects);
+  if (starting() && !recovering_) assign(effects);
   close_idle_stealers();
 #ifdef BERTH_CHECKED
   if (issued_ % (1 + static_cast<std::int64_t>(tasks_.size()) / 256) == 0) check();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "berth/base/backoff.h"
 #include "berth/base/rng.h"
 
 namespace berth::schedule {
@@ -108,10 +109,10 @@ void Scheduler::joined(const Worker& worker, Mono now, std::vector<Effect>& effe
 /// Takes over an attempt of an earlier runner. False if its task went on without the attempt.
 bool Scheduler::adopt(const Earlier& earlier, WorkerId worker, Mono now,
                       std::vector<Effect>& effects) {
-  const auto& [task, token, verdict] = earlier;
+  const auto& [task, token, verdict, ends] = earlier;
   const Place place = entry(task).place;
   const bool waits = place == Place::gated || place == Place::ready || place == Place::delayed;
-  if (!waits || token < entry(task).fence) return false;
+  if (!waits || (token < entry(task).fence && !ends)) return false;
   if (verdict) {
     move(task, Place::running);
     // The earlier runner stopped it; this runner resumes the task.
@@ -190,7 +191,7 @@ TaskNumber Scheduler::release(std::map<Token, Attempt>::iterator found) {
 void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, Mono now,
                          std::vector<Effect>& effects) {
   Entry& ended = entry(task);
-  ended.fence = {token.value + 1};
+  ended.fence = std::max(ended.fence, Token{token.value + 1});
   TaskSettled settled{.task = task, .token = token};
   if (verdict == Verdict::given_back && starting()) {
     settled.to = TaskSettled::To::again;
@@ -211,8 +212,9 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, Mono now
     effects.emplace_back(settled);
     return move(task, Place::delayed);
   }
-  const bool failed =
-      verdict == Verdict::failed || verdict == Verdict::permanent || (infrastructure && !again);
+  // What could be tried again, but for the stop, is tried again after a resume.
+  const bool failed = (verdict == Verdict::failed && !budget) || verdict == Verdict::permanent ||
+                      (infrastructure && !again);
   halted_ = halted_ || (failed && options_.stop_on_failure);
   settled.to = verdict == Verdict::done ? TaskSettled::To::done
                : failed                 ? TaskSettled::To::failed
@@ -226,6 +228,11 @@ void Scheduler::tick(Mono now, std::vector<Effect>& effects) {
   while (!delayed_.empty() && delayed_.begin()->first <= now)
     move(delayed_.begin()->second, Place::ready);
   after_event(effects);
+}
+
+void Scheduler::end_recovery(Mono now, std::vector<Effect>& effects) {
+  recovering_ = false;
+  tick(now, effects);
 }
 
 void Scheduler::stop(std::vector<Effect>& effects) {
@@ -249,12 +256,9 @@ std::optional<Mono> Scheduler::next_tick() const {
 
 Duration Scheduler::backoff(TaskNumber task) const {
   const int pauses = entry(task).pauses;
-  const int doublings = std::min(pauses - 1, 20);
-  const Duration full =
-      std::min<Duration>(options_.backoff_first * (1LL << doublings), options_.backoff_most);
   Rng rng(mix(options_.seed ^ mix(static_cast<std::uint64_t>(task.value))) +
           static_cast<std::uint64_t>(pauses));
-  return std::chrono::duration_cast<Duration>(full * (0.5 + rng.uniform()));
+  return Backoff{options_.backoff_first, options_.backoff_most}.pause(pauses, rng.next());
 }
 
 }  // namespace berth::schedule

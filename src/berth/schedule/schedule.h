@@ -70,6 +70,8 @@ struct Earlier {
   TaskNumber task;
   Token token;
   std::optional<Verdict> ended{};
+  /// The caller has cancelled it, as it counts for nothing: its task waits for its end.
+  bool ends = false;
 };
 
 /// The scheduler closes an idle stealer once no task is left for it; a primary worker stays open.
@@ -145,6 +147,10 @@ class Scheduler {
   /// Adds a worker. Attempts that it comes with go on, unless their task went on without them:
   /// then they are cancelled.
   void joined(const Worker& worker, Mono now, std::vector<Effect>& effects);
+  /// Between the two nothing starts: what a worker of an earlier runner comes with must not be
+  /// started on another one that joined before it.
+  void begin_recovery() { recovering_ = true; }
+  void end_recovery(Mono now, std::vector<Effect>& effects);
   /// Starts nothing more on the worker. The caller closes a worker whose alloc is wanted back; the
   /// scheduler closes a stealer that is idle while no task is left for it.
   void close(WorkerId worker);
@@ -310,6 +316,7 @@ class Scheduler {
   std::int64_t stale_ = 0;
   bool stopping_ = false;  // asked to stop
   bool halted_ = false;    // a failure ended it
+  bool recovering_ = false;
 };
 
 }  // namespace berth::schedule

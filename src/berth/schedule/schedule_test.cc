@@ -27,6 +27,34 @@ TEST(Scheduler, StartsInOrderWhatFits) {
   EXPECT_EQ(test.scheduler.needs()[0].width, 1);
 }
 
+/// By a seed of ./dev simulate: the first worker had room, and was given what the second one ran.
+TEST(Scheduler, NothingStartsUntilAllWorkersOfAnEarlierRunnerHaveJoined) {
+  TestScheduler test(tasks_of(3), {.epoch = 2});
+  const Token before{(1LL << 32) + 1};
+  test.scheduler.begin_recovery();
+  test.join(1, cpu(2000));
+  test.scheduler.joined({.id = {2}, .resources = cpu(1000), .earlier = {{{1}, before}}}, test.now,
+                        test.effects);
+  EXPECT_TRUE(test.effects.empty());
+  test.scheduler.end_recovery(test.now, test.effects);
+  EXPECT_EQ(test.effects.size(), 2U) << "tasks 2 and 3 start, and nothing is cancelled";
+  EXPECT_EQ(test.take<StartAttempt>().size(), 2U);
+}
+
+/// By a seed of ./dev simulate: the next attempt ran beside one that had been called lost and still
+/// ended.
+TEST(Scheduler, ATaskWaitsForTheEndOfAnAttemptThatCountsForNothing) {
+  auto tasks = tasks_of(1);
+  tasks[0].fence = {8};
+  TestScheduler test(tasks, {.epoch = 2});
+  const schedule::Earlier old{.task = {1}, .token = {7}, .ends = true};
+  test.scheduler.joined({.id = {1}, .resources = cpu(2000), .earlier = {old}}, test.now,
+                        test.effects);
+  EXPECT_TRUE(test.effects.empty());
+  test.end({7}, Verdict::given_back);
+  EXPECT_EQ(test.take<StartAttempt>().size(), 1U);
+}
+
 TEST(Scheduler, GreaterPriorityGoesFirst) {
   auto tasks = tasks_of(3);
   tasks[2].priority = 5;
@@ -142,6 +170,18 @@ TEST(Scheduler, StopCancelsOnceAndStartsNothing) {
   for (const auto& start : starts) test.end(start.token, Verdict::stopped);
   EXPECT_TRUE(test.scheduler.over());
   EXPECT_THAT(test.started(), IsEmpty());
+}
+
+/// By a seed of ./dev simulate.
+TEST(Scheduler, AFailureDuringAStopKeepsItsRetries) {
+  TestScheduler test(tasks_of(1, 1000, 1));
+  test.join(1, cpu(1000));
+  const auto token = test.take<StartAttempt>().at(0).token;
+  test.scheduler.stop(test.effects);
+  test.end(token, Verdict::failed);
+  const auto settled = test.take<TaskSettled>();
+  ASSERT_EQ(settled.size(), 1U);
+  EXPECT_EQ(settled[0].to, To::stopped) << "a resume tries it again";
 }
 
 TEST(Scheduler, FirstFailureHaltsWhenAsked) {

@@ -21,9 +21,10 @@ class Claim {
 /// another process holds it. In a store that one machine uses alone a claim excludes nobody; there
 /// a lock of that machine does.
 Result<std::unique_ptr<Claim>> claim(Store& store, RunId run);
-/// A process that holds claims calls this often, since a claim ends with its connection, whose loss
-/// it would not notice for hours. stale: another process took a claim meanwhile.
-Status keep_claims(Store& store);
+/// A process that holds claims calls this again within the time that is returned, since a claim
+/// ends with its connection, whose loss it would not notice for hours; none: there is nothing to
+/// keep. stale: another process took a claim meanwhile.
+Result<std::optional<Duration>> keep_claims(Store& store);
 
 /// What a store waits for while its server does not answer.
 struct StoreWait {

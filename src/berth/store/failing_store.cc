@@ -5,7 +5,14 @@ namespace berth::store {
 template <class Call>
 auto FailingStore::pass(Call call) -> decltype(call()) {
   const std::int64_t nth = ++calls_;
-  if (!fault_ || nth < fault_->call || nth - fault_->call >= fault_->times) return call();
+  if (before_call)
+    if (auto error = before_call()) return std::unexpected(*std::move(error));
+  if (!fault_ || nth < fault_->call || nth - fault_->call >= fault_->times) {
+    auto answer = call();
+    if (answer && after_call)
+      if (auto error = after_call()) return std::unexpected(*std::move(error));
+    return answer;
+  }
   if (fault_->took_effect) BERTH_TRY(call());
   return std::unexpected(fault_->error);
 }
@@ -19,7 +26,11 @@ Result<RunRecord> FailingStore::take_over(RunId run, std::int64_t runner_pid,
   return pass([&] { return inner_.take_over(run, runner_pid, runner_started_at, now, alive); });
 }
 Result<Applied> FailingStore::apply(RunId run, std::span<const Change> changes) {
-  return pass([&] { return inner_.apply(run, changes); });
+  return pass([&] {
+    auto applied = inner_.apply(run, changes);
+    if (applied && on_applied) on_applied(run, changes);
+    return applied;
+  });
 }
 Result<std::vector<RunRecord>> FailingStore::runs() {
   return pass([&] { return inner_.runs(); });

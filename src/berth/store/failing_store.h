@@ -1,6 +1,8 @@
 // A store for tests that fails when it is told to, and otherwise passes calls on to another.
 #pragma once
 
+#include <functional>
+
 #include "berth/store/store.h"
 
 namespace berth::store {
@@ -22,6 +24,11 @@ class FailingStore final : public Store {
     calls_ = 0;
   }
   void disarm() { fault_.reset(); }
+  /// Asked before each call, and after one that went well: an error is what the caller gets.
+  std::function<std::optional<Error>()> before_call, after_call;
+  /// Told of each batch that was applied, whether its answer was lost or not.
+  std::function<void(RunId, std::span<const Change>)> on_applied;
+
   /// How many calls there were since arm(), or since the start.
   std::int64_t calls() const { return calls_; }
 

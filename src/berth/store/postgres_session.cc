@@ -5,6 +5,7 @@
 #include <array>
 #include <random>
 
+#include "berth/base/backoff.h"
 #include "berth/store/causes_by_name.h"
 
 namespace berth::store {
@@ -74,9 +75,9 @@ bool is_true(const std::string& text) {
 
 bool Patience::pause(const Error& why) {
   if (spent() >= most_ || wait_.given_up()) return false;
-  const auto jitter = static_cast<double>(next_.count()) * (0.5 + chance_.uniform());
-  wait_.pause(why, std::chrono::milliseconds(static_cast<std::int64_t>(jitter)));
-  next_ = std::min<std::chrono::milliseconds>(next_ * 2, std::chrono::seconds(2));
+  constexpr Backoff kAskAgain{std::chrono::milliseconds(50), std::chrono::seconds(2)};
+  wait_.pause(why, std::chrono::floor<std::chrono::milliseconds>(
+                       kAskAgain.pause(++pauses_, chance_.next())));
   return !wait_.given_up();
 }
 
@@ -266,16 +267,17 @@ Mend Session::recover() {
   return mend;
 }
 
-Status Session::keep_locks() {
+Result<std::optional<Duration>> Session::keep_locks() {
   constexpr auto kEvery = std::chrono::seconds(5);
   const auto now = std::chrono::steady_clock::now();
-  if ((locks_.empty() && !robbed_) || now - kept_ < kEvery) return {};
+  if (locks_.empty() && !robbed_) return std::nullopt;
+  if (now - kept_ < kEvery) return kept_ + kEvery - now;
   kept_ = now;
   BERTH_TRY(read({{"SELECT 1", {}}}));
   if (robbed_)
     return fail(ErrorKind::stale, "{}: while the connection was broken, another process took over",
                 place());
-  return {};
+  return kEvery;
 }
 
 Result<std::vector<Rows>> Session::read(const Statements& statements) {

@@ -35,7 +35,7 @@ class Patience {
   Rng& chance_;
   ServerWait& wait_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::chrono::milliseconds next_{50};
+  int pauses_ = 0;
 };
 
 class Session {
@@ -79,7 +79,8 @@ class Session {
   Status lock(std::int64_t key);
   void unlock(std::int64_t key);
   /// Notices that the connection broke, and takes the locks again. stale: another session has one.
-  Status keep_locks();
+  /// In how long this is to be called again; none: there are no locks.
+  Result<std::optional<Duration>> keep_locks();
 
   /// The version of the schema of this program; SQLite files have the same number.
   static int schema_version();

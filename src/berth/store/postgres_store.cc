@@ -223,7 +223,7 @@ class PostgresStore final : public Store {
     return std::make_unique<Driving>(session_, lock_of(run));
   }
 
-  Status keep_claims() { return session_->keep_locks(); }
+  Result<std::optional<Duration>> keep_claims() { return session_->keep_locks(); }
   void wait_with(WaitForStore wait) { session_->wait_with(std::move(wait)); }
 
   Status remove(RunId run) override {
@@ -340,9 +340,10 @@ Result<std::unique_ptr<Claim>> claim(Store& store, RunId run) {
   return std::make_unique<Claim>();
 }
 
-Status keep_claims(Store& store) {
+Result<std::optional<Duration>> keep_claims(Store& store) {
   auto* const shared = dynamic_cast<PostgresStore*>(&store);
-  return shared == nullptr ? Status() : shared->keep_claims();
+  if (shared == nullptr) return std::nullopt;
+  return shared->keep_claims();
 }
 
 void wait_with(Store& store, WaitForStore wait) {

@@ -49,6 +49,8 @@ class CurlCalls final : public HttpCalls {
  public:
   explicit CurlCalls(HttpSetup setup) : setup_(std::move(setup)), multi_(curl_multi_init()) {
     BERTH_ASSERT(multi_);
+    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETDATA, this);
     // No charset: botocore sends none either. No "Expect:" to switch that off: libcurl would sign
     // the header and not send it; what is this short is never announced by one.
     add("Content-Type: application/x-www-form-urlencoded");
@@ -74,7 +76,9 @@ class CurlCalls final : public HttpCalls {
 
   std::vector<HttpAnswer> ended() override {
     int running = 0;
-    curl_multi_perform(multi_.get(), &running);
+    curl_multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
+    for (const auto& [socket, waits] : std::map(sockets_))  // it changes them
+      curl_multi_socket_action(multi_.get(), socket, 0, &running);
     std::vector<HttpAnswer> answers;
     int left = 0;
     while (CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
@@ -88,11 +92,27 @@ class CurlCalls final : public HttpCalls {
     return answers;
   }
 
-  void wait(Duration most) override {
-    curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(to_ms(most)), nullptr);
+  HttpWaits waits() override {
+    HttpWaits waits;
+    for (const auto& [socket, what] : sockets_) {
+      if ((what & CURL_POLL_IN) != 0) waits.sockets.push_back({socket, true});
+      if ((what & CURL_POLL_OUT) != 0) waits.sockets.push_back({socket, false});
+    }
+    long ms = -1;
+    curl_multi_timeout(multi_.get(), &ms);
+    if (ms >= 0) waits.most = from_ms(ms);
+    return waits;
   }
 
  private:
+  static int on_socket(CURL*, curl_socket_t socket, int what, void* calls, void*) {
+    auto& sockets = static_cast<CurlCalls*>(calls)->sockets_;
+    if (what == CURL_POLL_REMOVE)
+      sockets.erase(socket);
+    else
+      sockets[socket] = what;
+    return 0;
+  }
   void add(const std::string& header) {
     headers_.reset(curl_slist_append(headers_.release(), header.c_str()));
   }
@@ -131,6 +151,7 @@ class CurlCalls final : public HttpCalls {
   }
 
   HttpSetup setup_;
+  std::map<curl_socket_t, int> sockets_;  // what is waited for at each: CURL_POLL_…
   std::unique_ptr<CURLM, MultiEnd> multi_;
   std::unique_ptr<curl_slist, ListEnd> headers_;
   std::map<CURL*, std::unique_ptr<Call>> calls_;  // gone before multi_
@@ -146,6 +167,6 @@ std::unique_ptr<HttpCalls> open_http(const HttpSetup& setup) {
 }  // namespace berth::remote
 
 /// The part's one symbol: the number grows with every change of cloud.h.
-extern "C" const berth::remote::Cloud berth_cloud_1;
-extern "C" const berth::remote::Cloud berth_cloud_1 = {berth::remote::open_http,
+extern "C" const berth::remote::Cloud berth_cloud_2;
+extern "C" const berth::remote::Cloud berth_cloud_2 = {berth::remote::open_http,
                                                        berth::remote::read_xml};

@@ -1,0 +1,88 @@
+// Objects that come in pieces, by connections that break and by several at once.
+#include "berth/agent/object_receiver.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/base/digest.h"
+#include "berth/fileset/objects.h"
+#include "berth/os/posix_testing.h"
+
+namespace berth::agent {
+namespace {
+
+class ObjectReceiverTest : public os::PosixTest {
+ protected:
+  ObjectReceiverTest() { EXPECT_TRUE(fileset::ObjectStore::open(*env_, store_)); }
+
+  Piece piece(std::int64_t offset = 0) const {
+    return {to_hex(sha256(text_)), false, offset, static_cast<std::int64_t>(text_.size())};
+  }
+  fileset::Fileset files() const {
+    fileset::Entry entry;
+    entry.path = "a.txt";
+    entry.digest = sha256(text_);
+    entry.size = static_cast<std::int64_t>(text_.size());
+    return {{entry}};
+  }
+  std::vector<std::int64_t> missing() {
+    std::vector<std::int64_t> offsets;
+    const auto pieces = ObjectReceiver(*env_, store_).missing(files()).value();
+    for (const auto& one : pieces) offsets.push_back(one.offset);
+    return offsets;
+  }
+  bool whole() {
+    const auto object = fileset::object_path(store_, sha256(text_), false);
+    return env_->read_file(object, 100).value_or("") == text_;
+  }
+
+  const std::string store_ = path("store");
+  const std::string text_ = "hello";
+};
+
+TEST_F(ObjectReceiverTest, ABrokenOneGoesOnBehindWhatHasCome) {
+  EXPECT_EQ(missing(), std::vector<std::int64_t>{0});
+  {
+    ObjectReceiver first(*env_, store_);
+    ASSERT_TRUE(first.begin(piece()));
+    ASSERT_TRUE(first.add("he"));
+  }
+  EXPECT_EQ(missing(), std::vector<std::int64_t>{2});
+  ObjectReceiver second(*env_, store_);
+  ASSERT_TRUE(second.begin(piece(2)));
+  EXPECT_TRUE(second.add("llo"));
+  EXPECT_FALSE(second.open());
+  EXPECT_TRUE(whole());
+  EXPECT_TRUE(missing().empty());
+}
+
+TEST_F(ObjectReceiverTest, TwoAtOnceHaveAPartEach) {
+  ObjectReceiver first(*env_, store_), second(*env_, store_);
+  ASSERT_TRUE(first.begin(piece()));
+  ASSERT_TRUE(first.add("he"));
+  EXPECT_EQ(missing(), std::vector<std::int64_t>{0}) << "what another adds to is not ours";
+  ASSERT_TRUE(second.begin(piece()));
+  ASSERT_TRUE(second.add("hel"));
+  ASSERT_TRUE(first.add("llo"));
+  EXPECT_TRUE(whole());
+  EXPECT_TRUE(second.add("lo"));
+  EXPECT_TRUE(whole());
+  EXPECT_TRUE(env_->list(store_ + "/incoming")->empty());
+}
+
+TEST_F(ObjectReceiverTest, APartThatIsNotAsItWasIsAskedForAgain) {
+  ObjectReceiver receiver(*env_, store_);
+  EXPECT_EQ(receiver.begin(piece(3)).error().kind, ErrorKind::io);
+}
+
+TEST_F(ObjectReceiverTest, WhatIsNotAsPromisedIsThrownAway) {
+  ObjectReceiver receiver(*env_, store_);
+  ASSERT_TRUE(receiver.begin(piece()));
+  EXPECT_EQ(receiver.add("hallo").error().kind, ErrorKind::corrupt);
+  EXPECT_EQ(missing(), std::vector<std::int64_t>{0});
+  ObjectReceiver other(*env_, store_);
+  ASSERT_TRUE(other.begin(piece()));
+  EXPECT_EQ(other.add("hello!").error().kind, ErrorKind::invalid) << "more than it has";
+}
+
+}  // namespace
+}  // namespace berth::agent

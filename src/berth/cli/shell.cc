@@ -1,0 +1,65 @@
+// berth shell: the directory and the environment of a task, for whoever looks why it failed.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
+#include "berth/run/task_report.h"
+
+namespace berth::cli {
+namespace {
+
+struct ShellOptions {
+  std::string target;
+  std::vector<std::string> words;
+
+  void add_to(Options& options) {
+    options.value("RUN/TASK", target, "such as count-2/map/A").required();
+    options.after_dashes(words);
+    options.footer(
+        "Examples:\n"
+        "  berth shell count-2/map/A            a shell where it ran, with its variables\n"
+        "  berth shell count-2/map/A -- ls -l   one command there\n"
+        "A task of a flow leaves its directory when it fails; what it had there may be changed.");
+  }
+};
+
+Result<int> open_shell(os::Env& env, const ShellOptions& options) {
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  const Target target = parse_target(options.target);
+  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
+  BERTH_ASSIGN(const auto task,
+               find_task(context, record, target.task.empty() ? "1" : target.task));
+  BERTH_ASSIGN(const auto report, run::report_of(context, record, task));
+  const std::string id = record.name + "/" + task.label;
+  if (report.directory.empty())
+    return fail(ErrorKind::not_found,
+                "{}: its directory is not on this machine: it ran elsewhere, or did not fail; what "
+                "it printed: berth logs {}",
+                id, id);
+  if (::chdir(report.directory.c_str()) != 0)
+    return fail(ErrorKind::denied, "{}: {}", report.directory, std::strerror(errno));
+  for (const auto& [name, value] : report.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  std::vector<std::string> words = options.words;
+  if (words.empty()) {
+    print_error(fmt::format("{} ran here:\n  {}\n", id, report.command));
+    words.push_back(env.variable("SHELL").value_or("/bin/sh"));
+  }
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  return fail(ErrorKind::not_found, "{}: {}", words[0], std::strerror(errno));
+}
+
+}  // namespace
+
+Command shell_command() {
+  return command("shell", "a shell in the directory of a task, with its variables", open_shell);
+}
+
+}  // namespace berth::cli

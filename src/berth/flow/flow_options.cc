@@ -1,0 +1,78 @@
+#include "berth/flow/flow_options.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+
+namespace berth::flow {
+namespace {
+
+std::unexpected<Error> unknown(std::string_view option, std::string_view what,
+                               std::string_view name, const Words& known) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const auto meant = nearest(name, views);
+  return fail(ErrorKind::invalid, "{}: the flow has no {} '{}'; {}", option, what, clip(name),
+              !meant.empty()  ? fmt::format("did you mean '{}'?", meant)
+              : known.empty() ? "it has none at all"
+                              : "it has " + join(known, ", "));
+}
+
+Words names_of(const Params& params) {
+  Words names;
+  for (const auto& param : params) names.push_back(param.first);
+  return names;
+}
+
+/// The index of the step, by name.
+Result<std::size_t> step_named(const Flow& flow, std::string_view option, std::string_view name) {
+  const auto found = std::ranges::find(flow.steps, name, &Step::name);
+  if (found != flow.steps.end()) return static_cast<std::size_t>(found - flow.steps.begin());
+  Words known;
+  for (const auto& step : flow.steps) known.push_back(step.name);
+  return unknown(option, "step", name, known);
+}
+
+}  // namespace
+
+Status set_params(const FlowOptions& options, Params& params) {
+  for (const auto& [name, words] : options.set) {
+    if (name.contains('.')) continue;  // of a step
+    const auto param = std::ranges::find(params, name, &Params::value_type::first);
+    if (param == params.end()) return unknown("--set", "parameter", name, names_of(params));
+    param->second = words;
+  }
+  return {};
+}
+
+Status set_step_params(const FlowOptions& options, const std::string& step, Params& params) {
+  for (const auto& [name, words] : options.set) {
+    if (!name.starts_with(step + ".")) continue;
+    const auto own = std::string_view(name).substr(step.size() + 1);
+    const auto param = std::ranges::find(params, own, &Params::value_type::first);
+    if (param == params.end()) return unknown("--set", "parameter", name, names_of(params));
+    param->second = words;
+  }
+  return {};
+}
+
+Status apply_options(const FlowOptions& options, Flow& flow) {
+  for (const auto& [name, words] : options.set)
+    if (const auto dot = name.find('.'); dot != std::string::npos)
+      BERTH_TRY(step_named(flow, "--set", std::string_view(name).substr(0, dot)));
+  for (const auto& name : options.force) {
+    BERTH_ASSIGN(const std::size_t step, step_named(flow, "--force", name));
+    flow.steps[step].forced = true;
+  }
+  for (const auto& target : options.targets) {
+    const auto slash = std::min(target.find('/'), target.size());
+    BERTH_ASSIGN(const std::size_t step, step_named(flow, "the target " + target,
+                                                    std::string_view(target).substr(0, slash)));
+    if (slash < target.size() && flow.steps[step].variables.empty())
+      return fail(ErrorKind::invalid, "the target {}: the step {} is one task, and has no others",
+                  target, flow.steps[step].name);
+  }
+  flow.targets = options.targets;
+  return {};
+}
+
+}  // namespace berth::flow

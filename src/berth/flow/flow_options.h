@@ -1,0 +1,22 @@
+// What is said of a flow beside its file, and checks of a flow as a whole. Pure.
+#pragma once
+
+#include "berth/flow/flow.h"
+
+namespace berth::flow {
+
+using Params = std::vector<std::pair<std::string, Words>>;
+
+/// Puts what was set of the flow's own parameters in their place. Errors: invalid, for a name that
+/// is neither one of them nor STEP.NAME, with the nearest.
+Status set_params(const FlowOptions& options, Params& params);
+/// The same for those of a step. Errors: invalid, where the step has no such parameter.
+Status set_step_params(const FlowOptions& options, const std::string& step, Params& params);
+
+/// Notes the targets, and which steps are forced. Errors: invalid, for a step that there is not.
+Status apply_options(const FlowOptions& options, Flow& flow);
+
+/// Errors: invalid, for a step that waits for itself, through others or not: all of them by name.
+Status check_cycles(const Flow& flow);
+
+}  // namespace berth::flow

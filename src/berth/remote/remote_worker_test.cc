@@ -1,0 +1,90 @@
+// What is known here of a machine elsewhere is kept as long as something may run there.
+#include "berth/remote/remote_worker.h"
+
+#include <gtest/gtest.h>
+
+#include "berth/agent/agent_testing.h"
+#include "berth/remote/remote_worker_record.h"
+
+namespace berth::remote {
+namespace {
+
+/// An agent behind a line that can be cut.
+class RemoteWorkerTest : public ::testing::Test {
+ protected:
+  RemoteWorkerTest() {
+    os::FakeEnv& env = world_.env;
+    env.program = [](const os::SpawnSpec& spec) {
+      return spec.argv[0] == "ssh" ? os::FakeProgram{} : agent::takes(std::chrono::hours(1));
+    };
+    env.talk = [this, &env](const os::SpawnSpec&, os::Fd end) {
+      if (cut_) return;
+      (void)env.write_some(end, std::string(agent::kHere) + "\n");
+      near_ = std::move(end);
+      far_ = *env.connect_local(world_.options.directory + "/socket");
+    };
+    world_.open();
+    worker_ =
+        RemoteWorker::open(env, {.lease_directory = {{.name = "far", .words = {"ssh"}}, "/far"},
+                                 .agent = {},
+                                 .directory = directory_,
+                                 .root = "/run",
+                                 .store = "/store",
+                                 .task_environment = {}});
+  }
+  void carry(os::Fd& from, os::Fd& to) {
+    std::array<char, 4096> buffer;
+    while (from && to) {
+      const auto got = world_.env.read_some(from, buffer);
+      if (!got || !*got || **got == 0) return;
+      (void)world_.env.write_some(to, {buffer.data(), **got});
+    }
+  }
+  void run_until(const std::function<bool()>& enough) {
+    for (int turns = 0; !enough(); ++turns) {
+      ASSERT_LT(turns, 1000) << "it never came";
+      world_.env.freeze(std::chrono::milliseconds(100));
+      carry(near_, far_);
+      carry(far_, near_);
+      world_.turn(worker_.get(), reports_);
+    }
+  }
+  void run_one() {
+    exec::Launch launch = agent::launch_of(1);
+    launch.there = true;
+    worker_->send(launch);
+    run_until([&] { return reports_.started[1] == 1; });
+  }
+
+  const std::string directory_ = "/run/outposts/1";
+  agent::FakeWorld world_;
+  bool cut_ = false;
+  os::Fd near_, far_;
+  std::unique_ptr<RemoteWorker> worker_;
+  agent::Reports reports_;
+};
+
+TEST_F(RemoteWorkerTest, WhatMayRunBehindACutConnectionIsNotForgottenAtAStop) {
+  run_one();
+  cut_ = true;
+  near_.reset();
+  far_.reset();
+  run_until([&] { return worker_->cut().has_value(); });
+  worker_->finish();
+  const auto attempts = recorded_attempts(world_.env, directory_).value();
+  ASSERT_EQ(attempts.size(), 1U) << "nobody would know that it may still run there";
+  EXPECT_EQ(attempts[0].token, Token{1});
+  EXPECT_TRUE(world_.env.find(directory_ + "/place.json"));
+}
+
+TEST_F(RemoteWorkerTest, WhoHeardThatItIsOverIsForgotten) {
+  run_one();
+  worker_->send(exec::Abandon{});
+  run_until([&] { return reports_.ended[1] == 1; });
+  worker_->acknowledge();
+  worker_->finish();
+  EXPECT_FALSE(world_.env.find(directory_ + "/place.json"));
+}
+
+}  // namespace
+}  // namespace berth::remote

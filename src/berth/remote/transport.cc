@@ -1,0 +1,116 @@
+#include "berth/remote/transport.h"
+
+#include "berth/base/document.h"
+#include "berth/base/json_writer.h"
+#include "berth/base/text.h"
+
+namespace berth::remote {
+namespace {
+
+/// $1 DIGEST, $2 SIZE, then the agent's own words. What comes is checked before it gets its name,
+/// where there is something to check it with, and tried: another machine may not be able to run it.
+constexpr std::string_view kBootstrapScript = R"sh(umask 077
+digest=$1 size=$2; shift 2
+case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth ;; *) cache=$HOME/.cache/berth ;; esac
+agent="$cache/agent-$digest"
+if [ ! -x "$agent" ] || [ "$(wc -c <"$agent")" -ne "$size" ]; then
+  cannot() { printf '\nberth-agent cannot %s\n' "$*"; exit 3; }
+  new="$agent.$$"
+  said=$(mkdir -p "$cache" 2>&1) || cannot "$said"
+  printf '\nberth-agent wanted\n'
+  head -c "$size" >"$new" || cannot "be kept in $cache"
+  if command -v sha256sum >/dev/null; then
+    sum=$(sha256sum "$new") && [ "${sum%% *}" = "$digest" ] || {
+      rm -f "$new"; cannot "be brought whole: what came has another digest"; }
+  fi
+  chmod 700 "$new"
+  said=$("$new" --version 2>&1) || { rm -f "$new"; cannot "run there ($(uname -sm)): $said"; }
+  mv -f "$new" "$agent"
+fi
+exec "$agent" "$@"
+)sh";
+
+/// $1 DIGEST, then the agent's own words.
+constexpr std::string_view kKnownScript = R"sh(
+case $XDG_CACHE_HOME in /*) cache=$XDG_CACHE_HOME/berth ;; *) cache=$HOME/.cache/berth ;; esac
+agent="$cache/agent-$1"; shift
+if [ ! -x "$agent" ]; then printf '\nberth-agent cannot be found in %s there\n' "$cache"; exit 3; fi
+exec "$agent" "$@"
+)sh";
+
+}  // namespace
+
+std::vector<std::string> through(const Transport& transport, std::span<const std::string> command) {
+  std::vector<std::string> words = transport.words;
+  for (const auto& word : command) words.push_back(transport.shell ? shell_quote(word) : word);
+  return words;
+}
+
+std::vector<std::string> agent_command(const AgentFile& agent, std::span<const std::string> words) {
+  std::vector<std::string> command{"/bin/sh",
+                                   "-c",
+                                   std::string(kBootstrapScript),
+                                   "berth-agent",
+                                   to_hex(agent.digest),
+                                   fmt::format("{}", agent.size)};
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+std::vector<std::string> known_agent_command(const AgentFile& agent,
+                                             std::span<const std::string> words) {
+  std::vector<std::string> command{"/bin/sh", "-c", std::string(kKnownScript), "berth-agent",
+                                   to_hex(agent.digest)};
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+agent::ConnectionOptions connection_to(const Transport& transport, const AgentFile& agent,
+                                       std::span<const std::string> words) {
+  return {.command = through(transport, agent_command(agent, words)), .agent_file = agent.path};
+}
+
+std::string to_json(const LeaseDirectory& lease_directory) {
+  const Transport& transport = lease_directory.transport;
+  JsonWriter json;
+  json.object()
+      .add("machine", transport.name)
+      .key("door")
+      .list(transport.words)
+      .add("shell", transport.shell);
+  json.add("direct", transport.direct)
+      .add("address", transport.address)
+      .add("directory", lease_directory.path);
+  return json.end().take();
+}
+
+Result<LeaseDirectory> parse_lease_directory(std::string_view text) {
+  BERTH_ASSIGN(const auto lease_directory, Field::parse(text, "place"));
+  BERTH_ASSIGN(const auto machine, lease_directory.get("machine"));
+  BERTH_ASSIGN(const auto transport, lease_directory.get("door"));
+  BERTH_ASSIGN(const auto items, transport.items());
+  BERTH_ASSIGN(const auto shell, lease_directory.get("shell"));
+  BERTH_ASSIGN(const auto directory, lease_directory.get("directory"));
+  LeaseDirectory read;
+  BERTH_ASSIGN(read.transport.name, machine.text());
+  for (const auto& item : items) {
+    BERTH_ASSIGN(auto word, item.text());
+    read.transport.words.push_back(std::move(word));
+  }
+  constexpr std::string_view kBooleans[] = {"false", "true"};
+  BERTH_ASSIGN(const auto quoted, shell.choice(kBooleans));
+  read.transport.shell = quoted == 1;
+  // Of an older runner it has neither.
+  if (const auto direct = lease_directory.find("direct")) {
+    BERTH_ASSIGN(const auto may, direct->choice(kBooleans));
+    read.transport.direct = may == 1;
+  }
+  if (const auto address = lease_directory.find("address")) {
+    BERTH_ASSIGN(read.transport.address, address->text());
+  }
+  BERTH_ASSIGN(read.path, directory.text());
+  if (!read.path.starts_with('/')) return directory.error("wanted an absolute path");
+  return read;
+}
+
+}  // namespace berth::remote

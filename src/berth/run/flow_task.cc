@@ -1,0 +1,96 @@
+#include "berth/run/flow_task.h"
+
+#include "berth/run/workload.h"
+
+namespace berth::run {
+namespace {
+
+constexpr Duration kGrace = std::chrono::seconds(5);
+
+}  // namespace
+
+Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory) {
+  for (const auto& output : spec.outputs) {
+    const std::string to = directory + "/" + output.path;
+    BERTH_TRY(env.make_directory(output.directory ? to : parent_of(to), 0700));
+  }
+  if (!spec.script.empty()) {
+    const auto file = [&](std::string_view name) { return fmt::format("{}/{}", directory, name); };
+    BERTH_TRY(env.replace_file(file(flow::kScriptFile), spec.script, 0700));
+    BERTH_TRY(env.replace_file(file(flow::kTaskFile), spec.task_file, 0600));
+  }
+  if (!spec.params_file) return {};
+  return env.replace_file(directory + "/" + std::string(flow::kParamsFile),
+                          experiment::values_json(spec.params) + "\n", 0600);
+}
+
+exec::Launch launch_of(const FlowRun& run, const flow::Step& step, const PreparedTask& task,
+                       const store::TaskRecord& record) {
+  const flow::TaskSpec& spec = task.spec;
+  const std::string directory = task_directory(run.directory, record.number, task.token);
+  exec::Environment environment;
+  for (const auto& [name, value] : spec.params) set(environment, parameter_variable(name), value);
+  for (const auto& [name, value] : spec.environment) set(environment, name, value);
+  name_task(environment, run.directory, run.record, record, task.token);
+  exec::Launch launch{
+      .task = record.number,
+      .token = task.token,
+      .request = {step.resources, run.record.name + "/" + record.label, step.selection},
+      .argv = spec.command,
+      .environment = std::move(environment),
+      .directory = directory,
+      .timeout = step.timeout,
+      .grace = kGrace,
+      .enforce = step.enforce,
+      .gpu_mem_over = exec::watched(step.resources, step.gpu_mem_over),
+      .container = {step.image_there.empty() ? step.image : step.image_there, step.network},
+      .stage_in = {directory}};
+  for (const auto& output : spec.outputs) launch.stage_out.push_back(directory + "/" + output.path);
+  return launch;
+}
+
+std::string depends_of(const PreparedTask& task) {
+  std::vector<Digest> digests;
+  for (const auto& input : task.inputs) digests.push_back(fileset::digest(input));
+  return flow::record(task.spec, digests);
+}
+
+std::string result_key(const FlowRun& run, const std::string& depends, bool shared) {
+  return to_hex(sha256(shared ? depends : run.record.name + "\n" + depends));
+}
+
+store::TaskKeyed assign_key(const FlowRun& run, PreparedTask& task, TaskNumber number,
+                            const std::string& depends) {
+  if (!task.spec.outputs.empty()) task.key = result_key(run, depends, writes(run.program.cache));
+  return {number, task.key, depends};
+}
+
+Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key,
+                                            std::size_t outputs, std::string* origin) {
+  const auto result = run.context.store->result(key);
+  if (!result && result.error().kind == ErrorKind::not_found) return std::nullopt;
+  if (!result) return std::unexpected(result.error());
+  auto found = parse_outputs(result->outputs);
+  if (!found || found->size() != outputs) return std::nullopt;
+  auto hold = run.cache.hold(all_of(*found));
+  if (!hold) {
+    if (is_resource_shortage(hold.error())) return std::unexpected(hold.error());
+    return std::nullopt;
+  }
+  if (origin != nullptr) *origin = result->origin;
+  std::optional<Delivery> delivery;
+  delivery.emplace(
+      Delivery{.spec = {}, .folder = run.record.directory, .outputs = *std::move(found)});
+  delivery->holds.push_back(*std::move(hold));
+  return delivery;
+}
+
+void keep_result(const FlowRun& run, PreparedTask& task, const std::string& label,
+                 std::vector<fileset::Fileset> outputs, std::vector<store::Change>& changes) {
+  task.outputs = std::move(outputs);
+  if (!task.key.empty())
+    changes.emplace_back(store::ResultKept{task.key, to_text(task.outputs),
+                                           run.record.name + "/" + label, run.env.wall()});
+}
+
+}  // namespace berth::run

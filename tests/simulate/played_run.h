@@ -1,0 +1,71 @@
+// A run that a simulation plays, and who looks on while its runner drives it.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulate/contract.h"
+
+namespace berth::simulate {
+
+/// Compares what a runner shows with the store.
+class Watcher final : public run::Observer {
+ public:
+  Watcher(Contract& contract, os::FakeProcess& runner, std::string run, std::string& waits)
+      : contract_(contract), runner_(runner), run_(std::move(run)), waits_(waits) {}
+  void on_progress(const run::Progress& progress, Mono) override {
+    waits_ = progress.waiting_for;
+    if (std::exchange(is_first_, false) && runner_.stops == 0) contract_.taken_over(run_);
+  }
+  void on_task_end(const run::TaskEnd& end) override { contract_.shown(run_, end); }
+  void on_output(const exec::Output&) override {}
+  void on_note(const std::string& note) override {
+    if (contract_.trace) fmt::print("           {}: {}\n", run_, note);
+  }
+
+ private:
+  Contract& contract_;
+  os::FakeProcess& runner_;
+  std::string run_;
+  std::string& waits_;
+  bool is_first_ = true;
+};
+
+struct Run {
+  std::string name;
+  os::FakeProcess* runner = nullptr;
+  std::optional<Result<store::RunRecord>> end;
+  std::string waits;
+  Mono start_at{}, started_at{};
+  bool is_over = false;
+};
+
+/// What a store was told once and may be told again, much later: it must make no difference.
+/// `otherwise`: as when an agent that was given up says after all that its task is done.
+inline std::vector<store::Change> told_again(std::span<const store::Change> changes,
+                                             bool otherwise) {
+  std::vector<store::Change> again;
+  for (const auto& change : changes) {
+    const auto* end = std::get_if<store::AttemptEnded>(&change);
+    if (end == nullptr) continue;
+    store::AttemptEnded told = *end;
+    if (otherwise) {
+      told.next = store::TaskState::done;
+      told.cause = exec::Cause::ok;
+      told.exit_code = 0;
+      told.signal = 0;
+    }
+    again.emplace_back(std::move(told));
+  }
+  if (again.empty()) return again;  // a metric counts while its attempt runs
+  for (const auto& change : changes)
+    if (std::holds_alternative<store::MetricSeen>(change)) again.push_back(change);
+  return again;
+}
+
+}  // namespace berth::simulate
