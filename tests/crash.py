@@ -227,13 +227,22 @@ def number_of(task):
     return int(key) if step == "one" else 0
 
 
+def start_ticks(pid):
+    """When a process started, in clock ticks since the boot: what names a process once and for all."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
 def left_groups(pids):
-    """Control groups named after a berth of ours; a number that lives again is somebody else's by now."""
+    """Control groups named after a berth of ours: by its number, and not older than we are, for numbers
+    come again, and others may have left groups where no berth of ours looks."""
+    began = start_ticks(os.getpid())
     found = []
     for directory, names, _ in os.walk("/sys/fs/cgroup"):
-        found += [f"{directory}/{name}" for name in names
-                  if name.startswith("berth.") and int(name.split(".")[1]) in pids
-                  and not alive(int(name.split(".")[1]))]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] != "berth" or int(parts[1]) not in pids or int(parts[2]) < began or alive(int(parts[1])):
+                continue
+            found.append((f"{directory}/{name}", (Path(directory) / name / "cgroup.procs").read_text().split()))
     return found
 
 
@@ -259,7 +268,8 @@ def check(killer):
         demand(sound.code == 0, f"the cache is hurt: {sound}")
         demand(not os.listdir(house.state / "cache/work"), "work is left in the cache")
     groups = left_groups({process.pid for process in house.started})
-    demand(not groups, f"control groups left: {groups}")
+    ours = Path("/proc/self/cgroup").read_text()
+    demand(not groups, f"control groups left, with their processes: {groups}; we are in {ours}")
     return len(runs), sum(executions.values())
 
 
