@@ -152,7 +152,7 @@ TEST_F(AgentWithAlloc, WithoutRunnerAndTasksItHoldsNothing) {
   EXPECT_TRUE(ledger_->entries()->empty());
   const auto unacknowledged = read_journal(world_.env, world_.options.directory);
   ASSERT_TRUE(unacknowledged) << unacknowledged.error().message;
-  reports_.take(unacknowledged->messages);
+  reports_.take(*unacknowledged);
   EXPECT_EQ(reports_.ended[1], 1) << "a later runner reads what came of it";
 }
 

@@ -45,7 +45,7 @@ TEST(Agent, OneThatOutlivesItsRunnerGoesOnUntilNothingRuns) {
   const auto unacknowledged = read_journal(world.env, world.options.directory);
   ASSERT_TRUE(unacknowledged) << unacknowledged.error().message;
   Reports late;
-  late.take(unacknowledged->messages);
+  late.take(*unacknowledged);
   EXPECT_TRUE(late.started.empty());
   EXPECT_EQ(late.output[1], "end\n");
   EXPECT_EQ(late.ended[1], 1);
@@ -167,7 +167,7 @@ TEST(Agent, ASuspendedMachineCountsToo) {
   const auto unacknowledged = read_journal(world.env, world.options.directory);
   ASSERT_TRUE(unacknowledged);
   Reports left;
-  left.take(unacknowledged->messages);
+  left.take(*unacknowledged);
   EXPECT_TRUE(left.ended.empty());
 }
 

@@ -178,7 +178,7 @@ TEST_F(AgentEnvPosixTest, ItsDeathIsItsTasksDeathAndItsJournalStays) {
   const auto unacknowledged = read_journal(*env_, options_.directory);
   ASSERT_TRUE(unacknowledged) << unacknowledged.error().message;
   Reports left;
-  left.take(unacknowledged->messages);
+  left.take(*unacknowledged);
   EXPECT_EQ(left.started.size(), 2U);
   EXPECT_EQ(left.ended, (std::map<std::int64_t, int>{{1, 1}}));
   EXPECT_EQ(left.output[1], "before\n");

@@ -24,6 +24,7 @@ class AgentSession : public AgentClient {
   void send(const exec::ToWorker& message) override;
   void set_reading(bool reads_output) override;
   void take_messages(std::vector<exec::FromWorker>& messages) override;
+  std::int64_t last_taken() const override { return inbox_.last_taken(); }
   bool idle() const override { return inbox_.idle(); }
   void acknowledge() override { inbox_.acknowledge(); }
   std::optional<Error> lost() const override { return lost_; }

@@ -52,17 +52,21 @@ struct Reports {
   std::map<std::int64_t, std::string> output;
   std::size_t metrics = 0;
 
-  void take(const std::vector<exec::FromWorker>& messages) {
-    for (const auto& message : messages) {
-      if (const auto* one = std::get_if<exec::Started>(&message)) ++started[one->token.value];
-      if (const auto* one = std::get_if<exec::Output>(&message))
-        output[one->token.value] += one->bytes;
-      if (std::holds_alternative<exec::Metric>(message)) ++metrics;
-      if (const auto* one = std::get_if<exec::Ended>(&message)) {
-        ++ended[one->token.value];
-        ends[one->token.value] = *one;
-      }
+  void take(const exec::FromWorker& message) {
+    if (const auto* one = std::get_if<exec::Started>(&message)) ++started[one->token.value];
+    if (const auto* one = std::get_if<exec::Output>(&message))
+      output[one->token.value] += one->bytes;
+    if (std::holds_alternative<exec::Metric>(message)) ++metrics;
+    if (const auto* one = std::get_if<exec::Ended>(&message)) {
+      ++ended[one->token.value];
+      ends[one->token.value] = *one;
     }
+  }
+  void take(const std::vector<exec::FromWorker>& messages) {
+    for (const auto& message : messages) take(message);
+  }
+  void take(const UnacknowledgedJournal& journal) {
+    for (const auto& [_, message] : journal.messages) take(message);
   }
 };
 

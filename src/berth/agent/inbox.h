@@ -32,6 +32,8 @@ class Inbox {
   /// Hands out what has come, at the end of `messages`.
   void take_messages(std::vector<exec::FromWorker>& messages);
 
+  std::int64_t last_taken() const { return handed_out_; }
+
   /// All that was handed out is durable, but for ends that are held.
   void acknowledge();
   /// The end of an attempt, just handed out, is not acknowledged before it is let go of.

@@ -105,7 +105,6 @@ Result<UnacknowledgedJournal> read_journal(os::Env& env, const std::string& dire
   std::ranges::sort(files);
   UnacknowledgedJournal unacknowledged;
   std::int64_t last = 0, acknowledged = 0;
-  std::vector<std::int64_t> numbers;  // of the messages
   for (const auto number : files) {
     BERTH_ASSIGN(const std::string text,
                  env.read_file(fmt::format("{}/{}{}", directory, kName, number), kFileMost));
@@ -118,16 +117,14 @@ Result<UnacknowledgedJournal> read_journal(os::Env& env, const std::string& dire
       } else if (auto* numbered = std::get_if<Numbered>(&*answer)) {
         if (numbered->number <= last) continue;  // written again after a failure
         last = numbered->number;
-        numbers.push_back(last);
-        unacknowledged.messages.push_back(std::move(numbered->message));
+        unacknowledged.messages.push_back(std::move(*numbered));
       } else if (const auto* all = std::get_if<Acknowledge>(&*answer)) {
         acknowledged = std::max(acknowledged, all->up_to);
       }
     }
   }
-  const auto first = std::ranges::upper_bound(numbers, acknowledged) - numbers.begin();
-  unacknowledged.messages.erase(unacknowledged.messages.begin(),
-                                unacknowledged.messages.begin() + first);
+  std::erase_if(unacknowledged.messages,
+                [&](const Numbered& one) { return one.number <= acknowledged; });
   return unacknowledged;
 }
 

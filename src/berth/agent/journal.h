@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "berth/agent/protocol.h"
 #include "berth/exec/messages.h"
 #include "berth/os/env.h"
 
@@ -72,8 +73,8 @@ class Journal {
 
 /// The messages that an agent which is gone has left in its journal.
 struct UnacknowledgedJournal {
-  std::vector<exec::FromWorker> messages;  ///< In order, each once.
-  std::size_t unreadable = 0;  ///< How many lines are no message, but for one that a crash cut.
+  std::vector<Numbered> messages;  ///< In order, each once.
+  std::size_t unreadable = 0;      ///< How many lines are no message, but for one that a crash cut.
 };
 /// Reads the journal in an agent's directory; there may be none. Failure: busy, where the agent
 /// lives; not_found, denied, io.

@@ -16,7 +16,7 @@ exec::Output output(std::int64_t token, std::string bytes) {
 }
 std::vector<std::int64_t> tokens(const UnacknowledgedJournal& unacknowledged) {
   std::vector<std::int64_t> tokens;
-  for (const auto& message : unacknowledged.messages)
+  for (const auto& [_, message] : unacknowledged.messages)
     tokens.push_back(std::visit([](const auto& one) { return one.token.value; }, message));
   return tokens;
 }

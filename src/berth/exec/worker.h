@@ -33,6 +33,8 @@ class Worker {
   virtual void set_reading(bool reads_output) = 0;
   /// Moves the messages that have come since the last call to the end of `messages`.
   virtual void take_messages(std::vector<FromWorker>& messages) = 0;
+  /// The number, in the worker's own journal, of the last message taken; 0 where it has none.
+  virtual std::int64_t last_taken() const { return 0; }
   /// The worker calls `wake` when it has become ready or is lost, and when there are messages to
   /// take: in a turn of the loop or within send(). A caller that sets no `wake` takes messages
   /// after each turn of the loop; a send() that made some makes the next turn return at once.

@@ -91,6 +91,29 @@ void drop(Fileset& fileset, const std::vector<std::string>& gone) {
         {.path = ".", .kind = Entry::Kind::directory, .digest = {}, .target = {}});
 }
 
+Status read_whole(os::Env& env, const std::string& path, Entry& entry) {
+  BERTH_ASSIGN(const Content content, read_content(env, path));
+  entry.digest = content.digest;
+  entry.size = content.size;
+  return {};
+}
+
+/// A large one only where it may have changed since it was read last.
+Status read_entry(os::Env& env, const std::string& seen, const std::string& path, Entry& entry) {
+  if (entry.size < kWorthRemembering) return read_whole(env, path, entry);
+  const Wall began = env.wall();
+  BERTH_ASSIGN(const auto before, env.status(path));
+  if (const auto digest = remembered(env, seen, before)) {
+    entry.digest = *digest;
+    entry.size = before.size;
+    return {};
+  }
+  BERTH_TRY(read_whole(env, path, entry));
+  BERTH_ASSIGN(const auto after, env.status(path));
+  remember(env, seen, before, after, began, entry.digest);
+  return {};
+}
+
 /// A copy of a file in the making: its digest is that of the copy, whatever happens to the file.
 struct Copy {
   Entry entry;
@@ -101,33 +124,21 @@ class Capture {
  public:
   Capture(os::Env& env, const std::string& store, const std::string& root, Expect expect,
           Hold& work, Paths& fresh)
-      : env_(env), store_(store), root_(root), expect_(expect), work_(work), fresh_(fresh) {}
+      : env_(env), store_(store), root_(root), expect_(expect), work_(work.work()), fresh_(fresh) {}
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() {
+    for (const auto& copy : copies_) (void)env_.remove_file(copy.path);
+  }
 
   Status copy(Entry& entry) {
-    Copy made{{}, fmt::format("{}/{}", work_.directory(), copies_.size())};
+    Copy made{{}, fmt::format("{}/{}", work_.directory(), work_.next_number())};
     if (auto status = copy_to(made.path, entry); !status) {
       (void)env_.remove_file(made.path);
       return status;
     }
     made.entry = entry;
     copies_.push_back(std::move(made));
-    return {};
-  }
-
-  /// A large one only where it may have changed since it was read last.
-  Status read(Entry& entry) {
-    const std::string path = under(root_, entry.path);
-    if (entry.size < kWorthRemembering) return read(entry, path);
-    const Wall began = env_.wall();
-    BERTH_ASSIGN(const auto before, env_.status(path));
-    if (const auto digest = remembered(env_, seen(), before)) {
-      entry.digest = *digest;
-      entry.size = before.size;
-      return {};
-    }
-    BERTH_TRY(read(entry, path));
-    BERTH_ASSIGN(const auto after, env_.status(path));
-    remember(env_, seen(), before, after, began, entry.digest);
     return {};
   }
 
@@ -153,7 +164,7 @@ class Capture {
     }
     std::erase_if(copies_, [&](const Copy& copy) {
       if (wanted.erase({copy.entry.digest, copy.entry.kind}) > 0) return false;
-      (void)env_.remove_file(copy.path);  // else with the work
+      (void)env_.remove_file(copy.path);
       return true;
     });
     BERTH_TRY(make_objects());
@@ -168,7 +179,7 @@ class Capture {
       if (nth > 0) BERTH_TRY(env_.remove_file(to));
       BERTH_ASSIGN(const auto before, env_.status(from));
       BERTH_ASSIGN(const auto copied, env_.copy_file(from, to, 0600));
-      if (!copied) return read(entry, to);
+      if (!copied) return read_whole(env_, to, entry);
       entry.digest = copied->digest;
       entry.size = copied->size;
       BERTH_ASSIGN(const auto after, env_.status(from));
@@ -185,13 +196,6 @@ class Capture {
     if (const auto file = env_.status(under(root_, now.path))) forget(env_, seen(), *file);
   }
 
-  Status read(Entry& entry, const std::string& path) {
-    BERTH_ASSIGN(const Content content, read_content(env_, path));
-    entry.digest = content.digest;
-    entry.size = content.size;
-    return {};
-  }
-
   std::string object(const Copy& copy) const {
     return object_path(store_, copy.entry.digest, copy.entry.kind == Entry::Kind::executable);
   }
@@ -201,9 +205,13 @@ class Capture {
   Status make_objects() {
     for (const auto& copy : copies_) {
       const std::string path = object(copy);
-      BERTH_TRY(env_.make_directory(path.substr(0, path.rfind('/')), 0700));
       BERTH_TRY(seal(env_, copy.path, copy.entry.kind == Entry::Kind::executable, Sealed::fresh));
-      BERTH_TRY(env_.rename(copy.path, path));
+      auto moved = env_.rename(copy.path, path);
+      if (!moved && moved.error().kind == ErrorKind::not_found) {
+        BERTH_TRY(env_.make_directory(path.substr(0, path.rfind('/')), 0700));
+        moved = env_.rename(copy.path, path);
+      }
+      BERTH_TRY(moved);
       record_object(env_, store_, path, copy.entry.digest);
       fresh_.insert(path);
     }
@@ -215,7 +223,7 @@ class Capture {
   const std::string& store_;
   const std::string& root_;
   const Expect expect_;
-  Hold& work_;
+  Work& work_;
   Paths& fresh_;
   std::vector<Copy> copies_;
 };
@@ -224,12 +232,15 @@ class Capture {
 
 Result<Captured> ObjectStore::capture(const std::string& path, Fileset fileset, Expect expect,
                                       const Read& read) {
-  BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
+  BERTH_ASSIGN(Hold work, begin());
   Capture capture(*env_, directory_, path, expect, work, fresh_);
+  const std::string seen = directory_ + std::string(kSeen);
   std::vector<std::string> gone;
   for (auto& entry : fileset.entries) {
     if (!has_object(entry)) continue;
-    const auto got = expect == Expect::fresh ? capture.copy(entry) : capture.read(entry);
+    const auto got = expect == Expect::fresh
+                         ? capture.copy(entry)
+                         : read_entry(*env_, seen, under(path, entry.path), entry);
     if (is_gone(got, entry)) {
       gone.push_back(entry.path);
       continue;
@@ -245,6 +256,14 @@ Result<Captured> ObjectStore::capture(const std::string& path, Fileset fileset, 
   }
   return fail(ErrorKind::stale, "{}: changed each of the {} times that it was read", path,
               kReadingsMost);
+}
+
+Result<Fileset> ObjectStore::read(const std::string& path) {
+  BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
+  for (auto& entry : fileset.entries)
+    if (has_object(entry))
+      BERTH_TRY(read_entry(*env_, directory_ + std::string(kSeen), under(path, entry.path), entry));
+  return fileset;
 }
 
 Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {

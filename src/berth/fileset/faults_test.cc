@@ -115,7 +115,7 @@ TEST_P(Faults, Collect) {
   kept->hold = {};
   const auto held = store_.capture("/many", Expect::fresh);
   env_.put("/in/c", "three");
-  ASSERT_TRUE(store_.capture("/in/c", Expect::fresh));  // and no longer needed
+  ASSERT_TRUE(ObjectStore::open(env_, "/store")->capture("/in/c", Expect::fresh));  // not needed
   fail_each_call(
       [&]() -> Status {
         const auto freed = store_.collect(keep(live));
@@ -156,14 +156,53 @@ TEST(StoreLock, IsHeldFromTheLookToTheDeed) {
     return std::nullopt;
   };
   auto captured = store.capture("/f", Expect::fresh);
-  EXPECT_EQ(locked["replace_file"], 1) << "what is needed is written down";
-  EXPECT_EQ(open["replace_file"], 0);
+  EXPECT_EQ(locked["write_all"], 1) << "what is needed is written down";
+  EXPECT_EQ(open["write_all"], 0);
   captured->hold = {};
   locked.clear();
   open.clear();
   EXPECT_EQ(store.collect(keep({}))->objects, 1);
   EXPECT_EQ(locked["remove_file"], 1);
   EXPECT_EQ(open["remove_file"], 0);
+}
+
+/// A work is only ever added to, also while somebody collects.
+TEST(StoreLock, WhatAHoldNamesBetweenTwoLooksIsKept) {
+  os::FakeEnv env;
+  auto store = *ObjectStore::open(env, "/store");
+  env.put("/first", "1");
+  env.put("/then", "2");
+  const auto first = store.capture("/first", Expect::fresh);
+  std::optional<Captured> then = *ObjectStore::open(env, "/store")->capture("/then", Expect::fresh);
+  then->hold = {};
+  ASSERT_LT(to_hex(first->fileset.entries[0].digest), to_hex(then->fileset.entries[0].digest));
+  int looks = 0;
+  bool looking = false;
+  Result<Hold> named = fail(ErrorKind::not_found, "not yet");
+  env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call != "lock" || std::exchange(looking, true)) return std::nullopt;
+    if (env.lock("/store/lock", false) && ++looks == 2)  // before the second of two folders
+      named = store.hold(then->fileset);
+    looking = false;
+    return std::nullopt;
+  };
+  EXPECT_EQ(store.collect(keep({}))->objects, 0);
+  EXPECT_TRUE(named);
+}
+
+/// Each is a fileset of its own, whose one path is "."; the collection failed beside them.
+TEST(Collect, SucceedsBesideAHoldOfSeveralFiles) {
+  os::FakeEnv env;
+  auto store = *ObjectStore::open(env, "/store");
+  Fileset both;
+  for (const std::string path : {"/a", "/b"}) {
+    env.put(path, path);
+    both.entries.push_back(store.capture(path, Expect::fresh)->fileset.entries[0]);
+  }
+  const auto hold = store.hold(both);
+  const auto freed = store.collect(keep({}));
+  ASSERT_TRUE(freed) << freed.error().message;
+  EXPECT_EQ(freed->objects, 0);
 }
 
 /// Files that change or go while they are read.

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -76,26 +77,24 @@ std::string literal_pattern(std::string_view text);
 Result<std::vector<std::string>> glob(os::Env& env, const std::string& folder,
                                       const std::string& pattern);
 
-/// Keeps objects from being collected as long as it and its process live.
+class Work;
+
+/// Keeps objects from being collected as long as it and its process live. Holds of one store that
+/// live at the same time may keep each other's objects.
 class Hold {
  public:
   Hold() = default;
-  Hold(os::Env& env, std::string directory, os::Fd lock)
-      : env_(&env), directory_(std::move(directory)), lock_(std::move(lock)) {}
-  Hold(Hold&& other) noexcept { *this = std::move(other); }
-  Hold& operator=(Hold&& other) noexcept;
-  ~Hold();
-  const std::string& directory() const { return directory_; }  // for the store's use
-  /// The same hold through another Env.
-  Hold in(os::Env& env) && {
-    env_ = nullptr;
-    return {env, std::move(directory_), std::move(lock_).in(env)};
-  }
+  explicit Hold(std::shared_ptr<Work> work) : work_(std::move(work)) {}
+  Hold(Hold&&) noexcept = default;
+  Hold& operator=(Hold&&) noexcept = default;
+  ~Hold() = default;
+  Work& work() const { return *work_; }  // for the store's use
+  const std::shared_ptr<Work>& shared() const { return work_; }
+  /// The same hold through another Env; all holds of a store go there together, after it.
+  Hold in(os::Env& env) &&;
 
  private:
-  os::Env* env_ = nullptr;
-  std::string directory_;
-  os::Fd lock_;
+  std::shared_ptr<Work> work_;
 };
 
 struct Captured {
@@ -150,6 +149,10 @@ class ObjectStore {
   Result<Captured> capture(const std::string& path, std::vector<os::TreeEntry> found,
                            const Read& read);
 
+  /// The fileset of what stands there now, of which nothing is stored. Errors: as capture(), but
+  /// for stale.
+  Result<Fileset> read(const std::string& path);
+
   /// Makes everything captured and held so far durable, with one wait for the disk. Call it before
   /// anything refers to these objects.
   Status make_durable();
@@ -196,12 +199,14 @@ class ObjectStore {
   Result<Captured> capture(const std::string& path, Fileset fileset, Expect expect,
                            const Read& read);
   Status sync_fresh();
+  Result<Hold> begin();
   Result<std::vector<Entry>> missing(const Hold& work, const Fileset& fileset);
 
   os::Env* env_;
   std::string directory_;
   Paths fresh_;                      // objects that may not be durable yet
   std::vector<std::string> damage_;  // not taken yet
+  std::weak_ptr<Work> work_;         // of the holds that were made last
 };
 
 /// Adds the objects of a fileset to those that collect() keeps.

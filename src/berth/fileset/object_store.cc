@@ -17,18 +17,22 @@ bool is_executable(std::string_view object) {
   return object.ends_with(".x");
 }
 
-/// What the living need, by the directory in work/ that says so; those are read once.
-using Needs = std::map<std::string, std::unordered_set<Digest>>;
+/// What the living need, by the directory in work/ that says so: it is read again where it grew.
+struct Need {
+  std::int64_t size = 0;  // of the text
+  std::unordered_set<Digest> objects;
+};
+using Needs = std::map<std::string, Need>;
 
 /// Of a work whose process is gone.
 Status sweep_work(os::Env& env, const std::string& directory) {
-  std::string making, place;
+  std::map<std::string, std::string> made, places;  // by their numbers
   if (const auto left = env.tree(directory, 2 * kMostEntries))
     for (const auto& entry : *left) {
-      if (entry.path == kMaking) making = entry.target;
-      if (entry.path == kPlace) place = entry.target;
+      if (entry.path.starts_with(kMaking)) made[entry.path.substr(kMaking.size())] = entry.target;
+      if (entry.path.starts_with(kPlace)) places[entry.path.substr(kPlace.size())] = entry.target;
     }
-  if (!making.empty()) sweep_making(env, making, place);
+  for (const auto& [number, making] : made) sweep_making(env, making, places[number]);
   return remove_all(env, directory);
 }
 
@@ -45,15 +49,19 @@ Status look_at_work(os::Env& env, const std::string& store, Needs& needs, bool s
     }
     if (dead.error().kind == ErrorKind::not_found) continue;  // just released
     if (dead.error().kind != ErrorKind::busy) return std::unexpected(dead.error());
-    if (const auto known = needs.find(name); known != needs.end() && !known->second.empty()) {
+    const std::string file = directory + std::string(kNeeds);
+    const auto status = env.status(file);
+    if (!status && status.error().kind == ErrorKind::not_found) continue;  // needs nothing yet
+    if (!status) return std::unexpected(status.error());
+    if (const auto known = needs.find(name);
+        known != needs.end() && known->second.size == status->size) {
       present[name] = std::move(known->second);
       continue;
     }
-    const auto text = env.read_file(directory + std::string(kNeeds), kMostText);
-    if (!text && text.error().kind == ErrorKind::not_found) continue;  // needs nothing yet
+    const auto text = env.read_file(file, kMostText);
+    if (!text && text.error().kind == ErrorKind::not_found) continue;
     if (!text) return std::unexpected(text.error());
-    BERTH_ASSIGN(const Fileset fileset, parse_fileset(*text));
-    add_live(present[name], fileset);
+    present[name] = {status->size, parse_needs(*text)};
   }
   needs = std::move(present);
   return {};
@@ -61,32 +69,28 @@ Status look_at_work(os::Env& env, const std::string& store, Needs& needs, bool s
 
 }  // namespace
 
-Hold& Hold::operator=(Hold&& other) noexcept {
-  std::swap(env_, other.env_);
-  directory_.swap(other.directory_);
-  std::swap(lock_, other.lock_);
-  return *this;
-}
-
-Hold::~Hold() {
-  // What cannot be removed is swept by the next collect().
-  if (env_ != nullptr) (void)remove_all(*env_, directory_);
-}
-
 Result<ObjectStore> ObjectStore::open(os::Env& env, std::string directory) {
   for (const std::string_view part : {"", "/objects", "/work", "/damaged", "/seen"})
     BERTH_TRY(env.make_directory(directory + std::string(part), 0700));
   return ObjectStore(env, std::move(directory));
 }
 
-Result<Hold> ObjectStore::reserve(const Fileset& fileset) {
+/// Shared with the holds that live now: a work costs twenty calls of the system.
+Result<Hold> ObjectStore::begin() {
+  if (auto shared = work_.lock(); shared && !shared->is_full()) return Hold(std::move(shared));
   BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
+  work_ = work.shared();
+  return work;
+}
+
+Result<Hold> ObjectStore::reserve(const Fileset& fileset) {
+  BERTH_ASSIGN(Hold work, begin());
   BERTH_TRY(missing(work, fileset));
   return work;
 }
 
 Result<Hold> ObjectStore::hold(const Fileset& fileset) {
-  BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
+  BERTH_ASSIGN(Hold work, begin());
   BERTH_ASSIGN(const auto missing, this->missing(work, fileset));
   if (missing.empty()) return work;
   return fail(ErrorKind::not_found, "object {} of {} is not in the store (any more)",
@@ -188,7 +192,7 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
     BERTH_ASSIGN(const auto names, env_->list(folder));
     for (const auto& name : names) {
       const auto digest = object_digest(fan, name);
-      const auto needed = [&](const auto& need) { return need.second.contains(*digest); };
+      const auto needed = [&](const auto& need) { return need.second.objects.contains(*digest); };
       if (!digest || live.contains(*digest) || std::ranges::any_of(needs, needed)) continue;
       const std::string path = fmt::format("{}/{}", folder, name);
       BERTH_ASSIGN(const auto status, env_->status(path));

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "berth/base/text.h"
 #include "berth/fileset/seen.h"
 
 namespace berth::fileset {
@@ -81,7 +82,7 @@ Status check_object(os::Env& env, const std::string& store, const Entry& entry, 
   BERTH_ASSIGN(const auto status, env.status(path));
   const bool known = status.modified == sealed_at(Sealed::durable) ||
                      (status.modified == sealed_at(Sealed::fresh) && fresh.contains(path));
-  if (known && status.size == entry.size &&
+  if (known && status.size == entry.size && status.size >= kWorthRemembering &&
       remembered(env, store + std::string(kSeen), status) == entry.digest)
     return {};
   return verify_object(env, store, entry.digest, executable, fresh);
@@ -94,8 +95,9 @@ Status verify_object(os::Env& env, const std::string& store, const Digest& diges
   BERTH_ASSIGN(const auto status, env.status(path));
   const auto found = read_content(env, path);
   if (found && found->digest == digest) {
-    if (const auto after = env.status(path); after && found->size >= kWorthRemembering)
-      remember(env, store + std::string(kSeen), status, *after, began, digest, Duration(0));
+    if (found->size >= kWorthRemembering)
+      if (const auto after = env.status(path))
+        remember(env, store + std::string(kSeen), status, *after, began, digest, Duration(0));
     if (status.modified == sealed_at(Sealed::durable)) return {};
     if (status.modified == sealed_at(Sealed::fresh) && fresh.contains(path)) return {};
     fresh.insert(path);
@@ -112,6 +114,55 @@ Status verify_object(os::Env& env, const std::string& store, const Digest& diges
   return set_aside(env, store, digest, executable, "cannot be read");
 }
 
+Work::~Work() {
+  // What cannot be removed is swept by the next collect().
+  (void)remove_all(*env_, directory_);
+}
+
+bool Work::is_full() const {
+  constexpr std::int64_t kEnough = 10'000;  // objects: some 900 kB, which collect() reads again
+  return torn_ || named_ >= kEnough;
+}
+
+void Work::move_to(os::Env& env) {
+  if (env_ == &env) return;
+  env_ = &env;
+  lock_ = std::move(lock_).in(env);
+  needs_ = std::move(needs_).in(env);
+}
+
+/// The text is that of a fileset, whose paths are numbers: an older Berth may read it too.
+Status Work::name(const Fileset& fileset) {
+  std::string text = size_ == 0 ? to_text({}) : "";
+  for (const auto& entry : fileset.entries)
+    if (has_object(entry))
+      text += fmt::format("f {} {} {:010}\n", to_hex(entry.digest), entry.size, named_++);
+  if (text.empty()) return {};
+  if (!needs_) {
+    BERTH_ASSIGN(needs_, env_->open_append(directory_ + std::string(kNeeds), 0600));
+  }
+  if (const auto written = env_->write_all(needs_, text); !written) {
+    torn_ = !env_->truncate(needs_, size_);
+    return written;
+  }
+  size_ += static_cast<std::int64_t>(text.size());
+  return {};
+}
+
+std::unordered_set<Digest> parse_needs(std::string_view text) {
+  constexpr std::size_t kBefore = 2, kHex = 64;  // "f DIGEST SIZE PATH"
+  std::unordered_set<Digest> needs;
+  for (const auto line : split(text, '\n'))
+    if (line.starts_with("f ") || line.starts_with("x "))
+      if (const auto digest = parse_digest(line.substr(kBefore, kHex))) needs.insert(*digest);
+  return needs;
+}
+
+Hold Hold::in(os::Env& env) && {
+  if (work_) work_->move_to(env);
+  return std::move(*this);
+}
+
 Result<Hold> begin_work(os::Env& env, const std::string& store) {
   // Under the lock, so that collect() finds no directory that is not locked yet.
   BERTH_ASSIGN(const os::Fd shared, env.lock_shared(store + "/lock"));
@@ -122,15 +173,13 @@ Result<Hold> begin_work(os::Env& env, const std::string& store) {
     (void)env.remove_directory(directory);
     return std::unexpected(std::move(lock).error());
   }
-  return Hold(env, directory, *std::move(lock));
+  return Hold(std::make_shared<Work>(env, directory, *std::move(lock)));
 }
 
 Result<os::Fd> name_needs(os::Env& env, const std::string& store, const Hold& work,
                           const Fileset& fileset) {
-  const std::string text = to_text(fileset);
-  if (text.size() > kMostText) return fail(ErrorKind::full, "the names of its files are too long");
   BERTH_ASSIGN(os::Fd shared, env.lock_shared(store + "/lock"));
-  BERTH_TRY(env.replace_file(work.directory() + std::string(kNeeds), text, 0600));
+  BERTH_TRY(work.work().name(fileset));
   return shared;
 }
 

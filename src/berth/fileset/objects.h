@@ -1,9 +1,9 @@
 // The layout of an object store, and the steps that its operations share.
 //   objects/ab/cdef…   a content, by its digest; with ".x" behind it where it may be executed
-//   work/RANDOM/       of one capture, publish or Hold: locked while that lives; "fileset" names
-//                      what it needs, the numbers are copies in the making, and the link "making"
-//                      leads to what is made beside a person's files; "place" to where it goes,
-//                      while what stood there is aside
+//   work/RANDOM/       of some captures, publishes and Holds of one process: locked while these
+//                      live; "fileset" names what they need, the numbers are copies in the making,
+//                      and the link "making.N" leads to what is made beside a person's files;
+//                      "place.N" to where it goes, while what stood there is aside
 //   seen/              what large files of the world, and large objects, were found to hold
 //   damaged/           objects that no longer held what they were named after
 //   lock               shared by works that record their needs, exclusive to what removes objects
@@ -21,7 +21,7 @@ namespace berth::fileset {
 inline constexpr std::string_view kSeen = "/seen";
 // Names in a directory of work/.
 inline constexpr std::string_view kNeeds = "/fileset";
-inline constexpr std::string_view kMaking = "making";
+inline constexpr std::string_view kMaking = "making";  // and a number behind it
 inline constexpr std::string_view kPlace = "place";
 
 inline bool has_object(const Entry& entry) {
@@ -64,6 +64,36 @@ std::string in_the_making(os::Env& env, const std::string& to);
 /// Removes what a publisher that died has left there; an old target that it had moved away from
 /// `place` comes back, unless `place` is "".
 void sweep_making(os::Env& env, const std::string& making, const std::string& place);
+
+/// A directory in work/, which goes with it. What it needs is only ever added to.
+class Work {
+ public:
+  Work(os::Env& env, std::string directory, os::Fd lock)
+      : env_(&env), directory_(std::move(directory)), lock_(std::move(lock)) {}
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  ~Work();
+  const std::string& directory() const { return directory_; }
+  /// For a file of its own in the directory.
+  std::int64_t next_number() { return made_++; }
+  /// Adds the objects of the fileset to what it needs; under the shared lock of the store.
+  Status name(const Fileset& fileset);
+  /// It needs so much that another one had better be begun.
+  bool is_full() const;
+  void move_to(os::Env& env);
+
+ private:
+  os::Env* env_;
+  std::string directory_;
+  os::Fd lock_, needs_;
+  std::int64_t size_ = 0;   // bytes of the text of its needs
+  std::int64_t named_ = 0;  // objects
+  std::int64_t made_ = 0;
+  bool torn_ = false;  // the text may end in a part of a line
+};
+
+/// The objects that the text of a work's needs names.
+std::unordered_set<Digest> parse_needs(std::string_view text);
 
 /// Makes a new directory in work/ and locks it.
 Result<Hold> begin_work(os::Env& env, const std::string& store);

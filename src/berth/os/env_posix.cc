@@ -142,13 +142,12 @@ class PosixEnv final : public Env {
   Result<FileStatus> status(const std::string& path) override {
     struct stat st{};
     if (::stat(path.c_str(), &st) != 0) return errno_error(errno, path);
-    FileStatus result;
-    result.kind = kind_posix(st.st_mode);
-    result.size = st.st_size;
+    FileStatus result{.kind = kind_posix(st.st_mode), .size = st.st_size};
     result.links = static_cast<std::int64_t>(st.st_nlink);
     result.owner = st.st_uid;
     result.mode = st.st_mode & 07777U;
-    result.executable = S_ISREG(st.st_mode) && access(path.c_str(), X_OK) == 0;
+    const bool may = S_ISREG(st.st_mode) && (st.st_mode & 0111U) != 0;
+    result.executable = may && access(path.c_str(), X_OK) == 0;
     result.modified = wall_of(st.st_mtim);
     result.device = st.st_dev;
     result.inode = st.st_ino;

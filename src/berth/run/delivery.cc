@@ -38,12 +38,12 @@ Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& del
   const auto there = env.status(to);
   const bool folder = there && there->kind == os::FileStatus::Kind::directory;
   if (there && (folder || !is_file(content) || there->size == content.entries[0].size)) {
-    auto captured = cache.capture(to, fileset::Expect::stored);
-    if (captured && captured->fileset == content) return true;
-    if (folder && !captured)
-      return fail(ErrorKind::exists, "{}: it cannot be replaced: {}", to, captured.error().message);
-    if (folder && !delivery.ours && !without(captured->fileset.entries, content).empty()) {
-      delivery.there = std::move(captured->fileset);
+    auto found = cache.read(to);
+    if (found && *found == content) return true;
+    if (folder && !found)
+      return fail(ErrorKind::exists, "{}: it cannot be replaced: {}", to, found.error().message);
+    if (folder && !delivery.ours && !without(found->entries, content).empty()) {
+      delivery.there = *std::move(found);
       return false;
     }
   }

@@ -6,7 +6,7 @@
 namespace berth::run {
 namespace {
 
-constexpr std::size_t kMostClosing = 32;
+constexpr std::size_t kMostClosing = 1024;
 /// Looked at before the loop gets its turn again.
 constexpr int kTasksPerTurn = 64;
 

@@ -24,6 +24,7 @@ class LocalWorker final : public exec::Worker {
   void send(const exec::ToWorker& message) override;
   void set_reading(bool reads_output) override;
   void take_messages(std::vector<exec::FromWorker>& messages) override;
+  std::int64_t last_taken() const override { return agent_ ? agent_->last_taken() : 0; }
   bool idle() const override { return (alone_ || agent_->idle()) && processes_.idle(); }
   void acknowledge() override {
     if (agent_) agent_->acknowledge();

@@ -1,6 +1,6 @@
 // The tasks of a flow that are ready and that nobody has looked at yet. They are looked at by the
 // priority of their steps, and within a step in the order in which they became ready; but only
-// while there is room: a task that is prepared and not yet started holds a descriptor.
+// while there is room: a task that is prepared and not yet started holds its inputs.
 //
 // Pure: plain data.
 #pragma once

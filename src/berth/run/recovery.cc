@@ -163,7 +163,7 @@ Result<RecoveredAgents> find_agents(Context& context, const store::RunRecord& re
       return std::unexpected(within(directory, unacknowledged.error()));
     recovered.dead_directories.push_back(directory);
     if (!unacknowledged) continue;
-    for (auto& message : unacknowledged->messages) {
+    for (auto& [_, message] : unacknowledged->messages) {
       if (const auto* ended = std::get_if<exec::Ended>(&message))
         recovered.tokens.push_back(ended->token);
       recovered.unacknowledged.push_back(std::move(message));
@@ -274,10 +274,10 @@ void Recovery::reap(const WorkerSlot& slot) {
                 {{"worker", fmt::format("{}", slot.id.value)}, {"why", json_quote(because)}});
   if (auto journal = directory.empty() ? fail(ErrorKind::not_found, "no journal")
                                        : agent::read_journal(run_.env, directory)) {
-    for (auto& message : journal->messages)
+    for (auto& [number, message] : journal->messages)
       if (auto* ended = std::get_if<exec::Ended>(&message))
         attempts_.end(std::move(*ended), false);
-      else if (!std::holds_alternative<exec::Output>(message))  // shown as it came
+      else if (number > slot.worker->last_taken())
         attempts_.handle(std::move(message));
   }
   // Where no control group holds them, the children of its tasks live on, beside the next attempts.

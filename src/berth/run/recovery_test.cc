@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "berth/agent/journal.h"
 #include "berth/run/drive.h"
 #include "berth/run/run_testing.h"
 #include "berth/store/failing_store.h"
@@ -74,6 +75,32 @@ class StillEnds final : public agent::AgentClient {
   std::optional<exec::Ended> ending_;
   agent::Welcome welcome_;
   os::Timer ends_{env_.loop(), [] {}};  // the turn of the loop is what wakes
+};
+
+/// An agent that has handed out the first messages of its journal, and is gone.
+class IsGone final : public agent::AgentClient {
+ public:
+  explicit IsGone(std::vector<exec::FromWorker> handed_out) : messages_(std::move(handed_out)) {
+    taken_ = std::ssize(messages_);
+    welcome_.block.resources.set(Known::cpu, 1000);
+    welcome_.block.cores = {{0, 0, 1000}};
+  }
+  void send(const exec::ToWorker&) override {}
+  void set_reading(bool) override {}
+  void take_messages(std::vector<exec::FromWorker>& messages) override {
+    std::ranges::move(std::exchange(messages_, {}), std::back_inserter(messages));
+  }
+  std::int64_t last_taken() const override { return taken_; }
+  bool idle() const override { return false; }
+  std::optional<Error> lost() const override { return Error{ErrorKind::not_found, "killed"}; }
+  bool ready() const override { return true; }
+  const agent::Welcome& agent() const override { return welcome_; }
+  void lose(Error) override {}
+
+ private:
+  std::vector<exec::FromWorker> messages_;
+  std::int64_t taken_;
+  agent::Welcome welcome_;
 };
 
 /// Drives a new run with one trial to its end, after agents were found. Their attempt is recorded,
@@ -182,6 +209,33 @@ TEST(Recovery, AJournalStaysUntilWhatItTellsIsDurable) {
   EXPECT_TRUE(fails);
   EXPECT_NE(world.env.find(journal), nullptr);
   world.context.store = std::move(store);
+}
+
+/// The end came by the journal, and what was printed just before it was missing in the log.
+TEST(Recovery, WhatAKilledAgentHadNotSentYetIsInItsJournal) {
+  testing::World world;
+  const std::string directory = "/state/agent";
+  ASSERT_TRUE(world.env.make_directory(directory, 0700));
+  const std::vector<exec::FromWorker> all{
+      exec::Output{{1}, {5}, exec::Stream::out, "sent, "},
+      exec::Output{{1}, {5}, exec::Stream::out, "and kept"},
+      exec::Ended{.task = {1}, .token = {5}, .exit_code = 0, .detail = {}}};
+  agent::Journal journal(world.env, directory);
+  for (const auto& message : all) journal.append(message);
+  journal.write();
+  RecoveredAgents found;
+  found.tokens = {{5}};
+  found.alive.push_back({.directory = directory,
+                         .machine = "here",
+                         .client = std::make_unique<IsGone>(std::vector{all.front()}),
+                         .attempts = {{.task = {1}, .token = {5}}}});
+  EXPECT_EQ(done_after(world, std::move(found), [] {}), 1);
+  EXPECT_EQ(world.env.spawned(), 0U) << "it ran again";
+  auto log = LogReader::open(world.env, "/state/runs/t-1");
+  ASSERT_TRUE(log);
+  std::string printed;
+  EXPECT_TRUE(log->read({5}, [&](const LogFrame& frame) { printed += frame.bytes; }));
+  EXPECT_EQ(printed, "sent, and kept");
 }
 
 TEST(Recovery, AnAgentThatNobodyWaitsForIsCalledNoLonger) {
