@@ -26,13 +26,15 @@ using Needs = std::map<std::string, Need>;
 
 /// Of a work whose process is gone.
 Status sweep_work(os::Env& env, const std::string& directory) {
-  std::map<std::string, std::string> made, places;  // by their numbers
+  std::string making, place;
   if (const auto left = env.tree(directory, 2 * kMostEntries))
     for (const auto& entry : *left) {
-      if (entry.path.starts_with(kMaking)) made[entry.path.substr(kMaking.size())] = entry.target;
-      if (entry.path.starts_with(kPlace)) places[entry.path.substr(kPlace.size())] = entry.target;
+      if (entry.path == kMaking) making = entry.target;
+      if (entry.path == kPlace) place = entry.target;
     }
-  for (const auto& [number, making] : made) sweep_making(env, making, places[number]);
+  if (!making.empty()) sweep_making(env, making, place);
+  const auto text = env.read_file(directory + std::string(kPublishes), kMostText);
+  for (const auto& [made, to] : parse_publishes(text.value_or(""))) sweep_making(env, made, to);
   return remove_all(env, directory);
 }
 

@@ -412,14 +412,18 @@ TEST_F(ObjectStoreTest, WhatAPublisherHadTakenAwayComesBack) {
   const auto captured = capture();
   // As one leaves it that died between its two renames, on a volume without exchange.
   const std::string making = in_the_making(*env_, path("out"));
-  for (const bool there : {false, true}) {
+  for (const auto& [there, older] : {std::pair(false, false), {true, false}, {false, true}}) {
     write(making.substr(directory_.size() + 1) + "/a", "new");
     write(making.substr(directory_.size() + 1) + ".old/a", "old");
     if (there) write("out/a", "new");
     const std::string work = path("store/work/dead");
     fs::create_directory(work);
-    fs::create_symlink(making, fmt::format("{}/{}", work, kMaking));
-    fs::create_symlink(path("out"), fmt::format("{}/{}", work, kPlace));
+    if (older) {
+      fs::create_symlink(making, fmt::format("{}/{}", work, kMaking));
+      fs::create_symlink(path("out"), fmt::format("{}/{}", work, kPlace));
+    } else {
+      put("store/work/dead/publishes", making + '\0' + path("out") + '\0' + "/cut");
+    }
     ASSERT_TRUE(store_.sweep());
     EXPECT_EQ(read("out/a"), there ? "new" : "old");
     fs::remove_all(path("out"));

@@ -128,25 +128,33 @@ void Work::move_to(os::Env& env) {
   if (env_ == &env) return;
   env_ = &env;
   lock_ = std::move(lock_).in(env);
-  needs_ = std::move(needs_).in(env);
+  for (Notes* notes : {&needs_, &publishes_}) notes->file = std::move(notes->file).in(env);
+}
+
+Status Work::add(Notes& notes, std::string_view name, const std::string& text) {
+  if (!notes.file) {
+    BERTH_ASSIGN(notes.file, env_->open_append(fmt::format("{}{}", directory_, name), 0600));
+  }
+  if (const auto written = env_->write_all(notes.file, text); !written) {
+    torn_ = !env_->truncate(notes.file, notes.size);
+    return written;
+  }
+  notes.size += static_cast<std::int64_t>(text.size());
+  return {};
 }
 
 /// The text is that of a fileset, whose paths are numbers: an older Berth may read it too.
 Status Work::name(const Fileset& fileset) {
-  std::string text = size_ == 0 ? to_text({}) : "";
+  std::string text = needs_.size == 0 ? to_text({}) : "";
   for (const auto& entry : fileset.entries)
     if (has_object(entry))
       text += fmt::format("f {} {} {:010}\n", to_hex(entry.digest), entry.size, named_++);
-  if (text.empty()) return {};
-  if (!needs_) {
-    BERTH_ASSIGN(needs_, env_->open_append(directory_ + std::string(kNeeds), 0600));
-  }
-  if (const auto written = env_->write_all(needs_, text); !written) {
-    torn_ = !env_->truncate(needs_, size_);
-    return written;
-  }
-  size_ += static_cast<std::int64_t>(text.size());
-  return {};
+  return text.empty() ? Status() : add(needs_, kNeeds, text);
+}
+
+Status Work::will_make(const std::string& making, const std::string& place) {
+  ++named_;
+  return add(publishes_, kPublishes, making + '\0' + place + '\0');
 }
 
 std::unordered_set<Digest> parse_needs(std::string_view text) {
@@ -156,6 +164,14 @@ std::unordered_set<Digest> parse_needs(std::string_view text) {
     if (line.starts_with("f ") || line.starts_with("x "))
       if (const auto digest = parse_digest(line.substr(kBefore, kHex))) needs.insert(*digest);
   return needs;
+}
+
+std::vector<std::pair<std::string, std::string>> parse_publishes(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  const auto parts = split(text, '\0');  // the last is what stands behind the last NUL
+  for (std::size_t i = 0; i + 2 < parts.size(); i += 2)
+    pairs.emplace_back(std::string(parts[i]), std::string(parts[i + 1]));
+  return pairs;
 }
 
 Hold Hold::in(os::Env& env) && {

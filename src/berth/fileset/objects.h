@@ -2,8 +2,8 @@
 //   objects/ab/cdef…   a content, by its digest; with ".x" behind it where it may be executed
 //   work/RANDOM/       of some captures, publishes and Holds of one process: locked while these
 //                      live; "fileset" names what they need, the numbers are copies in the making,
-//                      and the link "making.N" leads to what is made beside a person's files;
-//                      "place.N" to where it goes, while what stood there is aside
+//                      and "publishes" has pairs of what is made beside a person's files and where
+//                      it goes (in an older Berth's, the links "making" and "place")
 //   seen/              what large files of the world, and large objects, were found to hold
 //   damaged/           objects that no longer held what they were named after
 //   lock               shared by works that record their needs, exclusive to what removes objects
@@ -21,7 +21,8 @@ namespace berth::fileset {
 inline constexpr std::string_view kSeen = "/seen";
 // Names in a directory of work/.
 inline constexpr std::string_view kNeeds = "/fileset";
-inline constexpr std::string_view kMaking = "making";  // and a number behind it
+inline constexpr std::string_view kPublishes = "/publishes";
+inline constexpr std::string_view kMaking = "making";
 inline constexpr std::string_view kPlace = "place";
 
 inline bool has_object(const Entry& entry) {
@@ -78,6 +79,8 @@ class Work {
   std::int64_t next_number() { return made_++; }
   /// Adds the objects of the fileset to what it needs; under the shared lock of the store.
   Status name(const Fileset& fileset);
+  /// Says what is about to be made and its place, for a sweep after this process has died.
+  Status will_make(const std::string& making, const std::string& place);
   /// It needs so much that another one had better be begun.
   bool is_full() const;
   void move_to(os::Env& env);
@@ -85,15 +88,24 @@ class Work {
  private:
   os::Env* env_;
   std::string directory_;
-  os::Fd lock_, needs_;
-  std::int64_t size_ = 0;   // bytes of the text of its needs
-  std::int64_t named_ = 0;  // objects
+  /// A file that is only ever added to.
+  struct Notes {
+    os::Fd file;
+    std::int64_t size = 0;
+  };
+  Status add(Notes& notes, std::string_view name, const std::string& text);
+
+  os::Fd lock_;
+  Notes needs_, publishes_;
+  std::int64_t named_ = 0;  // objects and publishes
   std::int64_t made_ = 0;
-  bool torn_ = false;  // the text may end in a part of a line
+  bool torn_ = false;  // notes may end in a part of one
 };
 
 /// The objects that the text of a work's needs names.
 std::unordered_set<Digest> parse_needs(std::string_view text);
+/// The pairs of will_make(), but for one that a death has cut.
+std::vector<std::pair<std::string, std::string>> parse_publishes(std::string_view text);
 
 /// Makes a new directory in work/ and locks it.
 Result<Hold> begin_work(os::Env& env, const std::string& store);

@@ -74,23 +74,21 @@ class Tree {
 constexpr std::string_view kInTheMaking = ".berth";
 constexpr std::string_view kOld = ".old";
 
-/// Puts `ready` in the place of whatever stands at `to`; that is then removed. `place` is the link
-/// that tells of an old one which stepped aside.
-Status put_in_place(os::Env& env, const std::string& place, const std::string& ready,
-                    const std::string& to) {
+/// Puts `ready` in the place of whatever stands at `to`; that is then removed.
+Status put_in_place(os::Env& env, const Hold& work, const std::string& ready, const std::string& to,
+                    Publish how) {
   const auto renamed = env.rename(ready, to);
   if (renamed) return renamed;
   if (env.exchange(ready, to)) return remove_all(env, ready);
   // No exchange on this volume: the old one steps aside first, and back if the new one cannot come.
   const std::string old = ready + std::string(kOld);
-  BERTH_TRY(env.symbolic_link(to, place));
-  Status status = env.rename(to, old) ? env.rename(ready, to) : renamed;
-  if (status)
-    status = remove_all(env, old);
-  else if (env.status(old) && !env.rename(old, to))
-    return status;  // the link stays, by which a sweep brings it back
-  (void)env.remove_file(place);
-  return status;
+  if (how == Publish::links) BERTH_TRY(work.work().will_make(ready, to));  // copies have said it
+  if (!env.rename(to, old)) return renamed;
+  if (const auto status = env.rename(ready, to); !status) {
+    (void)env.rename(old, to);
+    return status;
+  }
+  return remove_all(env, old);
 }
 
 /// Of a large object; nothing else is touched.
@@ -124,12 +122,9 @@ Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publi
   BERTH_ASSIGN(const Hold held, hold(fileset));
   // Beside its place, for a rename does not leave the volume; hidden from most globs.
   const std::string ready = in_the_making(*env_, to);
-  const auto link = [&, number = held.work().next_number()](std::string_view name) {
-    return fmt::format("{}/{}.{}", held.work().directory(), name, number);
-  };
-  if (how == Publish::copies) BERTH_TRY(env_->symbolic_link(ready, link(kMaking)));
+  if (how == Publish::copies) BERTH_TRY(held.work().will_make(ready, to));
   auto status = Tree(*env_, directory_, ready, how, fresh_).make(fileset);
-  const auto place = [&] { return put_in_place(*env_, link(kPlace), ready, to); };
+  const auto place = [&] { return put_in_place(*env_, held, ready, to, how); };
   const Entry& first = fileset.entries[0];
   if (status && how == Publish::links && first.path == "." && has_object(first))
     status = keep_record(
@@ -137,9 +132,8 @@ Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publi
         object_path(directory_, first.digest, first.kind == Entry::Kind::executable), place);
   else if (status)
     status = place();
-  if (!status) (void)remove_all(*env_, ready);
-  if (how == Publish::copies) (void)env_->remove_file(link(kMaking));
   if (status) return status;
+  (void)remove_all(*env_, ready);
   if (status.error().kind != ErrorKind::corrupt) return status;
   damage_.push_back(status.error().message);
   return fail(ErrorKind::not_found, "{}", status.error().message);
