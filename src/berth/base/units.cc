@@ -121,6 +121,24 @@ std::string format_bytes(std::int64_t bytes) {
   return fmt::format("{} {}", number, kNames.at(step));
 }
 
+std::string written_bytes(std::int64_t bytes) {
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 6> kUnits{
+      {{"T", 1'000'000'000'000},
+       {"Gi", std::int64_t{1} << 30},
+       {"G", 1'000'000'000},
+       {"Mi", std::int64_t{1} << 20},
+       {"M", 1'000'000},
+       {"K", 1'000}}};
+  for (const auto& [unit, size] : kUnits) {
+    if (bytes < size) continue;
+    if (bytes % size == 0) return fmt::format("{}{}", bytes / size, unit);
+    // Thousandths of a decimal unit are whole bytes.
+    if (unit.size() == 1 && bytes % (size / 1000) == 0)
+      return fmt::format("{}{}", format_milli(bytes / (size / 1000)), unit);
+  }
+  return fmt::format("{}", bytes);
+}
+
 Result<std::int64_t> parse_milli(std::string_view text) {
   std::string_view rest = trim(text);
   const auto decimal = take_decimal(rest);

@@ -16,6 +16,9 @@ Result<std::int64_t> parse_bytes(std::string_view text);
 /// The shortest of B, KiB … PiB with at most one decimal; for people, so rounded.
 std::string format_bytes(std::int64_t bytes);
 
+/// "100M", "1.5G", "512Mi": as a file would have it; parse_bytes() gives the same number again.
+std::string written_bytes(std::int64_t bytes);
+
 /// "1.5", "2" -> thousandths: 1500, 2000. Also for amounts of a person's own names.
 Result<std::int64_t> parse_milli(std::string_view text);
 /// 1500 -> "1.5". Exact.

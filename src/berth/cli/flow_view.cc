@@ -193,6 +193,8 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
   print(
       "cached: found in the cache; run: would start at once; later: after these (?: how many "
       "shows then)\n");
+  for (const auto& step : plan)
+    for (const auto& note : step.asks) print(fmt::format("{}: {}\n", step.name, note));
   std::size_t rows = 0;
   for (const auto& step : plan)
     for (const auto& task : step.tasks)

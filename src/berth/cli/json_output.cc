@@ -116,6 +116,7 @@ Json attempt_object(const store::AttemptRecord& attempt) {
               {"exit_code", attempt.exit_code ? Json(*attempt.exit_code) : Json(nullptr)},
               {"cause", cause_text(attempt)},
               {"detail", attempt.detail},
+              {"resources", parsed_or_null(attempt.resources)},
               {"devices", devices_json(attempt.devices)},
               {"cpu_ms", attempt.cpu_ms},
               {"peak_mem", attempt.peak_mem},
@@ -373,6 +374,7 @@ std::string flow_plan_json(const std::string& name, const std::vector<run::StepP
                         {"selection", parsed_or_null(machine::to_json(steps[i].selection))},
                         {"side_by_side", side_by_side[i]},
                         {"tasks", tasks}});
+    if (!steps[i].asks.empty()) list.back()["asks"] = steps[i].asks;
   }
   Json plan{{"version", 1}, {"name", name}, {"steps", list}};
   if (!missing_images.empty()) plan["missing_images"] = missing_images;

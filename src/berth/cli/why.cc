@@ -113,6 +113,10 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
     lines.push_back("nothing to do: its `when` does not hold, or what it takes in was skipped");
     return lines;
   }
+  if (const auto flow = flow_of(run)) {
+    const auto step = std::ranges::find(flow->steps, step_name(task.label), &flow::Step::name);
+    if (step != flow->steps.end()) lines = step->automatic;
+  }
   if (task.depends.empty()) return lines;
   if (task.digest.empty()) lines.push_back("a step without outputs runs each time");
   BERTH_ASSIGN(const auto runs, context.store->runs());

@@ -65,8 +65,15 @@ Result<bool> read_enforce(const Field& map, bool otherwise) {
   return choice == 1;
 }
 
+Result<std::optional<std::int64_t>> read_amount(const std::string& resource, const Field& field) {
+  BERTH_ASSIGN(const std::string text, field.text());
+  const auto amount = parse_amount(resource, text);
+  if (!amount) return field.error(amount.error());
+  return *amount;
+}
+
 Result<bool> read_resources(const Field& field, Resources& resources,
-                            machine::DeviceSelection& selection) {
+                            machine::DeviceSelection& selection, const AmountReader& read) {
   bool named = false, no_devices = false;
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
@@ -74,12 +81,10 @@ Result<bool> read_resources(const Field& field, Resources& resources,
       return value.error("a resource's name is made of a-z, 0-9 and _, and begins with a letter");
     BERTH_ASSIGN(const bool selects, machine::read_selection(name, value, selection));
     if (selects) continue;
-    BERTH_ASSIGN(const std::string text, value.text());
-    const auto amount = parse_amount(name, text);
-    if (!amount) return value.error(amount.error());
-    resources.set(name, *amount);
+    BERTH_ASSIGN(const auto amount, read(name, value));
+    resources.set(name, amount.value_or(0));
     named = true;
-    no_devices = no_devices || (name == berth::name(Known::gpu) && *amount == 0);
+    no_devices = no_devices || (name == berth::name(Known::gpu) && amount == 0);
   }
   const auto implied = machine::imply_devices(selection, no_devices, resources);
   if (!implied) return field.error(implied.error());

@@ -3,6 +3,8 @@
 // file, the line and the key.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,10 +44,15 @@ Result<bool> read_enforce(const Field& map, bool otherwise);
 /// Reads the map's `image` and `network`; each stays as it is where its key is missing.
 Status read_container(const Field& map, std::string& image, bool& network);
 Status read_environment(const Field& field, Environment& environment);
+/// Reads one amount of a resource; nullopt: it is not asked for.
+using AmountReader =
+    std::function<Result<std::optional<std::int64_t>>(const std::string& resource, const Field&)>;
+Result<std::optional<std::int64_t>> read_amount(const std::string& resource, const Field& field);
 /// Reads a map of amounts into `resources`, and its keys that say which devices are accepted into
 /// `selection`: gpu_slot_sizes: [31, 99], gpu_mem_min: 30G, gpu_policy, gpu_objective, gpu_require:
 /// 0,2-5 or a list. Returns whether the map names any amount, even if that is 0.
 Result<bool> read_resources(const Field& field, Resources& resources,
-                            machine::DeviceSelection& selection);
+                            machine::DeviceSelection& selection,
+                            const AmountReader& amount = read_amount);
 
 }  // namespace berth::exec

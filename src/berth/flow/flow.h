@@ -33,6 +33,7 @@
 #include "berth/exec/command.h"
 #include "berth/exec/messages.h"
 #include "berth/fileset/fileset.h"
+#include "berth/flow/expression.h"
 #include "berth/resource/resources.h"
 
 namespace berth::flow {
@@ -118,6 +119,22 @@ struct Condition {
   Source path{};      // exists: may hold {placeholders}; evaluated when its step is done
 };
 
+/// An amount that depends on the attempt.
+struct ScaledAmount {
+  std::string resource;  // or kTimeLimit
+  Expression amount{};
+  int line = 0;
+};
+inline constexpr std::string_view kTimeLimit = "timeout";
+
+/// What earlier runs tell of a step's use of a resource, or of its time: in the counts of
+/// Resources, or in milliseconds.
+struct Advised {
+  std::string step, resource;  // the resource, or kTimeLimit
+  std::int64_t amount = 0;
+  std::int64_t attempts = 0;  // that tell it
+};
+
 struct Step {
   std::string name;
   exec::Command run;
@@ -139,10 +156,14 @@ struct Step {
   std::vector<std::pair<std::string, Words>> params;  // the flow's, then the step's own
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<Condition> when;
-  Resources resources;
+  Resources resources;  // of the first attempt, as is the time limit
   machine::DeviceSelection selection;
-  Duration timeout{};    // 0: none
-  bool enforce = false;  // the step runs only where its limits are enforced
+  Duration timeout{};                  // 0: none
+  std::vector<ScaledAmount> scaled{};  // what later attempts ask for, where that differs
+  Words automatic{};                   // where amounts that say auto come from, a sentence each
+  bool names_attempt = false;          // whether its command uses {attempt}
+  Words notes{};                       // what its writer should know, a sentence each
+  bool enforce = false;                // the step runs only where its limits are enforced
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
   int retries = 0;
   std::int64_t priority = 0;
@@ -162,8 +183,9 @@ struct Flow {
 struct FlowOptions {
   Words shell{};  // of the commands of steps that name none; empty: the strict one
   std::vector<std::pair<std::string, Words>> set{};  // values of parameters: "lr", "train.lr"
-  Words targets{};  // steps and tasks; only they and what they need run; empty: all
-  Words force{};    // steps whose tasks run also where the cache has their results
+  Words targets{};                // steps and tasks; only they and what they need run; empty: all
+  Words force{};                  // steps whose tasks run also where the cache has their results
+  std::vector<Advised> advice{};  // for amounts that say auto
 };
 
 /// Reads the text of a file named `file`.
@@ -246,8 +268,9 @@ class Graph {
   };
   Result<Ready> take_ready();
 
-  /// One task in full, which was ready. Errors: invalid if a pattern of its inputs matches nothing.
-  Result<TaskSpec> spec(TaskIndex task) const;
+  /// One task in full, which was ready; without an attempt {attempt} stays in its command, as it
+  /// does in what the task depends on. Errors: invalid if a pattern of its inputs matches nothing.
+  Result<TaskSpec> spec(TaskIndex task, std::optional<std::int64_t> attempt = {}) const;
 
   /// Reports a finished task with its outputs in the order of Step::out. A resume goes through the
   /// same loop and finishes the tasks that are recorded as finished: their names are the same,

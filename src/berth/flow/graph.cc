@@ -39,8 +39,8 @@ std::optional<TaskIndex> Graph::find(std::string_view name) const {
 Result<Graph::Ready> Graph::take_ready() {
   return impl_->take_ready();
 }
-Result<TaskSpec> Graph::spec(TaskIndex task) const {
-  return impl_->spec(task);
+Result<TaskSpec> Graph::spec(TaskIndex task, std::optional<std::int64_t> attempt) const {
+  return impl_->spec(task, attempt);
 }
 bool Graph::wanted(TaskIndex task) const {
   return impl_->wanted(task);

@@ -20,7 +20,7 @@ class Graph::Impl {
   std::string name(TaskIndex task) const;
   std::optional<TaskIndex> find(std::string_view name) const;
   Result<Ready> take_ready();
-  Result<TaskSpec> spec(TaskIndex task) const;
+  Result<TaskSpec> spec(TaskIndex task, std::optional<std::int64_t> attempt) const;
   Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs);
 
   const Flow& flow() const { return flow_; }

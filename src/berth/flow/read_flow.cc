@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/flow/attempt_request.h"
 #include "berth/flow/flow_options.h"
 #include "berth/flow/read_script.h"
 #include "berth/flow/read_variables.h"
@@ -262,6 +263,7 @@ class StepReader {
     step_.run_line = run.node().line;
     std::vector<std::string> known = names_.values;
     known.emplace_back("params_file");
+    known.emplace_back("attempt");
     for (const auto& input : step_.in) known.push_back("in." + input.name);
     for (const auto& output : step_.out) known.push_back("out." + output.name);
     const auto placed = exec::placeholders(step_.run);
@@ -274,6 +276,7 @@ class StepReader {
       if (name.starts_with("in.") || name.starts_with("out."))
         BERTH_TRY(check_names(fmt::format("{{{}}}", name), {known}, run));
     }
+    step_.names_attempt = note_attempt(names_.has("attempt") && used_.contains("attempt"));
     if (const auto wrong = exec::nearly_named(step_.run, known); !wrong.empty())
       return run.error(wrong);
     const auto lookup = [&](std::string_view name) -> std::optional<std::string> {
@@ -286,6 +289,16 @@ class StepReader {
                       "here-document, within ${{…'}}); use $(…), or a variable set before",
                       name));
     return {};
+  }
+
+  /// A name of the flow's own wins over the number of the attempt. Returns whether that is named.
+  bool note_attempt(bool is_own) {
+    if (is_own)
+      step_.notes.push_back(
+          fmt::format("steps.{}: {{attempt}} is its parameter, not the number of the attempt; that "
+                      "is BERTH_ATTEMPT in its environment",
+                      step_.name));
+    return !is_own && used_.contains("attempt");
   }
 
   Status read_needs(const Field& field) {
@@ -320,15 +333,6 @@ class StepReader {
         step_.environment.emplace_back(name, std::move(value));
       }
     }
-    bool named = false;
-    if (const auto field = field_.find("resources")) {
-      BERTH_ASSIGN(named, exec::read_resources(*field, step_.resources, step_.selection));
-      step_.resources_line = field->node().line;
-    }
-    if (!named) step_.resources.set(berth::Known::cpu, 1000);
-    if (const auto field = field_.find("timeout")) {
-      BERTH_ASSIGN(step_.timeout, exec::time_limit_of(*field));
-    }
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
     step_.image = known_.image;
     step_.network = known_.network;
@@ -339,6 +343,7 @@ class StepReader {
       BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
       step_.retries = static_cast<int>(retries);
     }
+    BERTH_TRY(read_requests(field_, step_.params, known_.options.advice, step_));
     if (const auto field = field_.find("priority")) {
       BERTH_ASSIGN(step_.priority, exec::integer_within(*field, -1000, 1000));
     }

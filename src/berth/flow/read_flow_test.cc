@@ -173,7 +173,7 @@ TEST(ReadFlow, WrongReferencesAndPlaceholders) {
       {"steps:\n  a:\n    run: cat {in.txt}\n    in: {text: x}",
        "f.yaml:3: steps.a.run: nothing is called {in.txt}; did you mean {in.text}?"},
       {"steps:\n  a: {run: 'cat {out.o}'}",
-       "f.yaml:2: steps.a.run: nothing is called {out.o}; known are: params_file"},
+       "f.yaml:2: steps.a.run: nothing is called {out.o}; known are: params_file, attempt"},
       {"steps:\n  a: {run: x, in: {i: 'd/{nam}'}, params: {name: 1}}",
        "f.yaml:2: steps.a.in.i: nothing is called {nam}; did you mean {name}?"},
       {"steps:\n  a: {run: x, out: {o: 'd/{index}'}}",

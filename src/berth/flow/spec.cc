@@ -179,7 +179,7 @@ void add_script(const Step& step, const std::vector<std::pair<std::string, Words
 
 }  // namespace
 
-Result<TaskSpec> Graph::Impl::spec(TaskIndex task) const {
+Result<TaskSpec> Graph::Impl::spec(TaskIndex task, std::optional<std::int64_t> attempt) const {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state != State::waiting);
   const Step& of = step(task);
@@ -211,7 +211,10 @@ Result<TaskSpec> Graph::Impl::spec(TaskIndex task) const {
       exec::command_line_of_lists(of.run, [&](std::string_view name) -> std::optional<Words> {
         if (name.starts_with("env.")) return std::nullopt;
         const auto found = std::ranges::find(own, name, &std::pair<std::string, Words>::first);
-        return found == own.end() ? value(task, name) : std::optional(found->second);
+        if (found != own.end()) return found->second;
+        auto words = value(task, name);
+        if (!words && attempt && name == "attempt") return Words{fmt::format("{}", *attempt)};
+        return words;
       });
   return spec;
 }

@@ -24,6 +24,20 @@ bool serves(const cluster::Alloc& alloc, const std::optional<machine::DeviceSele
 
 }  // namespace
 
+AttemptHistory ActiveRun::history(TaskNumber number) const {
+  const auto found = histories.find(number.value);
+  return found == histories.end() ? AttemptHistory{} : found->second;
+}
+
+ResourceRequest ActiveRun::request(TaskNumber number) const {
+  const AttemptHistory before = history(number);
+  ResourceRequest wanted = workload->request(task(number), before.attempt());
+  if (before.attempt() == 1 && before.oom_mem == 0) return wanted;
+  const Resources first = workload->request(task(number), 1).resources;
+  wanted.resources = grown(std::move(wanted.resources), first, before, machine);
+  return wanted;
+}
+
 bool ActiveRun::is_current(TaskNumber number, Token token) const {
   return number.value >= 1 && number.value <= std::ssize(tasks) &&
          task(number).state == store::TaskState::running && task(number).token == token;
@@ -59,12 +73,13 @@ Resources ActiveRun::offered(const cluster::Alloc& alloc,
   return resources;
 }
 
-schedule::Task ActiveRun::scheduled(const store::TaskRecord& of, int retries) const {
-  const ResourceRequest request = workload->request(of);
+schedule::Task ActiveRun::scheduled(const store::TaskRecord& of) const {
+  const ResourceRequest request = this->request(of.number);
   schedule::Task task{.number = of.number,
                       .resources = machine::charged(request.resources),
                       .priority = request.priority,
-                      .retries = std::max(0, retries),
+                      .retries = static_cast<int>(
+                          std::max<std::int64_t>(0, request.retries - history(of.number).failures)),
                       .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
                       .gated = options().in_turn || !may_start(of.number)};
   const auto& selections = options().selections;

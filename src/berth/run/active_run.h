@@ -11,10 +11,12 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "berth/cluster/cluster.h"
 #include "berth/os/env.h"
+#include "berth/run/attempt_history.h"
 #include "berth/run/runner.h"
 #include "berth/run/workload.h"
 #include "berth/schedule/schedule.h"
@@ -26,9 +28,11 @@ struct ActiveRun {
   Observer& observer;
   store::RunRecord record;
   std::unique_ptr<Workload> workload;
-  std::string directory;                           // the run's own
-  std::vector<store::TaskRecord> tasks{};          // by number, from 1; as they are, durable or not
-  std::set<TaskNumber> only{};                     // the tasks that may start; empty: any
+  std::string directory;                   // the run's own
+  std::vector<store::TaskRecord> tasks{};  // by number, from 1; as they are, durable or not
+  std::unordered_map<std::int64_t, AttemptHistory> histories{};  // of tasks that were tried
+  Resources machine{};          // all that the only machine has; empty: there are others
+  std::set<TaskNumber> only{};  // the tasks that may start; empty: any
   std::optional<schedule::Scheduler> scheduler{};  // from the take-over on
   std::vector<schedule::Effect> effects{};         // of the scheduler, to be carried out in order
   std::optional<Error> error{};                    // why the run cannot go on to its end
@@ -42,7 +46,10 @@ struct ActiveRun {
   }
   /// "digits-3/17".
   std::string name_of(TaskNumber number) const { return record.name + "/" + task(number).label; }
-  ResourceRequest request(TaskNumber number) const { return workload->request(task(number)); }
+  /// Of its earlier attempts; of a task that has none, an empty one.
+  AttemptHistory history(TaskNumber number) const;
+  /// What the attempt that runs asks for, or else the next one.
+  ResourceRequest request(TaskNumber number) const;
   bool may_start(TaskNumber number) const { return only.empty() || only.contains(number); }
   /// Whether the attempt is its task's latest, and running; any other was given up.
   bool is_current(TaskNumber number, Token token) const;
@@ -52,8 +59,8 @@ struct ActiveRun {
   void give_up(Error because);
 
   /// The task as the scheduler sees it: its amounts, and one more resource that stands for its
-  /// selection of devices. `retries`: that it has left.
-  schedule::Task scheduled(const store::TaskRecord& of, int retries) const;
+  /// selection of devices.
+  schedule::Task scheduled(const store::TaskRecord& of) const;
   /// What a worker offers to the scheduler: the resources of its alloc, and plenty of the resource
   /// of each selection that its devices serve, where a selection that names whole devices counts
   /// once. `asked_by`: the selection that its alloc was leased for; `earlier`: what runs there.

@@ -112,7 +112,8 @@ void Attempts::send_ahead() {
 void Attempts::launch(const schedule::StartAttempt& start) {
   store::TaskRecord& of = run_.task(start.task);
   of.metrics.clear();
-  auto launch = run_.workload->launch(of, start.token);
+  const std::int64_t attempt = run_.history(start.task).attempt();
+  auto launch = run_.workload->launch(of, start.token, attempt);
   const ResourceRequest wanted = run_.request(start.task);
   WorkerSlot* slot = workers_.find(start.worker);
   BERTH_ASSERT(slot != nullptr);
@@ -130,6 +131,8 @@ void Attempts::launch(const schedule::StartAttempt& start) {
                                       to_json(wanted.resources), slot->lease.alloc.machine});
   if (!ahead) recorder_.count(start.task, store::TaskState::running);
   if (launch) {
+    launch->request.resources = wanted.resources;
+    launch->timeout = wanted.timeout;
     launch->behind = unbegun_.resolve(start.behind);
     launch->waits_most = kWaitsMost;
     slot->worker->send(*std::move(launch));
@@ -270,11 +273,34 @@ void Attempts::take_effects(const exec::Ended& ended, std::int64_t log_begin,
       continue;
     }
     const auto to = state_of(settled->to);
-    recorder_.add_end(ended, log_begin, to);
+    exec::Ended told = ended;
+    learn(told, to);
+    recorder_.add_end(told, log_begin, to);
     if (const auto status = run_.workload->ended(run_.task(ended.task), ended.token, to); !status)
       run_.give_up(status.error());
   }
   recorder_.log().close(ended.token);
+}
+
+/// What the end means for what the next attempt of its task asks for, which is told with it.
+void Attempts::learn(exec::Ended& ended, store::TaskState to) {
+  if (!is_own_failure(ended.cause)) return;
+  const ResourceRequest before = run_.request(ended.task);
+  const std::int64_t mem = before.resources.get(Known::mem);
+  if (to != store::TaskState::waiting) {
+    if (to == store::TaskState::failed && ended.cause == exec::Cause::out_of_memory && mem > 0)
+      ended.detail = fmt::format("ended out of memory at {}; raise its mem{}", written_bytes(mem),
+                                 before.retries == 0 ? ", or give it retries" : "");
+    return;
+  }
+  run_.histories[ended.task.value].add(ended.cause, mem);
+  const ResourceRequest after = run_.request(ended.task);
+  if (after.resources != before.resources)
+    run_.scheduler->resize(ended.task, run_.scheduled(run_.task(ended.task)).resources);
+  const auto growth = growth_text(ended, before, after, run_.history(ended.task).attempt());
+  if (growth.empty()) return;
+  const bool says_all = ended.detail.empty() || ended.cause == exec::Cause::out_of_memory;
+  ended.detail = says_all ? growth : ended.detail + "; " + growth;
 }
 
 /// Where some task starts, a start that fails is that task's own matter, which the scheduler

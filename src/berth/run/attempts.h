@@ -98,6 +98,7 @@ class Attempts {
   }
   void watch_starts(const exec::Ended& ended);
   bool check_output(exec::Ended& ended, bool later);
+  void learn(exec::Ended& ended, store::TaskState to);
   void take_effects(const exec::Ended& ended, std::int64_t log_begin,
                     const std::vector<schedule::Effect>& effects);
 

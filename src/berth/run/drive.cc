@@ -92,7 +92,7 @@ void Drive::apply(Next& next) {
     recorder_.add_tasks(std::move(next.added));
     std::vector<schedule::Task> tasks;
     for (const auto& task : std::span(run_.tasks).subspan(before))
-      tasks.push_back(run_.scheduled(task, run_.workload->request(task).retries));
+      tasks.push_back(run_.scheduled(task));
     run_.scheduler->add(tasks, run_.effects);
   }
   for (const auto number : next.reopened) {

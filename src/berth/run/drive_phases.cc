@@ -1,6 +1,5 @@
 // How the loop takes a run over, where the run stands, and how it ends.
 #include <algorithm>
-#include <array>
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
@@ -10,22 +9,8 @@
 namespace berth::run {
 namespace {
 
-/// Causes of attempts that took none of the task's retries: it did not fail by itself.
-constexpr std::array<std::optional<exec::Cause>, 6> kInfrastructure{
-    exec::Cause::runner_lost, exec::Cause::worker_lost,    exec::Cause::stopped,
-    exec::Cause::superseded,  exec::Cause::short_of_means, exec::Cause::given_back};
-
 /// For so long another machine is sought for a task that failed on one, which could run it again.
 constexpr Duration kSeeksElsewhere = std::chrono::seconds(20);
-
-Result<int> retries_used(store::Store& store, RunId run, const store::TaskRecord& task) {
-  if (task.attempts == 0 || store::final(task.state)) return 0;
-  BERTH_ASSIGN(const auto attempts, store.attempts(run, task.number));
-  return static_cast<int>(std::ranges::count_if(attempts, [&](const auto& attempt) {
-    return attempt.ended && attempt.token > task.forgiven &&
-           std::ranges::find(kInfrastructure, attempt.cause) == kInfrastructure.end();
-  }));
-}
 
 std::string to_json(const cluster::Alloc& alloc) {
   JsonWriter json;
@@ -65,8 +50,9 @@ Status Drive::take_over() {
   std::vector<schedule::Task> tasks;
   tasks.reserve(run_.tasks.size());
   for (const auto& task : run_.tasks) {
-    BERTH_ASSIGN(const int used, retries_used(*context_.store, run_.record.id, task));
-    tasks.push_back(run_.scheduled(task, run_.workload->request(task).retries - used));
+    BERTH_ASSIGN(const auto history, history_of(*context_.store, run_.record.id, task));
+    if (history != AttemptHistory()) run_.histories.emplace(task.number.value, history);
+    tasks.push_back(run_.scheduled(task));
   }
   run_.scheduler.emplace(schedule::Options{.epoch = run_.record.epoch,
                                            .seed = run_.options().seed,
@@ -84,6 +70,9 @@ Status Drive::begin(std::int64_t tries, const std::vector<TaskNumber>& only) {
   run_.only.insert(only.begin(), only.end());
   BERTH_TRY(take_over());
   BERTH_TRY(find_devices(context_, run_.options().most, run_.options().gpus));
+  BERTH_ASSIGN(run_.machine, leases_.largest());
+  for (const auto& [number, _] : run_.histories)
+    run_.scheduler->resize({number}, run_.scheduled(run_.task({number})).resources);
   devices_.begin();
   do {
     BERTH_TRY(advance());

@@ -13,11 +13,13 @@ exec::Environment inherited_environment(os::Env& env) {
 }
 
 void name_task(exec::Environment& environment, const std::string& run_directory,
-               const store::RunRecord& run, const store::TaskRecord& task, Token token) {
+               const store::RunRecord& run, const store::TaskRecord& task, Token token,
+               std::int64_t attempt) {
   set(environment, "BERTH_TASK", run.name + "/" + task.label);
   set(environment, "BERTH_RUN", run.name);
   set(environment, "BERTH_RUN_DIR", run_directory);
   set(environment, "BERTH_TOKEN", fmt::format("{}", token.value));
+  set(environment, "BERTH_ATTEMPT", fmt::format("{}", attempt));
 }
 
 std::string parameter_variable(std::string_view name) {

@@ -170,7 +170,7 @@ class FlowAttempts : public FlowDrive {
     ASSERT_EQ(tasks_->next().value().start, std::vector{task_.number});
   }
   void end_one(std::int64_t token, std::size_t size, char byte) {
-    const auto launch = tasks_->launch(task_, {token});
+    const auto launch = tasks_->launch(task_, {token}, 1);
     ASSERT_TRUE(launch) << launch.error().message;
     env_.put(launch->directory + "/large", std::string(size, byte));
     std::vector<store::Change> changes;
@@ -215,7 +215,7 @@ TEST_F(FlowAttempts, OneThatWasGivenUpIsNotBroughtOnceItIsKnown) {
   take_up();
   env_.background_takes = kHangs;
   end_one(1, kLarge, '1');
-  ASSERT_TRUE(tasks_->launch(task_, {2}));
+  ASSERT_TRUE(tasks_->launch(task_, {2}, 1));
   EXPECT_TRUE(turn_after(kHangs).empty());
   EXPECT_FALSE(env_.find("/work/large"));
   EXPECT_FALSE(tasks_->busy());
@@ -303,9 +303,9 @@ TEST_F(FlowDrive, ASecondTryTakesInWhatItsPlacesAreForThoughTheFirstFoundNoRoom)
     if (call != "copy_file" || ++copies != 2) return std::nullopt;
     return Error{ErrorKind::full, "no space left"};
   };
-  EXPECT_EQ(tasks.launch(running, second).error().kind, ErrorKind::full);
+  EXPECT_EQ(tasks.launch(running, second, 1).error().kind, ErrorKind::full);
   env_.fault = nullptr;
-  const auto launch = tasks.launch(running, third);
+  const auto launch = tasks.launch(running, third, 1);
   ASSERT_TRUE(launch) << launch.error().message;
   EXPECT_EQ(*env_.find(launch->directory + "/a"), "a");
   EXPECT_EQ(*env_.find(launch->directory + "/b"), "b");

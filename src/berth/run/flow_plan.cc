@@ -1,5 +1,6 @@
 #include "berth/run/flow_plan.h"
 
+#include "berth/flow/attempt_request.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/flow_tasks.h"
 #include "berth/run/task_report.h"
@@ -67,7 +68,10 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
   BERTH_ASSIGN(const auto runs, context.store->runs());
   std::vector<StepPlan> steps;
   for (const auto& step : flow.steps)
-    steps.push_back({.name = step.name, .resources = step.resources, .selection = step.selection});
+    steps.push_back({.name = step.name,
+                     .resources = step.resources,
+                     .selection = step.selection,
+                     .asks = flow::request_notes(step)});
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
                                               world_of(*context.env, directory, program.answers)));
   for (;;) {

@@ -16,12 +16,13 @@ struct StepPlan {
   std::string name;
   Resources resources;  // of each task
   machine::DeviceSelection selection;
-  std::int64_t cached = 0;        // tasks found in the cache
-  std::int64_t runs = 0;          // whose inputs are there: they would start
-  std::vector<TaskPlan> tasks{};  // these
-  std::int64_t skipped = 0;       // whose `when` does not hold
-  std::int64_t later = 0;         // that wait for these
-  bool unfolded = true;           // false: how many tasks it has shows later
+  std::int64_t cached = 0;          // tasks found in the cache
+  std::int64_t runs = 0;            // whose inputs are there: they would start
+  std::vector<TaskPlan> tasks{};    // these
+  std::int64_t skipped = 0;         // whose `when` does not hold
+  std::int64_t later = 0;           // that wait for these
+  std::vector<std::string> asks{};  // how what it asks for was found, and what later attempts ask
+  bool unfolded = true;             // false: how many tasks it has shows later
 };
 
 /// By step, in the order of the file. Reads what the tasks take in, to know whether it has changed.

@@ -6,6 +6,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/flow/attempt_request.h"
 #include "berth/flow/table.h"
 #include "berth/run/flow_run.h"
 
@@ -105,6 +106,8 @@ std::string to_json_text(const FlowProgram& program) {
   if (program.gpu_mem_over)
     json["gpu_mem_over"] = exec::kGpuMemOverNames.name(*program.gpu_mem_over);
   if (!program.image.empty()) json["image"] = escaped(program.image);
+  for (const auto& [step, resource, amount, attempts] : program.options.advice)
+    json["advice"].push_back(Json::array({step, resource, amount, attempts}));
   return dump(json);
 }
 
@@ -140,6 +143,10 @@ Result<FlowProgram> flow_program(std::string_view text) {
     }
     program.keyed = json.value("keyed", false);
     program.image = unescaped(json.value("image", ""));
+    if (json.contains("advice"))
+      for (const auto& each : json.at("advice"))
+        program.options.advice.push_back({each.at(0), each.at(1), each.at(2).get<std::int64_t>(),
+                                          each.at(3).get<std::int64_t>()});
     program.answers = answers_of(json.at("answers"));
   } catch (const std::exception& error) {  // of the library
     return fail(ErrorKind::corrupt, "the stored flow cannot be read: {}", error.what());
@@ -181,8 +188,15 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
   BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file, program.options));
   flow.keyed = program.keyed;
   for (auto& step : flow.steps) {
-    if (program.timeout) step.timeout = *program.timeout;
-    if (program.retries) step.retries = *program.retries;
+    if (program.timeout) {
+      step.timeout = *program.timeout;
+      std::erase_if(step.scaled,
+                    [](const auto& scaled) { return scaled.resource == flow::kTimeLimit; });
+    }
+    if (program.retries) {
+      step.retries = *program.retries;
+      BERTH_TRY(flow::check_attempts(step, program.file));
+    }
     if (program.gpu_mem_over) step.gpu_mem_over = *program.gpu_mem_over;
     if (!program.image.empty()) step.image = program.image;
     if (const auto image = program.answers.image.find(step.image);

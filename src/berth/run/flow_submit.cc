@@ -3,6 +3,7 @@
 
 #include "berth/base/text.h"
 #include "berth/machine/enclosing_task.h"
+#include "berth/run/advice.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/images.h"
 #include "berth/run/prepare.h"
@@ -79,6 +80,7 @@ void ask_variables(const flow::Flow& flow, const flow::World& world) {
 
 Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std::string& directory,
                                bool here) {
+  BERTH_TRY(take_advice(context, program));
   BERTH_ASSIGN(auto flow, read_flow(program));
   if (here) BERTH_TRY(check_places(context, program, flow));
   if (here) BERTH_TRY(check_programs(context, program, flow));
@@ -86,7 +88,10 @@ Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std
   BERTH_ASSIGN(
       const auto graph,
       flow::Graph::build(std::move(flow), world_of(*context.env, directory, program.answers)));
-  return graph.notes();
+  flow::Words notes = graph.notes();
+  for (const auto& step : graph.flow().steps)
+    for (const auto& note : step.notes) notes.push_back(fmt::format("{}: {}", program.file, note));
+  return notes;
 }
 
 Result<store::RunRecord> submit(Context& context, FlowProgram program,

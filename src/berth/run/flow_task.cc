@@ -25,13 +25,13 @@ Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::stri
 }
 
 exec::Launch launch_of(const FlowRun& run, const flow::Step& step, const PreparedTask& task,
-                       const store::TaskRecord& record) {
+                       const store::TaskRecord& record, std::int64_t attempt) {
   const flow::TaskSpec& spec = task.spec;
   const std::string directory = task_directory(run.directory, record.number, task.token);
   exec::Environment environment;
   for (const auto& [name, value] : spec.params) set(environment, parameter_variable(name), value);
   for (const auto& [name, value] : spec.environment) set(environment, name, value);
-  name_task(environment, run.directory, run.record, record, task.token);
+  name_task(environment, run.directory, run.record, record, task.token, attempt);
   exec::Launch launch{
       .task = record.number,
       .token = task.token,

@@ -47,7 +47,7 @@ inline bool is_resource_shortage(const Error& error) {
 Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory);
 /// What the worker is told to start.
 exec::Launch launch_of(const FlowRun& run, const flow::Step& step, const PreparedTask& task,
-                       const store::TaskRecord& record);
+                       const store::TaskRecord& record, std::int64_t attempt);
 
 // A result is kept under the digest of all that went into its task.
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "berth/flow/attempt_request.h"
+
 namespace berth::run {
 namespace {
 
@@ -67,9 +69,10 @@ std::size_t FlowTasks::step_of(const store::TaskRecord& task) const {
   return static_cast<std::size_t>(found - steps.begin());
 }
 
-ResourceRequest FlowTasks::request(const store::TaskRecord& task) const {
+ResourceRequest FlowTasks::request(const store::TaskRecord& task, std::int64_t attempt) const {
   const flow::Step& step = graph_.graph().flow().steps.at(step_of(task));
-  return {step.resources, step.selection, step.priority, step.retries};
+  return {flow::resources_of(step, attempt), step.selection, step.priority, step.retries,
+          flow::timeout_of(step, attempt)};
 }
 
 Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
@@ -257,7 +260,8 @@ Result<PreparedTask*> FlowTasks::find(const store::TaskRecord& task) {
   return &found->second;
 }
 
-Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token token) {
+Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token token,
+                                       std::int64_t attempt) {
   BERTH_ASSIGN(PreparedTask * known, find(task));
   PreparedTask& prepared = *known;
   const Token earlier = std::exchange(prepared.token, token);
@@ -275,7 +279,11 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   const std::string directory = task_directory(run_.directory, task.number, token);
   BERTH_TRY(inputs_.publish(prepared, directory));
   BERTH_TRY(prepare_outputs(run_.env, prepared.spec, directory));
-  return launch_of(run_, graph_.step(prepared.index), prepared, task);
+  if (graph_.step(prepared.index).names_attempt) {
+    BERTH_ASSIGN(auto spec, graph_.graph().spec(prepared.index, attempt));
+    prepared.spec.command = std::move(spec.command);
+  }
+  return launch_of(run_, graph_.step(prepared.index), prepared, task, attempt);
 }
 
 Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,

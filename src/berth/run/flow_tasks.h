@@ -21,11 +21,12 @@ class FlowTasks final : public Workload {
             fileset::ObjectStore cache);
 
   const RunOptions& options() const override { return options_; }
-  ResourceRequest request(const store::TaskRecord& task) const override;
+  ResourceRequest request(const store::TaskRecord& task, std::int64_t attempt) const override;
   std::size_t step_of(const store::TaskRecord& task) const override;
   Status take_over(std::span<const store::TaskRecord> tasks) override;
   Result<Next> next() override;
-  Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
+  Result<exec::Launch> launch(const store::TaskRecord& task, Token token,
+                              std::int64_t attempt) override;
   Result<bool> finish(const store::TaskRecord& task, Token token,
                       std::vector<store::Change>& changes, bool later) override;
   bool take_news() override;

@@ -57,6 +57,12 @@ Result<machine::Host> Leases::read_host() {
   return *host_;
 }
 
+Result<Resources> Leases::largest() {
+  if (sources_.size() > 1 || main_is_remote()) return Resources{};
+  BERTH_ASSIGN(const auto host, read_host());
+  return host.total.resources;
+}
+
 void Leases::machine_changed() {
   host_read_at_.reset();
   sources_.front().seek_at.reset();

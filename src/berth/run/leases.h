@@ -66,6 +66,8 @@ class Leases {
   /// The source's own function that makes workers; none: they are processes of this machine.
   const Source& source(const Lease& lease) const { return sources_[lease.source].source; }
   bool main_is_remote() const { return sources_.front().source.start_worker != nullptr; }
+  /// All that this machine has, where the run has no other; else nothing, for that is not known.
+  Result<Resources> largest();
   const cluster::Labels& labels() const { return labels_; }
 
   /// Machines are numbered for the scheduler, from 1; this machine's allocs each count as one of

@@ -67,7 +67,7 @@ class LeasesTest : public ::testing::Test {
     run_->tasks = *world_.context.store->tasks(record_.id);
     run_->scheduler.emplace(schedule::Options{});
     std::vector<schedule::Task> tasks;
-    for (const auto& task : run_->tasks) tasks.push_back(run_->scheduled(task, 0));
+    for (const auto& task : run_->tasks) tasks.push_back(run_->scheduled(task));
     run_->scheduler->add(tasks, run_->effects);
     for (const auto& task : tasks)
       if (task.gated) run_->scheduler->proceed(task.number, run_->effects);

@@ -15,8 +15,10 @@ using std::chrono::milliseconds;
 class Plain final : public Workload {
  public:
   const RunOptions& options() const override { return options_; }
-  ResourceRequest request(const store::TaskRecord&) const override { return {}; }
-  Result<exec::Launch> launch(const store::TaskRecord&, Token) override { return exec::Launch{}; }
+  ResourceRequest request(const store::TaskRecord&, std::int64_t) const override { return {}; }
+  Result<exec::Launch> launch(const store::TaskRecord&, Token, std::int64_t) override {
+    return exec::Launch{};
+  }
   Status make_durable() override {
     ++durable;
     return {};

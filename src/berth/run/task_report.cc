@@ -3,6 +3,7 @@
 #include "berth/base/text.h"
 #include "berth/exec/command.h"
 #include "berth/flow/flow.h"
+#include "berth/run/attempt_history.h"
 #include "berth/run/layout.h"
 #include "berth/run/log_file.h"
 #include "berth/run/trials.h"
@@ -19,6 +20,14 @@ std::vector<std::string> last_lines(std::string_view text) {
   for (const auto line : split(text, '\n')) lines.push_back(clip(line, kMostLineBytes));
   if (lines.size() > kMostLastLines) lines.erase(lines.begin(), lines.end() - kMostLastLines);
   return lines;
+}
+
+/// What a task depends on has no attempt in its command.
+void name_attempt(std::string& word, std::int64_t attempt) {
+  constexpr std::string_view kName = "{attempt}";
+  const std::string number = fmt::format("{}", attempt);
+  for (auto at = word.find(kName); at != std::string::npos; at = word.find(kName, at))
+    word.replace(at, kName.size(), number);
 }
 
 void add_output(Context& context, const store::RunRecord& run, const store::AttemptRecord& attempt,
@@ -47,6 +56,7 @@ Result<TaskReport> report_of(Context& context, const store::RunRecord& run,
                              const store::TaskRecord& task) {
   TaskReport report{.params = task.params};
   const std::string own = run_directory(context, run.name);
+  BERTH_ASSIGN(const auto attempt, number_of_attempt(*context.store, run.id, task, task.token));
   if (run.kind != "flow") {
     BERTH_ASSIGN(const auto program, experiment::from_json_text(run.spec_json));
     report.command = command_text(trial_command(program, own, task));
@@ -54,6 +64,7 @@ Result<TaskReport> report_of(Context& context, const store::RunRecord& run,
     report.environment = program.environment;
   } else if (!task.depends.empty()) {
     BERTH_ASSIGN(auto recorded, flow::read_record(task.depends));
+    for (auto& word : recorded.command) name_attempt(word, attempt);
     report.command = command_text(recorded.command);
     report.params = std::move(recorded.params);
     report.environment = std::move(recorded.environment);
@@ -62,7 +73,7 @@ Result<TaskReport> report_of(Context& context, const store::RunRecord& run,
   if (!report.directory.empty() && !context.env->status(report.directory)) report.directory.clear();
   for (const auto& [name, value] : report.params)
     set(report.environment, parameter_variable(name), value);
-  name_task(report.environment, own, run, task, task.token);
+  name_task(report.environment, own, run, task, task.token, attempt);
   BERTH_ASSIGN(const auto attempts, context.store->attempts(run.id, task.number));
   if (!attempts.empty()) add_output(context, run, attempts.back(), report);
   return report;

@@ -79,16 +79,18 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
   if (program_.early_stop) stopper_.emplace(*program_.early_stop, *program_.goal);
 }
 
-ResourceRequest Trials::request(const store::TaskRecord&) const {
-  return {program_.resources, program_.selection, program_.priority, program_.retries};
+ResourceRequest Trials::request(const store::TaskRecord&, std::int64_t) const {
+  return {program_.resources, program_.selection, program_.priority, program_.retries,
+          program_.timeout};
 }
 
-Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token) {
+Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
+                                    std::int64_t attempt) {
   started(task.number);
   exec::Environment environment = program_.environment;
   for (const auto& [name, value] : task.params) set(environment, parameter_variable(name), value);
   set(environment, "BERTH_PARAMS", experiment::values_json(task.params));
-  name_task(environment, directory_, record_, task, token);
+  name_task(environment, directory_, record_, task, token, attempt);
   if (names(kCheckpoint) || program_.checkpoints) {
     BERTH_TRY(env_.make_directory(checkpoint(task), 0700));
     set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task));

@@ -21,10 +21,11 @@ class Trials final : public Workload {
   Trials(Context& context, const store::RunRecord& record, experiment::Program program);
 
   const RunOptions& options() const override { return options_; }
-  ResourceRequest request(const store::TaskRecord& task) const override;
+  ResourceRequest request(const store::TaskRecord& task, std::int64_t attempt) const override;
   Status take_over(std::span<const store::TaskRecord> tasks) override;
   Result<Next> next() override;
-  Result<exec::Launch> launch(const store::TaskRecord& task, Token token) override;
+  Result<exec::Launch> launch(const store::TaskRecord& task, Token token,
+                              std::int64_t attempt) override;
   MetricVerdict on_metric(const store::TaskRecord& task, const exec::Metric& metric) override;
   std::optional<std::string> cut_short(TaskNumber task, Token token) override;
   Result<bool> finish(const store::TaskRecord& task, Token token,

@@ -43,10 +43,11 @@ struct RunOptions {
 
 /// What a task asks for.
 struct ResourceRequest {
-  Resources resources;
-  machine::DeviceSelection selection;
+  Resources resources{};
+  machine::DeviceSelection selection{};
   std::int64_t priority = 0;
   int retries = 0;
+  Duration timeout{};  // of the attempt; 0: none
 };
 
 /// What became possible since it was asked last.
@@ -83,14 +84,17 @@ class Workload {
   virtual ~Workload() = default;
 
   virtual const RunOptions& options() const = 0;
-  virtual ResourceRequest request(const store::TaskRecord& task) const = 0;
+  /// For the attempt of this number, from 1.
+  virtual ResourceRequest request(const store::TaskRecord& task, std::int64_t attempt) const = 0;
   virtual std::size_t step_of(const store::TaskRecord&) const { return 0; }
 
   /// First of all, with the tasks as recorded.
   virtual Status take_over(std::span<const store::TaskRecord>) { return {}; }
   virtual Result<Next> next() { return Next{}; }
   /// What the worker is told; what it needs in files is there then. full, busy, io: may pass.
-  virtual Result<exec::Launch> launch(const store::TaskRecord& task, Token token) = 0;
+  /// Its resources and time limit are those of request(), whatever this says.
+  virtual Result<exec::Launch> launch(const store::TaskRecord& task, Token token,
+                                      std::int64_t attempt) = 0;
   virtual MetricVerdict on_metric(const store::TaskRecord&, const exec::Metric&) { return {}; }
   /// Why on_metric() ended the attempt, however its process took it; nullopt where it did not.
   virtual std::optional<std::string> cut_short(TaskNumber, Token) { return std::nullopt; }
@@ -134,7 +138,8 @@ Result<std::unique_ptr<Workload>> flow_tasks(Context& context, const store::RunR
 exec::Environment inherited_environment(os::Env& env);
 /// By what a task knows what it is, and we whose it is.
 void name_task(exec::Environment& environment, const std::string& run_directory,
-               const store::RunRecord& run, const store::TaskRecord& task, Token token);
+               const store::RunRecord& run, const store::TaskRecord& task, Token token,
+               std::int64_t attempt);
 using exec::set;
 /// "BERTH_PARAM_LR".
 std::string parameter_variable(std::string_view name);

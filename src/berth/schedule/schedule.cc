@@ -78,6 +78,14 @@ void Scheduler::proceed(TaskNumber task, std::vector<Effect>& effects) {
   after_event(effects);
 }
 
+void Scheduler::resize(TaskNumber task, const Resources& resources) {
+  const Place place = entry(task).place;
+  BERTH_ASSERT(place != Place::running);
+  move(task, Place::settled);
+  entry(task).resource_class = class_number(resources);
+  move(task, place);
+}
+
 void Scheduler::settle(TaskNumber task, std::vector<Effect>& effects) {
   const Place place = entry(task).place;
   if (place == Place::running || place == Place::settled) return;

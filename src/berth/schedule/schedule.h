@@ -141,6 +141,8 @@ class Scheduler {
   void add(std::span<const Task> tasks, std::vector<Effect>& effects);
   /// Makes a gated task ready.
   void proceed(TaskNumber task, std::vector<Effect>& effects);
+  /// The task, which does not run, asks for these resources from now on.
+  void resize(TaskNumber task, const Resources& resources);
   /// The task needs no attempt (it was found in the cache). A task that runs is left alone.
   void settle(TaskNumber task, std::vector<Effect>& effects);
 

@@ -1,0 +1,138 @@
+// berth advise: what the steps of a flow are to ask for, judged by what they used.
+#include "berth/run/advice.h"
+
+#include <algorithm>
+
+#include "berth/base/json_writer.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/cli/flow_view.h"
+#include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
+#include "berth/cli/table.h"
+#include "berth/experiment/program.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kLargestAdvisedFile = 64U << 20;
+constexpr std::string_view kAllTrials = "trials";
+
+struct AdviseOptions {
+  bool json = false;
+  std::string of;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.value("FILE|RUN", of, "a flow or an experiment, or a run of it").required();
+    options.footer(
+        "Examples:\n"
+        "  berth advise count.yaml   what its steps used in its latest 20 runs, and are to ask "
+        "for\n"
+        "  berth advise count-7      the same, by the name of a run\n"
+        "A step with mem: auto (or cpu, or timeout) takes these by itself.");
+  }
+};
+
+struct Advised {
+  std::string name;  // of its runs, without their numbers
+  std::vector<std::string> steps;
+  bool is_flow = false;
+};
+
+std::vector<std::string> step_names(const flow::Flow& flow) {
+  std::vector<std::string> names;
+  for (const auto& step : flow.steps) names.push_back(step.name);
+  return names;
+}
+
+/// What the person named: a file, where there is one, else a run.
+Result<Advised> find_advised(os::Env& env, run::Context& context, const std::string& of) {
+  if (const auto text = env.read_file(of, kLargestAdvisedFile)) {
+    if (run::is_flow(*text)) {
+      BERTH_ASSIGN(const auto flow, flow::read_flow(*text, of));
+      return Advised{flow.name, step_names(flow), true};
+    }
+    BERTH_ASSIGN(const auto program, experiment::read_program(*text, of));
+    return Advised{program.name, {std::string(kAllTrials)}, false};
+  }
+  const auto record = context.store->find_run(of);
+  if (!record)
+    return fail(ErrorKind::not_found, "{}: there is no such file, and no such run", clip(of));
+  const std::string name = record->name.substr(0, record->name.rfind('-'));
+  if (record->kind != "flow") return Advised{name, {std::string(kAllTrials)}, false};
+  BERTH_ASSIGN(const auto flow, flow_of(*record));
+  return Advised{name, step_names(flow), true};
+}
+
+std::string advice_json(const std::string& name, const std::vector<run::StepAdvice>& all) {
+  JsonWriter json;
+  json.object().add("version", 1).add("name", name).key("steps").array();
+  const auto milli = [&](std::string_view key, std::int64_t amount) {
+    json.key(key).raw(format_milli(amount));
+  };
+  for (const auto& of : all) {
+    json.object().add("step", of.step).add("attempts", of.attempts).add("runs", of.runs);
+    json.key("mem").object();
+    json.add("asked", of.mem_asked).add("peak", of.mem_peak).add("proposed", of.mem).end();
+    json.key("cpu").object();
+    milli("asked", of.cpu_asked);
+    milli("used", of.cpu_used);
+    milli("proposed", of.cpu);
+    json.end().key("timeout").object();
+    json.add("longest_ms", to_ms(of.longest)).add("proposed_ms", to_ms(of.timeout)).end().end();
+  }
+  return json.end().end().take() + "\n";
+}
+
+std::string or_dash(std::int64_t amount, const std::string& text) {
+  return amount == 0 ? "-" : text;
+}
+
+/// "90s" and "5m" are durations as a file would have them.
+std::string written_time(Duration time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  return seconds % 60 == 0 ? fmt::format("{}m", seconds / 60) : fmt::format("{}s", seconds);
+}
+
+std::string advice_text(const std::vector<run::StepAdvice>& all) {
+  Table table({"step", "attempts", "mem asked", "peak", "mem", "cpu asked", "used", "cpu",
+               "longest", "timeout"});
+  for (const auto& of : all) {
+    if (of.attempts == 0) continue;
+    table.add({of.step, fmt::format("{}", of.attempts),
+               or_dash(of.mem_asked, written_bytes(of.mem_asked)),
+               or_dash(of.mem_peak, fmt::format("{}M", (of.mem_peak + 999'999) / 1'000'000)),
+               or_dash(of.mem, written_bytes(of.mem)),
+               or_dash(of.cpu_asked, format_milli(of.cpu_asked)),
+               or_dash(of.cpu, format_milli(of.cpu_used)), or_dash(of.cpu, format_milli(of.cpu)),
+               format_duration(of.longest), written_time(of.timeout)});
+  }
+  std::string text = table.empty() ? "" : table.text();
+  for (const auto& of : all)
+    if (of.attempts == 0) text += fmt::format("{}: no attempt is known that ended well\n", of.step);
+  if (table.empty()) return text;
+  return text +
+         fmt::format(
+             "mem: the peak and 5 %, at least {}; cpu: what was used and 10 %; timeout: twice the "
+             "longest;\nnever more than what an attempt was held to and managed with. mem: auto in "
+             "a step takes this.\n",
+             written_bytes(run::kMemHeadroom));
+}
+
+Result<int> advise_of(os::Env& env, const AdviseOptions& options) {
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto of, find_advised(env, context, options.of));
+  BERTH_ASSIGN(const auto all, run::advise(context, of.name, of.steps, of.is_flow));
+  print(options.json ? advice_json(of.name, all) : advice_text(all));
+  return 0;
+}
+
+}  // namespace
+
+Command advise_command() {
+  return command("advise", "what the steps of a flow should ask for, by what they used", advise_of);
+}
+
+}  // namespace berth::cli
