@@ -139,6 +139,8 @@ struct Step {
   std::vector<std::pair<std::string, Words>> params;  // the flow's, then the step's own
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<Condition> when;
+  bool stops_run = false;  // nothing more starts after a task of it failed for good
+  std::string depfile;  // which its tasks write: what they read; with {placeholders}; empty: none
   Resources resources;
   machine::DeviceSelection selection;
   Duration timeout{};    // 0: none
@@ -147,7 +149,7 @@ struct Step {
   int retries = 0;
   std::int64_t priority = 0;
   std::vector<StepIndex> after;  // all steps that it waits for, ascending, each once
-  int line = 0, run_line = 0, resources_line = 0, when_line = 0, key_line = 0;
+  int line = 0, run_line = 0, resources_line = 0, when_line = 0, key_line = 0, depfile_line = 0;
 };
 
 struct Flow {
@@ -155,7 +157,8 @@ struct Flow {
   std::vector<Step> steps;
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: this machine
   Words targets = {};                      // "map", "map/A"; empty: all
-  bool keyed = true;  // tasks are called by keys; by numbers in runs of an older Berth
+  exec::Command on_end = {};  // runs when a run of the flow has ended; no words: nothing does
+  bool keyed = true;          // tasks are called by keys; by numbers in runs of an older Berth
 };
 
 /// What is said of a flow beside its file.
@@ -214,6 +217,7 @@ struct TaskSpec {
   std::vector<std::pair<std::string, std::string>> environment{};
   std::vector<TaskInput> inputs{};  // sorted by `place`, which are distinct and not nested
   std::vector<TaskOutput> outputs{};
+  std::string depfile{};  // in the task's directory; empty: none
 };
 
 class Graph {
@@ -237,6 +241,16 @@ class Graph {
   /// Whether the task is a target of the flow, or a target needs it. Others are never ready, and
   /// count for nothing.
   bool wanted(TaskIndex task) const;
+  /// The task that writes a file, as an output or in one, and the digest of its content once the
+  /// task is finished (nullopt, too, if it wrote no such file). nullopt: none that is known.
+  struct Writer {
+    TaskIndex task;
+    std::optional<Digest> digest;
+  };
+  std::optional<Writer> writer_of(const std::string& path) const;
+  /// Whether the tasks of a step start only when all of `other` are done, by what it names or by
+  /// what these name.
+  bool waits_for(StepIndex step, StepIndex other) const;
 
   /// Returns each task once, when everything that it waits for is finished. `skipped` are tasks
   /// whose `when` does not hold, or of which an input has no file because the tasks that write it
@@ -272,6 +286,10 @@ class Graph {
 /// parameters, inputs with their digests (in the order of spec.inputs), declared outputs; never
 /// resources. The task's digest is the SHA-256 of this text.
 std::string record(const TaskSpec& spec, std::span<const Digest> inputs);
+/// A record with the files that the task was found to read, by its depfile, in place of those that
+/// it had: their paths, and the digests of what they hold.
+using Found = std::pair<std::string, Digest>;
+std::string record_with(std::string_view record, std::span<const Found> found);
 
 /// What a record says of the task's command, parameters, environment and outputs (paths; a
 /// directory's ends in
@@ -285,7 +303,8 @@ Result<RecordedTask> read_record(std::string_view text);
 
 /// One difference between two records: "input data/a.txt changed", "parameter lr: 0.1 -> 0.2".
 struct Change {
-  // "command", "shell", "script", "image", "environment", "parameter", "input" or "output"
+  // "command", "shell", "script", "image", "environment", "parameter", "input", "output"
+  // or "dependency", which is a file that a depfile named; "depfile" has no name either
   std::string what;
   std::string name;  // its name; empty for the first four
   std::string before, after;

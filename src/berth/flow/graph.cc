@@ -42,6 +42,26 @@ Result<Graph::Ready> Graph::take_ready() {
 Result<TaskSpec> Graph::spec(TaskIndex task) const {
   return impl_->spec(task);
 }
+std::optional<Graph::Writer> Graph::writer_of(const std::string& path) const {
+  return impl_->file_writer(path);
+}
+
+bool Graph::waits_for(StepIndex step, StepIndex other) const {
+  const auto& steps = impl_->flow().steps;
+  std::vector<bool> seen(steps.size());
+  std::vector<StepIndex> open{step};
+  while (!open.empty()) {
+    const StepIndex each = open.back();
+    open.pop_back();
+    for (const StepIndex before : steps[static_cast<std::size_t>(each.value)].after) {
+      if (before == other) return true;
+      if (!seen[static_cast<std::size_t>(before.value)]) open.push_back(before);
+      seen[static_cast<std::size_t>(before.value)] = true;
+    }
+  }
+  return false;
+}
+
 bool Graph::wanted(TaskIndex task) const {
   return impl_->wanted(task);
 }

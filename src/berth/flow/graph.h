@@ -23,6 +23,8 @@ class Graph::Impl {
   Result<TaskSpec> spec(TaskIndex task) const;
   Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs);
 
+  std::optional<Writer> file_writer(const std::string& path) const;
+
   const Flow& flow() const { return flow_; }
   const Words& notes() const { return notes_; }
   std::int64_t known() const { return static_cast<std::int64_t>(tasks_.size()); }
@@ -148,6 +150,8 @@ class Graph::Impl {
   Status add_source(TaskIndex task, const Source& source, TaskInput input,
                     std::vector<TaskInput>& inputs) const;
   Status add_elements(TaskIndex task, std::size_t variable, TaskSpec& spec) const;
+  Result<std::string> depfile_path(TaskIndex task,
+                                   const std::vector<std::pair<std::string, Words>>& own) const;
   Result<fileset::Fileset> written(TaskIndex task, std::size_t output,
                                    const std::string& below) const;
 

@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/flow_options.h"
+#include "berth/flow/read_life.h"
 #include "berth/flow/read_script.h"
 #include "berth/flow/read_variables.h"
 
@@ -53,8 +54,9 @@ struct Known {
   Words shell{};                    // of the flow
   bool enforce = false;             // of the flow
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
-  std::string image{};   // of the flow
-  bool network = false;  // of the flow
+  std::string image{};     // of the flow
+  bool network = false;    // of the flow
+  bool stops_run = false;  // of the flow
 };
 
 class StepReader {
@@ -64,10 +66,11 @@ class StepReader {
 
   Status read() {
     step_.line = field_.node().line;
-    BERTH_TRY(field_.expect_keys(
-        {"run",  "script",  "in",           "out",    "resources", "needs",   "foreach", "zip",
-         "join", "group",   "key",          "params", "env",       "timeout", "retries", "priority",
-         "when", "enforce", "gpu_mem_over", "shell",  "image",     "network"}));
+    BERTH_TRY(field_.expect_keys({"run",      "script",  "in",      "out",          "resources",
+                                  "needs",    "foreach", "zip",     "join",         "group",
+                                  "key",      "params",  "env",     "timeout",      "retries",
+                                  "priority", "when",    "enforce", "gpu_mem_over", "shell",
+                                  "image",    "network", "depfile", "on_failure"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -86,6 +89,9 @@ class StepReader {
       step_.when_line = field->node().line;
     }
     BERTH_TRY(read_limits());
+    BERTH_ASSIGN(const auto named, read_depfile_key(field_, names_, step_));
+    used_.insert(named.begin(), named.end());
+    note_elements(named, "depfile", step_.depfile_line);
     keep_named_params();
     gather_after();
     return {};
@@ -330,6 +336,7 @@ class StepReader {
       BERTH_ASSIGN(step_.timeout, exec::time_limit_of(*field));
     }
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
+    BERTH_ASSIGN(step_.stops_run, exec::read_on_failure(field_, known_.stops_run));
     step_.image = known_.image;
     step_.network = known_.network;
     BERTH_TRY(exec::read_container(field_, step_.image, step_.network));
@@ -390,8 +397,9 @@ std::string stem(std::string_view file) {
 Result<Flow> read_flow(std::string_view text, const std::string& file, const FlowOptions& options) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
-                              "gpu_mem_over", "shell", "image", "network"}));
+  BERTH_TRY(
+      root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over",
+                        "shell", "image", "network", "on_failure", "on_end"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -409,6 +417,8 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
   BERTH_TRY(exec::read_container(root, known.image, known.network));
+  BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, false));
+  BERTH_TRY(read_on_end(root, known.shell, flow));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }

@@ -84,6 +84,30 @@ Result<fileset::Fileset> Graph::Impl::written(TaskIndex task, std::size_t output
   return fileset::part(found->second[output], below.empty() ? "." : below);
 }
 
+std::optional<Graph::Writer> Graph::Impl::file_writer(const std::string& path) const {
+  std::string root = path;
+  auto found = writers_.find(root);
+  for (auto slash = path.rfind('/');
+       found == writers_.end() && slash != std::string::npos && slash > 0;
+       slash = path.rfind('/', slash - 1)) {
+    root = path.substr(0, slash);
+    found = writers_.find(root);
+  }
+  if (found == writers_.end()) return std::nullopt;
+  Writer writer{.task = {found->second}, .digest = {}};
+  const auto& outputs = step(writer.task).out;
+  for (std::size_t i = 0; state_of(found->second) == State::finished && i < outputs.size(); ++i) {
+    if (output_path(writer.task, outputs[i]) != root) continue;
+    const auto file = written(writer.task, i, root == path ? "" : path.substr(root.size() + 1));
+    const auto is_file = [](const fileset::Entry& entry) {
+      return entry.path == "." && (entry.kind == fileset::Entry::Kind::file ||
+                                   entry.kind == fileset::Entry::Kind::executable);
+    };
+    if (file && is_file(file->entries.at(0))) writer.digest = file->entries[0].digest;
+  }
+  return writer;
+}
+
 /// Adds what the source stands for; `input` has the name.
 Status Graph::Impl::add_source(TaskIndex task, const Source& source, TaskInput input,
                                std::vector<TaskInput>& inputs) const {
@@ -179,6 +203,24 @@ void add_script(const Step& step, const std::vector<std::pair<std::string, Words
 
 }  // namespace
 
+/// Where the task leaves its depfile; `own`: its inputs and outputs. "": it has none.
+Result<std::string> Graph::Impl::depfile_path(
+    TaskIndex task, const std::vector<std::pair<std::string, Words>>& own) const {
+  const Step& of = step(task);
+  if (of.depfile.empty()) return std::string();
+  const std::string path =
+      expand(of.depfile, [&](std::string_view name) -> std::optional<std::string> {
+        const auto found = std::ranges::find(own, name, &std::pair<std::string, Words>::first);
+        const auto words = found == own.end() ? value(task, name) : std::optional(found->second);
+        return words ? std::optional(join(*words, " ")) : std::nullopt;
+      });
+  const auto plain = plain_path(path);
+  if (!plain || !stays_inside(*plain))
+    return wrong(of, of.depfile_line,
+                 fmt::format("depfile: '{}' is no path in the task's directory", path));
+  return *plain;
+}
+
 Result<TaskSpec> Graph::Impl::spec(TaskIndex task) const {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state != State::waiting);
@@ -204,6 +246,7 @@ Result<TaskSpec> Graph::Impl::spec(TaskIndex task) const {
     own.push_back({"out." + output.name, {spec.outputs.back().path}});
   }
   if (!of.script.empty()) add_script(of, own, spec);
+  BERTH_ASSIGN(spec.depfile, depfile_path(task, own));
   own.push_back({"params_file", {std::string(kParamsFile)}});
   const auto named = exec::placeholders(of.run);
   spec.params_file = std::ranges::find(named, "params_file") != named.end();

@@ -66,7 +66,8 @@ schedule::Task ActiveRun::scheduled(const store::TaskRecord& of, int retries) co
                       .priority = request.priority,
                       .retries = std::max(0, retries),
                       .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
-                      .gated = options().in_turn || !may_start(of.number)};
+                      .gated = options().in_turn || !may_start(of.number),
+                      .tolerated = request.tolerated};
   const auto& selections = options().selections;
   const auto selection = std::ranges::find(selections, request.selection);
   if (selection != selections.end())

@@ -1,5 +1,6 @@
 #include "berth/run/flow_plan.h"
 
+#include "berth/run/dependencies.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/flow_tasks.h"
 #include "berth/run/task_report.h"
@@ -70,6 +71,8 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
     steps.push_back({.name = step.name, .resources = step.resources, .selection = step.selection});
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
                                               world_of(*context.env, directory, program.answers)));
+  Dependencies dependencies(*context.env, *context.store, directory,
+                            [&](const std::string& path) { return graph.writer_of(path); });
   for (;;) {
     BERTH_ASSIGN(const auto ready, graph.take_ready());
     if (ready.run.empty() && ready.skipped.empty()) break;
@@ -78,14 +81,20 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
     for (const auto task : ready.run) {
       StepPlan& step = steps[static_cast<std::size_t>(graph.step_of(task).value)];
       BERTH_ASSIGN(const auto spec, graph.spec(task));
-      BERTH_ASSIGN(const std::string depends, depends_of(inputs, spec));
+      BERTH_ASSIGN(const std::string declared, depends_of(inputs, spec));
+      std::vector<std::string> records{declared};
+      if (!spec.depfile.empty()) {
+        BERTH_ASSIGN(records, dependencies.records(to_hex(sha256(lists_of(declared))), declared));
+      }
       const flow::Step& of =
           graph.flow().steps[static_cast<std::size_t>(graph.step_of(task).value)];
       std::optional<std::vector<fileset::Fileset>> found;
-      if (reads(program.cache) && !of.forced) {
-        BERTH_ASSIGN(found, look_up(context, cache, spec, depends));
-      }
+      if (reads(program.cache) && !of.forced)
+        for (auto each = records.begin(); each != records.end() && !found; ++each) {
+          BERTH_ASSIGN(found, look_up(context, cache, spec, *each));
+        }
       if (!found) {
+        const std::string& depends = records.empty() ? declared : records.front();
         BERTH_ASSIGN(step.tasks.emplace_back(), planned(context, runs, program, of, spec, depends));
       }
       ++(found ? step.cached : step.runs);

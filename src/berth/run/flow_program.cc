@@ -6,6 +6,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/flow/read_life.h"
 #include "berth/flow/table.h"
 #include "berth/run/flow_run.h"
 
@@ -191,6 +192,7 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
       step.image_there = image->second.there;
     }
   }
+  BERTH_TRY(flow::check_depfiles(flow));
   return flow;
 }
 

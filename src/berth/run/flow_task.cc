@@ -1,5 +1,7 @@
 #include "berth/run/flow_task.h"
 
+#include <algorithm>
+
 #include "berth/run/workload.h"
 
 namespace berth::run {
@@ -88,6 +90,7 @@ Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key
 void keep_result(const FlowRun& run, PreparedTask& task, const std::string& label,
                  std::vector<fileset::Fileset> outputs, std::vector<store::Change>& changes) {
   task.outputs = std::move(outputs);
+  std::ranges::move(std::exchange(task.learned, {}), std::back_inserter(changes));
   if (!task.key.empty())
     changes.emplace_back(store::ResultKept{task.key, to_text(task.outputs),
                                            run.record.name + "/" + label, run.env.wall()});

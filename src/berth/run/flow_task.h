@@ -35,6 +35,9 @@ struct PreparedTask {
   Token token{};                           ///< Of the last attempt; 0 before the first.
   bool adopted = false;                    ///< An earlier runner started it: inputs are unknown.
   std::vector<fileset::Fileset> outputs{};
+  std::string declared{};  ///< With a depfile: what it depends on without what that names.
+  Wall launched{};         ///< The last attempt; 0: by an earlier runner.
+  std::vector<store::Change> learned{};  ///< From its depfile, to be recorded with its result.
 };
 
 /// What passes by itself, rather than being wrong with this task.

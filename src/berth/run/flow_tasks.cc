@@ -17,6 +17,7 @@ void describe_steps(const flow::Flow& flow, RunOptions& options) {
     if (step.selection != machine::DeviceSelection() &&
         std::ranges::find(options.selections, step.selection) == options.selections.end())
       options.selections.push_back(step.selection);
+    options.stop_on_failure = options.stop_on_failure || step.stops_run;
     options.shares_devices = options.shares_devices || machine::takes_part(step.resources);
     step.resources.each([&](std::string_view resource, std::int64_t amount) {
       options.most.set(resource, std::max(amount, options.most.get(resource)));
@@ -49,6 +50,8 @@ FlowTasks::FlowTasks(Context& context, store::RunRecord record, FlowProgram prog
            .record = std::move(record),
            .program = std::move(program),
            .cache = std::move(cache)},
+      dependencies_(run_.env, *run_.context.store, run_.record.directory,
+                    [this](const std::string& path) { return graph_.graph().writer_of(path); }),
       inputs_(run_.env, run_.cache, run_.record.directory),
       deliveries_(run_, [this](TaskNumber task, Token token) {
         const auto now = prepared_.find(task.value);
@@ -69,7 +72,7 @@ std::size_t FlowTasks::step_of(const store::TaskRecord& task) const {
 
 ResourceRequest FlowTasks::request(const store::TaskRecord& task) const {
   const flow::Step& step = graph_.graph().flow().steps.at(step_of(task));
-  return {step.resources, step.selection, step.priority, step.retries};
+  return {step.resources, step.selection, step.priority, step.retries, !step.stops_run};
 }
 
 Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
@@ -140,6 +143,7 @@ Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
     // An agent still runs what an earlier runner started: its record stands.
     PreparedTask prepared{
         .index = index, .key = recorded->digest, .token = recorded->token, .adopted = true};
+    prepared.declared = flow::record_with(recorded->depends, {});
     BERTH_ASSIGN(prepared.spec, graph_.graph().spec(index));
     prepared_.insert_or_assign(number.value, std::move(prepared));
   } else if (recorded->state != store::TaskState::failed) {
@@ -166,14 +170,25 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
     prepared.error = ready.error();
     return start(number, std::move(prepared), next);
   }
-  const std::string depends = depends_of(prepared);
+  prepared.declared = depends_of(prepared);
+  std::vector<std::string> records{prepared.declared};
+  std::optional<std::string> lists;  // their key
+  if (!prepared.spec.depfile.empty()) {
+    lists = result_key(run_, lists_of(prepared.declared), true);
+    BERTH_ASSIGN(records, dependencies_.records(*lists, prepared.declared));
+  }
+  std::string depends = records.empty() ? prepared.declared : records.front();
   std::optional<Delivery> found;
   std::string key, origin;
   const bool forced = graph_.step(index).forced;
-  if (reads(run_.program.cache) && !forced && !prepared.spec.outputs.empty()) {
-    key = result_key(run_, depends, true);
-    BERTH_ASSIGN(found, find_result(run_, key, prepared.spec.outputs.size(), &origin));
-  }
+  if (reads(run_.program.cache) && !forced && !prepared.spec.outputs.empty())
+    for (auto each = records.begin(); each != records.end() && !found; ++each) {
+      key = result_key(run_, *each, true);
+      BERTH_ASSIGN(found, find_result(run_, key, prepared.spec.outputs.size(), &origin));
+      if (found) depends = *each;
+    }
+  if (found && lists)
+    if (auto again = dependencies_.again(*lists)) next.changes.emplace_back(*std::move(again));
   if (!found) {
     next.changes.emplace_back(assign_key(run_, prepared, number, depends));
     return start(number, std::move(prepared), next);
@@ -268,13 +283,17 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   if (prepared.adopted) {
     BERTH_ASSIGN(prepared.spec, graph_.graph().spec(prepared.index));
     BERTH_TRY(inputs_.fill(prepared, false));
-    late_.emplace_back(assign_key(run_, prepared, task.number, depends_of(prepared)));
+    prepared.declared = depends_of(prepared);
+    late_.emplace_back(assign_key(run_, prepared, task.number, prepared.declared));
     prepared.adopted = false;
   }
   if (prepared.error) return std::unexpected(*prepared.error);
   const std::string directory = task_directory(run_.directory, task.number, token);
   BERTH_TRY(inputs_.publish(prepared, directory));
   BERTH_TRY(prepare_outputs(run_.env, prepared.spec, directory));
+  if (!prepared.spec.depfile.empty())
+    BERTH_TRY(show_folder(run_.env, prepared.spec, run_.record.directory, directory));
+  prepared.launched = run_.env.wall();
   return launch_of(run_, graph_.step(prepared.index), prepared, task);
 }
 
@@ -285,6 +304,7 @@ Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
                     .folder = run_.record.directory,
                     .directory = task_directory(run_.directory, task.number, token),
                     .inputs = known->inputs};
+  if (!known->spec.depfile.empty()) BERTH_TRY(learn(*known, task, delivery.directory));
   if (later && (deliveries_.is_placing(task.number) || takes_long(run_.env, delivery))) {
     BERTH_TRY(deliveries_.deliver({task.number, token, task.label}, std::move(delivery)));
     return false;
@@ -293,6 +313,26 @@ Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
   if (status) status = place_now(run_, delivery);
   BERTH_TRY(conclude(*known, task.label, delivery, std::move(status), changes));
   return true;
+}
+
+/// What its depfile tells goes into the key of its result.
+Status FlowTasks::learn(PreparedTask& prepared, const store::TaskRecord& task,
+                        const std::string& directory) {
+  const auto step = graph_.graph().step_of(prepared.index);
+  const Wall started =
+      prepared.launched != Wall{} ? prepared.launched : task.started.value_or(Wall{});
+  BERTH_ASSIGN(const auto found,
+               dependencies_.found({prepared.spec, directory, started, [&](flow::TaskIndex writer) {
+                                      return graph_.graph().waits_for(
+                                          step, graph_.graph().step_of(writer));
+                                    }}));
+  const bool shared = writes(run_.program.cache);
+  prepared.learned = {
+      assign_key(run_, prepared, task.number, flow::record_with(prepared.declared, found))};
+  BERTH_ASSIGN(prepared.learned.emplace_back(),
+               dependencies_.with(result_key(run_, lists_of(prepared.declared), shared), found,
+                                  run_.record.name + "/" + task.label));
+  return {};
 }
 
 /// Of a task whose process has ended well: its result is kept, whether it could be placed or not.

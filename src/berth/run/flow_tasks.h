@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "berth/run/deliveries.h"
+#include "berth/run/dependencies.h"
 #include "berth/run/flow_graph.h"
 #include "berth/run/inputs.h"
 #include "berth/run/workload.h"
@@ -46,6 +47,7 @@ class FlowTasks final : public Workload {
   Status recall(flow::TaskIndex index, const store::TaskRecord& recorded, Next& next);
   Status take_up(flow::TaskIndex index, TaskNumber number, Next& next);
   Status start(TaskNumber number, PreparedTask prepared, Next& next);
+  Status learn(PreparedTask& prepared, const store::TaskRecord& task, const std::string& directory);
   /// A result, brought to its places or not. Fails as next() does, and is then asked for again.
   using Brought = std::move_only_function<Status(Delivery&, Status placed, Next&)>;
   Status bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next);
@@ -72,6 +74,7 @@ class FlowTasks final : public Workload {
     std::vector<fileset::Hold> closing;  // of what is recorded
     bool starved = false;                // of descriptors, which closing these frees
   } until_commit_;
+  Dependencies dependencies_;
   Inputs inputs_;
   Deliveries deliveries_;  // these two go first
 };

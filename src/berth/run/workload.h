@@ -47,6 +47,7 @@ struct ResourceRequest {
   machine::DeviceSelection selection;
   std::int64_t priority = 0;
   int retries = 0;
+  bool tolerated = false;  // RunOptions::stop_on_failure does not mean its failure
 };
 
 /// What became possible since it was asked last.
