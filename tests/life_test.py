@@ -154,5 +154,90 @@ class CBuild(Life):
         self.assertEqual(counted, b"      2 it\n      2 so\n")
 
 
+class Ends(Life):
+    """on_failure and on_end."""
+
+    FLOW = """{top}steps:
+  bad: {{run: 'sleep 0.1; exit 3'{bad}}}
+  slow: {{foreach: {{i: [1, 2, 3, 4, 5, 6]}}, run: 'sleep 0.3; echo {{i}} >> {dir}/done'}}
+"""
+
+    def flow(self, top="", bad=""):
+        self.write("flow.yaml", self.FLOW.format(top=top, bad=bad, dir=self.dir))
+
+    def started(self, shown):
+        return sum(state == "done" for state in self.states(shown).values())
+
+    def test_a_failure_stops_the_run_where_the_file_or_the_step_says_so(self):
+        self.flow()
+        self.assertEqual(self.started(self.run_flow("--parallel", "2", code=1)), 6)
+        for top, bad in [("on_failure: stop\n", ""), ("", ", on_failure: stop")]:
+            self.flow(top, bad)
+            shown = self.run_flow("--parallel", "2", code=1)
+            self.assertLess(self.started(shown), 6)
+            self.assertEqual(shown["run"]["state"], "failed")
+            self.assertEqual(shown["run"]["counts"]["failed"], 1)
+        self.flow("on_failure: stop\n", ", on_failure: continue")
+        self.assertEqual(self.started(self.run_flow("--parallel", "2", code=1)), 6)
+        self.flow("on_failure: never\n")
+        self.assertIn("flow.yaml:1: on_failure", self.berth("check", "flow.yaml", code=2).err.decode())
+
+    ON_END = "on_end: 'cp $BERTH_RUN_JSON last.json; echo $BERTH_RUN $BERTH_RUN_STATE >> ends'\n"
+
+    def ends(self):
+        return self.read("ends").split("\n")[:-1]
+
+    def test_a_command_runs_when_the_run_has_ended(self):
+        self.write("flow.yaml", self.ON_END + "steps: {a: {run: 'echo > {out.x}', out: {x: x}}}\n")
+        shown = self.run_flow()
+        self.assertEqual(self.ends(), ["flow-1 done"])
+        self.assertEqual(json.loads(self.read("last.json")), json.loads(self.berth("--json", "show", "flow-1").out))
+        self.assertEqual(shown["run"]["state"], "done")
+        self.write("flow.yaml", self.ON_END + "steps: {a: {run: 'exit 7'}}\n")
+        self.run_flow(code=1)
+        self.assertEqual(json.loads(self.read("last.json"))["failures"][0]["cause"], "exit 7")
+        self.assertEqual(self.ends()[-1], "flow-2 failed")
+
+    def test_its_failure_is_told_and_changes_nothing(self):
+        self.write("flow.yaml", "on_end: 'echo so it is; exit 4'\nsteps: {a: {run: 'true'}}\n")
+        finished = self.berth("run", "flow.yaml")
+        self.assertIn("flow-1: on_end failed: exit 4", finished.err.decode())
+        self.assertIn("so it is", finished.err.decode())
+        self.write("flow.yaml", "on_end: [/no/such/program]\nsteps: {a: {run: 'true'}}\n")
+        self.assertIn("flow-2: on_end failed: ", self.berth("run", "flow.yaml").err.decode())
+
+    def test_killed_and_resumed_it_runs_in_the_end(self):
+        self.write("flow.yaml", self.ON_END + f"steps: {{a: {{run: 'echo >> {self.dir}/began; sleep 1'}}}}\n")
+        runner = self.house.start("run", "flow.yaml")
+        until(lambda: (self.dir / "began").exists(), "the task runs")
+        runner.kill()
+        runner.wait()
+        self.assertFalse((self.dir / "ends").exists())
+        self.berth("resume", "flow-1")
+        self.assertEqual(self.ends(), ["flow-1 done"])
+        self.berth("resume", "flow-1")
+        self.assertEqual(self.ends(), ["flow-1 done"], "once")
+
+    def test_killed_within_it_it_runs_again(self):
+        self.write("flow.yaml", "on_end: 'echo >> ends; [ -e go ] || sleep 60'\nsteps: {a: {run: 'true'}}\n")
+        runner = self.house.start("run", "flow.yaml")
+        until(lambda: (self.dir / "ends").exists(), "on_end runs")
+        runner.kill()
+        runner.wait()
+        self.write("go", "")
+        self.assertIn("finished already", self.berth("resume", "flow-1").err.decode())
+        self.assertEqual(self.ends(), ["", ""])
+        self.berth("resume", "flow-1")
+        self.assertEqual(self.ends(), ["", ""])
+
+    def test_a_stop_is_an_end_too(self):
+        self.write("flow.yaml", self.ON_END + f"steps: {{a: {{run: 'echo >> {self.dir}/began; sleep 30'}}}}\n")
+        runner = self.house.start("run", "flow.yaml")
+        until(lambda: (self.dir / "began").exists(), "the task runs")
+        runner.send_signal(2)
+        runner.communicate()
+        self.assertEqual(self.ends(), ["flow-1 stopped"])
+
+
 if __name__ == "__main__":
     unittest.main()
