@@ -3,6 +3,7 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import unittest
@@ -237,6 +238,215 @@ class Ends(Life):
         runner.send_signal(2)
         runner.communicate()
         self.assertEqual(self.ends(), ["flow-1 stopped"])
+
+
+class Protected(Life):
+    FLOW = """steps:
+  make: {in: {a: 'data/*'}, run: 'cat {in.a} > {out.all}', out: {all: all.txt}}
+  split:
+    foreach: {f: data/*}
+    in: {all: make.all}
+    run: 'cp {f} {out.x}; cp {in.all} {out.d}/all'
+    out: {x: 'out/{f.stem}.x', d: 'out/{f.stem}/'}
+    protect: true
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.write("flow.yaml", self.FLOW)
+        for name in "ab":
+            self.write(f"data/{name}", f"{name}\n")
+
+    def modes(self):
+        return {name: oct((self.dir / name).stat().st_mode & 0o777)
+                for name in ("out/a.x", "out/a", "out/a/all", "all.txt")}
+
+    def test_protected_outputs_are_read_only_and_not_written_over(self):
+        self.run_flow()
+        expected = {"out/a.x": "0o444", "out/a": "0o555", "out/a/all": "0o444", "all.txt": "0o644"}
+        self.assertEqual(self.modes(), expected)
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.write("data/b", "changed\n")
+        refused = self.berth("run", "flow.yaml", code=2)
+        self.assertIn(f"{self.dir}/out/a.x: it is protected, and would be written anew: berth run --overwrite",
+                      refused.err.decode())
+        self.assertEqual(self.berth("runs", "--json").out.count(b'"flow-3"'), 0, "nothing has begun")
+        self.assertEqual(self.read("all.txt"), "a\nb\n")
+        self.assertEqual(self.ran(self.run_flow("--overwrite")), ["make", "split/a", "split/b"])
+        self.assertEqual(self.read("out/b.x"), "changed\n")
+        self.assertEqual(self.read("out/a/all"), "a\nchanged\n")
+        self.assertEqual(self.modes(), expected)
+        self.write("data/b", "b\n")
+        self.berth("run", "flow.yaml", code=2)
+        self.assertEqual(self.read("out/b.x"), "changed\n", "also not from the cache")
+
+    def test_what_is_added_is_no_matter(self):
+        self.write("flow.yaml", self.FLOW.replace("    in: {all: make.all}\n", "").replace("{in.all}", "{f}"))
+        self.run_flow()
+        self.write("data/c", "c\n")
+        self.assertEqual(self.ran(self.run_flow()), ["make", "split/c"])
+        (self.dir / "out/a.x").unlink()
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.modes()["out/a.x"], "0o444", "it came back, protected")
+        self.berth("run", "flow.yaml", "--force", "split", code=2)
+
+    def test_what_is_in_the_way_when_its_task_becomes_known_is_told_by_the_task(self):
+        self.write("flow.yaml", """steps:
+  parts: {in: {a: data/a}, run: 'cp {in.a} {out.d}/new', out: {d: parts/}}
+  use: {foreach: {p: parts.d/*}, run: 'cp {p} {out.x}', out: {x: 'out/{p.name}'}, protect: true}
+""")
+        self.write("out/new", "mine\n").chmod(0o444)
+        shown = self.run_flow(code=1)
+        self.assertEqual(self.states(shown)["use/new"], "failed")
+        self.assertIn("it is protected", self.house.json("why", "flow-1/use/new")["attempts_made"][0]["detail"])
+        self.assertEqual(self.read("out/new"), "mine\n")
+
+    def test_both_at_once_is_refused(self):
+        self.write("flow.yaml", self.FLOW + "    temp: true\n")
+        self.assertIn("steps.split.protect", self.berth("check", "flow.yaml", code=2).err.decode())
+        self.write("flow.yaml", self.FLOW.replace("protect", "temp"))
+        self.assertIn("no step reads what it writes", self.berth("check", "flow.yaml", code=2).err.decode())
+
+
+class Temporary(Life):
+    FLOW = """steps:
+  sam: {{foreach: {{f: data/*.txt}}, run: 'tr a-z A-Z < {{f}} > {{out.s}}; echo {{key}} >> {dir}/ran', out: {{s: 'tmp/{{key}}.sam'}}, temp: true}}
+  bam: {{foreach: {{s: sam.s}}, run: 'rev {{s}} > {{out.b}}', out: {{b: 'tmp/{{key}}.bam'}}, temp: true}}
+  stats: {{foreach: {{b: bam.b}}, run: 'wc -c < {{b}} > {{out.n}}', out: {{n: 'out/{{key}}.n'}}}}
+  call: {{in: {{b: bam.b}}, params: {{p: 1}}, run: 'echo {{p}} | cat - {{in.b}} > {{out.v}}', out: {{v: out/calls}}}}
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.write("flow.yaml", self.FLOW.format(dir=self.dir))
+        for name in ("one", "two", "three"):
+            self.write(f"data/{name}.txt", f"{name} sample\n")
+
+    def temporary(self):
+        return sorted(str(path.relative_to(self.dir)) for path in (self.dir / "tmp").iterdir())
+
+    def objects(self):
+        """The texts of all objects."""
+        return sorted(path.read_bytes() for path in (self.dir / "state/cache/objects").glob("*/*"))
+
+    def assert_gone(self):
+        self.assertEqual(self.temporary(), [])
+        for text in self.objects():
+            self.assertNotRegex(text, b"SAMPLE\n|^ELPMAS [A-Z]+\n$", "nothing temporary is kept")
+
+    def test_they_go_when_their_last_reader_is_done_and_stay_cached(self):
+        self.assertEqual(len(self.ran(self.run_flow())), 10)
+        self.assertEqual(self.read("out/calls").split("\n")[1], "ELPMAS ENO")
+        self.assert_gone()
+        for _ in range(2):
+            shown = self.run_flow()
+            self.assertEqual(self.ran(shown), [])
+            self.assertEqual(shown["run"]["counts"]["cached"], 10)
+            self.assertEqual(shown["run"]["state"], "done")
+        self.assert_gone()
+        (self.dir / "out/one.n").unlink()
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.read("out/one.n"), "11\n")
+        self.assert_tidy()
+
+    def test_one_comes_back_where_it_is_needed(self):
+        self.run_flow()
+        self.write("data/two.txt", "second sample\n")
+        plan = self.house.json("run", "--plan", "flow.yaml")
+        self.assertEqual([step["run"] for step in plan["steps"]], [1, 0, 0, 0])
+        shown = self.run_flow()
+        self.assertEqual(self.ran(shown), ["bam/one", "bam/three", "bam/two", "call", "sam/one", "sam/three",
+                                           "sam/two", "stats/two"], "all of bam is needed for the call")
+        self.assertEqual(self.read("out/two.n"), "14\n")
+        self.assert_gone()
+        self.assertEqual(self.ran(self.run_flow()), [])
+
+    def test_only_where_it_is_needed(self):
+        flow = self.read("flow.yaml")
+        self.write("flow.yaml", flow[:flow.index("  call")])
+        self.run_flow()
+        self.assert_gone()
+        self.write("data/two.txt", "second sample\n")
+        self.assertEqual(self.ran(self.run_flow()), ["bam/two", "sam/two", "stats/two"])
+        self.assert_gone()
+        self.write("flow.yaml", flow)
+        plan = self.berth("run", "--plan", "flow.yaml").out.decode()
+        self.assertEqual(sorted(self.ran(self.run_flow())), sorted(
+            ["call", *(f"{step}/{key}" for step in ("bam", "sam") for key in ("one", "two", "three"))]), plan)
+        self.assert_gone()
+        self.assertEqual(self.ran(self.run_flow()), [])
+        plan = self.house.json("run", "--plan", "flow.yaml", "--set", "call.p=2")
+        self.assertEqual([step["run"] for step in plan["steps"]], [3, 3, 0, 1])
+
+    def test_while_a_reader_has_failed_they_stay(self):
+        self.write("flow.yaml", self.FLOW.format(dir=self.dir).replace("echo {p}", "[ -e ok ] && echo {p}").replace(
+            "[ -e ok ]", f"[ -e {self.dir}/ok ]"))
+        self.run_flow(code=1)
+        self.assertEqual(self.temporary(), ["tmp/one.bam", "tmp/three.bam", "tmp/two.bam"])
+        self.write("ok", "")
+        self.berth("retry", "flow-1")
+        self.assert_gone()
+        self.assertEqual(len(self.read("ran").split()), 3, "nothing was made twice")
+
+    def test_what_is_asked_for_by_name_stays(self):
+        self.run_flow()
+        self.assertEqual(self.ran(self.run_flow("sam/one")), ["sam/one"])
+        self.assertEqual(self.temporary(), ["tmp/one.sam"])
+        self.assertEqual(self.ran(self.run_flow("sam/one")), [])
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assert_gone()
+
+    def test_a_folder_goes_and_comes_back(self):
+        self.write("flow.yaml", """steps:
+  split: {in: {d: 'data/*'}, run: 'cp {in.d} {out.p}/', out: {p: parts/}, temp: true}
+  each: {foreach: {p: split.p/*}, run: 'wc -c < {p} > {out.n}', out: {n: 'out/{p.stem}'}}
+  all: {in: {p: split.p}, params: {p: 1}, run: 'ls {in.p} > {out.l}; echo {p} >> {out.l}', out: {l: list}}
+""")
+        self.run_flow()
+        self.assertFalse((self.dir / "parts").exists())
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.ran(self.run_flow("--set", "all.p=2")), ["all", "split"])
+        self.assertFalse((self.dir / "parts").exists())
+        self.assertEqual(self.read("list"), "one.txt\nthree.txt\ntwo.txt\n2\n")
+
+    def test_the_same_content_elsewhere_is_kept(self):
+        self.write("flow.yaml", """steps:
+  t: {run: 'echo same > {out.x}', out: {x: tmp/t}, temp: true}
+  u: {in: {x: t.x}, run: 'cp {in.x} {out.y}', out: {y: y}}
+""")
+        self.run_flow()
+        self.assertEqual(self.temporary(), [])
+        (self.dir / "y").unlink()
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.read("y"), "same\n")
+
+    def test_a_runner_killed_at_any_moment_loses_none_and_leaves_none(self):
+        flow = self.FLOW.format(dir=self.dir)
+        chance = random.Random(16)
+        kills = 0
+        for i in range(12):
+            self.write("flow.yaml", flow.replace("p: 1", f"p: {i}").replace("rev {s}", f"sleep 0.0{i % 4}; rev {{s}}"))
+            self.write("data/two.txt", f"{i} sample\n")
+            runner = self.house.start("run", "flow.yaml")
+            name = f"flow-{2 * i + 1}"
+            while True:
+                try:
+                    runner.wait(timeout=chance.uniform(0.02, 0.5))
+                    break
+                except subprocess.TimeoutExpired:
+                    runner.kill()
+                    runner.wait()
+                    kills += 1
+                if self.berth("runs", "--json").out.count(f'"{name}"'.encode()) == 0:
+                    runner = self.house.start("run", "flow.yaml")
+                else:
+                    runner = self.house.start("resume", name)
+            self.assertEqual(runner.returncode, 0, runner.stderr.read())
+            self.assertEqual(sorted(self.read("out/calls").split()), sorted(
+                [str(i), "ELPMAS", "ENO", "ELPMAS", "EERHT", "ELPMAS", str(i)[::-1]]))
+            self.assert_gone()
+            self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertGreater(kills, 5)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,8 @@ struct Step {
   std::vector<std::pair<std::string, Words>> params;  // the flow's, then the step's own
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<Condition> when;
+  bool protect = false;    // its outputs are made read-only, and not written over
+  bool temp = false;       // its outputs go when all tasks that read them are done
   bool stops_run = false;  // nothing more starts after a task of it failed for good
   std::string depfile;  // which its tasks write: what they read; with {placeholders}; empty: none
   Resources resources;
@@ -192,9 +194,10 @@ struct World {
 };
 
 struct TaskInput {
-  std::string name{};   // the name of the input or variable
-  std::string place{};  // the path in the task's directory
-  std::string world{};  // the source path; empty: a step wrote it, and `content` has it
+  std::string name{};      // the name of the input or variable
+  std::string place{};     // the path in the task's directory
+  std::string world{};     // the source path; empty: a step wrote it, and `content` has it
+  TaskIndex producer{-1};  // the task that wrote it; below 0: none
   fileset::Fileset content{};
 };
 
@@ -202,6 +205,7 @@ struct TaskOutput {
   std::string name;
   std::string path;  // in the task's directory, and in the flow's folder
   bool directory = false;
+  bool protect = false;
 };
 
 /// One task in full, except for what its step says of all its tasks.
@@ -237,6 +241,7 @@ class Graph {
   std::optional<Range> tasks(StepIndex step) const;
   StepIndex step_of(TaskIndex task) const;
   std::string name(TaskIndex task) const;  // "split", "count/A"; "count/0" where keys repeat
+  Words output_paths(TaskIndex task) const;
   std::optional<TaskIndex> find(std::string_view name) const;
   /// Whether the task is a target of the flow, or a target needs it. Others are never ready, and
   /// count for nothing.
@@ -268,6 +273,15 @@ class Graph {
   /// their numbers may differ. Errors: invalid if a step that unfolds now is wrong (two writers of
   /// one output, say); then the flow has failed.
   Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs);
+
+  /// Reports that a finished task has been carried out again, before tasks that read it are ready.
+  /// Errors: invalid, if it wrote other files into a directory than before.
+  Status replace(TaskIndex task, std::vector<fileset::Fileset> outputs);
+
+  /// The finished tasks of temporary outputs all of whose readers are settled: each once, in the
+  /// order in which that came about. A reader is a task that takes an output, or whose step waits
+  /// for all of the task's.
+  std::vector<TaskIndex> take_released();
 
   /// Whether every step is unfolded and all its tasks are finished or skipped.
   bool done() const;

@@ -33,6 +33,9 @@ StepIndex Graph::step_of(TaskIndex task) const {
 std::string Graph::name(TaskIndex task) const {
   return impl_->name(task);
 }
+Words Graph::output_paths(TaskIndex task) const {
+  return impl_->output_paths(task);
+}
 std::optional<TaskIndex> Graph::find(std::string_view name) const {
   return impl_->find(name);
 }
@@ -70,6 +73,12 @@ const Words& Graph::notes() const {
 }
 Status Graph::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
   return impl_->finish(task, std::move(outputs));
+}
+Status Graph::replace(TaskIndex task, std::vector<fileset::Fileset> outputs) {
+  return impl_->replace(task, std::move(outputs));
+}
+std::vector<TaskIndex> Graph::take_released() {
+  return impl_->take_released();
 }
 bool Graph::done() const {
   return impl_->done();
@@ -169,6 +178,7 @@ void Graph::Impl::settle(TaskIndex task, State state) {
     }
   }
   if (--states_[from].open == 0) close(from);
+  release_after(task);
 }
 
 void Graph::Impl::close(std::size_t from) {

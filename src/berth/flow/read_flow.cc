@@ -66,11 +66,11 @@ class StepReader {
 
   Status read() {
     step_.line = field_.node().line;
-    BERTH_TRY(field_.expect_keys({"run",      "script",  "in",      "out",          "resources",
-                                  "needs",    "foreach", "zip",     "join",         "group",
-                                  "key",      "params",  "env",     "timeout",      "retries",
-                                  "priority", "when",    "enforce", "gpu_mem_over", "shell",
-                                  "image",    "network", "depfile", "on_failure"}));
+    BERTH_TRY(field_.expect_keys(
+        {"run",     "script",   "in",         "out",     "resources",    "needs", "foreach",
+         "zip",     "join",     "group",      "key",     "params",       "env",   "timeout",
+         "retries", "priority", "when",       "enforce", "gpu_mem_over", "shell", "image",
+         "network", "depfile",  "on_failure", "temp",    "protect"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -89,6 +89,7 @@ class StepReader {
       step_.when_line = field->node().line;
     }
     BERTH_TRY(read_limits());
+    BERTH_TRY(read_lifetimes(field_, step_));
     BERTH_ASSIGN(const auto named, read_depfile_key(field_, names_, step_));
     used_.insert(named.begin(), named.end());
     note_elements(named, "depfile", step_.depfile_line);
@@ -434,6 +435,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   }
   for (std::size_t i = 0; i < entries.size(); ++i)
     BERTH_TRY(StepReader(entries[i].second, known, flow.steps[i]).read());
+  BERTH_TRY(check_temporary(flow));
   BERTH_TRY(apply_options(options, flow));
   BERTH_TRY(check_cycles(flow));
   return flow;

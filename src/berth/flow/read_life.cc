@@ -1,6 +1,7 @@
 #include "berth/flow/read_life.h"
 
 #include <algorithm>
+#include <array>
 
 #include "berth/exec/fields.h"
 
@@ -19,6 +20,35 @@ Result<std::vector<std::string>> read_depfile_key(const Field& step_field, const
   for (const auto& input : step.in) all.values.push_back("in." + input.name);
   BERTH_TRY(check_names(step.depfile, all, *field));
   return names_in(step.depfile);
+}
+
+Status read_lifetimes(const Field& step_field, Step& step) {
+  constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
+  for (const auto& [key, flag] :
+       {std::pair("temp", &Step::temp), std::pair("protect", &Step::protect)}) {
+    const auto field = step_field.find(key);
+    if (!field) continue;
+    BERTH_ASSIGN(const std::size_t choice, field->choice(kNoYes));
+    step.*flag = choice == 1;
+    if (step.*flag && step.out.empty()) return field->error("the step has no outputs");
+    if (step.temp && step.protect)
+      return field->error("what is temporary goes by itself, and what is protected stays");
+  }
+  return {};
+}
+
+Status check_temporary(const Flow& flow) {
+  for (std::size_t i = 0; i < flow.steps.size(); ++i) {
+    const Step& step = flow.steps[i];
+    const StepIndex index{static_cast<std::int64_t>(i)};
+    if (step.temp && std::ranges::none_of(flow.steps, [&](const Step& other) {
+          return std::ranges::find(other.after, index) != other.after.end();
+        }))
+      return fail(ErrorKind::invalid,
+                  "{}:{}: steps.{}.temp: no step reads what it writes: it would go at once",
+                  flow.file, step.line, step.name);
+  }
+  return {};
 }
 
 Status read_on_end(const Field& root, const Words& shell, Flow& flow) {

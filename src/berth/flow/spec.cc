@@ -77,6 +77,12 @@ std::string Graph::Impl::output_path(TaskIndex task, const Output& output) const
   return expanded(task, output.path);
 }
 
+Words Graph::Impl::output_paths(TaskIndex task) const {
+  Words paths;
+  for (const auto& output : step(task).out) paths.push_back(output_path(task, output));
+  return paths;
+}
+
 Result<fileset::Fileset> Graph::Impl::written(TaskIndex task, std::size_t output,
                                               const std::string& below) const {
   const auto found = written_.find(task.value);
@@ -122,6 +128,7 @@ Status Graph::Impl::add_source(TaskIndex task, const Source& source, TaskInput i
       const auto content = written({found.producer}, source.output, found.below);
       if (!content) return wrong(step, source.line, content.error().message);
       input.content = *content;
+      input.producer = {found.producer};
       inputs.push_back(input);
     }
     if (inputs.size() == before && !path.empty())
@@ -242,7 +249,7 @@ Result<TaskSpec> Graph::Impl::spec(TaskIndex task) const {
   keep_outermost(spec.inputs);
   for (const auto& [param, words] : of.params) spec.params.emplace_back(param, join(words, " "));
   for (const auto& output : of.out) {
-    spec.outputs.push_back({output.name, output_path(task, output), output.directory});
+    spec.outputs.push_back({output.name, output_path(task, output), output.directory, of.protect});
     own.push_back({"out." + output.name, {spec.outputs.back().path}});
   }
   if (!of.script.empty()) add_script(of, own, spec);
@@ -279,6 +286,7 @@ Status Graph::Impl::add_elements(TaskIndex task, std::size_t index, TaskSpec& sp
       const auto content = written({element->producer}, variable.files->output, element->below);
       if (!content) return wrong(of, variable.line, content.error().message);
       input.content = *content;
+      input.producer = {element->producer};
     }
     spec.inputs.push_back(std::move(input));
   }

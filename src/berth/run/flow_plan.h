@@ -16,16 +16,22 @@ struct StepPlan {
   std::string name;
   Resources resources;  // of each task
   machine::DeviceSelection selection;
-  std::int64_t cached = 0;        // tasks found in the cache
-  std::int64_t runs = 0;          // whose inputs are there: they would start
-  std::vector<TaskPlan> tasks{};  // these
-  std::int64_t skipped = 0;       // whose `when` does not hold
-  std::int64_t later = 0;         // that wait for these
-  bool unfolded = true;           // false: how many tasks it has shows later
+  std::int64_t cached = 0;                // tasks found in the cache
+  std::int64_t runs = 0;                  // whose inputs are there: they would start
+  std::vector<TaskPlan> tasks{};          // these
+  std::int64_t skipped = 0;               // whose `when` does not hold
+  std::int64_t later = 0;                 // that wait for these
+  std::vector<std::string> overwrites{};  // places that are protected and would be written anew
+  bool unfolded = true;                   // false: how many tasks it has shows later
 };
 
 /// By step, in the order of the file. Reads what the tasks take in, to know whether it has changed.
 Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
                                    const std::string& directory);
+
+/// Checks that nothing that is protected would be written anew, as far as that can be told before
+/// anything runs: what waits for something that runs is taken to change. Errors: exists, with the
+/// file.
+Status check_protected(Context& context, FlowProgram& program, const std::string& directory);
 
 }  // namespace berth::run

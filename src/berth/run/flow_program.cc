@@ -105,6 +105,7 @@ std::string to_json_text(const FlowProgram& program) {
   if (program.retries) json["retries"] = *program.retries;
   if (program.gpu_mem_over)
     json["gpu_mem_over"] = exec::kGpuMemOverNames.name(*program.gpu_mem_over);
+  if (program.overwrite) json["overwrite"] = true;
   if (!program.image.empty()) json["image"] = escaped(program.image);
   return dump(json);
 }
@@ -140,6 +141,7 @@ Result<FlowProgram> flow_program(std::string_view text) {
       program.gpu_mem_over = *over;
     }
     program.keyed = json.value("keyed", false);
+    program.overwrite = json.value("overwrite", false);
     program.image = unescaped(json.value("image", ""));
     program.answers = answers_of(json.at("answers"));
   } catch (const std::exception& error) {  // of the library

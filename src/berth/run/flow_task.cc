@@ -11,6 +11,17 @@ constexpr Duration kGrace = std::chrono::seconds(5);
 
 }  // namespace
 
+std::optional<Error> protected_output(const FlowRun& run, const flow::TaskSpec& spec) {
+  if (run.program.overwrite) return std::nullopt;
+  for (const auto& output : spec.outputs) {
+    const std::string place = place_in(run.record.directory, output.path);
+    if (output.protect && is_protected(run.env, place))
+      return Error{ErrorKind::exists,
+                   fmt::format("out.{}: {}: {}", output.name, place, kProtected)};
+  }
+  return std::nullopt;
+}
+
 Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory) {
   for (const auto& output : spec.outputs) {
     const std::string to = directory + "/" + output.path;
@@ -83,6 +94,7 @@ Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key
   std::optional<Delivery> delivery;
   delivery.emplace(
       Delivery{.spec = {}, .folder = run.record.directory, .outputs = *std::move(found)});
+  delivery->overwrite = run.program.overwrite;
   delivery->holds.push_back(*std::move(hold));
   return delivery;
 }

@@ -45,6 +45,8 @@ inline bool is_resource_shortage(const Error& error) {
   return error.kind == ErrorKind::full || error.kind == ErrorKind::busy;
 }
 
+/// Why the task may not run: an output stands in its place that is protected.
+std::optional<Error> protected_output(const FlowRun& run, const flow::TaskSpec& spec);
 /// Makes the folders that outputs go to, and the file of parameters, in a directory with the
 /// inputs.
 Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory);

@@ -12,6 +12,7 @@
 #include "berth/run/dependencies.h"
 #include "berth/run/flow_graph.h"
 #include "berth/run/inputs.h"
+#include "berth/run/temporary.h"
 #include "berth/run/workload.h"
 
 namespace berth::run {
@@ -45,6 +46,13 @@ class FlowTasks final : public Workload {
   Result<PreparedTask*> find(const store::TaskRecord& task);
   Status consider(flow::TaskIndex index, Next& next);
   Status recall(flow::TaskIndex index, const store::TaskRecord& recorded, Next& next);
+  struct Lookup {
+    std::string depends;  // a record of what it depends on
+    std::string key{}, origin{};
+    std::optional<Delivery> found{};                      // its outputs; neither: it has to run
+    std::optional<std::vector<fileset::Fileset>> gone{};  // or what they were
+  };
+  Result<Lookup> look_up(flow::TaskIndex index, PreparedTask& prepared, Next& next);
   Status take_up(flow::TaskIndex index, TaskNumber number, Next& next);
   Status start(TaskNumber number, PreparedTask prepared, Next& next);
   Status learn(PreparedTask& prepared, const store::TaskRecord& task, const std::string& directory);
@@ -58,6 +66,7 @@ class FlowTasks final : public Workload {
   FlowRun run_;
   RunOptions options_;
   FlowGraph graph_;
+  Temporary temporary_;
   std::unordered_map<std::int64_t, PreparedTask> prepared_;  // by number
   std::vector<store::Change> late_;                          // that came up at a launch
   struct Came {  // from another thread, for next() to go on with
