@@ -40,10 +40,11 @@ void FlowChoices::add_to(Options& options) {
   options.list("--force", force, "of a flow: run the tasks of this step also where they are cached")
       .one_at_a_time()
       .named("STEP");
+  options.flag("--overwrite", overwrite, "of a flow: write also what is protected anew");
 }
 
 bool FlowChoices::any() const {
-  return !(set.empty() && params.empty() && targets.empty() && force.empty());
+  return overwrite || !(set.empty() && params.empty() && targets.empty() && force.empty());
 }
 
 Result<flow::FlowOptions> FlowChoices::read(os::Env& env) const {

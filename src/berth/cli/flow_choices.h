@@ -16,6 +16,7 @@ struct FlowChoices {
   std::string params;                // a file of values
   std::vector<std::string> targets;  // "map", "map/A"
   std::vector<std::string> force;    // steps
+  bool overwrite = false;            // what is protected, too
 
   void add_to(Options& options);
   bool any() const;

@@ -10,6 +10,7 @@
 #include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/on_end.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/screen.h"
@@ -155,6 +156,7 @@ Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRe
     return std::unexpected(final.error());
   }
   BERTH_TRY(warn_of_what_may_run(context, *final));
+  run_on_end(env, context, *final);
   return conclude(env, context, *final, json);
 }
 

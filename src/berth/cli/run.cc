@@ -13,6 +13,7 @@
 #include "berth/cli/run_plan.h"
 #include "berth/experiment/auptimizer.h"
 #include "berth/run/clusters.h"
+#include "berth/run/flow_plan.h"
 #include "berth/run/images.h"
 
 namespace berth::cli {
@@ -65,6 +66,7 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
   if (options.retries > 0) program.retries = options.retries;
   if (!options.gpu_mem_over.empty()) program.gpu_mem_over = given.gpu_mem_over;
   program.image = options.image;
+  program.overwrite = options.flow.overwrite;
   if (!options.cache.empty()) program.cache = *run::cache_mode(options.cache);
   return program;
 }
@@ -83,7 +85,7 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
                 file.empty() ? "a command" : file);
   if (options.flow.any())
     return fail(ErrorKind::usage,
-                "targets, --set, --params and --force are for flows, and {} is none",
+                "targets, --set, --params, --force and --overwrite are for flows, and {} is none",
                 file.empty() ? "a command" : file);
   experiment::Program program;
   if (file.empty()) {
@@ -260,6 +262,8 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
                 "berth cluster probe {}",
                 join(prepared.where.names, " "));
   if (options.plan) return show_plan_of(context, prepared, options.json);
+  if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program))
+    BERTH_TRY(run::check_protected(context, *flow, prepared.directory));
   BERTH_TRY(fetch_images(context, prepared));
   BERTH_ASSIGN(const auto record, submit(context, prepared));
   BERTH_TRY(run::keep_clusters(context, record, prepared.where));

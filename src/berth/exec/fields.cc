@@ -72,6 +72,14 @@ Result<std::optional<std::int64_t>> read_amount(const std::string& resource, con
   return *amount;
 }
 
+Result<bool> read_on_failure(const Field& map, bool otherwise) {
+  constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
+  const auto field = map.find("on_failure");
+  if (!field) return otherwise;
+  BERTH_ASSIGN(const std::size_t choice, field->choice(kOnFailure));
+  return choice == 1;
+}
+
 Result<bool> read_resources(const Field& field, Resources& resources,
                             machine::DeviceSelection& selection, const AmountReader& read) {
   bool named = false, no_devices = false;

@@ -41,6 +41,9 @@ Result<std::vector<std::string>> read_shell(const Field& map,
 /// The map's `enforce`: "required" (true) or "advisory", for limits that a machine cannot enforce;
 /// `otherwise` where the key is missing.
 Result<bool> read_enforce(const Field& map, bool otherwise);
+/// The map's `on_failure`: "stop" (true: nothing more starts after a task failed for good) or
+/// "continue"; `otherwise` where the key is missing.
+Result<bool> read_on_failure(const Field& map, bool otherwise);
 /// Reads the map's `image` and `network`; each stays as it is where its key is missing.
 Status read_container(const Field& map, std::string& image, bool& network);
 Status read_environment(const Field& field, Environment& environment);

@@ -11,8 +11,6 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
-
 Status read_limits(const Field& root, Program& program) {
   bool named = false;
   if (const auto field = root.find("resources")) {
@@ -46,8 +44,7 @@ Status read_limits(const Field& root, Program& program) {
   }
   if (program.save_best && !program.goal)
     return root.find("save_best")->error("it takes a goal to tell which trial is the best");
-  BERTH_ASSIGN(const std::size_t on_failure, choice_or(root, "on_failure", kOnFailure));
-  program.stop_on_failure = on_failure == 1;
+  BERTH_ASSIGN(program.stop_on_failure, exec::read_on_failure(root, false));
   return {};
 }
 

@@ -124,8 +124,9 @@ struct Damage {
 
 /// Which of the objects that nothing needs are removed.
 struct Collectable {
-  std::optional<Wall> came_before = {};  // newer objects stay
-  bool dry_run = false;                  // they are counted, not removed
+  std::optional<Wall> came_before = {};              // newer objects stay
+  bool dry_run = false;                              // they are counted, not removed
+  const std::unordered_set<Digest>* only = nullptr;  // no others are looked at
 };
 
 using Paths = std::set<std::string>;

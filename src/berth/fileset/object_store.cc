@@ -185,7 +185,11 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
   Needs needs;
   std::unordered_set<Digest> live;
   BERTH_ASSIGN(const auto fans, env_->list(directory_ + "/objects"));
+  std::set<std::string> looked_at;  // where there are only some
+  if (which.only != nullptr)
+    for (const auto& digest : *which.only) looked_at.insert(to_hex(digest).substr(0, 2));
   for (const auto& fan : fans) {
+    if (which.only != nullptr && !looked_at.contains(fan)) continue;
     // One of 256 folders at a time, which bounds how long others wait for the lock.
     BERTH_ASSIGN(const os::Fd alone, env_->lock(directory_ + "/lock", true));
     BERTH_TRY(look_at_work(*env_, directory_, needs, !which.dry_run));
@@ -195,7 +199,8 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
     for (const auto& name : names) {
       const auto digest = object_digest(fan, name);
       const auto needed = [&](const auto& need) { return need.second.objects.contains(*digest); };
-      if (!digest || live.contains(*digest) || std::ranges::any_of(needs, needed)) continue;
+      if (!digest || (which.only != nullptr && !which.only->contains(*digest))) continue;
+      if (live.contains(*digest) || std::ranges::any_of(needs, needed)) continue;
       const std::string path = fmt::format("{}/{}", folder, name);
       BERTH_ASSIGN(const auto status, env_->status(path));
       if (which.came_before && status.changed >= *which.came_before) continue;
@@ -204,7 +209,7 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
       freed.bytes += status.size;
     }
   }
-  if (which.dry_run) return freed;
+  if (which.dry_run || which.only != nullptr) return freed;
   BERTH_TRY(forget_unless(*env_, directory_ + std::string(kSeen), [&](const Digest& digest) {
     return env_->status(object_path(directory_, digest, false)) ||
            env_->status(object_path(directory_, digest, true));

@@ -156,6 +156,10 @@ struct Step {
   std::vector<std::pair<std::string, Words>> params;  // the flow's, then the step's own
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<Condition> when;
+  bool protect = false;    // its outputs are made read-only, and not written over
+  bool temp = false;       // its outputs go when all tasks that read them are done
+  bool stops_run = false;  // nothing more starts after a task of it failed for good
+  std::string depfile;  // which its tasks write: what they read; with {placeholders}; empty: none
   Resources resources;  // of the first attempt, as is the time limit
   machine::DeviceSelection selection;
   Duration timeout{};                  // 0: none
@@ -168,7 +172,7 @@ struct Step {
   int retries = 0;
   std::int64_t priority = 0;
   std::vector<StepIndex> after;  // all steps that it waits for, ascending, each once
-  int line = 0, run_line = 0, resources_line = 0, when_line = 0, key_line = 0;
+  int line = 0, run_line = 0, resources_line = 0, when_line = 0, key_line = 0, depfile_line = 0;
 };
 
 struct Flow {
@@ -176,7 +180,8 @@ struct Flow {
   std::vector<Step> steps;
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: this machine
   Words targets = {};                      // "map", "map/A"; empty: all
-  bool keyed = true;  // tasks are called by keys; by numbers in runs of an older Berth
+  exec::Command on_end = {};  // runs when a run of the flow has ended; no words: nothing does
+  bool keyed = true;          // tasks are called by keys; by numbers in runs of an older Berth
 };
 
 /// What is said of a flow beside its file.
@@ -211,9 +216,10 @@ struct World {
 };
 
 struct TaskInput {
-  std::string name{};   // the name of the input or variable
-  std::string place{};  // the path in the task's directory
-  std::string world{};  // the source path; empty: a step wrote it, and `content` has it
+  std::string name{};      // the name of the input or variable
+  std::string place{};     // the path in the task's directory
+  std::string world{};     // the source path; empty: a step wrote it, and `content` has it
+  TaskIndex producer{-1};  // the task that wrote it; below 0: none
   fileset::Fileset content{};
 };
 
@@ -221,6 +227,7 @@ struct TaskOutput {
   std::string name;
   std::string path;  // in the task's directory, and in the flow's folder
   bool directory = false;
+  bool protect = false;
 };
 
 /// One task in full, except for what its step says of all its tasks.
@@ -236,6 +243,7 @@ struct TaskSpec {
   std::vector<std::pair<std::string, std::string>> environment{};
   std::vector<TaskInput> inputs{};  // sorted by `place`, which are distinct and not nested
   std::vector<TaskOutput> outputs{};
+  std::string depfile{};  // in the task's directory; empty: none
 };
 
 class Graph {
@@ -255,10 +263,21 @@ class Graph {
   std::optional<Range> tasks(StepIndex step) const;
   StepIndex step_of(TaskIndex task) const;
   std::string name(TaskIndex task) const;  // "split", "count/A"; "count/0" where keys repeat
+  Words output_paths(TaskIndex task) const;
   std::optional<TaskIndex> find(std::string_view name) const;
   /// Whether the task is a target of the flow, or a target needs it. Others are never ready, and
   /// count for nothing.
   bool wanted(TaskIndex task) const;
+  /// The task that writes a file, as an output or in one, and the digest of its content once the
+  /// task is finished (nullopt, too, if it wrote no such file). nullopt: none that is known.
+  struct Writer {
+    TaskIndex task;
+    std::optional<Digest> digest;
+  };
+  std::optional<Writer> writer_of(const std::string& path) const;
+  /// Whether the tasks of a step start only when all of `other` are done, by what it names or by
+  /// what these name.
+  bool waits_for(StepIndex step, StepIndex other) const;
 
   /// Returns each task once, when everything that it waits for is finished. `skipped` are tasks
   /// whose `when` does not hold, or of which an input has no file because the tasks that write it
@@ -278,6 +297,15 @@ class Graph {
   /// one output, say); then the flow has failed.
   Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs);
 
+  /// Reports that a finished task has been carried out again, before tasks that read it are ready.
+  /// Errors: invalid, if it wrote other files into a directory than before.
+  Status replace(TaskIndex task, std::vector<fileset::Fileset> outputs);
+
+  /// The finished tasks of temporary outputs all of whose readers are settled: each once, in the
+  /// order in which that came about. A reader is a task that takes an output, or whose step waits
+  /// for all of the task's.
+  std::vector<TaskIndex> take_released();
+
   /// Whether every step is unfolded and all its tasks are finished or skipped.
   bool done() const;
 
@@ -295,6 +323,10 @@ class Graph {
 /// parameters, inputs with their digests (in the order of spec.inputs), declared outputs; never
 /// resources. The task's digest is the SHA-256 of this text.
 std::string record(const TaskSpec& spec, std::span<const Digest> inputs);
+/// A record with the files that the task was found to read, by its depfile, in place of those that
+/// it had: their paths, and the digests of what they hold.
+using Found = std::pair<std::string, Digest>;
+std::string record_with(std::string_view record, std::span<const Found> found);
 
 /// What a record says of the task's command, parameters, environment and outputs (paths; a
 /// directory's ends in
@@ -308,7 +340,8 @@ Result<RecordedTask> read_record(std::string_view text);
 
 /// One difference between two records: "input data/a.txt changed", "parameter lr: 0.1 -> 0.2".
 struct Change {
-  // "command", "shell", "script", "image", "environment", "parameter", "input" or "output"
+  // "command", "shell", "script", "image", "environment", "parameter", "input", "output"
+  // or "dependency", which is a file that a depfile named; "depfile" has no name either
   std::string what;
   std::string name;  // its name; empty for the first four
   std::string before, after;

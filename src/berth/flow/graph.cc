@@ -33,6 +33,9 @@ StepIndex Graph::step_of(TaskIndex task) const {
 std::string Graph::name(TaskIndex task) const {
   return impl_->name(task);
 }
+Words Graph::output_paths(TaskIndex task) const {
+  return impl_->output_paths(task);
+}
 std::optional<TaskIndex> Graph::find(std::string_view name) const {
   return impl_->find(name);
 }
@@ -42,6 +45,26 @@ Result<Graph::Ready> Graph::take_ready() {
 Result<TaskSpec> Graph::spec(TaskIndex task, std::optional<std::int64_t> attempt) const {
   return impl_->spec(task, attempt);
 }
+std::optional<Graph::Writer> Graph::writer_of(const std::string& path) const {
+  return impl_->file_writer(path);
+}
+
+bool Graph::waits_for(StepIndex step, StepIndex other) const {
+  const auto& steps = impl_->flow().steps;
+  std::vector<bool> seen(steps.size());
+  std::vector<StepIndex> open{step};
+  while (!open.empty()) {
+    const StepIndex each = open.back();
+    open.pop_back();
+    for (const StepIndex before : steps[static_cast<std::size_t>(each.value)].after) {
+      if (before == other) return true;
+      if (!seen[static_cast<std::size_t>(before.value)]) open.push_back(before);
+      seen[static_cast<std::size_t>(before.value)] = true;
+    }
+  }
+  return false;
+}
+
 bool Graph::wanted(TaskIndex task) const {
   return impl_->wanted(task);
 }
@@ -50,6 +73,12 @@ const Words& Graph::notes() const {
 }
 Status Graph::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
   return impl_->finish(task, std::move(outputs));
+}
+Status Graph::replace(TaskIndex task, std::vector<fileset::Fileset> outputs) {
+  return impl_->replace(task, std::move(outputs));
+}
+std::vector<TaskIndex> Graph::take_released() {
+  return impl_->take_released();
 }
 bool Graph::done() const {
   return impl_->done();
@@ -149,6 +178,7 @@ void Graph::Impl::settle(TaskIndex task, State state) {
     }
   }
   if (--states_[from].open == 0) close(from);
+  release_after(task);
 }
 
 void Graph::Impl::close(std::size_t from) {

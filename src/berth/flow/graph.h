@@ -18,10 +18,15 @@ class Graph::Impl {
   Status begin();
   std::optional<Range> tasks(std::size_t step) const;
   std::string name(TaskIndex task) const;
+  Words output_paths(TaskIndex task) const;
   std::optional<TaskIndex> find(std::string_view name) const;
   Result<Ready> take_ready();
   Result<TaskSpec> spec(TaskIndex task, std::optional<std::int64_t> attempt) const;
   Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs);
+  Status replace(TaskIndex task, std::vector<fileset::Fileset> outputs);
+  std::vector<TaskIndex> take_released() { return std::exchange(released_, {}); }
+
+  std::optional<Writer> file_writer(const std::string& path) const;
 
   const Flow& flow() const { return flow_; }
   const Words& notes() const { return notes_; }
@@ -109,6 +114,13 @@ class Graph::Impl {
   bool any_written(const Source& source, const std::string& below) const;
   bool holds(TaskIndex task, const Condition& condition) const;
 
+  // readers.cc
+  std::vector<std::int64_t> temporary_producers(TaskIndex task) const;
+  void count_readers(std::size_t step);
+  void release_after(TaskIndex settled);
+  void release_steps_before(std::size_t step);
+  void release_if_read(TaskIndex task);
+
   // targets.cc
   Status choose_targets(const std::vector<std::size_t>& unfolded);
   void want_step(std::size_t step);
@@ -148,6 +160,8 @@ class Graph::Impl {
   Status add_source(TaskIndex task, const Source& source, TaskInput input,
                     std::vector<TaskInput>& inputs) const;
   Status add_elements(TaskIndex task, std::size_t variable, TaskSpec& spec) const;
+  Result<std::string> depfile_path(TaskIndex task,
+                                   const std::vector<std::pair<std::string, Words>>& own) const;
   Result<fileset::Fileset> written(TaskIndex task, std::size_t output,
                                    const std::string& below) const;
 
@@ -163,7 +177,10 @@ class Graph::Impl {
   std::unordered_map<std::string, std::int64_t>
       folders_;  // folder of an output -> a task that writes there
   std::unordered_map<std::string_view, std::size_t> by_name_;
-  std::unordered_map<std::string, Table> tables_;  // by path
+  std::unordered_map<std::string, Table> tables_;                // by path
+  std::unordered_map<std::int64_t, std::int64_t> readers_open_;  // by the task of temporary outputs
+  std::vector<TaskIndex> released_;                              // for take_released()
+  std::set<std::int64_t> was_released_;
   Words notes_;
   std::vector<bool> wanted_steps_;      // all of their tasks are
   std::vector<TaskIndex> just_wanted_;  // what they need is not wanted yet

@@ -6,6 +6,7 @@
 #include "berth/exec/fields.h"
 #include "berth/flow/attempt_request.h"
 #include "berth/flow/flow_options.h"
+#include "berth/flow/read_life.h"
 #include "berth/flow/read_script.h"
 #include "berth/flow/read_variables.h"
 
@@ -54,8 +55,9 @@ struct Known {
   Words shell{};                    // of the flow
   bool enforce = false;             // of the flow
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
-  std::string image{};   // of the flow
-  bool network = false;  // of the flow
+  std::string image{};     // of the flow
+  bool network = false;    // of the flow
+  bool stops_run = false;  // of the flow
 };
 
 class StepReader {
@@ -66,9 +68,10 @@ class StepReader {
   Status read() {
     step_.line = field_.node().line;
     BERTH_TRY(field_.expect_keys(
-        {"run",  "script",  "in",           "out",    "resources", "needs",   "foreach", "zip",
-         "join", "group",   "key",          "params", "env",       "timeout", "retries", "priority",
-         "when", "enforce", "gpu_mem_over", "shell",  "image",     "network"}));
+        {"run",     "script",   "in",         "out",     "resources",    "needs", "foreach",
+         "zip",     "join",     "group",      "key",     "params",       "env",   "timeout",
+         "retries", "priority", "when",       "enforce", "gpu_mem_over", "shell", "image",
+         "network", "depfile",  "on_failure", "temp",    "protect"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -87,6 +90,10 @@ class StepReader {
       step_.when_line = field->node().line;
     }
     BERTH_TRY(read_limits());
+    BERTH_TRY(read_lifetimes(field_, step_));
+    BERTH_ASSIGN(const auto named, read_depfile_key(field_, names_, step_));
+    used_.insert(named.begin(), named.end());
+    note_elements(named, "depfile", step_.depfile_line);
     keep_named_params();
     gather_after();
     return {};
@@ -334,6 +341,7 @@ class StepReader {
       }
     }
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
+    BERTH_ASSIGN(step_.stops_run, exec::read_on_failure(field_, known_.stops_run));
     step_.image = known_.image;
     step_.network = known_.network;
     BERTH_TRY(exec::read_container(field_, step_.image, step_.network));
@@ -395,8 +403,9 @@ std::string stem(std::string_view file) {
 Result<Flow> read_flow(std::string_view text, const std::string& file, const FlowOptions& options) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
-                              "gpu_mem_over", "shell", "image", "network"}));
+  BERTH_TRY(
+      root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over",
+                        "shell", "image", "network", "on_failure", "on_end"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -414,6 +423,8 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
   BERTH_TRY(exec::read_container(root, known.image, known.network));
+  BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, false));
+  BERTH_TRY(read_on_end(root, known.shell, flow));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }
@@ -429,6 +440,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   }
   for (std::size_t i = 0; i < entries.size(); ++i)
     BERTH_TRY(StepReader(entries[i].second, known, flow.steps[i]).read());
+  BERTH_TRY(check_temporary(flow));
   BERTH_TRY(apply_options(options, flow));
   BERTH_TRY(check_cycles(flow));
   return flow;

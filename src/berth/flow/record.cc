@@ -9,6 +9,7 @@ namespace berth::flow {
 namespace {
 
 constexpr std::string_view kHeader = "berth task 1\n";
+constexpr std::string_view kDependency = "dependency";
 
 /// One line whatever it holds.
 std::string escaped(std::string_view text) {
@@ -76,11 +77,12 @@ Result<RecordParts> parse(std::string_view text) {
       return true;
     }
     // The digest of an input has no '='; names of variables and parameters have none either.
-    const auto separator = rest.find(what == "input" ? ' ' : '=');
+    const bool is_file = what == "input" || what == kDependency;
+    const auto separator = rest.find(is_file ? ' ' : '=');
     if (separator == std::string_view::npos) return false;
     std::string first = unescaped(rest.substr(0, separator));
     std::string second = unescaped(rest.substr(separator + 1));
-    if (what == "input") std::swap(first, second);  // digest, then place: it may hold blanks
+    if (is_file) std::swap(first, second);  // digest, then place: it may hold blanks
     parts[{what, std::move(first)}] = std::move(second);
     return true;
   }));
@@ -104,6 +106,7 @@ std::string record(const TaskSpec& spec, std::span<const Digest> inputs) {
   for (const auto& word : spec.command) text += fmt::format("run {}\n", escaped(word));
   if (!spec.script.empty()) text += fmt::format("script {}\n", escaped(spec.script));
   if (!spec.image.empty()) add_pairs(text, "image", {{"", spec.image}});
+  if (!spec.depfile.empty()) add_pairs(text, "depfile", {{"", spec.depfile}});
   add_pairs(text, "environment", spec.environment);
   add_pairs(text, "parameter", spec.params);
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -112,6 +115,15 @@ std::string record(const TaskSpec& spec, std::span<const Digest> inputs) {
   for (const auto& output : spec.outputs)
     outputs.emplace_back(output.name, output.path + (output.directory ? "/" : ""));
   add_pairs(text, "output", std::move(outputs));
+  return text;
+}
+
+std::string record_with(std::string_view record, std::span<const Found> found) {
+  const std::string begin = fmt::format("\n{} ", kDependency);
+  std::string text(record.substr(0, record.find(begin)));
+  if (!text.ends_with('\n')) text += '\n';
+  for (const auto& [path, digest] : found)
+    text += fmt::format("{} {} {}\n", kDependency, to_hex(digest), escaped(path));
   return text;
 }
 
@@ -153,11 +165,14 @@ Result<std::vector<Change>> changes(std::string_view before, std::string_view af
 }
 
 std::string to_string(const Change& change) {
-  const std::string what =
-      change.name.empty() ? change.what : fmt::format("{} {}", change.what, clip(change.name));
+  const std::string what = change.name.empty() ? change.what
+                           : change.what == kDependency
+                               ? clip(change.name)
+                               : fmt::format("{} {}", change.what, clip(change.name));
   if (change.is_new) return what + " is new";
   if (change.is_gone) return what + " is gone";
-  if (change.what == "input" || change.what == "script") return what + " changed";
+  if (change.what == "input" || change.what == "script" || change.what == kDependency)
+    return what + " changed";
   return fmt::format("{}: {} -> {}", what, clip(change.before), clip(change.after));
 }
 

@@ -77,11 +77,41 @@ std::string Graph::Impl::output_path(TaskIndex task, const Output& output) const
   return expanded(task, output.path);
 }
 
+Words Graph::Impl::output_paths(TaskIndex task) const {
+  Words paths;
+  for (const auto& output : step(task).out) paths.push_back(output_path(task, output));
+  return paths;
+}
+
 Result<fileset::Fileset> Graph::Impl::written(TaskIndex task, std::size_t output,
                                               const std::string& below) const {
   const auto found = written_.find(task.value);
   BERTH_ASSERT(found != written_.end());
   return fileset::part(found->second[output], below.empty() ? "." : below);
+}
+
+std::optional<Graph::Writer> Graph::Impl::file_writer(const std::string& path) const {
+  std::string root = path;
+  auto found = writers_.find(root);
+  for (auto slash = path.rfind('/');
+       found == writers_.end() && slash != std::string::npos && slash > 0;
+       slash = path.rfind('/', slash - 1)) {
+    root = path.substr(0, slash);
+    found = writers_.find(root);
+  }
+  if (found == writers_.end()) return std::nullopt;
+  Writer writer{.task = {found->second}, .digest = {}};
+  const auto& outputs = step(writer.task).out;
+  for (std::size_t i = 0; state_of(found->second) == State::finished && i < outputs.size(); ++i) {
+    if (output_path(writer.task, outputs[i]) != root) continue;
+    const auto file = written(writer.task, i, root == path ? "" : path.substr(root.size() + 1));
+    const auto is_file = [](const fileset::Entry& entry) {
+      return entry.path == "." && (entry.kind == fileset::Entry::Kind::file ||
+                                   entry.kind == fileset::Entry::Kind::executable);
+    };
+    if (file && is_file(file->entries.at(0))) writer.digest = file->entries[0].digest;
+  }
+  return writer;
 }
 
 /// Adds what the source stands for; `input` has the name.
@@ -98,6 +128,7 @@ Status Graph::Impl::add_source(TaskIndex task, const Source& source, TaskInput i
       const auto content = written({found.producer}, source.output, found.below);
       if (!content) return wrong(step, source.line, content.error().message);
       input.content = *content;
+      input.producer = {found.producer};
       inputs.push_back(input);
     }
     if (inputs.size() == before && !path.empty())
@@ -179,6 +210,24 @@ void add_script(const Step& step, const std::vector<std::pair<std::string, Words
 
 }  // namespace
 
+/// Where the task leaves its depfile; `own`: its inputs and outputs. "": it has none.
+Result<std::string> Graph::Impl::depfile_path(
+    TaskIndex task, const std::vector<std::pair<std::string, Words>>& own) const {
+  const Step& of = step(task);
+  if (of.depfile.empty()) return std::string();
+  const std::string path =
+      expand(of.depfile, [&](std::string_view name) -> std::optional<std::string> {
+        const auto found = std::ranges::find(own, name, &std::pair<std::string, Words>::first);
+        const auto words = found == own.end() ? value(task, name) : std::optional(found->second);
+        return words ? std::optional(join(*words, " ")) : std::nullopt;
+      });
+  const auto plain = plain_path(path);
+  if (!plain || !stays_inside(*plain))
+    return wrong(of, of.depfile_line,
+                 fmt::format("depfile: '{}' is no path in the task's directory", path));
+  return *plain;
+}
+
 Result<TaskSpec> Graph::Impl::spec(TaskIndex task, std::optional<std::int64_t> attempt) const {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state != State::waiting);
@@ -200,10 +249,11 @@ Result<TaskSpec> Graph::Impl::spec(TaskIndex task, std::optional<std::int64_t> a
   keep_outermost(spec.inputs);
   for (const auto& [param, words] : of.params) spec.params.emplace_back(param, join(words, " "));
   for (const auto& output : of.out) {
-    spec.outputs.push_back({output.name, output_path(task, output), output.directory});
+    spec.outputs.push_back({output.name, output_path(task, output), output.directory, of.protect});
     own.push_back({"out." + output.name, {spec.outputs.back().path}});
   }
   if (!of.script.empty()) add_script(of, own, spec);
+  BERTH_ASSIGN(spec.depfile, depfile_path(task, own));
   own.push_back({"params_file", {std::string(kParamsFile)}});
   const auto named = exec::placeholders(of.run);
   spec.params_file = std::ranges::find(named, "params_file") != named.end();
@@ -239,6 +289,7 @@ Status Graph::Impl::add_elements(TaskIndex task, std::size_t index, TaskSpec& sp
       const auto content = written({element->producer}, variable.files->output, element->below);
       if (!content) return wrong(of, variable.line, content.error().message);
       input.content = *content;
+      input.producer = {element->producer};
     }
     spec.inputs.push_back(std::move(input));
   }

@@ -57,6 +57,7 @@ Status Graph::Impl::unfold(std::size_t index) {
   BERTH_TRY(assign_instance_keys(index));
   BERTH_TRY(register_outputs(index));
   count_producers(index);
+  count_readers(index);
   for (const Edge& edge : state.edges)
     if (edge.wait == Wait::elements && --states_[edge.to].unfold_waits == 0)
       pending_.push_back(edge.to);

@@ -81,7 +81,8 @@ schedule::Task ActiveRun::scheduled(const store::TaskRecord& of) const {
                       .retries = static_cast<int>(
                           std::max<std::int64_t>(0, request.retries - history(of.number).failures)),
                       .fence = {of.token.value + (of.state == store::TaskState::running ? 0 : 1)},
-                      .gated = options().in_turn || !may_start(of.number)};
+                      .gated = options().in_turn || !may_start(of.number),
+                      .tolerated = request.tolerated};
   const auto& selections = options().selections;
   const auto selection = std::ranges::find(selections, request.selection);
   if (selection != selections.end())

@@ -30,16 +30,33 @@ Status check_inputs(fileset::ObjectStore& cache, const Delivery& delivery) {
   return {};
 }
 
+/// Files first: nothing can be made in a directory that is read-only.
+Status make_read_only(os::Env& env, const fileset::Fileset& content, const std::string& to) {
+  constexpr mode_t kWrite = 0222, kModes = 07777;
+  std::vector<std::string> places{to};
+  for (const auto& path : fileset::paths(content)) places.push_back(to + "/" + path);
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    const auto status = env.status(*place);
+    if (status && (status->mode & kWrite) != 0)
+      BERTH_TRY(env.stamp(*place, status->mode & kModes & ~kWrite, status->modified));
+  }
+  return {};
+}
+
 /// The next output. false: see Delivery::there.
 Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery) {
   const std::string& path = delivery.spec.outputs[delivery.placed].path;
   const fileset::Fileset& content = delivery.outputs[delivery.placed];
+  const bool protect = delivery.spec.outputs[delivery.placed].protect;
   const std::string to = place_in(delivery.folder, path);
   const auto there = env.status(to);
   const bool folder = there && there->kind == os::FileStatus::Kind::directory;
   if (there && (folder || !is_file(content) || there->size == content.entries[0].size)) {
     auto found = cache.read(to);
-    if (found && *found == content) return true;
+    if (found && *found == content) {
+      if (protect) BERTH_TRY(make_read_only(env, content, to));
+      return true;
+    }
     if (folder && !found)
       return fail(ErrorKind::exists, "{}: it cannot be replaced: {}", to, found.error().message);
     if (folder && !delivery.ours && !without(found->entries, content).empty()) {
@@ -47,13 +64,22 @@ Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& del
       return false;
     }
   }
+  if (protect && !delivery.overwrite && is_protected(env, to))
+    return fail(ErrorKind::exists, "{}: {}", to, kProtected);
   if (const auto parent = parent_of(to); !env.status(parent))
     BERTH_TRY(env.make_directory(parent, 0777 & ~env.mask()));
   BERTH_TRY(cache.publish(content, to, fileset::Publish::copies));
+  if (protect) BERTH_TRY(make_read_only(env, content, to));
   return true;
 }
 
 }  // namespace
+
+bool is_protected(os::Env& env, const std::string& place) {
+  constexpr mode_t kOwnerWrites = 0200;
+  const auto status = env.status(place);
+  return status && (status->mode & kOwnerWrites) == 0;
+}
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');

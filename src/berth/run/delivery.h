@@ -12,6 +12,9 @@
 
 namespace berth::run {
 
+inline constexpr std::string_view kProtected =
+    "it is protected, and would be written anew: berth run --overwrite";
+
 struct Delivery {
   flow::TaskSpec spec;
   std::string folder;                      ///< Of the flow.
@@ -26,6 +29,7 @@ struct Delivery {
   /// is `ours` and may be replaced.
   std::optional<fileset::Fileset> there{};
   bool ours = false;
+  bool overwrite = false;  ///< What is protected, too.
 };
 
 /// Whether another thread has to deal with it: directories, which may hold anything, and large
@@ -42,6 +46,9 @@ Result<bool> place(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery
 /// Those of `entries` whose names are not in `known`.
 std::vector<fileset::Entry> without(std::vector<fileset::Entry> entries,
                                     const fileset::Fileset& known);
+
+/// Whether something stands there that is protected: nobody may write it.
+bool is_protected(os::Env& env, const std::string& place);
 
 std::string parent_of(const std::string& path);
 /// A path of a flow whose file is in that folder.

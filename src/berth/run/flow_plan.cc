@@ -1,9 +1,14 @@
 #include "berth/run/flow_plan.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "berth/flow/attempt_request.h"
+#include "berth/run/dependencies.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/flow_tasks.h"
 #include "berth/run/task_report.h"
+#include "berth/run/temporary.h"
 
 namespace berth::run {
 namespace {
@@ -26,12 +31,18 @@ Result<std::string> depends_of(Inputs& inputs, const flow::TaskSpec& spec) {
 Result<std::optional<std::vector<fileset::Fileset>>> look_up(Context& context,
                                                              fileset::ObjectStore& cache,
                                                              const flow::TaskSpec& spec,
-                                                             const std::string& depends) {
+                                                             const std::string& depends,
+                                                             bool temporary, bool& gone) {
   using Found = std::optional<std::vector<fileset::Fileset>>;
   if (spec.outputs.empty()) return Found{};
   const auto result = context.store->result(to_hex(sha256(depends)));
   if (!result && result.error().kind == ErrorKind::not_found) return Found{};
   if (!result) return std::unexpected(result.error());
+  if (auto left = parse_gone(result->outputs);
+      left && temporary && left->size() == spec.outputs.size()) {
+    gone = true;
+    return left;
+  }
   auto outputs = parse_outputs(result->outputs);
   if (!outputs || outputs->size() != spec.outputs.size()) return Found{};
   for (const auto& output : *outputs)
@@ -58,7 +69,58 @@ Result<TaskPlan> planned(Context& context, std::span<const store::RunRecord> run
   return plan;
 }
 
+/// Notes the outputs of a task in whose places something protected stands that is not `found`.
+void add_overwritten(os::Env& env, fileset::ObjectStore& cache, const flow::Words& paths,
+                     const std::string& directory,
+                     const std::optional<std::vector<fileset::Fileset>>& found, StepPlan& step) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string place = place_in(directory, paths[i]);
+    if (!is_protected(env, place)) continue;
+    if (found)
+      if (const auto there = cache.capture(place, fileset::Expect::stored);
+          there && there->fileset == (*found)[i])
+        continue;
+    step.overwrites.push_back(place);
+  }
+}
+
+/// Tasks whose temporary outputs are gone run again where another one, which runs, reads them.
+Status make_again(const flow::Graph& graph, flow::TaskIndex reader,
+                  std::unordered_set<std::int64_t>& gone, std::vector<StepPlan>& steps) {
+  std::vector<flow::TaskIndex> readers{reader};
+  while (!readers.empty()) {
+    const flow::TaskIndex now = readers.back();
+    readers.pop_back();
+    BERTH_ASSIGN(const auto reading, graph.spec(now));
+    for (const auto& input : reading.inputs) {
+      if (gone.erase(input.producer.value) == 0) continue;
+      BERTH_ASSIGN(const auto spec, graph.spec(input.producer));
+      StepPlan& step = steps[static_cast<std::size_t>(graph.step_of(input.producer).value)];
+      --step.cached;
+      ++step.runs;
+      step.tasks.push_back(
+          {spec.name,
+           command_text(spec.command),
+           {fmt::format("what it wrote was temporary, and {} needs it", reading.name)}});
+      readers.push_back(input.producer);
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+Status check_protected(Context& context, FlowProgram& program, const std::string& directory) {
+  if (program.overwrite) return {};
+  BERTH_ASSIGN(const auto flow, read_flow(program));
+  if (std::ranges::none_of(flow.steps, &flow::Step::protect)) return {};
+  BERTH_ASSIGN(const auto steps, plan(context, program, directory));
+  for (const auto& step : steps)
+    if (!step.overwrites.empty())
+      return fail(ErrorKind::exists, "{}: step {}: {}: {}", program.file, step.name,
+                  step.overwrites.front(), kProtected);
+  return {};
+}
 
 Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
                                    const std::string& directory) {
@@ -74,25 +136,43 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
                      .asks = flow::request_notes(step)});
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
                                               world_of(*context.env, directory, program.answers)));
+  Dependencies dependencies(*context.env, *context.store, directory,
+                            [&](const std::string& path) { return graph.writer_of(path); });
+  std::unordered_set<std::int64_t> gone;     // tasks whose temporary outputs are
+  std::unordered_set<std::int64_t> settled;  // tasks that were looked at
   for (;;) {
     BERTH_ASSIGN(const auto ready, graph.take_ready());
     if (ready.run.empty() && ready.skipped.empty()) break;
-    for (const auto task : ready.skipped)
+    for (const auto task : ready.skipped) {
       ++steps[static_cast<std::size_t>(graph.step_of(task).value)].skipped;
+      settled.insert(task.value);
+    }
     for (const auto task : ready.run) {
       StepPlan& step = steps[static_cast<std::size_t>(graph.step_of(task).value)];
       BERTH_ASSIGN(const auto spec, graph.spec(task));
-      BERTH_ASSIGN(const std::string depends, depends_of(inputs, spec));
+      BERTH_ASSIGN(const std::string declared, depends_of(inputs, spec));
+      std::vector<std::string> records{declared};
+      if (!spec.depfile.empty()) {
+        BERTH_ASSIGN(records, dependencies.records(to_hex(sha256(lists_of(declared))), declared));
+      }
       const flow::Step& of =
           graph.flow().steps[static_cast<std::size_t>(graph.step_of(task).value)];
       std::optional<std::vector<fileset::Fileset>> found;
-      if (reads(program.cache) && !of.forced) {
-        BERTH_ASSIGN(found, look_up(context, cache, spec, depends));
-      }
+      if (reads(program.cache) && !of.forced)
+        for (auto each = records.begin(); each != records.end() && !found; ++each) {
+          bool is_gone = false;
+          BERTH_ASSIGN(found, look_up(context, cache, spec, *each, of.temp, is_gone));
+          if (is_gone) gone.insert(task.value);
+        }
       if (!found) {
+        const std::string& depends = records.empty() ? declared : records.front();
         BERTH_ASSIGN(step.tasks.emplace_back(), planned(context, runs, program, of, spec, depends));
+        BERTH_TRY(make_again(graph, task, gone, steps));
       }
       ++(found ? step.cached : step.runs);
+      if (of.protect)
+        add_overwritten(*context.env, cache, graph.output_paths(task), directory, found, step);
+      settled.insert(task.value);
       if (found) BERTH_TRY(graph.finish(task, *std::move(found)));
     }
   }
@@ -100,9 +180,12 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
     const auto range = graph.tasks({static_cast<std::int64_t>(i)});
     steps[i].unfolded = range.has_value();
     std::int64_t wanted = 0;
-    if (range)
-      for (std::int64_t task = 0; task < range->count; ++task)
-        wanted += graph.wanted({range->first.value + task}) ? 1 : 0;
+    for (std::int64_t at = 0; range && at < range->count; ++at) {
+      const flow::TaskIndex task{range->first.value + at};
+      wanted += graph.wanted(task) ? 1 : 0;
+      if (graph.flow().steps[i].protect && graph.wanted(task) && !settled.contains(task.value))
+        add_overwritten(*context.env, cache, graph.output_paths(task), directory, {}, steps[i]);
+    }
     if (range) steps[i].later = wanted - steps[i].cached - steps[i].runs - steps[i].skipped;
   }
   return steps;

@@ -21,12 +21,18 @@ struct StepPlan {
   std::vector<TaskPlan> tasks{};    // these
   std::int64_t skipped = 0;         // whose `when` does not hold
   std::int64_t later = 0;           // that wait for these
-  std::vector<std::string> asks{};  // how what it asks for was found, and what later attempts ask
-  bool unfolded = true;             // false: how many tasks it has shows later
+  std::vector<std::string> asks{};  // how its requests were found, and those of later attempts
+  std::vector<std::string> overwrites{};  // places that are protected and would be written anew
+  bool unfolded = true;                   // false: how many tasks it has shows later
 };
 
 /// By step, in the order of the file. Reads what the tasks take in, to know whether it has changed.
 Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
                                    const std::string& directory);
+
+/// Checks that nothing that is protected would be written anew, as far as that can be told before
+/// anything runs: what waits for something that runs is taken to change. Errors: exists, with the
+/// file.
+Status check_protected(Context& context, FlowProgram& program, const std::string& directory);
 
 }  // namespace berth::run

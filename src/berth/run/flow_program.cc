@@ -7,6 +7,7 @@
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/attempt_request.h"
+#include "berth/flow/read_life.h"
 #include "berth/flow/table.h"
 #include "berth/run/flow_run.h"
 
@@ -105,6 +106,7 @@ std::string to_json_text(const FlowProgram& program) {
   if (program.retries) json["retries"] = *program.retries;
   if (program.gpu_mem_over)
     json["gpu_mem_over"] = exec::kGpuMemOverNames.name(*program.gpu_mem_over);
+  if (program.overwrite) json["overwrite"] = true;
   if (!program.image.empty()) json["image"] = escaped(program.image);
   for (const auto& [step, resource, amount, attempts] : program.options.advice)
     json["advice"].push_back(Json::array({step, resource, amount, attempts}));
@@ -142,6 +144,7 @@ Result<FlowProgram> flow_program(std::string_view text) {
       program.gpu_mem_over = *over;
     }
     program.keyed = json.value("keyed", false);
+    program.overwrite = json.value("overwrite", false);
     program.image = unescaped(json.value("image", ""));
     if (json.contains("advice"))
       for (const auto& each : json.at("advice"))
@@ -205,6 +208,7 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
       step.image_there = image->second.there;
     }
   }
+  BERTH_TRY(flow::check_depfiles(flow));
   return flow;
 }
 

@@ -1,5 +1,7 @@
 #include "berth/run/flow_task.h"
 
+#include <algorithm>
+
 #include "berth/run/workload.h"
 
 namespace berth::run {
@@ -8,6 +10,17 @@ namespace {
 constexpr Duration kGrace = std::chrono::seconds(5);
 
 }  // namespace
+
+std::optional<Error> protected_output(const FlowRun& run, const flow::TaskSpec& spec) {
+  if (run.program.overwrite) return std::nullopt;
+  for (const auto& output : spec.outputs) {
+    const std::string place = place_in(run.record.directory, output.path);
+    if (output.protect && is_protected(run.env, place))
+      return Error{ErrorKind::exists,
+                   fmt::format("out.{}: {}: {}", output.name, place, kProtected)};
+  }
+  return std::nullopt;
+}
 
 Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory) {
   for (const auto& output : spec.outputs) {
@@ -81,6 +94,7 @@ Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key
   std::optional<Delivery> delivery;
   delivery.emplace(
       Delivery{.spec = {}, .folder = run.record.directory, .outputs = *std::move(found)});
+  delivery->overwrite = run.program.overwrite;
   delivery->holds.push_back(*std::move(hold));
   return delivery;
 }
@@ -88,6 +102,7 @@ Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key
 void keep_result(const FlowRun& run, PreparedTask& task, const std::string& label,
                  std::vector<fileset::Fileset> outputs, std::vector<store::Change>& changes) {
   task.outputs = std::move(outputs);
+  std::ranges::move(std::exchange(task.learned, {}), std::back_inserter(changes));
   if (!task.key.empty())
     changes.emplace_back(store::ResultKept{task.key, to_text(task.outputs),
                                            run.record.name + "/" + label, run.env.wall()});

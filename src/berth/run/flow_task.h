@@ -35,6 +35,9 @@ struct PreparedTask {
   Token token{};                           ///< Of the last attempt; 0 before the first.
   bool adopted = false;                    ///< An earlier runner started it: inputs are unknown.
   std::vector<fileset::Fileset> outputs{};
+  std::string declared{};  ///< With a depfile: what it depends on without what that names.
+  Wall launched{};         ///< The last attempt; 0: by an earlier runner.
+  std::vector<store::Change> learned{};  ///< From its depfile, to be recorded with its result.
 };
 
 /// What passes by itself, rather than being wrong with this task.
@@ -42,6 +45,8 @@ inline bool is_resource_shortage(const Error& error) {
   return error.kind == ErrorKind::full || error.kind == ErrorKind::busy;
 }
 
+/// Why the task may not run: an output stands in its place that is protected.
+std::optional<Error> protected_output(const FlowRun& run, const flow::TaskSpec& spec);
 /// Makes the folders that outputs go to, and the file of parameters, in a directory with the
 /// inputs.
 Status prepare_outputs(os::Env& env, const flow::TaskSpec& spec, const std::string& directory);

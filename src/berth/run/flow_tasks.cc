@@ -19,6 +19,7 @@ void describe_steps(const flow::Flow& flow, RunOptions& options) {
     if (step.selection != machine::DeviceSelection() &&
         std::ranges::find(options.selections, step.selection) == options.selections.end())
       options.selections.push_back(step.selection);
+    options.stop_on_failure = options.stop_on_failure || step.stops_run;
     options.shares_devices = options.shares_devices || machine::takes_part(step.resources);
     step.resources.each([&](std::string_view resource, std::int64_t amount) {
       options.most.set(resource, std::max(amount, options.most.get(resource)));
@@ -51,6 +52,9 @@ FlowTasks::FlowTasks(Context& context, store::RunRecord record, FlowProgram prog
            .record = std::move(record),
            .program = std::move(program),
            .cache = std::move(cache)},
+      temporary_(run_, graph_),
+      dependencies_(run_.env, *run_.context.store, run_.record.directory,
+                    [this](const std::string& path) { return graph_.graph().writer_of(path); }),
       inputs_(run_.env, run_.cache, run_.record.directory),
       deliveries_(run_, [this](TaskNumber task, Token token) {
         const auto now = prepared_.find(task.value);
@@ -71,8 +75,12 @@ std::size_t FlowTasks::step_of(const store::TaskRecord& task) const {
 
 ResourceRequest FlowTasks::request(const store::TaskRecord& task, std::int64_t attempt) const {
   const flow::Step& step = graph_.graph().flow().steps.at(step_of(task));
-  return {flow::resources_of(step, attempt), step.selection, step.priority, step.retries,
-          flow::timeout_of(step, attempt)};
+  return {.resources = flow::resources_of(step, attempt),
+          .selection = step.selection,
+          .priority = step.priority,
+          .retries = step.retries,
+          .timeout = flow::timeout_of(step, attempt),
+          .tolerated = !step.stops_run};
 }
 
 Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
@@ -89,6 +97,7 @@ Result<Next> FlowTasks::next() {
   next.changes = std::exchange(late_, {});
   for (int looked = 0;; ++looked) {
     BERTH_TRY(graph_.update(next));
+    temporary_.release(next);
     if (came_.empty() && !graph_.has_next()) break;
     if (looked == kTasksPerTurn || wants_commit()) {
       next.more = true;
@@ -121,13 +130,15 @@ Result<Next> FlowTasks::next() {
 }
 
 bool FlowTasks::wants_commit() const {
-  return until_commit_.starved || until_commit_.closing.size() >= kMostClosing;
+  return until_commit_.starved || temporary_.removes() ||
+         until_commit_.closing.size() >= kMostClosing;
 }
 
 void FlowTasks::committed() {
   until_commit_.closing.clear();
   for (const auto& directory : until_commit_.emptied) (void)run_.cache.remove_published(directory);
   until_commit_ = {};
+  temporary_.committed();
 }
 
 void FlowTasks::close(std::vector<fileset::Hold>& holds) {
@@ -143,6 +154,7 @@ Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
     // An agent still runs what an earlier runner started: its record stands.
     PreparedTask prepared{
         .index = index, .key = recorded->digest, .token = recorded->token, .adopted = true};
+    prepared.declared = flow::record_with(recorded->depends, {});
     BERTH_ASSIGN(prepared.spec, graph_.graph().spec(index));
     prepared_.insert_or_assign(number.value, std::move(prepared));
   } else if (recorded->state != store::TaskState::failed) {
@@ -150,6 +162,35 @@ Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
   }
   graph_.forget(name);
   return {};
+}
+
+/// What the task depends on, and what the cache has of it.
+Result<FlowTasks::Lookup> FlowTasks::look_up(flow::TaskIndex index, PreparedTask& prepared,
+                                             Next& next) {
+  prepared.declared = depends_of(prepared);
+  std::vector<std::string> records{prepared.declared};
+  std::optional<std::string> lists;  // their key
+  if (!prepared.spec.depfile.empty()) {
+    lists = result_key(run_, lists_of(prepared.declared), true);
+    BERTH_ASSIGN(records, dependencies_.records(*lists, prepared.declared));
+  }
+  Lookup looked{.depends = records.empty() ? prepared.declared : records.front()};
+  const bool forced = graph_.step(index).forced || temporary_.is_made_again(index);
+  if (!reads(run_.program.cache) || forced || prepared.spec.outputs.empty()) return looked;
+  for (const auto& record : records) {
+    looked.key = result_key(run_, record, true);
+    BERTH_ASSIGN(looked.gone, temporary_.find_gone(index, looked.key));
+    if (!looked.gone) {
+      BERTH_ASSIGN(looked.found,
+                   find_result(run_, looked.key, prepared.spec.outputs.size(), &looked.origin));
+    }
+    if (!looked.found && !looked.gone) continue;
+    looked.depends = record;
+    if (lists)
+      if (auto again = dependencies_.again(*lists)) next.changes.emplace_back(*std::move(again));
+    break;
+  }
+  return looked;
 }
 
 /// What has to be done: from the cache, or by starting it.
@@ -163,29 +204,35 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
     graph_.take_room(index);
     return {};
   }
-  if (!ready) {
+  // What is gone was told by its digest: it is enough to look the task up.
+  const bool gone = !ready && ready.error().kind == ErrorKind::not_found &&
+                    prepared.inputs.size() == prepared.spec.inputs.size();
+  if (!ready && !gone) {
     if (is_resource_shortage(ready.error()) || ready.error().kind == ErrorKind::interrupted)
       return std::unexpected(ready.error());
     prepared.error = ready.error();
     return start(number, std::move(prepared), next);
   }
-  const std::string depends = depends_of(prepared);
-  std::optional<Delivery> found;
-  std::string key, origin;
-  const bool forced = graph_.step(index).forced;
-  if (reads(run_.program.cache) && !forced && !prepared.spec.outputs.empty()) {
-    key = result_key(run_, depends, true);
-    BERTH_ASSIGN(found, find_result(run_, key, prepared.spec.outputs.size(), &origin));
-  }
+  BERTH_ASSIGN(Lookup looked, look_up(index, prepared, next));
+  if (looked.gone)
+    return temporary_.leave_gone(
+        index,
+        {.number = number, .changes = {store::TaskKeyed{number, looked.key, looked.depends}}},
+        looked.key, *std::move(looked.gone));
+  auto& found = looked.found;
   if (!found) {
-    next.changes.emplace_back(assign_key(run_, prepared, number, depends));
+    if (temporary_.await(index, prepared.spec, next)) return {};
+    if (gone) prepared.error = ready.error();
+    if (!prepared.error) prepared.error = protected_output(run_, prepared.spec);
+    next.changes.emplace_back(assign_key(run_, prepared, number, looked.depends));
     return start(number, std::move(prepared), next);
   }
   found->spec = prepared.spec;
   return bring(
       index, *std::move(found),
-      [this, number, depends, key, origin, prepared = std::move(prepared)](
-          Delivery& result, const Status& placed, Next& later) mutable -> Status {
+      [this, number, depends = looked.depends, key = looked.key, origin = looked.origin,
+       prepared = std::move(prepared)](Delivery& result, const Status& placed,
+                                       Next& later) mutable -> Status {
         if (!placed && is_resource_shortage(placed.error())) return placed;
         if (!placed) {
           // Damaged objects are as good as none.
@@ -198,6 +245,7 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
             store::ResultKept{key, to_text(result.outputs), origin, run_.env.wall()});
         later.settled.push_back({number, store::TaskState::cached});
         close(result.holds);
+        temporary_.wrote(prepared.index, key, origin, result.outputs);
         return graph_.graph().finish(prepared.index, std::move(result.outputs));
       },
       next);
@@ -212,7 +260,8 @@ Status FlowTasks::start(TaskNumber number, PreparedTask prepared, Next& next) {
 
 /// What an earlier runner has finished; where its outputs are no more, it is to be done again.
 Status FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorded, Next& next) {
-  const auto done = [this, index, number = recorded.number, state = recorded.state](
+  const auto done = [this, index, key = recorded.digest, number = recorded.number,
+                     state = recorded.state, label = recorded.label](
                         Delivery& result, const Status& placed, Next& later) -> Status {
     if (!placed) {
       later.reopened.push_back(number);
@@ -221,6 +270,7 @@ Status FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorde
     }
     later.settled.push_back({number, state});
     close(result.holds);
+    temporary_.wrote(index, key, run_.record.name + "/" + label, result.outputs);
     return graph_.graph().finish(index, std::move(result.outputs));
   };
   Delivery none;
@@ -228,6 +278,10 @@ Status FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorde
     return done(none, fail(ErrorKind::not_found, "there is something to do now"), next);
   const std::size_t outputs = graph_.step(index).out.size();
   if (outputs == 0) return done(none, {}, next);
+  BERTH_ASSIGN(auto left, temporary_.find_gone(index, recorded.digest));
+  if (left)
+    return temporary_.leave_gone(index, {recorded.number, recorded.state, true}, recorded.digest,
+                                 *std::move(left));
   BERTH_ASSIGN(auto found, find_result(run_, recorded.digest, outputs, nullptr));
   auto spec = graph_.graph().spec(index);
   if (!found || !spec) return done(none, fail(ErrorKind::not_found, "no result"), next);
@@ -272,7 +326,8 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
   if (prepared.adopted) {
     BERTH_ASSIGN(prepared.spec, graph_.graph().spec(prepared.index));
     BERTH_TRY(inputs_.fill(prepared, false));
-    late_.emplace_back(assign_key(run_, prepared, task.number, depends_of(prepared)));
+    prepared.declared = depends_of(prepared);
+    late_.emplace_back(assign_key(run_, prepared, task.number, prepared.declared));
     prepared.adopted = false;
   }
   if (prepared.error) return std::unexpected(*prepared.error);
@@ -283,6 +338,9 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
     BERTH_ASSIGN(auto spec, graph_.graph().spec(prepared.index, attempt));
     prepared.spec.command = std::move(spec.command);
   }
+  if (!prepared.spec.depfile.empty())
+    BERTH_TRY(show_folder(run_.env, prepared.spec, run_.record.directory, directory));
+  prepared.launched = run_.env.wall();
   return launch_of(run_, graph_.step(prepared.index), prepared, task, attempt);
 }
 
@@ -292,7 +350,9 @@ Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
   Delivery delivery{.spec = known->spec,
                     .folder = run_.record.directory,
                     .directory = task_directory(run_.directory, task.number, token),
-                    .inputs = known->inputs};
+                    .inputs = known->inputs,
+                    .overwrite = run_.program.overwrite};
+  if (!known->spec.depfile.empty()) BERTH_TRY(learn(*known, task, delivery.directory));
   if (later && (deliveries_.is_placing(task.number) || takes_long(run_.env, delivery))) {
     BERTH_TRY(deliveries_.deliver({task.number, token, task.label}, std::move(delivery)));
     return false;
@@ -301,6 +361,26 @@ Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
   if (status) status = place_now(run_, delivery);
   BERTH_TRY(conclude(*known, task.label, delivery, std::move(status), changes));
   return true;
+}
+
+/// What its depfile tells goes into the key of its result.
+Status FlowTasks::learn(PreparedTask& prepared, const store::TaskRecord& task,
+                        const std::string& directory) {
+  const auto step = graph_.graph().step_of(prepared.index);
+  const Wall started =
+      prepared.launched != Wall{} ? prepared.launched : task.started.value_or(Wall{});
+  BERTH_ASSIGN(const auto found,
+               dependencies_.found({prepared.spec, directory, started, [&](flow::TaskIndex writer) {
+                                      return graph_.graph().waits_for(
+                                          step, graph_.graph().step_of(writer));
+                                    }}));
+  const bool shared = writes(run_.program.cache);
+  prepared.learned = {
+      assign_key(run_, prepared, task.number, flow::record_with(prepared.declared, found))};
+  BERTH_ASSIGN(prepared.learned.emplace_back(),
+               dependencies_.with(result_key(run_, lists_of(prepared.declared), shared), found,
+                                  run_.record.name + "/" + task.label));
+  return {};
 }
 
 /// Of a task whose process has ended well: its result is kept, whether it could be placed or not.
@@ -335,7 +415,7 @@ std::vector<Finished> FlowTasks::turn() {
 }
 
 bool FlowTasks::busy() const {
-  return inputs_.busy() || deliveries_.busy() || !came_.empty();
+  return inputs_.busy() || deliveries_.busy() || !came_.empty() || temporary_.removes();
 }
 
 /// It is done, for what it wrote is kept: a resume brings that to its places, as it does for one
@@ -362,6 +442,10 @@ Status FlowTasks::ended(const store::TaskRecord& task, Token token, store::TaskS
   until_commit_.closing.push_back(std::move(prepared.hold));
   if (to != store::TaskState::done) return {};
   until_commit_.emptied.push_back(task_directory(run_.directory, task.number, token));
+  temporary_.wrote(prepared.index, prepared.key, run_.record.name + "/" + task.label,
+                   prepared.outputs);
+  if (temporary_.is_made_again(prepared.index))
+    return temporary_.was_made_again(prepared.index, std::move(prepared.outputs));
   return graph_.graph().finish(prepared.index, std::move(prepared.outputs));
 }
 

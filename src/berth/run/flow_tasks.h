@@ -9,8 +9,10 @@
 #include <unordered_map>
 
 #include "berth/run/deliveries.h"
+#include "berth/run/dependencies.h"
 #include "berth/run/flow_graph.h"
 #include "berth/run/inputs.h"
+#include "berth/run/temporary.h"
 #include "berth/run/workload.h"
 
 namespace berth::run {
@@ -45,8 +47,16 @@ class FlowTasks final : public Workload {
   Result<PreparedTask*> find(const store::TaskRecord& task);
   Status consider(flow::TaskIndex index, Next& next);
   Status recall(flow::TaskIndex index, const store::TaskRecord& recorded, Next& next);
+  struct Lookup {
+    std::string depends;  // a record of what it depends on
+    std::string key{}, origin{};
+    std::optional<Delivery> found{};                      // its outputs; neither: it has to run
+    std::optional<std::vector<fileset::Fileset>> gone{};  // or what they were
+  };
+  Result<Lookup> look_up(flow::TaskIndex index, PreparedTask& prepared, Next& next);
   Status take_up(flow::TaskIndex index, TaskNumber number, Next& next);
   Status start(TaskNumber number, PreparedTask prepared, Next& next);
+  Status learn(PreparedTask& prepared, const store::TaskRecord& task, const std::string& directory);
   /// A result, brought to its places or not. Fails as next() does, and is then asked for again.
   using Brought = std::move_only_function<Status(Delivery&, Status placed, Next&)>;
   Status bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next);
@@ -57,6 +67,7 @@ class FlowTasks final : public Workload {
   FlowRun run_;
   RunOptions options_;
   FlowGraph graph_;
+  Temporary temporary_;
   std::unordered_map<std::int64_t, PreparedTask> prepared_;  // by number
   std::vector<store::Change> late_;                          // that came up at a launch
   struct Came {  // from another thread, for next() to go on with
@@ -73,6 +84,7 @@ class FlowTasks final : public Workload {
     std::vector<fileset::Hold> closing;  // of what is recorded
     bool starved = false;                // of descriptors, which closing these frees
   } until_commit_;
+  Dependencies dependencies_;
   Inputs inputs_;
   Deliveries deliveries_;  // these two go first
 };

@@ -47,7 +47,8 @@ struct ResourceRequest {
   machine::DeviceSelection selection{};
   std::int64_t priority = 0;
   int retries = 0;
-  Duration timeout{};  // of the attempt; 0: none
+  Duration timeout{};      // of the attempt; 0: none
+  bool tolerated = false;  // RunOptions::stop_on_failure does not mean its failure
 };
 
 /// What became possible since it was asked last.

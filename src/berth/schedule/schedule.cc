@@ -66,6 +66,7 @@ void Scheduler::add(std::span<const Task> tasks, std::vector<Effect>& effects) {
     added.priority = task.priority;
     added.resource_class = class_number(task.resources);
     added.retries = task.retries;
+    added.tolerated = task.tolerated;
     added.fence = task.fence;
     if (!task.settled) move(task.number, task.gated ? Place::gated : Place::ready);
   }
@@ -223,7 +224,7 @@ void Scheduler::conclude(TaskNumber task, Token token, Verdict verdict, Mono now
   // What could be tried again, but for the stop, is tried again after a resume.
   const bool failed = (verdict == Verdict::failed && !budget) || verdict == Verdict::permanent ||
                       (infrastructure && !again);
-  halted_ = halted_ || (failed && options_.stop_on_failure);
+  halted_ = halted_ || (failed && options_.stop_on_failure && !ended.tolerated);
   settled.to = verdict == Verdict::done ? TaskSettled::To::done
                : failed                 ? TaskSettled::To::failed
                                         : TaskSettled::To::stopped;

@@ -47,6 +47,7 @@ struct Task {
   /// The task starts only after proceed(). Meanwhile it may be settled without an attempt, or a
   /// worker may come back with an attempt of it.
   bool gated = false;
+  bool tolerated = false;  ///< Its failure is none that Options::stop_on_failure means.
 };
 
 /// How an attempt ended. Running out of memory is `failed` where another attempt may get more or
@@ -226,6 +227,7 @@ class Scheduler {
     int infrastructure_failures = 0;  // in a row; one of a brief attempt counts as 16
     int passed = 0;                   // how often others backfilled past it
     Place place = Place::settled;
+    bool tolerated = false;
   };
   struct Attempt {
     TaskNumber task;
