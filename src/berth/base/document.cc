@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <sstream>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "berth/base/broken_yaml.h"
+#include "berth/base/near_names.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
@@ -18,6 +19,8 @@ namespace {
 constexpr std::size_t kDeepest = 64;
 constexpr std::int64_t kMostValues = 1'000'000;
 constexpr std::size_t kMostText = 64U << 20;
+
+constexpr const char* kPlainKey = "a key must be a plain word";
 
 // What stands for the braces of a placeholder while YAML is read: no characters of any text.
 constexpr std::string_view kOpen = "\uFDD0", kClose = "\uFDD1";
@@ -75,22 +78,25 @@ struct Refusal {
 class Builder final : public YAML::EventHandler {
  public:
   DocumentNode take() { return std::move(root_); }
+  YAML::Mark last_quoted() const { return last_quoted_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (begun_) refuse(mark, "more follows the end of the document");
+    if (begun_) refuse(mark, "more follows the end of the document; a file has one");
     begun_ = true;
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, {}, anchor); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) refuse(mark, "an alias within what it stands for");
+    if (found == anchors_.end())
+      refuse(mark, "an alias within what it stands for: it would have no end");
     add(mark, copy(mark, found->second, open_.size()), 0);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     DocumentNode node;
     node.quoted = tag == "!";
+    if (node.quoted) last_quoted_ = mark;
     if (node.quoted || !(value.empty() || value == "~" || value == "null")) {
       node.kind = DocumentNode::Kind::scalar;
       node.text = with_braces(value);
@@ -114,7 +120,7 @@ class Builder final : public YAML::EventHandler {
     YAML::anchor_t anchor = 0;
     DocumentNode node;
     std::optional<std::pair<std::string, int>> key;  // that waits for its value, and its line
-    std::unordered_set<std::string> keys;
+    std::unordered_map<std::string, int> keys;       // and their lines
   };
 
   [[noreturn]] static void refuse(const YAML::Mark& mark, std::string what) {
@@ -132,7 +138,7 @@ class Builder final : public YAML::EventHandler {
 
   void open(const YAML::Mark& mark, DocumentNode::Kind kind, YAML::anchor_t anchor) {
     if (open_.size() == kDeepest) refuse(mark, "nested too deep");
-    if (wants_key()) refuse(mark, "a key must be a plain word");
+    if (wants_key()) throw YAML::ParserException(mark, kPlainKey);
     open_.push_back({.mark = mark, .anchor = anchor, .node = {}, .key = {}, .keys = {}});
     open_.back().node.kind = kind;
   }
@@ -161,9 +167,11 @@ class Builder final : public YAML::EventHandler {
   }
 
   void add_key(const YAML::Mark& mark, const DocumentNode& node) {
-    if (node.kind != DocumentNode::Kind::scalar) refuse(mark, "a key must be a plain word");
-    if (!open_.back().keys.insert(node.text).second)
-      refuse(mark, fmt::format("'{}' is given twice", clip(node.text)));
+    if (node.kind != DocumentNode::Kind::scalar) throw YAML::ParserException(mark, kPlainKey);
+    const auto [earlier, is_new] = open_.back().keys.emplace(node.text, mark.line + 1);
+    if (!is_new)
+      refuse(mark, fmt::format("'{}' is given twice, first in line {}", clip(node.text),
+                               earlier->second));
     open_.back().key = {node.text, mark.line + 1};
   }
 
@@ -184,6 +192,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   DocumentNode root_;
+  YAML::Mark last_quoted_ = YAML::Mark::null_mark();
   std::vector<Open> open_;
   std::unordered_map<YAML::anchor_t, DocumentNode> anchors_;  // of what is complete
   std::int64_t values_ = 0;
@@ -191,13 +200,13 @@ class Builder final : public YAML::EventHandler {
   bool begun_ = false;
 };
 
-/// Where a byte stands that YAML does not allow. yaml-cpp would take some for the end of the file.
-std::optional<std::int64_t> line_of_control(std::string_view text) {
+/// The first byte that YAML does not allow. yaml-cpp would take some for the end of the file.
+std::optional<std::size_t> find_control(std::string_view text) {
   const auto at = std::ranges::find_if(text, [](unsigned char c) {
     return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
   });
   if (at == text.end()) return std::nullopt;
-  return std::count(text.begin(), at, '\n') + 1;
+  return at - text.begin();
 }
 
 std::optional<int> line_not_utf8(std::string_view text) {
@@ -230,21 +239,27 @@ Result<Field> Field::parse(std::string_view text, std::string file) {
   auto root = std::make_shared<DocumentNode>();
   auto name = std::make_shared<const std::string>(std::move(file));
   if (const auto line = line_not_utf8(text))
-    return fail(ErrorKind::invalid, "{}:{}: not UTF-8 text", *name, *line);
-  if (const auto line = line_of_control(text))
-    return fail(ErrorKind::invalid, "{}:{}: not text: holds a control character", *name, *line);
+    return fail(ErrorKind::invalid, "{}:{}: not UTF-8 text: save it as UTF-8", *name, *line);
+  if (const auto at = find_control(text))
+    return fail(ErrorKind::invalid, "{}:{}: not text: holds the control character 0x{:02x}", *name,
+                std::ranges::count(text.substr(0, *at), '\n') + 1, text[*at]);
   if (holds_marks(text))
     return fail(ErrorKind::invalid, "{}:1: not text: holds U+FDD0 or U+FDD1", *name);
   try {
-    std::istringstream stream{without_braces(text)};
+    const std::string marked = without_braces(text);
+    std::istringstream stream{marked};
     YAML::Parser parser(stream);
     Builder builder;
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
     *root = builder.take();
+    if (const auto mark = builder.last_quoted();
+        !mark.is_null() && !is_quote_closed(marked, mark.line + 1, mark.column))
+      throw YAML::ParserException(mark, "end of quote not found");
   } catch (const Refusal& refusal) {
     return fail(ErrorKind::invalid, "{}:{}: {}", *name, refusal.line, refusal.what);
   } catch (const YAML::Exception& error) {
-    return fail(ErrorKind::invalid, "{}:{}: not YAML: {}", *name, error.mark.line + 1, error.msg);
+    const auto broken = explain_yaml(text, error.mark.line + 1, error.msg);
+    return fail(ErrorKind::invalid, "{}:{}: {}", *name, broken.line, broken.what);
   }
   return Field(std::move(root), std::move(name), "");
 }
@@ -259,11 +274,11 @@ std::unexpected<Error> Field::error(std::string_view message) const {
 }
 
 Status Field::expect_keys(std::initializer_list<std::string_view> keys) const {
-  if (!is_map()) return error(fmt::format("wanted a map, found {}", describe(*node_)));
+  if (!is_map()) return wanted_map();
   const std::span<const std::string_view> known(keys.begin(), keys.size());
   for (const auto& [key, value] : node_->map) {
     if (std::ranges::find(known, key) != known.end()) continue;
-    const auto meant = nearest(key, known);
+    const auto meant = meant_key(key, known);
     const std::string advice =
         meant.empty() ? fmt::format("known are: {}",
                                     join(std::vector<std::string>(keys.begin(), keys.end()), ", "))
@@ -274,6 +289,16 @@ Status Field::expect_keys(std::initializer_list<std::string_view> keys) const {
   return {};
 }
 
+std::unexpected<Error> Field::wanted_map() const {
+  const auto colon = is_scalar() ? node_->text.find(':') : std::string::npos;
+  if (is_null()) return error("is empty: what belongs to it stands below it, further right");
+  if (colon != std::string::npos && node_->text.find(' ') > colon &&
+      node_->text.find('/') > colon)  // no address
+    return error(fmt::format("wanted a map, found {}; a blank is missing behind '{}:'",
+                             describe(*node_), clip(node_->text.substr(0, colon))));
+  return error(fmt::format("wanted a map, found {}", describe(*node_)));
+}
+
 std::optional<Field> Field::find(std::string_view key) const {
   for (const auto& [present, value] : node_->map)
     if (present == key && value.kind != DocumentNode::Kind::null)
@@ -282,13 +307,13 @@ std::optional<Field> Field::find(std::string_view key) const {
 }
 
 Result<Field> Field::get(std::string_view key) const {
-  if (!is_map()) return error(fmt::format("wanted a map, found {}", describe(*node_)));
+  if (!is_map()) return wanted_map();
   if (auto field = find(key)) return *std::move(field);
   return error(fmt::format("'{}' is missing", key));
 }
 
 Result<std::vector<std::pair<std::string, Field>>> Field::entries() const {
-  if (!is_map()) return error(fmt::format("wanted a map, found {}", describe(*node_)));
+  if (!is_map()) return wanted_map();
   std::vector<std::pair<std::string, Field>> result;
   for (const auto& [key, value] : node_->map)
     result.emplace_back(key, child(value, path_.empty() ? key : path_ + "." + key));

@@ -50,7 +50,8 @@ class Field {
   bool is_list() const { return kind() == DocumentNode::Kind::list; }
   bool is_map() const { return kind() == DocumentNode::Kind::map; }
 
-  /// A map whose keys are all among `keys`; an unknown one is an error that suggests the nearest.
+  /// A map whose keys are all among `keys`; an unknown one is an error that suggests what was
+  /// meant.
   Status expect_keys(std::initializer_list<std::string_view> keys) const;
   /// The value under `key`; nullopt where it is absent, null, or this is no map.
   std::optional<Field> find(std::string_view key) const;
@@ -78,6 +79,7 @@ class Field {
   std::unexpected<Error> error(const Error& cause) const { return error(cause.message); }
 
  private:
+  std::unexpected<Error> wanted_map() const;
   Field(std::shared_ptr<const DocumentNode> node, std::shared_ptr<const std::string> file,
         std::string path)
       : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}

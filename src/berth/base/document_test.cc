@@ -74,13 +74,13 @@ TEST(Document, ReadsYamlAndJsonInAllTheirDress) {
 
 TEST(Document, SaysWhereItCannotBeRead) {
   constexpr std::string_view kCases[][2] = {
-      {"a: 1\nb: [1\n", "f.yaml:3: not YAML: "},
-      {"a:\n\t- 1\n", "f.yaml:2: not YAML: "},
-      {"a: 1\n  b: 2\n", "f.yaml:2: not YAML: "},
-      {"a: *nowhere\n", "f.yaml:1: not YAML: "},
-      {"a: 1\nb: 2\na: 3\n", "f.yaml:3: 'a' is given twice"},
-      {"a:\n  b: 1\n  \"b\": 2\n", "f.yaml:3: 'b' is given twice"},
-      {"{\"a\": 1,\n\"a\": 2}", "f.yaml:2: 'a' is given twice"},
+      {"a: 1\nb: [1\n", "f.yaml:2: the '[' that begins here is not closed"},
+      {"a:\n\t- 1\n", "f.yaml:2: begins with a tab"},
+      {"a: 1\n  b: 2\n", "f.yaml:2: 'b' stands further right than 'a' in line 1"},
+      {"a: *nowhere\n", "f.yaml:1: *nowhere: nothing before it is called &nowhere"},
+      {"a: 1\nb: 2\na: 3\n", "f.yaml:3: 'a' is given twice, first in line 1"},
+      {"a:\n  b: 1\n  \"b\": 2\n", "f.yaml:3: 'b' is given twice, first in line 2"},
+      {"{\"a\": 1,\n\"a\": 2}", "f.yaml:2: 'a' is given twice, first in line 1"},
       {"[1, 2]: 3\n", "f.yaml:1: a key must be a plain word"},
       {"~: 3\n", "f.yaml:1: a key must be a plain word"},
       {"a: 1\n---\nb: 2\n", "f.yaml:2: more follows the end of the document"},
@@ -89,10 +89,10 @@ TEST(Document, SaysWhereItCannotBeRead) {
       {"a: &a [*a]", "f.yaml:1: an alias within what it stands for"},
       {"a: 1\n\x04"
        "b: 2\n",
-       "f.yaml:2: not text: holds a control character"},
+       "f.yaml:2: not text: holds the control character"},
       {"a: é\nb: \xe9\n", "f.yaml:2: not UTF-8 text"},
-      {std::string_view("\0a\0:", 4), "f.yaml:1: not text: holds a control character"},
-      {"a: \x1b[2J\n", "f.yaml:1: not text: holds a control character"}};
+      {std::string_view("\0a\0:", 4), "f.yaml:1: not text: holds the control character"},
+      {"a: \x1b[2J\n", "f.yaml:1: not text: holds the control character"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f.yaml");
     ASSERT_FALSE(field) << text;
@@ -165,6 +165,7 @@ TEST(Document, UnknownKeysSuggestTheNearest) {
             "f.yaml:1: unknown key 'something_else'; known are: name, run, params, parallel");
   EXPECT_EQ(complaint("name: x\n\nNAME: y\n"),
             "f.yaml:3: unknown key 'NAME'; did you mean 'name'?");
+  EXPECT_EQ(complaint("cmd: x"), "f.yaml:1: unknown key 'cmd'; did you mean 'run'?");
   EXPECT_EQ(complaint("parallel: 1\nrun: x"), "no error");
   EXPECT_EQ(complaint("[name]"), "f.yaml:1: wanted a map, found a list");
   EXPECT_EQ(told(read("a:\n  b: 1").get("a")->expect_keys({"c", "d"})),

@@ -25,6 +25,24 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// The first candidate of those with the least edit distance, where that is `most` or less.
+template <class Candidates>
+std::string_view nearest_within(std::size_t most, std::string_view text,
+                                const Candidates& candidates) {
+  constexpr std::size_t kLongestWord = 64;
+  if (text.size() > kLongestWord) return {};
+  std::string_view best;
+  for (const std::string_view candidate : candidates) {
+    if (candidate.size() > 2 * kLongestWord) continue;
+    const std::size_t distance = edit_distance(lower(text), lower(candidate));
+    if (distance > most) continue;
+    best = candidate;
+    if (distance == 0) break;
+    most = distance - 1;
+  }
+  return best;
+}
+
 /// Length of the UTF-8 sequence at `text[at]`, 0 where there is none.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -105,18 +123,11 @@ std::string clip(std::string_view text, std::size_t most) {
 }
 
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates) {
-  constexpr std::size_t kLongestWord = 64;
-  if (text.size() > kLongestWord) return {};
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(text.size() / 2, 1) + 1;
-  for (const auto candidate : candidates) {
-    const std::size_t distance = edit_distance(lower(text), lower(candidate));
-    if (distance < least) {
-      least = distance;
-      best = candidate;
-    }
-  }
-  return best;
+  return nearest_within(std::max<std::size_t>(text.size() / 2, 1), text, candidates);
+}
+
+std::string_view nearest_of(std::string_view text, std::span<const std::string> candidates) {
+  return nearest_within(std::max<std::size_t>(text.size() / 3, 1), text, candidates);
 }
 
 std::string_view near_miss(std::string_view text, std::span<const std::string> candidates) {

@@ -18,6 +18,8 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string clip(std::string_view text, std::size_t most = 80);
 /// The candidate with the least edit distance to `text`, where that is near enough to be meant.
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
+/// The nearest candidate, if it is much nearer: at most a third of the letters differ.
+std::string_view nearest_of(std::string_view text, std::span<const std::string> candidates);
 /// The candidate that one letter more, less or another makes of `text`, where both have five
 /// letters or more: who wrote the one meant the other.
 std::string_view near_miss(std::string_view text, std::span<const std::string> candidates);

@@ -40,6 +40,7 @@ struct Prepared {
   std::string file;
   run::ClusterChoice where = {};
   flow::Words missing = {};  // images that are not here
+  bool from_file = true;     // where it runs
 };
 
 /// A flow as a program. Its steps name their resources themselves, so that these options are
@@ -163,7 +164,8 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
     BERTH_TRY(read_sequence(env, prepared.directory, program));
     prepared.program = std::move(program);
   }
-  if (!options.clusters.empty()) prepared.where = {options.clusters, ""};
+  prepared.from_file = options.clusters.empty();
+  if (!prepared.from_file) prepared.where = {options.clusters, ""};
   prepared.where.confirmed = options.send_large;
   return prepared;
 }
@@ -172,7 +174,10 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
 /// answer.
 Status check(run::Context& context, Prepared& prepared) {
   const bool here = prepared.where.names.empty();
-  BERTH_TRY(run::check_clusters(*context.env, prepared.where));
+  if (auto status = run::check_clusters(*context.env, prepared.where); !status)
+    return prepared.from_file
+               ? std::unexpected(within(prepared.file + ": cluster", std::move(status).error()))
+               : status;
   if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program)) {
     BERTH_ASSIGN(const auto notes, run::check_flow(context, *flow, prepared.directory, here));
     for (const auto& note : notes) print_error(fmt::format("note: {}\n", note));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "berth/base/near_names.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/container.h"
@@ -68,6 +69,11 @@ Result<bool> read_enforce(const Field& map, bool otherwise) {
 Result<std::optional<std::int64_t>> read_amount(const std::string& resource, const Field& field) {
   BERTH_ASSIGN(const std::string text, field.text());
   const auto amount = parse_amount(resource, text);
+  const auto meant = meant_resource(resource);
+  if (!amount && !meant.empty())
+    return field.error(
+        fmt::format("did you mean '{}'? '{}' would be a resource of your own, in numbers such as 2",
+                    meant, resource));
   if (!amount) return field.error(amount.error());
   return *amount;
 }
@@ -138,6 +144,11 @@ Result<std::vector<std::string>> read_shell(const Field& map,
     BERTH_ASSIGN(auto command, read_command(*field));
     return std::move(command.words);
   }
+  if (field->is_scalar() && std::ranges::find(kShells, field->node().text) == kShells.end())
+    return field->error(
+        fmt::format("wanted bash, sh or a list of words such as [{0}, -c]; found "
+                    "'{0}'",
+                    clip(field->node().text, 60)));
   BERTH_ASSIGN(const std::size_t choice, field->choice(kShells));
   if (choice == 0) return words_of_shell({});
   return std::vector<std::string>(kPlainShell.begin(), kPlainShell.end());
@@ -147,7 +158,8 @@ Status read_container(const Field& map, std::string& image, bool& network) {
   constexpr std::array<std::string_view, 2> kNetwork{"false", "true"};
   if (const auto field = map.find("image")) {
     BERTH_ASSIGN(image, process_text(*field));
-    if (!valid_image(image)) return field->error(kImageName);
+    if (!valid_image(image))
+      return field->error(fmt::format("{}; found '{}'", kImageName, clip(image)));
   }
   const auto field = map.find("network");
   if (!field) return {};

@@ -89,6 +89,8 @@ bool valid_name(std::string_view name) {
 Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
+  if (!root.is_map())
+    return root.error("wanted keys and values: run: COMMAND (an experiment), or steps: (a flow)");
   BERTH_TRY(root.expect_keys(
       {"name",       "run",       "resources", "params",  "search",  "priority",     "env",
        "goal",       "parallel",  "timeout",   "grace",   "retries", "on_failure",   "checkpoints",

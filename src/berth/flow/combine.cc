@@ -91,7 +91,8 @@ Status Graph::Impl::combine_by(const Step& step, StepState& state) const {
           !states_[maker].repeats.empty())
         return wrong(
             step, variable.line,
-            fmt::format("{}: several tasks of {} are called {}: say by what, or give it a key",
+            fmt::format("{}: several tasks of {} are called {}: say by which of its names (by: "
+                        "[NAME]), or give that step a key: that tells them apart",
                         kCombineNames.name(step.combine), flow_.steps[maker].name,
                         states_[maker].repeats));
   std::map<std::string, std::vector<std::vector<ElementIndex>>> sets;

@@ -46,9 +46,16 @@ Status Graph::Impl::read_tables() {
       };
       if (!tables_.contains(variable.table)) {
         const auto text = world_.read(variable.table);
+        if (!text && text.error().kind == ErrorKind::not_found)
+          return wrong(step, variable.line,
+                       fmt::format("{}.{}: {}", kCombineNames.name(step.combine), variable.name,
+                                   missing_file({.text = variable.table, .step = {}, .pattern = {}},
+                                                variable.table)));
         if (!text) return error(text.error());
         auto table = read_table(*text, variable.table);
         if (!table) return error(table.error());
+        if (table->rows.empty())
+          return error({ErrorKind::invalid, variable.table + " has no rows below its columns"});
         tables_.emplace(variable.table, *std::move(table));
       }
       variable.own_names = tables_.at(variable.table).columns;
@@ -91,9 +98,11 @@ Status Graph::Impl::check_element_names() const {
     std::set<std::string> known(kDerivedNames.begin(), kDerivedNames.end());
     add_names(variable, known, 0);
     const Words names(known.begin(), known.end());
+    const auto meant = nearest_of(name, names);
     return wrong(step, line,
-                 fmt::format("{}: an element of {} has no '{}'; it has {}", where, variable.name,
-                             name, join(names, ", ")));
+                 fmt::format("{}: an element of {} has no '{}'; {}it has {}", where, variable.name,
+                             name, meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant),
+                             join(names, ", ")));
   };
   for (const auto& step : flow_.steps) {
     for (const auto& [text, where, line] : step.element_names) {

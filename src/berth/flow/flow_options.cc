@@ -49,7 +49,11 @@ Status set_step_params(const FlowOptions& options, const std::string& step, Para
     if (!name.starts_with(step + ".")) continue;
     const auto own = std::string_view(name).substr(step.size() + 1);
     const auto param = std::ranges::find(params, own, &Params::value_type::first);
-    if (param == params.end()) return unknown("--set", "parameter", name, names_of(params));
+    if (param == params.end()) {
+      Words known = names_of(params);
+      for (auto& each : known) each = step + "." + each;
+      return unknown("--set", "parameter", name, known);
+    }
     param->second = words;
   }
   return {};

@@ -103,8 +103,7 @@ class Graph::Impl {
   void count_producers(std::size_t step);
   Status register_outputs(std::size_t step);
   Status check_world(std::size_t step) const;
-  Status check_path(const Step& step, const std::string& path, int line) const;
-  std::optional<TaskIndex> writer_of(const std::string& path) const;
+  std::string two_writers(TaskIndex task, TaskIndex other) const;
   void settle(TaskIndex task, State state);
   void close(std::size_t step);
   void mark_ready(std::size_t step, std::int64_t instance);
@@ -120,6 +119,14 @@ class Graph::Impl {
   void release_after(TaskIndex settled);
   void release_steps_before(std::size_t step);
   void release_if_read(TaskIndex task);
+
+  // makers.cc
+  std::optional<TaskIndex> writer_of(const std::string& path) const;
+  std::string made_by(const std::string& path, const Step& step, const Output& output,
+                      std::string_view below) const;
+  std::string maker_of(const std::string& path, bool missing) const;
+  Status check_path(const Step& step, const std::string& path, int line) const;
+  std::string missing_file(const Source& source, const std::string& path) const;
 
   // targets.cc
   Status choose_targets(const std::vector<std::size_t>& unfolded);

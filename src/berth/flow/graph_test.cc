@@ -174,7 +174,7 @@ steps:
   Graph graph = build(text);
   (void)graph.take_ready();
   EXPECT_EQ(finish(graph, "a", {"x"}).error().message,
-            "f.yaml:4: steps.b: out.o: b/x writes d/x.out, where a writes too");
+            "f.yaml:4: steps.b: out.o: b/x writes d/x.out, where a writes too (line 3)");
   Graph other = build("steps:\n  a: {run: x, out: {d: d/}}\n  c: {run: x, in: {i: a.d/*.txt}}");
   (void)other.take_ready();
   ASSERT_TRUE(finish(other, "a", {"x"}));

@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/flow/advice.h"
 #include "berth/flow/attempt_request.h"
 #include "berth/flow/flow_options.h"
 #include "berth/flow/read_life.h"
@@ -20,6 +21,9 @@ constexpr std::string_view kStepName =
 
 Result<Words> read_words(const Field& field) {
   Words words;
+  if (field.is_map())
+    return field.error(
+        "wanted a value or a list of them, found a map (ranges are for experiments)");
   if (!field.is_list()) {
     BERTH_ASSIGN(std::string text, process_text(field));
     words.push_back(std::move(text));
@@ -36,6 +40,7 @@ Result<Words> read_words(const Field& field) {
 
 Result<Params> read_params(const Field& field) {
   Params params;
+  if (!field.is_map()) return field.error(advice_on_names("params", field));
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
     if (!valid_value_name(name)) return value.error(kValueName);
@@ -67,6 +72,11 @@ class StepReader {
 
   Status read() {
     step_.line = field_.node().line;
+    if (field_.is_scalar() && !field_.node().text.contains(':'))
+      return field_.error(
+          fmt::format("wanted a map, found '{0}'; a command stands in run: {{run: "
+                      "'{0}'}}",
+                      clip(field_.node().text, 60)));
     BERTH_TRY(field_.expect_keys(
         {"run",     "script",   "in",         "out",     "resources",    "needs", "foreach",
          "zip",     "join",     "group",      "key",     "params",       "env",   "timeout",
@@ -152,6 +162,8 @@ class StepReader {
   Result<Source> source_named(std::string named, const Field& field) const {
     Source source{.text = std::move(named), .step = {}, .pattern = {}, .line = field.node().line};
     const std::string_view text = source.text;
+    if (const auto advice = advice_on_source(text, *known_.of); !advice.empty())
+      return field.error(advice);
     const auto slash = std::min(text.find('/'), text.size());
     const auto dot = text.substr(0, slash).find('.');
     const auto producer = dot == std::string_view::npos
@@ -187,9 +199,13 @@ class StepReader {
                                const std::vector<Output>& outputs) {
     std::vector<std::string_view> names;
     for (const auto& output : outputs) names.push_back(output.name);
-    const auto meant = nearest(name, names);
+    auto meant = nearest(name.starts_with("out.") ? name.substr(4) : name, names);
+    if (meant.empty() && names.size() == 1) meant = names.front();
     return fmt::format("step '{}' has no output '{}'{} (a file of that name: ./{}.{})", step,
-                       clip(name), meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant),
+                       clip(name),
+                       names.empty()   ? ": it has none at all; to wait for it say needs"
+                       : meant.empty() ? "; it has " + join(Words(names.begin(), names.end()), ", ")
+                                       : fmt::format("; did you mean {}.{}?", step, meant),
                        step, clip(name));
   }
 
@@ -211,6 +227,7 @@ class StepReader {
   }
 
   Status read_inputs(const Field& field) {
+    if (!field.is_map()) return field.error(advice_on_names("in", field));
     BERTH_ASSIGN(const auto entries, field.entries());
     for (const auto& [name, value] : entries) {
       if (!valid_step_name(name)) return value.error(kStepName);
@@ -264,6 +281,9 @@ class StepReader {
 
   Status read_command() {
     if (const auto script = field_.find("script")) return read_script(field_, *script, step_);
+    const auto shell = field_.find("shell");
+    if (shell && !field_.find("run"))
+      return shell->error("'run' is missing: shell only says what runs it, bash or sh");
     BERTH_ASSIGN(const Field run, field_.get("run"));
     BERTH_ASSIGN(step_.run, exec::read_command(run));
     BERTH_ASSIGN(step_.run.shell, exec::read_shell(field_, known_.shell));
@@ -286,6 +306,9 @@ class StepReader {
     step_.names_attempt = note_attempt(names_.has("attempt") && used_.contains("attempt"));
     if (const auto wrong = exec::nearly_named(step_.run, known); !wrong.empty())
       return run.error(wrong);
+    for (const auto& name : placed)
+      if (const auto advice = advice_on_name(name, known, *known_.of); !advice.empty())
+        return run.error(advice);
     const auto lookup = [&](std::string_view name) -> std::optional<std::string> {
       if (std::ranges::find(known, name) != known.end()) return "";
       return std::nullopt;
@@ -318,12 +341,15 @@ class StepReader {
       const auto found = known_.steps.find(name);
       if (found == known_.steps.end()) {
         std::vector<std::string_view> names;
-        for (const auto& [step, at] : known_.steps) names.push_back(step);
-        std::ranges::sort(names);
-        const auto meant = nearest(name, names);
+        for (const auto& step : *known_.of) names.emplace_back(step.name);
+        const auto meant = nearest(name.substr(0, name.find('.')), names);
+        constexpr std::size_t kMostNamed = 10;
         return item.error(
             fmt::format("no step is called '{}'{}", clip(name),
-                        meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+                        !meant.empty() ? fmt::format("; did you mean '{}'?", meant)
+                        : names.size() > kMostNamed
+                            ? ""
+                            : "; there are " + join(Words(names.begin(), names.end()), ", ")));
       }
       step_.needs.push_back({static_cast<std::int64_t>(found->second)});
     }
@@ -380,6 +406,7 @@ class StepReader {
 };
 
 Status read_outputs(const Field& field, Step& step) {
+  if (!field.is_map()) return field.error(advice_on_names("out", field));
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
     if (!valid_step_name(name)) return value.error(kStepName);
@@ -429,6 +456,9 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }
   BERTH_ASSIGN(const Field steps, root.get("steps"));
+  if (steps.is_list())
+    return steps.error(
+        "wanted names and their steps, found a list: write 'NAME:' in place of '- '");
   BERTH_ASSIGN(const auto entries, steps.entries());
   if (entries.empty()) return steps.error("there is no step");
   for (const auto& [name, field] : entries) {

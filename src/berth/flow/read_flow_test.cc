@@ -163,7 +163,7 @@ TEST(ReadFlow, WrongKeysAndNames) {
 TEST(ReadFlow, WrongReferencesAndPlaceholders) {
   constexpr Wrong kCases[] = {
       {"steps:\n  a: {run: x, out: {parts: p/}}\n  b: {run: x, in: {i: a.part/*}}",
-       "f.yaml:3: steps.b.in.i: step 'a' has no output 'part'; did you mean 'parts'? (a file of "
+       "f.yaml:3: steps.b.in.i: step 'a' has no output 'part'; did you mean a.parts? (a file of "
        "that name: ./a.part)"},
       {"steps:\n  a: {run: x, out: {o: p}}\n  b: {run: x, in: {i: a.o/*}}",
        "f.yaml:3: steps.b.in.i: a.o is a file: nothing lies in it (a directory's path ends in "
@@ -202,35 +202,36 @@ TEST(ReadFlow, WhatTheWorldLacksAndTwoWriters) {
   const FakeWorld world{{"data/a.txt", "data/b.txt", "x.txt"}, {}};
   constexpr Wrong kCases[] = {
       {"steps:\n  a:\n    run: x\n    in:\n      i: data/c.txt",
-       "f.yaml:5: steps.a: in.i: there is no file data/c.txt"},
+       "f.yaml:5: steps.a: in.i: there is no file data/c.txt; did you mean data/a.txt?"},
       {"steps:\n  a: {run: x, in: {i: data/*.csv}}",
-       "f.yaml:2: steps.a: in.i: there is no file data/*.csv"},
+       "f.yaml:2: steps.a: in.i: there is no file data/*.csv (nothing matches it)"},
       {"steps:\n  a:\n    foreach: {v: '*.csv'}\n    run: x",
-       "f.yaml:3: steps.a: foreach.v: there is no file *.csv"},
+       "f.yaml:3: steps.a: foreach.v: there is no file *.csv (nothing matches it)"},
       {"steps:\n  a: {run: x, foreach: {v: [a, z]}, in: {i: 'data/{v}.txt'}}",
-       "f.yaml:2: steps.a: in.i: there is no file data/z.txt"},
+       "f.yaml:2: steps.a: in.i: there is no file data/z.txt; did you mean data/a.txt?"},
       {"steps:\n  a: {run: x, out: {o: new.txt}}\n  b: {run: x, in: {i: new.txt}}",
-       "f.yaml:3: steps.b: new.txt is what a writes; say a.o"},
+       "f.yaml:3: steps.b: in.i: new.txt is made by step a (out.o): write a.o"},
       {"steps:\n  b: {run: x, in: {i: new.txt}}\n  a: {run: x, out: {o: new.txt}}",
-       "f.yaml:2: steps.b: new.txt is what a writes; say a.o"},
+       "f.yaml:2: steps.b: in.i: new.txt is made by step a (out.o): write a.o"},
       {"steps:\n  a: {run: x, out: {o: p}}\n  b:\n    run: x\n    out: {o: ./p}",
-       "f.yaml:5: steps.b: out.o: b writes p, where a writes too"},
+       "f.yaml:5: steps.b: out.o: b writes p, where a writes too (line 2)"},
       {"steps:\n  a: {run: x, out: {o: p/}}\n  b: {run: x, out: {o: p/q/r}}",
-       "f.yaml:3: steps.b: out.o: b writes p/q/r, where a writes too"},
+       "f.yaml:3: steps.b: out.o: b writes p/q/r, where a writes too (line 2)"},
       {"steps:\n  a: {run: x, out: {o: p/q/r}}\n  b: {run: x, out: {o: p/}}",
-       "f.yaml:3: steps.b: out.o: b writes p, where a writes too"},
+       "f.yaml:3: steps.b: out.o: b writes p, where a writes too (line 2)"},
       {"steps:\n  a: {run: x, out: {o: p, q: p}}",
-       "f.yaml:2: steps.a: out.q: a writes p, where a writes too"},
+       "f.yaml:2: steps.a: out.q: a writes p, where a writes too; two outputs cannot be one"},
       {"steps:\n  a: {run: x, foreach: {v: [1, 2, 1]}, out: {o: 'p{v}'}}",
-       "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too"},
+       "f.yaml:2: steps.a: out.o: a/2 writes p1, where a/0 writes too; every task needs a path of "
+       "its own: put {index} or what tells them apart into it"},
       {"steps:\n  a: {run: x, foreach: {v: [/etc]}, out: {o: '{v}'}}",
        "f.yaml:2: steps.a: out.o: '/etc' of a/%2Fetc is no path in the folder of the flow's file"},
       {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b: {run: x, in: {i: '*.txt'}}",
-       "f.yaml:3: steps.b: x.txt is what a writes; say a.o"},
+       "f.yaml:3: steps.b: x.txt is made by step a (out.o): write a.o"},
       {"steps:\n  a: {run: x, out: {o: data/c, p: q}}\n  b: {run: x, in: {i: data}}",
-       "f.yaml:3: steps.b: data is what a writes; say a.o or a.p"},
+       "f.yaml:3: steps.b: data is made by step a (out.o): write a.o"},
       {"steps:\n  a: {run: x, out: {o: x.txt}}\n  b:\n    run: x\n    when: exists(x.txt)",
-       "f.yaml:5: steps.b: x.txt is what a writes; say a.o"}};
+       "f.yaml:5: steps.b: x.txt is made by step a (out.o): write a.o"}};
   expect_complaints(kCases, world);
 }
 

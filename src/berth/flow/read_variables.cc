@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/flow/advice.h"
 #include "berth/flow/pattern.h"
 #include "berth/flow/table.h"
 
@@ -28,11 +29,15 @@ class VariablesReader {
     if (!of)
       return key ? key->error("a step without foreach is one task, and needs none") : Status();
     if (step_.combine == Combine::join || step_.combine == Combine::group) {
+      if (of->is_map() && !of->find("vars"))
+        return of->error(fmt::format("its variables stand below vars: {}: {{vars: {{…}}}}",
+                                     kCombineNames.name(step_.combine)));
       BERTH_TRY(of->expect_keys({"vars", "by", "optional"}));
       BERTH_ASSIGN(const Field variables, of->get("vars"));
       BERTH_TRY(read_all(variables));
       BERTH_TRY(read_by(*of));
     } else {
+      if (!of->is_map()) return of->error(advice_on_names(kCombineNames.name(step_.combine), *of));
       BERTH_TRY(read_all(*of));
     }
     return key ? read_key(*key) : Status();

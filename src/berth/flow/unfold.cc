@@ -79,10 +79,8 @@ Result<Words> Graph::Impl::world_files(const Step& step, const Source& source,
   } else if (world_.exists(path)) {
     found.push_back(path);
   }
-  if (found.empty()) {
-    BERTH_TRY(check_path(step, path, source.line));
-    return wrong(step, source.line, fmt::format("{}: there is no file {}", key, path));
-  }
+  if (found.empty())
+    return wrong(step, source.line, fmt::format("{}: {}", key, missing_file(source, path)));
   for (auto& each : found) {
     auto plain = plain_path(each);
     if (!plain) return wrong(step, source.line, plain.error().message);
@@ -137,16 +135,12 @@ void Graph::Impl::count_producers(std::size_t index) {
     ++state.producers_open[static_cast<std::size_t>(reader.second)];
 }
 
-std::optional<TaskIndex> Graph::Impl::writer_of(const std::string& path) const {
-  if (const auto found = writers_.find(path); found != writers_.end())
-    return TaskIndex{found->second};
-  if (const auto found = folders_.find(path); found != folders_.end())
-    return TaskIndex{found->second};
-  for (auto slash = path.rfind('/'); slash != std::string::npos && slash > 0;
-       slash = path.rfind('/', slash - 1))
-    if (const auto found = writers_.find(path.substr(0, slash)); found != writers_.end())
-      return TaskIndex{found->second};
-  return std::nullopt;
+/// What to do about two tasks that write one file.
+std::string Graph::Impl::two_writers(TaskIndex task, TaskIndex other) const {
+  if (task == other) return "; two outputs cannot be one";
+  if (step_at(task) == step_at(other))
+    return "; every task needs a path of its own: put {index} or what tells them apart into it";
+  return fmt::format(" (line {})", step(other).line);
 }
 
 Status Graph::Impl::register_outputs(std::size_t index) {
@@ -162,8 +156,8 @@ Status Graph::Impl::register_outputs(std::size_t index) {
                                  output.name, path, name(task)));
       if (const auto other = writer_of(path))
         return wrong(step, output.line,
-                     fmt::format("out.{}: {} writes {}, where {} writes too", output.name,
-                                 name(task), path, name(*other)));
+                     fmt::format("out.{}: {} writes {}, where {} writes too{}", output.name,
+                                 name(task), path, name(*other), two_writers(task, *other)));
       writers_.emplace(path, task.value);
       for (auto slash = path.rfind('/'); slash != std::string::npos;
            slash = path.rfind('/', slash - 1))
@@ -171,21 +165,6 @@ Status Graph::Impl::register_outputs(std::size_t index) {
     }
   }
   return {};
-}
-
-/// A file that a step writes is named by that step: else nothing would make its reader wait.
-Status Graph::Impl::check_path(const Step& step, const std::string& path, int line) const {
-  const Step* by = nullptr;
-  if (const auto writer = writer_of(path)) by = &this->step(*writer);
-  for (std::size_t i = 0; i < flow_.steps.size(); ++i)  // those whose tasks are not known yet
-    if (states_[i].first < 0 &&
-        std::ranges::find(flow_.steps[i].out, path, &Output::path) != flow_.steps[i].out.end())
-      by = &flow_.steps[i];
-  if (by == nullptr) return {};
-  std::string names;
-  for (const auto& output : by->out)
-    names += fmt::format("{}{}.{}", names.empty() ? "" : " or ", by->name, output.name);
-  return wrong(step, line, fmt::format("{} is what {} writes; say {}", path, by->name, names));
 }
 
 Status Graph::Impl::check_world(std::size_t index) const {

@@ -32,7 +32,9 @@ Result<std::vector<Token>> tokens_of(std::string_view text, const Field& at) {
       size = text[0] == '(' || text[0] == ')'
                  ? 1
                  : std::min(text.find_first_of(" \t\n()=!'\""), text.size());
-    if (size == 0) return at.error(fmt::format("'{}' means nothing here", text[0]));
+    if (size == 0)
+      return at.error(fmt::format("'{}' means nothing here{}", text[0],
+                                  text[0] == '=' ? "; to compare say ==" : ""));
     tokens.push_back({std::string(text.substr(0, size))});
     text.remove_prefix(size);
   }
@@ -55,7 +57,7 @@ class Reader {
       if (next_ == tokens_.size()) return terms;
       if (terms.size() == kMostTerms) return at_.error("too many terms");
       if (!tokens_[next_].is("and"))
-        return at_.error(fmt::format("wanted 'and' or the end, found '{}'", clip(peek())));
+        return at_.error(fmt::format("terms are joined by 'and' alone; found '{}'", clip(peek())));
       ++next_;
     }
   }
@@ -107,9 +109,12 @@ class Reader {
     if (known_.has(name)) return {};
     const std::vector<std::string_view> views(known_.values.begin(), known_.values.end());
     const auto meant = nearest(name, views);
-    return at_.error(fmt::format("no value is called '{}'{}", clip(name),
-                                 meant.empty() ? "; say env.NAME for the environment"
-                                               : fmt::format("; did you mean '{}'?", meant)));
+    return at_.error(
+        fmt::format("no value is called '{}'{}", clip(name),
+                    !meant.empty() ? fmt::format("; did you mean '{}'?", meant)
+                    : name == "true" || name == "false"
+                        ? "; a term compares (mode == fast) or asks exists(PATH)"
+                        : "; a term names a parameter or a variable of the step, or env.NAME"));
   }
 
   std::vector<Token> tokens_;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "berth/base/json_writer.h"
+#include "berth/base/near_names.h"
 #include "berth/base/text.h"
 
 namespace berth::machine {
@@ -182,9 +183,11 @@ std::int64_t Machine::free_of(std::string_view resource) const {
 
 std::unexpected<Error> Machine::refuse_for_good(std::string_view resource,
                                                 std::int64_t wanted) const {
-  return fail(ErrorKind::impossible, "{}: wanted {}, the total is {}", resource,
-              format_amount(resource, wanted),
-              format_amount(resource, total_.resources.get(resource)));
+  const auto total = total_.resources.get(resource);
+  const auto meant = total == 0 ? meant_resource(resource) : std::string_view();
+  return fail(ErrorKind::impossible, "{}: wanted {}, the total is {}{}", resource,
+              format_amount(resource, wanted), format_amount(resource, total),
+              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
 std::unexpected<Error> Machine::refuse_for_now(std::string_view resource,

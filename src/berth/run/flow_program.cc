@@ -1,8 +1,12 @@
 // A flow's run as it is kept, and the world that it was submitted in.
+#include <algorithm>
+#include <array>
+
 #include <nlohmann/json.hpp>
 
 #include "berth/base/document.h"
 #include "berth/base/json.h"
+#include "berth/base/near_names.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
@@ -214,7 +218,16 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
 
 bool is_flow(std::string_view text) {
   const auto document = Field::parse(text, "");
-  return document && document->find("steps");
+  if (!document || !document->is_map()) return false;
+  if (document->find("steps")) return true;
+  // One that nobody would take for an experiment: what its steps should be called, its reader says.
+  constexpr std::array<std::string_view, 1> kSteps{"steps"};
+  const auto& map = document->node().map;
+  return !document->find("run") && !document->find("script") &&
+         std::ranges::any_of(map, [&](const auto& entry) {
+           return entry.second.kind != DocumentNode::Kind::scalar &&
+                  !meant_key(entry.first, kSteps).empty();
+         });
 }
 
 std::string to_text(const std::vector<fileset::Fileset>& outputs) {

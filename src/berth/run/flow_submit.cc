@@ -6,6 +6,7 @@
 #include "berth/run/advice.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/images.h"
+#include "berth/run/own_files.h"
 #include "berth/run/prepare.h"
 
 namespace berth::run {
@@ -44,14 +45,18 @@ Status check_places(Context& context, const FlowProgram& program, const flow::Fl
 }
 
 /// A step's directory holds only what it takes in, so a program must be in PATH or an input.
-Status check_programs(Context& context, const FlowProgram& program, const flow::Flow& flow) {
+Status check_programs(Context& context, const FlowProgram& program, const flow::Flow& flow,
+                      const std::string& directory) {
   for (const auto& step : flow.steps) {
     if (!step.image.empty()) continue;  // its programs are those of the image
     if (const auto status = check_shell(*context.env, step.run, "/"); !status)
       return at(program, step.run_line, step, "run", status.error());
     const auto first = first_program(step.run);
-    if (!first || (first->find('/') != std::string::npos && !first->starts_with('/'))) continue;
-    if (const auto status = check_executable(*context.env, *first, "/"); !status)
+    if (!first) continue;
+    const bool relative = first->find('/') != std::string::npos && !first->starts_with('/');
+    if (const auto status = relative ? check_own_program(*context.env, step, *first, directory)
+                                     : check_executable(*context.env, *first, "/");
+        !status)
       return at(program, step.run_line, step, "run", status.error());
   }
   return {};
@@ -83,12 +88,13 @@ Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std
   BERTH_TRY(take_advice(context, program));
   BERTH_ASSIGN(auto flow, read_flow(program));
   if (here) BERTH_TRY(check_places(context, program, flow));
-  if (here) BERTH_TRY(check_programs(context, program, flow));
+  if (here) BERTH_TRY(check_programs(context, program, flow, directory));
   BERTH_TRY(check_outputs(program, flow));
+  auto notes = notes_of_own_files(*context.env, flow, directory);
   BERTH_ASSIGN(
       const auto graph,
       flow::Graph::build(std::move(flow), world_of(*context.env, directory, program.answers)));
-  flow::Words notes = graph.notes();
+  std::ranges::copy(graph.notes(), std::back_inserter(notes));
   for (const auto& step : graph.flow().steps)
     for (const auto& note : step.notes) notes.push_back(fmt::format("{}: {}", program.file, note));
   return notes;
