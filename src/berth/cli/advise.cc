@@ -90,24 +90,18 @@ std::string or_dash(std::int64_t amount, const std::string& text) {
   return amount == 0 ? "-" : text;
 }
 
-/// "90s" and "5m" are durations as a file would have them.
-std::string written_time(Duration time) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
-  return seconds % 60 == 0 ? fmt::format("{}m", seconds / 60) : fmt::format("{}s", seconds);
-}
-
 std::string advice_text(const std::vector<run::StepAdvice>& all) {
   Table table({"step", "attempts", "mem asked", "peak", "mem", "cpu asked", "used", "cpu",
                "longest", "timeout"});
   for (const auto& of : all) {
     if (of.attempts == 0) continue;
-    table.add({of.step, fmt::format("{}", of.attempts),
-               or_dash(of.mem_asked, written_bytes(of.mem_asked)),
-               or_dash(of.mem_peak, fmt::format("{}M", (of.mem_peak + 999'999) / 1'000'000)),
-               or_dash(of.mem, written_bytes(of.mem)),
-               or_dash(of.cpu_asked, format_milli(of.cpu_asked)),
-               or_dash(of.cpu, format_milli(of.cpu_used)), or_dash(of.cpu, format_milli(of.cpu)),
-               format_duration(of.longest), written_time(of.timeout)});
+    table.add(
+        {of.step, fmt::format("{}", of.attempts),
+         or_dash(of.mem_asked, written_bytes(of.mem_asked)),
+         or_dash(of.mem_peak, fmt::format("{}M", (of.mem_peak + 999'999) / 1'000'000)),
+         or_dash(of.mem, written_bytes(of.mem)), or_dash(of.cpu_asked, format_milli(of.cpu_asked)),
+         or_dash(of.cpu, format_milli(of.cpu_used)), or_dash(of.cpu, format_milli(of.cpu)),
+         format_duration(of.longest), fmt::format("{}m", of.timeout / std::chrono::minutes(1))});
   }
   std::string text = table.empty() ? "" : table.text();
   for (const auto& of : all)
@@ -116,7 +110,8 @@ std::string advice_text(const std::vector<run::StepAdvice>& all) {
   return text +
          fmt::format(
              "mem: the peak and 5 %, at least {}; cpu: what was used and 10 %; timeout: twice the "
-             "longest;\nnever more than what an attempt was held to and managed with. mem: auto in "
+             "longest, in whole minutes;\nnever more than what an attempt was held to and managed "
+             "with. mem: auto in "
              "a step takes this.\n",
              written_bytes(run::kMemHeadroom));
 }

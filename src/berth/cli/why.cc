@@ -8,6 +8,8 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/flow/attempt_request.h"
+#include "berth/run/attempt_history.h"
 #include "berth/run/clusters.h"
 #include "berth/run/earlier_task.h"
 
@@ -38,8 +40,9 @@ std::string side_by_side_text(const TaskRequest& wanted) {
   return fmt::format("the run has its {} tasks side by side already", wanted.parallel);
 }
 
+/// That of the attempt of this number, as the file says it.
 Result<TaskRequest> request_of(run::Context& context, const store::RunRecord& run,
-                               const store::TaskRecord& task) {
+                               const store::TaskRecord& task, std::int64_t attempt) {
   if (run.kind != "flow") {
     BERTH_ASSIGN(const auto program, experiment::from_json_text(run.spec_json));
     return TaskRequest{
@@ -55,8 +58,10 @@ Result<TaskRequest> request_of(run::Context& context, const store::RunRecord& ru
   if (const auto* cause = first_failed_before(flow, tasks, task.label))
     waits = fmt::format("{}/{} failed: {}; {}; berth why {}/{}", run.name, cause->label,
                         cause_text(*cause), waits, run.name, cause->label);
-  return TaskRequest{
-      {step->resources, run.name, step->selection}, program.parallel, {}, std::move(waits)};
+  return TaskRequest{{flow::resources_of(*step, attempt), run.name, step->selection},
+                     program.parallel,
+                     {},
+                     std::move(waits)};
 }
 
 /// Why a task of a run on clusters waits, as its runner found; nullopt where the run is on this
@@ -78,7 +83,8 @@ std::optional<std::string> waits_elsewhere(os::Env& env, const run::Context& con
 Result<std::string> why_waiting(os::Env& env, run::Context& context, const store::RunRecord& run,
                                 const store::TaskRecord& task) {
   const std::string state = state_now(env, run);
-  BERTH_ASSIGN(const TaskRequest wanted, request_of(context, run, task));
+  BERTH_ASSIGN(const auto history, run::history_of(*context.store, run.id, task));
+  BERTH_ASSIGN(TaskRequest wanted, request_of(context, run, task, history.attempt()));
   if (!wanted.waits.empty()) return wanted.waits;
   if (state == "interrupted") return interrupted_text(run);
   if (state != "running")
@@ -89,6 +95,9 @@ Result<std::string> why_waiting(os::Env& env, run::Context& context, const store
   BERTH_ASSIGN(const auto entries, ledger.entries());
   BERTH_TRY(run::find_devices(context, wanted.request.resources, wanted.gpus));
   const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
+  if (history != run::AttemptHistory())
+    wanted.request.resources =
+        run::grown(wanted.request.resources, {}, history, host.total.resources);
   machine::Machine machine(host.total, host.links);
   const auto held = machine::occupy_all(machine, host, entries);
   const auto fits = machine.dry_run(wanted.request);

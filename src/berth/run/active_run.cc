@@ -34,7 +34,8 @@ ResourceRequest ActiveRun::request(TaskNumber number) const {
   ResourceRequest wanted = workload->request(task(number), before.attempt());
   if (before.attempt() == 1 && before.oom_mem == 0) return wanted;
   const Resources first = workload->request(task(number), 1).resources;
-  wanted.resources = grown(std::move(wanted.resources), first, before, machine);
+  wanted.resources = grown(std::move(wanted.resources), first, before,
+                           before.bound.empty() ? machine : before.bound);
   return wanted;
 }
 

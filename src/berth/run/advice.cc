@@ -23,7 +23,7 @@ std::int64_t mem_unit(std::int64_t mem) {
 
 Duration time_unit(Duration time) {
   using namespace std::chrono_literals;
-  return time < 1min ? Duration(10s) : time < 1h ? Duration(1min) : Duration(10min);
+  return time < 1h ? Duration(1min) : Duration(10min);
 }
 
 /// Whoever was held to `asked` and managed needs no more, even where files that it read filled it.

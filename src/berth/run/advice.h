@@ -13,8 +13,8 @@
 namespace berth::run {
 
 /// A proposal is the most that an attempt used and this much more: of memory a twentieth and
-/// kMemHeadroom at least, of cores a tenth; and twice the longest time. Of what an attempt was
-/// held to and managed with, never more than it had.
+/// kMemHeadroom at least, of cores a tenth; and twice the longest time, in whole minutes. Of what
+/// an attempt was held to and managed with, never more than it had.
 inline constexpr std::int64_t kMemHeadroom = 16'000'000;
 
 /// One successful attempt: what it asked for (0: nothing, it was not held to any), and what it

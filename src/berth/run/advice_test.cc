@@ -43,7 +43,7 @@ TEST(Advice, CoresAndTime) {
   EXPECT_EQ(advice.longest, std::chrono::seconds(90));
   EXPECT_EQ(advice.timeout, std::chrono::minutes(3));
   EXPECT_EQ(of({use(0, 1, 10, 10)}).cpu, 0) << "too brief to tell";
-  EXPECT_EQ(of({use(0, 1, 10, 10)}).timeout, std::chrono::seconds(10));
+  EXPECT_EQ(of({use(0, 1, 10, 10)}).timeout, std::chrono::minutes(1));
   EXPECT_EQ(of({}).timeout, Duration(0));
 }
 

@@ -21,8 +21,7 @@ AttemptHistory history_before(const std::vector<store::AttemptRecord>& attempts,
   AttemptHistory history;
   for (const auto& attempt : attempts)
     if (attempt.ended && attempt.cause && attempt.token < before)
-      history.add(*attempt.cause, recorded_resources(attempt.resources).get(Known::mem),
-                  attempt.token <= forgiven);
+      history.add(*attempt.cause, recorded_resources(attempt.resources), attempt.token <= forgiven);
   return history;
 }
 
@@ -43,10 +42,11 @@ bool is_own_failure(exec::Cause cause) {
   return std::ranges::find(kNotItsFault, cause) == kNotItsFault.end();
 }
 
-void AttemptHistory::add(exec::Cause cause, std::int64_t mem, bool forgiven) {
+void AttemptHistory::add(exec::Cause cause, const Resources& resources, bool forgiven) {
   if (!is_own_failure(cause)) return;
   if (!forgiven) ++failures;
-  if (cause == exec::Cause::out_of_memory) oom_mem = std::max(oom_mem, mem);
+  had = resources;
+  if (cause == exec::Cause::out_of_memory) oom_mem = std::max(oom_mem, had.get(Known::mem));
 }
 
 Result<AttemptHistory> history_of(store::Store& store, RunId run, const store::TaskRecord& task) {

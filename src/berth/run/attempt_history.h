@@ -23,11 +23,14 @@ bool is_own_failure(exec::Cause cause);
 struct AttemptHistory {
   std::int64_t failures = 0;  ///< Ends that took one of the task's retries.
   std::int64_t oom_mem = 0;   ///< The most memory that an attempt had when it ran out of it.
+  Resources had{};            ///< What the last of these had.
+  /// All that the largest machine has, found out when none had what the next attempt was to get.
+  Resources bound{};
 
   /// The number of the attempt that runs, or of the next one.
   std::int64_t attempt() const { return failures + 1; }
   /// `forgiven`: the attempt takes no retry any more; that it ran out of memory is still known.
-  void add(exec::Cause cause, std::int64_t mem, bool forgiven = false);
+  void add(exec::Cause cause, const Resources& resources, bool forgiven = false);
   bool operator==(const AttemptHistory&) const = default;
 };
 

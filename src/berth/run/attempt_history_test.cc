@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
+#include "berth/cluster/fake_cluster.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/run_testing.h"
 
@@ -26,7 +27,7 @@ Resources mem(std::int64_t bytes, std::int64_t cpu = 1000) {
 
 AttemptHistory after(std::initializer_list<std::pair<Cause, std::int64_t>> ends) {
   AttemptHistory history;
-  for (const auto& [cause, had] : ends) history.add(cause, had);
+  for (const auto& [cause, had] : ends) history.add(cause, mem(had));
   return history;
 }
 
@@ -134,6 +135,27 @@ TEST(AttemptsOfARun, GoOnFromTheRecordsAfterTheRunnerWasKilled) {
       (std::vector<std::string>{
           R"({"cpu":1,"mem":100000000} out of memory)", R"({"cpu":1,"mem":200000000} runner lost)",
           R"({"cpu":1,"mem":200000000} exit 1)", R"({"cpu":1,"mem":200000000} ok)"}));
+}
+
+/// This machine has 16 GB, and the one that helps 8 GiB.
+TEST(AttemptsOfARun, AskForNoMoreThanAnyMachineHas) {
+  World world;
+  world.context.sources = [&](const auto&) -> Result<Sources> {
+    auto pool = std::make_unique<cluster::FakePool>(world.env, cluster::FakePool::Options{});
+    pool->add(cluster::block_of(6, 8LL << 30));
+    Sources sources;
+    sources.auxiliary.push_back({.name = "aux", .cluster = std::move(pool)});
+    return sources;
+  };
+  const auto run = world.submit_trials(1, "retries: 3\nresources: {cpu: 1, mem: 10G}\n");
+  leave(world, run, {{Cause::out_of_memory, 10'000 * kMega}});
+  const auto done = drive(world.context, run.name, world.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts, (store::Counts{.done = 1}));
+  EXPECT_EQ(attempts_of(world, run.id).back(), R"({"cpu":1,"mem":16384000000} ok)");
+  EXPECT_TRUE(std::ranges::any_of(world.observer.notes, [](const auto& note) {
+    return note == "t-1/1: no machine has cpu 1, mem 18.6 GiB: it asks for cpu 1, mem 15.3 GiB";
+  }));
 }
 
 TEST(AttemptsOfARun, HaveNoMoreRetriesThanAreLeft) {

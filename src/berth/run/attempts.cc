@@ -293,7 +293,7 @@ void Attempts::learn(exec::Ended& ended, store::TaskState to) {
                                  before.retries == 0 ? ", or give it retries" : "");
     return;
   }
-  run_.histories[ended.task.value].add(ended.cause, mem);
+  run_.histories[ended.task.value].add(ended.cause, before.resources);
   const ResourceRequest after = run_.request(ended.task);
   if (after.resources != before.resources)
     run_.scheduler->resize(ended.task, run_.scheduled(run_.task(ended.task)).resources);

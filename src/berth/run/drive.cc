@@ -114,6 +114,7 @@ void Drive::apply(Next& next) {
 Status Drive::seek_allocs() {
   while (true) {
     BERTH_ASSIGN(auto lease, leases_.seek(holdings()));
+    if (!lease && leases_.bound_growth()) continue;
     if (!lease) break;
     assign(*std::move(lease));
     BERTH_TRY(advance());  // what is proposed as there is room for it

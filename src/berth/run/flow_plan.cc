@@ -53,7 +53,7 @@ Result<std::optional<std::vector<fileset::Fileset>>> look_up(Context& context,
 Result<TaskPlan> planned(Context& context, std::span<const store::RunRecord> runs,
                          const FlowProgram& program, const flow::Step& step,
                          const flow::TaskSpec& spec, const std::string& depends) {
-  TaskPlan plan{.name = spec.name, .command = command_text(spec.command), .because = {}};
+  TaskPlan plan{.name = spec.name, .command = {}, .because = {}};
   if (step.forced) plan.because.emplace_back("it is forced");
   if (step.out.empty()) plan.because.emplace_back("a step without outputs runs each time");
   if (!plan.because.empty()) return plan;
@@ -167,6 +167,8 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
       if (!found) {
         const std::string& depends = records.empty() ? declared : records.front();
         BERTH_ASSIGN(step.tasks.emplace_back(), planned(context, runs, program, of, spec, depends));
+        BERTH_ASSIGN(const auto first, graph.spec(task, 1));
+        step.tasks.back().command = command_text(first.command);
         BERTH_TRY(make_again(graph, task, gone, steps));
       }
       ++(found ? step.cached : step.runs);

@@ -193,6 +193,34 @@ void Leases::on_refusal(Leasing& from, TaskNumber task, Error error, const Holdi
   from.noted = text;
 }
 
+bool Leases::bound_growth() {
+  const auto wanting = run_.scheduler->wanting(1);
+  if (wanting.empty()) return false;
+  const TaskNumber task = wanting.front();
+  const auto history = run_.histories.find(task.value);
+  if (history == run_.histories.end() || !history->second.bound.empty()) return false;
+  const auto refuses = [&](const Leasing& from) {
+    return from.closed || (from.refusal && from.refusal->kind == ErrorKind::impossible &&
+                           from.refused_task == task);
+  };
+  if (!std::ranges::all_of(sources_, refuses)) return false;
+  const Resources before = run_.request(task).resources;
+  Resources bound = history->second.had;
+  for (auto& from : sources_)
+    if (const auto offers = from.source.cluster->offers(); offers && !from.closed)
+      for (const auto& offer : *offers)
+        if (offer.total.resources.get(Known::mem) > bound.get(Known::mem))
+          bound = offer.total.resources;
+  history->second.bound = bound;
+  const Resources after = run_.request(task).resources;
+  if (after == before) return false;
+  run_.scheduler->resize(task, run_.scheduled(run_.task(task)).resources);
+  run_.observer.on_note(fmt::format("{}: no machine has {}: it asks for {}", run_.name_of(task),
+                                    to_string(before), to_string(after)));
+  for (auto& from : sources_) from.seek_at.reset();
+  return true;
+}
+
 std::optional<Error> Leases::no_source_left(const Holdings& holdings) const {
   const auto wanting = run_.scheduler->wanting(1);
   if (holdings.has_workers || wanting.empty()) return std::nullopt;

@@ -49,6 +49,10 @@ class Leases {
   /// Why the run waits: who does not answer, what each source answered last, and which machines are
   /// avoided because the first task in the queue failed there.
   std::string waiting_for(const Holdings& holdings) const;
+  /// Where no source will ever give what a further attempt of the first task in the queue asks for,
+  /// it asks for what the largest machine has, or else for what the last attempt had. True: it asks
+  /// for less now.
+  bool bound_growth();
   /// The error that ends this try: no worker is left, and no source will ever give what the first
   /// task in the queue wants.
   std::optional<Error> no_source_left(const Holdings& holdings) const;
