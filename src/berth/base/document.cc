@@ -20,6 +20,8 @@ constexpr std::size_t kDeepest = 64;
 constexpr std::int64_t kMostValues = 1'000'000;
 constexpr std::size_t kMostText = 64U << 20;
 
+constexpr std::string_view kMerge = "<<";
+constexpr auto kKey = [](const auto& each) -> const std::string& { return each.first; };
 constexpr const char* kPlainKey = "a key must be a plain word";
 
 // What stands for the braces of a placeholder while YAML is read: no characters of any text.
@@ -112,7 +114,10 @@ class Builder final : public YAML::EventHandler {
                   YAML::EmitterStyle::value) override {
     open(mark, DocumentNode::Kind::map, anchor);
   }
-  void OnMapEnd() override { close(); }
+  void OnMapEnd() override {
+    take_over(open_.back());
+    close();
+  }
 
  private:
   struct Open {
@@ -121,6 +126,7 @@ class Builder final : public YAML::EventHandler {
     DocumentNode node;
     std::optional<std::pair<std::string, int>> key;  // that waits for its value, and its line
     std::unordered_map<std::string, int> keys;       // and their lines
+    bool takes_over = false;                         // from the map under `<<`
   };
 
   [[noreturn]] static void refuse(const YAML::Mark& mark, std::string what) {
@@ -149,6 +155,23 @@ class Builder final : public YAML::EventHandler {
     add(done.mark, std::move(done.node), done.anchor);
   }
 
+  /// What stands under `<<`; of several maps the first that has a key.
+  void take_over(Open& map) {
+    if (!map.takes_over) return;
+    auto& own = map.node.map;
+    const auto at = std::ranges::find(own, kMerge, kKey);
+    const DocumentNode from = std::move(at->second);
+    own.erase(at);
+    const bool several = from.kind == DocumentNode::Kind::list;
+    for (const auto& each : several ? std::span(from.list) : std::span(&from, 1)) {
+      if (each.kind != DocumentNode::Kind::map)
+        throw Refusal{from.line, "<<: wanted a map, or a list of maps, such as *NAME"};
+      for (const auto& [key, value] : each.map)
+        if (map.keys.emplace(key, value.line).second)
+          own.emplace_back(key, copy(map.mark, value, open_.size()));
+    }
+  }
+
   void add(const YAML::Mark& mark, DocumentNode node, YAML::anchor_t anchor) {
     count(mark, node.text.size());
     node.line = mark.line + 1;
@@ -173,6 +196,7 @@ class Builder final : public YAML::EventHandler {
       refuse(mark, fmt::format("'{}' is given twice, first in line {}", clip(node.text),
                                earlier->second));
     open_.back().key = {node.text, mark.line + 1};
+    if (!node.quoted && node.text == kMerge) open_.back().takes_over = true;
   }
 
   DocumentNode copy(const YAML::Mark& mark, const DocumentNode& from, std::size_t depth) {
@@ -268,6 +292,22 @@ Field Field::child(const DocumentNode& node, std::string path) const {
   return Field({node_, &node}, file_, std::move(path));
 }
 
+Field Field::child(const std::string& key, const DocumentNode& node) const {
+  Field field = child(node, path_.empty() ? key : path_ + "." + key);
+  if (!defaults_ || node.kind != DocumentNode::Kind::map) return field;
+  const auto beside = std::ranges::find(defaults_->map, key, kKey);
+  if (beside != defaults_->map.end() && &beside->second != &node &&
+      beside->second.kind == DocumentNode::Kind::map)
+    field.defaults_ = {defaults_, &beside->second};
+  return field;
+}
+
+Field Field::with_defaults(const Field& defaults) const {
+  Field field = *this;
+  if (is_map() && defaults.is_map()) field.defaults_ = defaults.node_;
+  return field;
+}
+
 std::unexpected<Error> Field::error(std::string_view message) const {
   return fail(ErrorKind::invalid, "{}:{}: {}{}{}", *file_, std::max(node_->line, 1), path_,
               path_.empty() ? "" : ": ", message);
@@ -300,9 +340,13 @@ std::unexpected<Error> Field::wanted_map() const {
 }
 
 std::optional<Field> Field::find(std::string_view key) const {
-  for (const auto& [present, value] : node_->map)
-    if (present == key && value.kind != DocumentNode::Kind::null)
-      return child(value, path_.empty() ? present : path_ + "." + present);
+  for (const auto* node : {node_.get(), defaults_.get()})
+    if (node != nullptr)
+      for (const auto& [present, value] : node->map) {
+        if (present != key) continue;
+        if (value.kind == DocumentNode::Kind::null) return std::nullopt;
+        return child(present, value);
+      }
   return std::nullopt;
 }
 
@@ -315,8 +359,11 @@ Result<Field> Field::get(std::string_view key) const {
 Result<std::vector<std::pair<std::string, Field>>> Field::entries() const {
   if (!is_map()) return wanted_map();
   std::vector<std::pair<std::string, Field>> result;
-  for (const auto& [key, value] : node_->map)
-    result.emplace_back(key, child(value, path_.empty() ? key : path_ + "." + key));
+  for (const auto& [key, value] : node_->map) result.emplace_back(key, child(key, value));
+  if (!defaults_) return result;
+  for (const auto& [key, value] : defaults_->map)
+    if (std::ranges::find(node_->map, key, kKey) == node_->map.end())
+      result.emplace_back(key, child(key, value));
   return result;
 }
 

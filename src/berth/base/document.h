@@ -39,6 +39,7 @@ class Field {
  public:
   /// Reads YAML, of which JSON is a part; a {name} that adjoins text before it is text, even within
   /// {…} and […], where YAML would begin a map: {n: counts/{index}.txt}. `file` names it in errors.
+  /// A key `<<` takes over those keys of a map, or of a list of maps, that its own map lacks.
   /// invalid: broken syntax, a key given twice, nested more than 64 deep, more than 1,000,000
   /// values or 64 MiB of text (aliases expanded), or anything after its end.
   static Result<Field> parse(std::string_view text, std::string file);
@@ -53,6 +54,10 @@ class Field {
   /// A map whose keys are all among `keys`; an unknown one is an error that suggests what was
   /// meant.
   Status expect_keys(std::initializer_list<std::string_view> keys) const;
+  /// This map with what it lacks from `defaults`, another map of the same document: find(), get()
+  /// and entries() see keys of both; where both have a map under a key, so do these. A null under a
+  /// key of its own stands for nothing.
+  Field with_defaults(const Field& defaults) const;
   /// The value under `key`; nullopt where it is absent, null, or this is no map.
   std::optional<Field> find(std::string_view key) const;
   /// The value under `key`; invalid where absent.
@@ -84,8 +89,11 @@ class Field {
         std::string path)
       : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
   Field child(const DocumentNode& node, std::string path) const;
+  /// Of a key of this map, or else of its defaults.
+  Field child(const std::string& key, const DocumentNode& node) const;
 
   std::shared_ptr<const DocumentNode> node_;
+  std::shared_ptr<const DocumentNode> defaults_{};  // of a map; none: nullptr
   std::shared_ptr<const std::string> file_;
   std::string path_;
 };

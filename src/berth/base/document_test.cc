@@ -184,6 +184,40 @@ TEST(Document, GivesValues) {
   EXPECT_FALSE(root.find("name")->find("of a scalar"));
 }
 
+TEST(Document, MergesMaps) {
+  const auto root = Field::parse(
+      "a: &a {x: 1, y: {z: 2}}\n"
+      "b: &b {x: 3, w: 4}\n"
+      "one: {<<: *a, x: 9}\n"
+      "both: {<<: [*b, *a], v: 5}\n"
+      "quoted: {'<<': 7}\n",
+      "f.yaml");
+  ASSERT_TRUE(root) << root.error().message;
+  EXPECT_EQ(*root->find("one")->find("x")->integer(), 9);
+  EXPECT_EQ(*root->find("one")->find("y")->find("z")->integer(), 2);
+  EXPECT_TRUE(root->find("one")->expect_keys({"x", "y"}));
+  EXPECT_EQ(*root->find("both")->find("x")->integer(), 3) << "the first that has it";
+  EXPECT_TRUE(root->find("both")->expect_keys({"v", "x", "w", "y"}));
+  EXPECT_EQ(*root->find("quoted")->find("<<")->integer(), 7);
+  const auto wrong = Field::parse("a: 1\nb:\n  <<: text\n", "f.yaml");
+  EXPECT_EQ(wrong.error().message, "f.yaml:3: <<: wanted a map, or a list of maps, such as *NAME");
+}
+
+TEST(Document, TakesWhatItLacksFromDefaults) {
+  const auto root = *Field::parse(
+      "defaults: {cpu: 1, res: {a: 1, b: 2}, off: 3}\n"
+      "own: {cpu: 2, res: {b: 5}, off: ~, more: 4}\n",
+      "f.yaml");
+  const Field own = root.find("own")->with_defaults(*root.find("defaults"));
+  EXPECT_EQ(*own.find("cpu")->integer(), 2);
+  EXPECT_EQ(*own.find("res")->find("a")->integer(), 1);
+  EXPECT_EQ(*own.find("res")->find("b")->integer(), 5);
+  EXPECT_EQ(own.find("res")->entries()->size(), 2U);
+  EXPECT_FALSE(own.find("off")) << "a null of its own says: none";
+  EXPECT_EQ(own.entries()->size(), 4U);
+  EXPECT_EQ(root.find("own")->find("res")->entries()->size(), 1U) << "it is as it was";
+}
+
 TEST(Document, AFieldKeepsItsDocumentAlive) {
   const Field inner = *read("a: {b: [x]}").get("a")->get("b");
   EXPECT_EQ(told(inner.items()->at(0).number()), "f.yaml:1: a.b[0]: wanted a number, found 'x'");

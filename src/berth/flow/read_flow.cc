@@ -432,7 +432,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   if (root.is_null()) return root.error("the file is empty");
   BERTH_TRY(
       root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over",
-                        "shell", "image", "network", "on_failure", "on_end"}));
+                        "shell", "image", "network", "on_failure", "on_end", "defaults"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -468,8 +468,15 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
     step.name = name;
     if (const auto out = field.find("out")) BERTH_TRY(read_outputs(*out, step));
   }
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    BERTH_TRY(StepReader(entries[i].second, known, flow.steps[i]).read());
+  const auto defaults = root.find("defaults");
+  if (defaults)
+    BERTH_TRY(defaults->expect_keys({"resources", "env", "timeout", "retries", "priority", "shell",
+                                     "image", "network", "enforce", "gpu_mem_over", "on_failure"}));
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Field& own = entries[i].second;
+    BERTH_TRY(
+        StepReader(defaults ? own.with_defaults(*defaults) : own, known, flow.steps[i]).read());
+  }
   BERTH_TRY(check_temporary(flow));
   BERTH_TRY(apply_options(options, flow));
   BERTH_TRY(check_cycles(flow));

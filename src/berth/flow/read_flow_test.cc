@@ -51,6 +51,24 @@ TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
             std::string::npos);
 }
 
+TEST(ReadFlow, StepsTakeTheDefaultsThatTheyLack) {
+  const Flow flow = read(
+      "defaults: {resources: {cpu: 2, mem: 1G}, retries: 3, env: {A: x, B: y}}\n"
+      "steps:\n"
+      "  plain: {run: x}\n"
+      "  own: {run: x, resources: {mem: 2G}, retries: ~, env: {B: z}}\n");
+  const Step &plain = flow.steps[0], &own = flow.steps[1];
+  EXPECT_EQ(plain.retries, 3);
+  EXPECT_EQ(own.retries, 0);
+  EXPECT_EQ(plain.resources.get(Known::mem), 1LL << 30);
+  EXPECT_EQ(own.resources.get(Known::mem), 2LL << 30);
+  EXPECT_EQ(own.resources.get(Known::cpu), 2000);
+  const std::vector<std::pair<std::string, std::string>> both{{"B", "z"}, {"A", "x"}};
+  EXPECT_EQ(own.environment, both);
+  EXPECT_NE(complaint("defaults: {run: x}\nsteps: {a: {run: x}}").find("unknown key 'run'"),
+            std::string::npos);
+}
+
 TEST(ReadFlow, ANearMissOfADeclaredNameIsAnErrorAndOtherBracesStay) {
   EXPECT_NE(complaint("params: {threshold: 1}\nsteps: {a: {run: 'x {treshold}'}}")
                 .find("did you mean {threshold}?"),
