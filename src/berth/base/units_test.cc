@@ -212,6 +212,26 @@ TEST(Units, DatesAsTheSystemsOwnCalendarDoes) {
   }
 }
 
+TEST(Units, BytesAsAFileHasThemReadBackExactly) {
+  constexpr std::pair<std::int64_t, std::string_view> kCases[] = {{0, "0"},
+                                                                  {7, "7"},
+                                                                  {1500, "1.5K"},
+                                                                  {100'000'000, "100M"},
+                                                                  {1'500'000'000, "1.5G"},
+                                                                  {1 << 29, "512Mi"},
+                                                                  {std::int64_t{3} << 30, "3Gi"},
+                                                                  {2'000'000'000'000, "2T"},
+                                                                  {16'384'000'000, "16.384G"}};
+  for (const auto& [bytes, text] : kCases) EXPECT_EQ(written_bytes(bytes), text);
+  Rng rng(9);
+  for (int round = 0; round < 100'000; ++round) {
+    const auto bytes = static_cast<std::int64_t>(rng.next() >> (2 + rng.next() % 50));
+    const std::int64_t even = bytes / 1024 * (round % 2 == 0 ? 1000 : 1024);
+    EXPECT_EQ(parse_bytes(written_bytes(even)), even) << even;
+    EXPECT_EQ(parse_bytes(written_bytes(bytes)), bytes) << bytes;
+  }
+}
+
 TEST(Units, ReadsIntegers) {
   constexpr Case<std::int64_t> kCases[] = {{"0", 0},
                                            {"-0", 0},
