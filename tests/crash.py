@@ -6,7 +6,7 @@
 
 Runs are sweeps and flows in turn. Every task appends "number token pid" to a witness file. Whatever
 was killed when (runners, and of runs in the background their agents too), in the end every task of every run is done exactly once, by an attempt that the
-witness knows, and a flow's result is what it is to be; no token was given twice; nothing of ours is
+witness knows, and a flow's result is what it is to be, of what is temporary nothing; no token was given twice; nothing of ours is
 alive, held or left in the control groups; the database and the cache are sound.
 """
 
@@ -42,6 +42,7 @@ steps:
     foreach: {{i: [{numbers}]}}
     run: echo "{{i}} $BERTH_TOKEN $$" >> $WITNESS/$BERTH_RUN.witness; sleep 0.00$(({{i}} % 10)); echo {{i}} {{seed}} > {{out.x}}
     out: {{x: "out/{{key}}.txt"}}
+    temp: {temp}
     resources: {{cpu: 0.5}}
   all:
     in: {{x: one.x}}
@@ -94,7 +95,7 @@ class Killer:
         count = self.tasks - 1
         self.results[name] = "".join(f"{i} {seed}\n" for i in range(1, count + 1))
         (folder / f"{name}.yaml").write_text(
-            FLOW.format(seed=seed, numbers=", ".join(map(str, range(1, count + 1)))))
+            FLOW.format(seed=seed, temp=self.rng.choice(["true", "false"]), numbers=", ".join(map(str, range(1, count + 1)))))
         return f"{name}/{name}.yaml"
 
     def start(self):
@@ -215,6 +216,9 @@ def check_run(house, run, tasks, results):
     flow = shown["run"]["name"]
     if flow in results:
         demand((house.path / flow / "all.txt").read_text() == results[flow], f"{run}: a wrong result")
+        temporary = "temp: true" in (house.path / flow / f"{flow}.yaml").read_text()
+        left = len(list((house.path / flow / "out").iterdir()))
+        demand((left == 0) == temporary, f"{run}: {left} files in out, which are temporary: {temporary}")
         demand(not os.listdir(house.state / "runs" / run / "tasks"), f"{run}: directories of tasks are left")
     return witness
 

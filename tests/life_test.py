@@ -114,6 +114,25 @@ class Depfiles(Life):
         self.write("version", "2\n")
         self.assertEqual(self.ran(self.run_flow()), ["compile/a", "header", "link"])
 
+    def test_a_file_that_changes_while_its_task_runs_fails_it(self):
+        self.write("flow.yaml", self.FLOW.replace("'gcc", f"'sleep 0.1; echo >> {self.dir}/src/a.h; gcc"))
+        self.run_flow(code=1)
+        self.assertIn("src/a.h: it was changed while the task ran",
+                      self.house.json("why", "flow-1/compile/a")["attempts_made"][0]["detail"])
+        self.assertFalse((self.dir / "build/a.o").exists())
+
+    def test_a_task_that_outlives_its_runner_tells_what_it_has_read(self):
+        flow = self.FLOW.replace("'gcc", f"'echo >> {self.dir}/began; sleep 1; gcc")
+        self.write("flow.yaml", flow)
+        runner = self.house.start("run", "flow.yaml")
+        until(lambda: (self.dir / "began").exists(), "a task runs")
+        runner.kill()
+        runner.wait()
+        self.berth("resume", "flow-1")
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.write("src/a.h", "#define A 2\nint f(void);\n")
+        self.assertEqual(self.ran(self.run_flow()), ["compile/a", "link"])
+
     def test_it_is_refused_where_it_cannot_be(self):
         for change, said in [((self.FLOW.replace("    depfile", "    image: debian\n    depfile")), "container"),
                              ("cluster: lab\n" + self.FLOW, "other machines"),

@@ -13,7 +13,7 @@ Words prerequisites(std::string_view text) {
   return found.value_or(Words{});
 }
 
-std::string complaint(std::string_view text) {
+std::string fault_of_depfile(std::string_view text) {
   const auto found = read_depfile(text);
   return found ? "" : found.error().message;
 }
@@ -39,11 +39,11 @@ TEST(Depfile, EscapesOfMake) {
 }
 
 TEST(Depfile, WhatIsNone) {
-  EXPECT_EQ(complaint(""), "there is no rule in it");
-  EXPECT_EQ(complaint("\n# nothing\n"), "there is no rule in it");
-  EXPECT_EQ(complaint("a.o: a.c\n\nhello world\n"),
+  EXPECT_EQ(fault_of_depfile(""), "there is no rule in it");
+  EXPECT_EQ(fault_of_depfile("\n# nothing\n"), "there is no rule in it");
+  EXPECT_EQ(fault_of_depfile("a.o: a.c\n\nhello world\n"),
             "line 3: wanted 'TARGET: FILE…' as compilers write it, found no ':'");
-  EXPECT_EQ(complaint(std::string_view("a.o: a\0c", 8)), "there is a NUL byte in it");
+  EXPECT_EQ(fault_of_depfile(std::string_view("a.o: a\0c", 8)), "there is a NUL byte in it");
 }
 
 TEST(Depfile, PlacesAreThoseBesideTheFlow) {

@@ -90,6 +90,7 @@ std::unexpected<Error> Graph::Impl::wrong(const Step& step, int line, std::strin
 
 Status Graph::Impl::begin() {
   states_.resize(flow_.steps.size());
+  has_temporary_ = std::ranges::any_of(flow_.steps, &Step::temp);
   open_steps_ = static_cast<std::int64_t>(flow_.steps.size());
   by_name_.reserve(flow_.steps.size());
   for (std::size_t i = 0; i < flow_.steps.size(); ++i) by_name_.emplace(flow_.steps[i].name, i);

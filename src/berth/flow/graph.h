@@ -188,6 +188,7 @@ class Graph::Impl {
   std::unordered_map<std::int64_t, std::int64_t> readers_open_;  // by the task of temporary outputs
   std::vector<TaskIndex> released_;                              // for take_released()
   std::set<std::int64_t> was_released_;
+  bool has_temporary_ = false;  // some step
   Words notes_;
   std::vector<bool> wanted_steps_;      // all of their tasks are
   std::vector<TaskIndex> just_wanted_;  // what they need is not wanted yet

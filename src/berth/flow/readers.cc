@@ -21,12 +21,14 @@ std::vector<std::int64_t> Graph::Impl::temporary_producers(TaskIndex task) const
 }
 
 void Graph::Impl::count_readers(std::size_t index) {
+  if (!has_temporary_) return;
   for (std::int64_t i = 0; i < states_[index].count; ++i)
     for (const auto producer : temporary_producers(task_of(index, i))) ++readers_open_[producer];
   release_steps_before(index);
 }
 
 void Graph::Impl::release_after(TaskIndex settled) {
+  if (!has_temporary_) return;
   for (const auto producer : temporary_producers(settled)) {
     --readers_open_[producer];
     release_if_read({producer});

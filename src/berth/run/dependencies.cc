@@ -141,8 +141,9 @@ Result<std::vector<flow::Found>> Dependencies::found(const Task& task) {
     const std::string path = flow::place_of_dependency(name, task.directory, folder_);
     if (is_declared(task.spec, path) || is_output(task.spec, path)) continue;
     // What the task itself has made on the way.
-    const auto own = env_.real_path(place_in(task.directory, path));
-    if (own && own->starts_with(real + "/")) continue;
+    const std::string own = place_in(task.directory, path);
+    if (env_.status(own))
+      if (const auto at = env_.real_path(own); at && at->starts_with(real + "/")) continue;
     if (const auto writer = writer_(path); writer && !task.waits_for(writer->task))
       return fail(ErrorKind::invalid,
                   "depfile {}: it has read {}, which another step writes, without waiting for it; "

@@ -167,29 +167,32 @@ Status FlowTasks::consider(flow::TaskIndex index, Next& next) {
 /// What the task depends on, and what the cache has of it.
 Result<FlowTasks::Lookup> FlowTasks::look_up(flow::TaskIndex index, PreparedTask& prepared,
                                              Next& next) {
-  prepared.declared = depends_of(prepared);
-  std::vector<std::string> records{prepared.declared};
+  std::vector<std::string> records{depends_of(prepared)};
   std::optional<std::string> lists;  // their key
   if (!prepared.spec.depfile.empty()) {
+    prepared.declared = std::move(records.front());
     lists = result_key(run_, lists_of(prepared.declared), true);
     BERTH_ASSIGN(records, dependencies_.records(*lists, prepared.declared));
   }
-  Lookup looked{.depends = records.empty() ? prepared.declared : records.front()};
+  if (records.empty()) records.push_back(prepared.declared);
+  Lookup looked;
+  std::size_t taken = 0;
   const bool forced = graph_.step(index).forced || temporary_.is_made_again(index);
-  if (!reads(run_.program.cache) || forced || prepared.spec.outputs.empty()) return looked;
-  for (const auto& record : records) {
-    looked.key = result_key(run_, record, true);
+  const bool looks = reads(run_.program.cache) && !forced && !prepared.spec.outputs.empty();
+  for (std::size_t i = 0; looks && i < records.size(); ++i) {
+    looked.key = result_key(run_, records[i], true);
     BERTH_ASSIGN(looked.gone, temporary_.find_gone(index, looked.key));
     if (!looked.gone) {
       BERTH_ASSIGN(looked.found,
                    find_result(run_, looked.key, prepared.spec.outputs.size(), &looked.origin));
     }
     if (!looked.found && !looked.gone) continue;
-    looked.depends = record;
+    taken = i;
     if (lists)
       if (auto again = dependencies_.again(*lists)) next.changes.emplace_back(*std::move(again));
     break;
   }
+  looked.depends = std::move(records[taken]);
   return looked;
 }
 

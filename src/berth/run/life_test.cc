@@ -44,7 +44,6 @@ class FlowLife : public ::testing::Test {
     }
     env_.put(spec.directory + "/" + out, text);
     if (spec.argv[0] == "cc") env_.put(spec.directory + "/" + out + ".d", out + ": " + reads_);
-    if (during_) during_();
     return {.duration = std::chrono::seconds(1),
             .exit_code = static_cast<int>(std::ranges::count(failing_, out))};
   }
@@ -81,7 +80,6 @@ class FlowLife : public ::testing::Test {
   Quiet observer_;
   flow::Words ran_, failing_;
   std::string reads_;
-  std::function<void()> during_;
   store::RunRecord last_;
 };
 
@@ -159,19 +157,6 @@ TEST_F(FlowLife, WhatADepfileNamesCounts) {
   (void)env_.remove_file("/work/src/a.h");
   reads_ = "src/a.c";
   EXPECT_EQ(drive_flow(kCompile), flow::Words{"a.o"}) << "it is gone";
-}
-
-TEST_F(FlowLife, AFileThatChangesWhileItIsReadFailsTheTask) {
-  env_.put("/work/src/a.c", "a");
-  env_.put("/work/src/a.h", "h");
-  reads_ = "src/a.c src/a.h";
-  during_ = [this] {
-    env_.freeze(std::chrono::milliseconds(1));
-    env_.put("/work/src/a.h", "new");
-  };
-  (void)drive_flow(kCompile, store::RunState::failed);
-  EXPECT_EQ(cause_of("cc"), "depfile a.o.d: /work/src/a.h: it was changed while the task ran");
-  EXPECT_EQ(env_.find("/work/a.o"), nullptr);
 }
 
 TEST_F(FlowLife, WhatIsNamedButNotThereFailsTheTask) {

@@ -106,6 +106,7 @@ std::set<std::int64_t> Temporary::producers_of(flow::TaskIndex task,
 }
 
 bool Temporary::await(flow::TaskIndex reader, const flow::TaskSpec& spec, Next& next) {
+  if (gone_.empty() && waiting_.empty()) return false;
   std::size_t count = 0;
   for (const std::int64_t task : producers_of(reader, spec)) {
     if (const auto gone = gone_.extract(task)) {
