@@ -12,10 +12,11 @@
 namespace berth::cli {
 
 struct FlowChoices {
-  std::vector<std::string> set;      // "lr=0.1", "samples=[A, B]"
-  std::string params;                // a file of values
-  std::vector<std::string> targets;  // "map", "map/A"
-  std::vector<std::string> force;    // steps
+  std::vector<std::string> set;          // "lr=0.1", "samples=[A, B]"
+  std::string params;                    // a file of values
+  std::vector<std::string> targets;      // "map", "map/A"
+  std::vector<std::string> force;        // steps
+  std::vector<std::string> until, only;  // targets, given otherwise
 
   void add_to(Options& options);
   bool any() const;

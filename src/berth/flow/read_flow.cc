@@ -418,7 +418,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
   BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
-                              "gpu_mem_over", "shell", "image", "network"}));
+                              "gpu_mem_over", "shell", "image", "network", "labels"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -436,6 +436,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
   BERTH_TRY(exec::read_container(root, known.image, known.network));
+  BERTH_TRY(exec::read_labels(root, flow.labels));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }

@@ -2,6 +2,7 @@
 
 #include "berth/run/earlier_task.h"
 #include "berth/run/flow_tasks.h"
+#include "berth/run/taken_outputs.h"
 #include "berth/run/task_report.h"
 
 namespace berth::run {
@@ -72,7 +73,8 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
                                               world_of(*context.env, directory, program.answers)));
   for (;;) {
     BERTH_ASSIGN(const auto ready, graph.take_ready());
-    if (ready.run.empty() && ready.skipped.empty()) break;
+    if (ready.run.empty() && ready.skipped.empty() && ready.taken.empty()) break;
+    for (const auto task : ready.taken) BERTH_TRY(take_outputs(graph, inputs, task));
     for (const auto task : ready.skipped)
       ++steps[static_cast<std::size_t>(graph.step_of(task).value)].skipped;
     for (const auto task : ready.run) {

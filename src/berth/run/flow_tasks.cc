@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "berth/run/taken_outputs.h"
+
 namespace berth::run {
 namespace {
 
@@ -86,6 +88,10 @@ Result<Next> FlowTasks::next() {
   next.changes = std::exchange(late_, {});
   for (int looked = 0;; ++looked) {
     BERTH_TRY(graph_.update(next));
+    if (const auto taken = graph_.take_taken(); !taken.empty()) {
+      for (const auto task : taken) BERTH_TRY(take_outputs(graph_.graph(), inputs_, task));
+      continue;
+    }
     if (came_.empty() && !graph_.has_next()) break;
     if (looked == kTasksPerTurn || wants_commit()) {
       next.more = true;
@@ -113,7 +119,7 @@ Result<Next> FlowTasks::next() {
     until_commit_.starved = next.more = closes;
     break;
   }
-  next.notes = run_.cache.take_damage();
+  std::ranges::move(run_.cache.take_damage(), std::back_inserter(next.notes));
   return next;
 }
 
