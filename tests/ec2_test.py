@@ -83,9 +83,10 @@ class Ec2Test(Case):
 
     def test_a_sweep_runs_on_an_instance_that_is_then_terminated(self):
         self.tell(throttle=3, lose_answers=1)
-        self.berth("run", "--cluster", "cloud", self.sweep())
+        self.berth("run", "--cluster", "cloud", "--label", "team=vision", self.sweep())
         self.assertEqual(self.house.counts("digits-1")["done"], 4)
         instance, = self.instances()
+        self.assertEqual(instance["tags"]["berth:label:team"], "vision")
         self.assertEqual(instance["tags"]["berth-run"], "digits-1")
         self.assertEqual(instance["behaviour"], "terminate")
         self.assertIn(instance["state"], ("shutting-down", "terminated"))

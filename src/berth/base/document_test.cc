@@ -274,7 +274,8 @@ TEST(Document, ManyKeysAreReadInTimeThatGrowsWithThem) {
   std::string text;
   for (int i = 0; i < 100'000; ++i) text += fmt::format("k{}: 1\n", i);
   EXPECT_EQ(read(text).entries()->size(), 100'000U);
-  EXPECT_EQ(told(Field::parse(text + "k7: 2\n", "f")), "f:100001: 'k7' is given twice");
+  EXPECT_EQ(told(Field::parse(text + "k7: 2\n", "f")),
+            "f:100001: 'k7' is given twice, first in line 8");
 }
 
 }  // namespace

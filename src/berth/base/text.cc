@@ -73,6 +73,16 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+std::string variable_name(std::string_view name) {
+  std::string result(name);
+  for (char& c : result)
+    if (c >= 'a' && c <= 'z')
+      c = static_cast<char>(c - 'a' + 'A');
+    else if (c == '-' || c == '.')
+      c = '_';
+  return result;
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {

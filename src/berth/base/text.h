@@ -14,6 +14,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// Words between runs of blanks and tabs.
 std::vector<std::string_view> words(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);
+/// As a variable of the environment is called: "in.ref-1" gives IN_REF_1.
+std::string variable_name(std::string_view name);
 /// At most `most` bytes, control characters made visible, for use within a message.
 std::string clip(std::string_view text, std::size_t most = 80);
 /// The candidate with the least edit distance to `text`, where that is near enough to be meant.

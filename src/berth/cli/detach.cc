@@ -61,4 +61,9 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
   }
 }
 
+void reap_runners() {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
 }  // namespace berth::cli

@@ -9,4 +9,7 @@ namespace berth::cli {
 /// over. The runner prints to runner_log() (run/layout.h). io: it did not start within 10 s.
 Status start_detached(os::Env& env, run::Context& context, const store::RunRecord& record);
 
+/// Lets go of runners of this process that have ended: until then they would count as alive.
+void reap_runners();
+
 }  // namespace berth::cli

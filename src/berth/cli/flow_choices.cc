@@ -31,6 +31,19 @@ void FlowChoices::add_to(Options& options) {
   options.list("TARGET", targets,
                "of a flow: only these steps (map) or tasks (map/A), and what they need");
   options
+      .list("--until", until,
+            "of a flow: run everything up to and including this step or task, and nothing after it")
+      .one_at_a_time()
+      .named("TARGET")
+      .excludes("TARGET");
+  options
+      .list("--only", only,
+            "of a flow: run this step or task alone; what it reads has to be there already")
+      .one_at_a_time()
+      .named("TARGET")
+      .excludes("TARGET")
+      .excludes("--until");
+  options
       .list("--set", set,
             "of a flow: the value of a parameter, also of a step's own (lr=0.1, samples=[A,B], "
             "train.lr=1)")
@@ -44,11 +57,16 @@ void FlowChoices::add_to(Options& options) {
 }
 
 bool FlowChoices::any() const {
-  return overwrite || !(set.empty() && params.empty() && targets.empty() && force.empty());
+  return overwrite || !(set.empty() && params.empty() && targets.empty() && force.empty() &&
+                        until.empty() && only.empty());
 }
 
 Result<flow::FlowOptions> FlowChoices::read(os::Env& env) const {
-  flow::FlowOptions options{.targets = targets, .force = force};
+  flow::FlowOptions options{.targets = !only.empty()    ? only
+                                       : !until.empty() ? until
+                                                        : targets,
+                            .only = !only.empty(),
+                            .force = force};
   const auto put = [&](const std::string& name, flow::Words words) {
     const auto known =
         std::ranges::find(options.set, name, &std::pair<std::string, flow::Words>::first);

@@ -12,11 +12,12 @@
 namespace berth::cli {
 
 struct FlowChoices {
-  std::vector<std::string> set;      // "lr=0.1", "samples=[A, B]"
-  std::string params;                // a file of values
-  std::vector<std::string> targets;  // "map", "map/A"
-  std::vector<std::string> force;    // steps
-  bool overwrite = false;            // what is protected, too
+  std::vector<std::string> set;          // "lr=0.1", "samples=[A, B]"
+  std::string params;                    // a file of values
+  std::vector<std::string> targets;      // "map", "map/A"
+  std::vector<std::string> force;        // steps
+  std::vector<std::string> until, only;  // targets, given otherwise
+  bool overwrite = false;                // what is protected, too
 
   void add_to(Options& options);
   bool any() const;

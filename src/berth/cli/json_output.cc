@@ -7,6 +7,7 @@
 #include "berth/base/units.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
+#include "berth/run/run_labels.h"
 
 namespace berth::cli {
 namespace {
@@ -20,6 +21,24 @@ Json parsed_or_null(const std::string& text) {
   return value ? *value : Json(nullptr);
 }
 
+Json labels_json(const ShownRun& run) {
+  Json labels = Json::object();
+  for (const auto& [name, value] : run.labels ? *run.labels : run::labels_of(run.record))
+    labels[name] = value;
+  return labels;
+}
+
+/// What was asked for, as show has it: to read it from the program takes time.
+void add_asked(const store::RunRecord& record, Json& run) {
+  const auto asked = run::invocation_of(record);
+  run["program"] = asked.program;
+  run["arguments"] = asked.arguments;
+  Json parameters = Json::object();
+  for (const auto& [name, values] : asked.parameters)
+    parameters[name] = values.size() == 1 ? Json(values.front()) : Json(values);
+  run["parameters"] = std::move(parameters);
+}
+
 Json run_object(const ShownRun& run) {
   const store::Counts& counts = run.record.counts;
   return Json{{"id", run.record.name},
@@ -31,6 +50,7 @@ Json run_object(const ShownRun& run) {
               {"ended", time_json(run.record.ended)},
               {"priority", run.record.priority},
               {"directory", run.record.directory},
+              {"labels", labels_json(run)},
               {"error", run.record.error},
               {"runner", run.record.runner_pid},
               {"runner_host", run.record.runner_host},
@@ -207,9 +227,11 @@ std::string show_json(const ShownRun& run, const std::vector<const store::TaskRe
   Json failures = Json::array();
   for (const auto& failure : run.failures) failures.push_back(failure_object(failure));
   const auto minutes = resource_minutes(run.used);
+  Json object = run_object(run);
+  add_asked(run.record, object);
   return dump(Json{
              {"version", 1},
-             {"run", run_object(run)},
+             {"run", std::move(object)},
              {"resource_minutes", std::map<std::string, double>(minutes.begin(), minutes.end())},
              {"goals", goals_json(run.record)},
              {"front", front_json(run.record, tasks)},

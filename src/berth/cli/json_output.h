@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "berth/cli/failures.h"
+#include "berth/exec/labels.h"
 #include "berth/experiment/program.h"
 #include "berth/machine/capacity.h"
 #include "berth/machine/device_health.h"
@@ -22,7 +23,8 @@ struct ShownRun {
   store::RunRecord record;
   std::string state;  ///< From state_now().
   std::vector<store::Usage> used = {};
-  std::vector<Failure> failures = {};  ///< The first of its tasks that failed.
+  std::vector<Failure> failures = {};       ///< The first of its tasks that failed.
+  std::optional<exec::Labels> labels = {};  ///< nullopt: those of the record.
 };
 /// How much of each resource was held for how long, in core-minutes, byte-minutes and so on.
 std::vector<std::pair<std::string, double>> resource_minutes(const std::vector<store::Usage>& used);

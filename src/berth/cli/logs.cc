@@ -15,12 +15,12 @@ namespace {
 constexpr Duration kFollowPollInterval = std::chrono::milliseconds(100);
 
 struct LogsOptions {
-  std::string target;
+  std::string path;
   bool follow = false, raw = false;
   int attempt = 0;
 
   void add_to(Options& options) {
-    options.value("RUN[/TASK]", target, "such as digits-3 or digits-3/17").required();
+    options.value("RUN[/TASK]", path, "such as digits-3 or digits-3/17").required();
     options.flag("-f,--follow", follow, "go on until the run, or the task, ends");
     options.value("--attempt", attempt, "of a task: only what its Nth attempt printed")
         .named("N")
@@ -81,11 +81,11 @@ class Printer {
 };
 
 /// Whether more may still be printed.
-Result<bool> goes_on(os::Env& env, run::Context& context, const Target& target) {
-  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
+Result<bool> goes_on(os::Env& env, run::Context& context, const TaskPath& path) {
+  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   if (state_now(env, record) != "running") return false;
-  if (target.task.empty()) return true;
-  BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
+  if (path.task.empty()) return true;
+  BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
   return !store::final(task.state);
 }
 
@@ -96,13 +96,13 @@ std::int64_t number_of(const std::map<Token, std::int64_t>& attempts, Token toke
 
 Result<int> logs(os::Env& env, const LogsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  Target target = parse_target(options.target);
-  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
-  if (record.kind == "command" && target.task.empty()) target.task = "1";
+  TaskPath path = parse_task_path(options.path);
+  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  if (record.kind == "command" && path.task.empty()) path.task = "1";
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   TaskNumber only;
-  if (!target.task.empty()) {
-    BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
+  if (!path.task.empty()) {
+    BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
     only = task.number;
   }
   std::map<Token, std::int64_t> numbers;  // of the task's attempts
@@ -110,17 +110,17 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
     BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, only));
     for (const auto& attempt : attempts) numbers.emplace(attempt.token, attempt.number);
     if (options.attempt > static_cast<std::int64_t>(attempts.size()))
-      return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, target.task,
+      return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, path.task,
                   attempts.size());
   } else if (options.attempt > 0) {
-    return fail(ErrorKind::usage, "--attempt: wanted RUN/TASK, found '{}'", options.target);
+    return fail(ErrorKind::usage, "--attempt: wanted RUN/TASK, found '{}'", options.path);
   }
   Token shown;
   Printer printer(only.value == 0, options.raw);
   std::optional<run::LogReader> reader;
   for (;;) {
     BERTH_ASSIGN(const bool more,
-                 goes_on(env, context, target));  // before reading: nothing is missed
+                 goes_on(env, context, path));  // before reading: nothing is missed
     if (!reader) {
       auto opened = run::LogReader::open(env, run::run_directory(context, record.name));
       if (opened) reader.emplace(*std::move(opened));

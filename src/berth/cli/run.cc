@@ -3,8 +3,10 @@
 
 #include <variant>
 
+#include "berth/base/document.h"
 #include "berth/base/text.h"
 #include "berth/cli/auptimizer.h"
+#include "berth/cli/batch.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/follow.h"
 #include "berth/cli/json_output.h"
@@ -55,8 +57,10 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
     return fail(ErrorKind::usage,
                 "{}: what a task of a flow takes stands with its step, as resources", file);
   experiment::Program given;
-  BERTH_TRY(options.apply(given));
   BERTH_ASSIGN(const auto flow, run::read_flow(program));
+  given.labels = flow.labels;
+  BERTH_TRY(options.apply(given));
+  program.labels = std::move(given.labels);
   where.names = flow.clusters;
   program.name = given.name.empty() ? flow.name : given.name;
   program.parallel = given.parallel;
@@ -86,7 +90,8 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
                 file.empty() ? "a command" : file);
   if (options.flow.any())
     return fail(ErrorKind::usage,
-                "targets, --set, --params, --force and --overwrite are for flows, and {} is none",
+                "targets, --set, --params, --force, --until, --only and --overwrite are for flows, "
+                "and {} is none",
                 file.empty() ? "a command" : file);
   experiment::Program program;
   if (file.empty()) {
@@ -172,7 +177,7 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
 
 /// Checks what can be known before anything starts: what other machines have is known when they
 /// answer.
-Status check(run::Context& context, Prepared& prepared) {
+Status check(run::Context& context, Prepared& prepared, bool noted = true) {
   const bool here = prepared.where.names.empty();
   if (auto status = run::check_clusters(*context.env, prepared.where); !status)
     return prepared.from_file
@@ -180,7 +185,8 @@ Status check(run::Context& context, Prepared& prepared) {
                : status;
   if (auto* flow = std::get_if<run::FlowProgram>(&prepared.program)) {
     BERTH_ASSIGN(const auto notes, run::check_flow(context, *flow, prepared.directory, here));
-    for (const auto& note : notes) print_error(fmt::format("note: {}\n", note));
+    if (noted)
+      for (const auto& note : notes) print_error(fmt::format("note: {}\n", note));
     BERTH_ASSIGN(prepared.missing, run::find_images(context, *flow, here));
     return {};
   }
@@ -246,7 +252,46 @@ Status fetch_images(run::Context& context, Prepared& prepared) {
   return {};
 }
 
+/// A run for each row of a table. Nothing is submitted before everything is checked.
+Result<int> submit_batch(os::Env& env, const RunOptions& options) {
+  if (!options.words.empty() || options.plan || options.detach)
+    return fail(ErrorKind::usage,
+                "--rows: runs of a flow's file, which this command follows to their ends");
+  BERTH_ASSIGN(const auto rows, options_of_rows(env, options));
+  BERTH_ASSIGN(const std::string file, env.read_file(options.file, kLargestInput));
+  // What cannot be read is told of as it is without rows.
+  if (Field::parse(file, options.file) && !run::is_flow(file))
+    return fail(ErrorKind::usage,
+                "--rows: {} is no flow; an experiment has search: {{method: sequence, file: …}}",
+                options.file);
+  BERTH_ASSIGN(const std::string text, env.read_file(options.rows, flow::kMostTableBytes));
+  BERTH_ASSIGN(const auto table, flow::read_table(text, options.rows));
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  std::vector<Prepared> all;
+  std::vector<run::FlowProgram> programs;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto prepared = prepare(env, rows[i]);
+    if (!prepared && prepared.error().kind == ErrorKind::usage)
+      return std::unexpected(prepared.error());
+    const auto row = fmt::format("{}, row {}", options.rows, clip(table.rows[i].front()));
+    if (!prepared) return std::unexpected(within(row, std::move(prepared).error()));
+    if (auto checked = check(context, *prepared, i == 0); !checked)
+      return std::unexpected(within(row, std::move(checked).error()));
+    programs.push_back(std::get<run::FlowProgram>(prepared->program));
+    all.push_back(*std::move(prepared));
+  }
+  BERTH_TRY(check_rows(programs, table));
+  std::vector<store::RunRecord> records;
+  for (auto& prepared : all) {
+    BERTH_TRY(fetch_images(context, prepared));
+    BERTH_ASSIGN(records.emplace_back(), submit(context, prepared));
+    BERTH_TRY(run::keep_clusters(context, records.back(), prepared.where));
+  }
+  return drive_batch(env, context, records, options.json);
+}
+
 Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
+  if (!options.rows.empty()) return submit_batch(env, options);
   if (options.file.empty() == options.words.empty())
     return fail(ErrorKind::usage, "wanted either a file or -- and a command; see berth run --help");
   BERTH_ASSIGN(Prepared prepared, prepare(env, options));

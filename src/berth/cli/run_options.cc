@@ -150,6 +150,16 @@ void RunOptions::add_to(Options& options) {
              "the file says")
       .named("IMAGE");
   options
+      .list("--label", labels,
+            "what the run is called by beside its name, such as team=vision; berth runs --label")
+      .one_at_a_time()
+      .named("NAME=VALUE");
+  options
+      .value("--rows", rows,
+             "of a flow: a run for each row of this table (.csv, .tsv), whose columns are "
+             "parameters; the exit code is 1 if any failed")
+      .named("TABLE");
+  options
       .value("--warm-start", warm_start,
              "let the search learn from the trials of this earlier run, too")
       .named("RUN");
@@ -167,6 +177,7 @@ void RunOptions::add_to(Options& options) {
       "  berth run sweep.yaml\n"
       "  berth run examples/flow/licences.yaml\n"
       "  berth run flow.yaml map/A report --set depth=30 --force map\n"
+      "  berth run flow.yaml --rows samples.csv --label batch=7\n"
       "  berth run --cpu 2 --mem 4G --timeout 1h -- ./train.py --lr 0.1\n"
       "  berth run --gpu 2 --gpu-mem-min 30G --gpu-objective min -- ./train.py\n"
       "  berth run --cluster lab sweep.yaml\n"
@@ -182,6 +193,7 @@ Status RunOptions::apply(experiment::Program& program) const {
                   clip(name));
     program.name = name;
   }
+  for (const auto& label : labels) BERTH_TRY(exec::add_label(label, program.labels));
   BERTH_ASSIGN(const bool no_devices, amounts.apply(program.resources));
   BERTH_TRY(gpus.apply(program.selection));
   const auto implied = machine::imply_devices(program.selection, no_devices, program.resources);

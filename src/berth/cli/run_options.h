@@ -49,6 +49,8 @@ struct RunOptions {
   std::string cache;                  // "off", "read", "write" or "on"
   std::string warm_start;             // an earlier run
   std::string image;                  // of a flow's containers
+  std::vector<std::string> labels;    // NAME=VALUE
+  std::string rows;                   // a table: a run of the flow for each of its rows
   bool detach = false, send_large = false, plan = false;
 
   void add_to(Options& options);

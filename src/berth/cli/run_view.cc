@@ -4,7 +4,7 @@
 
 namespace berth::cli {
 
-Target parse_target(std::string_view text) {
+TaskPath parse_task_path(std::string_view text) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return {std::string(text), {}};
   return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};

@@ -13,11 +13,11 @@
 namespace berth::cli {
 
 /// A run such as "digits-3", or one of its tasks such as "digits-3/17".
-struct Target {
+struct TaskPath {
   std::string run;
   std::string task;  ///< "" means the whole run.
 };
-Target parse_target(std::string_view text);
+TaskPath parse_task_path(std::string_view text);
 
 /// Finds a task by its label. not_found: the message names the run.
 Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,

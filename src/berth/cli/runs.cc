@@ -9,6 +9,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/cli/trials_view.h"
+#include "berth/run/run_labels.h"
 
 namespace berth::cli {
 namespace {
@@ -22,9 +23,16 @@ struct OverviewOptions {
 struct RunsOptions {
   bool json = false;
 
+  std::vector<std::string> labels;
+
   void add_to(Options& options) {
     options.json(json);
-    options.example("berth runs --json");
+    options
+        .list("--label", labels,
+              "only runs with this label (team), or with this value of it (team=vision)")
+        .one_at_a_time()
+        .named("NAME[=VALUE]");
+    options.example("berth runs --label team=vision");
   }
 };
 
@@ -95,6 +103,16 @@ std::string usage_line(const std::vector<store::Usage>& used) {
   return parts.empty() ? "" : "held " + join(parts, ", ");
 }
 
+/// What was asked for, and what the run is called by.
+std::string asked_line(const store::RunRecord& record) {
+  const auto asked = run::invocation_of(record);
+  std::string text = "program " + clip(asked.program, 200);
+  for (const auto& argument : asked.arguments) text += " " + clip(shell_quote(argument), 200);
+  if (const auto labels = exec::to_text(run::labels_of(record)); !labels.empty())
+    text += "\nlabels " + labels;
+  return text + "\n";
+}
+
 Result<int> overview(os::Env& env, const OverviewOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(auto runs, shown_runs(env, context));
@@ -113,9 +131,18 @@ Result<int> overview(os::Env& env, const OverviewOptions& options) {
 
 Result<int> list_runs(os::Env& env, const RunsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  BERTH_ASSIGN(const auto runs, shown_runs(env, context));
+  BERTH_ASSIGN(auto runs, shown_runs(env, context));
+  if (options.json || !options.labels.empty())
+    for (auto& run : runs) {  // a list of runs comes without what they were submitted with
+      const auto whole = context.store->find_run(run.record.name);
+      run.labels = whole ? run::labels_of(*whole) : exec::Labels();
+    }
+  for (const auto& label : options.labels)
+    std::erase_if(runs, [&](const ShownRun& run) { return !exec::fits_label(label, *run.labels); });
   if (options.json)
     print(runs_json(runs));
+  else if (runs.empty() && !options.labels.empty())
+    print(fmt::format("No run has the label {}.\n", join(options.labels, " and ")));
   else if (runs.empty())
     print("Nothing has run yet. Try: berth run examples/digits/sweep.yaml\n");
   else
@@ -124,7 +151,7 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
 }
 
 Result<int> show(os::Env& env, const ShowOptions& options) {
-  if (!parse_target(options.run).task.empty()) return explain(env, options.run, options.json);
+  if (!parse_task_path(options.run).task.empty()) return explain(env, options.run, options.json);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
@@ -157,6 +184,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
                     record.error.empty() ? "" : "; " + record.error));
   if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
+  print(asked_line(record));
   if (shown.state == "interrupted")
     print(fmt::format("{}go on with: berth resume {}\n",
                       record.error.empty() ? "its runner died; " : "", record.name));

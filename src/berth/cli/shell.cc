@@ -14,11 +14,11 @@ namespace berth::cli {
 namespace {
 
 struct ShellOptions {
-  std::string target;
+  std::string path;
   std::vector<std::string> words;
 
   void add_to(Options& options) {
-    options.value("RUN/TASK", target, "such as count-2/map/A").required();
+    options.value("RUN/TASK", path, "such as count-2/map/A").required();
     options.after_dashes(words);
     options.footer(
         "Examples:\n"
@@ -30,10 +30,9 @@ struct ShellOptions {
 
 Result<int> open_shell(os::Env& env, const ShellOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const Target target = parse_target(options.target);
-  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
-  BERTH_ASSIGN(const auto task,
-               find_task(context, record, target.task.empty() ? "1" : target.task));
+  const TaskPath path = parse_task_path(options.path);
+  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  BERTH_ASSIGN(const auto task, find_task(context, record, path.task.empty() ? "1" : path.task));
   BERTH_ASSIGN(const auto report, run::report_of(context, record, task));
   const std::string id = record.name + "/" + task.label;
   if (report.directory.empty())

@@ -98,13 +98,13 @@ Result<int> ask(os::Env& env, const AskOptions& options) {
 
 Result<int> tell(os::Env& env, const TellOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const Target target = parse_target(options.trial);
-  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
+  const TaskPath path = parse_task_path(options.trial);
+  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   BERTH_ASSIGN(const auto program, passive_program(record));
-  if (target.task.empty())
+  if (path.task.empty())
     return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name,
                 clip(options.trial));
-  BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
+  BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
   if (store::final(task.state))
     return fail(ErrorKind::invalid, "{}/{} has ended already: {}", record.name, task.label,
                 store::name(task.state));

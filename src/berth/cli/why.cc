@@ -18,11 +18,11 @@ namespace {
 
 struct WhyOptions {
   bool json = false;
-  std::string target;
+  std::string path;
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("RUN/TASK", target, "such as digits-3/17").required();
+    options.value("RUN/TASK", path, "such as digits-3/17").required();
     options.example("berth why digits-3/17");
   }
 };
@@ -186,11 +186,11 @@ std::string summary(const store::TaskRecord& task) {
 
 Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
-  const Target target = parse_target(of);
-  BERTH_ASSIGN(const auto record, context.store->find_run(target.run));
-  if (target.task.empty())
+  const TaskPath path = parse_task_path(of);
+  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  if (path.task.empty())
     return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name, of);
-  BERTH_ASSIGN(const auto task, find_task(context, record, target.task));
+  BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
   BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
   BERTH_ASSIGN(const auto because, why_it_ran(context, record, task));
   std::string text = summary(task);
@@ -219,7 +219,7 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
 namespace {
 
 Result<int> why(os::Env& env, const WhyOptions& options) {
-  return explain(env, options.target, options.json);
+  return explain(env, options.path, options.json);
 }
 
 }  // namespace

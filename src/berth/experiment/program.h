@@ -13,6 +13,7 @@
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 #include "berth/exec/command.h"
+#include "berth/exec/labels.h"
 #include "berth/exec/messages.h"
 #include "berth/resource/resources.h"
 
@@ -150,7 +151,8 @@ struct Program {
   bool passive = false;  // a person or program outside carries the trials out and reports
   Duration retain{};     // how long its alloc is kept when it fails
   std::vector<std::string>
-      clusters;  // where it runs; empty: this machine. Stored with the run, not in the JSON
+      clusters;         // where it runs; empty: this machine. Stored with the run, not in the JSON
+  exec::Labels labels;  // of its runs
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
   // Their lines in the file, for errors that are found later; 0: none.
   int run_line = 0, resources_line = 0;

@@ -107,6 +107,7 @@ std::string to_json_text(const Program& program) {
   if (program.early_stop) json["early_stop"] = early_stop_json(*program.early_stop);
   if (!program.optional.empty()) json["optional"] = program.optional;
   if (program.save_best) json["save_best"] = true;
+  if (!program.labels.empty()) json["labels"] = program.labels;
   if (program.checkpoints) json["checkpoints"] = true;
   if (program.outlive) json["outlive"] = true;
   if (program.enforce) json["enforce"] = true;
@@ -155,6 +156,7 @@ Result<Program> from_json_text(std::string_view text) {
     program.remote_directory = json.value("there", "");
     program.script = json.value("script", "");
     program.gpus = json.value("gpus", std::string());
+    program.labels = json.value("labels", exec::Labels());
     program.parallel = integer_of(json.at("parallel"), 0, INT64_MAX);
     program.timeout = from_ms(integer_of(json.at("timeout_ms"), 0, kMostMs));
     program.grace = from_ms(integer_of(json.at("grace_ms"), 0, kMostMs));

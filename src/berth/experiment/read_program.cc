@@ -91,10 +91,11 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   if (root.is_null()) return root.error("the file is empty");
   if (!root.is_map())
     return root.error("wanted keys and values: run: COMMAND (an experiment), or steps: (a flow)");
-  BERTH_TRY(root.expect_keys(
-      {"name",       "run",       "resources", "params",  "search",  "priority",     "env",
-       "goal",       "parallel",  "timeout",   "grace",   "retries", "on_failure",   "checkpoints",
-       "early_stop", "save_best", "passive",   "cluster", "enforce", "gpu_mem_over", "shell"}));
+  BERTH_TRY(root.expect_keys({"name",      "run",     "resources",  "params",      "search",
+                              "priority",  "env",     "goal",       "parallel",    "timeout",
+                              "grace",     "retries", "on_failure", "checkpoints", "early_stop",
+                              "save_best", "passive", "cluster",    "enforce",     "gpu_mem_over",
+                              "shell",     "labels"}));
   Program program;
   program.kind = "experiment";
   program.name = stem(file);
@@ -111,6 +112,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
     BERTH_ASSIGN(const std::size_t is, passive->choice(kNoYes));
     program.passive = is == 1;
   }
+  BERTH_TRY(exec::read_labels(root, program.labels));
   if (const auto cluster = root.find("cluster")) {
     if (program.passive)
       return cluster->error("passive trials run wherever whoever asks for them is");

@@ -31,6 +31,7 @@
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 #include "berth/exec/command.h"
+#include "berth/exec/labels.h"
 #include "berth/exec/messages.h"
 #include "berth/fileset/fileset.h"
 #include "berth/flow/expression.h"
@@ -179,7 +180,9 @@ struct Flow {
   std::string name, file;
   std::vector<Step> steps;
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: this machine
+  exec::Labels labels = {};                // of its runs
   Words targets = {};                      // "map", "map/A"; empty: all
+  bool only = false;          // the targets alone: what they need is there, and nobody makes it
   exec::Command on_end = {};  // runs when a run of the flow has ended; no words: nothing does
   bool keyed = true;          // tasks are called by keys; by numbers in runs of an older Berth
 };
@@ -189,6 +192,7 @@ struct FlowOptions {
   Words shell{};  // of the commands of steps that name none; empty: the strict one
   std::vector<std::pair<std::string, Words>> set{};  // values of parameters: "lr", "train.lr"
   Words targets{};                // steps and tasks; only they and what they need run; empty: all
+  bool only = false;              // the targets alone, which find what they need where it was put
   Words force{};                  // steps whose tasks run also where the cache has their results
   std::vector<Advised> advice{};  // for amounts that say auto
 };
@@ -265,8 +269,8 @@ class Graph {
   std::string name(TaskIndex task) const;  // "split", "count/A"; "count/0" where keys repeat
   Words output_paths(TaskIndex task) const;
   std::optional<TaskIndex> find(std::string_view name) const;
-  /// Whether the task is a target of the flow, or a target needs it. Others are never ready, and
-  /// count for nothing.
+  /// Whether the task is a target of the flow, or a target needs it and it may run for that. Others
+  /// are never ready, and count for nothing.
   bool wanted(TaskIndex task) const;
   /// The task that writes a file, as an output or in one, and the digest of its content once the
   /// task is finished (nullopt, too, if it wrote no such file). nullopt: none that is known.
@@ -278,12 +282,17 @@ class Graph {
   /// Whether the tasks of a step start only when all of `other` are done, by what it names or by
   /// what these name.
   bool waits_for(StepIndex step, StepIndex other) const;
+  /// Whether anybody reads the outputs of a task that is taken.
+  bool is_read(TaskIndex task) const;
 
   /// Returns each task once, when everything that it waits for is finished. `skipped` are tasks
   /// whose `when` does not hold, or of which an input has no file because the tasks that write it
   /// were skipped. Errors: as finish().
   struct Ready {
     std::vector<TaskIndex> run, skipped;
+    /// Where the targets alone run, tasks that they need: they are finished with what lies where
+    /// they put their outputs.
+    std::vector<TaskIndex> taken;
   };
   Result<Ready> take_ready();
 

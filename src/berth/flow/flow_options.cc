@@ -76,6 +76,7 @@ Status apply_options(const FlowOptions& options, Flow& flow) {
                   target, flow.steps[step].name);
   }
   flow.targets = options.targets;
+  flow.only = options.only;
   return {};
 }
 

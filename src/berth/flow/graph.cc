@@ -68,6 +68,9 @@ bool Graph::waits_for(StepIndex step, StepIndex other) const {
 bool Graph::wanted(TaskIndex task) const {
   return impl_->wanted(task);
 }
+bool Graph::is_read(TaskIndex task) const {
+  return impl_->is_read(task);
+}
 const Words& Graph::notes() const {
   return impl_->notes();
 }
@@ -145,8 +148,10 @@ Result<Graph::Ready> Graph::Impl::take_ready() {
     for (const TaskIndex task : offered) {
       if (tasks_[at(task)].state != State::ready) continue;  // finished before it was asked for
       if (skips(task)) {
-        ready.skipped.push_back(task);
+        if (asked(task)) ready.skipped.push_back(task);
         settle(task, State::skipped);
+      } else if (!asked(task)) {
+        ready.taken.push_back(task);
       } else {
         ready.run.push_back(task);
       }

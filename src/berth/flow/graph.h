@@ -33,7 +33,8 @@ class Graph::Impl {
   std::int64_t known() const { return static_cast<std::int64_t>(tasks_.size()); }
   std::size_t step_at(TaskIndex task) const { return tasks_[at(task)].step; }
   bool done() const { return open_steps_ == 0; }
-  bool wanted(TaskIndex task) const { return tasks_[at(task)].wanted; }
+  bool wanted(TaskIndex task) const { return tasks_[at(task)].wanted && asked(task); }
+  bool is_read(TaskIndex task) const;
 
  private:
   enum class State : std::uint8_t { waiting, ready, finished, skipped };
@@ -134,6 +135,7 @@ class Graph::Impl {
   void want_task(TaskIndex task);
   void want_needed();
   Status want_named(std::size_t step, std::string_view key);
+  bool asked(TaskIndex task) const;
 
   // elements.cc
   Status read_tables();

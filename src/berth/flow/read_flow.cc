@@ -430,9 +430,9 @@ std::string stem(std::string_view file) {
 Result<Flow> read_flow(std::string_view text, const std::string& file, const FlowOptions& options) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(
-      root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce", "gpu_mem_over",
-                        "shell", "image", "network", "on_failure", "on_end", "defaults"}));
+  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
+                              "gpu_mem_over", "shell", "image", "network", "labels", "on_failure",
+                              "on_end", "defaults"}));
   Flow flow{.name = stem(file), .file = file, .steps = {}};
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
@@ -452,6 +452,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
   BERTH_TRY(exec::read_container(root, known.image, known.network));
   BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, false));
   BERTH_TRY(read_on_end(root, known.shell, flow));
+  BERTH_TRY(exec::read_labels(root, flow.labels));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }

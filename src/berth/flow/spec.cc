@@ -173,16 +173,6 @@ void keep_outermost(std::vector<TaskInput>& inputs) {
 
 namespace {
 
-/// "in.ref-1" is BERTH_IN_REF_1.
-std::string variable_of(std::string_view name) {
-  std::string variable = "BERTH_";
-  for (const char c : name)
-    variable += c >= 'a' && c <= 'z'   ? static_cast<char>(c - 'a' + 'A')
-                : c == '-' || c == '.' ? '_'
-                                       : c;
-  return variable;
-}
-
 /// What a script is told of its task; `names` are its inputs and outputs.
 void add_script(const Step& step, const std::vector<std::pair<std::string, Words>>& names,
                 TaskSpec& spec) {
@@ -195,7 +185,7 @@ void add_script(const Step& step, const std::vector<std::pair<std::string, Words
     json.key(kind).object();
     for (const auto& [name, paths] : names) {
       if (!name.starts_with(fmt::format("{}.", kind))) continue;
-      spec.environment.emplace_back(variable_of(name), join(paths, "\n"));
+      spec.environment.emplace_back("BERTH_" + variable_name(name), join(paths, "\n"));
       json.key(std::string_view(name).substr(kind.size() + 1));
       if (kind == "out")
         json.value(paths.front());

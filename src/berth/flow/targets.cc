@@ -24,8 +24,39 @@ Status Graph::Impl::choose_targets(const std::vector<std::size_t>& unfolded) {
   want_needed();
   for (const std::size_t step : unfolded)
     for (std::int64_t i = 0; i < states_[step].count; ++i)
-      if (const TaskIndex task = task_of(step, i); !wanted(task)) settle(task, State::skipped);
+      if (const TaskIndex task = task_of(step, i); !tasks_[at(task)].wanted)
+        settle(task, State::skipped);
   return {};
+}
+
+/// Whether it may run: where the targets run alone, it has to be one.
+bool Graph::Impl::asked(TaskIndex task) const {
+  if (!flow_.only) return true;
+  return std::ranges::any_of(flow_.targets, [&](const std::string& target) {
+    return target == step(task).name || target == name(task);
+  });
+}
+
+/// Whether a target, or a step whose instances are the files of an output, reads what it wrote.
+bool Graph::Impl::is_read(TaskIndex task) const {
+  const auto by = StepIndex{static_cast<std::int64_t>(step_at(task))};
+  return std::ranges::any_of(flow_.steps, [&](const Step& reader) {
+    const bool target = std::ranges::any_of(flow_.targets, [&](const std::string& text) {
+      return text.substr(0, text.find('/')) == reader.name;
+    });
+    const auto reads = [&](const Source& source) { return source.step == by; };
+    return std::ranges::any_of(reader.variables,
+                               [&](const Variable& variable) {
+                                 return variable.files && reads(*variable.files) &&
+                                        (target || !variable.files->pattern.empty());
+                               }) ||
+           (target && (std::ranges::any_of(reader.in,
+                                           [&](const Input& input) {
+                                             return std::ranges::any_of(input.sources, reads);
+                                           }) ||
+                       std::ranges::any_of(
+                           reader.when, [&](const Condition& term) { return reads(term.path); })));
+  });
 }
 
 Status Graph::Impl::want_named(std::size_t step, std::string_view key) {

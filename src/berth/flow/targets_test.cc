@@ -57,6 +57,39 @@ TEST(Targets, OnlyTheyAndWhatTheyNeedRun) {
       << "which is known when other is done";
 }
 
+/// Alone: what runs, then what is taken as it lies, of which what is read ends in '!'.
+std::pair<Words, Words> ran_alone(const Words& targets) {
+  auto graph = build_with({.targets = targets, .only = true});
+  EXPECT_TRUE(graph) << graph.error().message;
+  Words run, taken;
+  for (;;) {
+    const auto ready = *graph->take_ready();
+    if (ready.run.empty() && ready.taken.empty()) break;
+    for (const auto task : ready.run) run.push_back(graph->name(task));
+    for (const auto task : ready.taken) {
+      EXPECT_FALSE(graph->wanted(task));
+      taken.push_back(graph->name(task) + (graph->is_read(task) ? "!" : ""));
+      EXPECT_TRUE(finish(*graph, graph->name(task)));
+    }
+    for (const auto task : ready.run) EXPECT_TRUE(finish(*graph, graph->name(task)));
+  }
+  EXPECT_TRUE(graph->done());
+  std::ranges::sort(run);
+  std::ranges::sort(taken);
+  return {run, taken};
+}
+
+TEST(Targets, AloneTheyTakeWhatTheyRead) {
+  using Both = std::pair<Words, Words>;
+  EXPECT_EQ(ran_alone({"map"}), (Both{{"map/A", "map/B"}, {}}));
+  EXPECT_EQ(ran_alone({"sort/B"}), (Both{{"sort/B"}, {"map/B!"}}));
+  EXPECT_EQ(ran_alone({"report"}),
+            (Both{{"report"}, {"map/A", "map/B", "other!", "sort/A!", "sort/B!"}}))
+      << "what is further up need not be there any more";
+  EXPECT_EQ(ran_alone({"parts/b"}), (Both{{"parts/b"}, {"other!"}}));
+  EXPECT_EQ(ran_alone({"map/A", "sort"}), (Both{{"map/A", "sort/A", "sort/B"}, {"map/B!"}}));
+}
+
 TEST(Targets, ThatThereAreNot) {
   EXPECT_EQ(wrong({.targets = {"sort/C"}}),
             "the target sort/C: there is no such task; there are sort/A, sort/B");
@@ -75,7 +108,7 @@ TEST(Targets, ParametersAreSet) {
   EXPECT_EQ(wrong({.set = {{"dept", {"7"}}}}),
             "--set: the flow has no parameter 'dept'; did you mean 'depth'?");
   EXPECT_EQ(wrong({.set = {{"sort.men", {"7"}}}}),
-            "--set: the flow has no parameter 'sort.men'; it has mem");
+            "--set: the flow has no parameter 'sort.men'; did you mean 'sort.mem'?");
   EXPECT_EQ(wrong({.set = {{"sorted.mem", {"7"}}}}),
             "--set: the flow has no step 'sorted'; did you mean 'sort'?");
 }

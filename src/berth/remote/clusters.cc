@@ -182,12 +182,14 @@ Result<OpenedCluster> open_ec2(os::Env& env, const ClusterEntry& entry, const Ag
   BERTH_ASSIGN(auto settings, read_ec2_settings(env, entry.name, entry.body));
   OpenedCluster opened;
   if (!run) return opened;
-  BERTH_ASSIGN(opened.cluster,
-               Ec2Cluster::open(env, std::move(settings),
-                                {.owner = {.run = run->name, .home = ec2_home(env, run->home)},
-                                 .directory = run->directory,
-                                 .agent = agent,
-                                 .host = {.lease = entry.lease, .outlive = entry.outlive}}));
+  BERTH_ASSIGN(
+      opened.cluster,
+      Ec2Cluster::open(
+          env, std::move(settings),
+          {.owner = {.run = run->name, .home = ec2_home(env, run->home), .labels = run->labels},
+           .directory = run->directory,
+           .agent = agent,
+           .host = {.lease = entry.lease, .outlive = entry.outlive}}));
   return opened;
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "berth/base/document.h"
+#include "berth/exec/labels.h"
 #include "berth/remote/host.h"
 #include "berth/remote/remote_worker.h"
 #include "berth/remote/transport.h"
@@ -67,6 +68,7 @@ struct OpenedCluster {
 struct ForRun {
   std::string name, directory;  ///< Of the run.
   std::string home;             ///< The state directory.
+  exec::Labels labels = {};     ///< Of the run.
 };
 /// Failure: impossible, where no run is given and the kind of cluster has hosts only for a run.
 Result<OpenedCluster> open_cluster(os::Env& env, const ClusterEntry& entry, const AgentFile& agent,

@@ -279,14 +279,14 @@ Ec2Parameters run_parameters(const Ec2Settings& settings, const Ec2Instances::Ow
                             settings.end() == Ec2Settings::AtEnd::stop ? "stop" : "terminate"},
                            {"UserData", base64(guard_script(machine.lease, true))},
                            {"TagSpecification.1.ResourceType", "instance"}};
-  const std::vector<std::pair<std::string, std::string>> tags{{"Name", "berth " + owner.run},
-                                                              {"berth-cluster", settings.name},
-                                                              {"berth-run", owner.run},
-                                                              {"berth-home", owner.home}};
-  for (std::size_t i = 0; i < tags.size(); ++i) {
-    const std::string tag = fmt::format("TagSpecification.1.Tag.{}.", i + 1);
-    parameters.emplace_back(tag + "Key", tags[i].first);
-    parameters.emplace_back(tag + "Value", tags[i].second);
+  std::vector<std::pair<std::string, std::string>> tags{{"Name", "berth " + owner.run},
+                                                        {"berth-cluster", settings.name},
+                                                        {"berth-run", owner.run},
+                                                        {"berth-home", owner.home}};
+  for (const auto& [label, value] : owner.labels) tags.emplace_back("berth:label:" + label, value);
+  for (int i = 1; const auto& [name, value] : tags) {
+    const std::string tag = fmt::format("TagSpecification.1.Tag.{}.", i++);
+    parameters.insert(parameters.end(), {{tag + "Key", name}, {tag + "Value", value}});
   }
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) parameters.emplace_back(name, value);

@@ -63,6 +63,7 @@ class Ec2Instances {
   struct Owner {
     std::string run;   // "digits-3"
     std::string home;  // of the state directory, so that two people's runs of one name differ
+    std::vector<std::pair<std::string, std::string>> labels = {};  // of the run
   };
   /// Starts the renewal of a lease on an instance: that it ends itself in so long, not before. The
   /// outcome comes by renewed(). null: leases are not renewed (they cannot be, in a clean-up).

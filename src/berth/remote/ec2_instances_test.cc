@@ -29,7 +29,7 @@ struct World {
     api = std::make_unique<Ec2Api>(env, **load_cloud(*os::posix_env()),
                                    std::make_unique<FakeCalls>(ec2), "https://ec2");
     instances = std::make_unique<Ec2Instances>(
-        env, *api, settings, Ec2Instances::Owner{"digits-3", "here"}, "/book",
+        env, *api, settings, Ec2Instances::Owner{"digits-3", "here", {{"team", "vision"}}}, "/book",
         [this](const Ec2Machine& machine, Duration lease) {
           renewals.emplace_back(env.now() + 1ms * chance.below(3000), machine.id, lease);
         });
@@ -96,6 +96,8 @@ TEST(Ec2Instances, AllocateStartsTheCheapestThatHasRoom) {
   EXPECT_EQ(world.instances->machines()[0].type.name, "small");
   EXPECT_EQ(world.instances->machines()[0].address, "10.0.0.1");
   EXPECT_NE(world.ec2.instances[0].tags.find("<value>digits-3</value>"), std::string::npos);
+  EXPECT_NE(world.ec2.instances[0].tags.find("<key>berth:label:team</key><value>vision</value>"),
+            std::string::npos);
   EXPECT_EQ(world.instances->want(wish(64)).kind, ErrorKind::impossible);
   EXPECT_EQ(world.instances->want(wish(1, 1, 1)).kind, ErrorKind::impossible);
 }

@@ -206,7 +206,7 @@ Result<std::vector<SlurmHolder>> read_slurm_holders(std::string_view text) {
     const bool of_berth = row[3].starts_with("berth-");
     holders.push_back({.partition = std::string(row[0]),
                        .user = std::string(row[2]),
-                       .run = of_berth ? std::string(trim(row[4])) : "",
+                       .run = of_berth ? std::string(trim(row[4].substr(0, row[4].find(',')))) : "",
                        .waits = row[1] == "PENDING"});
   }
   return holders;
@@ -372,6 +372,17 @@ std::string gist_of(std::string_view complaint) {
     if (!line.empty()) return clip(line, 200);
   }
   return "it said nothing";
+}
+
+std::string slurm_comment(std::span<const std::pair<std::string, std::string>> labels) {
+  std::string comment, further;
+  for (const auto& [name, value] : labels) {
+    if (name == "run")
+      comment = slurm_name(value);
+    else if (name != "program")
+      further += fmt::format(",{}={}", slurm_name(name), slurm_name(value));
+  }
+  return comment + further;
 }
 
 std::string slurm_name(std::string_view text) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -113,6 +114,9 @@ SlurmTrouble trouble_of(std::string_view complaint);
 /// The first line of it that says something, without "sbatch: error: ".
 std::string gist_of(std::string_view complaint);
 
+/// "digits-3,team=vision": the run of these labels and what it is called by besides, each as
+/// slurm_name().
+std::string slurm_comment(std::span<const std::pair<std::string, std::string>> labels);
 /// A name for the queue made of [A-Za-z0-9_.-]: of labels, which may hold anything.
 std::string slurm_name(std::string_view text);
 /// What may stand as an account, a partition, a constraint or a flag's value in a command's words.

@@ -122,6 +122,9 @@ TEST(SlurmText, ComplaintsMeanSomething) {
 }
 
 TEST(SlurmText, NamesCannotBeMoreThanNames) {
+  const std::vector<std::pair<std::string, std::string>> labels{
+      {"run", "digits-3"}, {"program", "flow"}, {"team", "a; b"}};
+  EXPECT_EQ(slurm_comment(labels), "digits-3,team=a__b");
   EXPECT_EQ(slurm_name("digits-3"), "digits-3");
   EXPECT_EQ(slurm_name("-x; rm -rf $HOME\n'\"|"), "_x__rm_-rf__HOME____");
   EXPECT_EQ(slurm_name(std::string(1000, 'a')).size(), 100U);
@@ -133,7 +136,7 @@ TEST(SlurmText, NamesCannotBeMoreThanNames) {
 
 TEST(SlurmHolders, AreBerthsRunsAndOthersByTheirUsers) {
   const auto holders = read_slurm_holders(
-      "main|RUNNING|me|berth-hpc-0123456789abcdef|digits-3\n"
+      "main|RUNNING|me|berth-hpc-0123456789abcdef|digits-3,team=a\n"
       "gpu,main|PENDING|alice|train|a|b\n\n");
   ASSERT_TRUE(holders) << holders.error().message;
   EXPECT_EQ(*holders, (std::vector<SlurmHolder>{

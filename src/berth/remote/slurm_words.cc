@@ -69,7 +69,7 @@ std::vector<std::string> Slurm::submission(const Job& job) const {
                                  "--output=/dev/null",
                                  "--error=/dev/null",
                                  "--job-name=" + name_,
-                                 "--comment=" + slurm_name(cluster::name_of(job.alloc.labels)),
+                                 "--comment=" + slurm_comment(job.alloc.labels),
                                  "--partition=" + job.ask.partition,
                                  fmt::format("--cpus-per-task={}", wanted.get(Known::cpu) / 1000)};
   if (wanted.get(Known::mem) > 0) words.push_back("--mem=" + in_mib(Known::mem));

@@ -7,6 +7,7 @@
 #include "berth/fileset/fileset.h"
 #include "berth/remote/clusters.h"
 #include "berth/remote/remote_worker_record.h"
+#include "berth/run/run_labels.h"
 #include "berth/run/runner.h"
 
 namespace berth::run {
@@ -59,7 +60,7 @@ Result<Source> open_source(Context& context, const store::RunRecord& record,
   BERTH_ASSIGN(auto opened,
                remote::open_cluster(env, entry, agent,
                                     remote::ForRun{record.name, run_directory(context, record.name),
-                                                   context.state_directory}));
+                                                   context.state_directory, labels_of(record)}));
   remote::RemoteCluster* cluster = opened.cluster.get();
   Source source{.name = name, .cluster = std::move(opened.cluster)};
   source.tend = [cluster] { return cluster->tend(); };

@@ -1,4 +1,5 @@
 // The environment of tasks.
+#include "berth/base/text.h"
 #include "berth/run/workload.h"
 #include "berth/store/database.h"
 
@@ -23,12 +24,7 @@ void name_task(exec::Environment& environment, const std::string& run_directory,
 }
 
 std::string parameter_variable(std::string_view name) {
-  std::string variable = "BERTH_PARAM_";
-  for (const char c : name)
-    variable += c >= 'a' && c <= 'z'   ? static_cast<char>(c - 'a' + 'A')
-                : c == '-' || c == '.' ? '_'
-                                       : c;
-  return variable;
+  return "BERTH_PARAM_" + variable_name(name);
 }
 
 }  // namespace berth::run

@@ -1,5 +1,7 @@
 #include "berth/run/flow_graph.h"
 
+#include <algorithm>
+
 namespace berth::run {
 
 Status FlowGraph::build(flow::Flow flow, flow::World world,
@@ -17,6 +19,7 @@ Status FlowGraph::build(flow::Flow flow, flow::World world,
   ready_ = ReadyTasks(flow.steps);
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow), std::move(world)));
   graph_.emplace(std::move(graph));
+  noted_ = graph_->notes().size();  // these were told when the run was submitted
   return {};
 }
 
@@ -40,6 +43,8 @@ Status FlowGraph::update(Next& next) {
   BERTH_ASSIGN(const auto ready, graph_->take_ready());
   for (; seen_ < graph_->known(); ++seen_)
     if (graph_->wanted({seen_})) (void)number(graph_->name({seen_}), next);
+  std::ranges::copy(ready.taken, std::back_inserter(taken_));
+  for (; noted_ < graph_->notes().size(); ++noted_) next.notes.push_back(graph_->notes()[noted_]);
   for (const auto task : ready.run) {
     if (recorded(graph_->name(task)) != nullptr)
       ready_.add_begun(task);

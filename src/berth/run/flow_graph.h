@@ -35,6 +35,8 @@ class FlowGraph {
   const store::TaskRecord* recorded(const std::string& name) const;
   void forget(const std::string& name) { recorded_.erase(name); }
 
+  /// Tasks whose outputs are taken as they lie, for want of anybody who makes them in this run.
+  std::vector<flow::TaskIndex> take_taken() { return std::exchange(taken_, {}); }
   bool has_next() const { return ready_.has_next(); }
   std::optional<flow::TaskIndex> take() { return ready_.take(); }
   void put_back(flow::TaskIndex task) { ready_.put_back(at(task), task); }
@@ -51,6 +53,8 @@ class FlowGraph {
   std::unordered_map<std::string, TaskNumber> numbers_;          // by name
   std::unordered_map<std::string, store::TaskRecord> recorded_;  // by name
   ReadyTasks ready_;
+  std::vector<flow::TaskIndex> taken_;
+  std::size_t noted_ = 0;  // notes of the graph that were told
   std::int64_t seen_ = 0;  // tasks of the graph
   bool done_ = false;      // so is the graph, and tasks that it does not have are settled
 };

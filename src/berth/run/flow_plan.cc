@@ -7,6 +7,7 @@
 #include "berth/run/dependencies.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/flow_tasks.h"
+#include "berth/run/taken_outputs.h"
 #include "berth/run/task_report.h"
 #include "berth/run/temporary.h"
 
@@ -108,6 +109,16 @@ Status make_again(const flow::Graph& graph, flow::TaskIndex reader,
   return {};
 }
 
+std::vector<StepPlan> plans_of(const flow::Flow& flow) {
+  std::vector<StepPlan> steps;
+  for (const auto& step : flow.steps)
+    steps.push_back({.name = step.name,
+                     .resources = step.resources,
+                     .selection = step.selection,
+                     .asks = flow::request_notes(step)});
+  return steps;
+}
+
 }  // namespace
 
 Status check_protected(Context& context, FlowProgram& program, const std::string& directory) {
@@ -128,12 +139,7 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
   BERTH_ASSIGN(auto cache, open_cache(context));
   Inputs inputs(*context.env, cache, directory);
   BERTH_ASSIGN(const auto runs, context.store->runs());
-  std::vector<StepPlan> steps;
-  for (const auto& step : flow.steps)
-    steps.push_back({.name = step.name,
-                     .resources = step.resources,
-                     .selection = step.selection,
-                     .asks = flow::request_notes(step)});
+  auto steps = plans_of(flow);
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
                                               world_of(*context.env, directory, program.answers)));
   Dependencies dependencies(*context.env, *context.store, directory,
@@ -142,7 +148,8 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
   std::unordered_set<std::int64_t> settled;  // tasks that were looked at
   for (;;) {
     BERTH_ASSIGN(const auto ready, graph.take_ready());
-    if (ready.run.empty() && ready.skipped.empty()) break;
+    if (ready.run.empty() && ready.skipped.empty() && ready.taken.empty()) break;
+    for (const auto task : ready.taken) BERTH_TRY(take_outputs(graph, inputs, task));
     for (const auto task : ready.skipped) {
       ++steps[static_cast<std::size_t>(graph.step_of(task).value)].skipped;
       settled.insert(task.value);

@@ -14,6 +14,7 @@
 #include "berth/flow/read_life.h"
 #include "berth/flow/table.h"
 #include "berth/run/flow_run.h"
+#include "berth/run/run_labels.h"
 
 namespace berth::run {
 namespace {
@@ -89,6 +90,20 @@ Answers answers_of(const Json& json) {
   return answers;
 }
 
+/// Without the library's exceptions: what is not there, or is something else, is empty.
+std::vector<std::string> list_in(const Json& json, const char* name) {
+  std::vector<std::string> list;
+  if (!json.is_object() || !json.contains(name) || !json[name].is_array()) return list;
+  for (const auto& each : json[name])
+    if (each.is_string()) list.push_back(each.get<std::string>());
+  return list;
+}
+
+std::string text_in(const Json& json, const char* name) {
+  const bool there = json.is_object() && json.contains(name) && json[name].is_string();
+  return there ? json[name].get<std::string>() : "";
+}
+
 }  // namespace
 
 std::string to_json_text(const FlowProgram& program) {
@@ -114,6 +129,8 @@ std::string to_json_text(const FlowProgram& program) {
   if (!program.image.empty()) json["image"] = escaped(program.image);
   for (const auto& [step, resource, amount, attempts] : program.options.advice)
     json["advice"].push_back(Json::array({step, resource, amount, attempts}));
+  if (!program.labels.empty()) json["labels"] = program.labels;
+  if (program.options.only) json["only"] = true;
   return dump(json);
 }
 
@@ -149,6 +166,8 @@ Result<FlowProgram> flow_program(std::string_view text) {
     }
     program.keyed = json.value("keyed", false);
     program.overwrite = json.value("overwrite", false);
+    program.labels = json.value("labels", exec::Labels());
+    program.options.only = json.value("only", false);
     program.image = unescaped(json.value("image", ""));
     if (json.contains("advice"))
       for (const auto& each : json.at("advice"))
@@ -228,6 +247,45 @@ bool is_flow(std::string_view text) {
            return entry.second.kind != DocumentNode::Kind::scalar &&
                   !meant_key(entry.first, kSteps).empty();
          });
+}
+
+exec::Labels labels_of(const store::RunRecord& record) {
+  exec::Labels labels;
+  if (!record.spec_json.contains("\"labels\"")) return labels;  // a large flow is not read for it
+  const auto json = parse_json(record.spec_json);
+  if (!json || !json->is_object() || !json->contains("labels")) return labels;
+  for (const auto& pair : (*json)["labels"])
+    if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string())
+      labels.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());
+  return labels;
+}
+
+Invocation invocation_of(const store::RunRecord& record) {
+  Invocation asked;
+  const auto json = parse_json(record.spec_json);
+  if (!json) return asked;
+  asked.program = text_in(*json, record.kind == "flow" ? "file" : "run");
+  const auto words = list_in(*json, "words");
+  if (asked.program.empty() && !words.empty()) {
+    asked.program = words.front();
+    asked.arguments.assign(words.begin() + 1, words.end());
+  }
+  const bool only = json->is_object() && json->contains("only") && (*json)["only"] == true;
+  for (const auto& target : list_in(*json, "targets"))
+    asked.arguments.push_back((only ? "--only=" : "") + target);
+  for (const auto& step : list_in(*json, "force")) asked.arguments.push_back("--force=" + step);
+  if (record.kind != "flow" || !json->contains("set")) return asked;
+  for (const auto& pair : (*json)["set"]) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) continue;
+    std::vector<std::string> values;
+    for (const auto& value : pair[1])
+      if (value.is_string()) values.push_back(value.get<std::string>());
+    asked.parameters.emplace_back(pair[0].get<std::string>(), values);
+    asked.arguments.push_back(
+        fmt::format("--set={}={}", asked.parameters.back().first,
+                    values.size() == 1 ? values.front() : fmt::format("[{}]", join(values, ","))));
+  }
+  return asked;
 }
 
 std::string to_text(const std::vector<fileset::Fileset>& outputs) {

@@ -61,9 +61,10 @@ struct FlowProgram {
   std::optional<Duration> timeout;  // of each task, instead of its step's
   std::optional<int> retries;
   std::optional<exec::GpuMemOver> gpu_mem_over;
-  std::string image;       // of every step, instead of what the file says; empty: that
-  bool overwrite = false;  // what is protected, too
-  bool keyed = true;       // tasks are called by their keys; false in runs of an older Berth
+  exec::Labels labels = {};  // of the run
+  std::string image;         // of every step, instead of what the file says; empty: that
+  bool overwrite = false;    // what is protected, too
+  bool keyed = true;         // tasks are called by their keys; false in runs of an older Berth
   Answers answers;
 };
 

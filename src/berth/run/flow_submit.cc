@@ -8,6 +8,7 @@
 #include "berth/run/images.h"
 #include "berth/run/own_files.h"
 #include "berth/run/prepare.h"
+#include "berth/run/taken_outputs.h"
 
 namespace berth::run {
 namespace {
@@ -91,12 +92,12 @@ Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std
   if (here) BERTH_TRY(check_programs(context, program, flow, directory));
   BERTH_TRY(check_outputs(program, flow));
   auto notes = notes_of_own_files(*context.env, flow, directory);
-  BERTH_ASSIGN(
-      const auto graph,
-      flow::Graph::build(std::move(flow), world_of(*context.env, directory, program.answers)));
+  BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
+                                              world_of(*context.env, directory, program.answers)));
   std::ranges::copy(graph.notes(), std::back_inserter(notes));
   for (const auto& step : graph.flow().steps)
     for (const auto& note : step.notes) notes.push_back(fmt::format("{}: {}", program.file, note));
+  if (program.options.only) BERTH_TRY(check_taken(*context.env, graph, directory));
   return notes;
 }
 

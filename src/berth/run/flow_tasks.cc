@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "berth/flow/attempt_request.h"
+#include "berth/run/taken_outputs.h"
 
 namespace berth::run {
 namespace {
@@ -98,6 +99,10 @@ Result<Next> FlowTasks::next() {
   for (int looked = 0;; ++looked) {
     BERTH_TRY(graph_.update(next));
     temporary_.release(next);
+    if (const auto taken = graph_.take_taken(); !taken.empty()) {
+      for (const auto task : taken) BERTH_TRY(take_outputs(graph_.graph(), inputs_, task));
+      continue;
+    }
     if (came_.empty() && !graph_.has_next()) break;
     if (looked == kTasksPerTurn || wants_commit()) {
       next.more = true;
@@ -125,7 +130,7 @@ Result<Next> FlowTasks::next() {
     until_commit_.starved = next.more = closes;
     break;
   }
-  next.notes = run_.cache.take_damage();
+  std::ranges::move(run_.cache.take_damage(), std::back_inserter(next.notes));
   return next;
 }
 

@@ -1,4 +1,5 @@
 #include "berth/run/leases.h"
+#include "berth/run/run_labels.h"
 
 #include <algorithm>
 #include <utility>
@@ -25,6 +26,7 @@ Leases::Leases(ActiveRun& run, Context& context, Sources sources, machine::Ledge
     : run_(run),
       context_(context),
       labels_{{"run", run.record.name}, {"program", run.record.kind}} {
+  std::ranges::copy(labels_of(run.record), std::back_inserter(labels_));
   if (!sources.main)
     sources.main = Source{.name = "",
                           .cluster = std::make_unique<cluster::LocalCluster>(

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "berth/flow/flow.h"
+#include "berth/run/flow_run.h"
 
 namespace berth::run {
 namespace {
@@ -28,6 +29,10 @@ Result<StaleOutputs> stale_outputs(Context& context, const store::RunRecord& run
                                    const std::vector<store::TaskRecord>& tasks) {
   StaleOutputs stale;
   if (run.kind != "flow" || run.state != store::RunState::done) return stale;
+  // One that was to run a part writes a part.
+  if (const auto program = flow_program(run.spec_json);
+      !program || !program->options.targets.empty())
+    return stale;
   BERTH_ASSIGN(const auto runs, context.store->runs());
   const store::RunRecord* earlier = nullptr;
   for (const auto& other : runs)

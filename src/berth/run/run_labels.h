@@ -1,0 +1,22 @@
+// The labels of a run, as they stand in what it was submitted with.
+#pragma once
+
+#include "berth/exec/labels.h"
+#include "berth/store/store.h"
+
+namespace berth::run {
+
+/// None where the run has none, or its program cannot be read.
+exec::Labels labels_of(const store::RunRecord& record);
+
+/// What was asked for, as the command line would say it: the file or command, and what was given
+/// beside it.
+struct Invocation {
+  std::string program;  // "flow.yaml", "./train.py --lr {lr}"
+  std::vector<std::string>
+      arguments;  // targets, "--set depth=3", "--only map/A"; a command's words
+  std::vector<std::pair<std::string, std::vector<std::string>>> parameters;  // that were set
+};
+Invocation invocation_of(const store::RunRecord& record);
+
+}  // namespace berth::run
