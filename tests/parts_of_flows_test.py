@@ -94,13 +94,12 @@ class PartsOfFlows(Case):
 
     def test_what_was_asked_for_is_shown(self):
         self.berth("run", "f.yaml", "side", "--set", "depth=[2,3]", "--force", "side")
-        run = self.house.json("show", "f-1")["run"]
-        self.assertEqual(run["program"], "f.yaml")
-        self.assertEqual(run["parameters"], {"depth": ["2", "3"]})
-        self.assertEqual(run["arguments"], ["side", "--force=side", "--set=depth=[2,3]"])
+        self.assertEqual(self.house.json("show", "f-1")["invocation"],
+                         {"program": "f.yaml", "arguments": ["side", "--force=side", "--set=depth=[2,3]"],
+                          "parameters": {"depth": ["2", "3"]}})
         self.berth("run", "--", "echo", "a b", "c")
-        run = self.house.json("show", "echo-1")["run"]
-        self.assertEqual((run["program"], run["arguments"]), ("echo", ["a b", "c"]))
+        self.assertEqual(self.house.json("show", "echo-1")["invocation"],
+                         {"program": "echo", "arguments": ["a b", "c"], "parameters": {}})
         self.assertIn(b"program echo 'a b' c", self.berth("show", "echo-1").out)
 
     def test_notes_of_steps_that_unfold_late_are_shown(self):

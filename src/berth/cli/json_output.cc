@@ -28,15 +28,15 @@ Json labels_json(const ShownRun& run) {
   return labels;
 }
 
-/// What was asked for, as show has it: to read it from the program takes time.
-void add_asked(const store::RunRecord& record, Json& run) {
+/// What was asked for; to read it from what was submitted takes time.
+Json invocation_json(const store::RunRecord& record) {
   const auto asked = run::invocation_of(record);
-  run["program"] = asked.program;
-  run["arguments"] = asked.arguments;
   Json parameters = Json::object();
   for (const auto& [name, values] : asked.parameters)
     parameters[name] = values.size() == 1 ? Json(values.front()) : Json(values);
-  run["parameters"] = std::move(parameters);
+  return Json{{"program", asked.program},
+              {"arguments", asked.arguments},
+              {"parameters", std::move(parameters)}};
 }
 
 Json run_object(const ShownRun& run) {
@@ -227,11 +227,10 @@ std::string show_json(const ShownRun& run, const std::vector<const store::TaskRe
   Json failures = Json::array();
   for (const auto& failure : run.failures) failures.push_back(failure_object(failure));
   const auto minutes = resource_minutes(run.used);
-  Json object = run_object(run);
-  add_asked(run.record, object);
   return dump(Json{
              {"version", 1},
-             {"run", std::move(object)},
+             {"run", run_object(run)},
+             {"invocation", invocation_json(run.record)},
              {"resource_minutes", std::map<std::string, double>(minutes.begin(), minutes.end())},
              {"goals", goals_json(run.record)},
              {"front", front_json(run.record, tasks)},
