@@ -428,6 +428,20 @@ class Temporary(Life):
         self.assertFalse((self.dir / "parts").exists())
         self.assertEqual(self.read("list"), "one.txt\nthree.txt\ntwo.txt\n2\n")
 
+    def test_who_only_waits_for_it_has_it_made_again(self):
+        self.write("flow.yaml", f"""steps:
+  t: {{run: 'echo 1 > {{out.x}}', out: {{x: tmp/t}}, temp: true}}
+  u: {{needs: [t], params: {{p: 1}}, run: 'echo {{p}} | cat - {self.dir}/tmp/t > {{out.y}}', out: {{y: y}}}}
+""")
+        self.run_flow()
+        self.assertEqual(self.temporary(), [])
+        self.assertEqual(self.ran(self.run_flow()), [])
+        plan = self.house.json("run", "--plan", "flow.yaml", "--set", "u.p=2")
+        self.assertEqual([step["run"] for step in plan["steps"]], [1, 1])
+        self.assertEqual(self.ran(self.run_flow("--set", "u.p=2")), ["t", "u"])
+        self.assertEqual(self.read("y"), "2\n1\n")
+        self.assertEqual(self.temporary(), [])
+
     def test_the_same_content_elsewhere_is_kept(self):
         self.write("flow.yaml", """steps:
   t: {run: 'echo same > {out.x}', out: {x: tmp/t}, temp: true}

@@ -93,17 +93,24 @@ Status make_again(const flow::Graph& graph, flow::TaskIndex reader,
     const flow::TaskIndex now = readers.back();
     readers.pop_back();
     BERTH_ASSIGN(const auto reading, graph.spec(now));
-    for (const auto& input : reading.inputs) {
-      if (gone.erase(input.producer.value) == 0) continue;
-      BERTH_ASSIGN(const auto spec, graph.spec(input.producer));
-      StepPlan& step = steps[static_cast<std::size_t>(graph.step_of(input.producer).value)];
+    std::vector<flow::TaskIndex> producers;
+    for (const auto& input : reading.inputs) producers.push_back(input.producer);
+    const auto of = static_cast<std::size_t>(graph.step_of(now).value);
+    for (const auto need : graph.flow().steps[of].needs)
+      if (const auto tasks = graph.tasks(need))
+        for (std::int64_t i = 0; i < tasks->count; ++i)
+          producers.push_back({tasks->first.value + i});
+    for (const auto producer : producers) {
+      if (gone.erase(producer.value) == 0) continue;
+      BERTH_ASSIGN(const auto spec, graph.spec(producer));
+      StepPlan& step = steps[static_cast<std::size_t>(graph.step_of(producer).value)];
       --step.cached;
       ++step.runs;
       step.tasks.push_back(
           {spec.name,
            command_text(spec.command),
            {fmt::format("what it wrote was temporary, and {} needs it", reading.name)}});
-      readers.push_back(input.producer);
+      readers.push_back(producer);
     }
   }
   return {};
