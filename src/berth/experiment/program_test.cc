@@ -135,7 +135,7 @@ void expect_refused(std::span<const Wrong> cases) {
 TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"", "f.yaml:1: the file is empty"},
-      {"- a", "f.yaml:1: wanted a map, found a list"},
+      {"- a", "f.yaml:1: wanted keys and values: run: COMMAND (an experiment), or steps: (a flow)"},
       {"name: a\n", "f.yaml:1: 'run' is missing"},
       {"run:\n", "f.yaml:1: 'run' is missing"},
       {"run: x\nparms: {}", "f.yaml:2: unknown key 'parms'; did you mean 'params'?"},

@@ -47,10 +47,8 @@ Status Graph::Impl::read_tables() {
       if (!tables_.contains(variable.table)) {
         const auto text = world_.read(variable.table);
         if (!text && text.error().kind == ErrorKind::not_found)
-          return wrong(step, variable.line,
-                       fmt::format("{}.{}: {}", kCombineNames.name(step.combine), variable.name,
-                                   missing_file({.text = variable.table, .step = {}, .pattern = {}},
-                                                variable.table)));
+          return error({ErrorKind::invalid,
+                        "there is no table " + variable.table + nearest_file(variable.table, {})});
         if (!text) return error(text.error());
         auto table = read_table(*text, variable.table);
         if (!table) return error(table.error());

@@ -128,6 +128,7 @@ class Graph::Impl {
   std::string maker_of(const std::string& path, bool missing) const;
   Status check_path(const Step& step, const std::string& path, int line) const;
   std::string missing_file(const Source& source, const std::string& path) const;
+  std::string nearest_file(const std::string& path, Words candidates) const;
 
   // targets.cc
   Status choose_targets(const std::vector<std::size_t>& unfolded);

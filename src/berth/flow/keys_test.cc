@@ -179,10 +179,9 @@ steps:
   a: {run: x, foreach: {f: l/*}, out: {o: 'o/{f.name}'}}
   b: {run: x, join: {vars: {a: a.o}}}
 )";
-  EXPECT_EQ(
-      complaint(join, world),
-      "f.yaml:4: steps.b: join: several tasks of a are called LGPL-2: say by what, or give it "
-      "a key");
+  EXPECT_EQ(complaint(join, world),
+            "f.yaml:4: steps.b: join: several tasks of a are called LGPL-2: say by which "
+            "of its names (by: [NAME]), or give that step a key: that tells them apart");
 }
 
 TEST(Keys, ARunOfAnOlderBerthKeepsItsNumbers) {
@@ -236,12 +235,12 @@ TEST(Keys, WrongNamesAreToldWhereTheyStand) {
             "none");
   FakeWorld world;
   world.tables["t.csv"] = "id,read\nA,x\n";
-  EXPECT_EQ(
-      of("run: 'x {v.reads}', foreach: {v: {table: t.csv}}", world),
-      "f.yaml:4: steps.a: run: an element of v has no 'reads'; it has dir, ext, id, key, name, "
-      "read, stem");
+  EXPECT_EQ(of("run: 'x {v.reads}', foreach: {v: {table: t.csv}}", world),
+            "f.yaml:4: steps.a: run: an element of v has no 'reads'; did you mean 'read'? it has "
+            "dir, ext, id, key, name, "
+            "read, stem");
   EXPECT_EQ(of("run: x, foreach: {v: {table: gone.csv}}", world),
-            "f.yaml:4: steps.a: foreach.v: no table gone.csv");
+            "f.yaml:4: steps.a: foreach.v: there is no table gone.csv");
   EXPECT_EQ(of("run: x, foreach: {v: [1]}, out: {o: x}"),
             "f.yaml:4: steps.a.out.o: all tasks of the foreach would write 'x'; put {key} into it");
 }

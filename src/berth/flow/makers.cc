@@ -22,6 +22,15 @@ std::string folder_of(std::string_view path) {
   return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
 }
 
+/// Whether a path with names in braces has enough letters of its own to be known by.
+bool says_enough(std::string_view path) {
+  constexpr std::size_t kLetters = 3;
+  const std::string glob = glob_of(path);
+  return static_cast<std::size_t>(std::ranges::count_if(glob, [](char c) {
+           return std::string_view("*?/").find(c) == std::string_view::npos;
+         })) >= kLetters;
+}
+
 }  // namespace
 
 std::optional<TaskIndex> Graph::Impl::writer_of(const std::string& path) const {
@@ -60,7 +69,7 @@ std::string Graph::Impl::maker_of(const std::string& path, bool missing) const {
       const auto below = part_below(path, output.path);
       if (below && (below->empty() || output.directory))
         return made_by(path, flow_.steps[i], output, *below);
-      if (missing && fileset::matches(glob_of(output.path), path))
+      if (missing && says_enough(output.path) && fileset::matches(glob_of(output.path), path))
         return made_by(path, flow_.steps[i], output, "");
     }
   }
@@ -102,11 +111,17 @@ std::string Graph::Impl::missing_file(const Source& source, const std::string& p
     for (const auto& step : flow_.steps)
       for (const auto& output : step.out)
         candidates.push_back(fmt::format("{}.{}", step.name, output.name));
+  return missing + nearest_file(path, std::move(candidates));
+}
+
+/// "; did you mean data/a.txt?": of the candidates and the files in that folder the nearest; ""
+/// where none is near.
+std::string Graph::Impl::nearest_file(const std::string& path, Words candidates) const {
   const auto folder = folder_of(path);
   if (const auto beside = world_.glob(fileset::literal_pattern(folder) + "*"))
     std::ranges::copy(*beside, std::back_inserter(candidates));
   const auto meant = nearest_of(path, candidates);
-  return meant.empty() ? missing : fmt::format("{}; did you mean {}?", missing, meant);
+  return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
 }
 
 }  // namespace berth::flow

@@ -47,7 +47,7 @@ TEST(ReadFlow, TheShellIsTheStrictOneUnlessTheFileOrTheStepSaysOtherwise) {
       << "as an older run was submitted";
   EXPECT_EQ(spec(build("steps: {a: {run: x | y}}"), "a").command,
             (Words{"bash", "--norc", "-euo", "pipefail", "-c", "x | y"}));
-  EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("wanted one of bash, sh"),
+  EXPECT_NE(complaint("steps: {a: {run: x, shell: bahs}}").find("wanted bash, sh or a list"),
             std::string::npos);
 }
 
@@ -278,12 +278,13 @@ TEST(ReadFlow, WrongConditions) {
       {"mode", "wanted == or !=, found 'the end'"},
       {"", "wanted the name of a value, found 'the end'"},
       {"mod == 1", "no value is called 'mod'; did you mean 'mode'?"},
-      {"1 == 1", "no value is called '1'; say env.NAME for the environment"},
-      {"mode == 1 or mode == 2", "wanted 'and' or the end, found 'or'"},
+      {"1 == 1",
+       "no value is called '1'; a term names a parameter or a variable of the step, or env.NAME"},
+      {"mode == 1 or mode == 2", "terms are joined by 'and' alone; found 'or'"},
       {"mode == 1 and", "wanted the name of a value, found 'the end'"},
       {"not mode == 1", "'not' stands before exists(…) only; else say !="},
       {"mode == ", "wanted what to compare with, found 'the end'"},
-      {"mode = 1", "'=' means nothing here"},
+      {"mode = 1", "'=' means nothing here; to compare say =="},
       {"mode == 'x", "a quote is not closed"},
       {"exists(x", "wanted ')', found 'the end'"},
       {"exists(a/../b)", "'..' may only stand in front of a path"},

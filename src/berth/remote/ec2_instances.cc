@@ -285,8 +285,8 @@ Ec2Parameters run_parameters(const Ec2Settings& settings, const Ec2Instances::Ow
                                                         {"berth-home", owner.home}};
   for (const auto& [label, value] : owner.labels) tags.emplace_back("berth:label:" + label, value);
   for (int i = 1; const auto& [name, value] : tags) {
-    const std::string tag = fmt::format("TagSpecification.1.Tag.{}.", i++);
-    parameters.insert(parameters.end(), {{tag + "Key", name}, {tag + "Value", value}});
+    parameters.emplace_back(fmt::format("TagSpecification.1.Tag.{}.Key", i), name);
+    parameters.emplace_back(fmt::format("TagSpecification.1.Tag.{}.Value", i++), value);
   }
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) parameters.emplace_back(name, value);
