@@ -303,7 +303,7 @@ TEST(MachineFile, IsRefusedWithFileLineKeyWantedAndFound) {
       {"\nMem: 4G", "/m.yaml:2: Mem: wanted a name of a-z"},
       {"- cpu", "/m.yaml:1: wanted a map"},
       {"cpu: 1\ncpu: 2", "/m.yaml:2: 'cpu' is given twice"},
-      {"cpu: [", "/m.yaml:1: not YAML"},
+      {"cpu: [", "/m.yaml:1: the '[' that begins here is not closed"},
   };
   for (const auto& [text, message] : kCases) {
     FixtureEnv env = env_of(load("v2_bare_host"));
