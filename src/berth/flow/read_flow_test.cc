@@ -60,8 +60,8 @@ TEST(ReadFlow, StepsTakeTheDefaultsThatTheyLack) {
   const Step &plain = flow.steps[0], &own = flow.steps[1];
   EXPECT_EQ(plain.retries, 3);
   EXPECT_EQ(own.retries, 0);
-  EXPECT_EQ(plain.resources.get(Known::mem), 1LL << 30);
-  EXPECT_EQ(own.resources.get(Known::mem), 2LL << 30);
+  EXPECT_EQ(plain.resources.get(Known::mem), 1'000'000'000);
+  EXPECT_EQ(own.resources.get(Known::mem), 2'000'000'000);
   EXPECT_EQ(own.resources.get(Known::cpu), 2000);
   const std::vector<std::pair<std::string, std::string>> both{{"B", "z"}, {"A", "x"}};
   EXPECT_EQ(own.environment, both);
