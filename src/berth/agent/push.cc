@@ -191,7 +191,7 @@ Status push(os::Env& env, const os::Fd& in, const os::Fd& out) {
   BERTH_ASSIGN(const auto store, objects_directory(env));
   BERTH_TRY(fileset::ObjectStore::open(env, store));
   // Not read here: the other machine checks what comes, and the runner waits for a word.
-  BERTH_ASSIGN(const auto work, fileset::begin_work(env, store));
+  BERTH_ASSIGN(auto work, fileset::begin_work(env, store));
   BERTH_TRY(fileset::name_needs(env, store, work, asked->objects));
   Pusher pusher(env, store, std::move(asked->objects), std::move(asked->request));
   Mono report_at = env.now() + kReportEvery;

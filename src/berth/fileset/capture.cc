@@ -124,7 +124,12 @@ class Capture {
  public:
   Capture(os::Env& env, const std::string& store, const std::string& root, Expect expect,
           Hold& work, Paths& fresh)
-      : env_(env), store_(store), root_(root), expect_(expect), work_(work.work()), fresh_(fresh) {}
+      : env_(env),
+        store_(store),
+        root_(root),
+        expect_(expect),
+        work_(*work.work()),
+        fresh_(fresh) {}
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
   ~Capture() {

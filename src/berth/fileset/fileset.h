@@ -79,22 +79,25 @@ Result<std::vector<std::string>> glob(os::Env& env, const std::string& folder,
 
 class Work;
 
-/// Keeps objects from being collected as long as it and its process live. Holds of one store that
-/// live at the same time may keep each other's objects.
+/// Keeps objects from being collected as long as it and its process live. To collectors elsewhere,
+/// holds of one store that live at the same time may keep each other's objects.
 class Hold {
  public:
   Hold() = default;
   explicit Hold(std::shared_ptr<Work> work) : work_(std::move(work)) {}
-  Hold(Hold&&) noexcept = default;
-  Hold& operator=(Hold&&) noexcept = default;
-  ~Hold() = default;
-  Work& work() const { return *work_; }  // for the store's use
-  const std::shared_ptr<Work>& shared() const { return work_; }
+  Hold(Hold&& other) noexcept { *this = std::move(other); }
+  Hold& operator=(Hold&& other) noexcept;
+  ~Hold();
   /// The same hold through another Env; all holds of a store go there together, after it.
   Hold in(os::Env& env) &&;
 
+  // For the store's use.
+  const std::shared_ptr<Work>& work() const { return work_; }
+  Status name(const Fileset& fileset);
+
  private:
   std::shared_ptr<Work> work_;
+  std::vector<Digest> named_;  // in the work
 };
 
 struct Captured {
@@ -201,13 +204,13 @@ class ObjectStore {
                            const Read& read);
   Status sync_fresh();
   Result<Hold> begin();
-  Result<std::vector<Entry>> missing(const Hold& work, const Fileset& fileset);
+  Result<std::vector<Entry>> missing(Hold& work, const Fileset& fileset);
 
   os::Env* env_;
   std::string directory_;
-  Paths fresh_;                      // objects that may not be durable yet
-  std::vector<std::string> damage_;  // not taken yet
-  std::weak_ptr<Work> work_;         // of the holds that were made last
+  Paths fresh_;                             // objects that may not be durable yet
+  std::vector<std::string> damage_;         // not taken yet
+  std::vector<std::weak_ptr<Work>> works_;  // of its holds; the last may take more
 };
 
 /// Adds the objects of a fileset to those that collect() keeps.

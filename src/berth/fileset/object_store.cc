@@ -38,12 +38,23 @@ Status sweep_work(os::Env& env, const std::string& directory) {
   return remove_all(env, directory);
 }
 
-/// Brings `needs` up to date, and `sweeps` what the dead left. Under the exclusive lock.
-Status look_at_work(os::Env& env, const std::string& store, Needs& needs, bool sweeps = true) {
+using Works = std::vector<std::shared_ptr<Work>>;
+
+bool any_needs(const Works& works, const Digest& object) {
+  return std::ranges::any_of(works, [&](const auto& work) { return work->needs(object); });
+}
+
+/// Brings `needs` up to date, and `sweeps` what the dead left. Under the exclusive lock. What the
+/// caller's `own` works need they know themselves.
+Status look_at_work(os::Env& env, const std::string& store, const Works& own, Needs& needs,
+                    bool sweeps = true) {
   BERTH_ASSIGN(const auto names, env.list(store + "/work"));
   Needs present;
   for (const auto& name : names) {
     const std::string directory = store + "/work/" + name;
+    if (std::ranges::find(own, directory, [](auto& work) { return work->directory(); }) !=
+        own.end())
+      continue;
     const auto dead = env.lock_existing(directory);
     if (dead) {
       if (sweeps) BERTH_TRY(sweep_work(env, directory));
@@ -79,9 +90,11 @@ Result<ObjectStore> ObjectStore::open(os::Env& env, std::string directory) {
 
 /// Shared with the holds that live now: a work costs twenty calls of the system.
 Result<Hold> ObjectStore::begin() {
-  if (auto shared = work_.lock(); shared && !shared->is_full()) return Hold(std::move(shared));
+  std::erase_if(works_, [](const auto& work) { return work.expired(); });
+  if (!works_.empty())
+    if (auto shared = works_.back().lock(); !shared->is_full()) return Hold(std::move(shared));
   BERTH_ASSIGN(Hold work, begin_work(*env_, directory_));
-  work_ = work.shared();
+  works_.push_back(work.work());
   return work;
 }
 
@@ -99,7 +112,7 @@ Result<Hold> ObjectStore::hold(const Fileset& fileset) {
               to_hex(missing[0].digest), missing[0].path);
 }
 
-Result<std::vector<Entry>> ObjectStore::missing(const Hold& work, const Fileset& fileset) {
+Result<std::vector<Entry>> ObjectStore::missing(Hold& work, const Fileset& fileset) {
   BERTH_ASSIGN(auto missing, declare_needs(*env_, directory_, work, fileset, fresh_));
   std::ranges::move(missing.damaged, std::back_inserter(damage_));
   return std::move(missing.entries);
@@ -159,7 +172,7 @@ Result<Usage> ObjectStore::usage() {
 Status ObjectStore::sweep() {
   BERTH_ASSIGN(const os::Fd alone, env_->lock(directory_ + "/lock", true));
   Needs needs;
-  return look_at_work(*env_, directory_, needs);
+  return look_at_work(*env_, directory_, {}, needs);
 }
 
 Result<std::vector<Damage>> ObjectStore::verify() {
@@ -184,6 +197,9 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
   Usage freed;
   Needs needs;
   std::unordered_set<Digest> live;
+  Works own;
+  for (const auto& work : works_)
+    if (auto lives = work.lock()) own.push_back(std::move(lives));
   BERTH_ASSIGN(const auto fans, env_->list(directory_ + "/objects"));
   std::set<std::string> looked_at;  // where there are only some
   if (which.only != nullptr)
@@ -192,7 +208,7 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
     if (which.only != nullptr && !looked_at.contains(fan)) continue;
     // One of 256 folders at a time, which bounds how long others wait for the lock.
     BERTH_ASSIGN(const os::Fd alone, env_->lock(directory_ + "/lock", true));
-    BERTH_TRY(look_at_work(*env_, directory_, needs, !which.dry_run));
+    BERTH_TRY(look_at_work(*env_, directory_, own, needs, !which.dry_run));
     BERTH_TRY(add_live(live));
     const std::string folder = fmt::format("{}/objects/{}", directory_, fan);
     BERTH_ASSIGN(const auto names, env_->list(folder));
@@ -200,7 +216,8 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
       const auto digest = object_digest(fan, name);
       const auto needed = [&](const auto& need) { return need.second.objects.contains(*digest); };
       if (!digest || (which.only != nullptr && !which.only->contains(*digest))) continue;
-      if (live.contains(*digest) || std::ranges::any_of(needs, needed)) continue;
+      if (live.contains(*digest) || any_needs(own, *digest)) continue;
+      if (std::ranges::any_of(needs, needed)) continue;
       const std::string path = fmt::format("{}/{}", folder, name);
       BERTH_ASSIGN(const auto status, env_->status(path));
       if (which.came_before && status.changed >= *which.came_before) continue;

@@ -144,12 +144,21 @@ Status Work::add(Notes& notes, std::string_view name, const std::string& text) {
 }
 
 /// The text is that of a fileset, whose paths are numbers: an older Berth may read it too.
-Status Work::name(const Fileset& fileset) {
+Status Work::name(const Fileset& fileset, std::vector<Digest>& named) {
   std::string text = needs_.size == 0 ? to_text({}) : "";
-  for (const auto& entry : fileset.entries)
-    if (has_object(entry))
-      text += fmt::format("f {} {} {:010}\n", to_hex(entry.digest), entry.size, named_++);
+  const std::size_t before = named.size();
+  for (const auto& entry : fileset.entries) {
+    if (!has_object(entry)) continue;
+    text += fmt::format("f {} {} {:010}\n", to_hex(entry.digest), entry.size, named_++);
+    named.push_back(entry.digest);
+  }
+  for (std::size_t i = before; i < named.size(); ++i) ++needed_[named[i]];
   return text.empty() ? Status() : add(needs_, kNeeds, text);
+}
+
+void Work::release(const std::vector<Digest>& named) {
+  for (const auto& digest : named)
+    if (const auto found = needed_.find(digest); --found->second == 0) needed_.erase(found);
 }
 
 Status Work::will_make(const std::string& making, const std::string& place) {
@@ -174,6 +183,20 @@ std::vector<std::pair<std::string, std::string>> parse_publishes(std::string_vie
   return pairs;
 }
 
+Hold& Hold::operator=(Hold&& other) noexcept {
+  work_.swap(other.work_);
+  named_.swap(other.named_);
+  return *this;
+}
+
+Hold::~Hold() {
+  if (work_) work_->release(named_);
+}
+
+Status Hold::name(const Fileset& fileset) {
+  return work_->name(fileset, named_);
+}
+
 Hold Hold::in(os::Env& env) && {
   if (work_) work_->move_to(env);
   return std::move(*this);
@@ -192,14 +215,14 @@ Result<Hold> begin_work(os::Env& env, const std::string& store) {
   return Hold(std::make_shared<Work>(env, directory, *std::move(lock)));
 }
 
-Result<os::Fd> name_needs(os::Env& env, const std::string& store, const Hold& work,
+Result<os::Fd> name_needs(os::Env& env, const std::string& store, Hold& work,
                           const Fileset& fileset) {
   BERTH_ASSIGN(os::Fd shared, env.lock_shared(store + "/lock"));
-  BERTH_TRY(work.work().name(fileset));
+  BERTH_TRY(work.name(fileset));
   return shared;
 }
 
-Result<Missing> declare_needs(os::Env& env, const std::string& store, const Hold& work,
+Result<Missing> declare_needs(os::Env& env, const std::string& store, Hold& work,
                               const Fileset& fileset, Paths& fresh) {
   BERTH_ASSIGN(const os::Fd shared, name_needs(env, store, work, fileset));
   Missing missing;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "berth/fileset/fileset.h"
@@ -66,7 +67,8 @@ std::string in_the_making(os::Env& env, const std::string& to);
 /// `place` comes back, unless `place` is "".
 void sweep_making(os::Env& env, const std::string& making, const std::string& place);
 
-/// A directory in work/, which goes with it. What it needs is only ever added to.
+/// A directory in work/, which goes with it. What its text says that it needs is only ever added
+/// to.
 class Work {
  public:
   Work(os::Env& env, std::string directory, os::Fd lock)
@@ -78,7 +80,10 @@ class Work {
   /// For a file of its own in the directory.
   std::int64_t next_number() { return made_++; }
   /// Adds the objects of the fileset to what it needs; under the shared lock of the store.
-  Status name(const Fileset& fileset);
+  Status name(const Fileset& fileset, std::vector<Digest>& named);
+  /// What was named is needed no longer by who named it.
+  void release(const std::vector<Digest>& named);
+  bool needs(const Digest& object) const { return needed_.contains(object); }
   /// Says what is about to be made and its place, for a sweep after this process has died.
   Status will_make(const std::string& making, const std::string& place);
   /// It needs so much that another one had better be begun.
@@ -97,7 +102,8 @@ class Work {
 
   os::Fd lock_;
   Notes needs_, publishes_;
-  std::int64_t named_ = 0;  // objects and publishes
+  std::unordered_map<Digest, std::int64_t> needed_;  // how often it was named, and not released
+  std::int64_t named_ = 0;                           // objects and publishes
   std::int64_t made_ = 0;
   bool torn_ = false;  // notes may end in a part of one
 };
@@ -111,7 +117,7 @@ std::vector<std::pair<std::string, std::string>> parse_publishes(std::string_vie
 Result<Hold> begin_work(os::Env& env, const std::string& store);
 /// Records what this work needs, so that collect() keeps it; existence is not checked. As long as
 /// the result lives, nothing at all is collected.
-Result<os::Fd> name_needs(os::Env& env, const std::string& store, const Hold& work,
+Result<os::Fd> name_needs(os::Env& env, const std::string& store, Hold& work,
                           const Fileset& fileset);
 /// The objects that a work needs and that do not exist, each once; `damaged`: messages about those
 /// that were set aside.
@@ -121,7 +127,7 @@ struct Missing {
 };
 /// The same; it also checks the objects, and reads those that were not read since they were
 /// written.
-Result<Missing> declare_needs(os::Env& env, const std::string& store, const Hold& work,
+Result<Missing> declare_needs(os::Env& env, const std::string& store, Hold& work,
                               const Fileset& fileset, Paths& fresh);
 
 }  // namespace berth::fileset

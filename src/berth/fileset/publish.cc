@@ -82,7 +82,7 @@ Status put_in_place(os::Env& env, const Hold& work, const std::string& ready, co
   if (env.exchange(ready, to)) return remove_all(env, ready);
   // No exchange on this volume: the old one steps aside first, and back if the new one cannot come.
   const std::string old = ready + std::string(kOld);
-  if (how == Publish::links) BERTH_TRY(work.work().will_make(ready, to));  // copies have said it
+  if (how == Publish::links) BERTH_TRY(work.work()->will_make(ready, to));  // copies have said it
   if (!env.rename(to, old)) return renamed;
   if (const auto status = env.rename(ready, to); !status) {
     (void)env.rename(old, to);
@@ -122,7 +122,7 @@ Status ObjectStore::publish(const Fileset& fileset, const std::string& to, Publi
   BERTH_ASSIGN(const Hold held, hold(fileset));
   // Beside its place, for a rename does not leave the volume; hidden from most globs.
   const std::string ready = in_the_making(*env_, to);
-  if (how == Publish::copies) BERTH_TRY(held.work().will_make(ready, to));
+  if (how == Publish::copies) BERTH_TRY(held.work()->will_make(ready, to));
   auto status = Tree(*env_, directory_, ready, how, fresh_).make(fileset);
   const auto place = [&] { return put_in_place(*env_, held, ready, to, how); };
   const Entry& first = fileset.entries[0];
