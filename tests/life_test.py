@@ -462,14 +462,16 @@ class Temporary(Life):
             self.write("data/two.txt", f"{i} sample\n")
             runner = self.house.start("run", "flow.yaml")
             name = f"flow-{2 * i + 1}"
+            most_s = 0.1
             while True:
                 try:
-                    runner.wait(timeout=chance.uniform(0.02, 0.5))
+                    runner.wait(timeout=chance.uniform(0.005, most_s))
                     break
                 except subprocess.TimeoutExpired:
                     runner.kill()
                     runner.wait()
                     kills += 1
+                    most_s *= 1.4  # until it gets through
                 if self.berth("runs", "--json").out.count(f'"{name}"'.encode()) == 0:
                     runner = self.house.start("run", "flow.yaml")
                 else:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "berth/fileset/objects.h"
 #include "berth/fileset/seen.h"
@@ -38,23 +39,20 @@ Status sweep_work(os::Env& env, const std::string& directory) {
   return remove_all(env, directory);
 }
 
-using Works = std::vector<std::shared_ptr<Work>>;
+/// What the works of the caller needed when it began, which their texts do not tell so well.
+struct Own {
+  std::set<std::string> directories;
+  std::unordered_set<Digest> objects;
+};
 
-bool any_needs(const Works& works, const Digest& object) {
-  return std::ranges::any_of(works, [&](const auto& work) { return work->needs(object); });
-}
-
-/// Brings `needs` up to date, and `sweeps` what the dead left. Under the exclusive lock. What the
-/// caller's `own` works need they know themselves.
-Status look_at_work(os::Env& env, const std::string& store, const Works& own, Needs& needs,
+/// Brings `needs` up to date, and `sweeps` what the dead left. Under the exclusive lock.
+Status look_at_work(os::Env& env, const std::string& store, const Own& own, Needs& needs,
                     bool sweeps = true) {
   BERTH_ASSIGN(const auto names, env.list(store + "/work"));
   Needs present;
   for (const auto& name : names) {
     const std::string directory = store + "/work/" + name;
-    if (std::ranges::find(own, directory, [](auto& work) { return work->directory(); }) !=
-        own.end())
-      continue;
+    if (own.directories.contains(directory)) continue;
     const auto dead = env.lock_existing(directory);
     if (dead) {
       if (sweeps) BERTH_TRY(sweep_work(env, directory));
@@ -197,9 +195,12 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
   Usage freed;
   Needs needs;
   std::unordered_set<Digest> live;
-  Works own;
-  for (const auto& work : works_)
-    if (auto lives = work.lock()) own.push_back(std::move(lives));
+  Own own;
+  for (const auto& each : works_)
+    if (const auto work = each.lock()) {
+      own.directories.insert(work->directory());
+      for (const auto& [object, _] : work->needed()) own.objects.insert(object);
+    }
   BERTH_ASSIGN(const auto fans, env_->list(directory_ + "/objects"));
   std::set<std::string> looked_at;  // where there are only some
   if (which.only != nullptr)
@@ -216,7 +217,7 @@ Result<Usage> ObjectStore::collect(const AddLive& add_live, const Collectable& w
       const auto digest = object_digest(fan, name);
       const auto needed = [&](const auto& need) { return need.second.objects.contains(*digest); };
       if (!digest || (which.only != nullptr && !which.only->contains(*digest))) continue;
-      if (live.contains(*digest) || any_needs(own, *digest)) continue;
+      if (live.contains(*digest) || own.objects.contains(*digest)) continue;
       if (std::ranges::any_of(needs, needed)) continue;
       const std::string path = fmt::format("{}/{}", folder, name);
       BERTH_ASSIGN(const auto status, env_->status(path));

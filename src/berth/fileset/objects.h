@@ -83,7 +83,8 @@ class Work {
   Status name(const Fileset& fileset, std::vector<Digest>& named);
   /// What was named is needed no longer by who named it.
   void release(const std::vector<Digest>& named);
-  bool needs(const Digest& object) const { return needed_.contains(object); }
+  /// What was named and not released, and how often.
+  const std::unordered_map<Digest, std::int64_t>& needed() const { return needed_; }
   /// Says what is about to be made and its place, for a sweep after this process has died.
   Status will_make(const std::string& making, const std::string& place);
   /// It needs so much that another one had better be begun.
@@ -102,8 +103,8 @@ class Work {
 
   os::Fd lock_;
   Notes needs_, publishes_;
-  std::unordered_map<Digest, std::int64_t> needed_;  // how often it was named, and not released
-  std::int64_t named_ = 0;                           // objects and publishes
+  std::unordered_map<Digest, std::int64_t> needed_;
+  std::int64_t named_ = 0;  // objects and publishes
   std::int64_t made_ = 0;
   bool torn_ = false;  // notes may end in a part of one
 };
