@@ -172,7 +172,8 @@ TEST(StoreLock, WhatAHoldNamesBetweenTwoLooksIsKept) {
   auto store = *ObjectStore::open(env, "/store");
   env.put("/first", "1");
   env.put("/then", "2");
-  const auto first = store.capture("/first", Expect::fresh);
+  auto other = *ObjectStore::open(env, "/store");
+  const auto first = other.capture("/first", Expect::fresh);
   std::optional<Captured> then = *ObjectStore::open(env, "/store")->capture("/then", Expect::fresh);
   then->hold = {};
   ASSERT_LT(to_hex(first->fileset.entries[0].digest), to_hex(then->fileset.entries[0].digest));
@@ -182,7 +183,7 @@ TEST(StoreLock, WhatAHoldNamesBetweenTwoLooksIsKept) {
   env.fault = [&](std::string_view call) -> std::optional<Error> {
     if (call != "lock" || std::exchange(looking, true)) return std::nullopt;
     if (env.lock("/store/lock", false) && ++looks == 2)  // before the second of two folders
-      named = store.hold(then->fileset);
+      named = other.hold(then->fileset);
     looking = false;
     return std::nullopt;
   };
