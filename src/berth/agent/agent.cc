@@ -252,9 +252,10 @@ Status Agent::welcome(Session& session, Hello hello) {
       return fail(ErrorKind::stale, "the agent's alloc is not its own");
     }
   }
+  // Its own greeting may have been long on its way, and come by a connection that it has left.
+  const auto kind = hello.epoch > epoch_ ? ErrorKind::stale : ErrorKind::busy;
   if (runner_ != nullptr)
-    cut(*runner_,
-        {ErrorKind::stale, fmt::format("displaced by the runner of epoch {}", hello.epoch)});
+    cut(*runner_, {kind, fmt::format("displaced by the runner of epoch {}", hello.epoch)});
   looks_at_.reset();
   retained_ = false;
   runner_ = &session;

@@ -179,6 +179,8 @@ TEST(Agent, ALaterRunnerDisplacesAnEarlierAndAnEarlierIsRefused) {
   EXPECT_FALSE(one->lost());
   const auto again = world.attach(7);  // the same runner, after its connection broke
   world.run(again.get(), reports, [&] { return again->ready(); });
+  world.turn(one.get(), reports);
+  EXPECT_FALSE(one->lost()) << "a greeting of its own may have come late: it calls again";
   const auto later = world.attach(8);
   world.run(later.get(), reports, [&] { return later->ready(); });
   for (const auto* displaced : {one.get(), again.get()}) {
