@@ -174,3 +174,27 @@ class Case(unittest.TestCase):
     def limits_held(self, controller):
         """Whether the host lets berth hold tasks to this limit."""
         return controller in self.house.json("machine")["enforced"]
+
+
+class FlowCase(Case):
+    """Flows in the test's own directory, and what their runs did."""
+
+    def read(self, name):
+        return (self.dir / name).read_text()
+
+    def run_flow(self, *options, name="flow.yaml", code=0, **more):
+        finished = self.berth("--json", "run", name, *options, code=code, **more)
+        return json.loads(finished.out)
+
+    def states(self, shown):
+        return {task["id"].partition("/")[2]: task["state"] for task in shown["tasks"]}
+
+    def ran(self, shown):
+        return sorted(name for name, state in self.states(shown).items() if state == "done")
+
+    def because(self, task):
+        return self.house.json("why", task)["because"]
+
+    def assert_tidy(self):
+        super().assert_tidy()
+        self.assertEqual(list((self.dir / "state/cache/work").iterdir()), [])

@@ -9,34 +9,12 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from berth_case import Case, until
+from berth_case import FlowCase, until
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples/c-build"
 
 
-class Life(Case):
-    def read(self, name):
-        return (self.dir / name).read_text()
-
-    def run_flow(self, *options, name="flow.yaml", code=0, **more):
-        finished = self.berth("--json", "run", name, *options, code=code, **more)
-        return json.loads(finished.out)
-
-    def states(self, shown):
-        return {task["id"].partition("/")[2]: task["state"] for task in shown["tasks"]}
-
-    def ran(self, shown):
-        return sorted(name for name, state in self.states(shown).items() if state == "done")
-
-    def because(self, task):
-        return self.house.json("why", task)["because"]
-
-    def assert_tidy(self):
-        until(lambda: not self.house.leftovers(), "no process is left")
-        self.assertEqual(list((self.dir / "state/cache/work").iterdir()), [])
-
-
-class Depfiles(Life):
+class Depfiles(FlowCase):
     FLOW = """steps:
   compile:
     foreach: {c: src/*.c}
@@ -143,7 +121,7 @@ class Depfiles(Life):
             self.assertIn(said, refused.err.decode())
 
 
-class CBuild(Life):
+class CBuild(FlowCase):
     """The example: which files are compiled again."""
 
     def setUp(self):
@@ -174,7 +152,7 @@ class CBuild(Life):
         self.assertEqual(counted, b"      2 it\n      2 so\n")
 
 
-class Ends(Life):
+class Ends(FlowCase):
     """on_failure and on_end."""
 
     FLOW = """{top}steps:
@@ -259,7 +237,7 @@ class Ends(Life):
         self.assertEqual(self.ends(), ["flow-1 stopped"])
 
 
-class Protected(Life):
+class Protected(FlowCase):
     FLOW = """steps:
   make: {in: {a: 'data/*'}, run: 'cat {in.a} > {out.all}', out: {all: all.txt}}
   split:
@@ -327,7 +305,7 @@ class Protected(Life):
         self.assertIn("no step reads what it writes", self.berth("check", "flow.yaml", code=2).err.decode())
 
 
-class Temporary(Life):
+class Temporary(FlowCase):
     FLOW = """steps:
   sam: {{foreach: {{f: data/*.txt}}, run: 'tr a-z A-Z < {{f}} > {{out.s}}; echo {{key}} >> {dir}/ran', out: {{s: 'tmp/{{key}}.sam'}}, temp: true}}
   bam: {{foreach: {{s: sam.s}}, run: 'rev {{s}} > {{out.b}}', out: {{b: 'tmp/{{key}}.bam'}}, temp: true}}
