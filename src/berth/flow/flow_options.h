@@ -1,11 +1,16 @@
 // What is said of a flow beside its file, and checks of a flow as a whole. Pure.
 #pragma once
 
+#include "berth/base/document.h"
 #include "berth/flow/flow.h"
 
 namespace berth::flow {
 
 using Params = std::vector<std::pair<std::string, Words>>;
+
+/// Parameters as a file writes them: names, with a value or a list of them each. Errors: invalid,
+/// at the one that is wrong.
+Result<Params> read_params(const Field& field);
 
 /// Puts what was set of the flow's own parameters in their place. Errors: invalid, for a name that
 /// is neither one of them nor STEP.NAME, with the nearest.

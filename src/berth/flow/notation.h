@@ -14,6 +14,8 @@ namespace berth::flow {
 
 /// [A-Za-z_][A-Za-z0-9_-]*, at most 64 characters: of steps, inputs and outputs.
 bool valid_step_name(std::string_view name);
+inline constexpr std::string_view kStepName =
+    "a name is made of letters, digits, '_' and '-', at most 64, and begins with a letter or '_'";
 /// [A-Za-z_][A-Za-z0-9_]*, at most 64, neither index nor params_file: of parameters, variables and
 /// the parts of a pattern.
 bool valid_value_name(std::string_view name);
