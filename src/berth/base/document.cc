@@ -17,7 +17,7 @@ namespace berth {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
-constexpr std::int64_t kMostValues = 1'000'000;
+constexpr std::size_t kMostValues = 1'000'000;
 constexpr std::size_t kMostText = 64U << 20;
 
 constexpr std::string_view kMerge = "<<";
@@ -79,6 +79,8 @@ struct Refusal {
 /// one of them.
 class Builder final : public YAML::EventHandler {
  public:
+  /// Without aliases a text has no more values than bytes.
+  explicit Builder(std::size_t text) : most_values_(std::max(kMostValues, text)) {}
   DocumentNode take() { return std::move(root_); }
   YAML::Mark last_quoted() const { return last_quoted_; }
 
@@ -134,7 +136,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void count(const YAML::Mark& mark, std::size_t text) {
-    if (++values_ > kMostValues) refuse(mark, "too many values");
+    if (++values_ > most_values_) refuse(mark, "too many values");
     if ((text_ += text) > kMostText) refuse(mark, "too much text");
   }
 
@@ -219,7 +221,8 @@ class Builder final : public YAML::EventHandler {
   YAML::Mark last_quoted_ = YAML::Mark::null_mark();
   std::vector<Open> open_;
   std::unordered_map<YAML::anchor_t, DocumentNode> anchors_;  // of what is complete
-  std::int64_t values_ = 0;
+  std::size_t most_values_;
+  std::size_t values_ = 0;
   std::size_t text_ = 0;
   bool begun_ = false;
 };
@@ -273,7 +276,7 @@ Result<Field> Field::parse(std::string_view text, std::string file) {
     const std::string marked = without_braces(text);
     std::istringstream stream{marked};
     YAML::Parser parser(stream);
-    Builder builder;
+    Builder builder(text.size());
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
     *root = builder.take();
     if (const auto mark = builder.last_quoted();

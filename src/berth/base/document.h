@@ -40,8 +40,9 @@ class Field {
   /// Reads YAML, of which JSON is a part; a {name} that adjoins text before it is text, even within
   /// {…} and […], where YAML would begin a map: {n: counts/{index}.txt}. `file` names it in errors.
   /// A key `<<` takes over those keys of a map, or of a list of maps, that its own map lacks.
-  /// invalid: broken syntax, a key given twice, nested more than 64 deep, more than 1,000,000
-  /// values or 64 MiB of text (aliases expanded), or anything after its end.
+  /// invalid: broken syntax, a key given twice, nested more than 64 deep, more values than
+  /// the text has bytes and than 1,000,000, or 64 MiB of text (aliases expanded), or anything after
+  /// its end.
   static Result<Field> parse(std::string_view text, std::string file);
 
   DocumentNode::Kind kind() const { return node_->kind; }

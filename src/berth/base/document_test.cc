@@ -270,6 +270,14 @@ TEST(Document, WhatItHoldsIsBounded) {
   EXPECT_TRUE(Field::parse(nested(64), "f.yaml"));
 }
 
+TEST(Document, ALongTextMayHoldAsManyValuesAsItHasBytes) {
+  std::string text = "k:\n";
+  for (int i = 0; i < 1'200'000; ++i) text += "- 1\n";
+  const auto field = Field::parse(text, "f.yaml");
+  ASSERT_TRUE(field) << field.error().message;
+  EXPECT_EQ(field->find("k")->node().list.size(), 1'200'000U);
+}
+
 TEST(Document, ManyKeysAreReadInTimeThatGrowsWithThem) {
   std::string text;
   for (int i = 0; i < 100'000; ++i) text += fmt::format("k{}: 1\n", i);

@@ -21,8 +21,6 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kLargestInput = 16U << 20;
-
 experiment::Program program_of_command(const std::vector<std::string>& words) {
   experiment::Program program;
   program.kind = "command";
@@ -122,8 +120,9 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
 Status read_sequence(os::Env& env, const std::string& directory, experiment::Program& program) {
   const std::string& file = program.search.file;
   if (file.empty()) return {};
-  BERTH_ASSIGN(const std::string text,
-               env.read_file(file.front() == '/' ? file : directory + "/" + file, kLargestInput));
+  BERTH_ASSIGN(
+      const std::string text,
+      env.read_file(file.front() == '/' ? file : directory + "/" + file, flow::kMostFlowBytes));
   return experiment::read_points(text, file, program);
 }
 
@@ -155,7 +154,7 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
   Prepared prepared{.program = {}, .directory = {}, .file = options.file};
   std::string text, folder = ".";
   if (options.words.empty()) {
-    BERTH_ASSIGN(text, env.read_file(prepared.file, kLargestInput));
+    BERTH_ASSIGN(text, env.read_file(prepared.file, flow::kMostFlowBytes));
     // What comes through a pipe has no folder: the one we are in stands for it.
     if (const auto path = env.real_path(prepared.file))
       folder = path->substr(0, path->find_last_of('/') + 1);
@@ -258,7 +257,7 @@ Result<int> submit_batch(os::Env& env, const RunOptions& options) {
     return fail(ErrorKind::usage,
                 "--rows: runs of a flow's file, which this command follows to their ends");
   BERTH_ASSIGN(const auto rows, options_of_rows(env, options));
-  BERTH_ASSIGN(const std::string file, env.read_file(options.file, kLargestInput));
+  BERTH_ASSIGN(const std::string file, env.read_file(options.file, flow::kMostFlowBytes));
   // What cannot be read is told of as it is without rows.
   if (Field::parse(file, options.file) && !run::is_flow(file))
     return fail(ErrorKind::usage,

@@ -39,6 +39,9 @@
 
 namespace berth::flow {
 
+/// The largest text of a flow that is read; 200,000 written steps have about 18 MB.
+inline constexpr std::size_t kMostFlowBytes = 64U << 20;
+
 using Words = std::vector<std::string>;
 using StepIndex = Id<struct StepTag>;      // index into Flow::steps
 using TaskIndex = Id<struct FlowTaskTag>;  // from 0, in the order in which they became known

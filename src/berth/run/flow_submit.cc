@@ -120,10 +120,9 @@ Result<store::RunRecord> submit(Context& context, FlowProgram program,
 }
 
 Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& record) {
-  constexpr std::size_t kLargest = 16U << 20;
   BERTH_ASSIGN(std::optional<FlowProgram> program, flow_program(record.spec_json));
   const std::string name = program->file.substr(program->file.rfind('/') + 1);
-  auto text = env.read_file(record.directory + "/" + name, kLargest);
+  auto text = env.read_file(record.directory + "/" + name, flow::kMostFlowBytes);
   if (!text) return std::unexpected(text.error());
   if (*text == program->text) return std::nullopt;
   program->text = *std::move(text);
