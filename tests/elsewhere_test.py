@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+"""Inputs and outputs of flows that lie elsewhere: behind URLs, and in S3."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import time
+import unittest
+
+from berth_case import FlowCase, until
+from file_server import FileServer, S3Server
+
+NOISE = random.Random(16).randbytes(3 << 20)
+
+
+class Elsewhere(FlowCase):
+    def setUp(self):
+        super().setUp()
+        self.server = FileServer()
+        self.addCleanup(self.server.close)
+        self.house.environment.update({"no_proxy": "*", "HOME": str(self.dir)})
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION",
+                     "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_SHARED_CREDENTIALS_FILE"):
+            self.house.environment.pop(name, None)
+
+    def copy_flow(self, url, more=""):
+        self.write("flow.yaml", "steps:\n  copy:\n    in: {ref: %s}\n    run: 'cp {in.ref} {out.o}; echo {in.ref}'\n"
+                                "    out: {o: o}\n%s" % (url, more))
+
+    def failure(self, shown):
+        return shown["tasks"][0]["error"]
+
+
+class Fetched(Elsewhere):
+    def test_a_file_is_fetched_once_and_runs_again_when_it_has_changed(self):
+        self.server.put("/data/a%20b.fa.gz", b"one")
+        self.copy_flow(f"{self.server.url}/data/a%20b.fa.gz", "  also:\n"
+                       "    in: {r: %s/data/a%%20b.fa.gz}\n    run: cp {in.r} {out.p}\n    out: {p: p}\n" % self.server.url)
+        self.assertEqual(self.ran(self.run_flow()), ["also", "copy"])
+        self.assertEqual(self.read("o"), "one")
+        self.assertTrue(self.berth("logs", "flow-1/copy").out.decode().rstrip().endswith("/a b.fa.gz"))
+        self.assertEqual(self.server.methods(), ["GET"])
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.assertEqual(self.server.methods(), ["GET", "GET"])
+        self.assertIn("If-None-Match", self.server.asked[-1][2])
+        self.server.put("/data/a%20b.fa.gz", b"two")
+        self.assertEqual(self.ran(self.run_flow()), ["also", "copy"])
+        self.assertEqual(self.read("o"), "two")
+        self.assertRegex(self.because("flow-3/copy")[0], r"_url/127\.0\.0\.1.*a b\.fa\.gz changed")
+        self.assert_tidy()
+
+    def test_a_checksum_is_checked_and_spares_asking(self):
+        self.server.put("/a", b"one")
+        good, bad = hashlib.sha256(b"one").hexdigest(), "0" * 64
+        self.copy_flow("{url: %s/a, sha256: %s}" % (self.server.url, bad))
+        shown = self.run_flow(code=1)
+        self.assertIn(f"it came with the checksum {good}, and the flow wants {bad}", json.dumps(shown))
+        self.copy_flow("{url: %s/a, sha256: %s}" % (self.server.url, good))
+        self.assertEqual(self.ran(self.run_flow()), ["copy"])
+        asked = len(self.server.asked)
+        self.server.put("/a", b"two")
+        self.assertEqual(self.ran(self.run_flow()), [])
+        self.copy_flow(f"'http://nowhere.invalid/mirror/a#sha256={good}'")
+        self.assertEqual(self.ran(self.run_flow()), [], "the same file, wherever it is from")
+        self.assertEqual(len(self.server.asked), asked)
+
+    def test_a_cut_connection_goes_on_where_it_was(self):
+        content = self.server.put("/big", NOISE)
+        content.cut_after = [1 << 20, 1 << 20]
+        self.copy_flow(f"{self.server.url}/big")
+        self.run_flow()
+        self.assertEqual((self.dir / "o").read_bytes(), NOISE)
+        begins = [headers.get("Range") for _, _, headers in self.server.asked]
+        self.assertEqual(begins, [None, f"bytes={1 << 20}-", f"bytes={2 << 20}-"])
+        self.assertEqual(self.server.asked[1][2]["If-Range"], content.etag)
+
+    def test_a_server_without_ranges_and_one_that_changes_meanwhile_begin_anew(self):
+        self.server.put("/big", NOISE, ranges=False).cut_after = [1 << 20]
+        self.copy_flow(f"{self.server.url}/big")
+        self.run_flow()
+        self.assertEqual((self.dir / "o").read_bytes(), NOISE)
+
+    def test_killed_in_the_middle_it_goes_on(self):
+        content = self.server.put("/big", NOISE)
+        content.bytes_per_s = 1 << 20
+        self.copy_flow(f"{self.server.url}/big")
+        process = self.house.start("run", "flow.yaml")
+        until(lambda: any(part.stat().st_size > 100_000 for part in (self.dir / "state/cache").glob("urls/*.part")),
+              "some of it has come")
+        process.kill()
+        process.communicate()
+        content.bytes_per_s = None
+        asked = len(self.server.asked)
+        self.berth("resume", "flow-1")
+        self.assertEqual((self.dir / "o").read_bytes(), NOISE)
+        self.assertEqual(self.server.methods(asked), ["GET"])
+        self.assertRegex(self.server.asked[-1][2]["Range"], r"bytes=[1-9][0-9]{5,}-")
+        self.assertEqual([path.name for path in (self.dir / "state/cache/urls").iterdir()
+                          if path.suffix in (".part", ".begun")], [])
+
+    def test_what_passes_is_tried_again_and_what_does_not_is_not(self):
+        self.server.put("/a", b"one").statuses = [503, 500]
+        self.copy_flow(f"{self.server.url}/a")
+        self.run_flow()
+        self.assertEqual(self.server.methods(), ["GET"] * 3)
+        self.copy_flow(f"{self.server.url}/none?key=secret")
+        finished = self.berth("run", "flow.yaml", code=1)
+        self.assertIn(f"{self.server.url}/none?…: the server answers 404 Not Found", finished.err.decode())
+        self.assertNotIn("secret", finished.err.decode())
+        self.assertEqual(self.server.methods(3), ["GET"])
+        self.server.put("/down", b"").statuses = [503] * 99
+        self.copy_flow(f"{self.server.url}/a")
+
+    def test_a_long_fetch_is_told_of_holds_nobody_up_and_is_broken_off(self):
+        self.server.put("/big", NOISE).bytes_per_s = 200_000
+        self.copy_flow(f"{self.server.url}/big", "  other: {run: 'touch $TURN/other'}\n")
+        process = self.house.start("run", "flow.yaml", env={"TURN": str(self.dir)})
+        until((self.dir / "other").exists, "what does not take it in runs")
+        err = []
+        until(lambda: err.append(os.read(process.stderr.fileno(), 4096)) or b"waits: fetching " in b"".join(err),
+              "the reason is told")
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=20)
+        self.assertLess(time.monotonic() - begun, 5)
+        err = (b"".join(err) + rest).decode()
+        self.assertEqual(process.returncode, 130, err)
+        self.assertRegex(err, r"fetching http://127\.0\.0\.1:\d+/big \([0-9.]+ ?[kKM]\S* of 3 ?M\S*\)")
+
+    def test_instances_have_their_own(self):
+        for name in "ab":
+            self.server.put(f"/{name}.txt", name.encode())
+        sums = [hashlib.sha256(name).hexdigest() for name in (b"a", b"b")]
+        self.write("sheet.csv", "id,url,sum\n" + "".join(
+            f"{name},{self.server.url}/{name}.txt,{total}\n" for name, total in zip("ab", sums)))
+        self.write("flow.yaml", "steps:\n  copy:\n    foreach: {row: {table: sheet.csv}}\n"
+                                "    in: {x: {url: '{row.url}', sha256: '{row.sum}'}}\n"
+                                "    run: cp {in.x} {out.o}\n    out: {o: '{key}.out'}\n")
+        self.assertEqual(self.ran(self.run_flow()), ["copy/a", "copy/b"])
+        self.assertEqual(self.read("b.out"), "b")
+
+    def test_a_collection_keeps_what_was_used_lately(self):
+        self.server.put("/a", NOISE)
+        self.copy_flow(f"{self.server.url}/a")
+        self.run_flow()
+        self.berth("cache", "--collect", "--unused-for", "1d")
+        self.berth("rm", "flow-1")
+        self.berth("cache", "--collect", "--unused-for", "1d")
+        self.copy_flow(f"{self.server.url}/a", "  also: {run: 'true'}\n")
+        self.run_flow()
+        self.assertIn("If-None-Match", self.server.asked[-1][2])
+        self.berth("rm", "flow-2")
+        self.berth("cache", "--collect", "--unused-for", "0s")
+        self.assertFalse(list((self.dir / "state/cache/objects").glob("*/*")))
+        self.run_flow()
+        self.assertNotIn("If-None-Match", self.server.asked[-1][2])
+
+
+if __name__ == "__main__":
+    unittest.main()
