@@ -217,10 +217,12 @@ void Drive::show() {
   auto& since = attempts_.empty() ? progress.waiting_since : progress.doing_since;
   progress.waiting_since.reset();
   progress.doing_since.reset();
+  progress.how_far.clear();
   for (const auto& under_way : {run_.workload->reading(), run_.workload->bringing()}) {
     if (!under_way || !why.empty()) continue;
     why = under_way->what;
     since = under_way->since;
+    progress.how_far = under_way->how_far;
   }
   // This machine can be asked by anybody; what others answered only the runner knows.
   if (leases_.main_is_remote() && kept_waiting_for_ != progress.waiting_for) {

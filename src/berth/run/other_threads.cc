@@ -29,7 +29,7 @@ void OtherThreads::forget(Started::iterator ended) {
 std::optional<Underway> OtherThreads::oldest() const {
   if (started_.empty()) return std::nullopt;
   Underway first = started_.front().underway;
-  if (const auto& more = started_.front().more) first.what += more();
+  if (const auto& more = started_.front().more) first.how_far = more();
   return first;
 }
 

@@ -20,6 +20,7 @@ namespace berth::run {
 struct Underway {
   std::string what;
   Mono since;
+  std::string how_far = {};  // " (1.2G of 4G)"
 };
 
 class OtherThreads {
