@@ -135,6 +135,7 @@ class Fetched(Elsewhere):
         err = []
         until(lambda: err.append(os.read(process.stderr.fileno(), 4096)) or b"waits: fetching " in b"".join(err),
               "the reason is told")
+        until(lambda: "fetching http" in self.berth("why", "flow-1/copy").out.decode(), "why knows it")
         begun = time.monotonic()
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=20)

@@ -68,6 +68,13 @@ bool is_url(std::string_view text) {
   return text.starts_with("https://") || text.starts_with("http://") || text.starts_with("s3://");
 }
 
+bool is_foreign_url(std::string_view text) {
+  const auto colon = text.find("://");
+  return colon != text.npos && colon > 0 && !is_url(text) &&
+         std::ranges::all_of(text.substr(0, colon),
+                             [](char c) { return alphanumeric(c) || c == '+' || c == '-'; });
+}
+
 Result<Url> parse_url(std::string_view text) {
   if (!is_url(text)) return wrong("wanted a URL: https://HOST/PATH or s3://BUCKET/KEY");
   if (text.size() > kMostUrl) return wrong("the URL is too long");

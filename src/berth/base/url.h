@@ -20,6 +20,8 @@ struct Url {
 
 /// Whether a text begins as a URL of these schemes does.
 bool is_url(std::string_view text);
+/// Whether it begins as one of another scheme does: "ftp://".
+bool is_foreign_url(std::string_view text);
 /// Errors: invalid, with what is wrong with it and what to write instead, for Field::error().
 Result<Url> parse_url(std::string_view text);
 /// The file's name: the last part of its path, with %XX replaced where that is safe; "index" where

@@ -110,7 +110,7 @@ std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& st
       for (const auto& source : input.sources)
         if (!source.step) text += fmt::format("  <- file {}\n", source.text);
     for (const auto& output : step.out)
-      text += fmt::format("  -> {}\n", output.s3 ? flow::s3_url(output, output.path) : output.path);
+      text += fmt::format("  -> {}\n", flow::shown_path(output, output.path));
   }
   return text;
 }

@@ -77,6 +77,10 @@ std::string s3_url(const Output& output, const std::string& place) {
                      output.directory ? "/" : "");
 }
 
+std::string shown_path(const Output& output, const std::string& path) {
+  return output.s3 ? s3_url(output, path) : path;
+}
+
 std::string s3_place_of(std::string_view url) {
   if (!url.starts_with(kS3)) return {};
   return std::string(kS3Outputs) + std::string(url.substr(kS3.size(), url.find('#') - kS3.size()));

@@ -22,6 +22,8 @@ std::string place_of_url(const Url& url);
 Result<std::string> s3_place(const std::string& text, const Field& field);
 /// The URL of such a place; "" of a place in the flow's folder.
 std::string s3_url(const Output& output, const std::string& place);
+/// The output's URL, or its path.
+std::string shown_path(const Output& output, const std::string& path);
 /// The place of an output that goes to the same URL; "": it is none of s3.
 std::string s3_place_of(std::string_view url);
 

@@ -22,6 +22,8 @@ Status read_outputs(const Field& field, Step& step) {
       step.out.push_back({name, std::move(place), text.ends_with('/'), value.node().line, true});
       continue;
     }
+    if (is_foreign_url(text))
+      return value.error("an output goes to s3:// or beside the flow's file");
     const auto plain = plain_path(text);
     if (!plain) return value.error(plain.error());
     if (!stays_inside(*plain))

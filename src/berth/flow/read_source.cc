@@ -33,6 +33,11 @@ Result<Source> read_source(std::string named, const KnownFlow& known, const Fiel
     source.pattern = text;
     return source;
   }
+  if (is_foreign_url(text))
+    return field.error(
+        fmt::format("'{0}' is nothing that can be fetched: https://, http:// and "
+                    "s3:// are (a file of that name: ./{0})",
+                    clip(text)));
   const auto slash = std::min(text.find('/'), text.size());
   const auto dot = text.substr(0, slash).find('.');
   const auto producer = dot == std::string_view::npos

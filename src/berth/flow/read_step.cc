@@ -184,7 +184,7 @@ class StepReader {
           }))
         return entries[i].second.error(
             fmt::format("all tasks of the {} would write '{}'; put {{key}} into it",
-                        kCombineNames.name(step_.combine), output.path));
+                        kCombineNames.name(step_.combine), shown_path(output, output.path)));
     }
     return {};
   }
