@@ -2,10 +2,12 @@
 """Inputs and outputs of flows that lie elsewhere: behind URLs, and in S3."""
 
 import hashlib
-import json
 import os
 import random
+import shutil
 import signal
+import socket
+import subprocess
 import time
 import unittest
 
@@ -283,6 +285,30 @@ class S3(Elsewhere):
         self.write("flow.yaml", self.FLOW + "  late: {in: {m: 's3://bucket/models/a.bin'}, run: 'true'}\n")
         self.assertIn("is made by step train (out.model): write train.model",
                       self.berth("check", "flow.yaml", code=2).err.decode())
+
+    @unittest.skipUnless(shutil.which("s3rver"), "no s3rver here (npm install -g s3rver)")
+    def test_a_server_that_others_wrote(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        server = subprocess.Popen(["s3rver", "-d", self.dir / "s3", "-a", "127.0.0.1", "-p", str(port),
+                                   "--configure-bucket", "bkt"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(lambda: (server.kill(), server.communicate()))
+        until(lambda: b"listening" in server.stdout.readline(), "it serves")
+        self.house.environment.update({"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port}", "AWS_REGION": "us-east-1",
+                                       "AWS_ACCESS_KEY_ID": "S3RVER", "AWS_SECRET_ACCESS_KEY": "S3RVER"})
+        self.write("flow.yaml", """steps:
+  make:
+    run: 'head -c 40000000 /dev/urandom > {out.big}; cp {out.big} {out.here}; echo odd > {out.odd}'
+    out: {big: s3://bkt/dir/big.bin, odd: 's3://bkt/a b/ä+(x)=é.txt', here: here}
+""")
+        self.run_flow()
+        self.write("back.yaml", "steps:\n  back:\n    in: {b: s3://bkt/dir/big.bin, o: 's3://bkt/a b/ä+(x)=é.txt'}\n"
+                                "    run: 'cp {in.b} {out.b}; cp {in.o} {out.o}'\n    out: {b: b, o: o}\n")
+        self.run_flow(name="back.yaml")
+        self.assertEqual((self.dir / "b").read_bytes(), (self.dir / "here").read_bytes())
+        self.assertEqual(self.read("o"), "odd\n")
+        self.assertEqual(self.ran(self.run_flow(name="back.yaml")), [])
 
 
 if __name__ == "__main__":
