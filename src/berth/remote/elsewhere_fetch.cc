@@ -58,6 +58,12 @@ UrlRecord read_record(os::Env& env, const std::string& path) {
   return {std::string(lines[0]), std::string(lines[1]), std::string(lines[2]), *size};
 }
 
+/// Its time says when it was used last.
+Status write_record(os::Env& env, const std::string& path, const UrlRecord& record) {
+  BERTH_TRY(env.replace_file(path, to_text(record), 0600));
+  return env.stamp(path, 0600, env.wall());
+}
+
 std::optional<fileset::Fileset> content_of(const UrlRecord& record) {
   const auto digest = parse_digest(record.digest);
   if (!digest || record.size < 0) return std::nullopt;
@@ -227,7 +233,7 @@ Result<fileset::Captured> Elsewhere::fetch(fileset::ObjectStore& store, const Ur
   BERTH_ASSIGN(const os::Fd lock, lock_url(env_, path + ".lock"));
   const auto taken = [&](const Look& look, UrlRecord record) -> Result<fileset::Captured> {
     BERTH_ASSIGN(auto hold, store.hold(look.content));
-    BERTH_TRY(env_.replace_file(path, to_text(record), 0600));  // used now
+    BERTH_TRY(write_record(env_, path, record));
     return fileset::Captured{look.content, std::move(hold)};
   };
   for (bool anew = false;; anew = true) {
@@ -238,6 +244,7 @@ Result<fileset::Captured> Elsewhere::fetch(fileset::ObjectStore& store, const Ur
     const auto part = env_.status(download.part);
     BERTH_TRY(this->download(url, download));
     if (download.unchanged) return taken(look, download.known);
+    BERTH_TRY(env_.stamp(download.part, 0600, env_.wall()));  // on some volumes all is executable
     BERTH_ASSIGN(auto captured, store.capture(download.part, fileset::Expect::fresh));
     const fileset::Entry& entry = captured.fileset.entries.at(0);
     download.now.digest = to_hex(entry.digest);
@@ -251,7 +258,7 @@ Result<fileset::Captured> Elsewhere::fetch(fileset::ObjectStore& store, const Ur
           "{}: it came with the checksum {}, and the flow wants {}: one of the two is wrong",
           shown(url.text), download.now.digest, url.sha256);
     }
-    BERTH_TRY(env_.replace_file(path, to_text(download.now), 0600));
+    BERTH_TRY(write_record(env_, path, download.now));
     return captured;
   }
 }

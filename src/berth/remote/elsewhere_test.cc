@@ -135,7 +135,7 @@ TEST_F(ElsewhereTest, WhoGetsOnMayBeCutOffAnyNumberOfTimes) {
   server_.ranges = false;
   server_.faults = {100, Fault::cut};  // each time the first half
   EXPECT_EQ(fetch().error().kind, ErrorKind::io);
-  EXPECT_EQ(asked(), 7U);
+  EXPECT_EQ(asked(), 6U);
 }
 
 TEST_F(ElsewhereTest, WhateverStateAFetchWasLeftInItEndsWithTheFileAsItIs) {
