@@ -4,10 +4,12 @@
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
+#include "berth/flow/elsewhere.h"
 #include "berth/run/flow_plan.h"
 
 namespace berth::cli {
@@ -107,7 +109,8 @@ std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& st
     for (const auto& input : step.in)
       for (const auto& source : input.sources)
         if (!source.step) text += fmt::format("  <- file {}\n", source.text);
-    for (const auto& output : step.out) text += fmt::format("  -> {}\n", output.path);
+    for (const auto& output : step.out)
+      text += fmt::format("  -> {}\n", flow::shown_path(output, output.path));
   }
   return text;
 }
@@ -201,6 +204,10 @@ Result<int> show_flow_plan(run::Context& context, run::FlowProgram program,
       if (++rows <= kMostRows)
         print(fmt::format("\n{}: {}\n  {}\n", task.name, task.command, join(task.because, "\n  ")));
   if (rows > kMostRows) print(fmt::format("\n… {} more: --json\n", rows - kMostRows));
+  for (const auto& step : plan)
+    for (const auto& [url, size, there] : step.urls)
+      print(fmt::format("{}: {}, {}\n", url, size < 0 ? "size not known" : format_bytes(size),
+                        there ? "fetched already" : "would be fetched"));
   for (const auto& image : missing)
     print(fmt::format("image {} is not on this machine: it would be fetched first\n", image));
   return 0;

@@ -101,7 +101,8 @@ void Screen::draw(const run::Progress& progress, Mono now) {
   }
   lines.push_back(progress_line(progress, now));
   if (!progress.waiting_for.empty())
-    lines.push_back("  waits: " + with_time(progress.waiting_for, progress.waiting_since, now));
+    lines.push_back("  waits: " + with_time(progress.waiting_for + progress.how_far,
+                                            progress.waiting_since, now));
   std::string text = cursor_to_top();
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += (i == 0 ? "" : "\n") + clip(lines[i], columns - 1) + "\x1b[K";
@@ -140,7 +141,8 @@ std::string Screen::progress_line(const run::Progress& progress, Mono now) const
   if (here > 0 && finished < progress.total)
     text +=
         fmt::format("  left ~{}", format_duration(elapsed / here * (progress.total - finished)));
-  if (!progress.doing.empty()) text += "  " + with_time(progress.doing, progress.doing_since, now);
+  if (!progress.doing.empty())
+    text += "  " + with_time(progress.doing + progress.how_far, progress.doing_since, now);
   return text;
 }
 
@@ -154,7 +156,8 @@ void Screen::report_wait(const run::Progress& progress, Mono now) {
   if (now - waits_since_ < kReportWaitAfter)
     return shows_.no_later_than(waits_since_ + kReportWaitAfter);
   reported_wait_ = waits_for_;
-  print_line(fmt::format("{} waits: {}", run_, with_time(waits_for_, progress.waiting_since, now)));
+  print_line(fmt::format("{} waits: {}", run_,
+                         with_time(waits_for_ + progress.how_far, progress.waiting_since, now)));
 }
 
 void Screen::on_progress(const run::Progress& progress, Mono now) {

@@ -56,7 +56,8 @@ inline constexpr std::string_view kParamsFile = ".berth-params.json";
 inline constexpr std::string_view kScriptFile = ".berth-script";
 inline constexpr std::string_view kTaskFile = ".berth-task.json";
 
-/// A source of files: an output of a step, or files that exist before the flow.
+/// A source of files: an output of a step, or files that exist before the flow, here or elsewhere
+/// (base/url.h).
 struct Source {
   std::string text;               // as written: "split.parts/*", "data/{name}.txt"
   std::optional<StepIndex> step;  // the step that writes them; nullopt: none
@@ -77,6 +78,7 @@ struct Output {
   std::string path;  // beside the file, may hold {placeholders}; no slash at its end
   bool directory = false;
   int line = 0;
+  bool s3 = false;  // it goes to a URL of S3, for which its path in the task stands
 };
 
 /// A variable of a step that has several instances, and the source of its elements: `values`, or
@@ -225,7 +227,7 @@ struct World {
 struct TaskInput {
   std::string name{};      // the name of the input or variable
   std::string place{};     // the path in the task's directory
-  std::string world{};     // the source path; empty: a step wrote it, and `content` has it
+  std::string world{};     // the source path or URL; empty: a step wrote it, `content` has it
   TaskIndex producer{-1};  // the task that wrote it; below 0: none
   fileset::Fileset content{};
 };
@@ -235,6 +237,7 @@ struct TaskOutput {
   std::string path;  // in the task's directory, and in the flow's folder
   bool directory = false;
   bool protect = false;
+  std::string url = {};  // of S3, where it goes instead of the flow's folder; empty: it does not
 };
 
 /// One task in full, except for what its step says of all its tasks.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/flow/elsewhere.h"
 #include "berth/flow/graph.h"
 #include "berth/flow/notation.h"
 #include "berth/flow/pattern.h"
@@ -48,8 +49,9 @@ std::optional<TaskIndex> Graph::Impl::writer_of(const std::string& path) const {
 /// "x.txt is made by step split (out.x): write split.x"; `below` is the way within that output.
 std::string Graph::Impl::made_by(const std::string& path, const Step& step, const Output& output,
                                  std::string_view below) const {
-  return fmt::format("{} is made by step {} (out.{}): write {}.{}{}{}", path, step.name,
-                     output.name, step.name, output.name, below.empty() ? "" : "/", below);
+  return fmt::format("{} is made by step {} (out.{}): write {}.{}{}{}", shown_path(output, path),
+                     step.name, output.name, step.name, output.name, below.empty() ? "" : "/",
+                     below);
 }
 
 /// Who makes that path or, of a pattern, a file that matches it; empty: nobody. `missing`: it is

@@ -1,6 +1,7 @@
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"
+#include "berth/flow/elsewhere.h"
 #include "berth/flow/notation.h"
 #include "berth/flow/read_life.h"
 #include "berth/flow/read_step.h"
@@ -16,6 +17,13 @@ Status read_outputs(const Field& field, Step& step) {
   for (const auto& [name, value] : entries) {
     if (!valid_step_name(name)) return value.error(kStepName);
     BERTH_ASSIGN(const std::string text, process_text(value));
+    if (is_url(text)) {
+      BERTH_ASSIGN(std::string place, s3_place(text, value));
+      step.out.push_back({name, std::move(place), text.ends_with('/'), value.node().line, true});
+      continue;
+    }
+    if (is_foreign_url(text))
+      return value.error("an output goes to s3:// or beside the flow's file");
     const auto plain = plain_path(text);
     if (!plain) return value.error(plain.error());
     if (!stays_inside(*plain))

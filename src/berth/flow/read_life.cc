@@ -31,6 +31,8 @@ Status read_lifetimes(const Field& step_field, Step& step) {
     BERTH_ASSIGN(const std::size_t choice, field->choice(kNoYes));
     step.*flag = choice == 1;
     if (step.*flag && step.out.empty()) return field->error("the step has no outputs");
+    if (step.*flag && std::ranges::any_of(step.out, &Output::s3))
+      return field->error("that is for outputs beside the flow's file, and one goes to s3://");
     if (step.temp && step.protect)
       return field->error("what is temporary goes by itself, and what is protected stays");
   }

@@ -1,5 +1,6 @@
 #include "berth/base/text.h"
 #include "berth/flow/advice.h"
+#include "berth/flow/elsewhere.h"
 #include "berth/flow/notation.h"
 #include "berth/flow/read_step.h"
 
@@ -27,6 +28,16 @@ Result<Source> read_source(std::string named, const KnownFlow& known, const Fiel
   const std::string_view text = source.text;
   if (const auto advice = advice_on_source(text, *known.of); !advice.empty())
     return field.error(advice);
+  if (is_url(text)) {
+    BERTH_TRY(check_url(source.text, field));
+    source.pattern = text;
+    return source;
+  }
+  if (is_foreign_url(text))
+    return field.error(
+        fmt::format("'{0}' is nothing that can be fetched: https://, http:// and "
+                    "s3:// are (a file of that name: ./{0})",
+                    clip(text)));
   const auto slash = std::min(text.find('/'), text.size());
   const auto dot = text.substr(0, slash).find('.');
   const auto producer = dot == std::string_view::npos

@@ -7,6 +7,7 @@
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"
 #include "berth/flow/attempt_request.h"
+#include "berth/flow/elsewhere.h"
 #include "berth/flow/read_life.h"
 #include "berth/flow/read_script.h"
 #include "berth/flow/read_variables.h"
@@ -46,7 +47,7 @@ class StepReader {
     if (const auto field = field_.find("needs")) BERTH_TRY(read_needs(*field));
     if (const auto field = field_.find("when")) {
       BERTH_ASSIGN(step_.when, read_when(*field, names_, [&](const std::string& text) {
-                     return flow::read_source(text, known_, *field);
+                     return source_here(text, *field);
                    }));
       step_.when_line = field->node().line;
     }
@@ -106,16 +107,21 @@ class StepReader {
   }
 
   Result<Source> source_of(const Field& field) const {
-    BERTH_ASSIGN(std::string text, process_text(field));
+    BERTH_ASSIGN(std::string text, field.is_map() ? read_url_map(field) : process_text(field));
     return flow::read_source(std::move(text), known_, field);
+  }
+
+  Result<Source> source_here(const std::string& text, const Field& field) const {
+    if (is_url(text))
+      return field.error(
+          "a URL is an input (in), by itself or as an item of a list: x: [https://…], "
+          "and in: {x: '{x}'}");
+    return flow::read_source(text, known_, field);
   }
 
   Status add_variables() {
     BERTH_TRY(read_variables(
-        field_,
-        [&](const std::string& text, const Field& at) {
-          return flow::read_source(text, known_, at);
-        },
+        field_, [&](const std::string& text, const Field& at) { return source_here(text, at); },
         step_));
     if (step_.variables.empty()) return {};
     for (const auto& variable : step_.variables) {
@@ -178,7 +184,7 @@ class StepReader {
           }))
         return entries[i].second.error(
             fmt::format("all tasks of the {} would write '{}'; put {{key}} into it",
-                        kCombineNames.name(step_.combine), output.path));
+                        kCombineNames.name(step_.combine), shown_path(output, output.path)));
     }
     return {};
   }

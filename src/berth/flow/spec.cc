@@ -4,6 +4,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
+#include "berth/flow/elsewhere.h"
 #include "berth/flow/graph.h"
 #include "berth/flow/notation.h"
 
@@ -118,7 +119,7 @@ std::optional<Graph::Writer> Graph::Impl::file_writer(const std::string& path) c
 Status Graph::Impl::add_source(TaskIndex task, const Source& source, TaskInput input,
                                std::vector<TaskInput>& inputs) const {
   const Step& step = this->step(task);
-  const bool pattern = fileset::is_pattern(source.pattern);
+  const bool pattern = !is_url(source.pattern) && fileset::is_pattern(source.pattern);
   const std::string path = expanded(task, source.pattern, pattern);
   const std::size_t before = inputs.size();
   if (source.step) {
@@ -135,6 +136,16 @@ Status Graph::Impl::add_source(TaskIndex task, const Source& source, TaskInput i
       return wrong(
           step, source.line,
           fmt::format("in.{}: {} matches nothing that was written", input.name, source.text));
+    return {};
+  }
+  if (is_url(path)) {
+    const auto url = parse_url(path);
+    if (!url)
+      return wrong(step, source.line,
+                   fmt::format("in.{}: {}: {}", input.name, shown(path), url.error().message));
+    input.place = place_of_url(*url);
+    input.world = path;
+    inputs.push_back(std::move(input));
     return {};
   }
   Words found;
@@ -240,6 +251,7 @@ Result<TaskSpec> Graph::Impl::spec(TaskIndex task, std::optional<std::int64_t> a
   for (const auto& [param, words] : of.params) spec.params.emplace_back(param, join(words, " "));
   for (const auto& output : of.out) {
     spec.outputs.push_back({output.name, output_path(task, output), output.directory, of.protect});
+    spec.outputs.back().url = s3_url(output, spec.outputs.back().path);
     own.push_back({"out." + output.name, {spec.outputs.back().path}});
   }
   if (!of.script.empty()) add_script(of, own, spec);

@@ -1,6 +1,7 @@
 // From steps to tasks: who waits for whom, the values of a foreach, and who writes what.
 #include <algorithm>
 
+#include "berth/flow/elsewhere.h"
 #include "berth/flow/graph.h"
 #include "berth/flow/notation.h"
 
@@ -150,6 +151,10 @@ Status Graph::Impl::register_outputs(std::size_t index) {
     for (const auto& output : step.out) {
       const std::string path = output_path(task, output);
       const auto plain = plain_path(path);
+      if (const auto url = s3_url(output, path); !url.empty() && !parse_url(url))
+        return wrong(
+            step, output.line,
+            fmt::format("out.{}: {}: {}", output.name, url, parse_url(url).error().message));
       if (!plain || *plain != path || !stays_inside(path))
         return wrong(step, output.line,
                      fmt::format("out.{}: '{}' of {} is no path in the folder of the flow's file",
@@ -188,7 +193,10 @@ Status Graph::Impl::check_world(std::size_t index) const {
         if (source.step) continue;
         std::vector<TaskInput> found;
         BERTH_TRY(add_source(task, source, {.name = input.name}, found));
-        for (const auto& each : found) BERTH_TRY(check_path(step, each.world, source.line));
+        for (const auto& each : found) {
+          const auto s3 = s3_place_of(each.world);
+          BERTH_TRY(check_path(step, s3.empty() ? each.world : s3, source.line));
+        }
       }
     for (const auto& term : step.when)
       if (asks(term))

@@ -335,7 +335,8 @@ class PosixEnv final : public Env {
     for (const auto& watch : watches)  // what watches nothing would count against RLIMIT_NOFILE
       if (watch.fd >= 0)
         polls_.push_back({watch.fd, static_cast<short>(watch.readable ? POLLIN : POLLOUT), 0});
-    polls_.push_back({g_stop_event.load(), POLLIN, 0});  // -1 is passed over by poll
+    // The loop's thread is woken by it; -1 is passed over by poll.
+    polls_.push_back({give_up_ == nullptr ? g_stop_event.load() : -1, POLLIN, 0});
     timespec timeout{};
     if (until) {
       const Duration left = std::max(Duration(0), *until - now());

@@ -7,7 +7,7 @@ namespace {
 
 TEST(Plugin, IsFoundBesideTheProgramByItsSymbol) {
   const auto env = posix_env();
-  const auto found = load_plugin(*env, "berth-cloud.so", "berth_cloud_2");
+  const auto found = load_plugin(*env, "berth-cloud.so", "berth_cloud_3");
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_NE(*found, nullptr);
 }

@@ -6,7 +6,7 @@ namespace berth::remote {
 Result<const Cloud*> load_cloud(os::Env& env) {
   static const Cloud* loaded = nullptr;
   if (loaded == nullptr) {
-    BERTH_ASSIGN(void* found, os::load_plugin(env, "berth-cloud.so", "berth_cloud_2"));
+    BERTH_ASSIGN(void* found, os::load_plugin(env, "berth-cloud.so", "berth_cloud_3"));
     loaded = static_cast<const Cloud*>(found);
   }
   return loaded;

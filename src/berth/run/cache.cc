@@ -1,5 +1,6 @@
 // The cache is one object store for all runs. Objects that nobody needs any more are collected.
 #include "berth/base/text.h"
+#include "berth/remote/elsewhere.h"
 #include "berth/run/flow_run.h"
 
 namespace berth::run {
@@ -14,7 +15,10 @@ Result<Collected> collect(Context& context, Duration unused_for) {
   BERTH_ASSIGN(collected.results, context.store->forget_results(context.env->wall() -
                                                                 std::max(unused_for, Duration{})));
   std::int64_t last = 0;
+  const Wall used_since = context.env->wall() - std::max(unused_for, Duration{});
   const auto add_live = [&](std::unordered_set<Digest>& live) -> Status {
+    if (last == 0)
+      BERTH_TRY(remote::keep_fetched(*context.env, cache.directory(), used_since, live));
     BERTH_ASSIGN(const auto results, context.store->results(last));
     for (const auto& result : results) {
       last = result.sequence;

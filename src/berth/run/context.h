@@ -20,8 +20,9 @@
 #include "berth/store/store.h"
 
 namespace berth::remote {
+struct Cloud;
 class Holders;
-}
+}  // namespace berth::remote
 
 namespace berth::run {
 
@@ -37,6 +38,7 @@ struct Context {
   /// Opens the sources of a run's allocs; where it is empty, all come from this machine.
   std::function<Result<Sources>(const store::RunRecord&)> sources = {};
   std::shared_ptr<remote::Holders> holders = {};  ///< Made with the first remote worker.
+  const remote::Cloud* cloud = nullptr;           ///< Of tests, in place of the plugin.
 };
 
 /// $BERTH_DB, else $XDG_STATE_HOME/berth, else ~/.local/state/berth.

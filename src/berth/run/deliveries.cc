@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
+#include "berth/remote/elsewhere.h"
 #include "berth/run/clusters.h"
 
 namespace berth::run {
@@ -22,10 +23,22 @@ Result<bool> place_there(os::Env& there, const std::string& store, Delivery& del
   return place(there, cache, delivery);
 }
 
+/// The plugin is loaded by the loop's thread.
+void find_cloud(const FlowRun& run, Delivery& delivery) {
+  const auto goes_to_s3 = [](const flow::TaskOutput& output) { return !output.url.empty(); };
+  if (delivery.cloud != nullptr || std::ranges::none_of(delivery.spec.outputs, goes_to_s3)) return;
+  const auto loaded = run.context.cloud != nullptr ? Result<const remote::Cloud*>(run.context.cloud)
+                                                   : remote::load_cloud(run.env);
+  if (loaded)
+    delivery.cloud = *loaded;
+  else
+    delivery.no_cloud = loaded.error();
+  delivery.progress = std::make_shared<remote::TransferProgress>();
+}
+
 std::string places_of(const Delivery& delivery) {
   std::vector<std::string> places;
-  for (const auto& output : delivery.spec.outputs)
-    places.push_back(place_in(delivery.folder, output.path));
+  for (const auto& output : delivery.spec.outputs) places.push_back(place_of(delivery, output));
   return list_of(std::move(places));
 }
 
@@ -57,6 +70,7 @@ Status judge(const FlowRun& run, Delivery& delivery) {
 }  // namespace
 
 Status place_now(FlowRun& run, Delivery& delivery) {
+  find_cloud(run, delivery);
   for (;;) {
     BERTH_ASSIGN(const bool placed, place(run.env, run.cache, delivery));
     if (placed) return {};
@@ -68,7 +82,11 @@ Deliveries::Deliveries(FlowRun& run, std::function<bool(TaskNumber, Token)> is_l
     : run_(run), is_last_(std::move(is_last)), threads_(run.env, kOutputsAtOnce) {}
 
 Status Deliveries::place(Delivery delivery, Then then) {
+  find_cloud(run_, delivery);
   std::string what = "bringing " + places_of(delivery);
+  OtherThreads::More more;
+  if (delivery.progress)
+    more = [progress = delivery.progress] { return remote::to_text(*progress); };
   return threads_.start(
       std::move(what),
       [this, store = run_.cache.directory(), delivery = std::move(delivery),
@@ -88,7 +106,8 @@ Status Deliveries::place(Delivery delivery, Then then) {
           }
           then(std::move(delivery), std::move(status));
         };
-      });
+      },
+      std::move(more));
 }
 
 Status Deliveries::deliver(Attempt attempt, Delivery delivery) {

@@ -4,6 +4,7 @@
 
 #include "berth/base/text.h"
 #include "berth/os/failpoint.h"
+#include "berth/remote/elsewhere.h"
 
 namespace berth::run {
 namespace {
@@ -43,8 +44,26 @@ Status make_read_only(os::Env& env, const fileset::Fileset& content, const std::
   return {};
 }
 
+/// The next output, to S3. Not there is not gone from the cache.
+Status upload_next(os::Env& env, fileset::ObjectStore& cache, const Delivery& delivery) {
+  if (delivery.no_cloud) return std::unexpected(*delivery.no_cloud);
+  BERTH_ASSERT(delivery.cloud != nullptr);
+  BERTH_ASSIGN(const Url url, parse_url(delivery.spec.outputs[delivery.placed].url));
+  remote::TransferProgress unseen;
+  remote::Elsewhere elsewhere(env, *delivery.cloud);
+  auto status = elsewhere.put(cache, delivery.outputs[delivery.placed], url,
+                              delivery.progress ? *delivery.progress : unseen);
+  if (!status && status.error().kind == ErrorKind::not_found)
+    return fail(ErrorKind::invalid, "{}", status.error().message);
+  return status;
+}
+
 /// The next output. false: see Delivery::there.
 Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& delivery) {
+  if (!delivery.spec.outputs[delivery.placed].url.empty()) {
+    BERTH_TRY(upload_next(env, cache, delivery));
+    return true;
+  }
   const std::string& path = delivery.spec.outputs[delivery.placed].path;
   const fileset::Fileset& content = delivery.outputs[delivery.placed];
   const bool protect = delivery.spec.outputs[delivery.placed].protect;
@@ -110,7 +129,13 @@ bool takes_long(const fileset::Fileset& fileset) {
   return fileset.entries.size() > kMany || fileset::total_bytes(fileset) > kLarge;
 }
 
+std::string place_of(const Delivery& delivery, const flow::TaskOutput& output) {
+  return output.url.empty() ? place_in(delivery.folder, output.path) : output.url;
+}
+
 bool takes_long(os::Env& env, const Delivery& delivery) {
+  const auto goes_to_s3 = [](const flow::TaskOutput& output) { return !output.url.empty(); };
+  if (std::ranges::any_of(delivery.spec.outputs, goes_to_s3)) return true;
   if (delivery.directory.empty())
     return std::ranges::any_of(delivery.outputs,
                                [](const fileset::Fileset& output) { return takes_long(output); });

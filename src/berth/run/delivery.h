@@ -3,12 +3,18 @@
 // another thread than the loop's can bring gigabytes.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "berth/fileset/fileset.h"
 #include "berth/flow/flow.h"
+
+namespace berth::remote {
+struct Cloud;
+struct TransferProgress;
+}  // namespace berth::remote
 
 namespace berth::run {
 
@@ -29,11 +35,17 @@ struct Delivery {
   /// is `ours` and may be replaced.
   std::optional<fileset::Fileset> there{};
   bool ours = false;
-  bool overwrite = false;  ///< What is protected, too.
+  bool overwrite = false;                ///< What is protected, too.
+  const remote::Cloud* cloud = nullptr;  ///< For outputs that go to S3; none: `no_cloud`.
+  std::optional<Error> no_cloud{};
+  std::shared_ptr<remote::TransferProgress> progress{};  ///< Of what goes there.
 };
 
-/// Whether another thread has to deal with it: directories, which may hold anything, and large
-/// files.
+/// Where an output goes, as people are told.
+std::string place_of(const Delivery& delivery, const flow::TaskOutput& output);
+
+/// Whether another thread has to deal with it: directories, which may hold anything, large files,
+/// and what goes to S3.
 bool takes_long(const fileset::Fileset& fileset);
 bool takes_long(os::Env& env, const Delivery& delivery);
 

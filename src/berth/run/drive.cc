@@ -217,17 +217,33 @@ void Drive::show() {
   auto& since = attempts_.empty() ? progress.waiting_since : progress.doing_since;
   progress.waiting_since.reset();
   progress.doing_since.reset();
+  progress.how_far.clear();
   for (const auto& under_way : {run_.workload->reading(), run_.workload->bringing()}) {
     if (!under_way || !why.empty()) continue;
     why = under_way->what;
     since = under_way->since;
+    progress.how_far = under_way->how_far;
   }
-  // This machine can be asked by anybody; what others answered only the runner knows.
-  if (leases_.main_is_remote() && kept_waiting_for_ != progress.waiting_for) {
-    kept_waiting_for_ = progress.waiting_for;
-    (void)run_.env.replace_file(waits_file(run_.directory), progress.waiting_for, 0600);
-  }
+  keep_what_it_waits_for();
   run_.observer.on_progress(progress, run_.env.now());
+}
+
+/// For who asks why. This machine can be asked by anybody; what others answered, and what takes
+/// long to read, only the runner knows.
+void Drive::keep_what_it_waits_for() {
+  constexpr Duration kLong = std::chrono::seconds(1);
+  const bool remote = leases_.main_is_remote();
+  std::string text = remote ? recorder_.progress().waiting_for : "";
+  if (!remote)
+    if (const auto reading = run_.workload->reading();
+        reading && run_.env.now() - reading->since >= kLong)
+      text = reading->what;
+  if (kept_waiting_for_ == text || (!remote && !kept_waiting_for_ && text.empty())) return;
+  kept_waiting_for_ = text;
+  if (remote || !text.empty())
+    (void)run_.env.replace_file(waits_file(run_.directory), text, 0600);
+  else
+    (void)run_.env.remove_file(waits_file(run_.directory));
 }
 
 }  // namespace berth::run

@@ -59,6 +59,7 @@ class Drive {
   void on_durable();
   void on_attempt_end(WorkerSlot* slot, const exec::Ended& ended);
   void show();
+  void keep_what_it_waits_for();
   Holdings holdings() const { return workers_.holdings(!attempts_.empty()); }
 
   // What a stop means: drive_stop.cc.
@@ -81,7 +82,7 @@ class Drive {
   std::optional<machine::AllocId> primary_;  // as recorded
   std::int64_t tries_ = 0;
   bool settled_ = false;
-  std::optional<std::string> kept_waiting_for_;
+  std::optional<std::string> kept_waiting_for_;  // in waits_file()
 
   int stops_heeded_ = 0;
   std::optional<Mono> gives_up_at_;      // stopping: whatever does not end or answer by then

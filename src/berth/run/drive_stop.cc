@@ -24,7 +24,8 @@ void Drive::heed_stop_signals() {
   stops_heeded_ = signals;
   run_.observer.on_note(again ? "stopping at once" : "stopping; once more to stop at once");
   if (const auto reading = run_.workload->reading(); !again && reading)
-    run_.observer.on_note(fmt::format("{} is broken off after {}", reading->what,
+    run_.observer.on_note(fmt::format("{}{} is broken off after {}", reading->what,
+                                      reading->how_far,
                                       format_duration(run_.env.now() - reading->since)));
   run_.scheduler->stop(run_.effects);
   gives_up_at_ = run_.env.now() + kReachedWithin;

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "berth/flow/attempt_request.h"
+#include "berth/remote/elsewhere.h"
 #include "berth/run/dependencies.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/flow_tasks.h"
@@ -14,18 +15,52 @@
 namespace berth::run {
 namespace {
 
-/// What the task depends on, as text.
-Result<std::string> depends_of(Inputs& inputs, const flow::TaskSpec& spec) {
+using Look = remote::Elsewhere::Look;
+
+/// What servers say of URLs, each asked once.
+class UrlLooks {
+ public:
+  UrlLooks(Context& context, fileset::ObjectStore& cache) : context_(context), cache_(cache) {}
+  Result<Look> look(const std::string& text, StepPlan& step) {
+    if (const auto known = looks_.find(text); known != looks_.end()) return known->second;
+    BERTH_ASSIGN(const Url url, parse_url(text));
+    if (!elsewhere_) {
+      if (context_.cloud == nullptr) {
+        BERTH_ASSIGN(context_.cloud, remote::load_cloud(*context_.env));
+      }
+      elsewhere_.emplace(*context_.env, *context_.cloud);
+    }
+    BERTH_ASSIGN(Look look, elsewhere_->look(cache_, url));
+    step.urls.push_back({shown(url.text), look.size, look.there});
+    return looks_.emplace(text, std::move(look)).first->second;
+  }
+
+ private:
+  Context& context_;
+  fileset::ObjectStore& cache_;
+  std::optional<remote::Elsewhere> elsewhere_;
+  std::unordered_map<std::string, Look> looks_;
+};
+
+/// What the task depends on, as text; "", and why it runs, where that has to be fetched first.
+Result<std::string> depends_of(Inputs& inputs, UrlLooks& urls, const flow::TaskSpec& spec,
+                               StepPlan& step, std::vector<std::string>& because) {
   std::vector<Digest> digests;
   for (const auto& input : spec.inputs) {
     if (input.world.empty()) {
       digests.push_back(fileset::digest(input.content));
       continue;
     }
+    if (is_url(input.world)) {
+      BERTH_ASSIGN(const Look look, urls.look(input.world, step));
+      if (!look.there) because.push_back(shown(input.world) + " has to be fetched");
+      digests.push_back(fileset::digest(look.content));
+      continue;
+    }
     BERTH_ASSIGN(const auto content, inputs.get(input.world));
     digests.push_back(fileset::digest(content));
   }
-  return flow::record(spec, digests);
+  return because.empty() ? flow::record(spec, digests) : std::string();
 }
 
 /// The outputs of the task if the cache has them.
@@ -116,6 +151,33 @@ Status make_again(const flow::Graph& graph, flow::TaskIndex reader,
   return {};
 }
 
+/// A task that runs, for what it takes in is not here.
+Status plan_fetching(const flow::Graph& graph, flow::TaskIndex task,
+                     std::vector<std::string> because, StepPlan& step) {
+  BERTH_ASSIGN(const auto spec, graph.spec(task, 1));
+  step.tasks.push_back({spec.name, command_text(spec.command), std::move(because)});
+  ++step.runs;
+  return {};
+}
+
+/// What waits for other tasks; `settled` are those that were looked at.
+void count_later(os::Env& env, fileset::ObjectStore& cache, const flow::Graph& graph,
+                 const std::string& directory, const std::unordered_set<std::int64_t>& settled,
+                 std::vector<StepPlan>& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto range = graph.tasks({static_cast<std::int64_t>(i)});
+    steps[i].unfolded = range.has_value();
+    std::int64_t wanted = 0;
+    for (std::int64_t at = 0; range && at < range->count; ++at) {
+      const flow::TaskIndex task{range->first.value + at};
+      wanted += graph.wanted(task) ? 1 : 0;
+      if (graph.flow().steps[i].protect && graph.wanted(task) && !settled.contains(task.value))
+        add_overwritten(env, cache, graph.output_paths(task), directory, {}, steps[i]);
+    }
+    if (range) steps[i].later = wanted - steps[i].cached - steps[i].runs - steps[i].skipped;
+  }
+}
+
 std::vector<StepPlan> plans_of(const flow::Flow& flow) {
   std::vector<StepPlan> steps;
   for (const auto& step : flow.steps)
@@ -144,7 +206,8 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
                                    const std::string& directory) {
   BERTH_ASSIGN(auto flow, read_flow(program));
   BERTH_ASSIGN(auto cache, open_cache(context));
-  Inputs inputs(*context.env, cache, directory);
+  Inputs inputs(*context.env, cache, directory, context.cloud);
+  UrlLooks urls(context, cache);
   BERTH_ASSIGN(const auto runs, context.store->runs());
   auto steps = plans_of(flow);
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
@@ -164,7 +227,13 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
     for (const auto task : ready.run) {
       StepPlan& step = steps[static_cast<std::size_t>(graph.step_of(task).value)];
       BERTH_ASSIGN(const auto spec, graph.spec(task));
-      BERTH_ASSIGN(const std::string declared, depends_of(inputs, spec));
+      std::vector<std::string> because;
+      BERTH_ASSIGN(const std::string declared, depends_of(inputs, urls, spec, step, because));
+      if (!because.empty()) {
+        BERTH_TRY(plan_fetching(graph, task, std::move(because), step));
+        BERTH_TRY(make_again(graph, task, gone, steps));
+        continue;
+      }
       std::vector<std::string> records{declared};
       if (!spec.depfile.empty()) {
         BERTH_ASSIGN(records, dependencies.records(to_hex(sha256(lists_of(declared))), declared));
@@ -192,18 +261,7 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
       if (found) BERTH_TRY(graph.finish(task, *std::move(found)));
     }
   }
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto range = graph.tasks({static_cast<std::int64_t>(i)});
-    steps[i].unfolded = range.has_value();
-    std::int64_t wanted = 0;
-    for (std::int64_t at = 0; range && at < range->count; ++at) {
-      const flow::TaskIndex task{range->first.value + at};
-      wanted += graph.wanted(task) ? 1 : 0;
-      if (graph.flow().steps[i].protect && graph.wanted(task) && !settled.contains(task.value))
-        add_overwritten(*context.env, cache, graph.output_paths(task), directory, {}, steps[i]);
-    }
-    if (range) steps[i].later = wanted - steps[i].cached - steps[i].runs - steps[i].skipped;
-  }
+  count_later(*context.env, cache, graph, directory, settled, steps);
   return steps;
 }
 

@@ -12,6 +12,13 @@ struct TaskPlan {
   std::vector<std::string> because;  // why it would run, a line each
 };
 
+/// A URL that tasks take in.
+struct UrlPlan {
+  std::string url;
+  std::int64_t size = -1;  // -1: its server does not say
+  bool there = false;      // it was fetched, and has not changed
+};
+
 struct StepPlan {
   std::string name;
   Resources resources;  // of each task
@@ -23,10 +30,12 @@ struct StepPlan {
   std::int64_t later = 0;           // that wait for these
   std::vector<std::string> asks{};  // how its requests were found, and those of later attempts
   std::vector<std::string> overwrites{};  // places that are protected and would be written anew
+  std::vector<UrlPlan> urls{};            // each once in the whole plan
   bool unfolded = true;                   // false: how many tasks it has shows later
 };
 
-/// By step, in the order of the file. Reads what the tasks take in, to know whether it has changed.
+/// By step, in the order of the file. Reads what the tasks take in, to know whether it has changed;
+/// of URLs it asks their servers, and fetches nothing.
 Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
                                    const std::string& directory);
 

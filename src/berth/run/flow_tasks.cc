@@ -56,7 +56,7 @@ FlowTasks::FlowTasks(Context& context, store::RunRecord record, FlowProgram prog
       temporary_(run_, graph_),
       dependencies_(run_.env, *run_.context.store, run_.record.directory,
                     [this](const std::string& path) { return graph_.graph().writer_of(path); }),
-      inputs_(run_.env, run_.cache, run_.record.directory),
+      inputs_(run_.env, run_.cache, run_.record.directory, run_.context.cloud),
       deliveries_(run_, [this](TaskNumber task, Token token) {
         const auto now = prepared_.find(task.value);
         return now != prepared_.end() && now->second.token == token;

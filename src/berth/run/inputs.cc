@@ -3,17 +3,26 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/remote/elsewhere.h"
+
 namespace berth::run {
 namespace {
 
 constexpr std::size_t kInputsHeld = 8;
 /// So many may hang before others wait for them.
 constexpr std::size_t kReadsAtOnce = 8;
+constexpr std::size_t kFetchesAtOnce = 4;
 
 }  // namespace
 
-Inputs::Inputs(os::Env& env, fileset::ObjectStore& cache, std::string folder)
-    : env_(env), cache_(cache), folder_(std::move(folder)), threads_(env, kReadsAtOnce) {}
+Inputs::Inputs(os::Env& env, fileset::ObjectStore& cache, std::string folder,
+               const remote::Cloud* cloud)
+    : env_(env),
+      cache_(cache),
+      folder_(std::move(folder)),
+      cloud_(cloud),
+      threads_(env, kReadsAtOnce),
+      fetches_(env, kFetchesAtOnce) {}
 
 Result<bool> Inputs::fill(PreparedTask& task, bool later) {
   const std::string* last = nullptr;
@@ -93,12 +102,12 @@ Status Inputs::restore(const std::string& path) {
 /// On another thread all the same, while nothing else is waited for here.
 Status Inputs::read_now(const std::string& path) {
   if (!alone_) alone_ = env_.background_threads();
-  BERTH_TRY(alone_->start([this, path, read = reader(path)](os::Env& there) mutable {
+  BERTH_ASSIGN(Job job, this->job(path));
+  BERTH_TRY(alone_->start([this, path, read = std::move(job.read)](os::Env& there) mutable {
     return [this, path, got = read(there)]() mutable { take(path, std::move(got)); };
   }));
   while (alone_->busy()) {
-    if (env_.stop_signals() > 0)
-      return fail(ErrorKind::interrupted, "stopped while {} was read", place_in(folder_, path));
+    if (env_.stop_signals() > 0) return fail(ErrorKind::interrupted, "stopped in {}", job.what);
     std::array<os::Watch, 1> watches{os::Watch{.fd = alone_->ready()}};
     BERTH_TRY(env_.wait(watches, std::nullopt));
     alone_->turn();
@@ -107,29 +116,59 @@ Status Inputs::read_now(const std::string& path) {
 }
 
 Status Inputs::read_later(const std::string& path) {
-  if (!waiting_.try_emplace(path).second) return {};
-  auto started = threads_.start(
-      "reading " + place_in(folder_, path),
-      [this, path, read = reader(path)](os::Env& there) mutable -> os::BackgroundThreads::Then {
-        return [this, path, got = read(there)]() mutable {
-          take(path, std::move(got));
-          const auto waited = waiting_.extract(path);
-          ready_.insert(ready_.end(), waited.mapped().rbegin(), waited.mapped().rend());
-        };
-      });
+  if (waiting_.contains(path)) return {};
+  BERTH_ASSIGN(Job job, this->job(path));
+  waiting_.try_emplace(path);
+  auto started =
+      (is_url(path) ? fetches_ : threads_)
+          .start(
+              job.what,
+              [this, path,
+               read = std::move(job.read)](os::Env& there) mutable -> os::BackgroundThreads::Then {
+                return [this, path, got = read(there)]() mutable {
+                  take(path, std::move(got));
+                  const auto waited = waiting_.extract(path);
+                  ready_.insert(ready_.end(), waited.mapped().rbegin(), waited.mapped().rend());
+                };
+              },
+              job.more);
   if (!started) waiting_.erase(path);
   return started;
 }
 
-Inputs::Reader Inputs::reader(const std::string& path) const {
-  return [path = place_in(folder_, path),
-          directory = cache_.directory()](os::Env& there) -> Result<Reading> {
-    BERTH_ASSIGN(auto store, fileset::ObjectStore::open(there, directory));
-    BERTH_ASSIGN(auto captured, store.capture(path, fileset::Expect::stored));
-    // What is small becomes durable with others.
-    if (takes_long(captured.fileset)) BERTH_TRY(store.make_durable());
-    return Reading{std::move(store), std::move(captured)};
-  };
+Result<Inputs::Job> Inputs::job(const std::string& path) {
+  if (is_url(path)) return fetch_job(path);
+  const std::string place = place_in(folder_, path);
+  return Job{[place, directory = cache_.directory()](os::Env& there) -> Result<Reading> {
+               BERTH_ASSIGN(auto store, fileset::ObjectStore::open(there, directory));
+               BERTH_ASSIGN(auto captured, store.capture(place, fileset::Expect::stored));
+               // What is small becomes durable with others.
+               if (takes_long(captured.fileset)) BERTH_TRY(store.make_durable());
+               return Reading{std::move(store), std::move(captured)};
+             },
+             "reading " + place};
+}
+
+Result<Inputs::Job> Inputs::fetch_job(const std::string& text) {
+  BERTH_ASSIGN(const Url url, parse_url(text));
+  if (cloud_ == nullptr) {
+    BERTH_ASSIGN(cloud_, remote::load_cloud(env_));
+  }
+  auto progress = std::make_shared<remote::TransferProgress>();
+  return Job{[url, progress, &cloud = *cloud_,
+              directory = cache_.directory()](os::Env& there) -> Result<Reading> {
+               BERTH_ASSIGN(auto store, fileset::ObjectStore::open(there, directory));
+               remote::Elsewhere elsewhere(there, cloud);
+               BERTH_ASSIGN(auto captured, elsewhere.fetch(store, url, *progress));
+               if (takes_long(captured.fileset)) BERTH_TRY(store.make_durable());
+               return Reading{std::move(store), std::move(captured)};
+             },
+             "fetching " + shown(text), [progress] { return remote::to_text(*progress); }};
+}
+
+std::optional<Underway> Inputs::oldest() const {
+  auto read = threads_.oldest(), fetched = fetches_.oldest();
+  return read && (!fetched || read->since <= fetched->since) ? read : fetched;
 }
 
 void Inputs::take(const std::string& path, Result<Reading> read) {
@@ -145,6 +184,7 @@ void Inputs::take(const std::string& path, Result<Reading> read) {
 
 std::vector<flow::TaskIndex> Inputs::turn() {
   threads_.turn();
+  fetches_.turn();
   return std::exchange(ready_, {});
 }
 

@@ -5,6 +5,7 @@
 // Ownership and Threads: as os/background_threads.h, of which it is one.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ namespace berth::run {
 struct Underway {
   std::string what;
   Mono since;
+  std::string how_far = {};  // " (1.2G of 4G)"
 };
 
 class OtherThreads {
@@ -26,7 +28,9 @@ class OtherThreads {
   OtherThreads(os::Env& env, std::size_t most)
       : env_(env), most_(most), background_(env.background_threads(most)) {}
 
-  Status start(std::string what, os::BackgroundThreads::Work work);
+  /// `more` is asked, at any time and while the work goes on, what to say behind `what`.
+  using More = std::function<std::string()>;
+  Status start(std::string what, os::BackgroundThreads::Work work, More more = {});
   /// What has been under way for the longest.
   std::optional<Underway> oldest() const;
   bool busy() const { return background_->busy(); }
@@ -36,7 +40,11 @@ class OtherThreads {
 
  private:
   void listen() { ends_.watch(background_->busy() ? background_->ready() : -1); }
-  using Started = std::list<Underway>;
+  struct Piece {
+    Underway underway;
+    More more;
+  };
+  using Started = std::list<Piece>;
   void forget(Started::iterator ended);
 
   os::Env& env_;

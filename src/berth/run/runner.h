@@ -41,7 +41,8 @@ struct Progress {
   std::string waiting_for;  ///< Why nothing runs; "" when something does.
   std::string doing;        ///< What takes long beside the tasks; "" when there is nothing.
   std::optional<Mono> waiting_since, doing_since;  ///< Where that is known.
-  Mono began;                                      ///< When this runner took the run over.
+  std::string how_far;  ///< What is waited for, or done, where that is known: " (1.2G of 4G)".
+  Mono began;           ///< When this runner took the run over.
 };
 
 struct TaskEnd {

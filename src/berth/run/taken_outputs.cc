@@ -26,7 +26,7 @@ Status take_outputs(flow::Graph& graph, Inputs& inputs, flow::TaskIndex task) {
   if (!graph.is_read(task)) return graph.finish(task, std::move(contents));
   BERTH_ASSIGN(const auto outputs, outputs_of(graph, task));
   for (std::size_t i = 0; i < count; ++i) {
-    auto content = inputs.get(outputs[i].path);
+    auto content = inputs.get(outputs[i].url.empty() ? outputs[i].path : outputs[i].url);
     if (!content && content.error().kind == ErrorKind::not_found)
       return not_there(outputs[i].path, graph.name(task));
     if (!content) return std::unexpected(content.error());
@@ -48,7 +48,7 @@ Status check_taken(os::Env& env, flow::Graph& graph, const std::string& director
       }
       BERTH_ASSIGN(const auto outputs, outputs_of(graph, task));
       for (const auto& output : outputs)
-        if (!env.status(directory + "/" + output.path))
+        if (output.url.empty() && !env.status(directory + "/" + output.path))
           return not_there(output.path, graph.name(task));
     }
     if (!finished) return {};

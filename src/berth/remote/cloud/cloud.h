@@ -1,11 +1,15 @@
 // berth-cloud.so makes requests that libcurl signs for AWS, and reads XML by pugixml. It knows
-// nothing of EC2. It is a plugin (os/plugin.h), loaded when an ec2 cluster is first used.
+// nothing of EC2 and S3. It is a plugin (os/plugin.h), loaded when an ec2 cluster or a URL is first
+// used.
 //
-// Ownership: the destructor of HttpCalls ends its calls. Threads: one. Nothing waits.
+// Ownership: the destructors of HttpCalls and HttpSession end what is under way. Threads: one each.
+// Nothing waits.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,8 +75,52 @@ class HttpCalls {
   virtual HttpWaits waits() = 0;
 };
 
+/// How a request is signed for AWS.
+struct HttpSigning {
+  std::string region, service;  ///< "s3"
+  Credentials credentials;
+};
+
+struct HttpReply {
+  int status = 0;                                ///< 0: there was no answer.
+  std::map<std::string, std::string> headers{};  ///< By their names in lower case.
+  std::string body{};    ///< What take() was not given, at most kMostReply bytes.
+  std::string error{};   ///< Why there was no answer, or not all of it; empty: it is whole.
+  bool lasting = false;  ///< It is of no use to ask again: a wrong name of the host, say.
+
+  /// The header of that name; "": there is none.
+  std::string header(const std::string& name) const {
+    const auto found = headers.find(name);
+    return found == headers.end() ? "" : found->second;
+  }
+};
+inline constexpr std::size_t kMostReply = 1U << 20;
+
+struct HttpRequest {
+  std::string method = "GET";  ///< Or HEAD, PUT, POST, DELETE.
+  std::string url;
+  std::vector<std::string> headers{};    ///< "Range: bytes=100-"
+  std::string body{};                    ///< Of PUT and POST.
+  std::optional<HttpSigning> signing{};  ///< One that is signed follows no redirection.
+  /// Is given the content of an answer that says yes (2xx), as it comes; false ends the request.
+  std::function<bool(const HttpReply& so_far, std::string_view bytes)> take{};
+};
+
+/// One request after another, by connections that are kept.
+class HttpSession {
+ public:
+  virtual ~HttpSession() = default;
+  /// Begins a request, where none is under way.
+  virtual void begin(HttpRequest request) = 0;
+  /// Goes on with it; its answer, once it has ended.
+  virtual std::optional<HttpReply> step() = 0;
+  /// What has to happen before step() is called again.
+  virtual HttpWaits waits() = 0;
+};
+
 struct Cloud {
   std::unique_ptr<HttpCalls> (*open)(const HttpSetup& setup) = nullptr;
+  std::unique_ptr<HttpSession> (*open_session)() = nullptr;
   /// Failure: invalid, where the text is no XML, has more than `most_bytes`, or is more than 64
   /// deep.
   Result<Xml> (*read_xml)(std::string_view text) = nullptr;
@@ -83,6 +131,7 @@ Result<const Cloud*> load_cloud(os::Env& env);
 
 // These are in the plugin.
 std::unique_ptr<HttpCalls> open_http(const HttpSetup& setup);
+std::unique_ptr<HttpSession> open_http_session();
 Result<Xml> read_xml(std::string_view text);
 
 }  // namespace berth::remote

@@ -1,0 +1,47 @@
+#include "berth/base/url.h"
+
+#include <gtest/gtest.h>
+
+namespace berth {
+namespace {
+
+const std::string kSum(64, 'a');
+
+TEST(Url, HasItsPartsAndItsFileName) {
+  const Url url =
+      *parse_url("https://Host:8080/dir/a%20b.gz?token=1#SHA256=" + std::string(64, 'A'));
+  EXPECT_EQ(url.text, "https://Host:8080/dir/a%20b.gz?token=1");
+  EXPECT_EQ(url.host, "Host:8080");
+  EXPECT_EQ(url.path, "/dir/a%20b.gz?token=1");
+  EXPECT_EQ(url.sha256, kSum);
+  EXPECT_EQ(file_name(url), "a b.gz");
+  EXPECT_EQ(shown(url.text), "https://Host:8080/dir/a%20b.gz?…");
+  const Url s3 = *parse_url("s3://bucket/a b/ä?.txt");
+  EXPECT_EQ(s3.host, "bucket");
+  EXPECT_EQ(s3.path, "a b/ä?.txt");
+  EXPECT_EQ(file_name(s3), "ä?.txt");
+  EXPECT_EQ(percent_encoded(s3.path, "/"), "a%20b/%C3%A4%3F.txt");
+}
+
+TEST(Url, AFileNameLeadsNowhereElse) {
+  for (const auto* text :
+       {"https://host", "https://host/", "https://host/a/..", "http://host/?x=/y"})
+    EXPECT_EQ(file_name(*parse_url(text)), "index") << text;
+  EXPECT_EQ(file_name(*parse_url("https://host/..%2F..%2Fpasswd")), "..%2F..%2Fpasswd");
+  EXPECT_EQ(file_name(*parse_url("https://host/a%00b")), "a%00b");
+  EXPECT_EQ(file_name(*parse_url("https://host/100%")), "100%");
+}
+
+TEST(Url, WhatIsNoneIsRefused) {
+  for (const auto& text :
+       {"data/x", "ftp://host/x", "https://", "https:///x", "https://me@host/x", "https://ho st/x",
+        "https://host/\nx", "https://host/x#", "https://host/x#sha256=ab", "https://host/x#md5=ab",
+        "s3://bucket", "s3://bucket/", "s3://b/x", "s3://Bu|ket/x"})
+    EXPECT_EQ(parse_url(text).error().kind, ErrorKind::invalid) << text;
+  EXPECT_TRUE(is_foreign_url("ftp://host/x"));
+  EXPECT_FALSE(is_foreign_url("https://host/x"));
+  EXPECT_FALSE(is_foreign_url("a/b://c"));
+}
+
+}  // namespace
+}  // namespace berth
