@@ -8,6 +8,7 @@
 #include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
 #include "berth/run/run_labels.h"
+#include "berth/run/skips.h"
 
 namespace berth::cli {
 namespace {
@@ -74,7 +75,7 @@ Json devices_json(const std::string& uuids) {
 
 /// Of a flow's task they stand in the record of what it depends on.
 store::Values params_of(const store::TaskRecord& task) {
-  if (!task.params.empty() || task.depends.empty()) return task.params;
+  if (!task.params.empty() || run::depended_on(task).empty()) return task.params;
   auto recorded = flow::read_record(task.depends);
   return recorded ? std::move(recorded->params) : store::Values{};
 }

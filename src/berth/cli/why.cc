@@ -12,6 +12,7 @@
 #include "berth/run/attempt_history.h"
 #include "berth/run/clusters.h"
 #include "berth/run/earlier_task.h"
+#include "berth/run/skips.h"
 
 namespace berth::cli {
 namespace {
@@ -119,7 +120,9 @@ Result<std::vector<std::string>> why_it_ran(run::Context& context, const store::
     return lines;
   }
   if (task.state == store::TaskState::skipped) {
-    lines.push_back("nothing to do: its `when` does not hold, or what it takes in was skipped");
+    auto because = run::skipped_because(task);
+    if (because.empty()) because = "its `when` does not hold, or what it takes in was skipped";
+    lines.push_back("nothing to do: " + because);
     return lines;
   }
   if (const auto flow = flow_of(run)) {

@@ -163,6 +163,10 @@ class ObjectStore {
   /// Takes over what another ObjectStore of the same directory captured, for make_durable().
   void adopt(ObjectStore&& other);
 
+  /// What a file of a fileset holds. Errors: not_found; corrupt: other bytes than that; invalid:
+  /// more than `most`.
+  Result<std::string> content(const Entry& file, std::size_t most);
+
   /// Holds the objects of the fileset, those that exist and those that arrive while the Hold lives.
   Result<Hold> reserve(const Fileset& fileset);
 

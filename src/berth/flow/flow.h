@@ -117,13 +117,25 @@ struct ElementName {
 
 /// One term of `when`; all of them must hold.
 struct Condition {
-  enum class Kind : std::uint8_t { equals, exists };
-  Kind kind = Kind::equals;
-  bool negated = false;
-  std::string left;   // equals: the name of a value, or "env.NAME"
-  std::string right;  // the value that it is compared with
-  Source path{};      // exists: may hold {placeholders}; evaluated when its step is done
+  enum class Kind : std::uint8_t { value, exists, metric, json };
+  enum class Sign : std::uint8_t { equal, unequal, less, at_most, more, at_least };
+  Kind kind = Kind::value;
+  Sign sign = Sign::equal;
+  bool negated = false;  // exists
+  std::string left;      // value: its name, or "env.NAME"
+  Words keys{};          // json: the way to a value; metric: its name
+  std::string right;     // what the value is compared with
+  bool names_some{};     // whether that has {placeholders}
+  Source path{};         // exists, json: may hold {placeholders}; metric: its step. Waited for.
+  std::string text{};    // the left side as one would write it
 };
+inline constexpr auto kSignNames = names<Condition::Sign>({{Condition::Sign::equal, "=="},
+                                                           {Condition::Sign::unequal, "!="},
+                                                           {Condition::Sign::less, "<"},
+                                                           {Condition::Sign::at_most, "<="},
+                                                           {Condition::Sign::more, ">"},
+                                                           {Condition::Sign::at_least, ">="}});
+inline constexpr std::size_t kMostJsonBytes = 1U << 20;  // of a file that a condition reads
 
 /// An amount that depends on the attempt.
 struct ScaledAmount {
@@ -162,6 +174,7 @@ struct Step {
   std::vector<std::pair<std::string, Words>> params;  // the flow's, then the step's own
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<Condition> when;
+  Words asked_metrics;     // that conditions of others name
   bool protect = false;    // its outputs are made read-only, and not written over
   bool temp = false;       // its outputs go when all tasks that read them are done
   bool stops_run = false;  // nothing more starts after a task of it failed for good
@@ -222,7 +235,12 @@ struct World {
   /// Whether the `when` of a task held when an earlier runner evaluated it; nullopt, or no
   /// function: it was not evaluated.
   std::function<std::optional<bool>(const std::string& task)> held = {};
+  /// What a file holds that a task wrote, of at most kMostJsonBytes. No function: nobody asks.
+  std::function<Result<std::string>(const fileset::Entry& file)> content = {};
 };
+
+/// What a task told of itself: names, and the last value of each.
+using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct TaskInput {
   std::string name{};      // the name of the input or variable
@@ -296,6 +314,7 @@ class Graph {
   /// were skipped. Errors: as finish().
   struct Ready {
     std::vector<TaskIndex> run, skipped;
+    Words because;  // of `skipped`, a sentence each, with the values that decided
     /// Where the targets alone run, tasks that they need: they are finished with what lies where
     /// they put their outputs.
     std::vector<TaskIndex> taken;
@@ -303,14 +322,15 @@ class Graph {
   Result<Ready> take_ready();
 
   /// One task in full, which was ready; without an attempt {attempt} stays in its command, as it
-  /// does in what the task depends on. Errors: invalid if a pattern of its inputs matches nothing.
+  /// does in what the task depends on. Errors: invalid if a pattern of its inputs matches nothing,
+  /// or its `when` cannot be decided.
   Result<TaskSpec> spec(TaskIndex task, std::optional<std::int64_t> attempt = {}) const;
 
   /// Reports a finished task with its outputs in the order of Step::out. A resume goes through the
   /// same loop and finishes the tasks that are recorded as finished: their names are the same,
   /// their numbers may differ. Errors: invalid if a step that unfolds now is wrong (two writers of
   /// one output, say); then the flow has failed.
-  Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs);
+  Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs, Metrics metrics = {});
 
   /// Reports that a finished task has been carried out again, before tasks that read it are ready.
   /// Errors: invalid, if it wrote other files into a directory than before.

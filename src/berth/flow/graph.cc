@@ -74,8 +74,8 @@ bool Graph::is_read(TaskIndex task) const {
 const Words& Graph::notes() const {
   return impl_->notes();
 }
-Status Graph::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
-  return impl_->finish(task, std::move(outputs));
+Status Graph::finish(TaskIndex task, std::vector<fileset::Fileset> outputs, Metrics metrics) {
+  return impl_->finish(task, std::move(outputs), std::move(metrics));
 }
 Status Graph::replace(TaskIndex task, std::vector<fileset::Fileset> outputs) {
   return impl_->replace(task, std::move(outputs));
@@ -147,8 +147,13 @@ Result<Graph::Ready> Graph::Impl::take_ready() {
     const auto offered = std::exchange(newly_ready_, {});
     for (const TaskIndex task : offered) {
       if (tasks_[at(task)].state != State::ready) continue;  // finished before it was asked for
-      if (skips(task)) {
-        if (asked(task)) ready.skipped.push_back(task);
+      auto why = why_skipped(task);
+      if (!why) undecided_.emplace(task.value, why.error());
+      if (why && !why->empty()) {
+        if (asked(task)) {
+          ready.skipped.push_back(task);
+          ready.because.push_back(*std::move(why));
+        }
         settle(task, State::skipped);
       } else if (!asked(task)) {
         ready.taken.push_back(task);
@@ -161,11 +166,13 @@ Result<Graph::Ready> Graph::Impl::take_ready() {
   return ready;
 }
 
-Status Graph::Impl::finish(TaskIndex task, std::vector<fileset::Fileset> outputs) {
+Status Graph::Impl::finish(TaskIndex task, std::vector<fileset::Fileset> outputs, Metrics metrics) {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state == State::ready);
   BERTH_ASSERT(outputs.size() == step(task).out.size());
   if (!outputs.empty()) written_.emplace(task.value, std::move(outputs));
+  if (!metrics.empty() && !step(task).asked_metrics.empty())
+    metrics_.emplace(task.value, std::move(metrics));
   settle(task, State::finished);
   return unfold_pending();
 }
@@ -207,54 +214,6 @@ void Graph::Impl::mark_ready(std::size_t step, std::int64_t instance) {
   if (states_[step].producers_open[static_cast<std::size_t>(instance)] > 0) return;
   tasks_[at(task)].state = State::ready;
   newly_ready_.push_back(task);
-}
-
-/// Whether a task of the source's step wrote anything.
-bool Graph::Impl::has_any(const Source& source) const {
-  const StepState& state = states_[static_cast<std::size_t>(source.step->value)];
-  for (std::int64_t i = 0; i < state.count; ++i)
-    if (tasks_[static_cast<std::size_t>(state.first + i)].state == State::finished) return true;
-  return false;
-}
-
-/// Whether what the tasks of the source's step wrote has a file there; `below`: within that output.
-bool Graph::Impl::any_written(const Source& source, const std::string& below) const {
-  return std::ranges::any_of(written_elements(source, below), [&](const Element& element) {
-    return state_of(element.producer) == State::finished;
-  });
-}
-
-bool Graph::Impl::skips(TaskIndex task) const {
-  const Step& of = step(task);
-  for (std::size_t i = 0; i < of.variables.size(); ++i)
-    if (!of.variables[i].optional && !chosen(task, i).empty() && elements(task, i).empty())
-      return true;
-  for (const auto& input : of.in) {
-    // A step without tasks has nothing to give, and that is an answer; one that was skipped is
-    // none.
-    const auto gone = [&](const Source& source) {
-      return source.step && states_[static_cast<std::size_t>(source.step->value)].count > 0 &&
-             !has_any(source);
-    };
-    if (std::ranges::all_of(input.sources, gone)) return true;
-  }
-  if (of.when.empty()) return false;
-  if (world_.held)
-    if (const auto earlier = world_.held(name(task))) return !*earlier;
-  return !std::ranges::all_of(of.when, [&](const auto& term) { return holds(task, term); });
-}
-
-bool Graph::Impl::holds(TaskIndex task, const Condition& condition) const {
-  if (condition.kind == Condition::Kind::exists) {
-    const std::string path = expanded(task, condition.path.pattern);
-    const bool there =
-        condition.path.step ? any_written(condition.path, path) : world_.exists(path);
-    return there != condition.negated;
-  }
-  std::optional<std::string> left;
-  if (const auto words = value(task, condition.left)) left = join(*words, " ");
-  if (!left) left = world_.variable(condition.left.substr(std::string_view("env.").size()));
-  return (left.value_or("") == condition.right) != condition.negated;
 }
 
 }  // namespace berth::flow

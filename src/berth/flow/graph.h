@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "berth/base/json_value.h"
 #include "berth/flow/flow.h"
 #include "berth/flow/table.h"
 
@@ -22,7 +23,7 @@ class Graph::Impl {
   std::optional<TaskIndex> find(std::string_view name) const;
   Result<Ready> take_ready();
   Result<TaskSpec> spec(TaskIndex task, std::optional<std::int64_t> attempt) const;
-  Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs);
+  Status finish(TaskIndex task, std::vector<fileset::Fileset> outputs, Metrics metrics);
   Status replace(TaskIndex task, std::vector<fileset::Fileset> outputs);
   std::vector<TaskIndex> take_released() { return std::exchange(released_, {}); }
 
@@ -109,10 +110,19 @@ class Graph::Impl {
   void close(std::size_t step);
   void mark_ready(std::size_t step, std::int64_t instance);
   void mark_all_ready(std::size_t step);
-  bool skips(TaskIndex task) const;
+
+  // conditions.cc
+  std::string skipped_input(TaskIndex task) const;
+  Result<std::string> why_skipped(TaskIndex task) const;
   bool has_any(const Source& source) const;
   bool any_written(const Source& source, const std::string& below) const;
-  bool holds(TaskIndex task, const Condition& condition) const;
+  Result<std::string> why_not(TaskIndex task, const Condition& term) const;
+  std::string why_no_file(TaskIndex task, const Condition& term) const;
+  Result<std::string> why_no_value(TaskIndex task, const Condition& term) const;
+  bool is_of_instance(const Step& step, const Condition& term) const;
+  std::vector<TaskIndex> asked_tasks(TaskIndex task, const Condition& term) const;
+  Result<JsonValue> value_of(TaskIndex asking, TaskIndex asked, const Condition& term) const;
+  Result<JsonValue> json_value(TaskIndex asking, TaskIndex asked, const Condition& term) const;
 
   // readers.cc
   std::vector<std::int64_t> temporary_producers(TaskIndex task) const;
@@ -182,6 +192,8 @@ class Graph::Impl {
   std::vector<std::uint32_t> pending_;  // steps that may be unfolded
   std::vector<TaskIndex> newly_ready_;  // ready tasks that take_ready() has not returned yet
   std::unordered_map<std::int64_t, std::vector<fileset::Fileset>> written_;  // by task
+  std::unordered_map<std::int64_t, Metrics> metrics_;                        // by task
+  std::unordered_map<std::int64_t, Error> undecided_;  // by task, whose `when` cannot be decided
   std::unordered_map<std::string, std::int64_t>
       writers_;  // path of an output -> the task that writes it
   std::unordered_map<std::string, std::int64_t>

@@ -56,9 +56,15 @@ Status check_names(std::string_view text, const KnownNames& known, const Field& 
 /// digest of all of it.
 std::string key_text(std::string_view value);
 
-/// "a == b and not exists(c)". `known`: the names of values; `source`: what a path stands for.
-Result<std::vector<Condition>> read_when(
-    const Field& field, const KnownNames& known,
-    const std::function<Result<Source>(const std::string& text)>& source);
+/// What stands for files and steps in a condition. Errors: invalid, at its field.
+struct WhenSources {
+  std::function<Result<Source>(const std::string& text)> file;
+  std::function<Result<StepIndex>(const std::string& name)> step;
+};
+/// "a == b and not exists(c) and json(d.report, loss) < 0.5". `known`: the names of values.
+Result<std::vector<Condition>> read_when(const Field& field, const KnownNames& known,
+                                         const WhenSources& sources);
+/// Checks what conditions ask of other steps, and notes it there.
+Status check_conditions(Flow& flow);
 
 }  // namespace berth::flow

@@ -91,6 +91,7 @@ Result<Flow> read_flow(std::string_view text, const std::string& file, const Flo
     BERTH_TRY(read_step(defaults ? own.with_defaults(*defaults) : own, known, flow.steps[i]));
   }
   BERTH_TRY(check_temporary(flow));
+  BERTH_TRY(check_conditions(flow));
   BERTH_TRY(apply_options(options, flow));
   BERTH_TRY(check_cycles(flow));
   return flow;

@@ -268,14 +268,19 @@ TEST(ReadFlow, WhatNeverFits) {
 TEST(ReadFlow, WrongConditions) {
   const auto with = [](std::string_view when) {
     return complaint(
-        fmt::format("steps:\n  a: {{run: x, params: {{mode: fast}}, when: {}}}", json_quote(when)));
+        fmt::format("steps:\n  a: {{run: x, params: {{mode: fast}}, when: {}}}\n  s: {{run: x, "
+                    "out: {{o: y.txt, "
+                    "d: d/}}}}",
+                    json_quote(when)));
   };
   for (const std::string_view good :
        {"mode == fast", "mode != 'a b'", "env.CI == \"\"", "exists( a/b )",
-        "not exists(x) and mode==x", "exists({mode}/x)", "mode == 'and'"})
+        "not exists(x) and mode==x", "exists({mode}/x)", "mode == 'and'", "mode < 3", "mode>=3.5",
+        "mode == {mode}", "metric(s, loss) < 1", "metric(s,loss)<{mode}",
+        "json(s.o, a.b, 'c.d') != x and mode == x", "json(s.d/{mode}.json, x) == ''"})
     EXPECT_EQ(with(good), "nothing") << good;
   const std::pair<std::string_view, std::string_view> kCases[] = {
-      {"mode", "wanted == or !=, found 'the end'"},
+      {"mode", "wanted ==, !=, <, <=, > or >=, found 'the end'"},
       {"", "wanted the name of a value, found 'the end'"},
       {"mod == 1", "no value is called 'mod'; did you mean 'mode'?"},
       {"1 == 1",
@@ -288,7 +293,22 @@ TEST(ReadFlow, WrongConditions) {
       {"mode == 'x", "a quote is not closed"},
       {"exists(x", "wanted ')', found 'the end'"},
       {"exists(a/../b)", "'..' may only stand in front of a path"},
-      {"exists({x})", "nothing is called {x}; known are: mode"}};
+      {"exists({x})", "nothing is called {x}; known are: mode"},
+      {"mode < fast", "< compares numbers; 'fast' is none"},
+      {"mode == {mod}", "nothing is called {mod}; did you mean {mode}?"},
+      {"metric(s) < 1", "wanted metric(STEP, NAME), found 1 of the two"},
+      {"metric(s loss) < 1", "wanted metric(STEP, NAME), found 'loss'"},
+      {"metric(zzz, loss) < 1", "no step is called 'zzz'; there are a, s"},
+      {"metric(s, loss", "wanted metric(STEP, NAME), found 'the end'"},
+      {"metric(s, loss,) > 1", "wanted metric(STEP, NAME), found ')'"},
+      {"metric(s, loss)", "wanted ==, !=, <, <=, > or >=, found 'the end'"},
+      {"json(s.o) == 1",
+       "wanted json(STEP.OUTPUT, KEY): a file that a step writes, and a key in it"},
+      {"json(x.json, a) == 1", "'x.json' is no output of a step; wanted json(STEP.OUTPUT, KEY)"},
+      {"json(s.o, a..b) == 1", "'a..b' is no way to a value: keys are joined by single dots"},
+      {"json(s.d/*, a) == 1", "'s.d/*' is a pattern; wanted one file"},
+      {"json(s.d, a) == 1",
+       "json(s.d, a): the output is a directory; name a file in it: s.d/FILE"}};
   for (const auto& [when, message] : kCases) {
     const auto found = with(when);
     EXPECT_EQ(found, fmt::format("f.yaml:2: steps.a.when: {}", message));

@@ -46,9 +46,9 @@ class StepReader {
     BERTH_TRY(read_command());
     if (const auto field = field_.find("needs")) BERTH_TRY(read_needs(*field));
     if (const auto field = field_.find("when")) {
-      BERTH_ASSIGN(step_.when, read_when(*field, names_, [&](const std::string& text) {
-                     return source_here(text, *field);
-                   }));
+      const WhenSources sources{[&](const std::string& text) { return source_here(text, *field); },
+                                [&](const std::string& name) { return step_named(name, *field); }};
+      BERTH_ASSIGN(step_.when, read_when(*field, names_, sources));
       step_.when_line = field->node().line;
     }
     BERTH_TRY(read_limits());
@@ -79,6 +79,9 @@ class StepReader {
       note_names(term.path.pattern);
       note_elements({term.left}, "when", step_.when_line);
       note_elements(names_in(term.path.pattern), "when", step_.when_line);
+      if (!term.names_some) continue;
+      note_names(term.right);
+      note_elements(names_in(term.right), "when", step_.when_line);
     }
     step_.names_key =
         !step_.variables.empty() && used_.contains("key") &&
@@ -241,6 +244,21 @@ class StepReader {
     return !is_own && used_.contains("attempt");
   }
 
+  Result<StepIndex> step_named(const std::string& name, const Field& field) const {
+    const auto found = known_.steps.find(name);
+    if (found != known_.steps.end()) return StepIndex{static_cast<std::int64_t>(found->second)};
+    std::vector<std::string_view> names;
+    for (const auto& step : *known_.of) names.emplace_back(step.name);
+    const auto meant = nearest(name.substr(0, name.find('.')), names);
+    constexpr std::size_t kMostNamed = 10;
+    return field.error(
+        fmt::format("no step is called '{}'{}", clip(name),
+                    !meant.empty() ? fmt::format("; did you mean '{}'?", meant)
+                    : names.size() > kMostNamed
+                        ? ""
+                        : "; there are " + join(Words(names.begin(), names.end()), ", ")));
+  }
+
   Status read_needs(const Field& field) {
     std::vector<Field> items{field};
     if (field.is_list()) {
@@ -248,20 +266,8 @@ class StepReader {
     }
     for (const auto& item : items) {
       BERTH_ASSIGN(const std::string name, item.text());
-      const auto found = known_.steps.find(name);
-      if (found == known_.steps.end()) {
-        std::vector<std::string_view> names;
-        for (const auto& step : *known_.of) names.emplace_back(step.name);
-        const auto meant = nearest(name.substr(0, name.find('.')), names);
-        constexpr std::size_t kMostNamed = 10;
-        return item.error(
-            fmt::format("no step is called '{}'{}", clip(name),
-                        !meant.empty() ? fmt::format("; did you mean '{}'?", meant)
-                        : names.size() > kMostNamed
-                            ? ""
-                            : "; there are " + join(Words(names.begin(), names.end()), ", ")));
-      }
-      step_.needs.push_back({static_cast<std::int64_t>(found->second)});
+      BERTH_ASSIGN(const StepIndex need, step_named(name, item));
+      step_.needs.push_back(need);
     }
     return {};
   }

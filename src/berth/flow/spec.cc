@@ -232,6 +232,8 @@ Result<std::string> Graph::Impl::depfile_path(
 Result<TaskSpec> Graph::Impl::spec(TaskIndex task, std::optional<std::int64_t> attempt) const {
   BERTH_ASSERT(task.value >= 0 && task.value < known());
   BERTH_ASSERT(tasks_[at(task)].state != State::waiting);
+  if (const auto undecided = undecided_.find(task.value); undecided != undecided_.end())
+    return std::unexpected(undecided->second);
   const Step& of = step(task);
   TaskSpec spec{.name = name(task),
                 .image = of.image_id.empty() ? of.image : of.image_id,

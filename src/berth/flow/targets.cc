@@ -105,7 +105,8 @@ void Graph::Impl::want_needed() {
       for (const auto& source : input.sources)
         if (source.step) want_step(static_cast<std::size_t>(source.step->value));
     for (const auto& term : of.when)
-      if (term.path.step) want_step(static_cast<std::size_t>(term.path.step->value));
+      if (term.path.step && !is_of_instance(of, term))
+        want_step(static_cast<std::size_t>(term.path.step->value));
     for (std::size_t i = 0; i < of.variables.size(); ++i)
       for (const auto* element : elements(task, i, true))
         if (element->producer >= 0) want_task({element->producer});

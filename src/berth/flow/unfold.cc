@@ -17,7 +17,8 @@ void Graph::Impl::connect() {
       for (const auto& source : input.sources)
         if (source.step) waits.emplace_back(source.step->value, Wait::start);
     for (const auto& term : step.when)
-      if (term.path.step) waits.emplace_back(term.path.step->value, Wait::start);
+      if (term.path.step && !is_of_instance(step, term))
+        waits.emplace_back(term.path.step->value, Wait::start);
     // What tasks write as a whole is known as soon as they are; what lies in it, when it is there.
     for (const auto& variable : step.variables)
       if (variable.files && variable.files->step)

@@ -1,9 +1,11 @@
-// The conditions of `when`: terms joined by `and`, each `NAME == TEXT`, `NAME != TEXT`,
-// `exists(PATH)` or `not exists(PATH)`. Nothing is ever executed.
+// The conditions of `when`: terms joined by `and`, each `exists(PATH)`, `not exists(PATH)` or
+// `LEFT SIGN TEXT`. LEFT is a NAME, `metric(STEP, NAME)` or `json(STEP.OUTPUT, KEY.KEY)`. Nothing
+// is ever executed.
 #include <algorithm>
 #include <array>
 
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/flow/notation.h"
 
 namespace berth::flow {
@@ -27,11 +29,12 @@ Result<std::vector<Token>> tokens_of(std::string_view text, const Field& at) {
       text.remove_prefix(end + 1);
       continue;
     }
+    constexpr std::array<std::string_view, 4> kTwo{"==", "!=", "<=", ">="};
     std::size_t size = 2;
-    if (!text.starts_with("==") && !text.starts_with("!="))
-      size = text[0] == '(' || text[0] == ')'
+    if (std::ranges::none_of(kTwo, [&](auto sign) { return text.starts_with(sign); }))
+      size = std::string_view("()<>").contains(text[0])
                  ? 1
-                 : std::min(text.find_first_of(" \t\n()=!'\""), text.size());
+                 : std::min(text.find_first_of(" \t\n()=!<>'\""), text.size());
     if (size == 0)
       return at.error(fmt::format("'{}' means nothing here{}", text[0],
                                   text[0] == '=' ? "; to compare say ==" : ""));
@@ -43,11 +46,9 @@ Result<std::vector<Token>> tokens_of(std::string_view text, const Field& at) {
 
 class Reader {
  public:
-  using PathSource = std::function<Result<Source>(const std::string& text)>;
-
-  Reader(std::vector<Token> tokens, const KnownNames& known, const PathSource& source,
+  Reader(std::vector<Token> tokens, const KnownNames& known, const WhenSources& sources,
          const Field& at)
-      : tokens_(std::move(tokens)), known_(known), source_(source), at_(at) {}
+      : tokens_(std::move(tokens)), known_(known), sources_(sources), at_(at) {}
 
   Result<std::vector<Condition>> read() {
     std::vector<Condition> terms;
@@ -71,37 +72,139 @@ class Reader {
     return true;
   }
 
-  Result<std::string> take_value(std::string_view what) {
-    constexpr std::array<std::string_view, 5> kSigns{"==", "!=", "(", ")", "and"};
+  /// "exists" and what opens its parenthesis.
+  bool take_function(std::string_view name) {
+    if (next_ + 1 >= tokens_.size() || !tokens_[next_].is(name) || !tokens_[next_ + 1].is("("))
+      return false;
+    next_ += 2;
+    return true;
+  }
+
+  Result<Token> take_value(std::string_view what) {
+    constexpr std::array<std::string_view, 9> kSigns{"==", "!=", "<", "<=", ">",
+                                                     ">=", "(",  ")", "and"};
     if (next_ == tokens_.size() ||
         std::ranges::any_of(kSigns, [&](auto sign) { return tokens_[next_].is(sign); }))
       return at_.error(fmt::format("wanted {}, found '{}'", what, clip(peek())));
-    return tokens_[next_++].text;
+    return tokens_[next_++];
+  }
+
+  /// Up to the closing parenthesis, with commas between them.
+  Result<std::vector<Token>> take_arguments(std::string_view usage) {
+    const auto wrong = [&](std::string_view found) {
+      return at_.error(fmt::format("wanted {}, found '{}'", usage, clip(found)));
+    };
+    std::vector<Token> found;
+    bool wants = true;
+    while (!take(")")) {
+      if (next_ == tokens_.size()) return wrong("the end");
+      const Token& token = tokens_[next_++];
+      std::string_view rest = token.text;
+      for (bool more = true; more;) {
+        const auto comma = token.quoted ? rest.npos : rest.find(',');
+        const std::string_view word = rest.substr(0, comma);
+        if (!word.empty() || token.quoted) {
+          if (!std::exchange(wants, false)) return wrong(word);
+          found.push_back({std::string(word), token.quoted});
+        }
+        more = comma != rest.npos;
+        if (!more) break;
+        if (std::exchange(wants, true)) return wrong(",");
+        rest.remove_prefix(comma + 1);
+      }
+    }
+    if (wants) return wrong(")");
+    return found;
   }
 
   Result<Condition> take_term() {
     Condition term{.left = {}, .right = {}};
     term.negated = take("not");
-    const bool exists =
-        next_ + 1 < tokens_.size() && tokens_[next_].is("exists") && tokens_[next_ + 1].is("(");
-    if (exists) {
-      next_ += 2;
+    if (take_function("exists")) {
       term.kind = Condition::Kind::exists;
-      BERTH_ASSIGN(const std::string path, take_value("a path"));
-      BERTH_ASSIGN(term.path, source_(path));
+      BERTH_ASSIGN(const Token path, take_value("a path"));
+      BERTH_ASSIGN(term.path, sources_.file(path.text));
       BERTH_TRY(check_names(term.path.pattern, known_, at_));
       if (!take(")")) return at_.error(fmt::format("wanted ')', found '{}'", clip(peek())));
+      term.text = fmt::format("{}exists({})", term.negated ? "not " : "", path.text);
       return term;
     }
     if (term.negated) return at_.error("'not' stands before exists(…) only; else say !=");
-    BERTH_ASSIGN(term.left, take_value("the name of a value"));
-    BERTH_TRY(check_left(term.left));
-    if (take("!="))
-      term.negated = true;
-    else if (!take("=="))
-      return at_.error(fmt::format("wanted == or !=, found '{}'", clip(peek())));
-    BERTH_ASSIGN(term.right, take_value("what to compare with"));
+    if (take_function("metric")) {
+      BERTH_TRY(read_metric(term));
+    } else if (take_function("json")) {
+      BERTH_TRY(read_json(term));
+    } else {
+      BERTH_ASSIGN(const Token left, take_value("the name of a value"));
+      term.left = term.text = left.text;
+      BERTH_TRY(check_left(term.left));
+    }
+    BERTH_TRY(read_comparison(term));
     return term;
+  }
+
+  Status read_metric(Condition& term) {
+    term.kind = Condition::Kind::metric;
+    constexpr std::string_view kUsage = "metric(STEP, NAME)";
+    BERTH_ASSIGN(const auto arguments, take_arguments(kUsage));
+    if (arguments.size() != 2)
+      return at_.error(fmt::format("wanted {}, found {} of the two", kUsage, arguments.size()));
+    BERTH_ASSIGN(const StepIndex step, sources_.step(arguments[0].text));
+    term.path.step = step;
+    term.keys = {arguments[1].text};
+    term.text = fmt::format("metric({}, {})", arguments[0].text, arguments[1].text);
+    return {};
+  }
+
+  Status read_json(Condition& term) {
+    term.kind = Condition::Kind::json;
+    constexpr std::string_view kUsage = "json(STEP.OUTPUT, KEY)";
+    BERTH_ASSIGN(const auto arguments, take_arguments(kUsage));
+    if (arguments.size() < 2)
+      return at_.error(
+          fmt::format("wanted {}: a file that a step writes, and a key in it", kUsage));
+    BERTH_ASSIGN(term.path, sources_.file(arguments[0].text));
+    if (!term.path.step)
+      return at_.error(
+          fmt::format("'{}' is no output of a step; wanted {}", clip(arguments[0].text), kUsage));
+    BERTH_TRY(check_names(term.path.pattern, known_, at_));
+    if (fileset::is_pattern(term.path.pattern))
+      return at_.error(fmt::format("'{}' is a pattern; wanted one file", clip(arguments[0].text)));
+    Words shown{arguments[0].text};
+    for (const auto& key : std::span(arguments).subspan(1)) {
+      shown.push_back(key.quoted ? fmt::format("'{}'", key.text) : key.text);
+      if (key.quoted) {
+        term.keys.push_back(key.text);
+        continue;
+      }
+      for (const auto part : split(key.text, '.')) {
+        if (part.empty())
+          return at_.error(fmt::format("'{}' is no way to a value: keys are joined by single dots",
+                                       clip(key.text)));
+        term.keys.emplace_back(part);
+      }
+    }
+    term.text = fmt::format("json({})", join(shown, ", "));
+    return {};
+  }
+
+  Status read_comparison(Condition& term) {
+    const auto sign = next_ < tokens_.size() && !tokens_[next_].quoted
+                          ? kSignNames.value(tokens_[next_].text)
+                          : std::nullopt;
+    if (!sign)
+      return at_.error(fmt::format("wanted ==, !=, <, <=, > or >=, found '{}'", clip(peek())));
+    ++next_;
+    term.sign = *sign;
+    BERTH_ASSIGN(Token right, take_value("what to compare with"));
+    term.right = std::move(right.text);
+    term.names_some = !right.quoted && !names_in(term.right).empty();
+    if (term.names_some) return check_names(term.right, known_, at_);
+    if (term.sign != Condition::Sign::equal && term.sign != Condition::Sign::unequal &&
+        !parse_number(term.right))
+      return at_.error(fmt::format("{} compares numbers; '{}' is none", kSignNames.name(term.sign),
+                                   clip(term.right)));
+    return {};
   }
 
   Status check_left(const std::string& name) const {
@@ -119,19 +222,40 @@ class Reader {
 
   std::vector<Token> tokens_;
   const KnownNames& known_;
-  const PathSource& source_;
+  const WhenSources& sources_;
   const Field& at_;
   std::size_t next_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<Condition>> read_when(
-    const Field& field, const KnownNames& known,
-    const std::function<Result<Source>(const std::string& text)>& source) {
+Result<std::vector<Condition>> read_when(const Field& field, const KnownNames& known,
+                                         const WhenSources& sources) {
   BERTH_ASSIGN(const std::string text, field.text());
   BERTH_ASSIGN(auto tokens, tokens_of(text, field));
-  return Reader(std::move(tokens), known, source, field).read();
+  return Reader(std::move(tokens), known, sources, field).read();
+}
+
+Status check_conditions(Flow& flow) {
+  for (const auto& step : flow.steps)
+    for (const auto& term : step.when) {
+      const bool reads = term.kind == Condition::Kind::metric || term.kind == Condition::Kind::json;
+      if (!reads) continue;
+      Step& asked = flow.steps[static_cast<std::size_t>(term.path.step->value)];
+      const auto wrong = [&](std::string_view what) {
+        return fail(ErrorKind::invalid, "{}:{}: steps.{}.when: {}: {}", flow.file, step.when_line,
+                    step.name, term.text, what);
+      };
+      if (asked.temp)
+        return wrong(fmt::format(
+            "what {} leaves is temporary, and may be gone when it is asked for", asked.name));
+      if (term.kind == Condition::Kind::metric)
+        asked.asked_metrics.push_back(term.keys.front());
+      else if (asked.out[term.path.output].directory && term.path.pattern.empty())
+        return wrong(fmt::format("the output is a directory; name a file in it: {}.{}/FILE",
+                                 asked.name, asked.out[term.path.output].name));
+    }
+  return {};
 }
 
 }  // namespace berth::flow

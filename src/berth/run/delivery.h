@@ -27,6 +27,7 @@ struct Delivery {
   std::string directory{};                 ///< Of the task; "": the outputs are known already.
   std::vector<fileset::Fileset> inputs{};  ///< As the task was given them.
   std::vector<fileset::Fileset> outputs{};
+  flow::Metrics metrics{};             ///< That were kept with the outputs.
   std::vector<fileset::Hold> holds{};  ///< They keep the outputs' objects in the store.
   bool gathered = false;
   std::size_t placed = 0;  ///< So many outputs are in their places.

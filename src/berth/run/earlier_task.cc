@@ -1,6 +1,7 @@
 #include "berth/run/earlier_task.h"
 
 #include "berth/flow/flow.h"
+#include "berth/run/skips.h"
 
 namespace berth::run {
 
@@ -11,7 +12,7 @@ std::optional<EarlierTask> earlier_task(Context& context, std::span<const store:
     if (before.value != 0 && run->id >= before) continue;
     if (run->kind != "flow" || run->name.substr(0, run->name.rfind('-')) != flow_name) continue;
     auto task = context.store->find_task(run->id, label);
-    if (task && !task->depends.empty()) return EarlierTask{run->name, *std::move(task)};
+    if (task && !depended_on(*task).empty()) return EarlierTask{run->name, *std::move(task)};
   }
   return std::nullopt;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "berth/run/skips.h"
+
 namespace berth::run {
 
 Status FlowGraph::build(flow::Flow flow, flow::World world,
@@ -51,10 +53,13 @@ Status FlowGraph::update(Next& next) {
     else
       ready_.add(at(task), task);
   }
-  for (const auto task : ready.skipped) {
-    const std::string name = graph_->name(task);
+  for (std::size_t i = 0; i < ready.skipped.size(); ++i) {
+    const std::string name = graph_->name(ready.skipped[i]);
+    const TaskNumber skipped = number(name, next);
+    if (recorded(name) == nullptr)
+      next.changes.emplace_back(store::TaskKeyed{skipped, {}, skip_record(ready.because[i])});
     forget(name);
-    next.settled.push_back({number(name, next), store::TaskState::skipped});
+    next.settled.push_back({skipped, store::TaskState::skipped});
   }
   // An edited flow may have fewer tasks than the run.
   if (graph_->done() && !std::exchange(done_, true))

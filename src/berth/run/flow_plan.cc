@@ -64,23 +64,23 @@ Result<std::string> depends_of(Inputs& inputs, UrlLooks& urls, const flow::TaskS
 }
 
 /// The outputs of the task if the cache has them.
-Result<std::optional<std::vector<fileset::Fileset>>> look_up(Context& context,
-                                                             fileset::ObjectStore& cache,
-                                                             const flow::TaskSpec& spec,
-                                                             const std::string& depends,
-                                                             bool temporary, bool& gone) {
+Result<std::optional<std::vector<fileset::Fileset>>> look_up(
+    Context& context, fileset::ObjectStore& cache, const flow::TaskSpec& spec,
+    const std::string& depends, const flow::Step& step, bool& gone, flow::Metrics& metrics) {
   using Found = std::optional<std::vector<fileset::Fileset>>;
   if (spec.outputs.empty()) return Found{};
   const auto result = context.store->result(to_hex(sha256(depends)));
   if (!result && result.error().kind == ErrorKind::not_found) return Found{};
   if (!result) return std::unexpected(result.error());
   if (auto left = parse_gone(result->outputs);
-      left && temporary && left->size() == spec.outputs.size()) {
+      left && step.temp && left->size() == spec.outputs.size()) {
     gone = true;
     return left;
   }
   auto outputs = parse_outputs(result->outputs);
   if (!outputs || outputs->size() != spec.outputs.size()) return Found{};
+  metrics = parse_metrics(result->outputs);
+  if (!has_metrics(metrics, step.asked_metrics)) return Found{};
   for (const auto& output : *outputs)
     if (!cache.hold(output)) return Found{};
   return Found(*std::move(outputs));
@@ -188,6 +188,24 @@ std::vector<StepPlan> plans_of(const flow::Flow& flow) {
   return steps;
 }
 
+/// What waits for what would run; `settled`: the tasks that were looked at.
+void count_later(os::Env& env, fileset::ObjectStore& cache, const flow::Graph& graph,
+                 const std::string& directory, const std::unordered_set<std::int64_t>& settled,
+                 std::vector<StepPlan>& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto range = graph.tasks({static_cast<std::int64_t>(i)});
+    steps[i].unfolded = range.has_value();
+    std::int64_t wanted = 0;
+    for (std::int64_t at = 0; range && at < range->count; ++at) {
+      const flow::TaskIndex task{range->first.value + at};
+      wanted += graph.wanted(task) ? 1 : 0;
+      if (graph.flow().steps[i].protect && graph.wanted(task) && !settled.contains(task.value))
+        add_overwritten(env, cache, graph.output_paths(task), directory, {}, steps[i]);
+    }
+    if (range) steps[i].later = wanted - steps[i].cached - steps[i].runs - steps[i].skipped;
+  }
+}
+
 }  // namespace
 
 Status check_protected(Context& context, FlowProgram& program, const std::string& directory) {
@@ -210,8 +228,11 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
   UrlLooks urls(context, cache);
   BERTH_ASSIGN(const auto runs, context.store->runs());
   auto steps = plans_of(flow);
-  BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
-                                              world_of(*context.env, directory, program.answers)));
+  auto world = world_of(*context.env, directory, program.answers);
+  world.content = [&cache](const fileset::Entry& file) {
+    return cache.content(file, flow::kMostJsonBytes);
+  };
+  BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow), std::move(world)));
   Dependencies dependencies(*context.env, *context.store, directory,
                             [&](const std::string& path) { return graph.writer_of(path); });
   std::unordered_set<std::int64_t> gone;     // tasks whose temporary outputs are
@@ -226,7 +247,14 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
     }
     for (const auto task : ready.run) {
       StepPlan& step = steps[static_cast<std::size_t>(graph.step_of(task).value)];
-      BERTH_ASSIGN(const auto spec, graph.spec(task));
+      const auto told = graph.spec(task);
+      if (!told) {
+        ++step.runs;
+        step.tasks.push_back({graph.name(task), "", {told.error().message}});
+        settled.insert(task.value);
+        continue;
+      }
+      const flow::TaskSpec& spec = *told;
       std::vector<std::string> because;
       BERTH_ASSIGN(const std::string declared, depends_of(inputs, urls, spec, step, because));
       if (!because.empty()) {
@@ -241,10 +269,11 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
       const flow::Step& of =
           graph.flow().steps[static_cast<std::size_t>(graph.step_of(task).value)];
       std::optional<std::vector<fileset::Fileset>> found;
+      flow::Metrics metrics;
       if (reads(program.cache) && !of.forced)
         for (auto each = records.begin(); each != records.end() && !found; ++each) {
           bool is_gone = false;
-          BERTH_ASSIGN(found, look_up(context, cache, spec, *each, of.temp, is_gone));
+          BERTH_ASSIGN(found, look_up(context, cache, spec, *each, of, is_gone, metrics));
           if (is_gone) gone.insert(task.value);
         }
       if (!found) {
@@ -258,7 +287,7 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
       if (of.protect)
         add_overwritten(*context.env, cache, graph.output_paths(task), directory, found, step);
       settled.insert(task.value);
-      if (found) BERTH_TRY(graph.finish(task, *std::move(found)));
+      if (found) BERTH_TRY(graph.finish(task, *std::move(found), std::move(metrics)));
     }
   }
   count_later(*context.env, cache, graph, directory, settled, steps);

@@ -288,28 +288,67 @@ Invocation invocation_of(const store::RunRecord& record) {
   return asked;
 }
 
-std::string to_text(const std::vector<fileset::Fileset>& outputs) {
+namespace {
+
+constexpr std::string_view kMetrics = "metrics\n";  // then a line each, behind all outputs
+
+}  // namespace
+
+std::string to_text(const std::vector<fileset::Fileset>& outputs, const flow::Metrics& metrics) {
   std::string text;  // each with its length: names of files are any bytes
   for (const auto& output : outputs) {
     const std::string one = fileset::to_text(output);
     text += fmt::format("{}\n{}", one.size(), one);
   }
+  if (!metrics.empty()) text += kMetrics;
+  for (const auto& [name, value] : metrics) text += fmt::format("{} {}\n", value, name);
   return text;
 }
 
-Result<std::vector<fileset::Fileset>> parse_outputs(std::string_view text) {
-  std::vector<fileset::Fileset> outputs;
-  while (!text.empty()) {
+namespace {
+
+/// The text of each output; `text` is what is behind them.
+Result<std::vector<std::string_view>> split_outputs(std::string_view& text) {
+  std::vector<std::string_view> outputs;
+  while (!text.empty() && !text.starts_with(kMetrics)) {
     const auto end = text.find('\n');
     const auto size = parse_integer(text.substr(0, end));
     if (!size || *size < 0 || end == std::string_view::npos ||
         static_cast<std::size_t>(*size) > text.size() - end - 1)
       return fail(ErrorKind::corrupt, "the stored result of a task cannot be read");
-    BERTH_ASSIGN(outputs.emplace_back(),
-                 fileset::parse_fileset(text.substr(end + 1, static_cast<std::size_t>(*size))));
+    outputs.push_back(text.substr(end + 1, static_cast<std::size_t>(*size)));
     text.remove_prefix(end + 1 + static_cast<std::size_t>(*size));
   }
   return outputs;
+}
+
+}  // namespace
+
+Result<std::vector<fileset::Fileset>> parse_outputs(std::string_view text) {
+  BERTH_ASSIGN(const auto texts, split_outputs(text));
+  std::vector<fileset::Fileset> outputs;
+  for (const auto each : texts) {
+    BERTH_ASSIGN(outputs.emplace_back(), fileset::parse_fileset(each));
+  }
+  return outputs;
+}
+
+flow::Metrics parse_metrics(std::string_view text) {
+  flow::Metrics metrics;
+  if (!split_outputs(text) || text.empty()) return metrics;
+  for (const auto line : split(text.substr(kMetrics.size()), '\n')) {
+    const auto blank = line.find(' ');
+    const auto value = parse_number(line.substr(0, blank));
+    if (value && blank != std::string_view::npos)
+      metrics.emplace_back(line.substr(blank + 1), *value);
+  }
+  return metrics;
+}
+
+bool has_metrics(const flow::Metrics& metrics, const flow::Words& names) {
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    return std::ranges::find(metrics, name, &flow::Metrics::value_type::first) != metrics.end();
+  });
 }
 
 }  // namespace berth::run

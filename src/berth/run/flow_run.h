@@ -103,10 +103,15 @@ Result<std::string> resubmitted(Context& context, const store::RunRecord& record
 
 Result<fileset::ObjectStore> open_cache(Context& context);
 
-/// A task's outputs, in the order of its step's, as the store keeps them.
-std::string to_text(const std::vector<fileset::Fileset>& outputs);
+/// A task's outputs, in the order of its step's, as the store keeps them, with the metrics that it
+/// told, if any.
+std::string to_text(const std::vector<fileset::Fileset>& outputs,
+                    const flow::Metrics& metrics = {});
 /// corrupt: not what to_text() gives.
 Result<std::vector<fileset::Fileset>> parse_outputs(std::string_view text);
+flow::Metrics parse_metrics(std::string_view text);
+/// Whether they have all of these names.
+bool has_metrics(const flow::Metrics& metrics, const flow::Words& names);
 
 /// Forgets the results that no run has used for so long and none that can go on refers to, and
 /// removes the objects that nobody needs any more. What it freed.

@@ -78,7 +78,7 @@ Status check_outputs(const FlowProgram& program, const flow::Flow& flow) {
 void ask_variables(const flow::Flow& flow, const flow::World& world) {
   for (const auto& step : flow.steps)
     for (const auto& term : step.when)
-      if (term.kind == flow::Condition::Kind::equals && term.left.starts_with("env."))
+      if (term.kind == flow::Condition::Kind::value && term.left.starts_with("env."))
         (void)world.variable(term.left.substr(4));
 }
 

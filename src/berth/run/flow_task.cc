@@ -79,12 +79,14 @@ store::TaskKeyed assign_key(const FlowRun& run, PreparedTask& task, TaskNumber n
 }
 
 Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key,
-                                            std::size_t outputs, std::string* origin) {
+                                            const flow::Step& step, std::string* origin) {
   const auto result = run.context.store->result(key);
   if (!result && result.error().kind == ErrorKind::not_found) return std::nullopt;
   if (!result) return std::unexpected(result.error());
   auto found = parse_outputs(result->outputs);
-  if (!found || found->size() != outputs) return std::nullopt;
+  if (!found || found->size() != step.out.size()) return std::nullopt;
+  auto metrics = parse_metrics(result->outputs);
+  if (!has_metrics(metrics, step.asked_metrics)) return std::nullopt;
   auto hold = run.cache.hold(all_of(*found));
   if (!hold) {
     if (is_resource_shortage(hold.error())) return std::unexpected(hold.error());
@@ -94,6 +96,7 @@ Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key
   std::optional<Delivery> delivery;
   delivery.emplace(
       Delivery{.spec = {}, .folder = run.record.directory, .outputs = *std::move(found)});
+  delivery->metrics = std::move(metrics);
   delivery->overwrite = run.program.overwrite;
   delivery->holds.push_back(*std::move(hold));
   return delivery;
@@ -104,7 +107,7 @@ void keep_result(const FlowRun& run, PreparedTask& task, const std::string& labe
   task.outputs = std::move(outputs);
   std::ranges::move(std::exchange(task.learned, {}), std::back_inserter(changes));
   if (!task.key.empty())
-    changes.emplace_back(store::ResultKept{task.key, to_text(task.outputs),
+    changes.emplace_back(store::ResultKept{task.key, to_text(task.outputs, task.metrics),
                                            run.record.name + "/" + label, run.env.wall()});
 }
 

@@ -35,8 +35,9 @@ struct PreparedTask {
   Token token{};                           ///< Of the last attempt; 0 before the first.
   bool adopted = false;                    ///< An earlier runner started it: inputs are unknown.
   std::vector<fileset::Fileset> outputs{};
-  std::string declared{};  ///< With a depfile: what it depends on without what that names.
-  Wall launched{};         ///< The last attempt; 0: by an earlier runner.
+  flow::Metrics metrics{};  ///< That it told; with the outputs.
+  std::string declared{};   ///< With a depfile: what it depends on without what that names.
+  Wall launched{};          ///< The last attempt; 0: by an earlier runner.
   std::vector<store::Change> learned{};  ///< From its depfile, to be recorded with its result.
 };
 
@@ -63,9 +64,10 @@ std::string result_key(const FlowRun& run, const std::string& depends, bool shar
 /// Gives the task the key of its result.
 store::TaskKeyed assign_key(const FlowRun& run, PreparedTask& task, TaskNumber number,
                             const std::string& depends);
-/// What a task wrote, held; nullopt: it is not there, or not whole any more.
+/// What a task of the step wrote, held; nullopt: it is not there, or not whole any more, or without
+/// the metrics that others ask for.
 Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key,
-                                            std::size_t outputs, std::string* origin);
+                                            const flow::Step& step, std::string* origin);
 /// Puts the outputs of a task that is done to it, and its result, if it has a key, to `changes`.
 void keep_result(const FlowRun& run, PreparedTask& task, const std::string& label,
                  std::vector<fileset::Fileset> outputs, std::vector<store::Change>& changes);

@@ -88,6 +88,9 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
   BERTH_ASSIGN(auto flow, read_flow(run_.program));
   describe_steps(flow, options_);
   auto world = world_of(run_.env, run_.record.directory, run_.program.answers);
+  world.content = [this](const fileset::Entry& file) {
+    return run_.cache.content(file, flow::kMostJsonBytes);
+  };
   BERTH_TRY(graph_.build(std::move(flow), std::move(world), tasks));
   (void)run_.cache.sweep();
   return sweep_directories(run_, tasks);
@@ -188,8 +191,7 @@ Result<FlowTasks::Lookup> FlowTasks::look_up(flow::TaskIndex index, PreparedTask
     looked.key = result_key(run_, records[i], true);
     BERTH_ASSIGN(looked.gone, temporary_.find_gone(index, looked.key));
     if (!looked.gone) {
-      BERTH_ASSIGN(looked.found,
-                   find_result(run_, looked.key, prepared.spec.outputs.size(), &looked.origin));
+      BERTH_ASSIGN(looked.found, find_result(run_, looked.key, graph_.step(index), &looked.origin));
     }
     if (!looked.found && !looked.gone) continue;
     taken = i;
@@ -249,12 +251,13 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
           return start(number, std::move(prepared), later);
         }
         later.changes.emplace_back(store::TaskKeyed{number, key, depends});
-        later.changes.emplace_back(
-            store::ResultKept{key, to_text(result.outputs), origin, run_.env.wall()});
+        later.changes.emplace_back(store::ResultKept{key, to_text(result.outputs, result.metrics),
+                                                     origin, run_.env.wall()});
         later.settled.push_back({number, store::TaskState::cached});
         close(result.holds);
         temporary_.wrote(prepared.index, key, origin, result.outputs);
-        return graph_.graph().finish(prepared.index, std::move(result.outputs));
+        return graph_.graph().finish(prepared.index, std::move(result.outputs),
+                                     std::move(result.metrics));
       },
       next);
 }
@@ -279,18 +282,19 @@ Status FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorde
     later.settled.push_back({number, state});
     close(result.holds);
     temporary_.wrote(index, key, run_.record.name + "/" + label, result.outputs);
-    return graph_.graph().finish(index, std::move(result.outputs));
+    return graph_.graph().finish(index, std::move(result.outputs), std::move(result.metrics));
   };
   Delivery none;
   if (recorded.state == store::TaskState::skipped)
     return done(none, fail(ErrorKind::not_found, "there is something to do now"), next);
   const std::size_t outputs = graph_.step(index).out.size();
+  none.metrics = recorded.metrics;
   if (outputs == 0) return done(none, {}, next);
   BERTH_ASSIGN(auto left, temporary_.find_gone(index, recorded.digest));
   if (left)
     return temporary_.leave_gone(index, {recorded.number, recorded.state, true}, recorded.digest,
                                  *std::move(left));
-  BERTH_ASSIGN(auto found, find_result(run_, recorded.digest, outputs, nullptr));
+  BERTH_ASSIGN(auto found, find_result(run_, recorded.digest, graph_.step(index), nullptr));
   auto spec = graph_.graph().spec(index);
   if (!found || !spec) return done(none, fail(ErrorKind::not_found, "no result"), next);
   // It may have died between recording them and bringing them to their places. Where that cannot
@@ -355,6 +359,7 @@ Result<exec::Launch> FlowTasks::launch(const store::TaskRecord& task, Token toke
 Result<bool> FlowTasks::finish(const store::TaskRecord& task, Token token,
                                std::vector<store::Change>& changes, bool later) {
   BERTH_ASSIGN(PreparedTask * known, find(task));
+  known->metrics = task.metrics;
   Delivery delivery{.spec = known->spec,
                     .folder = run_.record.directory,
                     .directory = task_directory(run_.directory, task.number, token),
@@ -454,7 +459,8 @@ Status FlowTasks::ended(const store::TaskRecord& task, Token token, store::TaskS
                    prepared.outputs);
   if (temporary_.is_made_again(prepared.index))
     return temporary_.was_made_again(prepared.index, std::move(prepared.outputs));
-  return graph_.graph().finish(prepared.index, std::move(prepared.outputs));
+  return graph_.graph().finish(prepared.index, std::move(prepared.outputs),
+                               std::move(prepared.metrics));
 }
 
 Result<std::unique_ptr<Workload>> flow_tasks(Context& context, const store::RunRecord& record) {

@@ -5,6 +5,7 @@
 
 #include "berth/flow/flow.h"
 #include "berth/run/flow_run.h"
+#include "berth/run/skips.h"
 
 namespace berth::run {
 namespace {
@@ -16,7 +17,7 @@ std::string_view base_name(std::string_view run) {
 Result<std::set<std::string>> outputs_of(const std::vector<store::TaskRecord>& tasks) {
   std::set<std::string> paths;
   for (const auto& task : tasks) {
-    if (task.depends.empty()) continue;
+    if (depended_on(task).empty()) continue;
     BERTH_ASSIGN(const auto recorded, flow::read_record(task.depends));
     paths.insert(recorded.outputs.begin(), recorded.outputs.end());
   }

@@ -6,6 +6,7 @@
 #include "berth/run/attempt_history.h"
 #include "berth/run/layout.h"
 #include "berth/run/log_file.h"
+#include "berth/run/skips.h"
 #include "berth/run/trials.h"
 
 namespace berth::run {
@@ -62,7 +63,7 @@ Result<TaskReport> report_of(Context& context, const store::RunRecord& run,
     report.command = command_text(trial_command(program, own, task));
     if (program.remote_directory.empty()) report.directory = run.directory;
     report.environment = program.environment;
-  } else if (!task.depends.empty()) {
+  } else if (!depended_on(task).empty()) {
     BERTH_ASSIGN(auto recorded, flow::read_record(task.depends));
     for (auto& word : recorded.command) name_attempt(word, attempt);
     report.command = command_text(recorded.command);
