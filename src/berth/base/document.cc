@@ -295,19 +295,23 @@ Field Field::child(const DocumentNode& node, std::string path) const {
   return Field({node_, &node}, file_, std::move(path));
 }
 
-Field Field::child(const std::string& key, const DocumentNode& node) const {
+Field Field::own(const std::string& key, const DocumentNode& node) const {
   Field field = child(node, path_.empty() ? key : path_ + "." + key);
   if (!defaults_ || node.kind != DocumentNode::Kind::map) return field;
-  const auto beside = std::ranges::find(defaults_->map, key, kKey);
-  if (beside != defaults_->map.end() && &beside->second != &node &&
-      beside->second.kind == DocumentNode::Kind::map)
-    field.defaults_ = {defaults_, &beside->second};
+  const auto other = beside(key);
+  return other ? field.with_defaults(*other) : field;
+}
+
+std::optional<Field> Field::beside(const std::string& key) const {
+  if (!defaults_) return std::nullopt;
+  auto field = defaults_->find(key);
+  if (field) field->path_ = path_.empty() ? key : path_ + "." + key;
   return field;
 }
 
 Field Field::with_defaults(const Field& defaults) const {
   Field field = *this;
-  if (is_map() && defaults.is_map()) field.defaults_ = defaults.node_;
+  if (is_map() && defaults.is_map()) field.defaults_ = std::make_shared<const Field>(defaults);
   return field;
 }
 
@@ -343,14 +347,12 @@ std::unexpected<Error> Field::wanted_map() const {
 }
 
 std::optional<Field> Field::find(std::string_view key) const {
-  for (const auto* node : {node_.get(), defaults_.get()})
-    if (node != nullptr)
-      for (const auto& [present, value] : node->map) {
-        if (present != key) continue;
-        if (value.kind == DocumentNode::Kind::null) return std::nullopt;
-        return child(present, value);
-      }
-  return std::nullopt;
+  for (const auto& [present, value] : node_->map) {
+    if (present != key) continue;
+    if (value.kind == DocumentNode::Kind::null) return std::nullopt;
+    return own(present, value);
+  }
+  return beside(std::string(key));
 }
 
 Result<Field> Field::get(std::string_view key) const {
@@ -362,11 +364,12 @@ Result<Field> Field::get(std::string_view key) const {
 Result<std::vector<std::pair<std::string, Field>>> Field::entries() const {
   if (!is_map()) return wanted_map();
   std::vector<std::pair<std::string, Field>> result;
-  for (const auto& [key, value] : node_->map) result.emplace_back(key, child(key, value));
+  for (const auto& [key, value] : node_->map) result.emplace_back(key, own(key, value));
   if (!defaults_) return result;
-  for (const auto& [key, value] : defaults_->map)
+  BERTH_ASSIGN(const auto others, defaults_->entries());
+  for (const auto& [key, value] : others)
     if (std::ranges::find(node_->map, key, kKey) == node_->map.end())
-      result.emplace_back(key, child(key, value));
+      if (auto field = beside(key)) result.emplace_back(key, *std::move(field));
   return result;
 }
 

@@ -55,9 +55,10 @@ class Field {
   /// A map whose keys are all among `keys`; an unknown one is an error that suggests what was
   /// meant.
   Status expect_keys(std::initializer_list<std::string_view> keys) const;
-  /// This map with what it lacks from `defaults`, another map of the same document: find(), get()
-  /// and entries() see keys of both; where both have a map under a key, so do these. A null under a
-  /// key of its own stands for nothing.
+  /// This map with what it lacks from `defaults`, another map, of this document or another, which
+  /// may have defaults itself: find(), get() and entries() see keys of all; where both have a map
+  /// under a key, so do these. A null under a key of its own stands for nothing. Errors name the
+  /// file in which the value stands.
   Field with_defaults(const Field& defaults) const;
   /// The value under `key`; nullopt where it is absent, null, or this is no map.
   std::optional<Field> find(std::string_view key) const;
@@ -90,11 +91,13 @@ class Field {
         std::string path)
       : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
   Field child(const DocumentNode& node, std::string path) const;
-  /// Of a key of this map, or else of its defaults.
-  Field child(const std::string& key, const DocumentNode& node) const;
+  /// The value under a key of this map's own, with its defaults.
+  Field own(const std::string& key, const DocumentNode& node) const;
+  /// What stands under the key in the defaults, called as if it stood here.
+  std::optional<Field> beside(const std::string& key) const;
 
   std::shared_ptr<const DocumentNode> node_;
-  std::shared_ptr<const DocumentNode> defaults_{};  // of a map; none: nullptr
+  std::shared_ptr<const Field> defaults_{};  // of a map; none: nullptr
   std::shared_ptr<const std::string> file_;
   std::string path_;
 };

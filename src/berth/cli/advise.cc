@@ -51,7 +51,13 @@ std::vector<std::string> step_names(const flow::Flow& flow) {
 Result<Advised> find_advised(os::Env& env, run::Context& context, const std::string& of) {
   if (const auto text = env.read_file(of, kLargestAdvisedFile)) {
     if (run::is_flow(*text)) {
-      BERTH_ASSIGN(const auto flow, flow::read_flow(*text, of));
+      run::FlowProgram program;
+      program.text = *text;
+      program.file = of;
+      const auto folder = env.real_path(of);
+      BERTH_TRY(
+          run::take_parts(env, folder ? folder->substr(0, folder->rfind('/')) : ".", program));
+      BERTH_ASSIGN(const auto flow, run::read_flow(program));
       return Advised{flow.name, step_names(flow), true};
     }
     BERTH_ASSIGN(const auto program, experiment::read_program(*text, of));

@@ -35,7 +35,8 @@ std::set<std::size_t> steps_of_columns(const flow::Flow& flow,
       const flow::Step& step = flow.steps[i];
       const bool named = std::ranges::any_of(step.params, [&](const auto& param) {
         return std::ranges::any_of(columns, [&](const std::string& column) {
-          return column == param.first || column == step.name + "." + param.first;
+          const auto of_sub_flow = step.name.substr(0, step.name.rfind('.') + 1);
+          return column == of_sub_flow + param.first || column == step.name + "." + param.first;
         });
       });
       const bool after = std::ranges::any_of(step.after, [&](flow::StepIndex before) {
@@ -118,7 +119,7 @@ Status check_rows(const std::vector<run::FlowProgram>& programs, const flow::Tab
         return fail(ErrorKind::invalid,
                     "{}:{}: steps.{}.out.{}: the rows {} and {} would both write {}: put what "
                     "tells them apart into it, such as {{{}}}",
-                    flow.file, output.line, flow.steps[i].name, output.name,
+                    flow.steps[i].file, output.line, flow.steps[i].name, output.name,
                     clip(table.rows[other->second].front()), clip(table.rows[row].front()),
                     output.path, table.columns.front());
       }

@@ -60,11 +60,13 @@ struct StopOptions {
 Status note_edited(os::Env& env, const store::RunRecord& record) {
   if (record.kind != "flow") return {};
   const auto now = run::edited(env, record);
-  if (now && *now)
-    print_error(
-        fmt::format("{} goes on as it was submitted; {} was edited since: take that with "
-                    "berth retry --file {}\n",
-                    record.name, (*now)->file, record.name));
+  if (!now || !*now) return {};
+  BERTH_ASSIGN(const auto before, run::flow_program(record.spec_json));
+  const bool other = before.text == (*now)->text;
+  print_error(
+      fmt::format("{} goes on as it was submitted; {}{} was edited since: take that with "
+                  "berth retry --file {}\n",
+                  record.name, other ? "what is included by " : "", (*now)->file, record.name));
   return {};
 }
 

@@ -46,11 +46,13 @@ struct Prepared {
 /// A flow as a program. Its steps name their resources themselves, so that these options are
 /// refused.
 Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, std::string text,
-                                      const std::string& file, run::ClusterChoice& where) {
+                                      const std::string& file, const std::string& directory,
+                                      run::ClusterChoice& where) {
   run::FlowProgram program;
   BERTH_ASSIGN(program.options, options.flow.read(env));
   program.text = std::move(text);
   program.file = file;
+  BERTH_TRY(run::take_parts(env, directory, program));
   if (options.amounts.any() || options.gpus.any() || !options.enforce.empty())
     return fail(ErrorKind::usage,
                 "{}: what a task of a flow takes stands with its step, as resources", file);
@@ -161,8 +163,8 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
   }
   BERTH_ASSIGN(prepared.directory, env.real_path(folder));
   if (!prepared.file.empty() && run::is_flow(text)) {
-    BERTH_ASSIGN(prepared.program,
-                 flow_program(env, options, std::move(text), prepared.file, prepared.where));
+    BERTH_ASSIGN(prepared.program, flow_program(env, options, std::move(text), prepared.file,
+                                                prepared.directory, prepared.where));
   } else {
     BERTH_ASSIGN(auto program, trials_program(env, options, text, prepared));
     BERTH_TRY(read_sequence(env, prepared.directory, program));

@@ -181,12 +181,12 @@ Words request_notes(const Step& step) {
   return notes;
 }
 
-Status check_attempts(const Step& step, const std::string& file) {
+Status check_attempts(const Step& step) {
   for (const auto& scaled : step.scaled)
     for (std::int64_t attempt = 1; attempt <= step.retries + 1; ++attempt)
       if (const auto amount = amount_of(scaled, attempt); !amount)
-        return fail(ErrorKind::invalid, "{}:{}: steps.{}.{}{}: {}", file, scaled.line, step.name,
-                    scaled.resource == kTimeLimit ? "" : "resources.", scaled.resource,
+        return fail(ErrorKind::invalid, "{}:{}: steps.{}.{}{}: {}", step.file, scaled.line,
+                    step.name, scaled.resource == kTimeLimit ? "" : "resources.", scaled.resource,
                     amount.error().message);
   return {};
 }

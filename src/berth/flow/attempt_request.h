@@ -22,6 +22,6 @@ Duration timeout_of(const Step& step, std::int64_t attempt);
 Words request_notes(const Step& step);
 
 /// Checks all attempts anew, where the step got other retries than its file says.
-Status check_attempts(const Step& step, const std::string& file);
+Status check_attempts(const Step& step);
 
 }  // namespace berth::flow

@@ -180,7 +180,7 @@ Status Graph::Impl::assign_instance_keys(std::size_t index) {
     notes_.push_back(fmt::format(
         "{}:{}: several tasks of {} would be called {}, so they are numbered; key: '{{{}.name}}', "
         "say, tells them apart",
-        flow_.file, step.line, step.name, state.repeats, step.variables.front().name));
+        step.file, step.line, step.name, state.repeats, step.variables.front().name));
   const std::string repeats = state.repeats;
   BERTH_TRY(assign([](std::int64_t i) -> Result<std::string> { return fmt::format("{}", i); }));
   state.repeats = repeats;

@@ -44,9 +44,9 @@ Status check_cycles(const Flow& flow) {
       std::vector<std::string> names;
       for (auto at = std::ranges::find(path, other, &Frame::step); at != path.end(); ++at)
         names.push_back(flow.steps[at->step].name);
-      return fail(ErrorKind::invalid, "{}:{}: steps.{}: waits for itself: {} -> {}", flow.file,
-                  flow.steps[other].line, flow.steps[other].name, shortened(std::move(names)),
-                  flow.steps[other].name);
+      return fail(ErrorKind::invalid, "{}:{}: steps.{}: waits for itself: {} -> {}",
+                  flow.steps[other].file, flow.steps[other].line, flow.steps[other].name,
+                  shortened(std::move(names)), flow.steps[other].name);
     }
   }
   return {};

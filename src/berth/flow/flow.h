@@ -154,7 +154,8 @@ struct Advised {
 };
 
 struct Step {
-  std::string name;
+  std::string name;  // of a sub-flow: "align.map"
+  std::string file;  // in which it stands
   exec::Command run;
   std::string script;       // which `run` starts as kScriptFile; as it was written, names and all
   std::string image;        // whose container its tasks run in; empty: none
@@ -215,9 +216,13 @@ struct FlowOptions {
   std::vector<Advised> advice{};  // for amounts that say auto
 };
 
-/// Reads the text of a file named `file`.
+/// The text of a file that a flow takes steps from, by its path beside the flow's own, which is
+/// without "." and "x/..", or absolute. Errors: as the file system says.
+using ReadFile = std::function<Result<std::string>(const std::string& path)>;
+
+/// Reads the text of a file named `file`; without `read` there are no others.
 Result<Flow> read_flow(std::string_view text, const std::string& file,
-                       const FlowOptions& options = {});
+                       const FlowOptions& options = {}, const ReadFile& read = {});
 
 /// Checks that every step could run if all of `total` were free. Errors: invalid, with the first
 /// step that could not and the short resource.

@@ -32,13 +32,30 @@ Result<std::size_t> step_named(const Flow& flow, std::string_view option, std::s
   return unknown(option, "step", name, known);
 }
 
+/// The indexes of that step, or of all steps of that sub-flow.
+Result<std::vector<std::size_t>> steps_named(const Flow& flow, std::string_view option,
+                                             std::string_view name) {
+  const std::string prefix = std::string(name) + ".";
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < flow.steps.size(); ++i)
+    if (flow.steps[i].name.starts_with(prefix)) all.push_back(i);
+  if (!all.empty()) return all;
+  BERTH_ASSIGN(const std::size_t step, step_named(flow, option, name));
+  return std::vector<std::size_t>{step};
+}
+
 }  // namespace
 
-Status set_params(const FlowOptions& options, Params& params) {
+Status set_params(const FlowOptions& options, std::string_view prefix, Params& params) {
   for (const auto& [name, words] : options.set) {
-    if (name.contains('.')) continue;  // of a step
-    const auto param = std::ranges::find(params, name, &Params::value_type::first);
-    if (param == params.end()) return unknown("--set", "parameter", name, names_of(params));
+    const auto own = std::string_view(name).substr(std::min(prefix.size(), name.size()));
+    if (!name.starts_with(prefix) || own.contains('.')) continue;  // of a step
+    const auto param = std::ranges::find(params, own, &Params::value_type::first);
+    if (param == params.end()) {
+      Words known = names_of(params);
+      for (auto& each : known) each = std::string(prefix) + each;
+      return unknown("--set", "parameter", name, known);
+    }
     param->second = words;
   }
   return {};
@@ -61,21 +78,26 @@ Status set_step_params(const FlowOptions& options, const std::string& step, Para
 
 Status apply_options(const FlowOptions& options, Flow& flow) {
   for (const auto& [name, words] : options.set)
-    if (const auto dot = name.find('.'); dot != std::string::npos)
-      BERTH_TRY(step_named(flow, "--set", std::string_view(name).substr(0, dot)));
+    if (const auto dot = name.rfind('.'); dot != std::string::npos)
+      BERTH_TRY(steps_named(flow, "--set", std::string_view(name).substr(0, dot)));
   for (const auto& name : options.force) {
-    BERTH_ASSIGN(const std::size_t step, step_named(flow, "--force", name));
-    flow.steps[step].forced = true;
+    BERTH_ASSIGN(const auto steps, steps_named(flow, "--force", name));
+    for (const std::size_t step : steps) flow.steps[step].forced = true;
   }
   for (const auto& target : options.targets) {
     const auto slash = std::min(target.find('/'), target.size());
+    if (slash == target.size()) {
+      BERTH_ASSIGN(const auto steps, steps_named(flow, "the target " + target, target));
+      for (const std::size_t step : steps) flow.targets.push_back(flow.steps[step].name);
+      continue;
+    }
     BERTH_ASSIGN(const std::size_t step, step_named(flow, "the target " + target,
                                                     std::string_view(target).substr(0, slash)));
-    if (slash < target.size() && flow.steps[step].variables.empty())
+    if (flow.steps[step].variables.empty())
       return fail(ErrorKind::invalid, "the target {}: the step {} is one task, and has no others",
                   target, flow.steps[step].name);
+    flow.targets.push_back(target);
   }
-  flow.targets = options.targets;
   flow.only = options.only;
   return {};
 }

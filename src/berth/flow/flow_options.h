@@ -12,9 +12,10 @@ using Params = std::vector<std::pair<std::string, Words>>;
 /// at the one that is wrong.
 Result<Params> read_params(const Field& field);
 
-/// Puts what was set of the flow's own parameters in their place. Errors: invalid, for a name that
-/// is neither one of them nor STEP.NAME, with the nearest.
-Status set_params(const FlowOptions& options, Params& params);
+/// Puts what was set of the flow's own parameters in their place, or of a sub-flow's, whose names
+/// begin with `prefix`. Errors: invalid, for a name that is neither one of them nor STEP.NAME, with
+/// the nearest.
+Status set_params(const FlowOptions& options, std::string_view prefix, Params& params);
 /// The same for those of a step. Errors: invalid, where the step has no such parameter.
 Status set_step_params(const FlowOptions& options, const std::string& step, Params& params);
 

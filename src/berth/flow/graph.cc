@@ -88,7 +88,7 @@ bool Graph::done() const {
 }
 
 std::unexpected<Error> Graph::Impl::wrong(const Step& step, int line, std::string_view what) const {
-  return fail(ErrorKind::invalid, "{}:{}: steps.{}: {}", flow_.file, line, step.name, what);
+  return fail(ErrorKind::invalid, "{}:{}: steps.{}: {}", step.file, line, step.name, what);
 }
 
 Status Graph::Impl::begin() {

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <ranges>
+
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"
@@ -11,7 +14,7 @@ namespace {
 
 using exec::process_text;
 
-Status read_outputs(const Field& field, Step& step) {
+Status read_outputs(const Field& field, const std::string& directory, Step& step) {
   if (!field.is_map()) return field.error(advice_on_names("out", field));
   BERTH_ASSIGN(const auto entries, field.entries());
   for (const auto& [name, value] : entries) {
@@ -28,7 +31,7 @@ Status read_outputs(const Field& field, Step& step) {
     if (!plain) return value.error(plain.error());
     if (!stays_inside(*plain))
       return value.error("an output stays in the folder of the flow's file");
-    step.out.push_back({name, *plain, text.ends_with('/'), value.node().line});
+    step.out.push_back({name, directory + *plain, text.ends_with('/'), value.node().line});
   }
   return {};
 }
@@ -38,57 +41,102 @@ std::string stem(std::string_view file) {
   return std::string(file.substr(0, file.find('.')));
 }
 
-}  // namespace
+/// What a file says of all its steps; where it says nothing, that of the file that takes it in
+/// holds.
+Status read_settings(const Field& root, KnownFlow& known) {
+  BERTH_ASSIGN(known.shell, exec::read_shell(root, known.shell));
+  BERTH_ASSIGN(known.enforce, exec::read_enforce(root, known.enforce));
+  if (const auto env = root.find("env")) {
+    exec::Environment own;
+    BERTH_TRY(exec::read_environment(*env, own));
+    for (auto& [name, value] : own) {
+      std::erase_if(known.environment, [&](const auto& each) { return each.first == name; });
+      known.environment.emplace_back(name, std::move(value));
+    }
+  }
+  BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
+  BERTH_TRY(exec::read_container(root, known.image, known.network));
+  BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, known.stops_run));
+  if (const auto defaults = root.find("defaults")) {
+    BERTH_TRY(defaults->expect_keys({"resources", "env", "timeout", "retries", "priority", "shell",
+                                     "image", "network", "enforce", "gpu_mem_over", "on_failure"}));
+    known.defaults = known.defaults ? defaults->with_defaults(*known.defaults) : *defaults;
+  }
+  return {};
+}
 
-Result<Flow> read_flow(std::string_view text, const std::string& file, const FlowOptions& options) {
-  BERTH_ASSIGN(const Field root, Field::parse(text, file));
-  if (root.is_null()) return root.error("the file is empty");
-  BERTH_TRY(root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
-                              "gpu_mem_over", "shell", "image", "network", "labels", "on_failure",
-                              "on_end", "defaults"}));
-  Flow flow{.name = stem(file), .file = file, .steps = {}};
+/// What is said of a run of it.
+Status read_run(const Field& root, Flow& flow) {
   if (const auto name = root.find("name")) {
     BERTH_ASSIGN(flow.name, name->text());
     if (!valid_step_name(flow.name)) return name->error(kStepName);
   } else if (!valid_step_name(flow.name)) {
     flow.name = "flow";
   }
-  KnownFlow known{.options = options, .of = &flow.steps};
-  if (const auto params = root.find("params")) {
-    BERTH_ASSIGN(known.params, read_params(*params));
-  }
-  BERTH_TRY(set_params(options, known.params));
-  BERTH_ASSIGN(known.shell, exec::read_shell(root, options.shell));
-  BERTH_ASSIGN(known.enforce, exec::read_enforce(root, false));
-  if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
-  BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
-  BERTH_TRY(exec::read_container(root, known.image, known.network));
-  BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, false));
-  BERTH_TRY(read_on_end(root, known.shell, flow));
   BERTH_TRY(exec::read_labels(root, flow.labels));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }
-  BERTH_ASSIGN(const Field steps, root.get("steps"));
-  if (steps.is_list())
-    return steps.error(
-        "wanted names and their steps, found a list: write 'NAME:' in place of '- '");
-  BERTH_ASSIGN(const auto entries, steps.entries());
-  if (entries.empty()) return steps.error("there is no step");
-  for (const auto& [name, field] : entries) {
-    if (!valid_step_name(name)) return field.error(kStepName);
-    known.steps.emplace(name, flow.steps.size());
+  return {};
+}
+
+/// What each file says of its steps.
+Result<std::vector<KnownFlow>> known_of_files(const FlowOptions& options, const FlowFiles& files,
+                                              const std::vector<Step>& steps) {
+  std::vector<KnownFlow> all;
+  for (const auto& file : files.files) {
+    KnownFlow known =
+        file.parent
+            ? all[*file.parent]
+            : KnownFlow{.options = options, .files = files, .steps = steps, .shell = options.shell};
+    known.scope = file.scope;
+    BERTH_TRY(read_settings(file.root, known));
+    all.push_back(std::move(known));
+  }
+  return all;
+}
+
+/// What scopes call by names of their own, whether anybody reads it or not.
+Status check_aliases(const FlowFiles& files, const std::vector<KnownFlow>& known) {
+  for (const auto& scope : files.scopes)
+    for (const auto* aliases : {&scope.in, &scope.out})
+      for (const auto& alias : *aliases | std::views::values) {
+        if (alias.text.empty()) continue;
+        KnownFlow of = known.front();
+        of.scope = alias.scope;
+        BERTH_TRY(read_source(alias.text, of, *alias.field));
+      }
+  return {};
+}
+
+}  // namespace
+
+Result<Flow> read_flow(std::string_view text, const std::string& file, const FlowOptions& options,
+                       const ReadFile& read) {
+  BERTH_ASSIGN(FlowFiles files, read_files(text, file, options, read));
+  const Field& root = files.files.front().root;
+  Flow flow{.name = stem(file), .file = file, .steps = {}};
+  BERTH_TRY(read_run(root, flow));
+  flow.steps.reserve(files.steps.size());
+  for (const auto& [name, field, of] : files.steps) {
     Step& step = flow.steps.emplace_back();
     step.name = name;
-    if (const auto out = field.find("out")) BERTH_TRY(read_outputs(*out, step));
+    step.file = files.files[of].name;
+    if (const auto out = field.find("out"))
+      BERTH_TRY(read_outputs(*out, files.scopes[files.files[of].scope].directory, step));
   }
-  const auto defaults = root.find("defaults");
-  if (defaults)
-    BERTH_TRY(defaults->expect_keys({"resources", "env", "timeout", "retries", "priority", "shell",
-                                     "image", "network", "enforce", "gpu_mem_over", "on_failure"}));
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Field& own = entries[i].second;
-    BERTH_TRY(read_step(defaults ? own.with_defaults(*defaults) : own, known, flow.steps[i]));
+  for (auto& scope : files.scopes)
+    if (scope.call)
+      if (const auto needs = scope.call->find("needs")) {
+        BERTH_ASSIGN(scope.needs, read_needs(*needs, files, flow.steps, *scope.parent));
+      }
+  BERTH_ASSIGN(const auto known, known_of_files(options, files, flow.steps));
+  BERTH_TRY(read_on_end(root, known.front().shell, flow));
+  BERTH_TRY(check_aliases(files, known));
+  for (std::size_t i = 0; i < files.steps.size(); ++i) {
+    const auto& [name, own, of] = files.steps[i];
+    const auto& defaults = known[of].defaults;
+    BERTH_TRY(read_step(defaults ? own.with_defaults(*defaults) : own, known[of], flow.steps[i]));
   }
   BERTH_TRY(check_temporary(flow));
   BERTH_TRY(check_conditions(flow));
@@ -102,7 +150,7 @@ Status check_fits(const Flow& flow, const Resources& total) {
     const auto name = total.first_short(step.resources);
     if (name.empty()) continue;
     return fail(ErrorKind::invalid, "{}:{}: steps.{}.resources: {} {}, where all there is is {}",
-                flow.file, step.resources_line > 0 ? step.resources_line : step.line, step.name,
+                step.file, step.resources_line > 0 ? step.resources_line : step.line, step.name,
                 name, format_amount(name, step.resources.get(name)),
                 format_amount(name, total.get(name)));
   }

@@ -48,7 +48,7 @@ Status check_temporary(const Flow& flow) {
         }))
       return fail(ErrorKind::invalid,
                   "{}:{}: steps.{}.temp: no step reads what it writes: it would go at once",
-                  flow.file, step.line, step.name);
+                  step.file, step.line, step.name);
   }
   return {};
 }
@@ -71,7 +71,7 @@ Status check_depfiles(const Flow& flow) {
       return fail(ErrorKind::invalid,
                   "{}:{}: steps.{}.depfile: a task with a depfile reads what is beside the flow's "
                   "file, which is not there {}; declare what it reads in `in`",
-                  flow.file, step.depfile_line, step.name, elsewhere);
+                  step.file, step.depfile_line, step.name, elsewhere);
   }
   return {};
 }

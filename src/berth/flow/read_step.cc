@@ -44,7 +44,10 @@ class StepReader {
     if (const auto field = field_.find("in")) BERTH_TRY(read_inputs(*field));
     BERTH_TRY(check_outputs());
     BERTH_TRY(read_command());
-    if (const auto field = field_.find("needs")) BERTH_TRY(read_needs(*field));
+    if (const auto field = field_.find("needs")) {
+      BERTH_ASSIGN(step_.needs, read_needs(*field, known_.files, known_.steps, known_.scope));
+    }
+    need_what_sub_flows_need();
     if (const auto field = field_.find("when")) {
       const WhenSources sources{[&](const std::string& text) { return source_here(text, *field); },
                                 [&](const std::string& name) { return step_named(name, *field); }};
@@ -63,7 +66,7 @@ class StepReader {
 
  private:
   void add_flow_params() {
-    for (const auto& param : known_.params)
+    for (const auto& param : known_.files.scopes[known_.scope].params)
       if (std::ranges::find(step_.params, param.first, &Params::value_type::first) ==
           step_.params.end()) {
         step_.params.push_back(param);
@@ -220,7 +223,7 @@ class StepReader {
     if (const auto wrong = exec::nearly_named(step_.run, known); !wrong.empty())
       return run.error(wrong);
     for (const auto& name : placed)
-      if (const auto advice = advice_on_name(name, known, *known_.of); !advice.empty())
+      if (const auto advice = advice_on_name(name, known, known_.steps); !advice.empty())
         return run.error(advice);
     const auto lookup = [&](std::string_view name) -> std::optional<std::string> {
       if (std::ranges::find(known, name) != known.end()) return "";
@@ -245,31 +248,17 @@ class StepReader {
   }
 
   Result<StepIndex> step_named(const std::string& name, const Field& field) const {
-    const auto found = known_.steps.find(name);
-    if (found != known_.steps.end()) return StepIndex{static_cast<std::int64_t>(found->second)};
-    std::vector<std::string_view> names;
-    for (const auto& step : *known_.of) names.emplace_back(step.name);
-    const auto meant = nearest(name.substr(0, name.find('.')), names);
-    constexpr std::size_t kMostNamed = 10;
-    return field.error(
-        fmt::format("no step is called '{}'{}", clip(name),
-                    !meant.empty() ? fmt::format("; did you mean '{}'?", meant)
-                    : names.size() > kMostNamed
-                        ? ""
-                        : "; there are " + join(Words(names.begin(), names.end()), ", ")));
+    BERTH_ASSIGN(const auto found,
+                 steps_named(name, field, known_.files, known_.steps, known_.scope));
+    if (found.size() == 1) return found.front();
+    return field.error(fmt::format("'{}' is a sub-flow: name a step of it", name));
   }
 
-  Status read_needs(const Field& field) {
-    std::vector<Field> items{field};
-    if (field.is_list()) {
-      BERTH_ASSIGN(items, field.items());
-    }
-    for (const auto& item : items) {
-      BERTH_ASSIGN(const std::string name, item.text());
-      BERTH_ASSIGN(const StepIndex need, step_named(name, item));
-      step_.needs.push_back(need);
-    }
-    return {};
+  /// Of the sub-flows that it belongs to.
+  void need_what_sub_flows_need() {
+    for (std::size_t scope = known_.scope; known_.files.scopes[scope].parent;
+         scope = *known_.files.scopes[scope].parent)
+      std::ranges::copy(known_.files.scopes[scope].needs, std::back_inserter(step_.needs));
   }
 
   Status read_limits() {

@@ -142,7 +142,12 @@ std::string Graph::Impl::two_writers(TaskIndex task, TaskIndex other) const {
   if (task == other) return "; two outputs cannot be one";
   if (step_at(task) == step_at(other))
     return "; every task needs a path of its own: put {index} or what tells them apart into it";
-  return fmt::format(" (line {})", step(other).line);
+  const Step& mine = step(task);
+  const Step& its = step(other);
+  return fmt::format(" ({}line {}){}", mine.file == its.file ? "" : its.file + ", ", its.line,
+                     mine.name.contains('.') || its.name.contains('.')
+                         ? "; where a sub-flow is taken in, dir: puts its outputs into a folder"
+                         : "");
 }
 
 Status Graph::Impl::register_outputs(std::size_t index) {

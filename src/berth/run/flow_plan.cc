@@ -188,24 +188,6 @@ std::vector<StepPlan> plans_of(const flow::Flow& flow) {
   return steps;
 }
 
-/// What waits for what would run; `settled`: the tasks that were looked at.
-void count_later(os::Env& env, fileset::ObjectStore& cache, const flow::Graph& graph,
-                 const std::string& directory, const std::unordered_set<std::int64_t>& settled,
-                 std::vector<StepPlan>& steps) {
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto range = graph.tasks({static_cast<std::int64_t>(i)});
-    steps[i].unfolded = range.has_value();
-    std::int64_t wanted = 0;
-    for (std::int64_t at = 0; range && at < range->count; ++at) {
-      const flow::TaskIndex task{range->first.value + at};
-      wanted += graph.wanted(task) ? 1 : 0;
-      if (graph.flow().steps[i].protect && graph.wanted(task) && !settled.contains(task.value))
-        add_overwritten(env, cache, graph.output_paths(task), directory, {}, steps[i]);
-    }
-    if (range) steps[i].later = wanted - steps[i].cached - steps[i].runs - steps[i].skipped;
-  }
-}
-
 }  // namespace
 
 Status check_protected(Context& context, FlowProgram& program, const std::string& directory) {

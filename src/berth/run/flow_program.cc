@@ -11,6 +11,7 @@
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/attempt_request.h"
+#include "berth/flow/read_files.h"
 #include "berth/flow/read_life.h"
 #include "berth/flow/table.h"
 #include "berth/run/flow_run.h"
@@ -131,6 +132,8 @@ std::string to_json_text(const FlowProgram& program) {
     json["advice"].push_back(Json::array({step, resource, amount, attempts}));
   if (!program.labels.empty()) json["labels"] = program.labels;
   if (program.options.only) json["only"] = true;
+  for (const auto& [path, part] : program.parts)
+    json["parts"].push_back(Json::array({escaped(path), escaped(part)}));
   return dump(json);
 }
 
@@ -173,6 +176,10 @@ Result<FlowProgram> flow_program(std::string_view text) {
       for (const auto& each : json.at("advice"))
         program.options.advice.push_back({each.at(0), each.at(1), each.at(2).get<std::int64_t>(),
                                           each.at(3).get<std::int64_t>()});
+    if (json.contains("parts"))
+      for (const auto& each : json.at("parts"))
+        program.parts[unescaped(each.at(0).get_ref<const std::string&>())] =
+            unescaped(each.at(1).get_ref<const std::string&>());
     program.answers = answers_of(json.at("answers"));
   } catch (const std::exception& error) {  // of the library
     return fail(ErrorKind::corrupt, "the stored flow cannot be read: {}", error.what());
@@ -210,8 +217,27 @@ flow::World world_of(os::Env& env, std::string directory, Answers& answers) {
           }};
 }
 
+Status take_parts(os::Env& env, const std::string& directory, FlowProgram& program) {
+  // Most flows are one file, which need not be read once more to know it.
+  if (!program.text.contains("include") && !program.text.contains("flow")) return {};
+  const auto read = [&](const std::string& path) -> Result<std::string> {
+    if (const auto known = program.parts.find(path); known != program.parts.end())
+      return known->second;
+    BERTH_ASSIGN(auto text, env.read_file(path.starts_with('/') ? path : directory + "/" + path,
+                                          flow::kMostFileBytes));
+    return program.parts.emplace(path, std::move(text)).first->second;
+  };
+  const auto files = flow::read_files(program.text, program.file, program.options, read);
+  return files ? Status() : std::unexpected(files.error());
+}
+
 Result<flow::Flow> read_flow(const FlowProgram& program) {
-  BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file, program.options));
+  const auto part = [&](const std::string& path) -> Result<std::string> {
+    const auto known = program.parts.find(path);
+    if (known != program.parts.end()) return known->second;
+    return fail(ErrorKind::not_found, "{} is not kept with the run", path);
+  };
+  BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file, program.options, part));
   flow.keyed = program.keyed;
   for (auto& step : flow.steps) {
     if (program.timeout) {
@@ -221,7 +247,7 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
     }
     if (program.retries) {
       step.retries = *program.retries;
-      BERTH_TRY(flow::check_attempts(step, program.file));
+      BERTH_TRY(flow::check_attempts(step));
     }
     if (program.gpu_mem_over) step.gpu_mem_over = *program.gpu_mem_over;
     if (!program.image.empty()) step.image = program.image;
@@ -238,7 +264,7 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
 bool is_flow(std::string_view text) {
   const auto document = Field::parse(text, "");
   if (!document || !document->is_map()) return false;
-  if (document->find("steps")) return true;
+  if (document->find("steps") || document->find("include")) return true;
   // One that nobody would take for an experiment: what its steps should be called, its reader says.
   constexpr std::array<std::string_view, 1> kSteps{"steps"};
   const auto& map = document->node().map;

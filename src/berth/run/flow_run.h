@@ -65,6 +65,7 @@ struct FlowProgram {
   std::string image;         // of every step, instead of what the file says; empty: that
   bool overwrite = false;    // what is protected, too
   bool keyed = true;         // tasks are called by their keys; false in runs of an older Berth
+  std::map<std::string, std::string> parts;  // texts of the files that it takes steps from
   Answers answers;
 };
 
@@ -74,6 +75,9 @@ Result<FlowProgram> flow_program(std::string_view text);
 
 /// Whether a file is a flow: an experiment has no steps.
 bool is_flow(std::string_view text);
+
+/// Fills `parts`, for a flow whose file lies in the directory. Errors: as flow::read_flow().
+Status take_parts(os::Env& env, const std::string& directory, FlowProgram& program);
 
 /// Of the files beside the flow's; answers that were given once are given again, and new ones kept
 /// in `answers`, which outlives it.

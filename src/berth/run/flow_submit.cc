@@ -13,10 +13,9 @@
 namespace berth::run {
 namespace {
 
-std::unexpected<Error> at(const FlowProgram& program, int line, const flow::Step& step,
-                          std::string_view key, Error error) {
-  return std::unexpected(within(
-      fmt::format("{}:{}: steps.{}.{}", program.file, line, step.name, key), std::move(error)));
+std::unexpected<Error> at(int line, const flow::Step& step, std::string_view key, Error error) {
+  return std::unexpected(
+      within(fmt::format("{}:{}: steps.{}.{}", step.file, line, step.name, key), std::move(error)));
 }
 
 /// Whether each step fits the empty machine by itself.
@@ -33,44 +32,43 @@ Status check_places(Context& context, const FlowProgram& program, const flow::Fl
   for (const auto& step : flow.steps) {
     if (step.enforce)
       if (const auto status = check_enforced(context, step.resources); !status)
-        return at(program, step.line, step, "enforce", status.error());
+        return at(step.line, step, "enforce", status.error());
     const auto fits = machine.dry_run({step.resources, program.name, step.selection});
     if (fits) continue;
     Error error = fits.error();
     if (context.devices) error.message += machine::unusable_text(*context.devices);
     error.message += machine::enclosing_task_text(*context.env);
-    return at(program, step.resources_line > 0 ? step.resources_line : step.line, step, "resources",
+    return at(step.resources_line > 0 ? step.resources_line : step.line, step, "resources",
               std::move(error));
   }
   return {};
 }
 
 /// A step's directory holds only what it takes in, so a program must be in PATH or an input.
-Status check_programs(Context& context, const FlowProgram& program, const flow::Flow& flow,
-                      const std::string& directory) {
+Status check_programs(Context& context, const flow::Flow& flow, const std::string& directory) {
   for (const auto& step : flow.steps) {
     if (!step.image.empty()) continue;  // its programs are those of the image
     if (const auto status = check_shell(*context.env, step.run, "/"); !status)
-      return at(program, step.run_line, step, "run", status.error());
+      return at(step.run_line, step, "run", status.error());
     const auto first = first_program(step.run);
     if (!first) continue;
     const bool relative = first->find('/') != std::string::npos && !first->starts_with('/');
     if (const auto status = relative ? check_own_program(*context.env, step, *first, directory)
                                      : check_executable(*context.env, *first, "/");
         !status)
-      return at(program, step.run_line, step, "run", status.error());
+      return at(step.run_line, step, "run", status.error());
   }
   return {};
 }
 
-/// A flow must not write over itself.
+/// A flow must not write over itself, in any of its files.
 Status check_outputs(const FlowProgram& program, const flow::Flow& flow) {
   const std::string own = program.file.substr(program.file.rfind('/') + 1);
   for (const auto& step : flow.steps)
     for (const auto& output : step.out)
-      if (output.path == own)
+      if (output.path == own || program.parts.contains(output.path))
         return fail(ErrorKind::invalid, "{}:{}: steps.{}.out.{}: {} is the flow's own file",
-                    program.file, output.line, step.name, output.name, own);
+                    step.file, output.line, step.name, output.name, output.path);
   return {};
 }
 
@@ -89,14 +87,14 @@ Result<flow::Words> check_flow(Context& context, FlowProgram& program, const std
   BERTH_TRY(take_advice(context, program));
   BERTH_ASSIGN(auto flow, read_flow(program));
   if (here) BERTH_TRY(check_places(context, program, flow));
-  if (here) BERTH_TRY(check_programs(context, program, flow, directory));
+  if (here) BERTH_TRY(check_programs(context, flow, directory));
   BERTH_TRY(check_outputs(program, flow));
   auto notes = notes_of_own_files(*context.env, flow, directory);
   BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow),
                                               world_of(*context.env, directory, program.answers)));
   std::ranges::copy(graph.notes(), std::back_inserter(notes));
   for (const auto& step : graph.flow().steps)
-    for (const auto& note : step.notes) notes.push_back(fmt::format("{}: {}", program.file, note));
+    for (const auto& note : step.notes) notes.push_back(fmt::format("{}: {}", step.file, note));
   if (program.options.only) BERTH_TRY(check_taken(*context.env, graph, directory));
   return notes;
 }
@@ -124,8 +122,11 @@ Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& 
   const std::string name = program->file.substr(program->file.rfind('/') + 1);
   auto text = env.read_file(record.directory + "/" + name, flow::kMostFlowBytes);
   if (!text) return std::unexpected(text.error());
-  if (*text == program->text) return std::nullopt;
+  const auto before = std::pair(std::move(program->text), std::move(program->parts));
   program->text = *std::move(text);
+  program->parts.clear();
+  BERTH_TRY(take_parts(env, record.directory, *program));
+  if (before == std::pair(program->text, program->parts)) return std::nullopt;
   return program;
 }
 

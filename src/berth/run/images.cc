@@ -99,9 +99,8 @@ Result<flow::Words> find_images(Context& context, FlowProgram& program, bool her
       continue;
     }
     if (!engine)
-      return std::unexpected(
-          within(fmt::format("{}:{}: steps.{}.image", program.file, step.line, step.name),
-                 engine.error()));
+      return std::unexpected(within(
+          fmt::format("{}:{}: steps.{}.image", step.file, step.line, step.name), engine.error()));
     BERTH_ASSIGN(auto image, inspect(env, *engine, step.image));
     if (image)
       program.answers.image[step.image] = *std::move(image);

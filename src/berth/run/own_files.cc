@@ -81,7 +81,7 @@ flow::Words notes_of_own_files(os::Env& env, const flow::Flow& flow, const std::
       notes.push_back(fmt::format(
           "{}:{}: steps.{}.run: {} is beside the file, but not in the directory of the task, which "
           "has its inputs alone; if it needs it: in: {{{}: {}}}",
-          flow.file, step.run_line, step.name, path, name.substr(0, name.find('.')), path));
+          step.file, step.run_line, step.name, path, name.substr(0, name.find('.')), path));
     }
   return notes;
 }
