@@ -188,22 +188,14 @@ std::vector<StepPlan> plans_of(const flow::Flow& flow) {
   return steps;
 }
 
-/// What waits for what would run; `settled`: the tasks that were looked at.
-void count_later(os::Env& env, fileset::ObjectStore& cache, const flow::Graph& graph,
-                 const std::string& directory, const std::unordered_set<std::int64_t>& settled,
-                 std::vector<StepPlan>& steps) {
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto range = graph.tasks({static_cast<std::int64_t>(i)});
-    steps[i].unfolded = range.has_value();
-    std::int64_t wanted = 0;
-    for (std::int64_t at = 0; range && at < range->count; ++at) {
-      const flow::TaskIndex task{range->first.value + at};
-      wanted += graph.wanted(task) ? 1 : 0;
-      if (graph.flow().steps[i].protect && graph.wanted(task) && !settled.contains(task.value))
-        add_overwritten(env, cache, graph.output_paths(task), directory, {}, steps[i]);
-    }
-    if (range) steps[i].later = wanted - steps[i].cached - steps[i].runs - steps[i].skipped;
-  }
+/// A world in which conditions can read what is in the cache, which outlives it.
+flow::World world_with(Context& context, FlowProgram& program, const std::string& directory,
+                       fileset::ObjectStore& cache) {
+  auto world = world_of(*context.env, directory, program.answers);
+  world.content = [&cache](const fileset::Entry& file) {
+    return cache.content(file, flow::kMostJsonBytes);
+  };
+  return world;
 }
 
 }  // namespace
@@ -228,11 +220,8 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
   UrlLooks urls(context, cache);
   BERTH_ASSIGN(const auto runs, context.store->runs());
   auto steps = plans_of(flow);
-  auto world = world_of(*context.env, directory, program.answers);
-  world.content = [&cache](const fileset::Entry& file) {
-    return cache.content(file, flow::kMostJsonBytes);
-  };
-  BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow), std::move(world)));
+  BERTH_ASSIGN(auto graph,
+               flow::Graph::build(std::move(flow), world_with(context, program, directory, cache)));
   Dependencies dependencies(*context.env, *context.store, directory,
                             [&](const std::string& path) { return graph.writer_of(path); });
   std::unordered_set<std::int64_t> gone;     // tasks whose temporary outputs are
