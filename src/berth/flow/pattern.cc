@@ -19,12 +19,12 @@ std::size_t end_of_name(std::string_view pattern, std::size_t open) {
 }
 
 std::vector<PatternToken> pattern_tokens(std::string_view pattern) {
-  using Kind = PatternToken::Kind;
+  using TokenKind = PatternToken::Kind;
   std::vector<PatternToken> tokens;
   for (std::size_t at = 0; at < pattern.size();) {
-    PatternToken token{Kind::literal, pattern.substr(at, 1)};
+    PatternToken token{TokenKind::literal, pattern.substr(at, 1)};
     if (const auto end = pattern[at] == '{' ? end_of_name(pattern, at) : at; end > at) {
-      token = {Kind::part, pattern.substr(at + 1, end - at - 1)};
+      token = {TokenKind::part, pattern.substr(at + 1, end - at - 1)};
       at = end + 1;
       tokens.push_back(token);
       continue;
@@ -32,14 +32,14 @@ std::vector<PatternToken> pattern_tokens(std::string_view pattern) {
     if (pattern[at] == '[') {
       const auto first = at + 1 + (pattern.substr(at + 1).starts_with('!') ? 1 : 0);
       if (const auto end = pattern.find(']', first + 1); end != std::string_view::npos)
-        token = {Kind::one, pattern.substr(at, end + 1 - at)};
+        token = {TokenKind::one, pattern.substr(at, end + 1 - at)};
     } else if (pattern[at] == '?') {
-      token.kind = Kind::one;
+      token.kind = TokenKind::one;
     } else if (pattern.substr(at).starts_with("**")) {
       // "**/" is any number of folders, none too.
-      token = {Kind::stars, pattern.substr(at, pattern.substr(at).starts_with("**/") ? 3 : 2)};
+      token = {TokenKind::stars, pattern.substr(at, pattern.substr(at).starts_with("**/") ? 3 : 2)};
     } else if (pattern[at] == '*') {
-      token.kind = Kind::star;
+      token.kind = TokenKind::star;
     }
     at += token.text.size();
     tokens.push_back(token);
@@ -78,25 +78,25 @@ class Division {
   }
 
   bool tries(std::size_t token, std::size_t at) {
-    using Kind = PatternToken::Kind;
+    using TokenKind = PatternToken::Kind;
     const auto& [kind, text] = tokens_[token];
     const auto rest = path_.substr(at);
     switch (kind) {
-      case Kind::literal: return rest.starts_with(text) && fits(token + 1, at + 1);
-      case Kind::one:
+      case TokenKind::literal: return rest.starts_with(text) && fits(token + 1, at + 1);
+      case TokenKind::one:
         return !rest.empty() && rest[0] != '/' && fileset::matches(text, rest.substr(0, 1)) &&
                fits(token + 1, at + 1);
-      case Kind::stars:
+      case TokenKind::stars:
         for (std::size_t length = rest.size() + 1; length-- > 0;)
           if ((length == 0 || text.size() == 2 || rest[length - 1] == '/') &&
               fits(token + 1, at + length))
             return true;
         return false;
-      case Kind::star:
+      case TokenKind::star:
         for (std::size_t length = std::min(rest.find('/'), rest.size()) + 1; length-- > 0;)
           if (fits(token + 1, at + length)) return true;
         return false;
-      case Kind::part: return takes_part(token, at);
+      case TokenKind::part: return takes_part(token, at);
     }
     return false;
   }

@@ -188,6 +188,16 @@ std::vector<StepPlan> plans_of(const flow::Flow& flow) {
   return steps;
 }
 
+/// A world in which conditions can read what is in the cache, which outlives it.
+flow::World world_with(Context& context, FlowProgram& program, const std::string& directory,
+                       fileset::ObjectStore& cache) {
+  auto world = world_of(*context.env, directory, program.answers);
+  world.content = [&cache](const fileset::Entry& file) {
+    return cache.content(file, flow::kMostJsonBytes);
+  };
+  return world;
+}
+
 }  // namespace
 
 Status check_protected(Context& context, FlowProgram& program, const std::string& directory) {
@@ -210,11 +220,8 @@ Result<std::vector<StepPlan>> plan(Context& context, FlowProgram& program,
   UrlLooks urls(context, cache);
   BERTH_ASSIGN(const auto runs, context.store->runs());
   auto steps = plans_of(flow);
-  auto world = world_of(*context.env, directory, program.answers);
-  world.content = [&cache](const fileset::Entry& file) {
-    return cache.content(file, flow::kMostJsonBytes);
-  };
-  BERTH_ASSIGN(auto graph, flow::Graph::build(std::move(flow), std::move(world)));
+  BERTH_ASSIGN(auto graph,
+               flow::Graph::build(std::move(flow), world_with(context, program, directory, cache)));
   Dependencies dependencies(*context.env, *context.store, directory,
                             [&](const std::string& path) { return graph.writer_of(path); });
   std::unordered_set<std::int64_t> gone;     // tasks whose temporary outputs are
