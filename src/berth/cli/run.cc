@@ -14,6 +14,7 @@
 #include "berth/cli/run_options.h"
 #include "berth/cli/run_plan.h"
 #include "berth/experiment/auptimizer.h"
+#include "berth/machine/enclosing_task.h"
 #include "berth/run/clusters.h"
 #include "berth/run/flow_plan.h"
 #include "berth/run/images.h"
@@ -318,6 +319,9 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   BERTH_TRY(fetch_images(context, prepared));
   BERTH_ASSIGN(const auto record, submit(context, prepared));
   BERTH_TRY(run::keep_clusters(context, record, prepared.where));
+  if (const auto note = machine::enclosing_task_note(env);
+      !note.empty() && prepared.where.names.empty())
+    print_error(fmt::format("note: {}: {}\n", record.name, note));
   if (options.detach) return drive_detached(env, context, record, options.json);
   return drive_to_end(env, context, record, options.json);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/machine/enclosing_task.h"
+
 namespace berth::exec {
 namespace {
 
@@ -18,6 +20,12 @@ Environment inherited_environment(os::Env& env) {
   std::erase_if(environment, [](const auto& variable) {
     return std::ranges::find(kVisibility, variable.first) != kVisibility.end();
   });
+  // The threads that the task around this process was given are not those of its own tasks.
+  if (const auto task = machine::enclosing_task(env)) {
+    const auto threads = (task->block.resources.get(Known::cpu) + 999) / 1000;
+    std::erase(environment,
+               std::pair<std::string, std::string>("OMP_NUM_THREADS", fmt::format("{}", threads)));
+  }
   return environment;
 }
 

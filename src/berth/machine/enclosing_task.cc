@@ -43,6 +43,18 @@ std::string enclosing_task_text(os::Env& env) {
   return " (the machine is the task that this runs in; env -u BERTH_ALLOC takes the whole one)";
 }
 
+std::string enclosing_task_note(os::Env& env) {
+  const auto task = enclosing_task(env);
+  if (!task) return "";
+  std::string has;
+  task->block.resources.each([&](std::string_view resource, std::int64_t amount) {
+    has +=
+        fmt::format("{}{} {}", has.empty() ? "" : ", ", resource, format_amount(resource, amount));
+  });
+  return fmt::format("it runs within {}, and has of the machine what that has: {}",
+                     env.variable("BERTH_TASK").value_or("a task"), has.empty() ? "all" : has);
+}
+
 void narrow(Capacity& capacity, const Block& block) {
   constexpr std::string_view kFrom = "the task that this runs in";
   const auto lends = [&](int core) {

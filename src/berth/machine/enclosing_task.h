@@ -29,6 +29,10 @@ std::string write_enclosing_task(os::Env& env, Token token, const Block& block);
 /// An addition to refusals, for people: " (the machine is …)"; "" outside tasks.
 std::string enclosing_task_text(os::Env& env);
 
+/// What a run says that begins within a task: "it runs within nest-1/1, and has of the machine what
+/// that has: cpu 2, mem 4 GiB"; "" outside tasks.
+std::string enclosing_task_note(os::Env& env);
+
 /// Narrows the capacity to the block: its cores and devices, at most its cpu, mem and disk (all if
 /// it has none of these), and its amounts of other names.
 void narrow(Capacity& capacity, const Block& block);
