@@ -13,36 +13,38 @@
 
 namespace berth::simulate {
 
-/// Compares what a runner shows with the store.
-class Watcher final : public run::Observer {
- public:
-  Watcher(Contract& contract, os::FakeProcess& runner, std::string run, std::string& waits)
-      : contract_(contract), runner_(runner), run_(std::move(run)), waits_(waits) {}
-  void on_progress(const run::Progress& progress, Mono) override {
-    waits_ = progress.waiting_for;
-    if (std::exchange(is_first_, false) && runner_.stops == 0) contract_.taken_over(run_);
-  }
-  void on_task_end(const run::TaskEnd& end) override { contract_.shown(run_, end); }
-  void on_output(const exec::Output&) override {}
-  void on_note(const std::string& note) override {
-    if (contract_.trace) fmt::print("           {}: {}\n", run_, note);
-  }
-
- private:
-  Contract& contract_;
-  os::FakeProcess& runner_;
-  std::string run_;
-  std::string& waits_;
-  bool is_first_ = true;
-};
-
 struct Run {
   std::string name;
   os::FakeProcess* runner = nullptr;
   std::optional<Result<store::RunRecord>> end;
   std::string waits;
   Mono start_at{}, started_at{};
+  Duration lease{};  // and for how long its work outlives it
   bool is_over = false;
+  bool is_left_to_lease = false;  // a host did not answer when it ended
+};
+
+/// Compares what a runner shows with the store.
+class Watcher final : public run::Observer {
+ public:
+  Watcher(Contract& contract, os::FakeProcess& runner, Run& run)
+      : contract_(contract), runner_(runner), run_(run) {}
+  void on_progress(const run::Progress& progress, Mono) override {
+    run_.waits = progress.waiting_for;
+    if (std::exchange(is_first_, false) && runner_.stops == 0) contract_.taken_over(run_.name);
+  }
+  void on_task_end(const run::TaskEnd& end) override { contract_.shown(run_.name, end); }
+  void on_output(const exec::Output&) override {}
+  void on_note(const std::string& note) override {
+    if (note.contains("ends with its lease")) run_.is_left_to_lease = true;
+    if (contract_.trace) fmt::print("           {}: {}\n", run_.name, note);
+  }
+
+ private:
+  Contract& contract_;
+  os::FakeProcess& runner_;
+  Run& run_;
+  bool is_first_ = true;
 };
 
 /// What a store was told once and may be told again, much later: it must make no difference.

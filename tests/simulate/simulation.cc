@@ -150,6 +150,7 @@ void Simulation::submit(int number) {
   const bool on_hosts = !hosts.empty() && !chance(4);
   const auto lease_s = 5 + rng_.below(60);
   const bool outlives = chance(3);
+  run->lease = std::chrono::seconds(lease_s) + (outlives ? 2min : 0s);
   if (on_hosts) {
     const run::ClusterChoice where{
         .names = {"lab"},
@@ -172,7 +173,7 @@ void Simulation::submit(int number) {
 int Simulation::drive(os::FakeProcess& process, Run& run) {
   auto here = context(process);
   here.sources = [&here](const store::RunRecord& record) { return run::sources_of(here, record); };
-  Watcher watcher(contract_, process, run.name, run.waits);
+  Watcher watcher(contract_, process, run);
   auto end = run::drive(here, run.name, watcher);
   if (!process.killed()) run.end = std::move(end);
   return 0;
@@ -186,6 +187,7 @@ void Simulation::start_runners() {
       tell(run->name + ": a runner starts");
       run->started_at = kernel_.now();
       run->end.reset();
+      run->is_left_to_lease = false;
       run->runner = &cloud_->start(cloud_->home(), [this, &run = *run](os::FakeProcess& process) {
         return drive(process, run);
       });
@@ -213,12 +215,13 @@ void Simulation::on_end(Run& run) {
     return contract_.breach(fmt::format("{} was given up, though nothing happened: {}", run.name,
                                         run.end->error().message));
   if (!*run.end || !quiet_since(now - kSettles)) return;
-  run.start_at = std::max(run.start_at, now + 2 * kFreesWithin);
-  later(kFreesWithin, [this, &run, now] {
+  const Duration within = kFreesWithin + (run.is_left_to_lease ? run.lease : 0s);
+  run.start_at = std::max(run.start_at, now + 2 * within);
+  later(within, [this, &run, now, within] {
     if (!quiet_since(now - kSettles)) return;
     if (const auto held = cloud_->held_by(run.name); !held.empty())
       contract_.breach(fmt::format("{} has ended for {}, and holds: {}", run.name,
-                                   format_duration(kFreesWithin), held));
+                                   format_duration(within), held));
   });
 }
 

@@ -243,7 +243,7 @@ Status check_conditions(Flow& flow) {
       if (!reads) continue;
       Step& asked = flow.steps[static_cast<std::size_t>(term.path.step->value)];
       const auto wrong = [&](std::string_view what) {
-        return fail(ErrorKind::invalid, "{}:{}: steps.{}.when: {}: {}", flow.file, step.when_line,
+        return fail(ErrorKind::invalid, "{}:{}: steps.{}.when: {}: {}", step.file, step.when_line,
                     step.name, term.text, what);
       };
       if (asked.temp)
