@@ -25,9 +25,9 @@ class SourceReader {
  public:
   SourceReader(const KnownFlow& known, const Field& field) : known_(known), field_(field) {}
 
-  Result<Source> read(std::string text, std::size_t scope) {
-    Source source{.text = std::move(text), .step = {}, .pattern = {}, .line = field_.node().line};
-    const std::string_view named = source.text;
+  Result<Source> read(const std::string& text, std::size_t scope) {
+    Source source{.text = text, .step = {}, .pattern = {}, .line = field_.node().line};
+    const std::string_view named = text;  // which stays where it is, as the source does not
     if (is_url(named)) {
       BERTH_TRY(check_url(source.text, field_));
       source.pattern = named;
@@ -119,7 +119,7 @@ class SourceReader {
     if (++depth_ > kMostFiles) return field_.error("stands for itself");
     std::string text = alias->second.text;
     if (!below.empty()) text += (text.ends_with('/') ? "" : "/") + std::string(below);
-    return read(std::move(text), alias->second.scope);
+    return read(text, alias->second.scope);
   }
 
   const KnownFlow& known_;
@@ -129,10 +129,10 @@ class SourceReader {
 
 }  // namespace
 
-Result<Source> read_source(std::string text, const KnownFlow& known, const Field& field) {
+Result<Source> read_source(const std::string& text, const KnownFlow& known, const Field& field) {
   if (const auto advice = advice_on_source(text, known.steps); !advice.empty())
     return field.error(advice);
-  return SourceReader(known, field).read(std::move(text), known.scope);
+  return SourceReader(known, field).read(text, known.scope);
 }
 
 }  // namespace berth::flow

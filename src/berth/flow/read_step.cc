@@ -113,8 +113,9 @@ class StepReader {
   }
 
   Result<Source> source_of(const Field& field) const {
-    BERTH_ASSIGN(std::string text, field.is_map() ? read_url_map(field) : process_text(field));
-    return flow::read_source(std::move(text), known_, field);
+    BERTH_ASSIGN(const std::string text,
+                 field.is_map() ? read_url_map(field) : process_text(field));
+    return flow::read_source(text, known_, field);
   }
 
   Result<Source> source_here(const std::string& text, const Field& field) const {

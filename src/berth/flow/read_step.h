@@ -31,7 +31,7 @@ Status read_step(const Field& field, const KnownFlow& known, Step& step);
 /// In the file of a sub-flow "in.reads" is what that is given; where a sub-flow is taken in, its
 /// outputs are those that it declares ("align.bam") and those of its steps ("align.map.bam").
 /// Errors: invalid, at `field`.
-Result<Source> read_source(std::string text, const KnownFlow& known, const Field& field);
+Result<Source> read_source(const std::string& text, const KnownFlow& known, const Field& field);
 
 /// The step of that name in a scope, or all of the sub-flow. Errors: invalid, where there is none.
 Result<std::vector<StepIndex>> steps_named(const std::string& name, const Field& at,

@@ -117,6 +117,8 @@ Result<std::vector<StepAdvice>> advise(Context& context, std::string_view name,
 
 Status take_advice(Context& context, FlowProgram& program) {
   program.options.advice.clear();
+  // A large flow is not read for it.
+  if (program.options.set.empty() && !mentions(program, "auto")) return {};
   BERTH_ASSIGN(const auto flow, read_flow(program));
   if (std::ranges::all_of(flow.steps, [](const auto& step) { return step.automatic.empty(); }))
     return {};

@@ -231,6 +231,12 @@ Status take_parts(os::Env& env, const std::string& directory, FlowProgram& progr
   return files ? Status() : std::unexpected(files.error());
 }
 
+bool mentions(const FlowProgram& program, std::string_view word) {
+  return program.text.contains(word) || std::ranges::any_of(program.parts, [&](const auto& part) {
+           return part.second.contains(word);
+         });
+}
+
 Result<flow::Flow> read_flow(const FlowProgram& program) {
   const auto part = [&](const std::string& path) -> Result<std::string> {
     const auto known = program.parts.find(path);
@@ -262,6 +268,8 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
 }
 
 bool is_flow(std::string_view text) {
+  // A large flow is not read for it.
+  if (text.starts_with("steps:") || text.contains("\nsteps:")) return true;
   const auto document = Field::parse(text, "");
   if (!document || !document->is_map()) return false;
   if (document->find("steps") || document->find("include")) return true;

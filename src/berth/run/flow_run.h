@@ -83,6 +83,9 @@ Status take_parts(os::Env& env, const std::string& directory, FlowProgram& progr
 /// in `answers`, which outlives it.
 flow::World world_of(os::Env& env, std::string directory, Answers& answers);
 
+/// Whether a word stands in any of its files; where it does not, no key or value is it, either.
+bool mentions(const FlowProgram& program, std::string_view word);
+
 /// With the program's own options in it.
 Result<flow::Flow> read_flow(const FlowProgram& program);
 

@@ -1,5 +1,6 @@
 // From a flow's file to a run that waits to be driven.
 #include <algorithm>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/machine/enclosing_task.h"
@@ -46,17 +47,23 @@ Status check_places(Context& context, const FlowProgram& program, const flow::Fl
 
 /// A step's directory holds only what it takes in, so a program must be in PATH or an input.
 Status check_programs(Context& context, const flow::Flow& flow, const std::string& directory) {
+  std::set<flow::Words> shells;  // that were found
+  std::set<std::string> programs;
   for (const auto& step : flow.steps) {
     if (!step.image.empty()) continue;  // its programs are those of the image
-    if (const auto status = check_shell(*context.env, step.run, "/"); !status)
-      return at(step.run_line, step, "run", status.error());
+    if (!shells.contains(step.run.shell)) {
+      if (const auto status = check_shell(*context.env, step.run, "/"); !status)
+        return at(step.run_line, step, "run", status.error());
+      if (step.run.words.empty() && exec::needs_shell(step.run.text)) shells.insert(step.run.shell);
+    }
     const auto first = first_program(step.run);
-    if (!first) continue;
+    if (!first || programs.contains(*first)) continue;
     const bool relative = first->find('/') != std::string::npos && !first->starts_with('/');
     if (const auto status = relative ? check_own_program(*context.env, step, *first, directory)
                                      : check_executable(*context.env, *first, "/");
         !status)
       return at(step.run_line, step, "run", status.error());
+    if (!relative) programs.insert(*first);
   }
   return {};
 }

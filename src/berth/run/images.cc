@@ -86,8 +86,9 @@ Result<std::optional<Image>> inspect(os::Env& env, exec::Engine engine, const st
 
 Result<flow::Words> find_images(Context& context, FlowProgram& program, bool here) {
   os::Env& env = *context.env;
-  BERTH_ASSIGN(const auto flow, read_flow(program));
   flow::Words missing;
+  if (program.image.empty() && !mentions(program, "image")) return missing;
+  BERTH_ASSIGN(const auto flow, read_flow(program));
   for (const auto& step : flow.steps) {
     if (step.image.empty() || !step.image_id.empty() ||
         std::ranges::find(missing, step.image) != missing.end() ||
