@@ -6,7 +6,6 @@
 
 #include "berth/agent/launched_agent.h"
 #include "berth/base/text.h"
-#include "berth/machine/enclosing_task.h"
 #include "berth/run/local_worker.h"
 #include "berth/run/passive_worker.h"
 
@@ -36,13 +35,10 @@ std::unique_ptr<exec::Worker> Workers::start(WorkerSlot& slot, const Source& sou
         });
   if (source.start_worker) return source.start_worker(slot.lease.alloc);
   std::unique_ptr<agent::AgentClient> agent;
-  // A task's end would not reach an agent that was started within it, but by their control group.
-  const bool outlive =
-      options.outlive && !(machine::enclosing_task(env) && groups_.enforced().empty());
-  const auto program = outlive ? agent::agent_program(env) : Result<std::string>("");
+  const auto program = options.outlive ? agent::agent_program(env) : Result<std::string>("");
   if (!program)
     run_.observer.on_note("its tasks end with this process: " + program.error().message);
-  slot.apart = outlive && program;
+  slot.apart = options.outlive && program;
   if (slot.apart) {
     slot.agent_directory =
         fmt::format("{}/{}-{}", agents_directory(run_.directory), run_.record.epoch, slot.id.value);
