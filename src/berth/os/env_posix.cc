@@ -175,9 +175,7 @@ class PosixEnv final : public Env {
       const auto slash = path.find_last_of('/');
       if (slash == std::string::npos || slash == 0) return errno_error(number, path);
       BERTH_TRY(make_directory(path.substr(0, slash), 0755));
-      if (::mkdir(path.c_str(), mode) != 0) return errno_error(errno, path);
-      if (::chmod(path.c_str(), mode) != 0) return errno_error(errno, path);
-      return {};
+      return make_directory(path, mode);  // which somebody else may have made meanwhile
     }
     struct stat st{};
     if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {};

@@ -70,6 +70,20 @@ TEST_F(EnvPosix, AFailedReplacementLeavesNothing) {
   EXPECT_EQ(env_->status(path("dir/full"))->kind, FileStatus::Kind::directory);
 }
 
+TEST_F(EnvPosix, ADirectoryThatSomebodyElseMakesMeanwhileIsThere) {
+  constexpr int kRounds = 2000;
+  const auto make = [&] {
+    const auto env = posix_env();
+    for (int i = 0; i < kRounds; ++i) {
+      const auto made = env->make_directory(path(fmt::format("{}/a/b", i)), 0700);
+      EXPECT_TRUE(made) << made.error().message;
+    }
+  };
+  std::thread other(make);
+  make();
+  other.join();
+}
+
 TEST_F(EnvPosix, WritesIntoWhatExists) {
   const auto file = put("a", "longer");
   EXPECT_TRUE(env_->write_into(file, "new"));
