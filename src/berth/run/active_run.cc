@@ -50,6 +50,11 @@ bool ActiveRun::waits(TaskNumber number) const {
   return state == store::TaskState::waiting || state == store::TaskState::stopped;
 }
 
+bool ActiveRun::is_open(TaskNumber number) const {
+  if (number.value < 1 || number.value > std::ssize(tasks)) return false;
+  return waits(number) || task(number).state == store::TaskState::running;
+}
+
 void ActiveRun::give_up(Error because) {
   if (error) return;
   observer.on_note(because.message);

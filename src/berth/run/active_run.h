@@ -55,6 +55,8 @@ struct ActiveRun {
   bool is_current(TaskNumber number, Token token) const;
   /// The task has no attempt that runs, as far as is recorded, and may get one.
   bool waits(TaskNumber number) const;
+  /// It waits or runs, as far as is recorded.
+  bool is_open(TaskNumber number) const;
   /// The run cannot go on: what runs goes on to its end, and nothing more starts.
   void give_up(Error because);
 

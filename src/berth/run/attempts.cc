@@ -214,6 +214,10 @@ void Attempts::report_metric(const exec::Metric& metric) {
 void Attempts::end(exec::Ended ended, bool later) {
   const auto live = live_.find(ended.token.value);
   if (live == live_.end()) return;
+  if (has_later(ended)) {
+    early_.push_back(std::move(ended));
+    return;
+  }
   if (live->second.unknown) return settle_unknown(ended.token);
   finishing_.erase(ended.token.value);
   if (check_output(ended, later)) return settle(ended);
@@ -227,6 +231,15 @@ void Attempts::on_finished(Finished finished) {
   recorder_.add(std::move(finished.changes));
   if (!finished.status) spoil(node.mapped(), finished.status.error());
   settle(node.mapped());
+}
+
+/// What an earlier runner started when the attempt had ended, and nobody recorded, ends too: before
+/// that the task must not start again.
+bool Attempts::has_later(const exec::Ended& ended) const {
+  return std::ranges::any_of(live_, [&](const auto& each) {
+    const auto& [token, live] = each;
+    return live.unknown && live.task == ended.task && token > ended.token.value;
+  });
 }
 
 void Attempts::settle_unknown(Token token) {
@@ -345,10 +358,10 @@ void Attempts::end_unstarted() {
 bool Attempts::retry_early() {
   bool progress = false;
   for (auto& ended : std::exchange(early_, {})) {
-    if (!run_.is_current(ended.task, ended.token)) continue;
+    const bool lives = live_.contains(ended.token.value);
+    if (!lives && !run_.is_current(ended.task, ended.token)) continue;
     const std::size_t before = early_.size();
-    live_.contains(ended.token.value) ? end(std::move(ended), true)
-                                      : end_from_journal(std::move(ended));
+    lives ? end(std::move(ended), true) : end_from_journal(std::move(ended));
     progress = progress || early_.size() == before;
   }
   return progress;
@@ -375,11 +388,12 @@ std::vector<schedule::Earlier> Attempts::adopt(const WorkerSlot& slot,
   for (const auto& each : attempts) {
     if (!run_.is_current(each.task, each.token)) {
       slot.worker->send(exec::Cancel{each.token});
+      if (!run_.is_open(each.task)) continue;
+      live_.emplace(each.token.value,
+                    Live{.worker = slot.id, .task = each.task, .started = true, .unknown = true});
       if (!run_.waits(each.task)) continue;
       adopted.push_back(each);
       adopted.back().ends = true;
-      live_.emplace(each.token.value,
-                    Live{.worker = slot.id, .task = each.task, .started = true, .unknown = true});
       continue;
     }
     adopted.push_back(each);
@@ -400,7 +414,7 @@ void Attempts::adopted(std::span<const schedule::Earlier> attempts,
     run_.effects.push_back(effect);
     const auto* cancel = std::get_if<schedule::CancelAttempt>(&effect);
     const auto dropped = cancel == nullptr ? live_.end() : live_.find(cancel->token.value);
-    if (dropped == live_.end()) continue;
+    if (dropped == live_.end() || dropped->second.unknown) continue;
     const TaskNumber number = dropped->second.task;
     live_.erase(dropped);
     if (run_.options().in_turn) run_.scheduler->proceed(number, run_.effects);
@@ -408,6 +422,10 @@ void Attempts::adopted(std::span<const schedule::Earlier> attempts,
 }
 
 void Attempts::end_from_journal(exec::Ended ended) {
+  if (has_later(ended)) {
+    early_.push_back(std::move(ended));
+    return;
+  }
   if (!check_output(ended, false)) return;
   const schedule::WorkerId ghost = workers_.next_id();
   std::vector<schedule::Effect> effects;
@@ -446,6 +464,9 @@ std::vector<std::string> Attempts::labels_on(const std::function<bool(const Work
 std::set<schedule::WorkerId> Attempts::unrecorded() const {
   std::set<schedule::WorkerId> workers;
   for (const auto& [token, _] : finishing_) workers.insert(live_.at(token).worker);
+  for (const auto& ended : early_)
+    if (const auto live = live_.find(ended.token.value); live != live_.end())
+      workers.insert(live->second.worker);
   return workers;
 }
 

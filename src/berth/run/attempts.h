@@ -92,6 +92,7 @@ class Attempts {
   void note_advice(const exec::Started& started, const Live& live);
   void settle(const exec::Ended& ended);
   void settle_unknown(Token token);
+  bool has_later(const exec::Ended& ended) const;
   bool is_known(Token token) const {
     const auto live = live_.find(token.value);
     return live != live_.end() && !live->second.unknown;
@@ -108,7 +109,8 @@ class Attempts {
   std::function<void(WorkerSlot*, const exec::Ended&)> settled_;
   std::unordered_map<std::int64_t, Live> live_;              // by token
   std::unordered_map<std::int64_t, exec::Ended> finishing_;  // by token: ended well, see finish()
-  std::vector<exec::Ended> early_;      // before their tasks were taken over: dealt with again
+  /// Of tasks that were not taken over yet, or of which a later attempt runs: dealt with again.
+  std::vector<exec::Ended> early_;
   std::vector<exec::Ended> unstarted_;  // attempts that did not come to a process
   BriefTasks brief_;                    // on workers that queue
   exec::Unbegun unbegun_;               // sent ahead, but never launched

@@ -142,6 +142,24 @@ TEST(Recovery, ATaskWaitsForTheEndOfAnAttemptThatNobodyRecorded) {
   EXPECT_EQ(world.env.spawned(), 0U) << "nor did it start on this machine meanwhile";
 }
 
+/// By a seed of ./dev simulate: an earlier runner had heard of the end of the recorded attempt and
+/// started the task again, and was killed before anything of this was recorded.
+TEST(Recovery, ATaskWaitsForWhatWasStartedAfterItsRecordedAttempt) {
+  testing::World world;
+  std::vector<std::string> events;
+  auto agent = std::make_unique<StillEnds>(world.env, events);
+  agent->told.emplace_back(exec::Ended{
+      .task = {1}, .token = {5}, .cause = exec::Cause::stopped, .exit_code = {}, .detail = {}});
+  RecoveredAgents found;
+  found.tokens = {{5}};
+  found.alive.push_back({.directory = "",
+                         .machine = "far",
+                         .client = std::move(agent),
+                         .attempts = {{.task = {1}, .token = {5}}, {.task = {1}, .token = {9}}}});
+  EXPECT_EQ(done_after(world, std::move(found), [] {}), 1) << "here, once the pause is over";
+  EXPECT_EQ(events, (std::vector<std::string>{"cancel", "end"}));
+}
+
 /// By a seed of ./dev simulate: the run ended as stopped, and nobody had asked its runner to stop.
 TEST(Recovery, WhatAnEarlierRunnerWasStoppingIsResumed) {
   testing::World world;
