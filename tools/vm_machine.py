@@ -196,9 +196,13 @@ class Machine:
             self.unpack(stage, "/usr/local")
 
     def unpack(self, folder, where):
-        """Puts what is in the folder into a directory there, as root's."""
-        packed = subprocess.run(["tar", "-cf", "-", "-C", folder, "."], stdout=subprocess.PIPE, check=True).stdout
-        done = self.ssh("root", f"tar -xf - -C {where} --no-same-owner --no-overwrite-dir && ldconfig && sync",
+        """Puts the files that are in the folder into a directory there, as root's."""
+        # No directories: while tar fills one it keeps others out, were it the root of all.
+        files = sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*")
+                       if path.is_symlink() or not path.is_dir())
+        packed = subprocess.run(["tar", "-cf", "-", "-C", folder, "-T", "-"], input="\n".join(files).encode(),
+                                stdout=subprocess.PIPE, check=True).stdout
+        done = self.ssh("root", f"tar -xf - -C {where} --no-same-owner && ldconfig && sync",
                         timeout=300, stdin=packed)
         if done.code != 0:
             raise Unavailable(f"{self.name}: {folder} could not be copied in: {done.err}")

@@ -432,7 +432,8 @@ void ProcessWorker::end_group(Process& process) {
     groups_->release(std::move(process.group));
   }
   if (process.container)
-    process.container->end(process.exit->signal == 0 && process.exit->code == 0);
+    process.container->end(process.verdict == Cause::ok && process.exit->signal == 0 &&
+                           process.exit->code == 0);
   process.close_at = env_->now() + kLinger;
   drain(process, Stream::out);
   drain(process, Stream::err);

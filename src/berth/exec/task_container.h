@@ -36,7 +36,7 @@ class TaskContainer {
   /// As never_started() has it.
   std::string why_never_started(int exit_code) const;
   /// The engine's process has ended: well, in which case it has removed the container, or not. An
-  /// engine that is told to end while it makes a container leaves it behind, with an exit code.
+  /// engine that is told to end while it makes a container leaves it behind, with any exit code.
   void end(bool well);
   /// Whether the keeper still removes the container.
   bool ending() const { return ending_; }

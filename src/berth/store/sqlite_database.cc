@@ -225,7 +225,11 @@ Status check_in_place(SQLite::Database& db, const std::string& file) {
   int moved = 0;
   sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   const char* log = sqlite3_filename_wal(sqlite3_db_filename(handle, "main"));
-  if (moved == 0 && ::access(log, F_OK) == 0) return {};
+  const bool has_log = ::access(log, F_OK) == 0;
+  const int why = errno;
+  if (moved == 0 && has_log) return {};
+  if (!has_log && why != ENOENT && why != ENOTDIR)
+    return fail(ErrorKind::io, "{}: cannot be looked at: {}", log, std::strerror(why));
   return fail(
       ErrorKind::stale,
       "{}: this store was removed or replaced while it was in use; what was not shown before "

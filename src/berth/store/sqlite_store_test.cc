@@ -103,6 +103,21 @@ TEST_F(SqliteStoreTest, WhatIsWrittenToAStoreThatIsGoneIsAnError) {
   }
 }
 
+TEST_F(SqliteStoreTest, WhatCannotBeLookedAtIsNotSaidToBeGone) {
+  const auto store = open();
+  const fs::path directory = fs::path(file_).parent_path(), away = directory.string() + ".away";
+  fs::rename(directory, away);
+  fs::create_symlink(directory, directory);  // leads to itself
+  const auto written = store->submit(new_run("a"));
+  fs::remove(directory);
+  fs::rename(away, directory);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().kind, ErrorKind::io);
+  EXPECT_NE(written.error().message.find("cannot be looked at: Too many levels"), std::string::npos)
+      << written.error().message;
+  EXPECT_TRUE(store->submit(new_run("a")));
+}
+
 TEST_F(SqliteStoreTest, ReaderIsNotHeldUpByAWriter) {
   const auto store = open();
   store->submit(new_run("a"));
