@@ -176,6 +176,7 @@ Status read_environment(const Field& field, Environment& environment) {
     if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos)
       return value.error("not a name of an environment variable");
     BERTH_ASSIGN(std::string text, process_text(value));
+    std::erase_if(environment, [&](const auto& earlier) { return earlier.first == name; });
     environment.emplace_back(name, std::move(text));
   }
   return {};

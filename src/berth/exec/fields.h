@@ -46,6 +46,7 @@ Result<bool> read_enforce(const Field& map, bool otherwise);
 Result<bool> read_on_failure(const Field& map, bool otherwise);
 /// Reads the map's `image` and `network`; each stays as it is where its key is missing.
 Status read_container(const Field& map, std::string& image, bool& network);
+/// Reads a map of variables into `environment`, where they replace those of the same names.
 Status read_environment(const Field& field, Environment& environment);
 /// Reads one amount of a resource; nullopt: it is not asked for.
 using AmountReader =

@@ -17,7 +17,6 @@
 namespace berth::flow {
 
 inline constexpr std::size_t kMostFiles = 1000;  // of one flow
-inline constexpr std::size_t kMostFileBytes = 16U << 20;
 
 struct FlowFile {
   Field root;

@@ -46,14 +46,7 @@ std::string stem(std::string_view file) {
 Status read_settings(const Field& root, KnownFlow& known) {
   BERTH_ASSIGN(known.shell, exec::read_shell(root, known.shell));
   BERTH_ASSIGN(known.enforce, exec::read_enforce(root, known.enforce));
-  if (const auto env = root.find("env")) {
-    exec::Environment own;
-    BERTH_TRY(exec::read_environment(*env, own));
-    for (auto& [name, value] : own) {
-      std::erase_if(known.environment, [&](const auto& each) { return each.first == name; });
-      known.environment.emplace_back(name, std::move(value));
-    }
-  }
+  if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
   BERTH_TRY(exec::read_container(root, known.image, known.network));
   BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, known.stops_run));

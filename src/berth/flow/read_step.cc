@@ -264,14 +264,8 @@ class StepReader {
 
   Status read_limits() {
     step_.environment = known_.environment;
-    if (const auto field = field_.find("env")) {
-      exec::Environment own;
-      BERTH_TRY(exec::read_environment(*field, own));
-      for (auto& [name, value] : own) {
-        std::erase_if(step_.environment, [&](const auto& each) { return each.first == name; });
-        step_.environment.emplace_back(name, std::move(value));
-      }
-    }
+    if (const auto field = field_.find("env"))
+      BERTH_TRY(exec::read_environment(*field, step_.environment));
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
     BERTH_ASSIGN(step_.stops_run, exec::read_on_failure(field_, known_.stops_run));
     step_.image = known_.image;

@@ -224,7 +224,7 @@ Status take_parts(os::Env& env, const std::string& directory, FlowProgram& progr
     if (const auto known = program.parts.find(path); known != program.parts.end())
       return known->second;
     BERTH_ASSIGN(auto text, env.read_file(path.starts_with('/') ? path : directory + "/" + path,
-                                          flow::kMostFileBytes));
+                                          flow::kMostFlowBytes));
     return program.parts.emplace(path, std::move(text)).first->second;
   };
   const auto files = flow::read_files(program.text, program.file, program.options, read);

@@ -1,27 +1,14 @@
-#include <curl/curl.h>
-#include <fcntl.h>
-
 #include <map>
 
 #include "berth/base/text.h"
-#include "berth/remote/cloud/cloud.h"
+#include "berth/remote/cloud/curl_sockets.h"
 
 namespace berth::remote {
 namespace {
 
-struct EasyEnd {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-struct ListEnd {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-struct MultiEnd {
-  void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
-};
-
 struct Call {
   std::int64_t number = 0;
-  std::unique_ptr<CURL, EasyEnd> easy;
+  std::unique_ptr<CURL, FreedBy<curl_easy_cleanup>> easy;
   std::string body;
   std::size_t most_bytes = 0;
   char error[CURL_ERROR_SIZE] = "";
@@ -34,23 +21,9 @@ std::size_t receive(const char* bytes, std::size_t size, std::size_t count, void
   return size * count;
 }
 
-/// No process that we start may inherit it.
-int close_on_exec(void*, curl_socket_t socket, curlsocktype) {
-  return fcntl(socket, F_SETFD, FD_CLOEXEC) == 0 ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR;
-}
-
-bool lasting(CURLcode code) {
-  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_URL_MALFORMAT ||
-         code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_SSL_CACERT_BADFILE ||
-         code == CURLE_WRITE_ERROR;
-}
-
 class CurlCalls final : public HttpCalls {
  public:
-  explicit CurlCalls(HttpSetup setup) : setup_(std::move(setup)), multi_(curl_multi_init()) {
-    BERTH_ASSERT(multi_);
-    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETDATA, this);
+  explicit CurlCalls(HttpSetup setup) : setup_(std::move(setup)) {
     // No charset: botocore sends none either. No "Expect:" to switch that off: libcurl would sign
     // the header and not send it; what is this short is never announced by one.
     add("Content-Type: application/x-www-form-urlencoded");
@@ -58,7 +31,7 @@ class CurlCalls final : public HttpCalls {
       add("X-Amz-Security-Token: " + setup_.credentials.session_token);
   }
   ~CurlCalls() override {
-    for (const auto& [easy, call] : calls_) curl_multi_remove_handle(multi_.get(), easy);
+    for (const auto& [easy, call] : calls_) curl_multi_remove_handle(sockets_.multi(), easy);
   }
 
   std::int64_t post(const std::string& body) override {
@@ -69,50 +42,24 @@ class CurlCalls final : public HttpCalls {
     BERTH_ASSERT(easy != nullptr);
     call->easy.reset(easy);
     prepare(easy, *call, body);
-    BERTH_ASSERT(curl_multi_add_handle(multi_.get(), easy) == CURLM_OK);
+    BERTH_ASSERT(curl_multi_add_handle(sockets_.multi(), easy) == CURLM_OK);
     calls_.emplace(easy, std::move(call));
     return made_;
   }
 
   std::vector<HttpAnswer> ended() override {
-    int running = 0;
-    curl_multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
-    for (const auto& [socket, waits] : std::map(sockets_))  // it changes them
-      curl_multi_socket_action(multi_.get(), socket, 0, &running);
     std::vector<HttpAnswer> answers;
-    int left = 0;
-    while (CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
-      CURL* easy = message->easy_handle;
-      const CURLcode code = message->data.result;
+    sockets_.step([&](CURL* easy, CURLcode code) {
       const auto call = calls_.extract(easy);
       answers.push_back(answer(*call.mapped(), code));
-      curl_multi_remove_handle(multi_.get(), easy);
-    }
+      curl_multi_remove_handle(sockets_.multi(), easy);
+    });
     return answers;
   }
 
-  HttpWaits waits() override {
-    HttpWaits waits;
-    for (const auto& [socket, what] : sockets_) {
-      if ((what & CURL_POLL_IN) != 0) waits.sockets.push_back({socket, true});
-      if ((what & CURL_POLL_OUT) != 0) waits.sockets.push_back({socket, false});
-    }
-    long ms = -1;
-    curl_multi_timeout(multi_.get(), &ms);
-    if (ms >= 0) waits.most = from_ms(ms);
-    return waits;
-  }
+  HttpWaits waits() override { return sockets_.waits(); }
 
  private:
-  static int on_socket(CURL*, curl_socket_t socket, int what, void* calls, void*) {
-    auto& sockets = static_cast<CurlCalls*>(calls)->sockets_;
-    if (what == CURL_POLL_REMOVE)
-      sockets.erase(socket);
-    else
-      sockets[socket] = what;
-    return 0;
-  }
   void add(const std::string& header) {
     headers_.reset(curl_slist_append(headers_.release(), header.c_str()));
   }
@@ -147,14 +94,13 @@ class CurlCalls final : public HttpCalls {
     std::string why = call.error[0] != '\0' ? call.error : curl_easy_strerror(code);
     if (code == CURLE_WRITE_ERROR)
       why = fmt::format("an answer of more than {} bytes", setup_.most_bytes);
-    return {call.number, 0, std::move(why), lasting(code)};
+    return {call.number, 0, std::move(why), code == CURLE_WRITE_ERROR || is_lasting(code)};
   }
 
   HttpSetup setup_;
-  std::map<curl_socket_t, int> sockets_;  // what is waited for at each: CURL_POLL_…
-  std::unique_ptr<CURLM, MultiEnd> multi_;
-  std::unique_ptr<curl_slist, ListEnd> headers_;
-  std::map<CURL*, std::unique_ptr<Call>> calls_;  // gone before multi_
+  CurlSockets sockets_;
+  std::unique_ptr<curl_slist, FreedBy<curl_slist_free_all>> headers_;
+  std::map<CURL*, std::unique_ptr<Call>> calls_;  // gone before sockets_
   std::int64_t made_ = 0;
 };
 

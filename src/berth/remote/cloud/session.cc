@@ -1,9 +1,6 @@
 // Requests one after another, whose answers may be of any size.
-#include <curl/curl.h>
-#include <fcntl.h>
-
 #include "berth/base/text.h"
-#include "berth/remote/cloud/cloud.h"
+#include "berth/remote/cloud/curl_sockets.h"
 
 namespace berth::remote {
 namespace {
@@ -13,25 +10,8 @@ constexpr long kConnectTimeoutMs = 30'000;
 constexpr long kSilentS = 60;
 constexpr long kMostRedirections = 10;
 
-template <auto end>
-struct End {
-  void operator()(auto* what) const { end(what); }
-};
-
-/// What of a code of libcurl will be so again.
-bool is_lasting(CURLcode code) {
-  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_URL_MALFORMAT ||
-         code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_SSL_CACERT_BADFILE ||
-         code == CURLE_TOO_MANY_REDIRECTS;
-}
-
 class CurlSession final : public HttpSession {
  public:
-  CurlSession() : multi_(curl_multi_init()) {
-    BERTH_ASSERT(multi_);
-    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETDATA, this);
-  }
   ~CurlSession() override { drop(); }
 
   void begin(HttpRequest request) override {
@@ -42,54 +22,26 @@ class CurlSession final : public HttpSession {
     easy_.reset(curl_easy_init());
     BERTH_ASSERT(easy_);
     prepare(easy_.get());
-    BERTH_ASSERT(curl_multi_add_handle(multi_.get(), easy_.get()) == CURLM_OK);
+    BERTH_ASSERT(curl_multi_add_handle(sockets_.multi(), easy_.get()) == CURLM_OK);
   }
 
   std::optional<HttpReply> step() override {
-    int running = 0;
-    curl_multi_socket_action(multi_.get(), CURL_SOCKET_TIMEOUT, 0, &running);
-    for (const auto& [socket, waits] : std::map(sockets_))  // it changes them
-      curl_multi_socket_action(multi_.get(), socket, 0, &running);
-    int left = 0;
-    while (CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
-      const CURLcode code = message->data.result;
+    std::optional<HttpReply> whole;
+    sockets_.step([&](CURL*, CURLcode code) {
       if (code != CURLE_OK) {
         reply_.error = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
         reply_.lasting = is_lasting(code);
       }
       note_status();
       drop();
-      return std::move(reply_);
-    }
-    return std::nullopt;
+      whole = std::move(reply_);
+    });
+    return whole;
   }
 
-  HttpWaits waits() override {
-    HttpWaits waits;
-    for (const auto& [socket, what] : sockets_) {
-      if ((what & CURL_POLL_IN) != 0) waits.sockets.push_back({socket, true});
-      if ((what & CURL_POLL_OUT) != 0) waits.sockets.push_back({socket, false});
-    }
-    long ms = -1;
-    curl_multi_timeout(multi_.get(), &ms);
-    if (ms >= 0) waits.most = from_ms(ms);
-    return waits;
-  }
+  HttpWaits waits() override { return sockets_.waits(); }
 
  private:
-  static int on_socket(CURL*, curl_socket_t socket, int what, void* session, void*) {
-    auto& sockets = static_cast<CurlSession*>(session)->sockets_;
-    if (what == CURL_POLL_REMOVE)
-      sockets.erase(socket);
-    else
-      sockets[socket] = what;
-    return 0;
-  }
-  /// No process that we start may inherit it.
-  static int close_on_exec(void*, curl_socket_t socket, curlsocktype) {
-    return fcntl(socket, F_SETFD, FD_CLOEXEC) == 0 ? CURL_SOCKOPT_OK : CURL_SOCKOPT_ERROR;
-  }
   static std::size_t on_bytes(const char* bytes, std::size_t size, std::size_t count, void* of) {
     auto& session = *static_cast<CurlSession*>(of);
     session.note_status();
@@ -118,7 +70,7 @@ class CurlSession final : public HttpSession {
 
   void drop() {
     if (!easy_) return;
-    curl_multi_remove_handle(multi_.get(), easy_.get());
+    curl_multi_remove_handle(sockets_.multi(), easy_.get());
     easy_.reset();
     headers_.reset();
   }
@@ -175,10 +127,9 @@ class CurlSession final : public HttpSession {
   HttpRequest request_;
   HttpReply reply_;
   char error_[CURL_ERROR_SIZE] = "";
-  std::map<curl_socket_t, int> sockets_;  // what is waited for at each: CURL_POLL_…
-  std::unique_ptr<CURLM, End<curl_multi_cleanup>> multi_;
-  std::unique_ptr<curl_slist, End<curl_slist_free_all>> headers_;
-  std::unique_ptr<CURL, End<curl_easy_cleanup>> easy_;  // gone before multi_
+  CurlSockets sockets_;
+  std::unique_ptr<curl_slist, FreedBy<curl_slist_free_all>> headers_;
+  std::unique_ptr<CURL, FreedBy<curl_easy_cleanup>> easy_;  // gone before sockets_
 };
 
 }  // namespace
