@@ -186,7 +186,7 @@ void Cloud::boot(SimulatedMachine& machine) {
 
 void Cloud::kill(Running& one) {
   if (one.process->over()) return;
-  const bool writes = !one.on->disk_full && one.on->call_fails_once_in == 0;
+  const bool writes = !one.on->disk_full && one.on->call_fails_once_in == 0 && !one.on->frozen;
   contract_.died(*one.process, writes);
   one.process->kill();
 }
