@@ -63,6 +63,15 @@ auto uninterrupted(Call call) {
   }
 }
 
+// 0 once a directory is at `path`, whoever made it, else the error's number.
+int make_one_directory(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return ::chmod(path.c_str(), mode) == 0 ? 0 : errno;
+  const int number = errno;
+  struct stat st{};
+  if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return 0;
+  return number == EEXIST ? ENOTDIR : number;
+}
+
 class PosixEnv final : public Env {
  public:
   explicit PosixEnv(const std::atomic<bool>* give_up) : give_up_(give_up) {}
@@ -166,20 +175,14 @@ class PosixEnv final : public Env {
   Status make_directory(const std::string& path, mode_t mode) override {
     if (path.size() > 1 && path.ends_with('/'))
       return make_directory(path.substr(0, path.size() - 1), mode);
-    if (::mkdir(path.c_str(), mode) == 0) {
-      if (::chmod(path.c_str(), mode) != 0) return errno_error(errno, path);
-      return {};
-    }
-    const int number = errno;
-    if (number == ENOENT) {
-      const auto slash = path.find_last_of('/');
-      if (slash == std::string::npos || slash == 0) return errno_error(number, path);
+    int number = make_one_directory(path, mode);
+    if (const auto slash = path.find_last_of('/');
+        number == ENOENT && slash != std::string::npos && slash != 0) {
       BERTH_TRY(make_directory(path.substr(0, slash), 0755));
-      return make_directory(path, mode);  // which somebody else may have made meanwhile
+      number = make_one_directory(path, mode);
     }
-    struct stat st{};
-    if (::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {};
-    return errno_error(number == EEXIST ? ENOTDIR : number, path);
+    if (number != 0) return errno_error(number, path);
+    return {};
   }
 
   Status remove_file(const std::string& path) override {

@@ -134,6 +134,8 @@ TEST_F(EnvPosix, MakesDirectoriesWithTheirParents) {
   EXPECT_EQ(env_->make_directory(path("file"), 0700).error().kind, ErrorKind::invalid);
   EXPECT_EQ(env_->make_directory(path("file/x"), 0700).error().kind, ErrorKind::invalid);
   EXPECT_EQ(env_->make_directory("", 0700).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(env_->make_directory("/proc/none/below", 0700).error().kind, ErrorKind::not_found)
+      << "a file system that makes none, whoever asks";
 }
 
 TEST_F(EnvPosix, ListsLooksAtAndRemoves) {
