@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -26,23 +25,13 @@
 #include "berth/os/scope_posix.h"
 #include "berth/os/socket_posix.h"
 #include "berth/os/spawn_posix.h"
+#include "berth/os/stop_signals_posix.h"
 #include "berth/os/tree_posix.h"
 
 extern char** environ;
 
 namespace berth::os {
 namespace {
-
-std::atomic<int> g_stop_signals = 0;
-std::atomic<int> g_stop_event = -1;
-
-extern "C" void on_stop_signal(int) {
-  const int saved = errno;
-  g_stop_signals.fetch_add(1);
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto ignored = ::write(g_stop_event.load(), &one, sizeof one);
-  errno = saved;
-}
 
 Duration read_clock(clockid_t clock) {
   timespec time{};
@@ -337,7 +326,7 @@ class PosixEnv final : public Env {
       if (watch.fd >= 0)
         polls_.push_back({watch.fd, static_cast<short>(watch.readable ? POLLIN : POLLOUT), 0});
     // The loop's thread is woken by it; -1 is passed over by poll.
-    polls_.push_back({give_up_ == nullptr ? g_stop_event.load() : -1, POLLIN, 0});
+    polls_.push_back({give_up_ == nullptr ? stop_signals_descriptor() : -1, POLLIN, 0});
     timespec timeout{};
     if (until) {
       const Duration left = std::max(Duration(0), *until - now());
@@ -348,15 +337,12 @@ class PosixEnv final : public Env {
     auto polled = polls_.begin();
     for (auto& watch : watches) watch.ready = watch.fd >= 0 && (polled++)->revents != 0;
     if (ready < 0 && errno != EINTR) return errno_error(errno, "wait for events");
-    if (ready > 0 && polls_.back().revents != 0) {
-      std::uint64_t count = 0;
-      [[maybe_unused]] const auto ignored = ::read(g_stop_event.load(), &count, sizeof count);
-    }
+    if (ready > 0 && polls_.back().revents != 0) clear_stop_signals_descriptor();
     return {};
   }
 
   int stop_signals() override {
-    const int came = g_stop_signals.load();
+    const int came = stop_signals_posix();
     return give_up_ != nullptr && give_up_->load() ? std::max(came, 2) : came;
   }
   std::unique_ptr<BackgroundThreads> background_threads(std::size_t most_threads) override {
@@ -483,19 +469,6 @@ std::unique_ptr<Env> posix_env(const std::atomic<bool>* give_up) {
 void make_private() {
   g_task_umask = ::umask(0077);
   ::signal(SIGXFSZ, SIG_IGN);
-}
-
-void install_stop_signals() {
-  if (g_stop_event.load() >= 0) return;
-  g_stop_event.store(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  struct sigaction action{};
-  action.sa_handler = on_stop_signal;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGHUP, &action, nullptr);
-  sigaction(SIGPIPE, &action, nullptr);
 }
 
 }  // namespace berth::os

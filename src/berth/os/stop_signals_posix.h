@@ -1,0 +1,14 @@
+// The stop signals of this process as posix_env() sees them, after install_stop_signals(). A
+// handler counts them and wakes whoever polls their descriptor. Any thread may ask.
+#pragma once
+
+namespace berth::os {
+
+/// How many have come.
+int stop_signals_posix();
+/// The descriptor, readable when one has come; -1 before install_stop_signals().
+int stop_signals_descriptor();
+/// Makes the descriptor unreadable until the next comes.
+void clear_stop_signals_descriptor();
+
+}  // namespace berth::os
