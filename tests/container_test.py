@@ -52,7 +52,7 @@ def programs_without_engines(place):
     """A directory with the programs of this machine but those that make containers."""
     place.mkdir()
     for program in Path("/usr/bin").iterdir():
-        if program.name not in ("podman", "docker"):
+        if program.name not in ("podman", "docker", "apptainer", "singularity"):
             (place / program.name).symlink_to(program)
     return str(place)
 
@@ -129,7 +129,7 @@ class Noted(Case):
         self.house.environment["PATH"] = programs_without_engines(self.dir / "programs")
         failed = self.house.run("run", "flow.yaml")
         self.assertNotEqual(failed.code, 0)
-        self.assertIn(b"flow.yaml:4: steps.one.image: neither podman nor docker is in PATH", failed.err)
+        self.assertIn(b"flow.yaml:4: steps.one.image: none of podman, docker, apptainer and singularity is in PATH", failed.err)
         self.assertEqual(self.house.json("runs")["runs"], [])
 
     def test_an_image_without_bash_is_told_with_the_advice(self):
@@ -186,7 +186,7 @@ class Elsewhere(Case):
         self.write("flow.yaml", FLOW.replace("    out:", "    retries: 3\n    out:"))
         self.berth("run", "--cluster", "lab", "flow.yaml", code=1)
         why = self.berth("why", "flow-1/one").out.decode()
-        self.assertIn("neither podman nor docker is in PATH", why)
+        self.assertIn("none of podman, docker, apptainer and singularity is in PATH", why)
         self.assertNotIn("attempt 2", why)
 
 

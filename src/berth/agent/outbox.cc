@@ -50,10 +50,11 @@ std::optional<exec::Ended> Outbox::send_launch(Token token, const Sent& launch) 
   if (launch.revision > revision_)
     return cannot_start(
         launch.task, token,
-        fmt::format(
-            "its berth-agent is of an older Berth, which cannot {}: use the one of this "
-            "version",
-            launch.revision == 3 ? "run a task in a container" : "choose GPUs as the task asks"));
+        fmt::format("its berth-agent is of an older Berth, which cannot {}: use the one of this "
+                    "version",
+                    launch.revision == 4   ? "run a task in a sandbox"
+                    : launch.revision == 3 ? "run a task in a container"
+                                           : "choose GPUs as the task asks"));
   send_(launch.line);
   return std::nullopt;
 }

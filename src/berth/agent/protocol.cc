@@ -72,10 +72,11 @@ void describe(Codec& codec, Of<Codec, exec::Launch>& launch) {
   if (codec.has("enforce", launch.enforce)) codec.field("enforce", launch.enforce);
   if (codec.has("gpu_mem_over", launch.gpu_mem_over != exec::GpuMemOver::unwatched))
     codec.field("gpu_mem_over", launch.gpu_mem_over, exec::kGpuMemOverNames);
-  if (codec.has("image", !launch.container.image.empty())) {
-    codec.field("image", launch.container.image);
-    codec.field("network", launch.container.network);
-  }
+  auto& container = launch.container;
+  if (codec.has("image", !container.image.empty())) codec.field("image", container.image);
+  if (codec.has("network", container.isolated())) codec.field("network", container.network);
+  if (codec.has("sandbox", container.sandbox)) codec.field("sandbox", container.sandbox);
+  if (codec.has("shown", !container.shown.empty())) codec.field("shown", container.shown);
   if (codec.has("behind", launch.behind.value > 0)) {
     codec.field("behind", launch.behind, at_least(1));
     codec.field("waits_most_ns", launch.waits_most, kTime_ns);
@@ -188,6 +189,7 @@ Result<Answer> read_numbered(const Received& received, const std::variant<Messag
 }  // namespace
 
 std::int64_t revision_for(const exec::Launch& launch) {
+  if (launch.container.sandbox || !launch.container.shown.empty()) return 4;
   if (!launch.container.image.empty()) return 3;
   const auto& selection = launch.request.selection;
   return selection == machine::DeviceSelection{.slot_sizes = selection.slot_sizes} ? 0 : 1;

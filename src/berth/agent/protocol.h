@@ -35,7 +35,8 @@ inline constexpr std::int64_t kProtocolVersion = 1;
 ///   1: `selection` of a launch, where there were only the sizes of slots
 ///   2: `behind` of a launch
 ///   3: `image` and `network` of a launch
-inline constexpr std::int64_t kProtocolRevision = 3;
+///   4: `sandbox` and `shown` of a launch
+inline constexpr std::int64_t kProtocolRevision = 4;
 inline constexpr std::int64_t kQueues = 2;  ///< The first revision whose agents take `behind`.
 
 /// The revision that an agent must have to do all that the launch says.

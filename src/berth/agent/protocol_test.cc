@@ -138,12 +138,24 @@ TEST(AgentProtocol, WhatAnOlderAgentKnowsOfASelectionIsSaidInItsWords) {
 TEST(AgentProtocol, AContainerIsForAgentsThatKnowOne) {
   exec::Launch sent = launch();
   EXPECT_EQ(encode(Call(sent)).find("image"), std::string::npos);
-  sent.container = {"debian:12", true};
+  sent.container = {.image = "debian:12", .network = true};
   EXPECT_EQ(revision_for(sent), 3);
   const auto received = decode_call(encode(Call(sent)));
   ASSERT_TRUE(received) << received.error().message;
   EXPECT_EQ(std::get<exec::Launch>(*received).container.image, "debian:12");
   EXPECT_TRUE(std::get<exec::Launch>(*received).container.network);
+}
+
+TEST(AgentProtocol, ASandboxIsForAgentsThatKnowOne) {
+  exec::Launch sent = launch();
+  sent.container = {.sandbox = true, .shown = {"/data", "~/venv"}};
+  EXPECT_EQ(revision_for(sent), 4);
+  const auto received = decode_call(encode(Call(sent)));
+  ASSERT_TRUE(received) << received.error().message;
+  const auto& container = std::get<exec::Launch>(*received).container;
+  EXPECT_TRUE(container.sandbox);
+  EXPECT_FALSE(container.network);
+  EXPECT_EQ(container.shown, sent.container.shown);
 }
 
 TEST(AgentProtocol, EveryFieldOfAnEndIsHeard) {

@@ -189,7 +189,7 @@ Status check(run::Context& context, Prepared& prepared, bool noted = true) {
     BERTH_ASSIGN(const auto notes, run::check_flow(context, *flow, prepared.directory, here));
     if (noted)
       for (const auto& note : notes) print_error(fmt::format("note: {}\n", note));
-    BERTH_ASSIGN(prepared.missing, run::find_images(context, *flow, here));
+    BERTH_ASSIGN(prepared.missing, run::find_images(context, *flow, prepared.directory, here));
     return {};
   }
   auto& program = std::get<experiment::Program>(prepared.program);

@@ -4,7 +4,8 @@
 #include <array>
 
 #include "berth/base/text.h"
-#include "berth/exec/command.h"
+#include "berth/exec/image_file.h"
+#include "berth/exec/sandbox.h"
 
 namespace berth::exec {
 namespace {
@@ -44,44 +45,19 @@ Status add_devices(const ContainerSpec& spec, std::vector<std::string>& argv) {
       return fail(ErrorKind::impossible,
                   "GPU {}: a container can be given only NVIDIA's GPUs so far", device.index);
     all += (all.empty() ? "" : ",") + device.uuid;
-    if (spec.engine == Engine::podman) argv.push_back("--device=nvidia.com/gpu=" + device.uuid);
+    if (spec.program.engine == Engine::podman)
+      argv.push_back("--device=nvidia.com/gpu=" + device.uuid);
   }
-  if (spec.engine == Engine::docker && !all.empty())
+  if (spec.program.engine == Engine::docker && !all.empty())
     argv.push_back(fmt::format("--gpus=\"device={}\"", all));
   return {};
 }
 
-}  // namespace
-
-bool valid_image(std::string_view image) {
-  return !image.empty() && image.front() != '-' &&
-         std::ranges::none_of(image, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
-}
-
-Result<Engine> find_engine(os::Env& env, const Environment& environment) {
-  const std::string* given = value_of(environment, "PATH");
-  const std::string path = given ? *given : "/usr/local/bin:/usr/bin:/bin";
-  for (const Engine engine : {Engine::podman, Engine::docker})
-    for (const auto place : split(path, ':')) {
-      const auto status = env.status(fmt::format("{}/{}", place, kEngineNames.name(engine)));
-      if (place.starts_with('/') && status && status->executable &&
-          status->kind == os::FileStatus::Kind::file)
-        return engine;
-    }
-  return fail(ErrorKind::impossible,
-              "neither podman nor docker is in PATH ({}), and a task with an image needs one "
-              "(Debian: apt install podman)",
-              clip(path));
-}
-
-Result<EngineCommand> engine_command(const ContainerSpec& spec) {
-  if (spec.directory.find_first_of(",\"\n") != std::string::npos)
-    return fail(ErrorKind::invalid,
-                "{}: a directory with a comma, a quote or a line's end in its name cannot be "
-                "shown to a container",
-                spec.directory);
+/// Of podman or docker.
+Result<EngineCommand> oci_command(const ContainerSpec& spec) {
+  const Engine engine = spec.program.engine;
   std::vector<std::string> argv{
-      std::string(kEngineNames.name(spec.engine)),
+      std::string(kEngineNames.name(engine)),
       "run",
       "--rm",
       "--name=" + spec.name,
@@ -94,7 +70,9 @@ Result<EngineCommand> engine_command(const ContainerSpec& spec) {
       "--security-opt=label=disable"};
   if (spec.init) argv.emplace_back("--init");
   argv.push_back(spec.user.empty() ? "--userns=keep-id" : "--user=" + spec.user);
-  if (spec.engine == Engine::podman)
+  for (const auto& path : spec.container.shown)
+    argv.push_back(fmt::format("--mount=type=bind,source={0},target={0},readonly", path));
+  if (engine == Engine::podman)
     argv.emplace_back("--cgroups=disabled");
   else
     add_docker_limits(spec.block, argv);
@@ -114,30 +92,85 @@ Result<EngineCommand> engine_command(const ContainerSpec& spec) {
   return command;
 }
 
-std::vector<std::string> removal_command(Engine engine, const std::string& name) {
-  if (engine == Engine::podman) return {"podman", "rm", "--force", "--time=0", "--ignore", name};
-  return {"docker", "rm", "--force", name};
+std::vector<const std::string*> places_of(const ContainerSpec& spec) {
+  std::vector<const std::string*> places{&spec.directory};
+  for (const auto& path : spec.container.shown) places.push_back(&path);
+  return places;
 }
 
-std::string never_started(int exit_code, std::string_view complaints,
-                          const std::vector<std::string>& argv, const std::string& image) {
-  constexpr std::array<std::string_view, 4> kSpeakers{"Error: ", "docker: ", "ERROR (catatonit",
-                                                      "[FATAL tini"};
-  constexpr std::array<std::string_view, 4> kNoProgram{"failed to exec pid1", "executable file",
-                                                       "[FATAL tini", "no such file"};
-  std::string_view said;
-  for (const auto line : split(complaints, '\n'))
-    for (const auto speaker : kSpeakers)
-      if (line.starts_with(speaker)) said = line;
-  const bool of_init = said.starts_with("ERROR (") || said.starts_with("[FATAL");
-  if (said.empty() || (!of_init && (exit_code < 125 || exit_code > 127))) return {};
-  const bool no_program = exit_code != 125 && std::ranges::any_of(kNoProgram, [&](auto text) {
-                            return said.find(text) != std::string_view::npos;
-                          });
-  if (!no_program) return fmt::format("image {}: {}", image, said);
-  std::string message = fmt::format("image {}: it has no program {}", image, argv.front());
-  if (is_given_to(kStrictShell, argv)) message += fmt::format("; {}", kNoStrictShell);
-  return message;
+}  // namespace
+
+bool valid_image(std::string_view image) {
+  return !image.empty() && image.front() != '-' &&
+         std::ranges::none_of(image, [](unsigned char c) { return c <= ' ' || c == 0x7f; });
+}
+
+bool is_image_file(std::string_view image) {
+  return image.find("://") == std::string_view::npos &&
+         (image.starts_with('/') || image.starts_with("./") || image.ends_with(".sif"));
+}
+
+std::string image_url(const std::string& image) {
+  return is_image_file(image) || image.find("://") != std::string::npos ? image
+                                                                        : "docker://" + image;
+}
+
+std::string with_home(const std::string& path, const Environment& environment) {
+  if (!path.starts_with("~/")) return path;
+  const std::string* home = value_of(environment, "HOME");
+  return (home != nullptr ? *home : "") + path.substr(1);
+}
+
+bool is_within(std::string_view path, std::string_view folder) {
+  while (folder.ends_with('/')) folder.remove_suffix(1);
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+Result<EngineProgram> find_engine(os::Env& env, const Environment& environment,
+                                  const Container& container) {
+  std::vector<Engine> engines{Engine::podman, Engine::docker, Engine::apptainer,
+                              Engine::singularity};
+  if (is_image_file(container.image)) engines = {Engine::apptainer, Engine::singularity};
+  if (container.image.empty()) engines = {Engine::bubblewrap};
+  const std::string* given = value_of(environment, "PATH");
+  const std::string path = given ? *given : "/usr/local/bin:/usr/bin:/bin";
+  for (const Engine engine : engines)
+    for (const auto place : split(path, ':')) {
+      std::string program = fmt::format("{}/{}", place, kEngineNames.name(engine));
+      const auto status = env.status(program);
+      if (place.starts_with('/') && status && status->executable &&
+          status->kind == os::FileStatus::Kind::file)
+        return EngineProgram{engine, std::move(program)};
+    }
+  const std::string_view wanted =
+      container.image.empty()
+          ? "bwrap is not in PATH ({}), and a task in a sandbox needs it (Debian: apt install "
+            "bubblewrap)"
+      : is_image_file(container.image)
+          ? "neither apptainer nor singularity is in PATH ({}), and an image in a file needs one"
+          : "none of podman, docker, apptainer and singularity is in PATH ({}), and a task with an "
+            "image needs one (Debian: apt install podman)";
+  return fail(ErrorKind::impossible, "{}", fmt::format(fmt::runtime(wanted), clip(path)));
+}
+
+Result<EngineCommand> engine_command(const ContainerSpec& spec) {
+  const Engine engine = spec.program.engine;
+  if (engine == Engine::bubblewrap) return sandbox_command(spec);
+  const std::string_view special = has_image_files(engine) ? ",:\"\n" : ",\"\n";
+  for (const auto* path : places_of(spec))
+    if (path->find_first_of(special) != std::string::npos)
+      return fail(ErrorKind::invalid,
+                  "{}: a directory with a comma, {} or a line's end in its name cannot be shown to "
+                  "a container of {}",
+                  *path, has_image_files(engine) ? "a colon, a quote" : "a quote",
+                  kEngineNames.name(engine));
+  return has_image_files(engine) ? image_file_command(spec) : oci_command(spec);
+}
+
+std::vector<std::string> removal_command(Engine engine, const std::string& name) {
+  if (engine == Engine::podman) return {"podman", "rm", "--force", "--time=0", "--ignore", name};
+  if (engine == Engine::docker) return {"docker", "rm", "--force", name};
+  return {};
 }
 
 }  // namespace berth::exec

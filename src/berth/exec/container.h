@@ -1,9 +1,11 @@
-// A task whose launch names an image runs in a container, which podman or docker makes. These
+// A task whose launch names an image runs in a container, which podman, docker, apptainer or
+// singularity makes; one in a sandbox runs in what bubblewrap makes of this machine. These
 // functions build the engine's command line and understand how the engine ended.
 //
 // Under podman the container stays in the control group of the task and below its process limits,
 // because podman makes no group of its own (--cgroups=disabled). Under docker the container belongs
-// to docker's daemon, outside the group, so the command line repeats the limits. Pure, except for
+// to docker's daemon, outside the group, so the command line repeats the limits. The others are
+// plain processes of the task: they end with it, and nothing is left to remove. Pure, except for
 // find_engine().
 #pragma once
 
@@ -19,21 +21,46 @@
 
 namespace berth::exec {
 
-enum class Engine : std::uint8_t { podman, docker };
-inline constexpr auto kEngineNames =
-    names<Engine>({{Engine::podman, "podman"}, {Engine::docker, "docker"}});
+enum class Engine : std::uint8_t { podman, docker, apptainer, singularity, bubblewrap };
+inline constexpr auto kEngineNames = names<Engine>({{Engine::podman, "podman"},
+                                                    {Engine::docker, "docker"},
+                                                    {Engine::apptainer, "apptainer"},
+                                                    {Engine::singularity, "singularity"},
+                                                    {Engine::bubblewrap, "bwrap"}});
+/// Whether it runs images from files (.sif), into which it turns those of registries.
+inline bool has_image_files(Engine engine) {
+  return engine == Engine::apptainer || engine == Engine::singularity;
+}
+/// Whether only such an engine runs the image: one in a file.
+bool is_image_file(std::string_view image);
+/// How an engine with image files calls an image: "debian:12" is docker://debian:12.
+std::string image_url(const std::string& image);
 
 inline constexpr std::string_view kImageName =
     "the name of an image is not empty, does not begin with '-', and has no blanks";
 bool valid_image(std::string_view image);
 
-/// The first engine in the PATH of `environment`. Errors: impossible, with the advice to install
-/// one.
-Result<Engine> find_engine(os::Env& env, const Environment& environment);
+/// Of a container's shown paths: "~/x" is in the HOME of `environment`.
+std::string with_home(const std::string& path, const Environment& environment);
+/// Whether the path is `folder`, or something in it.
+bool is_within(std::string_view path, std::string_view folder);
+/// Whether a sandbox shows the path to the task: as a part of the system, or of `shown`.
+bool sandbox_shows(std::string_view path, const std::vector<std::string>& shown);
+/// What a sandbox always shows, for people.
+inline constexpr std::string_view kSystemShown = "/usr, /etc, /opt and the like";
+
+struct EngineProgram {
+  Engine engine = Engine::podman;
+  std::string path;  ///< Of its program.
+};
+/// The first engine in the PATH of `environment` that can make the container, which is isolated.
+/// Errors: impossible, with the advice to install one.
+Result<EngineProgram> find_engine(os::Env& env, const Environment& environment,
+                                  const Container& container);
 
 /// All that the command line of a container depends on.
 struct ContainerSpec {
-  Engine engine = Engine::podman;
+  EngineProgram program;
   std::string name;   ///< Of the container.
   std::string label;  ///< What `berth.task` of the container says: "digits-3/map/A".
   Container container;
@@ -44,6 +71,10 @@ struct ContainerSpec {
   machine::Block block;           ///< What the task was given.
   std::string user;               ///< "1000:1000"; "" where podman maps the user id itself.
   bool init = false;              ///< Whether the engine has an init program for the container.
+  /// Of a container that is no more than processes: a directory for its temporary files, and the
+  /// files of /dev that its GPUs need.
+  std::string temporary = {};
+  std::vector<std::string> device_files = {};
 };
 
 struct EngineCommand {
@@ -52,15 +83,15 @@ struct EngineCommand {
 };
 /// Variables reach the process by their names alone, so that their values show in no list of
 /// processes, except those that would change what the engine itself does. Errors: impossible, where
-/// the task has a GPU that is not NVIDIA's; invalid, where the engine cannot be told the directory.
+/// the task has a GPU that the engine cannot give; invalid, where it cannot be told a directory.
 Result<EngineCommand> engine_command(const ContainerSpec& spec);
 
-/// The command that removes the container, whatever its state.
+/// The command that removes the container, whatever its state; empty: it goes with its processes.
 std::vector<std::string> removal_command(Engine engine, const std::string& name);
 
 /// Why the process in the container never started, by the exit code of the engine and the end of
 /// what it wrote to its standard error; "" where that process itself ended so. `argv` is its own.
-std::string never_started(int exit_code, std::string_view complaints,
+std::string never_started(Engine engine, int exit_code, std::string_view complaints,
                           const std::vector<std::string>& argv, const std::string& image);
 
 }  // namespace berth::exec

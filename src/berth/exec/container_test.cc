@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "berth/base/text.h"
 #include "berth/os/fake_env.h"
 
 namespace berth::exec {
@@ -13,10 +14,10 @@ using ::testing::Not;
 using Words = std::vector<std::string>;
 
 ContainerSpec contained() {
-  return {.engine = Engine::podman,
+  return {.program = {Engine::podman, "/usr/bin/podman"},
           .name = "berth-a-1",
           .label = "a-1/map",
-          .container = {"debian@sha256:ab", false},
+          .container = {.image = "debian@sha256:ab"},
           .argv = {"sh", "-c", "echo hi"},
           .directory = "/state/runs/a-1/tasks/1-1",
           .host = {{"PATH", "/usr/bin"}, {"HOME", "/home/u"}},
@@ -68,7 +69,7 @@ TEST(Container, ValuesShowInNoListOfProcessesUnlessTheEngineWouldTakeThem) {
 
 TEST(Container, DockerIsToldTheLimitsThatItsDaemonKeeps) {
   auto spec = contained();
-  spec.engine = Engine::docker;
+  spec.program = {Engine::docker, "/usr/bin/docker"};
   spec.user = "1000:1000";
   spec.block.resources.set(Known::cpu, 1500);
   spec.block.resources.set(Known::mem, 100'000'000);
@@ -86,7 +87,7 @@ TEST(Container, ItGetsTheGpusOfItsTaskAndNoOther) {
   auto argv = command_of(spec);
   EXPECT_THAT(argv, Contains("--device=nvidia.com/gpu=GPU-1"));
   EXPECT_THAT(argv, Contains("--device=nvidia.com/gpu=GPU-2"));
-  spec.engine = Engine::docker;
+  spec.program = {Engine::docker, "/usr/bin/docker"};
   EXPECT_THAT(command_of(spec), Contains("--gpus=\"device=GPU-1,GPU-2\""));
   spec.block.devices[1].vendor = topology::Vendor::amd;
   EXPECT_EQ(engine_command(spec).error().kind, ErrorKind::impossible);
@@ -102,37 +103,129 @@ TEST(Container, WhatNeverStartedIsToldFromWhatEndedSo) {
   const Words bash{"bash", "--norc", "-euo", "pipefail", "-c", "x"};
   constexpr std::string_view kCrun =
       "Error: crun: executable file `bash` not found in $PATH: No such file or directory: OCI\n";
-  EXPECT_THAT(never_started(127, kCrun, bash, "i"), HasSubstr("no program bash; a command with"));
+  EXPECT_THAT(never_started(Engine::podman, 127, kCrun, bash, "i"),
+              HasSubstr("no program bash; a command with"));
+  EXPECT_THAT(never_started(Engine::podman, 1,
+                            "ERROR (catatonit:2): failed to exec pid1: No such file or directory\n",
+                            {"x"}, "i"),
+              HasSubstr("no program x"));
   EXPECT_THAT(
-      never_started(1, "ERROR (catatonit:2): failed to exec pid1: No such file or directory\n",
-                    {"x"}, "i"),
-      HasSubstr("no program x"));
-  EXPECT_THAT(
-      never_started(127,
+      never_started(Engine::docker, 127,
                     "docker: Error response from daemon: exec: \"bash\": executable file not "
                     "found in $PATH: unknown.\n\nRun 'docker run --help' for more\n",
                     bash, "i"),
       HasSubstr("no program bash"));
+  EXPECT_EQ(never_started(Engine::podman, 126,
+                          "Error: setting up CDI devices: unresolvable CDI devices x\n", bash, "i"),
+            "image i: Error: setting up CDI devices: unresolvable CDI devices x");
+  EXPECT_EQ(never_started(Engine::podman, 127, "bash: line 1: foo: command not found\n", bash, "i"),
+            "");
+  EXPECT_EQ(never_started(Engine::podman, 3, kCrun, bash, "i"), "");
+  EXPECT_EQ(never_started(Engine::podman, 125, "", bash, "i"), "");
+}
+
+TEST(Container, WhatBubblewrapAndApptainerCouldNotStart) {
+  const Words bash{"bash", "--norc", "-euo", "pipefail", "-c", "x"};
+  const auto boxed = [&](int code, std::string_view said) {
+    return never_started(Engine::bubblewrap, code, said, {"tool"}, "");
+  };
+  EXPECT_EQ(boxed(1, "bwrap: No permissions to create a new namespace\n"),
+            "sandbox: bwrap: No permissions to create a new namespace");
+  EXPECT_THAT(boxed(127, "/usr/bin/env: 'tool': No such file or directory\n"),
+              HasSubstr("sandbox: it has no program tool; it shows /usr, "));
+  EXPECT_EQ(boxed(2, "bwrap: x\n"), "");
+  EXPECT_EQ(boxed(1, "Error: x\n"), "") << "its own";
+  EXPECT_THAT(never_started(Engine::apptainer, 255,
+                            "FATAL:   \"bash\": executable file not found in $PATH\n", bash, "i"),
+              HasSubstr("image i: it has no program bash; a command with"));
+  EXPECT_EQ(never_started(Engine::apptainer, 3, "FATAL:   x\n", bash, "i"), "");
+}
+
+TEST(Container, ASandboxIsThisMachinesSystemAndTheTasksDirectory) {
+  auto spec = contained();
+  spec.program = {Engine::bubblewrap, "/usr/bin/bwrap"};
+  spec.container = {.sandbox = true, .shown = {"/data"}};
+  spec.host.emplace_back("TMPDIR", "/scratch");
+  spec.variables = {{"TOKEN", "secret"}};
+  spec.temporary = spec.directory + "/.berth-tmp";
+  spec.device_files = {"/dev/nvidia0"};
+  const auto command = engine_command(spec);
+  ASSERT_TRUE(command);
+  const std::string line = join(command->argv, " ");
+  EXPECT_THAT(line, testing::StartsWith("/usr/bin/env --ignore-signal=TERM /usr/bin/bwrap "));
+  for (const char* part : {" --unshare-net ", " --ro-bind-try /usr /usr ",
+                           " --dev-bind-try /dev/nvidia0 /dev/nvidia0 ",
+                           " --bind /state/runs/a-1/tasks/1-1/.berth-tmp /tmp ",
+                           " --dir /home/u --ro-bind /data /data "})
+    EXPECT_THAT(line, HasSubstr(part));
+  EXPECT_THAT(line, testing::EndsWith("--bind /state/runs/a-1/tasks/1-1 /state/runs/a-1/tasks/1-1 "
+                                      "--chdir /state/runs/a-1/tasks/1-1 -- /usr/bin/env "
+                                      "--default-signal=TERM sh -c echo hi"));
+  EXPECT_EQ(command->environment,
+            (Environment{{"PATH", "/usr/bin"}, {"HOME", "/home/u"}, {"TOKEN", "secret"}}));
+  spec.container.network = true;
+  EXPECT_THAT(engine_command(spec)->argv, Not(Contains("--unshare-net")));
+  EXPECT_TRUE(removal_command(Engine::bubblewrap, "x").empty());
+}
+
+TEST(Container, ASandboxShowsTheSystemAndWhatIsNamed) {
+  EXPECT_TRUE(sandbox_shows("/usr/bin/sort", {}));
+  EXPECT_FALSE(sandbox_shows("/usrx", {}));
+  EXPECT_FALSE(sandbox_shows("/home/u/venv/bin/python", {"/home/u/ven"}));
+  EXPECT_TRUE(sandbox_shows("/home/u/venv/bin/python", {"/home/u/venv/"}));
+  EXPECT_EQ(with_home("~/venv", {{"HOME", "/home/u"}}), "/home/u/venv");
+  EXPECT_EQ(with_home("/~/venv", {{"HOME", "/home/u"}}), "/~/venv");
+}
+
+TEST(Container, AnImageFileRunsAsAProcessOfItsUser) {
+  auto spec = contained();
+  spec.program = {Engine::apptainer, "/usr/bin/apptainer"};
+  spec.container = {.image = "debian:12", .shown = {"/data"}};
+  spec.variables = {{"TOKEN", "$(secret)"}};
+  spec.temporary = spec.directory + "/.berth-tmp";
+  spec.block.devices = {{.uuid = "GPU-1"}};
+  auto command = engine_command(spec);
+  ASSERT_TRUE(command);
   EXPECT_EQ(
-      never_started(126, "Error: setting up CDI devices: unresolvable CDI devices x\n", bash, "i"),
-      "image i: Error: setting up CDI devices: unresolvable CDI devices x");
-  EXPECT_EQ(never_started(127, "bash: line 1: foo: command not found\n", bash, "i"), "");
-  EXPECT_EQ(never_started(3, kCrun, bash, "i"), "");
-  EXPECT_EQ(never_started(125, "", bash, "i"), "");
+      command->argv,
+      (Words{"/usr/bin/apptainer", "exec", "--containall",
+             "--workdir=/state/runs/a-1/tasks/1-1/.berth-tmp", "--bind=/state/runs/a-1/tasks/1-1",
+             "--pwd=/state/runs/a-1/tasks/1-1", "--bind=/data:/data:ro", "--net", "--network=none",
+             "--nv", "docker://debian:12", "sh", "-c", "echo hi"}));
+  EXPECT_EQ(command->environment, (Environment{{"PATH", "/usr/bin"},
+                                               {"HOME", "/home/u"},
+                                               {"APPTAINER_NO_EVAL", "1"},
+                                               {"APPTAINERENV_TOKEN", "$(secret)"}}));
+  spec.container.image = "/images/debian.sif";
+  EXPECT_THAT(engine_command(spec)->argv, Contains("/images/debian.sif"));
+  spec.directory = "/a:b";
+  EXPECT_EQ(engine_command(spec).error().kind, ErrorKind::invalid);
 }
 
 TEST(Container, TheEngineIsLookedForInThePathThatTheTaskWouldHave) {
   os::FakeEnv env;
   const std::string place = "/opt/a/folder/with/a/name/that/no/string/keeps/within/itself";
   ASSERT_TRUE(env.make_directory(place, 0755));
-  ASSERT_TRUE(env.replace_file(place + "/docker", "#!", 0755));
   const Environment environment{{"PATH", "/nowhere/else:" + place}};
-  EXPECT_EQ(find_engine(env, environment), Engine::docker);
-  ASSERT_TRUE(env.replace_file(place + "/podman", "#!", 0755));
-  EXPECT_EQ(find_engine(env, environment), Engine::podman);
-  const auto none = find_engine(env, {{"PATH", "/nowhere"}});
-  EXPECT_EQ(none.error().kind, ErrorKind::impossible);
-  EXPECT_THAT(none.error().message, HasSubstr("in PATH (/nowhere)"));
+  const auto found = [&](const Container& container) {
+    const auto program = find_engine(env, environment, container);
+    return program ? program->path.substr(place.size() + 1) : program.error().message;
+  };
+  const auto install = [&](const char* program) {
+    EXPECT_TRUE(env.replace_file(fmt::format("{}/{}", place, program), "#!", 0755));
+  };
+  EXPECT_THAT(found({.image = "a"}), HasSubstr("in PATH (/nowhere/else:/opt"));
+  EXPECT_THAT(found({.image = "a.sif"}), HasSubstr("neither apptainer nor singularity"));
+  EXPECT_THAT(found({.sandbox = true}), HasSubstr("apt install bubblewrap"));
+  EXPECT_EQ(find_engine(env, environment, {.image = "a"}).error().kind, ErrorKind::impossible);
+  for (const char* program : {"bwrap", "singularity", "apptainer", "docker", "podman"}) {
+    install(program);
+    EXPECT_EQ(found({.sandbox = true}), "bwrap");
+    if (program != std::string_view("bwrap")) {
+      EXPECT_EQ(found({.image = "a"}), program);
+    }
+  }
+  EXPECT_EQ(found({.image = "./a"}), "apptainer");
 }
 
 TEST(Container, NamesOfImages) {

@@ -154,19 +154,47 @@ Result<std::vector<std::string>> read_shell(const Field& map,
   return std::vector<std::string>(kPlainShell.begin(), kPlainShell.end());
 }
 
-Status read_container(const Field& map, std::string& image, bool& network) {
+namespace {
+
+/// true, false, or the paths that a sandbox shows beside the task's directory.
+Status read_sandbox(const Field& field, Container& container) {
+  constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
+  container.shown.clear();
+  if (field.is_scalar()) {
+    BERTH_ASSIGN(const std::size_t choice, field.choice(kNoYes));
+    container.sandbox = choice == 1;
+    return {};
+  }
+  BERTH_ASSIGN(const auto items, field.items());
+  for (const auto& item : items) {
+    BERTH_ASSIGN(std::string path, process_text(item));
+    if (!path.starts_with('/') && !path.starts_with("~/"))
+      return item.error(
+          fmt::format("wanted a path from / or ~/ that tasks may read beside their inputs; found "
+                      "'{}'; a file beside the flow's is an input: `in`",
+                      clip(path)));
+    container.shown.push_back(std::move(path));
+  }
+  container.sandbox = true;
+  return {};
+}
+
+}  // namespace
+
+Status read_container(const Field& map, Container& container) {
   constexpr std::array<std::string_view, 2> kNetwork{"false", "true"};
   if (const auto field = map.find("image")) {
-    BERTH_ASSIGN(image, process_text(*field));
-    if (!valid_image(image))
-      return field->error(fmt::format("{}; found '{}'", kImageName, clip(image)));
+    BERTH_ASSIGN(container.image, process_text(*field));
+    if (!valid_image(container.image))
+      return field->error(fmt::format("{}; found '{}'", kImageName, clip(container.image)));
   }
+  if (const auto field = map.find("sandbox")) BERTH_TRY(read_sandbox(*field, container));
   const auto field = map.find("network");
   if (!field) return {};
   BERTH_ASSIGN(const std::size_t choice, field->choice(kNetwork));
-  network = choice == 1;
-  if (!network && image.empty())
-    return field->error("without an image the tasks have the machine's network");
+  container.network = choice == 1;
+  if (!container.network && !container.isolated())
+    return field->error("without an image or a sandbox the tasks have the machine's network");
   return {};
 }
 

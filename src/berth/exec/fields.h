@@ -44,8 +44,8 @@ Result<bool> read_enforce(const Field& map, bool otherwise);
 /// The map's `on_failure`: "stop" (true: nothing more starts after a task failed for good) or
 /// "continue"; `otherwise` where the key is missing.
 Result<bool> read_on_failure(const Field& map, bool otherwise);
-/// Reads the map's `image` and `network`; each stays as it is where its key is missing.
-Status read_container(const Field& map, std::string& image, bool& network);
+/// Reads the map's `image`, `sandbox` and `network`; each stays as it is where its key is missing.
+Status read_container(const Field& map, Container& container);
 /// Reads a map of variables into `environment`, where they replace those of the same names.
 Status read_environment(const Field& field, Environment& environment);
 /// Reads one amount of a resource; nullopt: it is not asked for.

@@ -30,10 +30,17 @@ inline GpuMemOver watched(const Resources& resources, GpuMemOver over) {
   return resources.get(Known::gpu_mem) > 0 ? over : GpuMemOver::unwatched;
 }
 
-/// The container in which a process runs; without an image it runs on the machine itself.
+/// What a process sees beside its own directory: an image, a sandbox (this machine's system, read
+/// only), or, with neither, all of the machine.
 struct Container {
-  std::string image;     ///< As the engine knows it: a name, a name with its digest, or an id.
-  bool network = false;  ///< Whether the process has the machine's network; else it has none.
+  std::string image =
+      {};                ///< As the engine knows it: a name, a name with its digest, an id, a path.
+  bool network = false;  ///< Whether it has the machine's network; else, isolated, it has none.
+  bool sandbox = false;  ///< An image goes before it.
+  std::vector<std::string> shown =
+      {};  ///< More paths, read only: absolute, or "~/…" of the worker.
+
+  bool isolated() const { return !image.empty() || sandbox; }
 };
 
 /// Starts one attempt of a task.

@@ -67,7 +67,7 @@ struct ProcessWorker::Process {
   Duration timeout{}, grace{};
   machine::Reservation reservation;
   std::unique_ptr<machine::Group> group;
-  std::unique_ptr<TaskContainer> container;  // where the launch names an image
+  std::unique_ptr<TaskContainer> container;  // where the launch is isolated
   os::Child child;
   MetricReader out_metrics, err_metrics{Stream::err};
   std::string unreadable;
@@ -198,7 +198,7 @@ void ProcessWorker::launch(const Launch& launch) {
   if (cpu > 0) decide(spec.environment, "OMP_NUM_THREADS", fmt::format("{}", (cpu + 999) / 1000));
   for (auto& [name, value] : machine::visibility(block.devices))
     decide(spec.environment, std::move(name), std::move(value), !block.devices.empty());
-  if (!launch.container.image.empty()) {
+  if (launch.container.isolated()) {
     auto container = TaskContainer::make(*env_, launch, block, host, spec,
                                          [this] { due_.no_later_than(env_->now()); });
     if (!container) return refuse(container.error());

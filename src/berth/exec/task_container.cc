@@ -26,6 +26,8 @@ wait)";
 /// An engine that hangs holds its task no longer than this.
 constexpr Duration kRemovalMost = std::chrono::seconds(60);
 constexpr std::size_t kComplaintsMost = 4096;
+/// In the task's directory, so that it is on the same disk, and goes with it.
+constexpr const char* kTemporary = "/.berth-tmp";
 
 /// Whether the engine has an init program, which Debian's packages only recommend.
 bool has_init(os::Env& env, Engine engine) {
@@ -35,6 +37,16 @@ bool has_init(os::Env& env, Engine engine) {
       "/usr/bin/docker-init", "/usr/libexec/docker/docker-init", "/usr/local/bin/docker-init"};
   return std::ranges::any_of(engine == Engine::podman ? kOfPodman : kOfDocker,
                              [&](auto path) { return env.status(std::string(path)).has_value(); });
+}
+
+/// What programs that use GPUs open; which of them they see is said by variables.
+std::vector<std::string> device_files(os::Env& env) {
+  std::vector<std::string> files;
+  const auto names = env.list("/dev");
+  for (const auto& name : names ? *names : std::vector<std::string>{})
+    if (name.starts_with("nvidia") || name == "dri" || name == "kfd")
+      files.push_back("/dev/" + name);
+  return files;
 }
 
 /// Our user and group, as --user takes them; "" for podman of an ordinary user, which maps them.
@@ -64,33 +76,49 @@ Result<std::unique_ptr<TaskContainer>> TaskContainer::make(os::Env& env, const L
                                                            const Environment& host,
                                                            os::SpawnSpec& spec,
                                                            std::function<void()> removed) {
-  BERTH_ASSIGN(const Engine engine, find_engine(env, host));
+  Container wanted = launch.container;
+  for (auto& path : wanted.shown) path = with_home(path, host);
+  BERTH_ASSIGN(const EngineProgram program, find_engine(env, host, wanted));
+  const Engine engine = program.engine;
   Environment variables;
   for (const auto& variable : spec.environment)
     if (std::ranges::find(launch.environment, variable) != launch.environment.end() ||
         std::ranges::find(host, variable) == host.end())
       variables.push_back(variable);
-  const std::string name = container_name(env, launch);
-  BERTH_ASSIGN(auto command, engine_command({.engine = engine,
-                                             .name = name,
-                                             .label = launch.request.holder,
-                                             .container = launch.container,
-                                             .argv = spec.argv,
-                                             .directory = spec.directory,
-                                             .host = host,
-                                             .variables = std::move(variables),
-                                             .block = block,
-                                             .user = user_text(env, engine),
-                                             .init = has_init(env, engine)}));
+  ContainerSpec contained{.program = program,
+                          .name = container_name(env, launch),
+                          .label = launch.request.holder,
+                          .container = std::move(wanted),
+                          .argv = spec.argv,
+                          .directory = spec.directory,
+                          .host = host,
+                          .variables = std::move(variables),
+                          .block = block,
+                          .user = {}};
+  const auto removal = removal_command(engine, contained.name);
+  if (removal.empty()) {
+    contained.temporary = spec.directory + kTemporary;
+    BERTH_TRY(env.make_directory(contained.temporary, 0700));
+    if (!block.devices.empty()) contained.device_files = device_files(env);
+  } else {
+    contained.user = user_text(env, engine);
+    contained.init = has_init(env, engine);
+  }
+  BERTH_ASSIGN(auto command, engine_command(contained));
   spec.argv = std::move(command.argv);
   spec.environment = std::move(command.environment);
-  auto container = std::make_unique<TaskContainer>(env, launch, std::move(removed));
-  BERTH_TRY(container->keep(removal_command(engine, name), host));
+  auto container = std::make_unique<TaskContainer>(env, launch, engine, std::move(removed));
+  if (!removal.empty()) BERTH_TRY(container->keep(removal, host));
   return container;
 }
 
-TaskContainer::TaskContainer(os::Env& env, const Launch& launch, std::function<void()> removed)
-    : env_(env), argv_(launch.argv), image_(launch.container.image), removed_(std::move(removed)) {}
+TaskContainer::TaskContainer(os::Env& env, const Launch& launch, Engine engine,
+                             std::function<void()> removed)
+    : env_(env),
+      engine_(engine),
+      argv_(launch.argv),
+      image_(launch.container.image),
+      removed_(std::move(removed)) {}
 
 Status TaskContainer::keep(const std::vector<std::string>& removal,
                            const Environment& environment) {
@@ -111,10 +139,11 @@ void TaskContainer::take_complaint(std::string_view bytes) {
 }
 
 std::string TaskContainer::why_never_started(int exit_code) const {
-  return never_started(exit_code, complaints_, argv_, image_);
+  return never_started(engine_, exit_code, complaints_, argv_, image_);
 }
 
 void TaskContainer::end(bool well) {
+  if (keeper_.pid == 0) return;
   if (well) (void)env_.write_some(keeper_.out, "\n");
   keeper_.out.reset();
   ending_ = true;

@@ -1,7 +1,7 @@
-// A TaskContainer is the container of one attempt of a task, from its command line to its removal.
-// The engine's process, which a worker starts as it starts any other, dies with the worker or when
-// it is killed, and the container would go on. So a small process beside it, the keeper, removes
-// the container then; it outlives the worker for that.
+// A TaskContainer is the container, or the sandbox, of one attempt of a task, from its command line
+// to its removal. The engine's process, which a worker starts as it starts any other, dies with the
+// worker or when it is killed, and a container of podman's or docker's would go on. So a small
+// process beside it, the keeper, removes that then; it outlives the worker for that.
 //
 // Ownership: it refers to its Env; after its destructor the keeper still removes the container.
 // Threads: one.
@@ -29,7 +29,7 @@ class TaskContainer {
                                                      const machine::Block& block,
                                                      const Environment& host, os::SpawnSpec& spec,
                                                      std::function<void()> removed);
-  TaskContainer(os::Env& env, const Launch& launch, std::function<void()> removed);
+  TaskContainer(os::Env& env, const Launch& launch, Engine engine, std::function<void()> removed);
 
   /// Takes what came from the standard error, of which the end is kept.
   void take_complaint(std::string_view bytes);
@@ -46,6 +46,7 @@ class TaskContainer {
   void look();
 
   os::Env& env_;
+  const Engine engine_;
   const std::vector<std::string> argv_;
   const std::string image_;
   std::string complaints_;

@@ -157,11 +157,10 @@ struct Step {
   std::string name;  // of a sub-flow: "align.map"
   std::string file;  // in which it stands
   exec::Command run;
-  std::string script;       // which `run` starts as kScriptFile; as it was written, names and all
-  std::string image;        // whose container its tasks run in; empty: none
-  std::string image_id;     // which image that name means; empty: not known
-  std::string image_there;  // what the engine calls exactly that image; empty: `image`
-  bool network = false;     // of the container
+  std::string script;  // which `run` starts as kScriptFile; as it was written, names and all
+  exec::Container container{};  // in which its tasks run
+  std::string image_id;         // which image its name means; empty: not known
+  std::string image_there;      // what the engine calls exactly that image; empty: as named
   std::vector<Input> in;
   std::vector<Output> out;          // without outputs the step is never cached
   std::vector<Variable> variables;  // none: the step is one task
@@ -265,9 +264,11 @@ struct TaskOutput {
 
 /// One task in full, except for what its step says of all its tasks.
 struct TaskSpec {
-  std::string name{};        // "split", "count/A"
-  Words command{};           // the words of the process; with a shell, its words and the script
-  std::string image{};       // the id of its container's image, or its name; empty: no container
+  std::string name{};   // "split", "count/A"
+  Words command{};      // the words of the process; with a shell, its words and the script
+  std::string image{};  // the id of its container's image, or its name; empty: none
+  bool sandbox = false;
+  Words shown{};             // paths beside its own that it may read
   bool params_file = false;  // whether it needs kParamsFile, which holds params
   std::string script{};      // kScriptFile, where there is one, and then
   std::string task_file{};   // kTaskFile
@@ -380,7 +381,7 @@ Result<RecordedTask> read_record(std::string_view text);
 
 /// One difference between two records: "input data/a.txt changed", "parameter lr: 0.1 -> 0.2".
 struct Change {
-  // "command", "shell", "script", "image", "environment", "parameter", "input", "output"
+  // "command", "shell", "script", "image", "sandbox", "environment", "parameter", "input", "output"
   // or "dependency", which is a file that a depfile named; "depfile" has no name either
   std::string what;
   std::string name;  // its name; empty for the first four

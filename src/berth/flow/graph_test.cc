@@ -303,6 +303,17 @@ TEST(Record, AnImageIsPartOfItOnlyWhereThereIsOne) {
   EXPECT_EQ(to_string(changes(before, record(spec, {}))->at(0)), "image: sha256:ab -> sha256:cd");
 }
 
+TEST(Record, ASandboxAndWhatItShowsArePartOfIt) {
+  TaskSpec spec{.name = "a", .command = {"x"}};
+  const std::string before = record(spec, {});
+  spec.sandbox = true;
+  spec.shown = {"/data"};
+  const auto differ = changes(before, record(spec, {})).value();
+  ASSERT_EQ(differ.size(), 2U);
+  EXPECT_EQ(to_string(differ[0]), "sandbox is new");
+  EXPECT_EQ(to_string(differ[1]), "sandbox /data is new");
+}
+
 TEST(Record, RefusesWhatIsNone) {
   for (const std::string_view text :
        {"", "berth task 2\n", "berth task 1\nrun", "berth task 1\nx\n", "berth task 1\ninput ab\n",

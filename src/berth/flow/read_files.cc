@@ -47,9 +47,10 @@ class FilesReader {
   /// Takes in a file with all that it names.
   Status take(FlowFile read) {
     if (read.root.is_null()) return read.root.error("the file is empty");
-    BERTH_TRY(read.root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
-                                     "gpu_mem_over", "shell", "image", "network", "labels",
-                                     "on_failure", "on_end", "defaults", "include", "in", "out"}));
+    BERTH_TRY(
+        read.root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
+                               "gpu_mem_over", "shell", "image", "sandbox", "network", "labels",
+                               "on_failure", "on_end", "defaults", "include", "in", "out"}));
     const std::size_t index = files_.files.size();
     const std::size_t scope = read.scope;
     const bool heads = !read.parent || file(*read.parent).scope != scope;  // the first of its scope

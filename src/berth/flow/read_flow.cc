@@ -48,11 +48,12 @@ Status read_settings(const Field& root, KnownFlow& known) {
   BERTH_ASSIGN(known.enforce, exec::read_enforce(root, known.enforce));
   if (const auto env = root.find("env")) BERTH_TRY(exec::read_environment(*env, known.environment));
   BERTH_TRY(exec::read_gpu_mem_over(root, known.gpu_mem_over));
-  BERTH_TRY(exec::read_container(root, known.image, known.network));
+  BERTH_TRY(exec::read_container(root, known.container));
   BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, known.stops_run));
   if (const auto defaults = root.find("defaults")) {
     BERTH_TRY(defaults->expect_keys({"resources", "env", "timeout", "retries", "priority", "shell",
-                                     "image", "network", "enforce", "gpu_mem_over", "on_failure"}));
+                                     "image", "sandbox", "network", "enforce", "gpu_mem_over",
+                                     "on_failure"}));
     known.defaults = known.defaults ? defaults->with_defaults(*known.defaults) : *defaults;
   }
   return {};

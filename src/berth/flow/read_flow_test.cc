@@ -83,20 +83,39 @@ TEST(ReadFlow, ContainersAreOfTheFileOrOfTheStep) {
   const Flow flow = read(
       "image: a:1\nnetwork: true\n"
       "steps: {a: {run: x}, b: {run: x, image: 'b:2', network: false}}");
-  EXPECT_EQ(flow.steps[0].image, "a:1");
-  EXPECT_TRUE(flow.steps[0].network);
-  EXPECT_EQ(flow.steps[1].image, "b:2");
-  EXPECT_FALSE(flow.steps[1].network);
-  EXPECT_EQ(read("steps: {a: {run: x}}").steps[0].image, "");
+  EXPECT_EQ(flow.steps[0].container.image, "a:1");
+  EXPECT_TRUE(flow.steps[0].container.network);
+  EXPECT_EQ(flow.steps[1].container.image, "b:2");
+  EXPECT_FALSE(flow.steps[1].container.network);
+  EXPECT_EQ(read("steps: {a: {run: x}}").steps[0].container.image, "");
   EXPECT_NE(
       complaint("steps: {a: {run: x, image: '-v'}}").find("steps.a.image: the name of an image"),
       std::string::npos);
   EXPECT_NE(complaint("steps: {a: {run: x, network: false}}")
-                .find("steps.a.network: without an image the tasks have the machine's network"),
+                .find("steps.a.network: without an image or a sandbox the tasks have the machine's "
+                      "network"),
             std::string::npos);
   EXPECT_NE(complaint("steps: {a: {run: x, network: often}}").find("steps.a.network"),
             std::string::npos);
   EXPECT_NE(complaint("steps: {a: {run: x, imgae: y}}").find("image"), std::string::npos);
+}
+
+TEST(ReadFlow, SandboxesAreOfTheFileOrOfTheStepAndMayShowMore) {
+  const Flow flow = read(
+      "sandbox: true\nsteps: {a: {run: x}, b: {run: x, sandbox: [/data, ~/venv], network: true}, "
+      "c: {run: x, sandbox: false}, d: {run: x, image: i}}");
+  EXPECT_TRUE(flow.steps[0].container.sandbox);
+  EXPECT_FALSE(flow.steps[0].container.network);
+  EXPECT_EQ(flow.steps[1].container.shown, (Words{"/data", "~/venv"}));
+  EXPECT_TRUE(flow.steps[1].container.network);
+  EXPECT_FALSE(flow.steps[2].container.isolated());
+  EXPECT_TRUE(flow.steps[3].container.isolated());
+  for (const auto& [wrong, said] : {std::pair("sandbox: maybe", "steps.a.sandbox"),
+                                    std::pair("sandbox: [data]", "wanted a path from"),
+                                    std::pair("sandbox: {a: b}", "steps.a.sandbox")})
+    EXPECT_NE(complaint(fmt::format("steps: {{a: {{run: x, {}}}}}", wrong)).find(said),
+              std::string::npos)
+        << wrong;
 }
 
 TEST(ReadFlow, NoCoreIsNoneAndNoTimeAnError) {

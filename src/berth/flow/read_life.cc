@@ -64,14 +64,12 @@ Status read_on_end(const Field& root, const Words& shell, Flow& flow) {
 Status check_depfiles(const Flow& flow) {
   for (const auto& step : flow.steps) {
     if (step.depfile.empty()) continue;
-    const std::string_view elsewhere = !step.image.empty()      ? "in a container (image)"
-                                       : !flow.clusters.empty() ? "on other machines (cluster)"
-                                                                : "";
-    if (!elsewhere.empty())
+    if (!flow.clusters.empty())
       return fail(ErrorKind::invalid,
                   "{}:{}: steps.{}.depfile: a task with a depfile reads what is beside the flow's "
-                  "file, which is not there {}; declare what it reads in `in`",
-                  step.file, step.depfile_line, step.name, elsewhere);
+                  "file, which is not there on other machines (cluster); declare what it reads in "
+                  "`in`",
+                  step.file, step.depfile_line, step.name);
   }
   return {};
 }

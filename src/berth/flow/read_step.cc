@@ -30,10 +30,10 @@ class StepReader {
                       "'{0}'}}",
                       clip(field_.node().text, 60)));
     BERTH_TRY(field_.expect_keys(
-        {"run",     "script",   "in",         "out",     "resources",    "needs", "foreach",
-         "zip",     "join",     "group",      "key",     "params",       "env",   "timeout",
-         "retries", "priority", "when",       "enforce", "gpu_mem_over", "shell", "image",
-         "network", "depfile",  "on_failure", "temp",    "protect"}));
+        {"run",     "script",   "in",      "out",        "resources",    "needs",  "foreach",
+         "zip",     "join",     "group",   "key",        "params",       "env",    "timeout",
+         "retries", "priority", "when",    "enforce",    "gpu_mem_over", "shell",  "image",
+         "sandbox", "network",  "depfile", "on_failure", "temp",         "protect"}));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -268,9 +268,8 @@ class StepReader {
       BERTH_TRY(exec::read_environment(*field, step_.environment));
     BERTH_ASSIGN(step_.enforce, exec::read_enforce(field_, known_.enforce));
     BERTH_ASSIGN(step_.stops_run, exec::read_on_failure(field_, known_.stops_run));
-    step_.image = known_.image;
-    step_.network = known_.network;
-    BERTH_TRY(exec::read_container(field_, step_.image, step_.network));
+    step_.container = known_.container;
+    BERTH_TRY(exec::read_container(field_, step_.container));
     step_.gpu_mem_over = known_.gpu_mem_over;
     BERTH_TRY(exec::read_gpu_mem_over(field_, step_.gpu_mem_over));
     if (const auto field = field_.find("retries")) {

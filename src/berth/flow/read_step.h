@@ -18,8 +18,7 @@ struct KnownFlow {
   bool enforce = false;             // of the file
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
   std::optional<Field> defaults{};  // of the file
-  std::string image{};              // of the file
-  bool network = false;             // of the file
+  exec::Container container{};      // of the file
   bool stops_run = false;           // of the file
 };
 

@@ -106,6 +106,8 @@ std::string record(const TaskSpec& spec, std::span<const Digest> inputs) {
   for (const auto& word : spec.command) text += fmt::format("run {}\n", escaped(word));
   if (!spec.script.empty()) text += fmt::format("script {}\n", escaped(spec.script));
   if (!spec.image.empty()) add_pairs(text, "image", {{"", spec.image}});
+  if (spec.sandbox) add_pairs(text, "sandbox", {{"", ""}});
+  for (const auto& path : spec.shown) add_pairs(text, "sandbox", {{path, ""}});
   if (!spec.depfile.empty()) add_pairs(text, "depfile", {{"", spec.depfile}});
   add_pairs(text, "environment", spec.environment);
   add_pairs(text, "parameter", spec.params);

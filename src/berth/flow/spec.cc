@@ -236,7 +236,9 @@ Result<TaskSpec> Graph::Impl::spec(TaskIndex task, std::optional<std::int64_t> a
     return std::unexpected(undecided->second);
   const Step& of = step(task);
   TaskSpec spec{.name = name(task),
-                .image = of.image_id.empty() ? of.image : of.image_id,
+                .image = of.image_id.empty() ? of.container.image : of.image_id,
+                .sandbox = of.container.sandbox && of.container.image.empty(),
+                .shown = of.container.shown,
                 .environment = of.environment};
   std::vector<std::pair<std::string, Words>> own;  // names that only the command has
   for (const auto& input : of.in) {

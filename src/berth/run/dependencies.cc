@@ -4,6 +4,7 @@
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/exec/container.h"
 #include "berth/flow/depfile.h"
 #include "berth/run/delivery.h"
 
@@ -65,6 +66,14 @@ void add_parents(std::string_view path, std::set<std::string>& parents) {
   for (auto slash = path.rfind('/'); slash != std::string_view::npos && slash > 0;
        slash = path.rfind('/', slash - 1))
     parents.insert(std::string(path.substr(0, slash)));
+}
+
+/// Whether only its container has it, whose image counts as a whole.
+bool is_of_image(os::Env& env, const flow::TaskSpec& spec, std::string_view path) {
+  return !spec.image.empty() && path.starts_with('/') &&
+         std::ranges::none_of(spec.shown, [&](const std::string& shown) {
+           return exec::is_within(path, exec::with_home(shown, env.environment()));
+         });
 }
 
 }  // namespace
@@ -140,6 +149,7 @@ Result<std::vector<flow::Found>> Dependencies::found(const Task& task) {
   for (const auto& name : *names) {
     const std::string path = flow::place_of_dependency(name, task.directory, folder_);
     if (is_declared(task.spec, path) || is_output(task.spec, path)) continue;
+    if (is_of_image(env_, task.spec, path)) continue;
     // What the task itself has made on the way.
     const std::string own = place_in(task.directory, path);
     if (env_.status(own))

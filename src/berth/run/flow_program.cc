@@ -256,8 +256,8 @@ Result<flow::Flow> read_flow(const FlowProgram& program) {
       BERTH_TRY(flow::check_attempts(step));
     }
     if (program.gpu_mem_over) step.gpu_mem_over = *program.gpu_mem_over;
-    if (!program.image.empty()) step.image = program.image;
-    if (const auto image = program.answers.image.find(step.image);
+    if (!program.image.empty()) step.container.image = program.image;
+    if (const auto image = program.answers.image.find(step.container.image);
         image != program.answers.image.end()) {
       step.image_id = image->second.id;
       step.image_there = image->second.there;

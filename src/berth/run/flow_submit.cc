@@ -1,8 +1,10 @@
 // From a flow's file to a run that waits to be driven.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/exec/container.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/run/advice.h"
 #include "berth/run/flow_run.h"
@@ -45,25 +47,57 @@ Status check_places(Context& context, const FlowProgram& program, const flow::Fl
   return {};
 }
 
+/// What its sandbox needs and shows has to be here.
+Status check_sandbox(os::Env& env, const flow::Step& step) {
+  const auto environment = env.environment();
+  if (const auto bwrap = exec::find_engine(env, environment, step.container); !bwrap)
+    return at(step.line, step, "sandbox", bwrap.error());
+  for (const auto& shown : step.container.shown)
+    if (const auto there = env.status(exec::with_home(shown, environment)); !there)
+      return at(step.line, step, "sandbox", there.error());
+  return {};
+}
+
+/// A program of this machine that the task would not see.
+Status check_shown(os::Env& env, const flow::Step& step, const std::string& program,
+                   const std::string& place) {
+  if (!step.container.sandbox) return {};
+  flow::Words shown = step.container.shown;
+  for (auto& path : shown) path = exec::with_home(path, env.environment());
+  if (exec::sandbox_shows(place, shown)) return {};
+  return at(step.run_line, step, "run",
+            Error{ErrorKind::not_found,
+                  fmt::format("{} is {}, which the sandbox does not show: it shows {}, and what "
+                              "`sandbox: [PATH]` names",
+                              program, place, exec::kSystemShown)});
+}
+
 /// A step's directory holds only what it takes in, so a program must be in PATH or an input.
 Status check_programs(Context& context, const flow::Flow& flow, const std::string& directory) {
-  std::set<flow::Words> shells;  // that were found
-  std::set<std::string> programs;
+  std::set<flow::Words> shells;                 // that were found
+  std::map<std::string, std::string> programs;  // and where they are
   for (const auto& step : flow.steps) {
-    if (!step.image.empty()) continue;  // its programs are those of the image
+    if (!step.container.image.empty()) continue;  // its programs are those of the image
+    if (step.container.sandbox) BERTH_TRY(check_sandbox(*context.env, step));
     if (!shells.contains(step.run.shell)) {
       if (const auto status = check_shell(*context.env, step.run, "/"); !status)
         return at(step.run_line, step, "run", status.error());
       if (step.run.words.empty() && exec::needs_shell(step.run.text)) shells.insert(step.run.shell);
     }
     const auto first = first_program(step.run);
-    if (!first || programs.contains(*first)) continue;
-    const bool relative = first->find('/') != std::string::npos && !first->starts_with('/');
-    if (const auto status = relative ? check_own_program(*context.env, step, *first, directory)
-                                     : check_executable(*context.env, *first, "/");
-        !status)
-      return at(step.run_line, step, "run", status.error());
-    if (!relative) programs.insert(*first);
+    if (!first) continue;
+    if (first->find('/') != std::string::npos && !first->starts_with('/')) {
+      if (const auto status = check_own_program(*context.env, step, *first, directory); !status)
+        return at(step.run_line, step, "run", status.error());
+      continue;
+    }
+    auto known = programs.find(*first);
+    if (known == programs.end()) {
+      auto place = find_executable(*context.env, *first, "/");
+      if (!place) return at(step.run_line, step, "run", place.error());
+      known = programs.emplace(*first, *std::move(place)).first;
+    }
+    BERTH_TRY(check_shown(*context.env, step, *first, known->second));
   }
   return {};
 }
@@ -157,7 +191,7 @@ Result<std::string> resubmitted(Context& context, const store::RunRecord& record
   }
   BERTH_TRY(check_flow(context, edited, record.directory, false));
   const bool here = flow.clusters.empty();
-  BERTH_ASSIGN(const auto missing, find_images(context, edited, here));
+  BERTH_ASSIGN(const auto missing, find_images(context, edited, record.directory, here));
   if (here) BERTH_TRY(pull_images(context, edited, missing, [](const auto&) {}));
   ask_variables(flow, world_of(*context.env, record.directory, edited.answers));
   return to_json_text(edited);

@@ -56,8 +56,11 @@ exec::Launch launch_of(const FlowRun& run, const flow::Step& step, const Prepare
       .grace = kGrace,
       .enforce = step.enforce,
       .gpu_mem_over = exec::watched(step.resources, step.gpu_mem_over),
-      .container = {step.image_there.empty() ? step.image : step.image_there, step.network},
+      .container = step.container,
       .stage_in = {directory}};
+  if (!step.image_there.empty()) launch.container.image = step.image_there;
+  if (!step.depfile.empty() && launch.container.isolated())
+    launch.container.shown.push_back(run.record.directory);
   for (const auto& output : spec.outputs) launch.stage_out.push_back(directory + "/" + output.path);
   return launch;
 }

@@ -7,7 +7,10 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/base/url.h"
 #include "berth/exec/container.h"
+#include "berth/run/delivery.h"
+#include "berth/run/flow_run.h"
 
 namespace berth::run {
 namespace {
@@ -66,8 +69,39 @@ Result<EngineEnd> run_engine(os::Env& env, std::vector<std::string> argv, Durati
   }
 }
 
+/// An image in a file is what that holds.
+Result<Image> image_of_file(Context& context, std::string path) {
+  BERTH_ASSIGN(auto cache, open_cache(context));
+  BERTH_ASSIGN(const auto content, cache.read(path));
+  return Image{"sha256:" + to_hex(fileset::digest(content)), std::move(path)};
+}
+
+/// How the files of images that were fetched begin: by the name, then "@" and a part of the digest.
+std::string fetched_file(const Context& context, const std::string& image) {
+  return fmt::format("{}/{}@", images_directory(context.state_directory), percent_encoded(image));
+}
+
+/// The file that an engine made of an image before.
+Result<std::optional<Image>> find_fetched(Context& context, const std::string& image) {
+  const std::string begin = fetched_file(context, image);
+  const std::string folder = images_directory(context.state_directory);
+  auto names = context.env->list(folder);
+  if (!names) return std::nullopt;
+  std::ranges::sort(*names);
+  for (const auto& name : *names) {
+    std::string path = fmt::format("{}/{}", folder, name);
+    if (!path.starts_with(begin) || !path.ends_with(".sif")) continue;
+    BERTH_ASSIGN(auto found, image_of_file(context, std::move(path)));
+    return found;
+  }
+  return std::nullopt;
+}
+
 /// What the engine knows of the image; nullopt: it has none of that name.
-Result<std::optional<Image>> inspect(os::Env& env, exec::Engine engine, const std::string& image) {
+Result<std::optional<Image>> inspect(Context& context, exec::Engine engine,
+                                     const std::string& image) {
+  if (exec::has_image_files(engine)) return find_fetched(context, image);
+  os::Env& env = *context.env;
   const std::string program(exec::kEngineNames.name(engine));
   BERTH_ASSIGN(
       const auto end,
@@ -82,31 +116,45 @@ Result<std::optional<Image>> inspect(os::Env& env, exec::Engine engine, const st
   return fail(ErrorKind::impossible, "{} image inspect {}: {}", program, image, trim(end.err));
 }
 
+/// Calls the file by what it holds, so that no other content ever has its path.
+Status keep_fetched(Context& context, const std::string& image, const std::string& file) {
+  constexpr std::size_t kDigits = 16;
+  BERTH_ASSIGN(const auto found, image_of_file(context, file));
+  const auto digits = found.id.substr(found.id.find(':') + 1, kDigits);
+  return context.env->rename(file, fmt::format("{}{}.sif", fetched_file(context, image), digits));
+}
+
 }  // namespace
 
-Result<flow::Words> find_images(Context& context, FlowProgram& program, bool here) {
+Result<flow::Words> find_images(Context& context, FlowProgram& program, const std::string& folder,
+                                bool here) {
   os::Env& env = *context.env;
   flow::Words missing;
   if (program.image.empty() && !mentions(program, "image")) return missing;
   BERTH_ASSIGN(const auto flow, read_flow(program));
   for (const auto& step : flow.steps) {
-    if (step.image.empty() || !step.image_id.empty() ||
-        std::ranges::find(missing, step.image) != missing.end() ||
-        program.answers.image.contains(step.image))
+    if (step.container.image.empty() || !step.image_id.empty() ||
+        std::ranges::find(missing, step.container.image) != missing.end() ||
+        program.answers.image.contains(step.container.image))
       continue;
-    const auto engine = exec::find_engine(env, env.environment());
-    if (!engine && !here) {
-      missing.push_back(step.image);
+    const std::string& name = step.container.image;
+    const auto at = [&](Error error) {
+      return std::unexpected(within(
+          fmt::format("{}:{}: steps.{}.image", step.file, step.line, step.name), std::move(error)));
+    };
+    const auto engine = exec::find_engine(env, env.environment(), step.container);
+    if (!engine && here) return at(engine.error());
+    if (exec::is_image_file(name)) {
+      auto image = image_of_file(context, place_in(folder, name));
+      if (!image) return at(image.error());
+      program.answers.image[name] = *std::move(image);
       continue;
     }
-    if (!engine)
-      return std::unexpected(within(
-          fmt::format("{}:{}: steps.{}.image", step.file, step.line, step.name), engine.error()));
-    BERTH_ASSIGN(auto image, inspect(env, *engine, step.image));
+    BERTH_ASSIGN(auto image, engine ? inspect(context, engine->engine, name) : std::nullopt);
     if (image)
-      program.answers.image[step.image] = *std::move(image);
+      program.answers.image[name] = *std::move(image);
     else
-      missing.push_back(step.image);
+      missing.push_back(name);
   }
   return missing;
 }
@@ -115,22 +163,33 @@ Status pull_images(Context& context, FlowProgram& program, const flow::Words& im
                    const std::function<void(const std::string&)>& tell) {
   os::Env& env = *context.env;
   if (images.empty()) return {};
-  BERTH_ASSIGN(const exec::Engine engine, exec::find_engine(env, env.environment()));
-  const std::string name(exec::kEngineNames.name(engine));
+  BERTH_ASSIGN(const auto found, exec::find_engine(env, env.environment(), {images.front()}));
+  const std::string name(exec::kEngineNames.name(found.engine));
+  const bool to_file = exec::has_image_files(found.engine);
   for (const auto& image : images) {
-    tell(fmt::format("{} is not on this machine: {} pull {}", image, name, image));
-    BERTH_ASSIGN(const auto end, run_engine(env, {name, "pull", image}, kPullMost, tell));
-    if (!end.good)
+    const std::string called = to_file ? exec::image_url(image) : image;
+    tell(fmt::format("{} is not on this machine: {} pull {}", image, name, called));
+    std::vector<std::string> argv{name, "pull", called};
+    const std::string file =
+        fmt::format("{}{:08x}.part", fetched_file(context, image), env.random());
+    if (to_file) argv.insert(argv.end() - 1, file);
+    if (to_file) BERTH_TRY(env.make_directory(images_directory(context.state_directory), 0700));
+    BERTH_ASSIGN(const auto end, run_engine(env, argv, kPullMost, tell));
+    if (!end.good) {
+      if (to_file) (void)env.remove_file(file);
       return fail(ErrorKind::not_found,
-                  "image {}: it is not on this machine and cannot be fetched. `{} pull {}` said:\n"
+                  "image {}: it is not on this machine and cannot be fetched. `{}` said:\n"
                   "{}\nIs the name right, with its registry and tag? A private registry wants "
-                  "`{} login` first; an image of your own is made by `{} build` or `{} import`",
-                  image, name, image, trim(end.err), name, name, name);
-    BERTH_ASSIGN(auto found, inspect(env, engine, image));
-    if (!found)
+                  "a login first (`{} {}`); an image of your own is made by `{} build`{}",
+                  image, join(argv, " "), trim(end.err), name, to_file ? "registry login" : "login",
+                  name, to_file ? "" : fmt::format(" or `{} import`", name));
+    }
+    if (to_file) BERTH_TRY(keep_fetched(context, image, file));
+    BERTH_ASSIGN(auto known, inspect(context, found.engine, image));
+    if (!known)
       return fail(ErrorKind::not_found, "image {}: {} has fetched it but does not know it", image,
                   name);
-    program.answers.image[image] = *std::move(found);
+    program.answers.image[image] = *std::move(known);
   }
   return {};
 }

@@ -12,10 +12,12 @@
 namespace berth::run {
 
 /// Asks this machine's engine what the images of the flow are, and keeps the answers. Returns the
-/// names of those that are not on this machine. Where the flow runs elsewhere (not `here`), a
-/// machine without an engine is as good as one without the images. Errors: impossible, where there
-/// is no engine; the engine's own.
-Result<flow::Words> find_images(Context& context, FlowProgram& program, bool here);
+/// names of those that are not on this machine. Images in files are beside the flow's file, in
+/// `folder`. Where the flow runs elsewhere (not `here`), a machine without an engine is as good as
+/// one without the images. Errors: impossible, where there is no engine; not_found, of a file; the
+/// engine's own.
+Result<flow::Words> find_images(Context& context, FlowProgram& program, const std::string& folder,
+                                bool here);
 
 /// Has the engine fetch `images`, one after the other, and keeps what they are. `tell` gets what
 /// people should see meanwhile. Errors: not_found, with the engine's last words, its command, and

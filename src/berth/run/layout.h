@@ -24,6 +24,10 @@ inline std::string database_marker(const std::string& state) {
 inline std::string runs_directory(const std::string& state) {
   return state + "/runs";
 }
+/// Images of containers as files, for the engines that want such.
+inline std::string images_directory(const std::string& state) {
+  return state + "/images";
+}
 /// The object store of files that flows keep and that go to other machines.
 inline std::string cache_directory(const std::string& state) {
   return state + "/cache";

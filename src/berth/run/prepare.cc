@@ -22,9 +22,10 @@ std::optional<std::string> first_program(const exec::Command& command) {
   return first.find('{') == std::string::npos ? std::optional(first) : std::nullopt;
 }
 
-Status check_executable(os::Env& env, const std::string& program, const std::string& directory) {
+Result<std::string> find_executable(os::Env& env, const std::string& program,
+                                    const std::string& directory) {
   if (program.empty()) return fail(ErrorKind::invalid, "the name of the program is empty");
-  const auto look = [&](const std::string& path) -> Status {
+  const auto look = [&](std::string path) -> Result<std::string> {
     const auto status = env.status(path);
     if (!status) return fail(ErrorKind::not_found, "{}: no such file", program);
     if (status->kind == os::FileStatus::Kind::directory)
@@ -32,14 +33,19 @@ Status check_executable(os::Env& env, const std::string& program, const std::str
     if (!status->executable)
       return fail(ErrorKind::invalid, "{}: not executable (chmod +x {})", program,
                   shell_quote(program));
-    return {};
+    return path;
   };
   if (program.find('/') != std::string::npos)
     return look(program.front() == '/' ? program : directory + "/" + program);
   const std::string path = env.variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
   for (const auto place : split(path, ':'))
-    if (look(fmt::format("{}/{}", place.empty() ? "." : place, program))) return {};
+    if (auto found = look(fmt::format("{}/{}", place.empty() ? "." : place, program))) return found;
   return fail(ErrorKind::not_found, "{}: no such program in PATH", program);
+}
+
+Status check_executable(os::Env& env, const std::string& program, const std::string& directory) {
+  BERTH_TRY(find_executable(env, program, directory));
+  return {};
 }
 
 Status check_shell(os::Env& env, const exec::Command& command, const std::string& directory) {

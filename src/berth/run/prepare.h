@@ -16,6 +16,9 @@ std::optional<std::string> first_program(const exec::Command& command);
 /// Checks that the program exists (in PATH, or from `directory` on) and is executable. Failure:
 /// not_found, invalid.
 Status check_executable(os::Env& env, const std::string& program, const std::string& directory);
+/// Where check_executable() finds it.
+Result<std::string> find_executable(os::Env& env, const std::string& program,
+                                    const std::string& directory);
 
 /// Checks that the shell exists which the command needs, if any. Failure: not_found, with advice.
 Status check_shell(os::Env& env, const exec::Command& command, const std::string& directory);
