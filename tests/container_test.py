@@ -156,6 +156,83 @@ class Noted(Case):
         self.assertEqual(len(self.said("run ")), 1)
 
 
+# It makes an image of a registry into a file that holds its name, and runs what it is to run on the machine.
+APPTAINER = r"""#!/bin/sh
+echo "$*" >> "$NOTES"
+case "$1" in
+  pull) [ -z "$OFFLINE" ] || { echo "FATAL:   While making image: no route to host" >&2; exit 255; }
+    echo "INFO:    Creating SIF file..." >&2; echo "$3$VERSION" > "$2" ;;
+  exec) shift
+    while [ "${1#-}" != "$1" ]; do case "$1" in --workdir=*) [ -d "${1#*=}" ] || exit 9 ;; esac; shift; done
+    shift
+    [ "$1" = missing ] && { echo "FATAL:   \"missing\": executable file not found in \$PATH" >&2; exit 255; }
+    export COLOUR="$APPTAINERENV_COLOUR"; exec "$@" ;;
+esac
+"""
+
+
+class ImageFiles(Case):
+    """What is asked of an engine that runs images from files (one that only notes it), and what follows."""
+
+    def setUp(self):
+        super().setUp()
+        self.notes = self.dir / "said"
+        self.script("tools/apptainer", APPTAINER)
+        self.house.environment |= {"NOTES": str(self.notes),
+                                   "PATH": f"{self.dir}/tools:{programs_without_engines(self.dir / 'programs')}"}
+        self.write("flow.yaml", """\
+image: debian:12
+shell: sh
+steps: {one: {run: 'echo "$COLOUR" > {out.o}', env: {COLOUR: red}, out: {o: o.txt}}}
+""")
+
+    def said(self, what):
+        return [line for line in self.notes.read_text().splitlines() if line.startswith(what)]
+
+    def test_an_image_of_a_registry_is_pulled_into_a_file_once(self):
+        plan = self.house.json("run", "--plan", "flow.yaml")
+        self.assertEqual(plan["missing_images"], ["debian:12"])
+        told = self.berth("run", "flow.yaml").err.decode()
+        self.assertIn("apptainer pull docker://debian:12", told)
+        self.assertIn("Creating SIF file", told)
+        self.assertEqual((self.dir / "o.txt").read_text(), "red\n")
+        self.berth("run", "flow.yaml")
+        self.assertEqual([len(self.said("pull")), len(self.said("exec"))], [1, 1], "the second took it from the cache")
+        file, = (self.dir / "state/images").iterdir()
+        self.assertRegex(file.name, r"^debian%3A12@[0-9a-f]{16}\.sif$")
+        self.assertIn(f"--net --network=none {file} /bin/sh -c", self.said("exec")[0])
+        file.unlink()
+        self.house.environment["VERSION"] = "2"
+        self.berth("run", "flow.yaml")
+        self.assertEqual(len(self.said("exec")), 2, "another image")
+        self.assertIn("image: sha256:", self.berth("why", "flow-3/one").out.decode())
+
+    def test_a_file_of_ones_own_counts_by_what_it_holds(self):
+        self.write("tools.sif", "one")
+        self.write("flow.yaml", (self.dir / "flow.yaml").read_text().replace("debian:12", "tools.sif"))
+        for version, runs in [("one", 1), ("one", 1), ("two", 2)]:
+            self.write("tools.sif", version)
+            self.berth("run", "flow.yaml")
+            self.assertEqual(len(self.said("exec")), runs)
+        self.assertIn(f" {self.dir}/tools.sif /bin/sh", self.said("exec")[0])
+        (self.dir / "tools.sif").unlink()
+        refused = self.house.run("run", "flow.yaml")
+        self.assertIn(b"flow.yaml:3: steps.one.image: ", refused.err)
+        self.assertIn(b"tools.sif", refused.err)
+
+    def test_what_cannot_be_had_or_started_is_told(self):
+        self.house.environment["OFFLINE"] = "1"
+        failed = self.house.run("run", "flow.yaml").err.decode()
+        for text in ("docker://debian:12", "no route to host", "apptainer registry login"):
+            self.assertIn(text, failed)
+        self.assertEqual(list((self.dir / "state/images").iterdir()), [], "nothing half")
+        del self.house.environment["OFFLINE"]
+        self.write("flow.yaml", "image: debian:12\nsteps: {one: {run: missing, retries: 2}}\n")
+        self.berth("run", "flow.yaml", code=1)
+        self.assertIn("it has no program missing", self.berth("why", "flow-1/one").out.decode())
+        self.assertEqual(len(self.said("exec")), 1, "it failed for good")
+
+
 @unittest.skipUnless(SSHD and SSH, "there is no sshd or ssh here")
 class Elsewhere(Case):
     """What a machine behind ssh is asked for, while this one has no engine."""

@@ -146,8 +146,8 @@ void RunOptions::add_to(Options& options) {
       .one_of({"off", "read", "write", "on"});
   options
       .value("--image", image,
-             "of a flow: run its tasks in containers of this image (podman or docker), whatever "
-             "the file says")
+             "of a flow: run its tasks in containers of this image (podman, docker or apptainer), "
+             "whatever the file says")
       .named("IMAGE");
   options
       .list("--label", labels,
