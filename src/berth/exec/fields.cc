@@ -160,9 +160,11 @@ namespace {
 Status read_sandbox(const Field& field, Container& container) {
   constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
   container.shown.clear();
-  if (field.is_scalar()) {
-    BERTH_ASSIGN(const std::size_t choice, field.choice(kNoYes));
-    container.sandbox = choice == 1;
+  if (!field.is_list()) {
+    const auto choice = field.choice(kNoYes);
+    if (!choice)
+      return field.error("wanted true, false, or a list of the paths that it shows, as [/data]");
+    container.sandbox = *choice == 1;
     return {};
   }
   BERTH_ASSIGN(const auto items, field.items());
