@@ -116,7 +116,6 @@ void Recorder::add_end(const exec::Ended& ended, std::int64_t log_begin, store::
                           .peak_mem = ended.peak_mem,
                           .log_begin = log_begin,
                           .log_end = log_.end()});
-  progressed_ = progressed_ || to == store::TaskState::done;
   count(ended.task, to);
   if (ended.cause != exec::Cause::given_back) ends_.push_back(std::move(end));
 }
@@ -135,7 +134,10 @@ Status Recorder::commit() {
   }
   for (const auto& change : batch_)
     if (const auto* ended = std::get_if<store::AttemptEnded>(&change))
-      if (ended->next == store::TaskState::done) consider_best(run_.task(ended->task));
+      if (ended->next == store::TaskState::done) {
+        consider_best(run_.task(ended->task));
+        progressed_ = true;
+      }
   batch_.clear();
   run_.workload->committed();
   committed_();

@@ -49,7 +49,7 @@ class Recorder {
   LogWriter& log() { return log_; }
   /// The counts, the best score and the steps; whoever shows it fills in the rest.
   Progress& progress() { return progress_; }
-  /// Whether something was completed since the take-over.
+  /// Whether something was completed since the take-over, and is durable.
   bool has_progressed() const { return progressed_; }
   /// What came of the run so far, as the store keeps it with the run.
   std::string result_json() const;

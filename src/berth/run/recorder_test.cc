@@ -143,5 +143,15 @@ TEST_F(RecorderTest, NewTasksAreNumberedOnAndCounted) {
   EXPECT_EQ(recorded().waiting, 4);
 }
 
+TEST_F(RecorderTest, WhatIsNotDurableIsNoProgress) {
+  const Token token = start(1);
+  end(1, token);
+  failing_.arm({.times = 1, .error = {ErrorKind::full, "no space left"}});
+  ASSERT_FALSE(recorder_->commit());
+  EXPECT_FALSE(recorder_->has_progressed());
+  ASSERT_TRUE(recorder_->commit());
+  EXPECT_TRUE(recorder_->has_progressed());
+}
+
 }  // namespace
 }  // namespace berth::run

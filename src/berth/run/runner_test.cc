@@ -97,6 +97,27 @@ TEST_F(Phases, NotForEver) {
   EXPECT_EQ(done->counts, (store::Counts{.done = 6}));
 }
 
+TEST_F(Phases, NotForEverWhereTasksEndAndTheirLogIsFull) {
+  world_.env.program = [](const os::SpawnSpec&) {
+    return os::FakeProgram{.duration = std::chrono::seconds(1), .out = "told\n"};
+  };
+  int left = 100;
+  world_.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call != "write_all" || left == 0) return std::nullopt;
+    --left;
+    return Error{ErrorKind::full, "no space left"};
+  };
+  const auto run = world_.submit_trials(6);
+  const auto failed = drive(world_.context, run.name, world_.observer);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::full);
+  EXPECT_GT(left, 0) << "it was tried five times again, not until there was room";
+  left = 0;
+  const auto done = drive(world_.context, run.name, world_.observer);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->counts, (store::Counts{.done = 6}));
+}
+
 TEST_F(Phases, WhatNoTryCanMendEndsAtOnce) {
   arm_ = Mono(std::chrono::milliseconds(1500));
   fault_ = {.times = 1 << 20, .error = {ErrorKind::corrupt, "damaged"}};
