@@ -22,7 +22,7 @@ TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "mmd
 PACKAGES = ["systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "openssh-server", "udev", "kmod",
             "initramfs-tools", "zstd", "linux-image-cloud-amd64", "iproute2", "procps", "tmux", "sudo", "python3",
             "ca-certificates"]
-CONTAINERS = ["podman", "crun", "uidmap", "slirp4netns", "fuse-overlayfs", "nftables", "catatonit"]
+CONTAINERS = ["podman", "bubblewrap", "crun", "uidmap", "slirp4netns", "fuse-overlayfs", "nftables", "catatonit"]
 DISK_MIB = 3072  # sparse: what is not written takes no room
 
 # These wait for something, look after hardware or run by the calendar: nothing that a test machine needs.

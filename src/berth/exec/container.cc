@@ -98,6 +98,26 @@ std::vector<const std::string*> places_of(const ContainerSpec& spec) {
   return places;
 }
 
+/// Which engines can make a container, the best first, and what is said where there is none.
+struct Need {
+  std::vector<Engine> engines;
+  std::string_view none, why;
+};
+
+Need need_of(const Container& container) {
+  if (container.image.empty())
+    return {{Engine::bubblewrap},
+            "bwrap is not",
+            "a task in a sandbox needs it (Debian: apt install bubblewrap)"};
+  if (is_image_file(container.image))
+    return {{Engine::apptainer, Engine::singularity},
+            "neither apptainer nor singularity is",
+            "an image in a file needs one"};
+  return {{Engine::podman, Engine::docker, Engine::apptainer, Engine::singularity},
+          "none of podman, docker, apptainer and singularity is",
+          "a task with an image needs one (Debian: apt install podman)"};
+}
+
 }  // namespace
 
 bool valid_image(std::string_view image) {
@@ -128,13 +148,10 @@ bool is_within(std::string_view path, std::string_view folder) {
 
 Result<EngineProgram> find_engine(os::Env& env, const Environment& environment,
                                   const Container& container) {
-  std::vector<Engine> engines{Engine::podman, Engine::docker, Engine::apptainer,
-                              Engine::singularity};
-  if (is_image_file(container.image)) engines = {Engine::apptainer, Engine::singularity};
-  if (container.image.empty()) engines = {Engine::bubblewrap};
+  const Need need = need_of(container);
   const std::string* given = value_of(environment, "PATH");
   const std::string path = given ? *given : "/usr/local/bin:/usr/bin:/bin";
-  for (const Engine engine : engines)
+  for (const Engine engine : need.engines)
     for (const auto place : split(path, ':')) {
       std::string program = fmt::format("{}/{}", place, kEngineNames.name(engine));
       const auto status = env.status(program);
@@ -142,15 +159,7 @@ Result<EngineProgram> find_engine(os::Env& env, const Environment& environment,
           status->kind == os::FileStatus::Kind::file)
         return EngineProgram{engine, std::move(program)};
     }
-  const std::string_view wanted =
-      container.image.empty()
-          ? "bwrap is not in PATH ({}), and a task in a sandbox needs it (Debian: apt install "
-            "bubblewrap)"
-      : is_image_file(container.image)
-          ? "neither apptainer nor singularity is in PATH ({}), and an image in a file needs one"
-          : "none of podman, docker, apptainer and singularity is in PATH ({}), and a task with an "
-            "image needs one (Debian: apt install podman)";
-  return fail(ErrorKind::impossible, "{}", fmt::format(fmt::runtime(wanted), clip(path)));
+  return fail(ErrorKind::impossible, "{} in PATH ({}), and {}", need.none, clip(path), need.why);
 }
 
 Result<EngineCommand> engine_command(const ContainerSpec& spec) {

@@ -50,8 +50,8 @@ Status check_places(Context& context, const FlowProgram& program, const flow::Fl
 /// What its sandbox needs and shows has to be here.
 Status check_sandbox(os::Env& env, const flow::Step& step) {
   const auto environment = env.environment();
-  if (const auto bwrap = exec::find_engine(env, environment, step.container); !bwrap)
-    return at(step.line, step, "sandbox", bwrap.error());
+  const auto bwrap = exec::find_engine(env, environment, {.sandbox = true});
+  if (step.container.image.empty() && !bwrap) return at(step.line, step, "sandbox", bwrap.error());
   for (const auto& shown : step.container.shown)
     if (const auto there = env.status(exec::with_home(shown, environment)); !there)
       return at(step.line, step, "sandbox", there.error());
@@ -77,8 +77,8 @@ Status check_programs(Context& context, const flow::Flow& flow, const std::strin
   std::set<flow::Words> shells;                 // that were found
   std::map<std::string, std::string> programs;  // and where they are
   for (const auto& step : flow.steps) {
-    if (!step.container.image.empty()) continue;  // its programs are those of the image
     if (step.container.sandbox) BERTH_TRY(check_sandbox(*context.env, step));
+    if (!step.container.image.empty()) continue;  // its programs are those of the image
     if (!shells.contains(step.run.shell)) {
       if (const auto status = check_shell(*context.env, step.run, "/"); !status)
         return at(step.run_line, step, "run", status.error());

@@ -86,7 +86,8 @@ Result<std::optional<Image>> find_fetched(Context& context, const std::string& i
   const std::string begin = fetched_file(context, image);
   const std::string folder = images_directory(context.state_directory);
   auto names = context.env->list(folder);
-  if (!names) return std::nullopt;
+  if (!names && names.error().kind == ErrorKind::not_found) return std::nullopt;
+  if (!names) return std::unexpected(names.error());
   std::ranges::sort(*names);
   for (const auto& name : *names) {
     std::string path = fmt::format("{}/{}", folder, name);
@@ -146,8 +147,13 @@ Result<flow::Words> find_images(Context& context, FlowProgram& program, const st
     if (!engine && here) return at(engine.error());
     if (exec::is_image_file(name)) {
       auto image = image_of_file(context, place_in(folder, name));
-      if (!image) return at(image.error());
-      program.answers.image[name] = *std::move(image);
+      const bool may_be_there = !here && name.starts_with('/');
+      if (image)
+        program.answers.image[name] = *std::move(image);
+      else if (may_be_there && image.error().kind == ErrorKind::not_found)
+        missing.push_back(name);
+      else
+        return at(image.error());
       continue;
     }
     BERTH_ASSIGN(auto image, engine ? inspect(context, engine->engine, name) : std::nullopt);
@@ -174,16 +180,17 @@ Status pull_images(Context& context, FlowProgram& program, const flow::Words& im
         fmt::format("{}{:08x}.part", fetched_file(context, image), env.random());
     if (to_file) argv.insert(argv.end() - 1, file);
     if (to_file) BERTH_TRY(env.make_directory(images_directory(context.state_directory), 0700));
-    BERTH_ASSIGN(const auto end, run_engine(env, argv, kPullMost, tell));
-    if (!end.good) {
-      if (to_file) (void)env.remove_file(file);
+    const auto end = run_engine(env, argv, kPullMost, tell);
+    if (to_file && (!end || !end->good)) (void)env.remove_file(file);
+    if (!end) return std::unexpected(end.error());
+    if (!end->good)
       return fail(ErrorKind::not_found,
                   "image {}: it is not on this machine and cannot be fetched. `{}` said:\n"
                   "{}\nIs the name right, with its registry and tag? A private registry wants "
                   "a login first (`{} {}`); an image of your own is made by `{} build`{}",
-                  image, join(argv, " "), trim(end.err), name, to_file ? "registry login" : "login",
-                  name, to_file ? "" : fmt::format(" or `{} import`", name));
-    }
+                  image, join(argv, " "), trim(end->err), name,
+                  to_file ? "registry login" : "login", name,
+                  to_file ? "" : fmt::format(" or `{} import`", name));
     if (to_file) BERTH_TRY(keep_fetched(context, image, file));
     BERTH_ASSIGN(auto known, inspect(context, found.engine, image));
     if (!known)
