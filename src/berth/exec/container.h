@@ -27,26 +27,27 @@ inline constexpr auto kEngineNames = names<Engine>({{Engine::podman, "podman"},
                                                     {Engine::apptainer, "apptainer"},
                                                     {Engine::singularity, "singularity"},
                                                     {Engine::bubblewrap, "bwrap"}});
-/// Whether it runs images from files (.sif), into which it turns those of registries.
+/// The engine runs images from files (.sif), into which it turns those of registries.
 inline bool has_image_files(Engine engine) {
   return engine == Engine::apptainer || engine == Engine::singularity;
 }
-/// Whether only such an engine runs the image: one in a file.
+/// The image is a file, which only such an engine runs: "/opt/a.sif", "./a", "tools.sif".
 bool is_image_file(std::string_view image);
-/// How an engine with image files calls an image: "debian:12" is docker://debian:12.
+/// What such an engine is told for an image: docker://debian:12 for "debian:12"; a file or a URL
+/// stays as it is.
 std::string image_url(const std::string& image);
 
 inline constexpr std::string_view kImageName =
     "the name of an image is not empty, does not begin with '-', and has no blanks";
 bool valid_image(std::string_view image);
 
-/// Of a container's shown paths: "~/x" is in the HOME of `environment`.
+/// The path with the HOME of `environment` for a "~" that it begins with.
 std::string with_home(const std::string& path, const Environment& environment);
-/// Whether the path is `folder`, or something in it.
+/// The path is `folder`, or something in it.
 bool is_within(std::string_view path, std::string_view folder);
-/// Whether a sandbox shows the path to the task: as a part of the system, or of `shown`.
+/// A sandbox shows the path to its task: as a part of the system, or of `shown`.
 bool sandbox_shows(std::string_view path, const std::vector<std::string>& shown);
-/// What a sandbox always shows, for people.
+/// This is what messages call the system that every sandbox shows.
 inline constexpr std::string_view kSystemShown = "/usr, /etc, /opt and the like";
 
 struct EngineProgram {
@@ -71,8 +72,8 @@ struct ContainerSpec {
   machine::Block block;           ///< What the task was given.
   std::string user;               ///< "1000:1000"; "" where podman maps the user id itself.
   bool init = false;              ///< Whether the engine has an init program for the container.
-  /// Of a container that is no more than processes: a directory for its temporary files, and the
-  /// files of /dev that its GPUs need.
+  /// A container that is no more than processes has its temporary files in a directory of this
+  /// machine, and is shown the files of /dev that its GPUs need.
   std::string temporary = {};
   std::vector<std::string> device_files = {};
 };

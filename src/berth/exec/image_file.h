@@ -6,8 +6,8 @@
 
 namespace berth::exec {
 
-/// As engine_command(). Variables reach the process through the engine's own (APPTAINERENV_…), so
-/// that their values show in no list of processes.
+/// Does what engine_command() says. Variables reach the process through the engine's own
+/// (APPTAINERENV_…), so that their values show in no list of processes.
 EngineCommand image_file_command(const ContainerSpec& spec);
 
 }  // namespace berth::exec

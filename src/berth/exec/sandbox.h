@@ -7,8 +7,8 @@
 
 namespace berth::exec {
 
-/// As engine_command(). The process is in the task's control group and process group; TERM reaches
-/// it, and not bubblewrap, which ends with it.
+/// Does what engine_command() says. The process is in the task's control group and process group;
+/// TERM reaches it, and not bubblewrap, which ends with it.
 EngineCommand sandbox_command(const ContainerSpec& spec);
 
 }  // namespace berth::exec

@@ -4,9 +4,9 @@
 
 namespace berth::os {
 
-/// How many have come.
+/// Returns how many have come.
 int stop_signals_posix();
-/// The descriptor, readable when one has come; -1 before install_stop_signals().
+/// Returns the descriptor, which is readable when one has come; -1 before install_stop_signals().
 int stop_signals_descriptor();
 /// Makes the descriptor unreadable until the next comes.
 void clear_stop_signals_descriptor();

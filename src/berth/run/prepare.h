@@ -16,7 +16,7 @@ std::optional<std::string> first_program(const exec::Command& command);
 /// Checks that the program exists (in PATH, or from `directory` on) and is executable. Failure:
 /// not_found, invalid.
 Status check_executable(os::Env& env, const std::string& program, const std::string& directory);
-/// Where check_executable() finds it.
+/// Returns the path at which check_executable() finds the program.
 Result<std::string> find_executable(os::Env& env, const std::string& program,
                                     const std::string& directory);
 
