@@ -2,6 +2,7 @@
 """Tasks in containers: with a podman that only notes what it is told, and, where it can run, with the real one.
 
 The image of the real one is made here, from the machine's own busybox: no registry, no network."""
+import contextlib
 import os
 import re
 import shutil
@@ -418,8 +419,9 @@ class Real(Case):
         run = self.house.start("run", "flow.yaml")
         self.until(self.podman.containers, "a container")
         for pid in self.house.leftovers():
-            if Path(f"/proc/{pid}/comm").read_text().strip() in ("berth", "berth-agent"):
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):  # processes of podman come and go
+                if Path(f"/proc/{pid}/comm").read_text().strip() in ("berth", "berth-agent"):
+                    os.kill(pid, signal.SIGKILL)
         run.wait()
         self.until(lambda: self.podman.containers() == [], "the keeper removes it")
 

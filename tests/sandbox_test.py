@@ -176,7 +176,7 @@ steps:
         self.write("src/a.c", '#include "a.h"\n#include <stdio.h>\nint main(void) { puts(A); return 0; }\n')
         self.write("src/a.h", '#define A "one"\n')
         compiler = "gcc -MD -MF {out.p}.d {in.c} -o {out.p}" if shutil.which("gcc") else (
-            "(echo 'echo \\'; cut -d' ' -f3 src/a.h) > {out.p}; chmod +x {out.p}; echo '{out.p}: src/a.h' > {out.p}.d")
+            "(echo '#!/bin/sh'; echo 'echo \\'; cut -d' ' -f3 src/a.h) > {out.p}; chmod +x {out.p}; echo '{out.p}: src/a.h' > {out.p}.d")
         self.flow(f"    in: {{c: src/a.c}}\n    run: |\n      {compiler}\n    out: {{p: prog}}\n"
                   "    depfile: '{out.p}.d'\n")
         self.run_flow()

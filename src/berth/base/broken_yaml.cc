@@ -220,10 +220,17 @@ class Lines {
   std::optional<BrokenYaml> signs(std::string_view message) const {
     const Entry entry = entry_of(lines_[at_]);
     const auto value = entry.value;
-    if (message.starts_with("unknown escape"))
-      return in(at_, fmt::format("{}: within double quotes '\\' begins an escape; in single quotes "
+    if (message.contains("escape") || message.contains("hexdecimal"))
+      return in(at_, fmt::format("{}{}within double quotes '\\' begins an escape; in single quotes "
                                  "it stays as it is",
-                                 entry.key));
+                                 entry.key, entry.key.empty() ? "" : ": "));
+    if (message.contains("node content") && lines_[at_].find_first_of("[{,") != std::string::npos)
+      return in(at_,
+                "within [...] and {...}, no value is left out between commas, and one that begins "
+                "with ':' stands in quotes");
+    if (message.contains("unexpected ':'"))
+      return in(at_, "within {...}, a blank follows ':', or the value stands in quotes");
+    if (trim(lines_[at_]).starts_with("-\t")) return in(at_, "a tab follows '-': write a blank");
     const auto star = lines_[at_].find('*');
     if (message.contains("anchor is not defined") && star != std::string_view::npos) {
       const auto name = lines_[at_].substr(star + 1);
@@ -279,19 +286,6 @@ BrokenYaml explain_yaml(std::string_view text, int line, std::string_view messag
   if (const auto trouble = Outline(text).trouble(); trouble && trouble->line <= line + 1)
     return *trouble;
   return Lines(text, line).explain(message);
-}
-
-bool is_quote_closed(std::string_view text, int line, int column) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  for (int i = 1; i < line; ++i) {
-    const auto end = text.find('\n');
-    if (end == std::string_view::npos) return true;
-    text.remove_prefix(end + 1);
-  }
-  auto at = std::min(static_cast<std::size_t>(std::max(column, 0)), text.size());
-  at = text.find_first_of("'\"", at);  // behind an anchor or a tag
-  return at == std::string_view::npos ||
-         end_of_quote(text, at + 1, text[at]) != std::string_view::npos;
 }
 
 }  // namespace berth

@@ -16,8 +16,4 @@ struct BrokenYaml {
 /// library said there, which decides only where the text itself does not tell.
 BrokenYaml explain_yaml(std::string_view text, int line, std::string_view message);
 
-/// Whether the quoted value that begins in this line, behind `column` bytes, is closed. The library
-/// takes the end of a text for the end of a quote.
-bool is_quote_closed(std::string_view text, int line, int column);
-
 }  // namespace berth

@@ -28,6 +28,16 @@ TEST(BrokenYaml, NamesTheMistakeAndItsLine) {
        "column"},
       {"a\n  b: 1\n", "f:1: 'a': a ':' is missing behind it"},
       {"a: 1\nb\nc: 2\n", "f:2: 'b': a ':' is missing behind it"},
+      {"a: \"\\'\"\n",
+       "f:1: a: within double quotes '\\' begins an escape; in single quotes it stays as it is"},
+      {"in: [a, ::1]\n",
+       "f:1: within [...] and {...}, no value is left out between commas, and one that begins with "
+       "':' stands in quotes"},
+      {"[a,,b]\n",
+       "f:1: within [...] and {...}, no value is left out between commas, and one that begins with "
+       "':' stands in quotes"},
+      {"in: {a:}\n", "f:1: within {...}, a blank follows ':', or the value stands in quotes"},
+      {"in:\n-\ta\n", "f:2: a tab follows '-': write a blank"},
       {"a: `x`\n", "f:1: a value that begins with '`' stands in quotes: a: '`x`'"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f");

@@ -18,21 +18,19 @@
 
 namespace berth {
 
+/// A value of a document. Texts and children belong to the document, and two aliases of one anchor
+/// share them. 56 bytes, of which a large flow has millions.
 struct DocumentNode {
   enum class Kind : std::uint8_t { null, scalar, list, map };
   Kind kind = Kind::null;
-  int line = 0;         // counted from 1, of a map's value that of its key; 0 where unknown
-  bool quoted = false;  // a scalar that is text even if it looks like a number
-  std::string text;
-  std::vector<DocumentNode> list;
-  std::vector<std::pair<std::string, DocumentNode>> map;  // in the order of the file
-
-  // Not here: clang would want the pair complete before this is.
-  DocumentNode();
-  DocumentNode(DocumentNode&&) noexcept;
-  DocumentNode& operator=(DocumentNode&&) noexcept;
-  ~DocumentNode();
+  bool quoted = false;                       // a scalar that is text even if it looks like a number
+  int line = 0;                              // counted from 1, of a map's value that of its key
+  std::string_view key{};                    // of a value in a map
+  std::string_view text{};                   // of a scalar
+  std::span<const DocumentNode> children{};  // of a list or a map, in the order of the file
 };
+
+struct Document;  // read_yaml.h
 
 /// A place in a document. Cheap to copy; keeps the document alive. Immutable, so any thread.
 class Field {
@@ -40,9 +38,9 @@ class Field {
   /// Reads YAML, of which JSON is a part; a {name} that adjoins text before it is text, even within
   /// {…} and […], where YAML would begin a map: {n: counts/{index}.txt}. `file` names it in errors.
   /// A key `<<` takes over those keys of a map, or of a list of maps, that its own map lacks.
-  /// invalid: broken syntax, a key given twice, nested more than 64 deep, more values than
-  /// the text has bytes and than 1,000,000, or 64 MiB of text (aliases expanded), or anything after
-  /// its end.
+  /// invalid: broken syntax, a control character, a key given twice, nested more than 64 deep, more
+  /// values than the text has bytes and than 1,000,000, or 64 MiB of text (aliases expanded), or
+  /// anything after its end.
   static Result<Field> parse(std::string_view text, std::string file);
 
   DocumentNode::Kind kind() const { return node_->kind; }
@@ -87,18 +85,18 @@ class Field {
 
  private:
   std::unexpected<Error> wanted_map() const;
-  Field(std::shared_ptr<const DocumentNode> node, std::shared_ptr<const std::string> file,
-        std::string path)
-      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
+  Field(std::shared_ptr<const Document> document, const DocumentNode& node, std::string path)
+      : document_(std::move(document)), node_(&node), path_(std::move(path)) {}
   Field child(const DocumentNode& node, std::string path) const;
   /// The value under a key of this map's own, with its defaults.
-  Field own(const std::string& key, const DocumentNode& node) const;
+  Field own(const DocumentNode& node) const;
   /// What stands under the key in the defaults, called as if it stood here.
-  std::optional<Field> beside(const std::string& key) const;
+  std::optional<Field> beside(std::string_view key) const;
+  std::string path_of(std::string_view key) const;
 
-  std::shared_ptr<const DocumentNode> node_;
+  std::shared_ptr<const Document> document_;
+  const DocumentNode* node_;
   std::shared_ptr<const Field> defaults_{};  // of a map; none: nullptr
-  std::shared_ptr<const std::string> file_;
   std::string path_;
 };
 

@@ -31,5 +31,7 @@ std::string shell_quote(std::string_view text);
 std::string json_quote(std::string_view text);
 /// Bytes of `text` that are UTF-8 kept, others replaced by '?', so that JSON takes it.
 std::string valid_utf8(std::string_view text);
+/// The bytes of the UTF-8 character that begins there; 0: none does.
+std::size_t utf8_length(std::string_view text, std::size_t at);
 
 }  // namespace berth

@@ -58,7 +58,8 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
     return fail(ErrorKind::usage,
                 "{}: what a task of a flow takes stands with its step, as resources", file);
   experiment::Program given;
-  BERTH_ASSIGN(const auto flow, run::read_flow(program));
+  BERTH_TRY(run::keep_reading(program));
+  const flow::Flow& flow = program.reading->flow;
   given.labels = flow.labels;
   BERTH_TRY(options.apply(given));
   program.labels = std::move(given.labels);

@@ -87,11 +87,12 @@ std::string advice_on_names(std::string_view key, const Field& found) {
   if (found.is_null()) return "is empty: wanted NAME: VALUE";
   const auto* node = &found.node();
   if (found.is_list()) {
-    const bool some = !node->list.empty() && node->list.front().kind == DocumentNode::Kind::scalar;
+    const bool some =
+        !node->children.empty() && node->children.front().kind == DocumentNode::Kind::scalar;
     return fmt::format(
         "wanted names and what each stands for, found a list; give it a name: {}: "
         "{{NAME: {}}}",
-        key, some ? clip(node->list.front().text, 40) : "VALUE");
+        key, some ? clip(node->children.front().text, 40) : "VALUE");
   }
   return fmt::format(
       "wanted names and what each stands for, found '{}'; give it a name: {}: "

@@ -151,6 +151,7 @@ struct Advised {
   std::string step, resource;  // the resource, or kTimeLimit
   std::int64_t amount = 0;
   std::int64_t attempts = 0;  // that tell it
+  friend bool operator==(const Advised&, const Advised&) = default;
 };
 
 struct Step {
@@ -213,6 +214,7 @@ struct FlowOptions {
   bool only = false;              // the targets alone, which find what they need where it was put
   Words force{};                  // steps whose tasks run also where the cache has their results
   std::vector<Advised> advice{};  // for amounts that say auto
+  friend bool operator==(const FlowOptions&, const FlowOptions&) = default;
 };
 
 /// The text of a file that a flow takes steps from, by its path beside the flow's own, which is

@@ -88,8 +88,8 @@ class FilesReader {
         }
       }
     }
-    for (const auto& entry : field->node().map)
-      origins_.try_emplace({file(index).scope, entry.first}, index);
+    for (const auto& entry : field->node().children)
+      origins_.try_emplace({file(index).scope, std::string(entry.key)}, index);
     return {};
   }
 

@@ -237,13 +237,30 @@ bool mentions(const FlowProgram& program, std::string_view word) {
          });
 }
 
-Result<flow::Flow> read_flow(const FlowProgram& program) {
+namespace {
+
+Result<flow::Flow> read_text(const FlowProgram& program) {
   const auto part = [&](const std::string& path) -> Result<std::string> {
     const auto known = program.parts.find(path);
     if (known != program.parts.end()) return known->second;
     return fail(ErrorKind::not_found, "{} is not kept with the run", path);
   };
-  BERTH_ASSIGN(auto flow, flow::read_flow(program.text, program.file, program.options, part));
+  return flow::read_flow(program.text, program.file, program.options, part);
+}
+
+}  // namespace
+
+Status keep_reading(FlowProgram& program) {
+  BERTH_ASSIGN(auto flow, read_text(program));
+  program.reading =
+      std::make_shared<const FlowReading>(FlowReading{program.options, std::move(flow)});
+  return {};
+}
+
+Result<flow::Flow> read_flow(const FlowProgram& program) {
+  const bool known = program.reading && program.reading->options == program.options;
+  BERTH_ASSIGN(flow::Flow flow,
+               known ? Result<flow::Flow>(program.reading->flow) : read_text(program));
   flow.keyed = program.keyed;
   for (auto& step : flow.steps) {
     if (program.timeout) {
@@ -275,11 +292,9 @@ bool is_flow(std::string_view text) {
   if (document->find("steps") || document->find("include")) return true;
   // One that nobody would take for an experiment: what its steps should be called, its reader says.
   constexpr std::array<std::string_view, 1> kSteps{"steps"};
-  const auto& map = document->node().map;
   return !document->find("run") && !document->find("script") &&
-         std::ranges::any_of(map, [&](const auto& entry) {
-           return entry.second.kind != DocumentNode::Kind::scalar &&
-                  !meant_key(entry.first, kSteps).empty();
+         std::ranges::any_of(document->node().children, [&](const auto& entry) {
+           return entry.kind != DocumentNode::Kind::scalar && !meant_key(entry.key, kSteps).empty();
          });
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +50,12 @@ struct Answers {
   std::map<std::string, Image> image;        // by the name in the file
 };
 
+/// What a flow's text says with these options: large flows take seconds to read.
+struct FlowReading {
+  flow::FlowOptions options;
+  flow::Flow flow;
+};
+
 struct FlowProgram {
   std::string text, file;  // as it was read
   std::string name;        // of the run
@@ -65,7 +72,8 @@ struct FlowProgram {
   std::string image;         // of every step, instead of what the file says; empty: that
   bool overwrite = false;    // what is protected, too
   bool keyed = true;         // tasks are called by their keys; false in runs of an older Berth
-  std::map<std::string, std::string> parts;  // texts of the files that it takes steps from
+  std::map<std::string, std::string> parts;      // texts of the files that it takes steps from
+  std::shared_ptr<const FlowReading> reading{};  // of this text and these parts; or none yet
   Answers answers;
 };
 
@@ -86,7 +94,11 @@ flow::World world_of(os::Env& env, std::string directory, Answers& answers);
 /// Whether a word stands in any of its files; where it does not, no key or value is it, either.
 bool mentions(const FlowProgram& program, std::string_view word);
 
-/// With the program's own options in it.
+/// Reads it once for all that is asked of it: fills `reading`, when its text and its parts are
+/// there and change no more. Errors: as flow::read_flow().
+Status keep_reading(FlowProgram& program);
+
+/// With the program's own options in it. Its text is read where no `reading` is of its options.
 Result<flow::Flow> read_flow(const FlowProgram& program);
 
 /// Checks what needs no record yet: inputs, places that steps fit, programs that are not there;

@@ -166,6 +166,7 @@ Result<std::optional<FlowProgram>> edited(os::Env& env, const store::RunRecord& 
   const auto before = std::pair(std::move(program->text), std::move(program->parts));
   program->text = *std::move(text);
   program->parts.clear();
+  program->reading = nullptr;
   BERTH_TRY(take_parts(env, record.directory, *program));
   if (before == std::pair(program->text, program->parts)) return std::nullopt;
   return program;

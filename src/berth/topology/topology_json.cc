@@ -173,7 +173,7 @@ Result<Topology> read_json(std::string_view text, const std::string& name) {
   if (text.size() > kMostText)
     return fail(ErrorKind::invalid, "{}:1: {} bytes, at most {}", clip(name), text.size(),
                 kMostText);
-  // YAML would take more than other readers of JSON do, and yaml-cpp 0.7 eats all memory on "{},".
+  // YAML would take more than other readers of JSON do.
   if (const auto json = check_json(text); !json)
     return std::unexpected(within(clip(name), json.error()));
   Topology topology;
