@@ -8,6 +8,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/machine/ledger_file.h"
+#include "simulate/played_programs.h"
 
 namespace berth::simulate {
 namespace {
@@ -112,7 +113,11 @@ os::FakeProgram Cloud::program(os::FakeProcess& parent, const os::SpawnSpec& spe
   const auto& by =
       *std::ranges::find(running_, &parent, [](auto& one) { return one.process.get(); });
   const bool keeps = by.on == &home() && by.kind == Kind::agent;
-  return contract_.started(spec, by.on->name, keeps ? &parent : nullptr);
+  os::FakeProgram program = contract_.started(spec, by.on->name, keeps ? &parent : nullptr);
+  if (name == "x")
+    if (const auto wrong = write_files(by.on->root, spec, program))
+      contract_.breach(fmt::format("a task of {}: {}", spec.directory, *wrong));
+  return program;
 }
 
 /// The launcher says what the agent says, and has ended then.

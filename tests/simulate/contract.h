@@ -46,6 +46,7 @@ class Contract {
   bool trace = false;
   std::int64_t cores_of_a_machine = 4;
   bool is_peaceful = false;          // nothing happens, but that runs are stopped
+  bool results_may_be_lost = false;  // of flows: what is kept at home could not be read once
   std::set<std::string> keeps_work;  // runs to whose agents nothing happens: no end may be lost
 
   os::FakeProgram started(const os::SpawnSpec& spec, const std::string& machine,
@@ -75,6 +76,9 @@ class Contract {
 
  private:
   std::string recorded(const Execution& one);
+  bool may_run_again(const store::RunRecord& run) const {
+    return run.kind == "flow" && results_may_be_lost;
+  }
   void check_that_it_was_not_done(const Execution& next);
   void check_attempts(const store::RunRecord& run, const store::TaskRecord& task, os::Env& home,
                       const std::string& run_directory, bool disturbed);

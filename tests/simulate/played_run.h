@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulate/contract.h"
+#include "simulate/played_programs.h"
 
 namespace berth::simulate {
 
@@ -21,7 +22,8 @@ struct Run {
   Mono start_at{}, started_at{};
   Duration lease{};  // and for how long its work outlives it
   bool is_over = false;
-  bool is_left_to_lease = false;  // a host did not answer when it ended
+  std::optional<PlayedFlow> flow{};  // that it is; none: trials
+  bool is_left_to_lease = false;     // a host did not answer when it ended
 };
 
 /// Compares what a runner shows with the store.

@@ -8,7 +8,6 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/experiment/program.h"
 #include "berth/machine/ledger.h"
 #include "berth/remote/clusters.h"
 #include "berth/run/clusters.h"
@@ -34,7 +33,8 @@ constexpr Duration kIdleMost = 10min;  // of a run that is not over, in peace
 
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, bool trace) : rng_(seed), kernel_(seed), trace_(trace) {}
+  Simulation(std::uint64_t seed, bool trace)
+      : rng_(seed), flows_(~seed), kernel_(seed), trace_(trace) {}
   Outcome play();
 
  private:
@@ -60,6 +60,7 @@ class Simulation {
   void end_something();
   void disturb(SimulatedMachine& one);
   void on_end(Run& run);
+  std::string waits() const;
   void check_progress();
   void mishap();
   bool all_over() const;
@@ -69,7 +70,7 @@ class Simulation {
     if (trace_) fmt::print("{:>10} {}\n", format_duration(kernel_.now() - Mono{}), what);
   }
 
-  Rng rng_;
+  Rng rng_, flows_;  // apart, so that what else a seed means stays as it is
   os::FakeEnv kernel_;
   bool trace_;
   std::unique_ptr<store::Store> durable_ = store::memory_store();
@@ -120,7 +121,10 @@ run::Context Simulation::context(os::FakeProcess& process) {
 }
 
 void Simulation::repeat_later(RunId run, std::span<const store::Change> changes) {
-  auto again = told_again(changes, chance(2));
+  const bool otherwise = chance(2);
+  const auto is_it = [&](const auto& each) { return durable_->find_run(each->name)->id == run; };
+  // That a task of a flow is done is told with its outputs alone.
+  auto again = told_again(changes, otherwise && !(*std::ranges::find_if(runs_, is_it))->flow);
   if (again.empty()) return;
   later(up_to(2min), [this, run, again = std::move(again)] { (void)durable_->apply(run, again); });
 }
@@ -136,16 +140,11 @@ void Simulation::submit(int number) {
   std::string hosts;
   for (std::size_t i = 0; i < cloud_->hosts(); ++i)
     hosts += fmt::format("{}{}", i == 0 ? "" : ", ", cloud_->host(i).name);
-  const auto trials = 1 + rng_.below(10);
-  auto program = experiment::read_program(
-      fmt::format("name: t{}\nrun: ./x {{i}}\nparams: {{i: {{min: 1, max: {}, type: int}}}}\n"
-                  "goal: {{metric: score}}\nretries: {}\ngrace: 2s\n"
-                  "resources: {{cpu: 1{}}}\n",
-                  number, trials, contract_.retries, chance(3) ? ", gpu: 1" : ""),
-      "t.yaml");
-  if (!program) throw std::logic_error(program.error().message);
-  program->outlive = !chance(3);
-  const auto record = run::submit(context, *program, "/work");
+  const auto size = static_cast<std::int64_t>(1 + rng_.below(10));
+  const bool takes_gpu = chance(3), outlives_runner = !chance(3);
+  Played played{fmt::format("t{}", number), size, contract_.retries, takes_gpu, outlives_runner};
+  if (flows_.below(4) == 0) run->flow = {played, flows_.below(2) == 0};
+  const auto record = run->flow ? submit_flow(context, *run->flow) : submit_trials(context, played);
   if (!record) throw std::logic_error(record.error().message);
   const bool on_hosts = !hosts.empty() && !chance(4);
   const auto lease_s = 5 + rng_.below(60);
@@ -225,6 +224,14 @@ void Simulation::on_end(Run& run) {
   });
 }
 
+/// What each run that is not over waits for.
+std::string Simulation::waits() const {
+  std::string text;
+  for (const auto& run : runs_)
+    if (!run->is_over) text += fmt::format("{} waits ({}); ", run->name, run->waits);
+  return text;
+}
+
 /// Where all is well something of what is open runs.
 void Simulation::check_progress() {
   const Mono since = kernel_.now() - kIdleMost;
@@ -233,10 +240,7 @@ void Simulation::check_progress() {
   if (!one_lives || contract_.any_alive() || contract_.last_activity() > since ||
       !quiet_since(since))
     return;
-  std::string waits;
-  for (const auto& run : runs_)
-    if (!run->is_over) waits += fmt::format("{} waits ({}); ", run->name, run->waits);
-  contract_.breach(fmt::format("nothing has run for {}: {}", format_duration(kIdleMost), waits));
+  contract_.breach(fmt::format("nothing has run for {}: {}", format_duration(kIdleMost), waits()));
 }
 
 void Simulation::later(Duration in, std::function<void()> then, bool heals) {
@@ -348,6 +352,7 @@ void Simulation::disturb(SimulatedMachine& one) {
       return for_a_while("slow", [&one] { one.slow_once_in = 0; });
     default:
       one.only_reads_fail = chance(2);
+      if (is_home) contract_.results_may_be_lost = true;
       one.call_fails_once_in = one.only_reads_fail ? 2 + rng_.below(10) : 5 + rng_.below(200);
       return for_a_while("failing", [&one] { one.call_fails_once_in = 0; });
   }
@@ -382,10 +387,14 @@ void Simulation::after_event() {
 
 /// Everything has healed and every run has ended: once the longest lease is over nothing is left.
 void Simulation::check_end() {
+  const bool disturbed = outcome_.mishaps > 0 || disturbed_at_ > Mono::min();
   for (const auto& run : runs_) {
     const auto record = durable_->find_run(run->name);
     contract_.check_ended(*record, cloud_->home().root, std::string(kState) + "/runs/" + run->name,
-                          outcome_.mishaps > 0 || disturbed_at_ > Mono::min());
+                          disturbed);
+    if (!run->flow || record->state != store::RunState::done) continue;
+    if (const auto wrong = check_files(cloud_->home().root, *run->flow, !disturbed))
+      contract_.breach(fmt::format("{} is done, and {}", run->name, *wrong));
   }
   const Mono until = kernel_.now() + 26h;
   while (kernel_.now() < until && !contract_.broken())
@@ -426,7 +435,7 @@ void Simulation::prepare() {
   for (std::size_t i = 0; i <= cloud_->hosts(); ++i) {
     auto& machine = i == 0 ? cloud_->home() : cloud_->host(i - 1);
     if (const auto status = machine.root.make_directory(kState, 0700); !status) std::abort();
-    machine.root.put("/work/x", "");
+    for (const auto* program : {"/work/x", "/bin/x"}) machine.root.put(program, "");
     machine.root.variables["BERTH_TOPOLOGY"] = "dgx1-v100";
   }
   // It is read once a process: a simulation must not depend on those before it.
@@ -476,10 +485,7 @@ Outcome Simulation::play() {
       is_calm_ = true;
     }
     if (calm_since && kernel_.now() > *calm_since + kLongest) {
-      std::string waits;
-      for (const auto& run : runs_)
-        if (!run->is_over) waits += fmt::format("{} waits ({}); ", run->name, run->waits);
-      contract_.breach("no end: " + waits + cloud_->living());
+      contract_.breach("no end: " + waits() + cloud_->living());
     }
     if (outcome_.events > kEventsMost) contract_.breach("too many events: " + cloud_->living());
     BERTH_ASSERT(kernel_.wait({}, kernel_.now() + (calm_since ? 30s : 200ms)).has_value());

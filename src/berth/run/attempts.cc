@@ -46,12 +46,8 @@ schedule::Verdict verdict_of(const exec::Ended& ended) {
 
 /// How an attempt ends when what has to be done around its process cannot be.
 exec::Cause cause_of(const Error& error, exec::Cause otherwise) {
-  switch (error.kind) {
-    case ErrorKind::full:
-    case ErrorKind::busy: return exec::Cause::short_of_means;
-    case ErrorKind::interrupted: return exec::Cause::stopped;
-    default: return otherwise;
-  }
+  if (retryable(error.kind)) return exec::Cause::short_of_means;
+  return error.kind == ErrorKind::interrupted ? exec::Cause::stopped : otherwise;
 }
 
 void spoil(exec::Ended& ended, const Error& error) {
@@ -468,6 +464,11 @@ std::set<schedule::WorkerId> Attempts::unrecorded() const {
     if (const auto live = live_.find(ended.token.value); live != live_.end())
       workers.insert(live->second.worker);
   return workers;
+}
+
+bool Attempts::journals_are_needed() const {
+  return std::ranges::any_of(
+      early_, [&](const exec::Ended& ended) { return !live_.contains(ended.token.value); });
 }
 
 }  // namespace berth::run

@@ -70,6 +70,8 @@ class Attempts {
   std::vector<std::string> labels_on(const std::function<bool(const WorkerSlot&)>& chosen);
   /// Workers that reported the end of an attempt which is not recorded yet: they keep it.
   std::set<schedule::WorkerId> unrecorded() const;
+  /// Ends that nobody but the journal of a dead agent keeps are not recorded yet.
+  bool journals_are_needed() const;
   /// Attempts that never came to a process wait for end_unstarted().
   bool has_unstarted() const { return !unstarted_.empty(); }
   /// No task at all has come to a process for so long that the run is left for a resume.

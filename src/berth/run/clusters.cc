@@ -27,9 +27,15 @@ Result<remote::ClusterEntry> find_cluster(os::Env& env, const std::string& own,
   return remote::find_cluster(env, name);
 }
 
-std::string own_clusters(Context& context, const store::RunRecord& record) {
-  return context.env->read_file(own_clusters_file(run_directory(context, record.name)), kSmallFile)
-      .value_or("");
+/// A small file that is empty where it is not there: one that cannot be read now may say anything.
+Result<std::string> read_if_there(os::Env& env, const std::string& file) {
+  auto text = env.read_file(file, kSmallFile);
+  if (!text && text.error().kind == ErrorKind::not_found) return std::string();
+  return text;
+}
+
+Result<std::string> own_clusters(Context& context, const store::RunRecord& record) {
+  return read_if_there(*context.env, own_clusters_file(run_directory(context, record.name)));
 }
 
 remote::RemoteWorkerOptions options_of(Context& context, const store::RunRecord& record,
@@ -55,7 +61,8 @@ remote::RemoteWorkerOptions options_of(Context& context, const store::RunRecord&
 Result<Source> open_source(Context& context, const store::RunRecord& record,
                            const std::string& name) {
   os::Env& env = *context.env;
-  BERTH_ASSIGN(const auto entry, find_cluster(env, own_clusters(context, record), name));
+  BERTH_ASSIGN(const auto own, own_clusters(context, record));
+  BERTH_ASSIGN(const auto entry, find_cluster(env, own, name));
   BERTH_ASSIGN(const auto agent, remote::agent_file(env));
   BERTH_ASSIGN(auto opened,
                remote::open_cluster(env, entry, agent,
@@ -93,7 +100,7 @@ Result<std::vector<RecordedRemoteWorker>> recorded_remote_workers(Context& conte
   os::Env& env = *context.env;
   std::vector<RecordedRemoteWorker> recorded;
   const std::string all = remote_workers_directory(run_directory(context, record.name));
-  const auto own = own_clusters(context, record);
+  BERTH_ASSIGN(const auto own, own_clusters(context, record));
   BERTH_ASSIGN(const auto names, list_there(env, all));
   for (const auto& name : names) {
     const std::string directory = all + "/" + name;
@@ -148,10 +155,10 @@ Status confirm_sending(Context& context, const store::RunRecord& record) {
 
 Result<Sources> sources_of(Context& context, const store::RunRecord& record) {
   Sources sources;
-  const auto text =
-      context.env->read_file(cluster_names_file(run_directory(context, record.name)), kSmallFile);
-  if (!text) return sources;
-  for (const auto name : split(*text, '\n')) {
+  BERTH_ASSIGN(
+      const auto text,
+      read_if_there(*context.env, cluster_names_file(run_directory(context, record.name))));
+  for (const auto name : split(text, '\n')) {
     if (name.empty()) continue;
     BERTH_ASSIGN(auto source, open_source(context, record, std::string(name)));
     if (!sources.main)

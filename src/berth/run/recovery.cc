@@ -291,7 +291,8 @@ void Recovery::reap(const WorkerSlot& slot) {
 }
 
 void Recovery::forget_dead() {
-  if (!found_.unacknowledged.empty()) return;  // the take-over is durable, and none of these yet
+  // The take-over is durable, and not all of these.
+  if (!found_.unacknowledged.empty() || attempts_.journals_are_needed()) return;
   for (const auto& directory : std::exchange(found_.dead_directories, {}))
     (void)agent::forget_agent(run_.env, directory);
 }
