@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/experiment/program.h"
+#include "berth/run/clusters.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/runner.h"
 
@@ -71,6 +72,17 @@ Result<store::RunRecord> submit_flow(run::Context& context, const PlayedFlow& fl
   program.outlive = flow.outlives;
   BERTH_TRY(run::check_flow(context, program, kFolder, false));
   return run::submit(context, program, kFolder);
+}
+
+void send_to(run::Context& context, const store::RunRecord& run, const std::string& hosts,
+             std::uint64_t lease_s, bool outlives) {
+  const run::ClusterChoice where{
+      .names = {"lab"},
+      .own =
+          fmt::format("lab: {{kind: ssh, hosts: [{}], lease: {}s, outlive: {}, direct: false}}\n",
+                      hosts, lease_s, outlives ? "2m" : "false"),
+      .confirmed = true};
+  BERTH_ASSERT(run::keep_clusters(context, run, where).has_value());
 }
 
 std::optional<std::string> write_files(os::FakeEnv& machine, const os::SpawnSpec& spec,

@@ -27,6 +27,10 @@ struct PlayedFlow : Played {
 Result<store::RunRecord> submit_trials(run::Context& context, const Played& trials);
 Result<store::RunRecord> submit_flow(run::Context& context, const PlayedFlow& flow);
 
+/// The run goes to these hosts ("a, b") rather than home. `outlives`: so does its work its lease.
+void send_to(run::Context& context, const store::RunRecord& run, const std::string& hosts,
+             std::uint64_t lease_s, bool outlives);
+
 /// Lets the process of a task, which is "x OUT [IN…]", write OUT when it ends well: its name and
 /// what the inputs hold. What is wrong with the inputs; nothing: they are there.
 std::optional<std::string> write_files(os::FakeEnv& machine, const os::SpawnSpec& spec,

@@ -150,15 +150,7 @@ void Simulation::submit(int number) {
   const auto lease_s = 5 + rng_.below(60);
   const bool outlives = chance(3);
   run->lease = std::chrono::seconds(lease_s) + (outlives ? 2min : 0s);
-  if (on_hosts) {
-    const run::ClusterChoice where{
-        .names = {"lab"},
-        .own =
-            fmt::format("lab: {{kind: ssh, hosts: [{}], lease: {}s, outlive: {}, direct: false}}\n",
-                        hosts, lease_s, outlives ? "2m" : "false"),
-        .confirmed = true};
-    BERTH_ASSERT(run::keep_clusters(context, *record, where).has_value());
-  }
+  if (on_hosts) send_to(context, *record, hosts, lease_s, outlives);
   std::swap(context.store, durable_);
   run->name = record->name;
   tell(fmt::format("{}: on {}, lease {} s{}", run->name, on_hosts ? hosts : "home", lease_s,
