@@ -402,7 +402,11 @@ void RemoteWorker::report_ends(std::vector<exec::FromWorker>& messages) {
     }
     messages.emplace_back(std::move(staging_out.ended));
     client_->let_go(token);
-    forget(token);
+    // A runner that hears of it in our place is to look for the outputs, too.
+    if (staging_out.failed)
+      not_fetched_.push_back(token);
+    else
+      forget(token);
     at = staging_out_.erase(at);
   }
 }
@@ -412,6 +416,7 @@ bool RemoteWorker::idle() const {
 }
 
 void RemoteWorker::acknowledge() {
+  for (const Token token : std::exchange(not_fetched_, {})) forget(token);
   client_->acknowledge();
 }
 

@@ -107,7 +107,8 @@ class RemoteWorker final : public agent::AgentClient {
   std::set<Token> earlier_;  // recorded by an earlier runner, until the agent has answered
   std::map<Token, std::vector<std::string>> scratch_;  // to be removed there after the attempt
   std::map<Token, StagingOut> staging_out_;
-  std::string left_out_;  // of the folder that was sent, for people
+  std::vector<Token> not_fetched_;  // attempts that have ended so, until that is durable
+  std::string left_out_;            // of the folder that was sent, for people
   std::vector<exec::FromWorker> pending_;
   os::Timer wakes_{env_.loop(), [] {}};  // there are messages to take
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "berth/cluster/fake_cluster.h"
+#include "berth/run/clusters.h"
 #include "berth/run/run_testing.h"
 
 namespace berth::run {
@@ -178,6 +179,21 @@ TEST_F(SourcesTest, WhereNoTaskStartsTheRunEndsAndItsTasksStay) {
   const auto done = drive(world_.context, run.name, world_.observer);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->counts, (store::Counts{.done = 3}));
+}
+
+/// It would have run on this machine instead.
+TEST(ClustersOfARun, WhatCannotBeReadForAMomentIsNotTakenForNone) {
+  World world;
+  const auto run = world.submit_trials(1);
+  const ClusterChoice where{.names = {"lab"}, .own = "lab: {kind: ssh, hosts: [a]}"};
+  ASSERT_TRUE(keep_clusters(world.context, run, where));
+  world.env.fault = [](std::string_view call) -> std::optional<Error> {
+    if (call == "read_file") return Error{ErrorKind::io, "no"};
+    return std::nullopt;
+  };
+  const auto sources = sources_of(world.context, run);
+  ASSERT_FALSE(sources);
+  EXPECT_EQ(sources.error().kind, ErrorKind::io);
 }
 
 }  // namespace
