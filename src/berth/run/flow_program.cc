@@ -252,6 +252,7 @@ Result<flow::Flow> read_text(const FlowProgram& program) {
 
 Status keep_reading(FlowProgram& program) {
   BERTH_ASSIGN(auto flow, read_text(program));
+  BERTH_TRY(flow::check_depfiles(flow));
   program.reading =
       std::make_shared<const FlowReading>(FlowReading{program.options, std::move(flow)});
   return {};
