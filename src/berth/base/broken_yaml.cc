@@ -200,6 +200,9 @@ class Lines {
     for (const std::size_t at : {at_, before(at_)})
       if (lines_[at].substr(0, lines_[at].find_first_not_of(kBlank)).contains('\t'))
         return in(at, "begins with a tab: indent with blanks");
+    for (const std::size_t at : {at_, before(at_)})
+      if (lines_[at].starts_with('%'))
+        return in(at, "begins with '%': YAML keeps such lines for itself; remove it, or indent it");
     if (auto found = signs(message)) return *std::move(found);
     if (auto found = indentation()) return *std::move(found);
     return in(at_, "is neither 'key: value' nor '- item', as YAML has it here");

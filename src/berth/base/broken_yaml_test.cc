@@ -38,6 +38,8 @@ TEST(BrokenYaml, NamesTheMistakeAndItsLine) {
        "':' stands in quotes"},
       {"in: {a:}\n", "f:1: within {...}, a blank follows ':', or the value stands in quotes"},
       {"in:\n-\ta\n", "f:2: a tab follows '-': write a blank"},
+      {"%TAG ! x\na: 1\n",
+       "f:1: begins with '%': YAML keeps such lines for itself; remove it, or indent it"},
       {"a: `x`\n", "f:1: a value that begins with '`' stands in quotes: a: '`x`'"}};
   for (const auto& [text, message] : kCases) {
     const auto field = Field::parse(text, "f");

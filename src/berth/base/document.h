@@ -19,7 +19,7 @@
 namespace berth {
 
 /// A value of a document. Texts and children belong to the document, and two aliases of one anchor
-/// share them. 56 bytes, of which a large flow has millions.
+/// share them. It is small, because a large flow has millions.
 struct DocumentNode {
   enum class Kind : std::uint8_t { null, scalar, list, map };
   Kind kind = Kind::null;

@@ -314,6 +314,15 @@ TEST(Document, ManyKeysAreReadInTimeThatGrowsWithThem) {
   EXPECT_EQ(read(text).entries()->size(), 100'000U);
   EXPECT_EQ(told(Field::parse(text + "k7: 2\n", "f")),
             "f:100001: 'k7' is given twice, first in line 8");
+  std::string merged = "a: &a\n", own = "b:\n  <<: *a\n";
+  for (int i = 0; i < 100'000; ++i) {
+    merged += fmt::format("  k{}: 1\n", i);
+    own += fmt::format("  o{}: 1\n", i);
+  }
+  EXPECT_EQ(read(merged + own).find("b")->entries()->size(), 200'000U);
+  std::string breaks = "a: ";
+  for (int i = 0; i < 1'000'000; ++i) breaks += "\u0085";
+  EXPECT_EQ(read(breaks).find("a")->text()->size(), 2'000'000U);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "berth/base/result.h"
@@ -84,7 +85,7 @@ class Builder {
   std::optional<BrokenYaml> library_error(const yaml_parser_t& parser) {
     const std::string_view problem = parser.problem ? parser.problem : "";
     const int line = static_cast<int>(parser.problem_mark.line) + 1;
-    if (problem.contains("document start"))
+    if (begun_ && problem.contains("document start"))
       refuse(line, kMore);
     else
       explain(line, problem);
@@ -122,7 +123,7 @@ class Builder {
         value.empty() || value == "~" || value == "null" || value == "Null" || value == "NULL";
     if (node.quoted || !null) {
       node.kind = Kind::scalar;
-      node.text = is_marked(value) ? keep(unmarked(value)) : keep(value);
+      node.text = may_be_marked(value) ? keep(unmarked(value)) : keep(value);
     }
     add(node, view(scalar.anchor));
   }
@@ -225,13 +226,14 @@ class Builder {
     const DocumentNode from = *at;
     waiting_.erase(at);
     const int line = open_.back().node.line;
+    std::unordered_set<std::string_view> known;
+    for (const auto& each : std::span(waiting_).subspan(open_.back().first)) known.insert(each.key);
     const bool several = from.kind == Kind::list;
     for (const auto& each : several ? from.children : std::span(&from, 1)) {
       if (each.kind != Kind::map)
         return refuse(from.line, "<<: wanted a map, or a list of maps, such as *NAME");
       for (const auto& value : each.children) {
-        const auto known = std::span(waiting_).subspan(open_.back().first);
-        if (std::ranges::find(known, value.key, &DocumentNode::key) != known.end()) continue;
+        if (!known.insert(value.key).second) continue;
         count_again(line, value, open_.size());
         if (broken_) return;
         waiting_.push_back(value);

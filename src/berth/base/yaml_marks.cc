@@ -13,7 +13,6 @@ struct Mark {
   std::string_view mark, meant;
 };
 // Each mark has three bytes, of which only the last differs.
-constexpr std::string_view kMarks = "\uFDD0";
 constexpr std::array<Mark, 6> kAll{{{"\uFDD0", "{"},
                                     {"\uFDD1", "}"},
                                     {"\uFDD2", "\t"},
@@ -100,8 +99,13 @@ void mark_tabs(std::string& text) {
 }
 
 void mark_all(std::string& text, const Mark& mark) {
-  for (auto at = text.find(mark.meant); at != std::string::npos; at = text.find(mark.meant, at))
-    text.replace(at, mark.meant.size(), mark.mark);
+  std::string result;
+  std::size_t done = 0;
+  for (auto at = text.find(mark.meant); at != std::string::npos; at = text.find(mark.meant, done)) {
+    result.append(text, done, at - done).append(mark.mark);
+    done = at + mark.meant.size();
+  }
+  if (done > 0) text = std::move(result.append(text, done));
 }
 
 }  // namespace
@@ -134,8 +138,8 @@ std::string marked(std::string_view text) {
   return result;
 }
 
-bool is_marked(std::string_view text) {
-  return text.contains(kMarks.substr(0, 2));
+bool may_be_marked(std::string_view text) {
+  return text.contains(kAll[0].mark.substr(0, 2));
 }
 
 std::string unmarked(std::string_view text) {

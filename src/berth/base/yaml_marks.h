@@ -21,7 +21,7 @@ std::optional<BrokenYaml> find_no_text(std::string_view text);
 std::string marked(std::string_view text);
 std::string unmarked(std::string_view text);
 
-/// Whether it holds a mark.
-bool is_marked(std::string_view text);
+/// Whether unmarked() has to look: false where the text holds no mark.
+bool may_be_marked(std::string_view text);
 
 }  // namespace berth

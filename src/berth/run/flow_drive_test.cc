@@ -90,6 +90,18 @@ TEST_F(FlowDrive, OthersStartAndEndWhileALargeOutputIsTakenIn) {
   EXPECT_EQ(env_.status("/work/large")->size, static_cast<std::int64_t>(kLarge));
 }
 
+TEST_F(FlowDrive, AnErrorOfTheDiskIsNoFailureOfTheTask) {
+  const auto run = submit_flow(step("small", 10));
+  env_.fault = [this](std::string_view call) -> std::optional<Error> {
+    const bool has_ended =
+        started_.size() == 1 && env_.now() >= last_start() + std::chrono::seconds(1);
+    if (call == "status" && has_ended) return Error{ErrorKind::io, "no"};
+    return std::nullopt;
+  };
+  EXPECT_EQ(drive_run(run).counts, (store::Counts{.done = 1}));
+  EXPECT_EQ(started_.size(), 2U);
+}
+
 TEST_F(FlowDrive, OthersStartAndEndWhileALargeInputIsRead) {
   env_.background_takes = std::chrono::minutes(1);
   env_.put("/work/data", std::string(kLarge, 'x'));
