@@ -92,7 +92,10 @@ Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key
   if (!has_metrics(metrics, step.asked_metrics)) return std::nullopt;
   auto hold = run.cache.hold(all_of(*found));
   if (!hold) {
-    if (is_resource_shortage(hold.error())) return std::unexpected(hold.error());
+    // Neither says that the result is not there.
+    const bool unknown =
+        is_resource_shortage(hold.error()) || hold.error().kind == ErrorKind::interrupted;
+    if (unknown) return std::unexpected(hold.error());
     return std::nullopt;
   }
   if (origin != nullptr) *origin = result->origin;

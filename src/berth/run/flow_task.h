@@ -65,7 +65,7 @@ std::string result_key(const FlowRun& run, const std::string& depends, bool shar
 store::TaskKeyed assign_key(const FlowRun& run, PreparedTask& task, TaskNumber number,
                             const std::string& depends);
 /// What a task of the step wrote, held; nullopt: it is not there, or not whole any more, or without
-/// the metrics that others ask for.
+/// the metrics that others ask for. interrupted: a stop came while it was read.
 Result<std::optional<Delivery>> find_result(FlowRun& run, const std::string& key,
                                             const flow::Step& step, std::string* origin);
 /// Puts the outputs of a task that is done to it, and its result, if it has a key, to `changes`.
