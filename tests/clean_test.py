@@ -86,7 +86,8 @@ class Clean(Case):
         dying = self.house.start("run", "--cluster", "lab", waits)
         dead, = until(lambda: [place for place in self.leases(host) if place != kept and (place / "work").exists()
                                and list((place / "work").iterdir())], "it has another", 60)
-        agent, = [pid for pid in host.processes() if f"start\0{dead}/agent\0".encode() in cmdline(pid)]
+        agents = lambda: [pid for pid in host.processes() if f"start\0{dead}/agent\0".encode() in cmdline(pid)]
+        agent, = until(lambda: len(agents()) == 1 and agents(), "what started it has ended", 60)
         kill(dying.pid)
         dying.wait()
         kill(agent, signal.SIGKILL)
