@@ -43,19 +43,32 @@ bool Journal::begin_file() {
 
 void Journal::write() {
   if (unwritten_.empty()) return;
-  const bool full = files_.empty() || torn_ || files_.back().size >= kFileEnough;
-  if (full && !begin_file()) return;
-  torn_ = false;
-  File& file = files_.back();
-  if (!env_->write_all(file.fd, unwritten_)) {
-    torn_ = !env_->truncate(file.fd, file.size);
+  if (!put_unwritten()) {
+    if (acknowledged_ == last_) forget();
     return;
   }
   os::failpoint("agent told");
-  file.size += static_cast<std::int64_t>(unwritten_.size());
-  file.last = last_;
+  files_.back().size += static_cast<std::int64_t>(unwritten_.size());
+  files_.back().last = last_;
   unwritten_.clear();
   drop_acknowledged();
+}
+
+bool Journal::put_unwritten() {
+  const bool full = files_.empty() || torn_ || files_.back().size >= kFileEnough;
+  if (full && !begin_file()) return false;
+  torn_ = false;
+  const File& file = files_.back();
+  if (env_->write_all(file.fd, unwritten_)) return true;
+  torn_ = !env_->truncate(file.fd, file.size);
+  return false;
+}
+
+/// Otherwise messages that nobody asks for any more would wait for room that they take themselves.
+void Journal::forget() {
+  gone_ = end();
+  remove();
+  unwritten_.clear();
 }
 
 void Journal::drop_acknowledged() {

@@ -6,8 +6,9 @@
 // acknowledged. A byte keeps its position for good, counted from the first byte ever written.
 //
 // Ownership: it owns its files until remove(). Threads: one. Failure: what cannot be written (for
-// want of space or descriptors) stays in memory and is tried again; read_journal() passes over a
-// line that a crash cut short.
+// want of space or descriptors) stays in memory and is tried again, until all of it is
+// acknowledged: then it goes, and the files too. read_journal() passes over a line that a crash cut
+// short.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,8 @@ class Journal {
     return files_.empty() ? gone_ : files_.back().begin + files_.back().size;
   }
   Result<std::string> read(std::int64_t position, std::size_t most) const;
+  bool put_unwritten();
+  void forget();
   bool begin_file();
   void drop_acknowledged();
 

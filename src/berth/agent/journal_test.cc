@@ -55,6 +55,32 @@ TEST(AgentJournal, KeepsWhatIsNotAcknowledged) {
   EXPECT_TRUE(world.left().empty());
 }
 
+/// They took the room that they waited for.
+TEST(AgentJournal, WhatIsAcknowledgedDoesNotWaitForRoom) {
+  World world;
+  world.journal.append(output(1, "x"));
+  world.journal.write();
+  world.env.fault = [](std::string_view call) -> std::optional<Error> {
+    if (call == "write_all") return Error{ErrorKind::full, "no"};
+    return std::nullopt;
+  };
+  world.journal.append(output(2, "y"));
+  ASSERT_TRUE(world.journal.acknowledge(1));
+  world.journal.write();
+  EXPECT_GT(world.journal.unwritten(), 0U) << "the second is in memory alone";
+  ASSERT_TRUE(world.journal.acknowledge(2));
+  world.journal.write();
+  EXPECT_EQ(world.journal.unwritten(), 0U);
+  EXPECT_EQ(world.journal.begin(), world.journal.end());
+  EXPECT_EQ(world.env.find(kDirectory + "/journal.1"), nullptr);
+  world.env.fault = nullptr;
+  const auto position = world.journal.end();
+  world.journal.append(output(3, "z"));
+  world.journal.write();
+  EXPECT_EQ(world.left(), from_to(3, 3));
+  EXPECT_NE(world.journal.read_lines(position, 1000)->find("\"number\":3"), std::string::npos);
+}
+
 TEST(AgentJournal, FilesGoWhenAllInThemIsAcknowledged) {
   World world;
   const std::string chunk(100'000, 'x');
