@@ -57,9 +57,8 @@ Result<Fileset> list_files(const std::string& root, std::vector<os::TreeEntry> f
 }
 
 /// The fileset of what stands at `root`, without digests.
-Result<Fileset> list_files(os::Env& env, const std::string& root) {
+Result<Fileset> list_files(os::Env& env, const std::string& root, const os::FileStatus& status) {
   Fileset fileset;
-  BERTH_ASSIGN(const auto status, env.status(root));
   os::TreeEntry self{
       .path = ".", .size = status.size, .executable = status.executable, .target = {}};
   if (status.kind == os::FileStatus::Kind::file) self.kind = os::TreeEntry::Kind::file;
@@ -264,7 +263,12 @@ Result<Captured> ObjectStore::capture(const std::string& path, Fileset fileset, 
 }
 
 Result<Fileset> ObjectStore::read(const std::string& path) {
-  BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
+  BERTH_ASSIGN(const auto status, env_->status(path));
+  return read(path, status);
+}
+
+Result<Fileset> ObjectStore::read(const std::string& path, const os::FileStatus& status) {
+  BERTH_ASSIGN(Fileset fileset, list_files(*env_, path, status));
   for (auto& entry : fileset.entries)
     if (has_object(entry))
       BERTH_TRY(read_entry(*env_, directory_ + std::string(kSeen), under(path, entry.path), entry));
@@ -274,7 +278,8 @@ Result<Fileset> ObjectStore::read(const std::string& path) {
 Result<Captured> ObjectStore::capture(const std::string& path, Expect expect) {
   std::string gone;
   for (int nth = 0; nth < kReadingsMost; ++nth) {
-    BERTH_ASSIGN(Fileset fileset, list_files(*env_, path));
+    BERTH_ASSIGN(const auto status, env_->status(path));
+    BERTH_ASSIGN(Fileset fileset, list_files(*env_, path, status));
     BERTH_ASSIGN(auto captured, capture(path, std::move(fileset), expect, {}));
     if (captured.gone.empty()) return captured;
     gone = captured.gone.front();  // it may have another name now

@@ -156,6 +156,8 @@ class ObjectStore {
   /// The fileset of what stands there now, of which nothing is stored. Errors: as capture(), but
   /// for stale.
   Result<Fileset> read(const std::string& path);
+  /// The same, where its status is known already.
+  Result<Fileset> read(const std::string& path, const os::FileStatus& status);
 
   /// Makes everything captured and held so far durable, with one wait for the disk. Call it before
   /// anything refers to these objects.
@@ -173,6 +175,14 @@ class ObjectStore {
   /// Holds the objects of the fileset. Errors: not_found if one is missing, or was damaged and is
   /// set aside.
   Result<Hold> hold(const Fileset& fileset);
+
+  /// The lock that the next hold takes stays for those behind it, which cost less then, until
+  /// release_lock(). Meanwhile nobody can collect anything: wait for nothing slow.
+  void keep_lock() { keeps_lock_ = true; }
+  void release_lock() {
+    keeps_lock_ = false;
+    kept_lock_.reset();
+  }
 
   /// Messages for people about the objects set aside since the last call: "object ab… holds other
   /// bytes than it did; it is now …/damaged/…".
@@ -215,6 +225,8 @@ class ObjectStore {
   Paths fresh_;                             // objects that may not be durable yet
   std::vector<std::string> damage_;         // not taken yet
   std::vector<std::weak_ptr<Work>> works_;  // of its holds; the last may take more
+  bool keeps_lock_ = false;
+  os::Fd kept_lock_;
 };
 
 /// Adds the objects of a fileset to those that collect() keeps.

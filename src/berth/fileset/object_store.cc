@@ -111,7 +111,12 @@ Result<Hold> ObjectStore::hold(const Fileset& fileset) {
 }
 
 Result<std::vector<Entry>> ObjectStore::missing(Hold& work, const Fileset& fileset) {
+  os::Fd shared;
+  if (!kept_lock_) {
+    BERTH_ASSIGN(shared, env_->lock_shared(directory_ + "/lock"));
+  }
   BERTH_ASSIGN(auto missing, declare_needs(*env_, directory_, work, fileset, fresh_));
+  if (keeps_lock_ && shared) kept_lock_ = std::move(shared);
   std::ranges::move(missing.damaged, std::back_inserter(damage_));
   return std::move(missing.entries);
 }

@@ -24,6 +24,48 @@ Status set_aside(os::Env& env, const std::string& store, const Digest& digest, b
   return fail(ErrorKind::corrupt, "object {} {}; it is now {}", to_hex(digest), because, aside);
 }
 
+/// An object that is there, and is to be read.
+struct Found {
+  Digest digest;
+  bool executable = false;
+  std::string path;
+  Wall began;  // before its status was asked for
+  os::FileStatus status;
+};
+
+Result<Found> find_object(os::Env& env, const std::string& store, const Digest& digest,
+                          bool executable) {
+  Found found{digest, executable, object_path(store, digest, executable), env.wall(), {}};
+  BERTH_ASSIGN(found.status, env.status(found.path));
+  return found;
+}
+
+Status read_object(os::Env& env, const std::string& store, const Found& object, Paths& fresh) {
+  const auto found = read_content(env, object.path);
+  if (found && found->digest == object.digest) {
+    if (found->size >= kWorthRemembering)
+      if (const auto after = env.status(object.path))
+        remember(env, store + std::string(kSeen), object.status, *after, object.began,
+                 object.digest, Duration(0));
+    if (object.status.modified == sealed_at(Sealed::durable)) return {};
+    if (object.status.modified == sealed_at(Sealed::fresh) && fresh.contains(object.path))
+      return {};
+    fresh.insert(object.path);
+    return keep_record(env, store, object.path,
+                       [&] { return seal(env, object.path, object.executable, Sealed::fresh); });
+  }
+  // A power cut damaged the object before anything recorded it.
+  if (found && object.status.modified == sealed_at(Sealed::fresh)) {
+    BERTH_TRY(env.remove_file(object.path));
+    return fail(ErrorKind::not_found, "object {} was never whole on the disk",
+                to_hex(object.digest));
+  }
+  if (found)
+    return set_aside(env, store, object.digest, object.executable, "holds other bytes than it did");
+  if (found.error().kind != ErrorKind::io) return std::unexpected(found.error());
+  return set_aside(env, store, object.digest, object.executable, "cannot be read");
+}
+
 }  // namespace
 
 std::string object_path(const std::string& store, const Digest& digest, bool executable) {
@@ -77,41 +119,21 @@ Status keep_record(os::Env& env, const std::string& store, const std::string& pa
 }
 
 Status check_object(os::Env& env, const std::string& store, const Entry& entry, Paths& fresh) {
-  const bool executable = entry.kind == Entry::Kind::executable;
-  const std::string path = object_path(store, entry.digest, executable);
-  BERTH_ASSIGN(const auto status, env.status(path));
+  BERTH_ASSIGN(const Found object,
+               find_object(env, store, entry.digest, entry.kind == Entry::Kind::executable));
+  const os::FileStatus& status = object.status;
   const bool known = status.modified == sealed_at(Sealed::durable) ||
-                     (status.modified == sealed_at(Sealed::fresh) && fresh.contains(path));
+                     (status.modified == sealed_at(Sealed::fresh) && fresh.contains(object.path));
   if (known && status.size == entry.size && status.size >= kWorthRemembering &&
       remembered(env, store + std::string(kSeen), status) == entry.digest)
     return {};
-  return verify_object(env, store, entry.digest, executable, fresh);
+  return read_object(env, store, object, fresh);
 }
 
 Status verify_object(os::Env& env, const std::string& store, const Digest& digest, bool executable,
                      Paths& fresh) {
-  const std::string path = object_path(store, digest, executable);
-  const Wall began = env.wall();
-  BERTH_ASSIGN(const auto status, env.status(path));
-  const auto found = read_content(env, path);
-  if (found && found->digest == digest) {
-    if (found->size >= kWorthRemembering)
-      if (const auto after = env.status(path))
-        remember(env, store + std::string(kSeen), status, *after, began, digest, Duration(0));
-    if (status.modified == sealed_at(Sealed::durable)) return {};
-    if (status.modified == sealed_at(Sealed::fresh) && fresh.contains(path)) return {};
-    fresh.insert(path);
-    return keep_record(env, store, path,
-                       [&] { return seal(env, path, executable, Sealed::fresh); });
-  }
-  // A power cut damaged the object before anything recorded it.
-  if (found && status.modified == sealed_at(Sealed::fresh)) {
-    BERTH_TRY(env.remove_file(path));
-    return fail(ErrorKind::not_found, "object {} was never whole on the disk", to_hex(digest));
-  }
-  if (found) return set_aside(env, store, digest, executable, "holds other bytes than it did");
-  if (found.error().kind != ErrorKind::io) return std::unexpected(found.error());
-  return set_aside(env, store, digest, executable, "cannot be read");
+  BERTH_ASSIGN(const Found object, find_object(env, store, digest, executable));
+  return read_object(env, store, object, fresh);
 }
 
 Work::~Work() {
@@ -224,7 +246,7 @@ Result<os::Fd> name_needs(os::Env& env, const std::string& store, Hold& work,
 
 Result<Missing> declare_needs(os::Env& env, const std::string& store, Hold& work,
                               const Fileset& fileset, Paths& fresh) {
-  BERTH_ASSIGN(const os::Fd shared, name_needs(env, store, work, fileset));
+  BERTH_TRY(work.name(fileset));
   Missing missing;
   std::set<std::pair<Digest, Entry::Kind>> seen;
   for (const auto& entry : fileset.entries) {

@@ -126,8 +126,8 @@ struct Missing {
   std::vector<Entry> entries;
   std::vector<std::string> damaged;
 };
-/// The same; it also checks the objects, and reads those that were not read since they were
-/// written.
+/// Records the same under the shared lock of the store, checks the objects, and reads those that
+/// were not read since they were written.
 Result<Missing> declare_needs(os::Env& env, const std::string& store, Hold& work,
                               const Fileset& fileset, Paths& fresh);
 

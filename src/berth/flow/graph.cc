@@ -96,7 +96,11 @@ Status Graph::Impl::begin() {
   has_temporary_ = std::ranges::any_of(flow_.steps, &Step::temp);
   open_steps_ = static_cast<std::int64_t>(flow_.steps.size());
   by_name_.reserve(flow_.steps.size());
-  for (std::size_t i = 0; i < flow_.steps.size(); ++i) by_name_.emplace(flow_.steps[i].name, i);
+  for (std::size_t i = 0; i < flow_.steps.size(); ++i) {
+    by_name_.emplace(flow_.steps[i].name, i);
+    for (const auto& output : flow_.steps[i].out)
+      declared_.emplace(output.path, std::pair(i, &output));
+  }
   wanted_steps_.resize(flow_.steps.size(), flow_.targets.empty());
   BERTH_TRY(read_tables());
   BERTH_TRY(check_element_names());

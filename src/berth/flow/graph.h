@@ -135,6 +135,7 @@ class Graph::Impl {
   std::optional<TaskIndex> writer_of(const std::string& path) const;
   std::string made_by(const std::string& path, const Step& step, const Output& output,
                       std::string_view below) const;
+  std::string declared_maker_of(const std::string& path) const;
   std::string maker_of(const std::string& path, bool missing) const;
   Status check_path(const Step& step, const std::string& path, int line) const;
   std::string missing_file(const Source& source, const std::string& path) const;
@@ -199,6 +200,8 @@ class Graph::Impl {
   std::unordered_map<std::string, std::int64_t>
       folders_;  // folder of an output -> a task that writes there
   std::unordered_map<std::string_view, std::size_t> by_name_;
+  std::unordered_multimap<std::string_view, std::pair<std::size_t, const Output*>>
+      declared_;  // paths of outputs as they are written -> the step
   std::unordered_map<std::string, Table> tables_;                // by path
   std::unordered_map<std::int64_t, std::int64_t> readers_open_;  // by the task of temporary outputs
   std::vector<TaskIndex> released_;                              // for take_released()

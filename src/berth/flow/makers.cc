@@ -54,6 +54,21 @@ std::string Graph::Impl::made_by(const std::string& path, const Step& step, cons
                      below);
 }
 
+/// Who makes that path, of the steps whose tasks are not known yet.
+std::string Graph::Impl::declared_maker_of(const std::string& path) const {
+  for (auto end = path.size(); end != std::string::npos && end > 0;
+       end = path.rfind('/', end - 1)) {
+    const auto [first, last] = declared_.equal_range(std::string_view(path).substr(0, end));
+    for (auto found = first; found != last; ++found) {
+      const auto& [i, output] = found->second;
+      if (states_[i].first < 0 && (end == path.size() || output->directory))
+        return made_by(path, flow_.steps[i], *output,
+                       end == path.size() ? "" : std::string_view(path).substr(end + 1));
+    }
+  }
+  return {};
+}
+
 /// Who makes that path or, of a pattern, a file that matches it; empty: nobody. `missing`: it is
 /// not there, so that a step of which only the form of its outputs is known may be meant.
 std::string Graph::Impl::maker_of(const std::string& path, bool missing) const {
@@ -65,17 +80,13 @@ std::string Graph::Impl::maker_of(const std::string& path, bool missing) const {
     for (const auto& output : by.out)  // a folder, and the output lies in it
       if (part_below(output_path(*task, output), path)) return made_by(path, by, output, "");
   }
-  for (std::size_t i = 0; i < flow_.steps.size(); ++i) {
-    if (states_[i].first >= 0) continue;  // its tasks are not known yet
-    for (const auto& output : flow_.steps[i].out) {
-      const auto below = part_below(path, output.path);
-      if (below && (below->empty() || output.directory))
-        return made_by(path, flow_.steps[i], output, *below);
-      if (missing && says_enough(output.path) && fileset::matches(glob_of(output.path), path))
+  if (auto maker = declared_maker_of(path); !maker.empty() || !missing) return maker;
+  for (std::size_t i = 0; i < flow_.steps.size(); ++i)
+    for (const auto& output : flow_.steps[i].out)
+      if (states_[i].first < 0 && says_enough(output.path) &&
+          fileset::matches(glob_of(output.path), path))
         return made_by(path, flow_.steps[i], output, "");
-    }
-  }
-  if (!missing || !fileset::is_pattern(path)) return {};
+  if (!fileset::is_pattern(path)) return {};
   for (std::size_t i = 0; i < flow_.steps.size(); ++i)
     for (const auto& output : flow_.steps[i].out) {
       const auto matches = [&](const std::string& made) { return fileset::matches(path, made); };

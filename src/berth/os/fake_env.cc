@@ -87,7 +87,15 @@ Status FakeEnv::enter_scope(const std::string& name, const std::string& part_of)
 Result<Fd> FakeEnv::lock(const std::string& path, bool wait) {
   BERTH_TRY(ask("lock"));
   BERTH_ASSERT(!wait || !machine_.locked.contains(path));  // one thread: it would wait for itself
-  if (!machine_.locked.insert(path).second) return fail(ErrorKind::busy, "{}: locked", path);
+  if (!machine_.locked.emplace(path, -1).second) return fail(ErrorKind::busy, "{}: locked", path);
+  return add({.kind = Open::Kind::lock, .path = path});
+}
+
+Result<Fd> FakeEnv::lock_shared(const std::string& path) {
+  BERTH_TRY(ask("lock"));
+  int& holders = machine_.locked[path];
+  BERTH_ASSERT(holders >= 0);  // as above
+  ++holders;
   return add({.kind = Open::Kind::lock, .path = path});
 }
 

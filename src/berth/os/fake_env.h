@@ -121,7 +121,7 @@ class FakeEnv : public Env {
   Status sync_volume(const std::string& path) override;
   mode_t mask() override { return 0022; }
   Result<Fd> lock(const std::string& path, bool wait) override;
-  Result<Fd> lock_shared(const std::string& path) override { return lock(path, true); }
+  Result<Fd> lock_shared(const std::string& path) override;
   Result<Fd> lock_existing(const std::string& path) override;
   Status write_all(const Fd& fd, std::string_view bytes) override;
   Result<std::optional<std::size_t>> read_some(const Fd& fd, std::span<char> buffer) override;
@@ -199,7 +199,7 @@ class FakeEnv : public Env {
     std::map<std::string, Stamp> stamps;       // of files
     std::map<std::string, std::string> links;  // symbolic ones
     std::set<std::string> directories;
-    std::set<std::string> locked;
+    std::map<std::string, int> locked;  // how many share each lock; below 0: one has it alone
     std::map<std::string, std::string> synced;  // the content of files when they were synced last
     int boots = 0;
   };

@@ -67,7 +67,10 @@ void FakeEnv::close(int fd) noexcept {
   BERTH_ASSERT(found != world_.open.end());
   const Open gone = std::move(found->second);
   world_.open.erase(found);
-  if (gone.kind == Open::Kind::lock) machine_.locked.erase(gone.path);
+  if (gone.kind == Open::Kind::lock)
+    if (const auto lock = machine_.locked.find(gone.path);
+        lock != machine_.locked.end() && --lock->second <= 0)
+      machine_.locked.erase(lock);
   if (const auto peer = world_.open.find(gone.peer); peer != world_.open.end())
     peer->second.peer = -1;
   for (const int waits : gone.waits)

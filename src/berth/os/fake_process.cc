@@ -112,6 +112,16 @@ Result<Fd> FakeProcess::lock(const std::string& path, bool wait) {
   return FakeEnv::lock(path, false);
 }
 
+Result<Fd> FakeProcess::lock_shared(const std::string& path) {
+  const auto free = [this, path] {
+    const auto lock = machine_.locked.find(path);
+    return lock == machine_.locked.end() || lock->second > 0;
+  };
+  if (inside_ && !killed_ && !free()) give_way(std::nullopt, free);
+  if (!free()) return fail(ErrorKind::busy, "{}: locked", path);
+  return FakeEnv::lock_shared(path);
+}
+
 void FakeProcess::close(int fd) noexcept {
   // 0 and 1 stay open until its end: who reads them makes an Fd of them more than once.
   if (!over_ && fd > 1) FakeEnv::close(fd);

@@ -50,6 +50,7 @@ class FakeProcess final : public FakeEnv {
   /// For one that was killed, time flies: whoever waits for a moment comes to its end.
   Mono now() override { return world_.now + std::chrono::seconds(calls_when_dead_); }
   Result<Fd> lock(const std::string& path, bool wait) override;
+  Result<Fd> lock_shared(const std::string& path) override;
   void close(int fd) noexcept override;
   /// Of what cannot be written to a file, a part is.
   Status write_all(const Fd& fd, std::string_view bytes) override;

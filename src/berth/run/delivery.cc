@@ -71,7 +71,7 @@ Result<bool> place_next(os::Env& env, fileset::ObjectStore& cache, Delivery& del
   const auto there = env.status(to);
   const bool folder = there && there->kind == os::FileStatus::Kind::directory;
   if (there && (folder || !is_file(content) || there->size == content.entries[0].size)) {
-    auto found = cache.read(to);
+    auto found = cache.read(to, *there);
     if (found && *found == content) {
       if (protect) BERTH_TRY(make_read_only(env, content, to));
       return true;

@@ -90,6 +90,27 @@ TEST_F(FlowDrive, OthersStartAndEndWhileALargeOutputIsTakenIn) {
   EXPECT_EQ(env_.status("/work/large")->size, static_cast<std::int64_t>(kLarge));
 }
 
+/// It may hang there, and others' runs would wait for the store.
+TEST_F(FlowDrive, TheStoreIsNotLockedWhileResultsGoToTheirPlaces) {
+  std::string steps;
+  for (int i = 0; i < 5; ++i) steps += step(fmt::format("s{}", i), 10);
+  drive_run(submit_flow(steps));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(env_.remove_file(fmt::format("/work/s{}", i)));
+  const auto run = submit_flow(steps);
+  int copies = 0, locked = 0;
+  env_.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call != "copy_file") return std::nullopt;
+    const auto fault = std::exchange(env_.fault, nullptr);
+    ++copies;
+    locked += env_.lock("/state/cache/lock", false) ? 0 : 1;
+    env_.fault = fault;
+    return std::nullopt;
+  };
+  EXPECT_EQ(drive_run(run).counts, (store::Counts{.cached = 5}));
+  EXPECT_EQ(copies, 5);
+  EXPECT_EQ(locked, 0);
+}
+
 TEST_F(FlowDrive, AnErrorOfTheDiskIsNoFailureOfTheTask) {
   const auto run = submit_flow(step("small", 10));
   env_.fault = [this](std::string_view call) -> std::optional<Error> {

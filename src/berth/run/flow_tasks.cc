@@ -99,7 +99,7 @@ Status FlowTasks::take_over(std::span<const store::TaskRecord> tasks) {
 Result<Next> FlowTasks::next() {
   Next next;
   next.changes = std::exchange(late_, {});
-  for (int looked = 0;; ++looked) {
+  for (int looked = 0;;) {
     BERTH_TRY(graph_.update(next));
     temporary_.release(next);
     if (const auto taken = graph_.take_taken(); !taken.empty()) {
@@ -107,7 +107,7 @@ Result<Next> FlowTasks::next() {
       continue;
     }
     if (came_.empty() && !graph_.has_next()) break;
-    if (looked == kTasksPerTurn || wants_commit()) {
+    if ((came_.empty() && looked == kTasksPerTurn) || wants_commit()) {
       next.more = true;
       break;
     }
@@ -117,11 +117,16 @@ Result<Next> FlowTasks::next() {
       auto came = std::move(came_.front());
       came_.pop_front();
       task = came.task;
-      graph_.free_room(task);
-      status = came.then(came.delivery, came.placed, next);
+      if (came.placed) graph_.free_room(task);
+      if (!came.placed) came.placed = place_now(run_, came.delivery);
+      status = came.then(came.delivery, *came.placed, next);
     } else {
-      task = *graph_.take();
-      status = consider(task, next);
+      run_.cache.keep_lock();
+      for (; status && looked < kTasksPerTurn && graph_.has_next(); ++looked) {
+        task = *graph_.take();
+        status = consider(task, next);
+      }
+      run_.cache.release_lock();
     }
     if (status) continue;
     graph_.put_back(task);
@@ -178,6 +183,7 @@ Result<FlowTasks::Lookup> FlowTasks::look_up(flow::TaskIndex index, PreparedTask
   std::vector<std::string> records{depends_of(prepared)};
   std::optional<std::string> lists;  // their key
   if (!prepared.spec.depfile.empty()) {
+    run_.cache.release_lock();  // what it named is read
     prepared.declared = std::move(records.front());
     lists = result_key(run_, lists_of(prepared.declared), true);
     BERTH_ASSIGN(records, dependencies_.records(*lists, prepared.declared));
@@ -233,33 +239,32 @@ Status FlowTasks::take_up(flow::TaskIndex index, TaskNumber number, Next& next) 
   if (!found) {
     if (temporary_.await(index, prepared.spec, next)) return {};
     if (gone) prepared.error = ready.error();
+    run_.cache.release_lock();
     if (!prepared.error) prepared.error = protected_output(run_, prepared.spec);
     next.changes.emplace_back(assign_key(run_, prepared, number, looked.depends));
     return start(number, std::move(prepared), next);
   }
   found->spec = prepared.spec;
-  return bring(
-      index, *std::move(found),
-      [this, number, depends = looked.depends, key = looked.key, origin = looked.origin,
-       prepared = std::move(prepared)](Delivery& result, const Status& placed,
-                                       Next& later) mutable -> Status {
-        if (!placed && is_resource_shortage(placed.error())) return placed;
-        if (!placed) {
-          // Damaged objects are as good as none.
-          if (placed.error().kind != ErrorKind::not_found) prepared.error = placed.error();
-          later.changes.emplace_back(assign_key(run_, prepared, number, depends));
-          return start(number, std::move(prepared), later);
-        }
-        later.changes.emplace_back(store::TaskKeyed{number, key, depends});
-        later.changes.emplace_back(store::ResultKept{key, to_text(result.outputs, result.metrics),
-                                                     origin, run_.env.wall()});
-        later.settled.push_back({number, store::TaskState::cached});
-        close(result.holds);
-        temporary_.wrote(prepared.index, key, origin, result.outputs);
-        return graph_.graph().finish(prepared.index, std::move(result.outputs),
-                                     std::move(result.metrics));
-      },
-      next);
+  return bring(index, *std::move(found),
+               [this, number, depends = looked.depends, key = looked.key, origin = looked.origin,
+                prepared = std::move(prepared)](Delivery& result, const Status& placed,
+                                                Next& later) mutable -> Status {
+                 if (!placed && is_resource_shortage(placed.error())) return placed;
+                 if (!placed) {
+                   // Damaged objects are as good as none.
+                   if (placed.error().kind != ErrorKind::not_found) prepared.error = placed.error();
+                   later.changes.emplace_back(assign_key(run_, prepared, number, depends));
+                   return start(number, std::move(prepared), later);
+                 }
+                 later.changes.emplace_back(store::TaskKeyed{number, key, depends});
+                 later.changes.emplace_back(store::ResultKept{
+                     key, to_text(result.outputs, result.metrics), origin, run_.env.wall()});
+                 later.settled.push_back({number, store::TaskState::cached});
+                 close(result.holds);
+                 temporary_.wrote(prepared.index, key, origin, result.outputs);
+                 return graph_.graph().finish(prepared.index, std::move(result.outputs),
+                                              std::move(result.metrics));
+               });
 }
 
 Status FlowTasks::start(TaskNumber number, PreparedTask prepared, Next& next) {
@@ -300,14 +305,14 @@ Status FlowTasks::recall(flow::TaskIndex index, const store::TaskRecord& recorde
   // It may have died between recording them and bringing them to their places. Where that cannot
   // be, the task says so itself.
   found->spec = *std::move(spec);
-  return bring(index, *std::move(found), done, next);
+  return bring(index, *std::move(found), done);
 }
 
-/// To their places from the store, and `then`; at once, or when next() comes to it again.
-Status FlowTasks::bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next) {
+/// To their places from the store, and `then`, when next() comes to it: a place may be slow.
+Status FlowTasks::bring(flow::TaskIndex task, Delivery delivery, Brought then) {
   if (!takes_long(run_.env, delivery)) {
-    const auto placed = place_now(run_, delivery);
-    return then(delivery, placed, next);
+    came_.push_back({task, std::move(delivery), std::nullopt, std::move(then)});
+    return {};
   }
   BERTH_TRY(deliveries_.place(std::move(delivery), [this, task, then = std::move(then)](
                                                        Delivery brought, Status placed) mutable {

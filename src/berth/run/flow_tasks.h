@@ -59,7 +59,7 @@ class FlowTasks final : public Workload {
   Status learn(PreparedTask& prepared, const store::TaskRecord& task, const std::string& directory);
   /// A result, brought to its places or not. Fails as next() does, and is then asked for again.
   using Brought = std::move_only_function<Status(Delivery&, Status placed, Next&)>;
-  Status bring(flow::TaskIndex task, Delivery delivery, Brought then, Next& next);
+  Status bring(flow::TaskIndex task, Delivery delivery, Brought then);
   Status conclude(PreparedTask& prepared, const std::string& label, Delivery& delivery,
                   Status placed, std::vector<store::Change>& changes);
   void close(std::vector<fileset::Hold>& holds);
@@ -70,10 +70,10 @@ class FlowTasks final : public Workload {
   Temporary temporary_;
   std::unordered_map<std::int64_t, PreparedTask> prepared_;  // by number
   std::vector<store::Change> late_;                          // that came up at a launch
-  struct Came {  // from another thread, for next() to go on with
+  struct Came {                                              // for next() to go on with
     flow::TaskIndex task;
     Delivery delivery;
-    Status placed;
+    std::optional<Status> placed;  // by another thread; nullopt: not yet
     Brought then;
   };
   std::deque<Came> came_;

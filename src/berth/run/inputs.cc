@@ -101,6 +101,7 @@ Status Inputs::restore(const std::string& path) {
 
 /// On another thread all the same, while nothing else is waited for here.
 Status Inputs::read_now(const std::string& path) {
+  cache_.release_lock();  // it may take long
   if (!alone_) alone_ = env_.background_threads();
   BERTH_ASSIGN(Job job, this->job(path));
   BERTH_TRY(alone_->start([this, path, read = std::move(job.read)](os::Env& there) mutable {

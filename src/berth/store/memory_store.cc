@@ -189,12 +189,16 @@ class MemoryStore final : public Store {
       return *std::ranges::find(run.find(task)->attempts, token, &AttemptRecord::token);
     };
     for (const auto& added : rows.added_tasks) run.add(*added.task);
-    for (const auto& [number, row] : rows.tasks) run.find(number)->row = row;
-    for (const TaskKeyed* key : rows.keys) {
-      TaskRecord& record = run.find(key->task)->record;
-      record.digest = key->digest;
-      record.depends = key->depends;
+    const auto set_key = [&](const TaskKeyed& key) {
+      TaskRecord& record = run.find(key.task)->record;
+      record.digest = key.digest;
+      record.depends = key.depends;
+    };
+    for (const auto& [number, row, key] : rows.tasks) {
+      run.find(number)->row = row;
+      if (key != nullptr) set_key(*key);
     }
+    for (const TaskKeyed* key : rows.keys) set_key(*key);
     for (const auto& [number, record] : rows.added_attempts) {
       auto& attempts = run.find(number)->attempts;
       attempts.push_back(record);
@@ -217,9 +221,13 @@ class MemoryStore final : public Store {
       else
         seen->second = last.value;
     }
-    for (const ResultKept* kept : rows.results)
-      results_[kept->digest] = {kept->digest, kept->outputs, kept->origin, kept->at,
-                                ++results_kept_};
+    for (const ResultKept* kept : rows.results) {
+      ResultRecord& result = results_[kept->digest];
+      const bool same =
+          result.sequence > 0 && result.outputs == kept->outputs && result.origin == kept->origin;
+      result = {kept->digest, kept->outputs, kept->origin, kept->at,
+                same ? result.sequence : ++results_kept_};
+    }
     run.row = rows.run;
     if (rows.spec_json != nullptr) run.spec_json = *rows.spec_json;
   }

@@ -49,6 +49,12 @@ constexpr RowStatements kWriteAll = {
         "UPDATE task SET state = new.state, token = new.token, forgiven = new.forgiven"
         " FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[])"
         " AS new (number, state, token, forgiven) WHERE run_id = $1 AND task.number = new.number",
+    .change_keyed_task =
+        "UPDATE task SET state = new.state, token = new.token, forgiven = new.forgiven,"
+        " digest = new.digest, depends = new.depends FROM unnest($2::bigint[], $3::text[],"
+        " $4::bigint[], $5::bigint[], $6::text[], $7::text[])"
+        " AS new (number, state, token, forgiven, digest, depends)"
+        " WHERE run_id = $1 AND task.number = new.number",
     .key_task =
         "UPDATE task SET digest = new.digest, depends = new.depends"
         " FROM unnest($2::bigint[], $3::text[], $4::text[]) AS new (number, digest, depends)"
@@ -92,7 +98,9 @@ constexpr const char* kKeepResults =
     " SELECT before.sequence + new.nth, digest, outputs, origin, used_ns FROM before,"
     " unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[])"
     " AS new (nth, digest, outputs, origin, used_ns)"
-    " ON CONFLICT (digest) DO UPDATE SET sequence = excluded.sequence, outputs = excluded.outputs,"
+    " ON CONFLICT (digest) DO UPDATE SET sequence = CASE"
+    " WHEN (result.outputs, result.origin) = (excluded.outputs, excluded.origin)"
+    " THEN result.sequence ELSE excluded.sequence END, outputs = excluded.outputs,"
     " origin = excluded.origin, used_ns = excluded.used_ns";
 
 void add_writes(Statements& statements, RunId run, const RowWrites& rows) {

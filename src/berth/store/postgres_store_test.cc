@@ -226,8 +226,9 @@ TEST_F(PostgresStoreTest, ManyOpenANewDatabaseAndWriteAtOnce) {
       const auto run = store->submit(new_run("a"));
       ASSERT_TRUE(run) << run.error().message;
       for (std::int64_t token = 1; token <= 20; ++token) {
-        const std::vector<Change> changes = {started(1, token), ended(1, token, TaskState::waiting),
-                                             ResultKept{"same", "[]", "a-1/1", at_s(token)}};
+        const std::vector<Change> changes = {
+            started(1, token), ended(1, token, TaskState::waiting),
+            ResultKept{"same", std::to_string(token), run->name, at_s(token)}};
         const auto applied = store->apply(run->id, changes);
         ASSERT_TRUE(applied) << applied.error().message;
       }

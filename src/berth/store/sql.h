@@ -81,8 +81,8 @@ inline constexpr const char* kChangeRun =
 /// The statements that write rows of tasks, attempts and metrics. SQLite executes one for each row,
 /// PostgreSQL one for all rows of a kind.
 struct RowStatements {
-  const char *add_task, *change_task, *key_task, *add_attempt, *place_attempt, *end_attempt,
-      *add_metric, *keep_last_metric;
+  const char *add_task, *change_task, *change_keyed_task, *key_task, *add_attempt, *place_attempt,
+      *end_attempt, *add_metric, *keep_last_metric;
 };
 
 /// Calls `write(statement, values…)` for each row of a task, an attempt or a metric. The values are
@@ -91,8 +91,12 @@ template <class Write>
 void write_rows(const RowStatements& to, const RowWrites& rows, const Write& write) {
   for (const auto& added : rows.added_tasks)
     write(to.add_task, added.number, added.task->label, added.task->params);
-  for (const auto& [number, task] : rows.tasks)
-    write(to.change_task, number, task.state, task.token, task.forgiven);
+  for (const auto& [number, task, key] : rows.tasks)
+    if (key == nullptr) write(to.change_task, number, task.state, task.token, task.forgiven);
+  for (const auto& [number, task, key] : rows.tasks)
+    if (key != nullptr)
+      write(to.change_keyed_task, number, task.state, task.token, task.forgiven, key->digest,
+            key->depends);
   for (const TaskKeyed* key : rows.keys) write(to.key_task, key->task, key->digest, key->depends);
   for (const auto& [task, one] : rows.added_attempts)
     write(to.add_attempt, task, one.token, one.started, one.resources, one.host, one.devices,

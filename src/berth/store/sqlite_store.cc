@@ -22,6 +22,8 @@ constexpr const char* kRemoveRun = "DELETE FROM run WHERE id = $1";
 constexpr const char* kRunRow = BERTH_RUN_ROW;
 constexpr const char* kTaskRow =
     "SELECT number, state, token, forgiven FROM task WHERE run_id = $1 AND number = $2";
+constexpr const char* kUseResult =
+    "UPDATE result SET used_ns = $4 WHERE digest = $1 AND outputs = $2 AND origin = $3";
 constexpr const char* kKeepResult =
     "INSERT OR REPLACE INTO result (digest, outputs, origin, used_ns) VALUES ($1, $2, $3, $4)";
 
@@ -29,6 +31,9 @@ constexpr RowStatements kWriteOne = {
     .add_task = "INSERT INTO task (run_id, number, label, params_json) VALUES ($1, $2, $3, $4)",
     .change_task =
         "UPDATE task SET state = $3, token = $4, forgiven = $5"
+        " WHERE run_id = $1 AND number = $2",
+    .change_keyed_task =
+        "UPDATE task SET state = $3, token = $4, forgiven = $5, digest = $6, depends = $7"
         " WHERE run_id = $1 AND number = $2",
     .key_task = "UPDATE task SET digest = $3, depends = $4 WHERE run_id = $1 AND number = $2",
     .add_attempt =
@@ -235,7 +240,8 @@ class SqliteStore final : public Store {
     };
     write_rows(kWriteOne, rows, one);
     for (const ResultKept* kept : rows.results)
-      sql_(kKeepResult, kept->digest, kept->outputs, kept->origin, kept->at).run();
+      if (sql_(kUseResult, kept->digest, kept->outputs, kept->origin, kept->at).run() == 0)
+        sql_(kKeepResult, kept->digest, kept->outputs, kept->origin, kept->at).run();
     write_run(rows, one);
   }
 

@@ -140,10 +140,11 @@ struct MetricRecord {
 /// The outputs of a task under the digest of all its inputs. The results are the cache of all runs.
 struct ResultRecord {
   std::string digest;
-  std::string outputs;        ///< The caller says what they are.
-  std::string origin;         ///< The task that wrote them: "count-2/split".
-  Wall used;                  ///< When the result was kept last.
-  std::int64_t sequence = 0;  ///< A number that grows each time a result is kept.
+  std::string outputs;  ///< The caller says what they are.
+  std::string origin;   ///< The task that wrote them: "count-2/split".
+  Wall used;            ///< When the result was kept last.
+  /// A number that grows each time a result is kept that was not, or with other outputs or origin.
+  std::int64_t sequence = 0;
 };
 
 // The changes of a run. Those of a batch are applied in order, all of them or none.

@@ -169,8 +169,9 @@ inline std::string text(const MetricRecord& one) {
                      one.value, text(one.at));
 }
 inline std::string text(const ResultRecord& one) {
-  return fmt::format("result {} {} '{}' '{}' used {}", one.sequence, one.digest, one.outputs,
-                     one.origin, text(std::optional(one.used)));
+  // Without its sequence number: stores may leave gaps.
+  return fmt::format("result {} '{}' '{}' used {}", one.digest, one.outputs, one.origin,
+                     text(std::optional(one.used)));
 }
 inline std::string text(const Usage& one) {
   return fmt::format("held {} for {}", one.resources, one.held.count());

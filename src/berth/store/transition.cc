@@ -159,10 +159,12 @@ class Transition {
 
   RowWrites result() {
     for (const auto& [number, task] : tasks_) {
-      if (task.changed) writes_.tasks.emplace_back(number, task.row);
-      if (task.key != nullptr) writes_.keys.push_back(task.key);
+      if (task.changed)
+        writes_.tasks.push_back({number, task.row, task.key});
+      else if (task.key != nullptr)
+        writes_.keys.push_back(task.key);
     }
-    std::ranges::sort(writes_.tasks, {}, [](const auto& task) { return task.first; });
+    std::ranges::sort(writes_.tasks, {}, &RowWrites::ChangedTask::number);
     std::ranges::sort(writes_.keys, {}, [](const TaskKeyed* key) { return key->task; });
     return std::move(writes_);
   }

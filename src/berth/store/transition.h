@@ -68,16 +68,23 @@ struct RowWrites {
     std::int64_t first_sequence = 0;  ///< A row of this name that the task has keeps its own.
   };
 
-  std::vector<AddedTask> added_tasks;                 ///< Inserted; they wait, without attempts.
-  std::vector<std::pair<TaskNumber, TaskRow>> tasks;  ///< Updated.
-  std::vector<const TaskKeyed*> keys;                 ///< Updates of tasks.
-  std::vector<AddedAttempt> added_attempts;           ///< Inserted.
-  std::vector<AttemptPlaced> placed;                  ///< Updates of attempts of earlier batches.
-  std::vector<AttemptEnded> ended;                    ///< Updates of attempts of earlier batches.
-  std::vector<AddedMetric> added_metrics;             ///< Inserted.
-  std::vector<LastMetric> last_metrics;               ///< Inserted, or their values are updated.
-  /// Each takes the next sequence number and replaces an earlier result of its digest, also one of
-  /// this batch.
+  struct ChangedTask {
+    TaskNumber number;
+    TaskRow row;
+    const TaskKeyed* key = nullptr;  ///< Its digest and what that depends on; nullptr: unchanged.
+  };
+
+  std::vector<AddedTask> added_tasks;        ///< Inserted; they wait, without attempts.
+  std::vector<ChangedTask> tasks;            ///< Updated.
+  std::vector<const TaskKeyed*> keys;        ///< Updates of tasks of which nothing else changes.
+  std::vector<AddedAttempt> added_attempts;  ///< Inserted.
+  std::vector<AttemptPlaced> placed;         ///< Updates of attempts of earlier batches.
+  std::vector<AttemptEnded> ended;           ///< Updates of attempts of earlier batches.
+  std::vector<AddedMetric> added_metrics;    ///< Inserted.
+  std::vector<LastMetric> last_metrics;      ///< Inserted, or their values are updated.
+  /// Each replaces an earlier result of its digest, also one of this batch, and takes a new
+  /// sequence number. Where that one had the same outputs and origin, it keeps its number, and only
+  /// the time changes.
   std::vector<const ResultKept*> results;
   RunRow run;                              ///< Updated.
   const std::string* spec_json = nullptr;  ///< Updated, unless it is nullptr.

@@ -42,11 +42,22 @@ TEST(Transition, AnAttemptOfOneBatchIsOneRow) {
   EXPECT_EQ(writes.added_attempts[0].record.ended, at_s(20));
   EXPECT_TRUE(writes.placed.empty() && writes.ended.empty());
   ASSERT_EQ(writes.tasks.size(), 1U);
-  EXPECT_EQ(writes.tasks[0].second.state, done);
+  EXPECT_EQ(writes.tasks[0].row.state, done);
   EXPECT_EQ(writes.added_metrics.size(), 2U);
   ASSERT_EQ(writes.last_metrics.size(), 1U);
   EXPECT_EQ(writes.last_metrics[0].value, 1);
   EXPECT_EQ(writes.run.record.counts, (Counts{.waiting = 1, .running = 1, .done = 1}));
+}
+
+TEST(Transition, ATaskThatIsKeyedAndChangedIsOneRow) {
+  const std::vector<Change> changes = {TaskKeyed{{1}, "d", "text"}, moved(1, cached),
+                                       TaskKeyed{{3}, "e", ""}};
+  const auto writes = transition(rows_of_three(), changes).value();
+  ASSERT_EQ(writes.tasks.size(), 1U);
+  ASSERT_NE(writes.tasks[0].key, nullptr);
+  EXPECT_EQ(writes.tasks[0].key->digest, "d");
+  ASSERT_EQ(writes.keys.size(), 1U);
+  EXPECT_EQ(writes.keys[0]->task, TaskNumber{3});
 }
 
 TEST(Transition, AnAttemptOfAnEarlierBatchIsUpdated) {
@@ -73,7 +84,7 @@ TEST(Transition, ATaskThatTheBatchAddsMayStartInIt) {
   ASSERT_EQ(writes.added_tasks.size(), 2U);
   EXPECT_EQ(writes.added_tasks[1].number, TaskNumber{5});
   ASSERT_EQ(writes.tasks.size(), 1U);
-  EXPECT_EQ(writes.tasks[0].first, TaskNumber{5});
+  EXPECT_EQ(writes.tasks[0].number, TaskNumber{5});
   const std::vector<Change> beyond = {TasksAdded{{{"x", {}}}}, started(5, 6)};
   EXPECT_EQ(transition(rows_of_three(), beyond).error().kind, ErrorKind::not_found);
 }
@@ -94,7 +105,7 @@ TEST(Transition, ARunnerTakesOverWhatDoesNotGoOn) {
   ASSERT_EQ(writes.ended.size(), 1U);
   EXPECT_EQ(writes.ended[0].at, at_s(50));
   ASSERT_EQ(writes.tasks.size(), 1U);
-  EXPECT_EQ(writes.tasks[0].second.state, waiting);
+  EXPECT_EQ(writes.tasks[0].row.state, waiting);
   EXPECT_EQ(writes.run.record.epoch, 3);
   EXPECT_EQ(writes.run.last_token, Token{std::int64_t{3} << 32});
 }
