@@ -51,7 +51,7 @@ Result<std::unique_ptr<Agent>> Agent::open(os::Env& env, AgentOptions options) {
   BERTH_ASSIGN(os::Fd listener, env.listen_local(socket_file(directory)));
   BERTH_TRY(env.replace_file(agent_file(directory),
                              to_json(AgentFile{env.self(), env.boot_id(), kProtocolVersion,
-                                               options.block, options.alloc}) +
+                                               options.block, options.alloc, env.host_name()}) +
                                  "\n",
                              0600));
   return std::unique_ptr<Agent>(

@@ -13,7 +13,6 @@ namespace {
 constexpr Duration kAnswersWithin = std::chrono::seconds(20);
 constexpr Duration kConnectAgain = std::chrono::milliseconds(5);
 constexpr Duration kRefusedAgain = std::chrono::milliseconds(500);
-constexpr std::size_t kAgentFileMost = 64 << 10;
 
 }  // namespace
 

@@ -4,7 +4,9 @@
 
 #include "berth/agent/connection.h"
 #include "berth/agent/frames.h"
+#include "berth/agent/layout.h"
 #include "berth/agent/object_receiver.h"
+#include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/os/user_directory.h"
 
@@ -21,6 +23,20 @@ Result<std::string> below(const std::string& directory, std::string_view path) {
     if (name.empty() || name == "." || name == "..")
       return fail(ErrorKind::invalid, "a path that may lead elsewhere: {}", clip(path));
   return fmt::format("{}/{}", directory, path);
+}
+
+/// Checks that this machine was not started anew since the agent of the lease directory began: what
+/// its tasks had written may not have reached the disk. Errors: stale.
+Status check_boot(os::Env& env, const std::string& work) {
+  const std::string lease_directory = work.substr(0, work.rfind('/'));
+  if (work != work_directory(lease_directory)) return {};
+  const auto text = env.read_file(agent_file(agent_directory(lease_directory)), kAgentFileMost);
+  const auto agent = text ? parse_agent_file(*text) : std::unexpected(text.error());
+  // Another machine's, where they share the directory; or it is over, and nothing was lost.
+  if (!agent || agent->host != env.host_name() || agent->boot == env.boot_id()) return {};
+  return fail(ErrorKind::stale,
+              "{} was started anew since its tasks began: not all that they wrote need be there",
+              env.host_name());
 }
 
 class FileServer {
@@ -93,6 +109,7 @@ class FileServer {
 
   Status capture(std::string_view path) {
     BERTH_ASSIGN(const auto from, below(directory_, path));
+    BERTH_TRY(check_boot(env_, directory_));
     BERTH_ASSIGN(auto captured, objects_.capture(from, fileset::Expect::fresh));
     hold_ = std::move(captured.hold);
     return send_all(FrameKind::files, to_text(captured.fileset));

@@ -333,6 +333,9 @@ TEST(ProtocolGolden, TheAgentsFileIsWrittenAsItAlwaysWas) {
   EXPECT_EQ(to_json(file), text);
   EXPECT_EQ(parse_agent_file(text + "\n")->block, golden_block());
   EXPECT_FALSE(parse_agent_file("[]"));
+  EXPECT_EQ(parse_agent_file(text)->host, "");
+  EXPECT_EQ(parse_agent_file(to_json({{7, 9}, "b-1", 1, golden_block(), {77}, "node-1"}))->host,
+            "node-1");
 }
 
 TEST(ProtocolGolden, WhatIsReadyIsReadByTheOneWhoWaits) {

@@ -27,6 +27,7 @@ void describe(Codec& codec, Of<Codec, AgentFile>& file) {
   codec.field("version", file.version);
   codec.field("block", file.block);
   codec.field("alloc", file.alloc, Bounds{});
+  if (codec.has("host", !file.host.empty())) codec.field("host", file.host);
 }
 
 std::string to_json(const AgentFile& file) {

@@ -26,7 +26,9 @@ struct AgentFile {
   std::int64_t version = 0;
   machine::Block block;
   machine::AllocId alloc;  ///< 0: the agent looks after none.
+  std::string host = {};   ///< The machine's name; empty: an older agent did not tell it.
 };
+inline constexpr std::size_t kAgentFileMost = 64 << 10;  ///< Bytes of its text.
 std::string to_json(const AgentFile& file);
 /// invalid: not what to_json() gives.
 Result<AgentFile> parse_agent_file(std::string_view text);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "berth/agent/startup.h"
 #include "berth/fileset/objects.h"
 #include "berth/os/loop.h"
 #include "berth/os/posix_testing.h"
@@ -36,11 +37,11 @@ class TransferQueueTest : public os::PosixTest {
   static agent::Piece piece(const std::string& content) {
     return {to_hex(sha256(content)), false, 0, std::ssize(content)};
   }
-  void open(std::shared_ptr<Holders> holders = {}) {
+  void open(const std::string& below = "", std::shared_ptr<Holders> holders = {}) {
     transfers_ = TransferQueue::open(*env_,
                                      {.transport = far_,
                                       .agent = agent_,
-                                      .directory = path("there"),
+                                      .directory = path("there") + below,
                                       .store = path("here/objects"),
                                       .confirmed = false,
                                       .holders = std::move(holders)},
@@ -89,8 +90,26 @@ TEST_F(TransferQueueTest, AnErrorWhileAnotherMachineSendsIsAnAnswerToNothing) {
   const std::string missing = agent::encode(FrameKind::missing, agent::to_text(piece(content_)));
   // What is missing; the nonce's; what is missing then, and that other one is asked to push.
   put("says", missing + end + end + missing + end + agent::encode(FrameKind::error, "1 nonsense"));
-  open(holders);
+  open("", holders);
   EXPECT_EQ(bring(), std::nullopt);
+}
+
+/// After a power cut a file may be a part of what a task wrote.
+TEST_F(TransferQueueTest, NothingIsFetchedFromAMachineThatWasStartedAnew) {
+  for (const auto* name : {"there/agent", "there/work"})
+    EXPECT_TRUE(env_->make_directory(path(name), 0700));
+  put("there/work/out", "1");
+  const auto fetch = [&](const std::string& host, const std::string& boot) {
+    put("there/agent/agent.json", agent::to_json({env_->self(), boot, 1, {}, {}, host}));
+    open("/work");
+    return run({TransferRequest::Kind::fetch, path("fetched"), "out"});
+  };
+  EXPECT_EQ(fetch(env_->host_name(), env_->boot_id()), std::nullopt);
+  EXPECT_EQ(fetch("another", "b-0"), std::nullopt) << "they share the directory";
+  EXPECT_EQ(fetch("", "b-0"), std::nullopt) << "an older agent does not say where it is";
+  const auto failed = fetch(env_->host_name(), "b-0");
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->kind, ErrorKind::stale);
 }
 
 TEST_F(TransferQueueTest, NothingIsSentButWhatWasOffered) {
