@@ -72,11 +72,16 @@ Status Field::expect_keys(std::initializer_list<std::string_view> keys) const {
   for (const auto& value : node_->children) {
     if (std::ranges::find(known, value.key) != known.end()) continue;
     const auto meant = meant_key(value.key, known);
+    const Field at = child(value, path_);
+    if (value.key.find_first_of("()<>") != std::string_view::npos)
+      return at.error(
+          fmt::format("unknown key '{}'; within braces a comma begins the next key: a "
+                      "value that has one wants quotes",
+                      clip(value.key)));
     const std::string advice =
         meant.empty() ? fmt::format("known are: {}",
                                     join(std::vector<std::string>(keys.begin(), keys.end()), ", "))
                       : fmt::format("did you mean '{}'?", meant);
-    const Field at = child(value, path_);
     return at.error(fmt::format("unknown key '{}'; {}", clip(value.key), advice));
   }
   return {};

@@ -255,9 +255,19 @@ Status fetch_images(run::Context& context, Prepared& prepared) {
   return {};
 }
 
+/// What each row's run would do, in the order of the rows; as JSON a line each.
+Result<int> show_plans(run::Context& context, const std::vector<Prepared>& all,
+                       const flow::Table& table, bool json) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!json) print(fmt::format("{}row {}:\n", i > 0 ? "\n" : "", table.rows[i].front()));
+    BERTH_TRY(show_plan_of(context, all[i], json));
+  }
+  return 0;
+}
+
 /// A run for each row of a table. Nothing is submitted before everything is checked.
 Result<int> submit_batch(os::Env& env, const RunOptions& options) {
-  if (!options.words.empty() || options.plan || options.detach)
+  if (!options.words.empty() || options.detach)
     return fail(ErrorKind::usage,
                 "--rows: runs of a flow's file, which this command follows to their ends");
   BERTH_ASSIGN(const auto rows, options_of_rows(env, options));
@@ -284,6 +294,7 @@ Result<int> submit_batch(os::Env& env, const RunOptions& options) {
     all.push_back(*std::move(prepared));
   }
   BERTH_TRY(check_rows(programs, table));
+  if (options.plan) return show_plans(context, all, table, options.json);
   std::vector<store::RunRecord> records;
   for (auto& prepared : all) {
     BERTH_TRY(fetch_images(context, prepared));

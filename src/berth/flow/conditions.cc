@@ -208,6 +208,12 @@ Result<JsonValue> Graph::Impl::value_of(TaskIndex asking, TaskIndex asked,
   const auto metric = std::ranges::find(metrics, term.keys.front(), &Metrics::value_type::first);
   if (metric != metrics.end())
     return JsonValue{.text = fmt::format("{}", metric->second), .number = metric->second};
+  if (!this->asked(asked))
+    return wrong(
+        step(asking), step(asking).when_line,
+        fmt::format("when: {}: {} does not run with --only, and its metrics are known only "
+                    "where it does: give the targets without --only",
+                    term.text, name(asked)));
   Words told_names;
   for (const auto& each : metrics) told_names.push_back(each.first);
   return wrong(step(asking), step(asking).when_line,
@@ -238,6 +244,7 @@ Result<JsonValue> Graph::Impl::json_value(TaskIndex asking, TaskIndex asked,
                              entry->size, kMostJsonBytes));
   if (!world_.content) return error("what it holds is not known here");
   const auto text = world_.content(*entry);
+  if (!text && is_short(text.error())) return std::unexpected(text.error());
   if (!text) return error(text.error().message);
   auto value = json_value_at(*text, term.keys);
   if (!value) return error(value.error().message);

@@ -33,13 +33,18 @@ TEST(JsonValue, IsFoundByItsKeys) {
 struct Conditions : testing::Test {
   std::map<std::string, std::string> contents;  // by digest
   std::optional<Graph> graph;
+  std::optional<Error> full;  // what the world answers instead
 
-  void build(std::string_view text) {
+  void build(std::string_view text, bool only = false) {
     auto world = FakeWorld{}.world();
     world.content = [this](const fileset::Entry& file) -> Result<std::string> {
+      if (full) return std::unexpected(*full);
       return contents.at(to_hex(file.digest));
     };
-    auto built = Graph::build(read(text), std::move(world));
+    auto flow = read(text);
+    if (only) flow.targets = {"a"};
+    flow.only = only;
+    auto built = Graph::build(std::move(flow), std::move(world));
     ASSERT_TRUE(built) << built.error().message;
     graph.emplace(*std::move(built));
     take();
@@ -89,6 +94,26 @@ steps:
   EXPECT_EQ(skipped["none"], "json(train.r, metrics.loss) is '0.1', not >= '0.6', of train/A");
   finish("keep/A", "x");
   EXPECT_TRUE(run.contains("next/A")) << "two steps below";
+}
+
+TEST_F(Conditions, WhatIsShortWhileAFileIsReadIsNoAnswer) {
+  full = Error{ErrorKind::full, "no descriptors"};
+  build(R"(
+steps:
+  a: {run: x, out: {o: a.json}}
+  b: {run: x, when: "json(a.o, n) == 1"}
+)");
+  const auto index = *graph->find("a");
+  ASSERT_TRUE(graph->finish(index, {{{{".", fileset::Entry::Kind::file, sha256("{}"), 2, {}}}}}));
+  EXPECT_EQ(graph->take_ready().error().kind, ErrorKind::full);
+}
+
+TEST_F(Conditions, OnAMetricOfAStepThatDoesNotRunSaySo) {
+  build("steps:\n  t: {run: x}\n  a: {run: x, when: 'metric(t, loss) < 1'}\n", true);
+  finish("t", "");
+  EXPECT_EQ(error("a"),
+            "f.yaml:3: steps.a: when: metric(t, loss): t does not run with --only, and its metrics "
+            "are known only where it does: give the targets without --only");
 }
 
 TEST_F(Conditions, OnMetricsCompareNumbersAndTextsAsSuch) {

@@ -152,6 +152,8 @@ Result<Graph::Ready> Graph::Impl::take_ready() {
     for (const TaskIndex task : offered) {
       if (tasks_[at(task)].state != State::ready) continue;  // finished before it was asked for
       auto why = why_skipped(task);
+      // Another try may have what this one is short of.
+      if (!why && is_short(why.error())) return std::unexpected(why.error());
       if (!why) undecided_.emplace(task.value, why.error());
       if (why && !why->empty()) {
         if (asked(task)) {

@@ -80,6 +80,10 @@ class Graph::Impl {
     std::vector<std::uint32_t> producers_open;                   // of each instance
   };
   static std::size_t at(TaskIndex task) { return static_cast<std::size_t>(task.value); }
+  /// What another try may have.
+  static bool is_short(const Error& error) {
+    return error.kind == ErrorKind::full || error.kind == ErrorKind::busy;
+  }
   const Step& step(TaskIndex task) const { return flow_.steps[step_at(task)]; }
   TaskIndex task_of(std::size_t step, std::int64_t instance) const {
     return {states_[step].first + instance};

@@ -23,6 +23,11 @@ class UrlLooks {
   UrlLooks(Context& context, fileset::ObjectStore& cache) : context_(context), cache_(cache) {}
   Result<Look> look(const std::string& text, StepPlan& step) {
     if (const auto known = looks_.find(text); known != looks_.end()) return known->second;
+    return looks_.emplace(text, ask(text, step)).first->second;
+  }
+
+ private:
+  Result<Look> ask(const std::string& text, StepPlan& step) {
     BERTH_ASSIGN(const Url url, parse_url(text));
     if (!elsewhere_) {
       if (context_.cloud == nullptr) {
@@ -32,14 +37,13 @@ class UrlLooks {
     }
     BERTH_ASSIGN(Look look, elsewhere_->look(cache_, url));
     step.urls.push_back({shown(url.text), look.size, look.there});
-    return looks_.emplace(text, std::move(look)).first->second;
+    return look;
   }
 
- private:
   Context& context_;
   fileset::ObjectStore& cache_;
   std::optional<remote::Elsewhere> elsewhere_;
-  std::unordered_map<std::string, Look> looks_;
+  std::unordered_map<std::string, Result<Look>> looks_;
 };
 
 /// What the task depends on, as text; "", and why it runs, where that has to be fetched first.
@@ -52,9 +56,15 @@ Result<std::string> depends_of(Inputs& inputs, UrlLooks& urls, const flow::TaskS
       continue;
     }
     if (is_url(input.world)) {
-      BERTH_ASSIGN(const Look look, urls.look(input.world, step));
-      if (!look.there) because.push_back(shown(input.world) + " has to be fetched");
-      digests.push_back(fileset::digest(look.content));
+      const auto look = urls.look(input.world, step);
+      if (!look && look.error().kind == ErrorKind::interrupted)
+        return std::unexpected(look.error());
+      if (!look)
+        because.push_back(
+            fmt::format("it would fail: in.{}: {}", input.name, look.error().message));
+      else if (!look->there)
+        because.push_back(shown(input.world) + " has to be fetched");
+      digests.push_back(look ? fileset::digest(look->content) : Digest());
       continue;
     }
     BERTH_ASSIGN(const auto content, inputs.get(input.world));
