@@ -76,6 +76,9 @@ class Simulate(Case):
         busy = self.simulate("--trace", str(trace), "--at-load", "--server", "assistant")["servers"]["assistant"]
         self.assertAlmostEqual(busy["requestsPerMinute"]["value"], 900, delta=20)
         self.assertGreater(busy["ttft"]["p95"]["value"], made["ttft"]["p95"]["value"])
+        drawn = self.simulate("--trace", str(trace), "--tokens-only", "--server", "assistant")["servers"]["assistant"]
+        self.assertEqual((drawn["requests"], drawn["histories"]), (180000, 10))
+        self.assertLess(drawn["inService"]["value"], 20)  # the document's requests have ten times the tokens
 
     def test_wrong_input(self):
         def refused(*arguments):
@@ -87,6 +90,8 @@ class Simulate(Case):
         self.assertIn("no server 'nobody' is known", refused("--server", "nobody"))
         self.assertIn("--out-cv: wanted 0 to 100, found '-1'", refused("--out-cv=-1"))
         self.assertIn("--at-load: needs --trace", refused("--at-load"))
+        self.assertIn("--arrival-cv: the trace has its times", refused("--trace", "t.csv", "--arrival-cv", "2"))
+        self.assertIn("excludes", refused("--trace", "t.csv", "--in-cv", "2"))
 
 
 if __name__ == "__main__":

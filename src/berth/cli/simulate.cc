@@ -22,7 +22,7 @@ constexpr double kRest = 1e-3;  // part of the requests that needs no bars of it
 constexpr int kWidestBar = 50;
 
 struct SimulateOptions {
-  bool json = false, current = false, trace_at_load = false;
+  bool json = false, current = false, at_load = false, tokens_only = false;
   std::string path, trace, routing = "random";
   std::string in_cv, out_cv, arrival_cv;  // as written
   std::vector<std::string> servers;
@@ -35,8 +35,12 @@ struct SimulateOptions {
     options.flag("--current", current, "what the servers have, in place of a plan");
     options.value("--trace", trace, "requests from a CSV file: seconds,in_tokens,out_tokens")
         .named("FILE");
-    options.flag("--at-load", trace_at_load,
+    options.flag("--at-load", at_load,
                  "stretch the trace's times, so that its rate is the server's load");
+    options
+        .flag("--tokens-only", tokens_only,
+              "draw arrivals at the server's load, and tokens from the trace")
+        .excludes("--at-load");
     options.value("--requests", requests, "how many of each server (default 200000)")
         .between(kFewestRequests, kMostOfAServer);
     options.value("--seed", seed, "other numbers, other draws (default 1)").between(0, INT32_MAX);
@@ -47,8 +51,11 @@ struct SimulateOptions {
                "which replica gets a request: random (default), round-robin, least-loaded")
         .one_of({"random", "round-robin", "least-loaded"});
     options.value("--in-cv", in_cv, "standard deviation / mean of the input tokens (default 0)")
-        .named("CV");
-    options.value("--out-cv", out_cv, "the same of the output tokens (default 0)").named("CV");
+        .named("CV")
+        .excludes("--trace");
+    options.value("--out-cv", out_cv, "the same of the output tokens (default 0)")
+        .named("CV")
+        .excludes("--trace");
     options
         .value("--arrival-cv", arrival_cv,
                "the same of the gaps between arrivals (default 1, Poisson; 0 regular)")
@@ -77,12 +84,18 @@ Result<fleet::SimulationOptions> simulation_options(const SimulateOptions& given
   options.requests = static_cast<std::size_t>(given.requests);
   options.seed = static_cast<std::uint64_t>(given.seed);
   options.routing = *fleet::kRoutingNames.value(given.routing);
-  options.trace_at_load = given.trace_at_load;
+  if (given.at_load) options.trace_use = fleet::TraceUse::at_load;
+  if (given.tokens_only) options.trace_use = fleet::TraceUse::tokens;
   BERTH_TRY(read_cv("--in-cv", given.in_cv, options.in_cv));
   BERTH_TRY(read_cv("--out-cv", given.out_cv, options.out_cv));
   BERTH_TRY(read_cv("--arrival-cv", given.arrival_cv, options.arrival_cv));
-  if (given.trace_at_load && given.trace.empty())
-    return fail(ErrorKind::usage, "--at-load: needs --trace");
+  if (given.trace.empty() && (given.at_load || given.tokens_only))
+    return fail(ErrorKind::usage, "{}: needs --trace",
+                given.at_load ? "--at-load" : "--tokens-only");
+  if (!given.trace.empty() && !given.tokens_only && !given.arrival_cv.empty())
+    return fail(ErrorKind::usage,
+                "--arrival-cv: the trace has its times; with --tokens-only they "
+                "are drawn");
   return options;
 }
 

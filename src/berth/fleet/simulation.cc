@@ -17,15 +17,28 @@ constexpr double kWarmUp = 0.1;  // part of a history's requests
 constexpr double kMinute_ms = 60'000;
 constexpr std::array kParts{0.5, 0.9, 0.95, 0.99};
 
+bool has_times(const SimulationOptions& options) {
+  return !options.trace.empty() && options.trace_use != TraceUse::tokens;
+}
+
 std::vector<Request> requests_of(const Traffic& traffic, const SimulationOptions& options,
                                  std::uint64_t seed) {
-  if (!options.trace.empty()) return {options.trace.begin(), options.trace.end()};
-  return draw_requests(traffic, std::max<std::size_t>(2, options.requests / kHistories), seed);
+  const auto& trace = options.trace;
+  if (has_times(options)) return {trace.begin(), trace.end()};
+  auto drawn =
+      draw_requests(traffic, std::max<std::size_t>(2, options.requests / kHistories), seed);
+  if (trace.empty()) return drawn;
+  Rng rng(seed_of(seed, Stream::in_tokens, 1));
+  for (Request& request : drawn) {
+    const Request& like = trace[static_cast<std::size_t>(rng.below(trace.size()))];
+    request.in_tokens = like.in_tokens, request.out_tokens = like.out_tokens;
+  }
+  return drawn;
 }
 
 double ms_per_unit(const Load& load, const SimulationOptions& options) {
-  if (options.trace.empty()) return kMinute_ms / load.arrivals_per_min;
-  if (!options.trace_at_load || options.trace.size() < 2) return 1;
+  if (!has_times(options)) return kMinute_ms / load.arrivals_per_min;
+  if (options.trace_use == TraceUse::as_it_is || options.trace.size() < 2) return 1;
   const double gap_ms =
       options.trace.back().arrival / static_cast<double>(options.trace.size() - 1);
   return gap_ms > 0 ? kMinute_ms / load.arrivals_per_min / gap_ms : 1;
@@ -52,8 +65,7 @@ std::vector<std::vector<Request>> divide(std::vector<Request> requests,
 Outcome history_of(std::span<const Share> shares, const Traffic& traffic, double unit_ms,
                    const SimulationOptions& options, std::uint64_t seed) {
   auto requests = requests_of(traffic, options, seed);
-  const Window window =
-      options.trace.empty() ? steady_window(requests, unit_ms, kWarmUp) : Window{};
+  const Window window = has_times(options) ? Window{} : steady_window(requests, unit_ms, kWarmUp);
   const auto of = divide(std::move(requests), shares, seed);
   Outcome all;
   for (std::size_t s = 0; s < shares.size(); ++s)
@@ -162,11 +174,11 @@ Result<Simulated> simulate_server(const System& system, const std::string& serve
   BERTH_ASSIGN(const auto shares, shares_of(system, known, allocation, options.routing));
   const Traffic traffic = traffic_of(allocation.load, options);
   BERTH_TRY(check(traffic));
-  const bool needs_load = options.trace.empty() || options.trace_at_load;
+  const bool needs_load = options.trace.empty() || options.trace_use != TraceUse::as_it_is;
   if (needs_load && !(rate_per_ms(allocation.load, {}, QueueModel::calibrated) > 0))
     return fail(ErrorKind::impossible, "it has no load");
   const double unit_ms = ms_per_unit(allocation.load, options);
-  std::vector<Outcome> histories(options.trace.empty() ? kHistories : 1);
+  std::vector<Outcome> histories(has_times(options) ? 1 : kHistories);
   std::vector<Figures> ttft(histories.size()), itl(histories.size());
   for_each(execution, histories.size(), [&](std::size_t h) {
     histories[h] =

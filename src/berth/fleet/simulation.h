@@ -15,15 +15,18 @@
 
 namespace berth::fleet {
 
+/// What of a trace is used: its times and tokens; the same with the times stretched, so that its
+/// rate is the server's load; only its tokens, each request's drawn at random of the trace's.
+enum class TraceUse : std::uint8_t { as_it_is, at_load, tokens };
+
 struct SimulationOptions {
   std::size_t requests = 200'000;  // in all, of one server
   std::uint64_t seed = 1;
   Routing routing = Routing::random;  // as the plan has it
   double in_cv = 0, out_cv = 0;       // of the tokens of a request; 0: all alike
   double arrival_cv = 1;              // of the gaps between arrivals; 1: Poisson
-  /// In place of drawn requests, with their tokens, in ms.
-  std::span<const Request> trace{};
-  bool trace_at_load = false;  // its times are stretched, so that its rate is the server's load
+  std::span<const Request> trace{};   // arrivals in ms; empty: all is drawn
+  TraceUse trace_use = TraceUse::as_it_is;
 };
 
 /// A mean over histories, and half of its 95 % confidence interval; nullopt where there is one
@@ -59,9 +62,9 @@ Result<std::vector<Share>> shares_of(const System& system, const Server& server,
 Traffic traffic_of(const Load& load, const SimulationOptions& options);
 
 /// Simulates the allocation at its load, or at the trace. Drawn requests are ten histories, each
-/// with seeds of its own, whose first tenth is not measured; a trace is one, measured whole.
-/// Errors: impossible as shares_of(), and without a load; invalid as check() of traffic and
-/// deployment.
+/// with seeds of its own, whose first tenth is not measured; the times of a trace are one history,
+/// measured whole. Errors: impossible as shares_of(), and without a load; invalid as check() of
+/// traffic and deployment.
 Result<Simulated> simulate_server(const System& system, const std::string& server,
                                   const Allocation& allocation, const SimulationOptions& options,
                                   const Execution& execution = {});

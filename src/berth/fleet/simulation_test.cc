@@ -39,7 +39,7 @@ Simulated simulated(const System& system, const Allocation& allocation,
   return found ? *found : Simulated{};
 }
 
-TEST(Simulation, TheOrderOfExecutionChangesNothing) {
+TEST(FleetSimulation, TheOrderOfExecutionChangesNothing) {
   const System system = chat(2000);
   Execution backwards;
   backwards.parallel_for = [](std::size_t count, const auto& body) {
@@ -55,7 +55,7 @@ TEST(Simulation, TheOrderOfExecutionChangesNothing) {
   EXPECT_NEAR(static_cast<double>(a.requests), 4500, 20);
 }
 
-TEST(Simulation, LittleLoadIsAsThePlanExpects) {
+TEST(FleetSimulation, LittleLoadIsAsThePlanExpects) {
   const System system = chat(600);
   const auto planned = create(system, "s", "H100");
   ASSERT_FALSE(planned) << "there is no class";
@@ -70,7 +70,7 @@ TEST(Simulation, LittleLoadIsAsThePlanExpects) {
   EXPECT_EQ(s.lost_part.value, 0);
 }
 
-TEST(Simulation, IntervalsHoldTheTruthAboutAsOftenAsTheySay) {
+TEST(FleetSimulation, IntervalsHoldTheTruthAboutAsOftenAsTheySay) {
   // One request at a time, of one token: M/D/1, whose mean wait is known.
   System system = chat(3000, 1'000'000);
   system.servers["s"].current.load = {3000, 0, 1, 1};
@@ -84,7 +84,7 @@ TEST(Simulation, IntervalsHoldTheTruthAboutAsOftenAsTheySay) {
   EXPECT_GE(held, 52);  // 57 are expected; fewer than 52 by chance once in a hundred times
 }
 
-TEST(Simulation, TheSameDrawsAtAGreaterRateWaitLonger) {
+TEST(FleetSimulation, TheSameDrawsAtAGreaterRateWaitLonger) {
   double before = 0;
   for (const double rate : {600.0, 900.0, 1200.0, 1230.0}) {
     const System system = chat(rate);
@@ -94,7 +94,7 @@ TEST(Simulation, TheSameDrawsAtAGreaterRateWaitLonger) {
   }
 }
 
-TEST(Simulation, AMixGetsItsPartsOfTheLoad) {
+TEST(FleetSimulation, AMixGetsItsPartsOfTheLoad) {
   const System system = chat(2000);
   Allocation mix = alone(system, 3);
   mix.parts = {alone(system, 2), alone(system, 1, 32)};
@@ -113,7 +113,7 @@ TEST(Simulation, AMixGetsItsPartsOfTheLoad) {
   EXPECT_GT(all_on_one.lost_part.value, 0.2);
 }
 
-TEST(Simulation, ATraceIsTakenAsItIsOrAtTheLoad) {
+TEST(FleetSimulation, ATraceIsTakenAsItIsOrAtTheLoadOrForItsTokens) {
   const System system = chat(600);
   std::vector<Request> trace;
   for (int i = 0; i < 1001; ++i) trace.push_back({i * 1000.0, 300, 50});
@@ -122,11 +122,20 @@ TEST(Simulation, ATraceIsTakenAsItIsOrAtTheLoad) {
   EXPECT_EQ(as_it_is.histories, 1);
   EXPECT_FALSE(as_it_is.ttft_ms.mean.error);
   EXPECT_NEAR(as_it_is.throughput_per_min.value, 60, 0.1);
-  const auto at_load = simulated(system, alone(system, 1), {.trace = trace, .trace_at_load = true});
+  const auto at_load =
+      simulated(system, alone(system, 1), {.trace = trace, .trace_use = TraceUse::at_load});
   EXPECT_NEAR(at_load.throughput_per_min.value, 600, 6);
+  // All of the trace's requests are alike: so are those that are drawn of it, and of no other kind.
+  System alike = system;
+  alike.servers["s"].current.load = {600, 0, 300, 50};
+  const SimulationOptions drawn{.requests = 5000};
+  SimulationOptions tokens = drawn;
+  tokens.trace = trace, tokens.trace_use = TraceUse::tokens;
+  EXPECT_EQ(simulated(system, alone(system, 1), tokens).all_ttft_ms,
+            simulated(alike, alone(alike, 1), drawn).all_ttft_ms);
 }
 
-TEST(Simulation, SaysWhatIsMissing) {
+TEST(FleetSimulation, SaysWhatIsMissing) {
   const System system = chat(600);
   const auto refusal = [&](const Allocation& allocation, const SimulationOptions& options = {}) {
     const auto found = simulate_server(system, "s", allocation, options);

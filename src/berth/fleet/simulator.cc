@@ -10,6 +10,8 @@
 namespace berth::fleet {
 namespace {
 
+constexpr std::size_t kStretches = 3;            // of a request, or fewer as a rule
+constexpr std::size_t kMostReserved = 1U << 21;  // 64 MiB
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Iterations that follow one another with the same requests: each takes growth_ms more than the
@@ -257,6 +259,7 @@ Outcome simulate(const Deployment& deployment, std::span<const Request> requests
   History history{deployment, requests, ms_per_unit, window, {}, {}, 0, 0};
   history.ttft_ms.assign(requests.size(), std::numeric_limits<double>::quiet_NaN());
   std::vector<Replica> replicas(static_cast<std::size_t>(deployment.replicas), Replica(history));
+  history.outcome.itl.reserve(std::min(kStretches * requests.size(), kMostReserved));
   Router router(deployment.routing, seed);
   for (std::uint32_t i = 0; i < requests.size(); ++i) {
     const double now_ms = history.arrival_ms(i);

@@ -3,7 +3,7 @@
 // its first token (TTFT) and each token's time after the one before (ITL). docs/fleet.md, "The
 // simulator", has the semantics and what is left out.
 //
-// Pure; any thread; the same arguments give the same bytes. Times in ms. Cost: 200 to 300 ns a
+// Pure; any thread; the same arguments give the same bytes. Times in ms. Cost: 100 to 150 ns a
 // request (`berth-bench --benchmark_filter=FleetSimulator`), since iterations that only decode are
 // added up in closed form between two events, however many tokens they make.
 #pragma once
