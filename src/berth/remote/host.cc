@@ -52,11 +52,9 @@ Host::Host(os::Env& env, Transport transport, AgentFile agent, HostOptions optio
 Host::~Host() {
   on_change(nullptr);
   const Mono until = env_.now() + std::chrono::seconds(2);
-  // An alloc may be on its way, or have been granted behind a connection that broke.
-  while (wanted_ && !granted_ && env_.now() < until) {
-    if (!connection_ && up_at_ && *up_at_ >= until) break;
-    if (ready()) ask(*wanted_);
-    (void)env_.loop().turn(connection_ ? until : std::min(until, *up_at_));
+  // An alloc may be on its way.
+  while (asked_ && std::holds_alternative<agent::AskLease>(*asked_) && env_.now() < until) {
+    (void)env_.loop().turn(until);
   }
   if (granted_)
     if (const auto* leased = std::get_if<agent::Leased>(&*granted_)) let_go(leased->directory);
