@@ -83,6 +83,10 @@ Result<machine::Host> Pool::host() {
 }
 
 PoolAnswer Pool::answer(const PoolCall& call) {
+  std::erase_if(unfreed_, [this](machine::AllocId id) {
+    const auto released = ledger_.release(id);
+    return released || released.error().kind == ErrorKind::stale;
+  });
   if (const auto* wanted = std::get_if<AskLease>(&call)) {
     auto leased = lease(*wanted);
     return leased ? PoolAnswer(*std::move(leased)) : PoolAnswer(leased.error());
@@ -124,7 +128,7 @@ Result<Leased> Pool::lease(const AskLease& wanted) {
                                                     .labels = {{"run", wanted.ask.label}}}));
   auto started = start(wanted, alloc.block, lease_directory, alloc.id);
   if (!started) {
-    (void)cluster_.free(alloc.id);
+    if (!cluster_.free(alloc.id)) unfreed_.push_back(alloc.id);
     return std::unexpected(within("start an agent", started.error()));
   }
   return Leased{lease_directory, alloc.block};

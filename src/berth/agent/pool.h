@@ -45,6 +45,7 @@ class Pool {
   std::optional<machine::Devices> devices_;  // read when they are first asked for
   std::vector<std::string> notes_;
   std::vector<std::string> leased_;  // lease directories
+  std::vector<machine::AllocId> unfreed_;
   cluster::LocalCluster cluster_;
 };
 

@@ -50,5 +50,31 @@ TEST_F(PoolTest, ALeaseThatARunnerHasComeForIsTheRunners) {
   EXPECT_TRUE(world.agent) << "a resume may come for it";
 }
 
+/// By a seed of ./dev simulate: nothing of the machine was free as long as the pool lived.
+TEST_F(PoolTest, WhatCouldNotBeFreedIsFreedLater) {
+  auto ledger = machine::Ledger::open(world.env, "/ledger");
+  bool full = false;
+  world.env.put("/proc/meminfo", "MemTotal: 16000000 kB\n");
+  world.env.put("/proc/self/cgroup", "");
+  world.env.put("/proc/self/mountinfo", "");
+  world.env.program = [&](const os::SpawnSpec&) {
+    full = true;
+    return os::FakeProgram{.err = "it cannot start", .exit_code = 1};
+  };
+  world.env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (!full || call != "replace_file") return std::nullopt;
+    return Error{ErrorKind::full, "no space left"};
+  };
+  AskLease wanted{.id = "2", .ask = {}};
+  wanted.ask.resources.set(Known::cpu, 1000);
+  wanted.ask.label = "a-1";
+  EXPECT_TRUE(std::holds_alternative<Error>(pool->answer(wanted)));
+  EXPECT_EQ(ledger->entries()->size(), 1U);
+  full = false;
+  pool->answer(AskOffer{});
+  EXPECT_TRUE(ledger->entries()->empty());
+  world.env.fault = nullptr;
+}
+
 }  // namespace
 }  // namespace berth::agent
