@@ -76,11 +76,12 @@ class Plan(Case):
 
     def test_money_is_money(self):
         """What a reason calls saved is what the bill falls by; value has the transitions in it."""
-        text = self.berth("plan", EXAMPLE).out.decode()
+        scarce = [EXAMPLE, "--set", "server.summaries.arrivalRate=170"]
+        text = self.berth("plan", *scarce).out.decode()
         saved = float(re.search(r"1 × H100 would save (\S+) \(value \S+ less\)", text)[1])
-        steps = self.plan(EXAMPLE, "--sweep", "capacity.H100=8..9..1")["sweep"]
+        steps = self.plan(*scarce, "--sweep", "capacity.H100=8..9..1")["sweep"]
         self.assertAlmostEqual(steps[0]["cost"] - steps[1]["cost"], saved)
-        mixed = self.plan(EXAMPLE, "--heterogeneous", "--candidates")
+        mixed = self.plan(*scarce, "--heterogeneous", "--candidates")
         reasons = {name: re.search(r"(\d+) × (\S+) alone would cost (\S+) more \(value \S+ more\)", reason["text"])
                    for name, reason in mixed["reasons"].items()}
         server, found = next((server, found) for server, found in reasons.items() if found)

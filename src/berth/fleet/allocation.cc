@@ -76,8 +76,7 @@ Result<bool> mix_saturated(const System& system, const std::string& server, cons
     const double rate = rate_per_ms(load, *known.target, system.options.model);
     if (rate == 0) return false;
     if (&part == mix.parts.data()) left_per_ms = rate * (1 - kRateRounding);
-    const Demand demand{load.in_tokens, load.out_tokens, known.server->max_batch,
-                        known.server->max_queue, *known.target};
+    const Demand demand = demand_of(load, *known.server, *known.target);
     const Sizing sizing = size_replica(demand, *known.performance, system.options.model);
     if (sizing.refusal != Refusal::none)
       return fail(ErrorKind::impossible, "{}: {}: {}", server, part.accelerator,
@@ -114,9 +113,8 @@ Allocation allocation_of(const System& system, const Candidates& candidates, con
   const Target& target = system.classes.at(class_of(server)).targets.at(server.model);
   const double rate = rate_per_ms(a.load, target, candidates.model);
   if (rate == 0) return a;
-  const Demand demand{a.load.in_tokens, a.load.out_tokens, server.max_batch, server.max_queue,
-                      target};
-  const Operation o = queue_of(demand, performance, a.batch).at(rate / replicas);
+  const Operation o = operation_at(demand_of(a.load, server, target), performance, a.batch,
+                                   rate / replicas, candidates.model);
   a.itl_ms = o.itl_ms;
   a.ttft_ms = o.ttft_ms;
   a.utilisation = o.utilisation;

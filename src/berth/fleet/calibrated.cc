@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "berth/fleet/sizing.h"
+#include "berth/fleet/calibrated_queue.h"
 
 namespace berth::fleet {
 namespace {
@@ -25,19 +25,15 @@ class BatchSearch {
   BatchSearch(const Demand& demand, const Performance& performance)
       : demand_(demand), performance_(performance), limits_{demand.target, kMostLoss} {}
 
-  Queue queue(int batch) const { return queue_of(demand_, performance_, batch); }
+  CalibratedQueue queue(int batch) const { return {demand_, performance_, batch}; }
 
-  /// The end of the range of rates: short of the greatest service rate up to the batch, which is at
-  /// the batch or at the last that the chunks before serve.
-  double end_of(const Queue& q) const {
-    const int batch = q.parameters().batch;
-    const int before = q.last_batch_before(batch);
-    const double most = std::max(q.service_rate(batch), before > 0 ? q.service_rate(before) : 0);
-    return (1 - kMargin) * (demand_.target.tps > 0 ? kTpsPart : 1.0) * most;
+  /// The end of the range of rates: short of the service rate.
+  double end_of(const CalibratedQueue& q) const {
+    return (1 - kMargin) * (demand_.target.tps > 0 ? kTpsPart : 1.0) * q.service_rate(q.batch());
   }
 
   bool holds(int batch, double rate) const {
-    const Queue q = queue(batch);
+    const CalibratedQueue q = queue(batch);
     if (rate > end_of(q)) return false;
     const Operation o = q.at(rate);
     const Target& t = limits_.target;
@@ -54,14 +50,14 @@ class BatchSearch {
     return enough;
   }
 
-  Best best_at(const Queue& q, const Rate& found) const {
+  Best best_at(const CalibratedQueue& q, const Rate& found) const {
     const bool tps = found.binding == Binding::throughput && demand_.target.tps > 0;
-    return {q.parameters().batch, found.rate, tps ? Binding::tps : found.binding};
+    return {q.batch(), found.rate, tps ? Binding::tps : found.binding};
   }
 
   /// The best batch up to `most`, and the greatest one below it that is known to be too small.
   std::pair<Best, int> search(int most) const {
-    const Queue largest = queue(most);
+    const CalibratedQueue largest = queue(most);
     const double end = end_of(largest);
     Best best = best_at(
         largest,
@@ -89,7 +85,7 @@ class BatchSearch {
  private:
   bool improve(Best& best, int batch) const {
     const double better = best.rate * (1 + kWorthwhile);
-    const Queue q = queue(batch);
+    const CalibratedQueue q = queue(batch);
     const double end = end_of(q);
     if (better > end) return false;
     // Looked for from the rate that would do, so that one look is enough if it does not.
@@ -104,16 +100,6 @@ class BatchSearch {
   const Limits limits_;
 };
 
-/// The batch up to `most` with the greatest service rate: within as many chunks the rate grows with
-/// the batch.
-int batch_of_most_service(const Queue& queue) {
-  const int most = queue.parameters().batch;
-  int best = most;
-  for (int batch = queue.last_batch_before(most); batch > 0; batch = queue.last_batch_before(batch))
-    if (queue.service_rate(batch) > queue.service_rate(best)) best = batch;
-  return best;
-}
-
 }  // namespace
 
 Sizing size_calibrated(const Demand& demand, const Performance& performance) {
@@ -127,7 +113,8 @@ Sizing size_calibrated(const Demand& demand, const Performance& performance) {
   if (fit < 1) return refused(Refusal::memory);
   const int ceiling = static_cast<int>(std::min<double>(told, fit));
   const BatchSearch batches(demand, performance);
-  const auto [best, too_small] = batches.search(batch_of_most_service(batches.queue(ceiling)));
+  const auto [best, too_small] =
+      batches.search(std::min(ceiling, batches.queue(ceiling).largest_of_use()));
   if (best.rate == 0)
     return refused(best.binding == Binding::itl    ? Refusal::itl
                    : best.binding == Binding::ttft ? Refusal::ttft

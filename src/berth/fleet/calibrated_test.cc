@@ -73,8 +73,9 @@ TEST(Calibrated, LossIsBoundedWhateverTheQueue) {
             one_server(load_of(arrivals, 1000, out), {.itl_ms = 60, .ttft_ms = 3000}, 0, queue);
         const Candidate c = only(candidates(system, QueueModel::calibrated));
         const Demand demand{1000, out, 0, queue, {}};
-        const Operation o = queue_of(demand, system.models.at("M").accelerators.at("A"), c.batch)
-                                .at(arrivals / 60'000 / c.replicas);
+        const Operation o =
+            operation_at(demand, system.models.at("M").accelerators.at("A"), c.batch,
+                         arrivals / 60'000 / c.replicas, QueueModel::calibrated);
         EXPECT_LE(o.loss, 0.01) << queue << " " << arrivals << " " << out;
         EXPECT_LE(o.itl_ms, 60);
         EXPECT_LE(o.ttft_ms, 3000);
@@ -85,8 +86,8 @@ TEST(Calibrated, ReferenceMeetsTargetsByTurningRequestsAway) {
   const System system =
       one_server(load_of(20'000, 1000, 16), {.itl_ms = 60, .ttft_ms = 3000}, 8, 0);
   const Candidate c = only(candidates(system, QueueModel::reference));
-  const Operation o = queue_of({1000, 16, 8, 0, {}}, system.models.at("M").accelerators.at("A"), 8)
-                          .at(20'000.0 / 60'000 / c.replicas);
+  const Operation o = operation_at({1000, 16, 8, 0, {}}, system.models.at("M").accelerators.at("A"),
+                                   8, 20'000.0 / 60'000 / c.replicas, QueueModel::reference);
   EXPECT_GT(o.loss, 0.05);
 }
 

@@ -43,7 +43,7 @@ Row row_of(const System& system, const Server& server, QueueModel model) {
                 : row.target == nullptr ? Refusal::no_target
                                         : Refusal::none;
   if (row.refusal != Refusal::none) return row;
-  row.demand = {load.in_tokens, load.out_tokens, server.max_batch, server.max_queue, *row.target};
+  row.demand = demand_of(load, server, *row.target);
   row.rate = rate_per_ms(load, *row.target, model);
   return row;
 }
@@ -144,7 +144,7 @@ class Maker {
     c.binding = sizing.binding;
     if (c.replicas > std::ceil(row.rate / sizing.rate)) c.binding = Binding::min_replicas;
     const Operation operation =
-        queue_of(row.demand, performance, sized.batch).at(row.rate / c.replicas);
+        operation_at(row.demand, performance, sized.batch, row.rate / c.replicas, model_);
     c.itl_ms = operation.itl_ms;
     c.ttft_ms = operation.ttft_ms;
     c.utilisation = operation.utilisation;

@@ -73,6 +73,22 @@ Status read_into(const Place& at, const Reader& reader) {
   return reader(at);
 }
 
+/// One of the names; "" is the first.
+template <class Choice, std::size_t kCount>
+Reader choice_reader(const std::array<std::string_view, kCount>& names,
+                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
+  return [&names, choice, &to](const Place& at) -> Status {
+    std::string text;
+    BERTH_TRY(read_into(at, &text));
+    const auto found = choice(text.empty() ? names[0] : text);
+    if (!found)
+      return at.wanted("one of " +
+                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
+    to = *found;
+    return {};
+  };
+}
+
 struct Field {
   std::string_view key;  // as the format spells it
   std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
@@ -248,10 +264,14 @@ Status DocumentReader::read_capacity(const Place& at) {
 Status DocumentReader::read_model(const Place& at) {
   std::string name, accelerator;
   Performance p;
+  const Reader form = choice_reader(kFormNames.all(), fleet::step_form, p.form);
   const Reader parameters = [&](const Place& place) {
-    return read_object(place,
-                       std::array<Field, 3>{
-                           {{"alpha", &p.alpha_ms}, {"beta", &p.beta_ms}, {"gamma", &p.gamma_ms}}});
+    return read_object(place, std::array<Field, 6>{{{"alpha", &p.alpha_ms},
+                                                    {"beta", &p.beta_ms},
+                                                    {"gamma", &p.gamma_ms},
+                                                    {"betaPrefill", &p.beta_prefill_ms},
+                                                    {"ttftOffset", &p.ttft_offset_ms},
+                                                    {"form", form}}});
   };
   BERTH_TRY(read_object(at, std::array<Field, 6>{{{"name", &name},
                                                   {"acc", &accelerator},
@@ -290,10 +310,13 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
   };
   const Reader parts = [&](const Place& place) { return read_list(place, part); };
   const Reader load = [&](const Place& place) {
-    return read_object(place, std::array<Field, 4>{{{"arrivalRate", &to.load.arrivals_per_min},
+    return read_object(place, std::array<Field, 7>{{{"arrivalRate", &to.load.arrivals_per_min},
                                                     {"throughput", &to.load.throughput},
                                                     {"avgInTokens", &to.load.in_tokens},
-                                                    {"avgOutTokens", &to.load.out_tokens}}});
+                                                    {"avgOutTokens", &to.load.out_tokens},
+                                                    {"inTokensCv", &to.load.in_cv},
+                                                    {"outTokensCv", &to.load.out_cv},
+                                                    {"arrivalCv", &to.load.arrival_cv}}});
   };
   double watts = 0;  // which plans tell; they follow from the rest
   return read_object(at, std::array<Field, 9>{{{"accelerator", &to.accelerator},
@@ -322,22 +345,6 @@ Status DocumentReader::read_server(const Place& at) {
                                                   {"currentAlloc", current},
                                                   {"desiredAlloc", desired}}}));
   return keep(at, reading_.system.servers, name, std::move(s));
-}
-
-/// One of the names; "" is the first.
-template <class Choice, std::size_t kCount>
-Reader choice_reader(const std::array<std::string_view, kCount>& names,
-                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
-  return [&names, choice, &to](const Place& at) -> Status {
-    std::string text;
-    BERTH_TRY(read_into(at, &text));
-    const auto found = choice(text.empty() ? names[0] : text);
-    if (!found)
-      return at.wanted("one of " +
-                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
-    to = *found;
-    return {};
-  };
 }
 
 Status DocumentReader::read_optimizer(const Place& at) {

@@ -46,14 +46,24 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
+/// How a step's time is made of alpha and of its prompts' tokens.
+enum class StepForm : std::uint8_t {
+  sum,  // alpha + betaPrefill·tokens
+  max   // the greater of the two: the weights are read while prompts are computed
+};
+
 /// The performance of a model on an accelerator. A step takes alpha + beta·(its tokens of prefill
-/// and decode) + gamma·(the tokens that these attend to).
+/// and decode) + gamma·(the tokens that these attend to). The last three are of the calibrated
+/// model alone.
 struct Performance {
   int accelerators = 1;        // how many accelerators one replica takes; 0 counts as 1
   int max_batch = 0;           // requests at the same time, each of
   std::int64_t at_tokens = 0;  // this many tokens
   double alpha_ms = 0, beta_ms = 0, gamma_ms = 0;
-  bool operator==(const Performance&) const = default;
+  double beta_prefill_ms = 0;  // beta of a prompt's token; 0: beta
+  double ttft_offset_ms = 0;   // what the first token takes outside of steps
+  StepForm form = StepForm::sum;
+  auto operator<=>(const Performance&) const = default;
 };
 
 struct Model {
@@ -79,6 +89,9 @@ struct Load {
   double arrivals_per_min = 0;
   double throughput = 0;  // as the document has it; not used
   double in_tokens = 0, out_tokens = 0;
+  // Coefficients of variation: standard deviation / mean. 0: all are equal; an arrival_cv of 1 is
+  // that of Poisson arrivals. Of the calibrated model alone.
+  double in_cv = 0, out_cv = 0, arrival_cv = 1;
   bool operator==(const Load&) const = default;
 };
 
@@ -126,6 +139,7 @@ struct Options {
 
 /// The value of a name as documents and the command line spell it, in any case; nullopt: no such.
 std::optional<QueueModel> queue_model(std::string_view name);
+std::optional<StepForm> step_form(std::string_view name);
 std::optional<Solver> solver(std::string_view name);
 std::optional<Saturation> saturation(std::string_view name);
 
@@ -173,9 +187,9 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
 }
 
 /// Sets one value by its path: capacity.TYPE, accelerator.NAME.cost, class.NAME.priority, and
-/// server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens, minNumReplicas, maxBatchSize or
-/// maxQueueSize. Keys match in any case, names exactly. Errors: not_found if nothing is there;
-/// invalid as check().
+/// server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens, inTokensCv, outTokensCv,
+/// arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize. Keys match in any case, names exactly.
+/// Errors: not_found if nothing is there; invalid as check().
 Status set_value(System& system, std::string_view path, double value);
 
 /// The power in watts at a utilisation in 0..1: linear from idle to mid, and from there to full.

@@ -45,6 +45,10 @@ std::optional<QueueModel> queue_model(std::string_view name) {
   return choice(kModelNames, name);
 }
 
+std::optional<StepForm> step_form(std::string_view name) {
+  return choice(kFormNames, name);
+}
+
 std::optional<Solver> solver(std::string_view name) {
   return choice(kSolverNames, name);
 }

@@ -15,8 +15,10 @@ struct Demand {
   double in_tokens = 0, out_tokens = 0;
   int max_batch = 0, max_queue = 0;
   Target target;
+  double in_cv = 0, out_cv = 0, arrival_cv = 1;
   auto operator<=>(const Demand&) const = default;
 };
+Demand demand_of(const Load& load, const Server& server, const Target& target);
 
 /// The limits of a replica.
 struct Limits {
@@ -56,13 +58,15 @@ struct Sized {
 Sized replicas_for(const Sizing& sizing, const Demand& demand, const Performance& performance,
                    QueueModel model, double rate, int least);
 
+/// A replica under a load of `rate` requests a ms.
+Operation operation_at(const Demand& demand, const Performance& performance, int batch, double rate,
+                       QueueModel model);
+
 /// The range of rates that the reference model considers.
 struct Range {
   double low = 0, high = 0;
 };
 Range reference_range(const Queue& queue);
-
-Queue queue_of(const Demand& demand, const Performance& performance, int batch);
 
 // calibrated.cc
 Sizing size_calibrated(const Demand& demand, const Performance& performance);

@@ -8,18 +8,37 @@
 namespace berth::fleet {
 namespace {
 
+/// Only what is not the default is added to the keys that other planners know.
+template <class Value>
+void add_unless(Json& object, const char* key, Value value, Value usual) {
+  if (value != usual) object[key] = value;
+}
+
+Json load_json(const Load& load) {
+  Json json = {{"arrivalRate", load.arrivals_per_min},
+               {"throughput", load.throughput},
+               {"avgInTokens", load.in_tokens},
+               {"avgOutTokens", load.out_tokens}};
+  const Load usual;
+  add_unless(json, "inTokensCv", load.in_cv, usual.in_cv);
+  add_unless(json, "outTokensCv", load.out_cv, usual.out_cv);
+  add_unless(json, "arrivalCv", load.arrival_cv, usual.arrival_cv);
+  return json;
+}
+
+Json parameters_json(const Performance& p) {
+  Json json = {{"alpha", p.alpha_ms}, {"beta", p.beta_ms}, {"gamma", p.gamma_ms}};
+  add_unless(json, "betaPrefill", p.beta_prefill_ms, 0.0);
+  add_unless(json, "ttftOffset", p.ttft_offset_ms, 0.0);
+  add_unless(json, "form", kFormNames.name(p.form), kFormNames.name(StepForm::sum));
+  return json;
+}
+
 Json allocation_json(const Allocation& a) {
-  Json json = {{"accelerator", a.accelerator},
-               {"numReplicas", a.replicas},
-               {"maxBatch", a.batch},
-               {"cost", a.cost},
-               {"itlAverage", a.itl_ms},
-               {"ttftAverage", a.ttft_ms},
-               {"load",
-                {{"arrivalRate", a.load.arrivals_per_min},
-                 {"throughput", a.load.throughput},
-                 {"avgInTokens", a.load.in_tokens},
-                 {"avgOutTokens", a.load.out_tokens}}}};
+  Json json = {{"accelerator", a.accelerator}, {"numReplicas", a.replicas},
+               {"maxBatch", a.batch},          {"cost", a.cost},
+               {"itlAverage", a.itl_ms},       {"ttftAverage", a.ttft_ms},
+               {"load", load_json(a.load)}};
   for (const Allocation& part : a.parts) json["parts"].push_back(allocation_json(part));
   return json;
 }
@@ -46,13 +65,12 @@ Json models_json(const System& system) {
   for (const auto& [name, model] : system.models) {
     if (model.accelerators.empty()) list.push_back({{"name", name}});
     for (const auto& [accelerator, p] : model.accelerators)
-      list.push_back(
-          {{"name", name},
-           {"acc", accelerator},
-           {"accCount", p.accelerators},
-           {"maxBatchSize", p.max_batch},
-           {"atTokens", p.at_tokens},
-           {"perfParms", {{"alpha", p.alpha_ms}, {"beta", p.beta_ms}, {"gamma", p.gamma_ms}}}});
+      list.push_back({{"name", name},
+                      {"acc", accelerator},
+                      {"accCount", p.accelerators},
+                      {"maxBatchSize", p.max_batch},
+                      {"atTokens", p.at_tokens},
+                      {"perfParms", parameters_json(p)}});
   }
   return list;
 }
