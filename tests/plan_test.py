@@ -89,6 +89,37 @@ class Plan(Case):
         self.assertEqual(alone["numReplicas"], int(found[1]))
         self.assertAlmostEqual(alone["cost"] - mixed["allocations"][server]["cost"], float(found[3]))
 
+    def test_percentiles(self):
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        target = fleet["serviceClassData"]["serviceClasses"][0]["modelTargets"][0]
+        load = fleet["serverData"]["servers"][0]["currentAlloc"]["load"]
+
+        def replan():
+            self.write("fleet.json", json.dumps(fleet))
+            return self.plan("fleet.json")["allocations"]["assistant"]
+
+        before = replan()
+        self.assertEqual(before["method"], "closed form")
+        target.update({"slo-ttft-p95": 1000, "slo-itl-p99": 150})
+        made = replan()
+        self.assertGreater(made["cost"], before["cost"])
+        self.assertLessEqual(made["ttftPercentiles"]["p95"], 1000)
+        self.assertLessEqual(made["itlPercentiles"]["p99"], 150)
+        for figures in (made["ttftPercentiles"], made["itlPercentiles"]):
+            self.assertEqual(list(figures.values()), sorted(figures.values()))
+        load["outTokensCv"] = 1.5
+        self.assertGreater(replan()["cost"], before["cost"])
+        done = self.berth("plan", "fleet.json")
+        self.assertRegex(done.out.decode(), r"assistant +\S+ +p95 TTFT [\d.]+ / 1000.0, p99 ITL [\d.]+ / 150.0")
+        self.assertEqual(done.err, b"")
+        self.assertIn(b"percentiles are left out", self.berth("plan", "fleet.json", "--model", "reference").err)
+        fleet["serverData"]["servers"][0]["currentAlloc"] = made  # is read as it is written
+        self.write("fleet.json", json.dumps(fleet))
+        self.assertEqual(self.berth("plan", "fleet.json").err, b"")
+        target["slo-ttft-p95"] = 1
+        self.write("fleet.json", json.dumps(fleet))
+        self.assertIn("p95 TTFT not met even when idle", self.berth("plan", "fleet.json").out.decode())
+
     def test_unserved_may_fail(self):
         self.berth("plan", EXAMPLE, "--fail-unserved")
         none = [EXAMPLE, "--set", "capacity.H100=0", "--fail-unserved"]

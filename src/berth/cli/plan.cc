@@ -171,6 +171,36 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
   return table.text();
 }
 
+/// "p95 TTFT 512.3 / 800.0, p99 ITL 41.0 / 60.0" of the percentiles that have targets.
+std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i) {
+    const auto add = [&](std::string_view figure_name, double is, double target) {
+      if (target > 0)
+        parts.push_back(
+            fmt::format("{} {} {}", fleet::kPercentileNames[i], figure_name, against(is, target)));
+    };
+    add("TTFT", found.ttft_ms[i], targets.ttft_ms[i]);
+    add("ITL", found.itl_ms[i], targets.itl_ms[i]);
+  }
+  return join(parts, ", ");
+}
+
+/// A line for each accelerator of a server whose targets have percentiles, and how they came about.
+std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
+  Table table({"server", "accelerator", "expected / SLO ms, by closed form"});
+  for (const auto& [name, a] : plan.servers) {
+    const fleet::Percentiles targets = target_of(system, system.servers.at(name)).percentiles;
+    if (targets == fleet::Percentiles{}) continue;
+    std::vector<fleet::Allocation> parts = a.allocation.parts;
+    if (parts.empty()) parts.push_back(a.allocation);
+    for (const auto& part : parts)
+      if (part.percentiles)
+        table.add({name, part.accelerator, percentiles_text(*part.percentiles, targets)});
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
 std::string summary_text(const fleet::Plan& plan) {
   std::string text;
   Table table({"type", "used", "of", "cost", "value of one more"});
@@ -277,6 +307,13 @@ Result<int> sweep(fleet::System system, const fleet::Options& options,
   return code;
 }
 
+bool has_percentiles(const fleet::System& system) {
+  for (const auto& [name, service_class] : system.classes)
+    for (const auto& [model, target] : service_class.targets)
+      if (target.has_percentiles()) return true;
+  return false;
+}
+
 Result<int> plan(os::Env& env, const PlanOptions& given) {
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
@@ -288,6 +325,8 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
     BERTH_ASSIGN(const double value, number_of("--set", setting.value));
     BERTH_TRY(set("--set", system, setting.path, value));
   }
+  if (options.model == fleet::QueueModel::reference && has_percentiles(system))
+    print_error("note: the reference model knows averages; targets for percentiles are left out\n");
   if (options.heterogeneous && options.solver == fleet::Solver::greedy)
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, given));
@@ -301,7 +340,7 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (given.json)
     print(fleet::plan_json(solved, given.candidates ? &made : nullptr) + "\n");
   else if (!only_candidates)
-    print(servers_text(system, solved) + summary_text(solved));
+    print(servers_text(system, solved) + tails_text(system, solved) + summary_text(solved));
   return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
 }
 

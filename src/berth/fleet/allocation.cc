@@ -106,15 +106,18 @@ Allocation allocation_of(const System& system, const Candidates& candidates, con
   a.itl_ms = candidate.itl_ms;
   a.ttft_ms = candidate.ttft_ms;
   a.utilisation = candidate.utilisation;
-  if (replicas == candidate.replicas) return a;
   // Best effort: fewer replicas, each under more than it can take.
-  a.cost = candidate.cost / candidate.replicas * replicas;
+  const bool is_partly = replicas != candidate.replicas;
+  if (is_partly) a.cost = candidate.cost / candidate.replicas * replicas;
   const Performance& performance = system.models.at(server.model).accelerators.at(a.accelerator);
   const Target& target = system.classes.at(class_of(server)).targets.at(server.model);
   const double rate = rate_per_ms(a.load, target, candidates.model);
   if (rate == 0) return a;
-  const Operation o = operation_at(demand_of(a.load, server, target), performance, a.batch,
-                                   rate / replicas, candidates.model);
+  const Demand demand = demand_of(a.load, server, target);
+  if (candidates.model == QueueModel::calibrated)
+    a.percentiles = percentiles_at(demand, performance, a.batch, rate / replicas);
+  if (!is_partly) return a;
+  const Operation o = operation_at(demand, performance, a.batch, rate / replicas, candidates.model);
   a.itl_ms = o.itl_ms;
   a.ttft_ms = o.ttft_ms;
   a.utilisation = o.utilisation;

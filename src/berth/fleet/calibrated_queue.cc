@@ -9,12 +9,12 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kMostPrefill = 0.95;  // of the time: beyond it the gated queue has no equilibrium
-constexpr double kFewChunks = 20;      // more are counted as if none were partly filled
+constexpr double kFewChunks = 20;  // more are counted as if none were partly filled
 
 /// A figure and its derivative by ln λ.
 struct Dual {
   double is = 0, grows = 0;
+  Dual() = default;
   Dual(double constant) : is(constant) {}
   Dual(double value, double growth) : is(value), grows(growth) {}
 };
@@ -31,8 +31,11 @@ Dual operator/(Dual a, Dual b) {
   const double ratio = a.is / b.is;
   return {ratio, (a.grows - ratio * b.grows) / b.is};
 }
+bool operator<(Dual a, double b) {
+  return a.is < b;
+}
 Dual at_most(Dual a, double most) {
-  return a.is < most ? a : Dual(most);
+  return a < most ? a : Dual(most);
 }
 Dual at_least(Dual a, double least) {
   return a.is > least ? a : Dual(least);
@@ -101,56 +104,66 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   const double n = demand.in_tokens, m = demand.out_tokens;
   BERTH_ASSERT(n >= 0 && m >= 0 && n + m > 0);
   BERTH_ASSERT(p.alpha_ms >= 0 && p.beta_ms >= 0 && p.gamma_ms >= 0);
-  const double square = m * m * (1 + demand.out_cv * demand.out_cv);  // E m²
+  const double in_variation = demand.in_cv * demand.in_cv;
+  const double out_variation = demand.out_cv * demand.out_cv;
+  const double square = m * m * (1 + out_variation);  // E m²
   const double beta_prefill_ms = p.beta_prefill_ms > 0 ? p.beta_prefill_ms : p.beta_ms;
   const Chunks chunks = chunks_of(n, demand.in_cv);
-  alpha_ms_ = p.alpha_ms;
-  offset_ms_ = p.ttft_offset_ms;
-  decodes_ = std::max(0.0, m - 1);
-  chunks_ = chunks.count;
-  steps_ = chunks_ + decodes_;
-  within_tokens_ = static_cast<int>(std::clamp(kBatchTokens * steps_ / (n + decodes_), 1.0, 1e6));
-  prompt_ms_ = beta_prefill_ms * n;
+  StepWork& w = work_;
+  w.alpha_ms = p.alpha_ms;
+  w.offset_ms = p.ttft_offset_ms;
+  w.decodes = std::max(0.0, m - 1);
+  w.chunks = chunks.count;
+  w.chunk_tokens = n / w.chunks;
+  w.steps = w.chunks + w.decodes;
+  w.within_tokens =
+      static_cast<int>(std::clamp(kBatchTokens * w.steps / (n + w.decodes), 1.0, 1e6));
+  w.prompt_ms = beta_prefill_ms * n;
   if (p.form == StepForm::max && n > 0)
-    prompt_ms_ = chunks_ * unhidden(prompt_ms_ / chunks_, demand.in_cv, alpha_ms_,
-                                    chunks_ * std::min(batch(), within_tokens_) / steps_);
-  prompt_ms_ += p.gamma_ms * n * (chunks.by_token + 1) / 2;
-  const double context = decodes_ > 0 ? n + square / (2 * m) : 0;
-  others_ms_ = (p.beta_ms + p.gamma_ms * context) * decodes_ / steps_;
-  work_ms_ = prompt_ms_ + p.beta_ms * decodes_ +
-             p.gamma_ms * (n * decodes_ + std::max(0.0, (square - m) / 2));
-  prompt_variation_ = demand.in_cv * demand.in_cv;
-  service_variation_ = (square - m * m) / (steps_ * steps_);
-  arrival_variation_ = demand.arrival_cv * demand.arrival_cv;
+    w.prompt_ms = w.chunks * unhidden(w.prompt_ms / w.chunks, demand.in_cv, w.alpha_ms,
+                                      w.chunks * std::min(batch(), w.within_tokens) / w.steps);
+  w.prompt_ms += p.gamma_ms * n * (chunks.by_token + 1) / 2;
+  w.request_ms = w.prompt_ms + p.beta_ms * w.decodes +
+                 p.gamma_ms * (n * w.decodes + std::max(0.0, (square - m) / 2));
+  if (w.decodes > 0) {
+    // Met at a random step, an answer has E m² / 2m tokens so far, and E m³ / 3m is their square's
+    // mean; the third moment is that of a gamma distribution.
+    const double so_far = square / (2 * m), decoding = w.decodes / w.steps;
+    const double so_far_square = square * (1 + 2 * out_variation) / 3;
+    const double other_ms = p.beta_ms + p.gamma_ms * (n + so_far);
+    const double context_variance = n * n * in_variation + so_far_square - so_far * so_far;
+    w.other_ms = other_ms * decoding;
+    w.other_ms_square = p.gamma_ms * p.gamma_ms * context_variance * decoding +
+                        other_ms * other_ms * decoding * (1 - decoding);
+  }
+  w.prompt_variation = in_variation;
+  w.service_variation = (square - m * m) / (w.steps * w.steps);
+  w.arrival_variation = demand.arrival_cv * demand.arrival_cv;
   set_full_step();
 }
 
 /// Where steps are full of tokens, a larger batch only makes its requests wait for one another.
 Queue::Run CalibratedQueue::run_at(int batch_size) const {
-  const int last = std::min(within_tokens_, batch());
-  if (batch_size <= last) return {1, steps_ * alpha_ms_, work_ms_, last, 0};
-  return {2, 0, work_ms_ + steps_ * alpha_ms_ / within_tokens_, batch(), last};
+  const StepWork& w = work_;
+  const int last = std::min(w.within_tokens, batch());
+  if (batch_size <= last) return {1, w.steps * w.alpha_ms, w.request_ms, last, 0};
+  return {2, 0, w.request_ms + w.steps * w.alpha_ms / w.within_tokens, batch(), last};
 }
 
 double CalibratedQueue::unlimited_rate(double itl_ms, double ttft_ms) const {
-  const double each_ms = work_ms_ / steps_;  // of a step, for one more request
+  const StepWork& w = work_;
+  const double each_ms = w.request_ms / w.steps;  // of a step, for one more request
   const auto present = [&](double target_ms, double step_ms) {
-    return target_ms == 0 || each_ms == 0 ? HUGE_VAL : (step_ms - alpha_ms_) / each_ms;
+    return target_ms == 0 || each_ms == 0 ? HUGE_VAL : (step_ms - w.alpha_ms) / each_ms;
   };
   const double x = std::min(present(itl_ms, itl_ms),
-                            present(ttft_ms, (ttft_ms - offset_ms_ - prompt_ms_) / 1.5));
+                            present(ttft_ms, (ttft_ms - w.offset_ms - w.prompt_ms) / 1.5));
   if (x == HUGE_VAL) return x;
-  return x > 0 ? x / (steps_ * alpha_ms_ + x * work_ms_) : 0;
+  return x > 0 ? x / (w.steps * w.alpha_ms + x * w.request_ms) : 0;
 }
 
-/// A prompt waits for the step that is under way, and is taken in together with those that came
-/// during that step: a gated queue, whose steps are longer by the prompts that came during the one
-/// before (Takagi, Analysis of Polling Systems, 1986). With k others present a step without prompts
-/// takes A = alpha + k·others; a prompt's work is s; prompts take the part r = λs of the time; a
-/// step takes T = A / (1 − r) with variance λ E s² T / (1 − r²), of which an arrival sees
-/// R = E τ² / T. Where arrivals come in bursts, the variance of their number takes the place of the
-/// Poisson one's.
 Operation CalibratedQueue::at(double rate, Growth* growth) const {
+  const StepWork& w = work_;
   const Present present = present_at(rate);
   const double servers = batch();
   const Dual lambda(rate, rate), loss(present.loss, present.loss_growth);
@@ -158,23 +171,16 @@ Operation CalibratedQueue::at(double rate, Growth* growth) const {
   const Dual alone(present.alone, present.alone_growth);
   const Dual waits(present.waits, present.waits_growth);
   const Dual served = lambda * (1 - loss);
-  const Dual wait_ms =
-      Dual(present.waiting, present.waiting_growth) / served *
-      wait_factor(service_variation_, arrival_variation_, servers, lambda / service_rate(batch()));
+  const Dual wait_ms = Dual(present.waiting, present.waiting_growth) / served *
+                       wait_factor(w.service_variation, w.arrival_variation, servers,
+                                   lambda / service_rate(batch()));
   const Dual service_ms = in_service / served;
 
-  /// From entering to the first token, where others are present.
   const auto prefill_ms = [&](Dual others) {
-    const Dual step_ms = alpha_ms_ + others_ms_ * others;
-    const Dual prompt_ms = prompt_ms_ + (chunks_ - 1) * step_ms;
-    const Dual part = at_most(served * prompt_ms, kMostPrefill);
-    const Dual seen_ms = step_ms / (1 - part) + served * prompt_ms * prompt_ms *
-                                                    (arrival_variation_ + prompt_variation_) /
-                                                    (1 - part * part);
-    return step_ms + prompt_ms + (0.5 + part) * seen_ms;
+    return GatedPrefill<Dual>(w, others, served).mean_ms();
   };
   const Dual some = 1 - loss - alone - waits;  // others, and a free place
-  Dual prefill = alone * (alpha_ms_ + prompt_ms_ + (chunks_ - 1) * alpha_ms_);
+  Dual prefill = alone * (w.prompt_ms + w.chunks * w.alpha_ms);
   if (some.is > 1e-9)
     prefill = prefill + some * prefill_ms((in_service - servers * (waits + loss)) / some);
   if (waits.is > 0) prefill = prefill + waits * prefill_ms(servers - 1);
@@ -182,13 +188,13 @@ Operation CalibratedQueue::at(double rate, Growth* growth) const {
 
   // What a request is in service for, less its own prompt's work, is spread over its steps.
   const Dual itl_ms =
-      decodes_ > 0 ? at_least((service_ms - prompt_ms_) / steps_, alpha_ms_) : Dual(0);
-  const Dual ttft_ms = wait_ms + prefill + offset_ms_;
+      w.decodes > 0 ? at_least((service_ms - w.prompt_ms) / w.steps, w.alpha_ms) : Dual(0);
+  const Dual ttft_ms = wait_ms + prefill + w.offset_ms;
   Operation o;
   o.throughput = served.is;
   o.loss = loss.is;
   o.in_service = in_service.is;
-  o.response_ms = wait_ms.is + service_ms.is + offset_ms_;
+  o.response_ms = wait_ms.is + service_ms.is + w.offset_ms;
   o.service_ms = service_ms.is;
   o.wait_ms = wait_ms.is;
   o.prefill_ms = prefill.is;

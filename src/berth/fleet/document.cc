@@ -291,10 +291,13 @@ Status DocumentReader::read_class(const Place& at) {
   const Reader target = [&](const Place& place) -> Status {
     std::string model;
     Target t;
-    BERTH_TRY(read_object(place, std::array<Field, 4>{{{"model", &model},
-                                                       {"slo-itl", &t.itl_ms},
-                                                       {"slo-ttft", &t.ttft_ms},
-                                                       {"slo-tps", &t.tps}}}));
+    std::vector<Field> fields{
+        {"model", &model}, {"slo-itl", &t.itl_ms}, {"slo-ttft", &t.ttft_ms}, {"slo-tps", &t.tps}};
+    for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
+      fields.push_back({kTtftKeys[i], &t.percentiles.ttft_ms[i]});
+      fields.push_back({kItlKeys[i], &t.percentiles.itl_ms[i]});
+    }
+    BERTH_TRY(read_object(place, fields));
     return keep(place, service_class.targets, model, t);
   };
   const Reader targets = [&](const Place& place) { return read_list(place, target); };
@@ -318,16 +321,20 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
                                                     {"outTokensCv", &to.load.out_cv},
                                                     {"arrivalCv", &to.load.arrival_cv}}});
   };
-  double watts = 0;  // which plans tell; they follow from the rest
-  return read_object(at, std::array<Field, 9>{{{"accelerator", &to.accelerator},
-                                               {"numReplicas", &to.replicas},
-                                               {"maxBatch", &to.batch},
-                                               {"cost", &to.cost},
-                                               {"itlAverage", &to.itl_ms},
-                                               {"ttftAverage", &to.ttft_ms},
-                                               {"load", load},
-                                               {"watts", &watts},
-                                               {"parts", parts}}});
+  double watts = 0;  // which plans tell, as percentiles; they follow from the rest
+  const Reader ignored = [](const Place&) -> Status { return {}; };
+  return read_object(at, std::array<Field, 12>{{{"accelerator", &to.accelerator},
+                                                {"numReplicas", &to.replicas},
+                                                {"maxBatch", &to.batch},
+                                                {"cost", &to.cost},
+                                                {"itlAverage", &to.itl_ms},
+                                                {"ttftAverage", &to.ttft_ms},
+                                                {"load", load},
+                                                {"watts", &watts},
+                                                {"ttftPercentiles", ignored},
+                                                {"itlPercentiles", ignored},
+                                                {"method", ignored},
+                                                {"parts", parts}}});
 }
 
 Status DocumentReader::read_server(const Place& at) {

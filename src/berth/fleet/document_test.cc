@@ -157,6 +157,8 @@ TEST(FleetDocument, KeysThatOtherPlannersLackAreReadAndWrittenBack) {
   const std::string text =
       R"({"models": [{"name": "M", "acc": "A", "perfParms": {"alpha": 1, "betaPrefill": 0.5,
                       "ttftOffset": 7, "form": "MAX"}}],
+          "serviceClasses": [{"name": "C", "modelTargets": [{"model": "M", "slo-ttft": 900,
+                              "slo-ttft-p95": 800, "slo-itl-p99": 70, "slo-itl-p50": 0}]}],
           "servers": [{"name": "S", "currentAlloc": {"load": {"avgInTokens": 512,
                        "inTokensCv": 1.25, "outTokensCv": 0.5, "arrivalCv": 0}}}]})";
   const System system = testing::read({{"a", text}});
@@ -164,6 +166,8 @@ TEST(FleetDocument, KeysThatOtherPlannersLackAreReadAndWrittenBack) {
   EXPECT_EQ(p.beta_prefill_ms, 0.5);
   EXPECT_EQ(p.ttft_offset_ms, 7);
   EXPECT_EQ(p.form, StepForm::max);
+  const Target& target = system.classes.at("C").targets.at("M");
+  EXPECT_EQ(target.percentiles, (Percentiles{{0, 0, 800, 0}, {0, 0, 0, 70}}));
   const Load& load = system.servers.at("S").current.load;
   EXPECT_EQ(load.in_cv, 1.25);
   EXPECT_EQ(load.out_cv, 0.5);
@@ -172,8 +176,9 @@ TEST(FleetDocument, KeysThatOtherPlannersLackAreReadAndWrittenBack) {
   EXPECT_EQ(testing::read({{"w", written}}), system);
   EXPECT_NE(written.find(R"("avgInTokens":512,)"), std::string::npos) << written;
   const std::string plain = write_document(testing::read({{"a", R"({"servers": [{"name": "S"}],
-                                     "models": [{"name": "M", "acc": "A"}]})"}}));
-  for (const char* key : {"Cv", "betaPrefill", "ttftOffset", "form"})
+            "models": [{"name": "M", "acc": "A"}], "serviceClasses": [{"name": "C",
+            "modelTargets": [{"model": "M", "slo-ttft": 900}]}]})"}}));
+  for (const char* key : {"Cv", "-p", "betaPrefill", "ttftOffset", "form"})
     EXPECT_EQ(plain.find(key), std::string::npos) << key;
 
   EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"form": "both"}}]})"),

@@ -10,6 +10,7 @@
 // says per_min; money in cents an hour; watts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -71,11 +72,23 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
+/// The percentiles that there are targets and figures of, and their names.
+inline constexpr std::array<double, 4> kPercentiles{0.50, 0.90, 0.95, 0.99};
+inline constexpr std::array<std::string_view, 4> kPercentileNames{"p50", "p90", "p95", "p99"};
+
+/// Of TTFT over requests, and of ITL over tokens, in the order of kPercentiles.
+struct Percentiles {
+  std::array<double, 4> ttft_ms{}, itl_ms{};
+  auto operator<=>(const Percentiles&) const = default;
+};
+
 /// The service level objectives of a model; 0: none.
 struct Target {
-  double itl_ms = 0;   // between two tokens
-  double ttft_ms = 0;  // to the first token
-  double tps = 0;      // tokens a second, over all replicas
+  double itl_ms = 0;          // between two tokens, on average
+  double ttft_ms = 0;         // to the first token, on average
+  double tps = 0;             // tokens a second, over all replicas
+  Percentiles percentiles{};  // of the calibrated model alone
+  bool has_percentiles() const { return percentiles != Percentiles{}; }
   auto operator<=>(const Target&) const = default;
 };
 
@@ -92,7 +105,7 @@ struct Load {
   // Coefficients of variation: standard deviation / mean. 0: all are equal; an arrival_cv of 1 is
   // that of Poisson arrivals. Of the calibrated model alone.
   double in_cv = 0, out_cv = 0, arrival_cv = 1;
-  bool operator==(const Load&) const = default;
+  auto operator<=>(const Load&) const = default;
 };
 
 /// What one server has, or is to get; without an accelerator: nothing. A mix of several
@@ -104,6 +117,7 @@ struct Allocation {
   double cost = 0;
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;
   Load load;
+  std::optional<Percentiles> percentiles{};  // expected by the calibrated model's closed form
   std::vector<Allocation> parts;  // one for each accelerator of a mix; a part has no parts
   bool operator==(const Allocation&) const = default;
 };
@@ -234,11 +248,36 @@ enum class Refusal : std::uint8_t {
   loss,        // even a nearly idle replica rejects too many requests
   memory,      // not one request fits into its memory
   overloaded,  // more replicas than can be counted
+  // A percentile's target is not met even by a nearly idle replica.
+  ttft_p50,
+  ttft_p90,
+  ttft_p95,
+  ttft_p99,
+  itl_p50,
+  itl_p90,
+  itl_p95,
+  itl_p99,
 };
 std::string_view name(Refusal refusal);
 
 /// The constraint that keeps a replica from serving a greater rate.
-enum class Binding : std::uint8_t { none, itl, ttft, loss, throughput, tps, min_replicas };
+enum class Binding : std::uint8_t {
+  none,
+  itl,
+  ttft,
+  loss,
+  throughput,
+  tps,
+  min_replicas,
+  ttft_p50,
+  ttft_p90,
+  ttft_p95,
+  ttft_p99,
+  itl_p50,
+  itl_p90,
+  itl_p95,
+  itl_p99,
+};
 std::string_view name(Binding binding);
 
 /// One accelerator for one server. It is small, as there are hundreds of thousands.
@@ -253,6 +292,7 @@ struct Candidate {
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;  // of a replica under its part of the load
   double watts = 0;                                 // of all replicas
   Binding binding = Binding::none;
+  bool is_rate_asked_for = false;  // rate_per_s is what Execution::rate_limit says
 
   static constexpr std::uint32_t kNothing = UINT32_MAX;  // an idle server that needs none
   std::int64_t units() const { return std::int64_t{units_per_replica} * replicas; }
@@ -272,10 +312,25 @@ struct Candidates {
   }
 };
 
+/// What decides how great a rate one replica serves within targets for percentiles.
+struct RateQuestion {
+  Performance performance;
+  Load load;  // lengths and variations; no arrivals
+  int batch = 1, queue = 0;
+  Target target;
+  double estimate_per_s = 0;  // the limit by the closed form
+  auto operator<=>(const RateQuestion&) const = default;
+};
+
 /// How a computation is executed. By default it runs on one thread and nothing stops it.
 struct Execution {
   /// Calls body(0) … body(count − 1), each once, in any order, on any threads.
   std::function<void(std::size_t count, const std::function<void(std::size_t)>& body)> parallel_for;
+  /// The greatest rate of a replica in requests a second, such as a simulation finds it; 0: there
+  /// is none. It is asked for candidates whose targets have percentiles, once for each question, on
+  /// any thread of parallel_for, and must give the same answer to the same question. Without it the
+  /// closed form decides.
+  std::function<double(const RateQuestion& question)> rate_limit;
   /// A search calls it now and then, on the caller's thread; true ends it with the best plan so
   /// far.
   std::function<bool()> stop;

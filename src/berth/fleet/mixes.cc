@@ -176,9 +176,10 @@ Allocation allocation_of(const System& system, const Candidates& candidates, std
     if (wanted.rate_per_ms > 0) {
       const Performance& performance =
           system.models.at(wanted.server.model).accelerators.at(part.accelerator);
-      const Operation o =
-          operation_at(demand, performance, c.batch,
-                       wanted.rate_per_ms * weights[i] / part.replicas, candidates.model);
+      const double rate = wanted.rate_per_ms * weights[i] / part.replicas;
+      const Operation o = operation_at(demand, performance, c.batch, rate, candidates.model);
+      if (candidates.model == QueueModel::calibrated)
+        part.percentiles = percentiles_at(demand, performance, c.batch, rate);
       part.itl_ms = o.itl_ms, part.ttft_ms = o.ttft_ms, part.utilisation = o.utilisation;
     }
     part.load = load;

@@ -221,23 +221,54 @@ double Queue::tail(double fixed, double each, double p) const {
   return mass;
 }
 
-Queue::Present Queue::present_at(double rate) const {
-  BERTH_ASSERT(rate > 0);
-  const int batch = batch_;
-  const double r = rate * full_step_ms_ / batch;  // p_{k+1} / p_k beyond N
-  Sums sums;
-  if (r < 1 && add_unlimited(rate, sums)) return present(r, sums);
-  // Begin where the weights are greatest while prefill is one chunk: λτ(k) = k.
+/// Where the weights are greatest while prefill is one chunk, λτ(k) = k; N at saturation.
+int Queue::start_at(double rate) const {
+  if (rate * full_step_ms_ / batch_ >= 1) return batch_;
   const Run run = run_at(1);
   const double left = 1 - rate * run.each_ms;
-  const double peak = left > 0 ? rate * run.fixed_ms / left : batch;
-  const int from = r < 1 ? static_cast<int>(std::min<double>(peak, batch)) : batch;
+  const double peak = left > 0 ? rate * run.fixed_ms / left : batch_;
+  return static_cast<int>(std::min<double>(peak, batch_));
+}
+
+Queue::Present Queue::present_at(double rate) const {
+  BERTH_ASSERT(rate > 0);
+  const double r = rate * full_step_ms_ / batch_;  // p_{k+1} / p_k beyond N
+  Sums sums;
+  if (r < 1 && add_unlimited(rate, sums)) return present(r, sums);
+  const int from = start_at(rate);
   // Below saturation weights fall on both sides of their peak; beyond it there may be two peaks.
   sums.first = from;
   sums.second = static_cast<double>(from) * from;
   add_up(rate, r < 1, from, sums);
   add_down(rate, r < 1, from, sums);
   return present(r, sums);
+}
+
+Queue::Weights Queue::weights_at(double rate) const {
+  constexpr double kLeast = 1e-9;
+  const int from = start_at(rate);
+  std::vector<double> up{1}, down;  // downwards from `from` − 1
+  double mass = 1;
+  Run run = run_at(std::max(1, from));
+  const auto ratio = [&](int k) {  // p_k / p_{k−1}
+    if (k > run.last || k <= run.before) run = run_at(k);
+    return rate * (run.each_ms + run.fixed_ms / k);
+  };
+  for (int k = from + 1; k <= batch_ && up.back() > kLeast * mass; ++k)
+    mass += up.emplace_back(up.back() * ratio(k));
+  double p = 1;
+  for (int k = from; k > 0 && p > kLeast * mass; --k) mass += down.emplace_back(p /= ratio(k));
+  Weights weights{from - static_cast<int>(down.size()), {down.rbegin(), down.rend()}};
+  weights.of.insert(weights.of.end(), up.begin(), up.end());
+  // N stands for those who wait too.
+  const bool is_full = weights.first + static_cast<int>(weights.of.size()) == batch_ + 1;
+  double free = mass;
+  if (is_full) free -= weights.of.back();
+  const Present present = present_at(rate);
+  const double full = present.waits + present.loss;
+  for (double& weight : weights.of) weight *= free > 0 ? (1 - full) / free : 0;
+  if (is_full) weights.of.back() = full;
+  return weights;
 }
 
 /// The states beyond N, of which the j-th weighs r^j times as much as N.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace berth::fleet {
 
@@ -49,6 +50,23 @@ class Queue {
   /// 0 is none. Infinite: no rate is too great; 0: every rate is.
   virtual double unlimited_rate(double itl_ms, double ttft_ms) const = 0;
 
+  /// The chain in equilibrium. Each growth is a derivative by ln λ.
+  struct Present {
+    double loss = 0, loss_growth = 0;              // P(N + Q)
+    double in_service = 0, in_service_growth = 0;  // E min(k, N)
+    double waiting = 0, waiting_growth = 0;        // E max(k - N, 0)
+    double alone = 0, alone_growth = 0;            // P(0)
+    double waits = 0, waits_growth = 0;            // P(N <= k < N + Q): an arrival has to wait
+  };
+  Present present_at(double rate) const;
+  /// Probabilities of first, first + 1, … <= N present, N standing for more too; what is left out
+  /// is negligible.
+  struct Weights {
+    int first = 0;
+    std::vector<double> of;
+  };
+  Weights weights_at(double rate) const;
+
  protected:
   /// Batches that need equally many chunks of prefill: there τ(B) = fixed_ms + B·each_ms.
   struct Run {
@@ -58,25 +76,16 @@ class Queue {
     int before;  // the last of the run before
   };
 
-  /// The chain in equilibrium. Each growth is a derivative by ln λ.
-  struct Present {
-    double loss = 0, loss_growth = 0;              // P(N + Q)
-    double in_service = 0, in_service_growth = 0;  // E min(k, N)
-    double waiting = 0, waiting_growth = 0;        // E max(k - N, 0)
-    double alone = 0, alone_growth = 0;            // P(0)
-    double waits = 0, waits_growth = 0;            // P(N <= k < N + Q): an arrival has to wait
-  };
-
   Queue(int batch, int queue);
   /// After what run_at() needs is set.
   void set_full_step() { full_step_ms_ = step_ms(batch_); }
   virtual Run run_at(int batch) const = 0;
   double step_ms(int batch) const;  // τ(B)
-  Present present_at(double rate) const;
 
  private:
   struct Sums;
   struct Waiting;
+  int start_at(double rate) const;
   bool add_unlimited(double rate, Sums& sums) const;
   double tail(double fixed, double each, double p) const;
   void add_up(double rate, bool may_stop, int from, Sums& sums) const;

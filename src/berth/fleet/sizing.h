@@ -47,7 +47,11 @@ struct Sizing {
   double rate = 0;     // requests a ms of one replica
   int best_batch = 1;  // calibrated: the batch of the greatest rate, at most 1 % above `rate`
   double best_rate = 0;
+  bool is_asked_for = false;  // the rate is Execution::rate_limit's
 };
+/// Why nothing is served where that binds even a nearly idle replica.
+Refusal refusal_of(Binding binding);
+
 Sizing size_replica(const Demand& demand, const Performance& performance, QueueModel model);
 
 /// The number of replicas for a load of `rate`, at least `least`, and the batch of each.
@@ -61,6 +65,10 @@ Sized replicas_for(const Sizing& sizing, const Demand& demand, const Performance
 /// A replica under a load of `rate` requests a ms.
 Operation operation_at(const Demand& demand, const Performance& performance, int batch, double rate,
                        QueueModel model);
+
+/// The percentiles of a replica under a load of `rate`, by the calibrated model.
+Percentiles percentiles_at(const Demand& demand, const Performance& performance, int batch,
+                           double rate);
 
 /// The range of rates that the reference model considers.
 struct Range {

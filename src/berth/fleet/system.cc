@@ -3,6 +3,7 @@
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/fleet/names.h"
 #include "berth/fleet/queue.h"
 #include "berth/fleet/system_view.h"
 
@@ -76,8 +77,12 @@ Status check(const Model& model) {
 }
 
 Status check(const Target& target) {
-  return check_bounds(
-      {{"slo-itl", target.itl_ms}, {"slo-ttft", target.ttft_ms}, {"slo-tps", target.tps}});
+  BERTH_TRY(check_bounds(
+      {{"slo-itl", target.itl_ms}, {"slo-ttft", target.ttft_ms}, {"slo-tps", target.tps}}));
+  for (std::size_t i = 0; i < kPercentiles.size(); ++i)
+    BERTH_TRY(check_bounds({{kTtftKeys[i], target.percentiles.ttft_ms[i]},
+                            {kItlKeys[i], target.percentiles.itl_ms[i]}}));
+  return {};
 }
 
 Status check(const ServiceClass& service_class) {
