@@ -143,20 +143,12 @@ std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation
   return join(parts, " + ");
 }
 
-fleet::Target target_of(const fleet::System& system, const fleet::Server& server) {
-  const auto found =
-      system.classes.find(server.service_class.empty() ? "Free" : server.service_class);
-  if (found == system.classes.end()) return {};
-  const auto target = found->second.targets.find(server.model);
-  return target == found->second.targets.end() ? fleet::Target{} : target->second;
-}
-
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "change", "why"});
   for (const auto& [name, a] : plan.servers) {
     const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = target_of(system, server);
+    const fleet::Target target = fleet::target_of(system, server);
     const auto& allocation = a.allocation;
     const bool is_given = !allocation.accelerator.empty();
     table.add({name, server.service_class.empty() ? "Free" : server.service_class,
@@ -190,7 +182,8 @@ std::string percentiles_text(const fleet::Percentiles& found, const fleet::Perce
 std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "accelerator", "expected / SLO ms, by closed form"});
   for (const auto& [name, a] : plan.servers) {
-    const fleet::Percentiles targets = target_of(system, system.servers.at(name)).percentiles;
+    const fleet::Percentiles targets =
+        fleet::target_of(system, system.servers.at(name)).percentiles;
     if (targets == fleet::Percentiles{}) continue;
     std::vector<fleet::Allocation> parts = a.allocation.parts;
     if (parts.empty()) parts.push_back(a.allocation);

@@ -107,7 +107,6 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   const double in_variation = demand.in_cv * demand.in_cv;
   const double out_variation = demand.out_cv * demand.out_cv;
   const double square = m * m * (1 + out_variation);  // E m²
-  const double beta_prefill_ms = p.beta_prefill_ms > 0 ? p.beta_prefill_ms : p.beta_ms;
   const Chunks chunks = chunks_of(n, demand.in_cv);
   StepWork& w = work_;
   w.alpha_ms = p.alpha_ms;
@@ -118,7 +117,7 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   w.steps = w.chunks + w.decodes;
   w.within_tokens =
       static_cast<int>(std::clamp(kBatchTokens * w.steps / (n + w.decodes), 1.0, 1e6));
-  w.prompt_ms = beta_prefill_ms * n;
+  w.prompt_ms = p.prefill_ms() * n;
   if (p.form == StepForm::max && n > 0)
     w.prompt_ms = w.chunks * unhidden(w.prompt_ms / w.chunks, demand.in_cv, w.alpha_ms,
                                       w.chunks * std::min(batch(), w.within_tokens) / w.steps);

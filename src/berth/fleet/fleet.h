@@ -64,6 +64,7 @@ struct Performance {
   double beta_prefill_ms = 0;  // beta of a prompt's token; 0: beta
   double ttft_offset_ms = 0;   // what the first token takes outside of steps
   StepForm form = StepForm::sum;
+  double prefill_ms() const { return beta_prefill_ms > 0 ? beta_prefill_ms : beta_ms; }
   auto operator<=>(const Performance&) const = default;
 };
 
@@ -205,6 +206,9 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
 /// arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize. Keys match in any case, names exactly.
 /// Errors: not_found if nothing is there; invalid as check().
 Status set_value(System& system, std::string_view path, double value);
+
+/// What the server's class asks for its model; nothing where either is not known.
+Target target_of(const System& system, const Server& server);
 
 /// The power in watts at a utilisation in 0..1: linear from idle to mid, and from there to full.
 double power_w(const Accelerator& accelerator, double utilisation);

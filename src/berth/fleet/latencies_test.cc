@@ -9,15 +9,15 @@
 namespace berth::fleet {
 namespace {
 
-struct Setting {
+struct Drawn {
   Demand demand;
   Performance performance;
   int batch = 1;
 };
 
 /// Chat and code, of 0.1 s to a minute a request, on small cards and large ones.
-Setting drawn_setting(Rng& rng) {
-  Setting s;
+Drawn drawn_replica(Rng& rng) {
+  Drawn s;
   s.demand.in_tokens = std::floor(std::exp2(4 + 8 * rng.uniform()));
   s.demand.out_tokens = std::floor(std::exp2(3 + 7 * rng.uniform()));
   s.demand.max_queue = static_cast<int>(rng.below(500));
@@ -31,7 +31,7 @@ Setting drawn_setting(Rng& rng) {
   return s;
 }
 
-CalibratedQueue queue_of(const Setting& s) {
+CalibratedQueue queue_of(const Drawn& s) {
   return {s.demand, s.performance, s.batch};
 }
 
@@ -51,7 +51,7 @@ double mean_of(const Above& above, double scale_ms) {
 TEST(Latencies, HaveTheMeanThatTheQueueHas) {
   Rng rng(3);
   for (int i = 0; i < 200; ++i) {
-    const Setting s = drawn_setting(rng);
+    const Drawn s = drawn_replica(rng);
     const CalibratedQueue queue = queue_of(s);
     const double rate = (0.05 + 0.9 * rng.uniform()) * queue.service_rate(s.batch);
     const Operation o = queue.at(rate);
@@ -64,7 +64,7 @@ TEST(Latencies, HaveTheMeanThatTheQueueHas) {
 TEST(Latencies, PercentilesAreInOrderAndWhereTheTailSays) {
   Rng rng(4);
   for (int i = 0; i < 500; ++i) {
-    const Setting s = drawn_setting(rng);
+    const Drawn s = drawn_replica(rng);
     const CalibratedQueue queue = queue_of(s);
     const double rate = (0.01 + 1.3 * rng.uniform()) * queue.service_rate(s.batch);
     const Latencies latencies(queue, rate);
@@ -87,7 +87,7 @@ TEST(Latencies, PercentilesAreInOrderAndWhereTheTailSays) {
 TEST(Latencies, GrowWithTheRate) {
   Rng rng(5);
   for (int i = 0; i < 200; ++i) {
-    const Setting s = drawn_setting(rng);
+    const Drawn s = drawn_replica(rng);
     const CalibratedQueue queue = queue_of(s);
     Percentiles before;
     for (double part = 0.02; part < 1; part += 0.03) {
@@ -106,7 +106,7 @@ TEST(Latencies, GrowWithTheRate) {
 /// One request at a time, of equal lengths: nothing but the wait varies, whose mean Pollaczek and
 /// Khinchin have for any service.
 TEST(Latencies, OfOneRequestAtATimeAreTheWaitAndTheStep) {
-  Setting s;
+  Drawn s;
   s.demand = {.in_tokens = 100, .out_tokens = 50, .max_queue = 10'000, .target = {}};
   s.performance = {.alpha_ms = 10, .beta_ms = 0.1, .gamma_ms = 0};
   const CalibratedQueue queue = queue_of(s);
@@ -121,7 +121,7 @@ TEST(Latencies, OfOneRequestAtATimeAreTheWaitAndTheStep) {
 }
 
 TEST(Latencies, OfPromptsAloneHaveNoTokensAfterTheFirst) {
-  Setting s;
+  Drawn s;
   s.demand = {.in_tokens = 1000, .out_tokens = 0, .max_queue = 50, .target = {}};
   s.performance = {.alpha_ms = 10, .beta_ms = 0.02, .gamma_ms = 0};
   s.batch = 8;

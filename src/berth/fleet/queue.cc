@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kNegligible = 1e-12;  // of the sum so far
 constexpr double kLarge = 1e100;
-constexpr double kNever = -46;    // ln of a probability that no sum notices, times any N and Q
-constexpr double kStirling = 16;  // from here on its rest is exact
+constexpr double kUnlikely = -46;  // ln of a probability that no sum notices, times any N and Q
+constexpr double kStirling = 16;   // from here on its rest is exact
 
 double power(double base, int exponent) {
   double result = 1;
@@ -195,7 +195,7 @@ bool Queue::add_unlimited(double rate, Sums& sums) const {
   double first_less = 0, second_less = 0;
   sums.mass = 1;
   sums.full = 0;
-  if (bound > kNever) {
+  if (bound > kUnlikely) {
     if (last < batch_ || a < kStirling) return false;
     const double rest = stirling_rest(last + a) - stirling_rest(a) - stirling_rest(last);
     sums.full = std::exp(bound + rest) * std::sqrt(a / (2 * std::numbers::pi * last * (last + a)));

@@ -79,13 +79,13 @@ const ReferenceQueue::Parameters kMany[] = {
     {64, 1, 7, 0.01, 0, 4000, 0},
 };
 /// Of the service rate at the batch.
-constexpr double kParts[] = {1e-6,  0.1,       0.51, 0.7,       0.8,  0.9, 0.95,
+constexpr double kLoads[] = {1e-6,  0.1,       0.51, 0.7,       0.8,  0.9, 0.95,
                              0.999, 0.9999999, 1.0,  1.0000001, 1.01, 3.0, 100.0};
 
 TEST(ReferenceQueue, IsTheChainOfItsDefinition) {
   for (const auto& parameters : kMany) {
     const ReferenceQueue queue(parameters);
-    for (const double part : kParts) {
+    for (const double part : kLoads) {
       const double rate = part * queue.service_rate(parameters.batch);
       const Operation is = queue.at(rate), should = by_definition(queue, rate);
       const auto label = fmt::format("n {} m {} N {} part {}", parameters.in_tokens,
@@ -103,7 +103,7 @@ TEST(ReferenceQueue, IsTheChainOfItsDefinition) {
 TEST(ReferenceQueue, GrowthIsTheDerivative) {
   for (const auto& parameters : kMany) {
     const ReferenceQueue queue(parameters);
-    for (const double part : kParts) {
+    for (const double part : kLoads) {
       const double rate = part * queue.service_rate(parameters.batch), h = 1e-5;
       Growth growth;
       const Operation at = queue.at(rate, &growth);
