@@ -41,17 +41,19 @@ Dual at_least(Dual a, double least) {
   return a.is > least ? a : Dual(least);
 }
 
-/// P(x > least), and E x of these, for x of a gamma distribution with the mean and the coefficient
-/// of variation, which may be 0.
+/// P(x > least), and E x and E x² of these, for x of a gamma distribution with the mean and the
+/// coefficient of variation, which may be 0.
 struct Above {
-  double part = 0, mean = 0;
+  double part = 0, mean = 0, square = 0;
 };
 Above above(double mean, double cv, double least) {
+  const double square = mean * mean * (1 + cv * cv);
   if (mean <= 0) return {};
-  if (least <= 0) return {1, mean};
-  if (cv == 0) return mean > least ? Above{1, mean} : Above{};
+  if (least <= 0) return {1, mean, square};
+  if (cv == 0) return mean > least ? Above{1, mean, square} : Above{};
   const double shape = 1 / (cv * cv), x = least * shape / mean;
-  return {boost::math::gamma_q(shape, x), mean * boost::math::gamma_q(shape + 1, x)};
+  return {boost::math::gamma_q(shape, x), mean * boost::math::gamma_q(shape + 1, x),
+          square * boost::math::gamma_q(shape + 2, x)};
 }
 
 /// E ⌈n / M⌉, and the same weighted by n.
@@ -117,10 +119,20 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   w.steps = w.chunks + w.decodes;
   w.within_tokens =
       static_cast<int>(std::clamp(kBatchTokens * w.steps / (n + w.decodes), 1.0, 1e6));
+  w.prompt_variation = in_variation;
   w.prompt_ms = p.prefill_ms() * n;
-  if (p.form == StepForm::max && n > 0)
-    w.prompt_ms = w.chunks * unhidden(w.prompt_ms / w.chunks, demand.in_cv, w.alpha_ms,
+  if (p.form == StepForm::max && n > 0) {
+    const double chunk_ms = w.prompt_ms / w.chunks;
+    w.prompt_ms = w.chunks * unhidden(chunk_ms, demand.in_cv, w.alpha_ms,
                                       w.chunks * std::min(batch(), w.within_tokens) / w.steps);
+    // Of one prompt, what is not hidden varies more than its length.
+    const Above one = above(chunk_ms, demand.in_cv, w.alpha_ms);
+    const double left_ms = one.mean - w.alpha_ms * one.part;
+    const double square_ms =
+        one.square - 2 * w.alpha_ms * one.mean + w.alpha_ms * w.alpha_ms * one.part;
+    if (left_ms > 1e-4 * chunk_ms)
+      w.prompt_variation = std::max(0.0, square_ms / (left_ms * left_ms) - 1);
+  }
   w.prompt_ms += p.gamma_ms * n * (chunks.by_token + 1) / 2;
   w.request_ms = w.prompt_ms + p.beta_ms * w.decodes +
                  p.gamma_ms * (n * w.decodes + std::max(0.0, (square - m) / 2));
@@ -135,7 +147,6 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
     w.other_ms_square = p.gamma_ms * p.gamma_ms * context_variance * decoding +
                         other_ms * other_ms * decoding * (1 - decoding);
   }
-  w.prompt_variation = in_variation;
   w.service_variation = (square - m * m) / (w.steps * w.steps);
   w.arrival_variation = demand.arrival_cv * demand.arrival_cv;
   set_full_step();
