@@ -11,6 +11,7 @@
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/simulated_limit.h"
 
 namespace berth::cli {
 namespace {
@@ -24,11 +25,14 @@ struct PlanOptions {
   std::vector<std::string> sets;                             // "capacity.H100=16"
   bool delayed_best_effort = false, heterogeneous = false;
   bool candidates = false, fail_unserved = false;
+  std::string percentiles;
 
   void add_to(Options& options) {
     options.json(json);
     options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
     options.value("--model", model, "calibrated (default) or reference");
+    options.value("--percentiles", percentiles,
+                  "what decides targets for percentiles: simulated (default) or closed-form");
     options.value("--solver", solver, "optimal (default), greedy or unlimited");
     options.value("--saturation", saturation,
                   "greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin");
@@ -107,6 +111,11 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
 Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
   fleet::Execution means;
   means.parallel_for = on_all_cores;
+  if (given.percentiles.empty() || given.percentiles == "simulated")
+    means.rate_limit = [](const auto& question) { return fleet::simulated_limit(question); };
+  else if (given.percentiles != "closed-form")
+    return fail(ErrorKind::usage, "--percentiles: wanted simulated or closed-form; found '{}'",
+                clip(given.percentiles));
   if (given.time_limit.empty()) return means;
   const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
@@ -192,6 +201,15 @@ std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
         table.add({name, part.accelerator, percentiles_text(*part.percentiles, targets)});
   }
   return table.empty() ? "" : "\n" + table.text();
+}
+
+/// How the limits of targets for percentiles came about; "": there are none.
+std::string limits_text(const fleet::Candidates& all) {
+  const auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
+  if (asked == 0) return "";
+  return fmt::format(
+      "limits of {} candidates by simulation, ± 1 % or so; --percentiles closed-form is faster\n",
+      asked);
 }
 
 std::string summary_text(const fleet::Plan& plan) {
@@ -333,7 +351,8 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (given.json)
     print(fleet::plan_json(solved, given.candidates ? &made : nullptr) + "\n");
   else if (!only_candidates)
-    print(servers_text(system, solved) + tails_text(system, solved) + summary_text(solved));
+    print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +
+          summary_text(solved));
   return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
 }
 

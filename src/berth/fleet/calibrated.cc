@@ -13,7 +13,6 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kMostLoss = 0.01;    // part of the requests that may find no place
 constexpr double kNearlyBest = 0.99;  // the least batch that takes so much of the best rate will do
 constexpr double kWorthwhile = 1e-4;  // a better batch must be better by this part
 

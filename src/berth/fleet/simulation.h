@@ -59,6 +59,8 @@ struct Share {
 /// mix one for each. Errors: impossible, with what is missing: performance data, replicas, a batch.
 Result<std::vector<Share>> shares_of(const System& system, const Server& server,
                                      const Allocation& allocation, Routing routing);
+/// One replica.
+Deployment deployment_of(const Performance& performance, int batch, std::int64_t queue);
 Traffic traffic_of(const Load& load, const SimulationOptions& options);
 
 /// Simulates the allocation at its load, or at the trace. Drawn requests are ten histories, each

@@ -82,6 +82,7 @@ struct Outcome {
   double slots = 0;       // replicas · N
 
   void add(const Outcome& other);
+  double mean_ttft_ms() const;  // 0 where nobody was served
   double throughput_per_min() const;
   double utilisation() const { return slots > 0 ? in_service / slots : 0; }
   double lost_part() const;

@@ -83,6 +83,7 @@ Sized replicas_calibrated(const Sizing& sizing, const Demand& demand,
 
 inline constexpr double kRateRounding = 1e-9;  // part of a rate
 inline constexpr double kMargin = 1e-3;        // how far a rate stays from saturation, and from 0
+inline constexpr double kMostLoss = 0.01;      // part of the requests that may find no place
 inline constexpr double kTpsPart = 0.9;        // of the range's end, when a throughput is asked for
 
 inline Sizing refused(Refusal refusal) {
