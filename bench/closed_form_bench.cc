@@ -10,6 +10,7 @@
 
 #include "berth/fleet/latencies.h"
 #include "berth/fleet/reference_queue.h"
+#include "berth/fleet/simulated_limit.h"
 #include "berth/fleet/simulator.h"
 
 namespace berth::fleet {
@@ -205,6 +206,40 @@ void BM_FleetClosedFormLimit(benchmark::State& state) {
                              range.max, limit.figure == kTtft ? summary(before) : "-"));
 }
 BENCHMARK(BM_FleetClosedFormLimit)->DenseRange(0, kLimits.size() - 1)->Iterations(1);
+
+/// The limit that a plan has from the simulator / that of twenty times as many other requests, for
+/// the targets of percentiles and the replicas whose lengths a document can name.
+void BM_FleetSimulatedLimit(benchmark::State& state) {
+  std::vector<double> errors;
+  for (auto _ : state)
+    for (const Replica& r : kReplicas)
+      for (const Limit& limit : std::span(kLimits).subspan(1)) {
+        if (r.kind == kGeometric) continue;
+        const CalibratedQueue queue = queue_of(r);
+        const double end = 0.999 * queue.service_rate(r.batch);
+        const auto requests = requests_of(r, 800'000, 5);
+        const auto by_simulation = [&](double rate) { return simulated(r, requests, rate); };
+        const double target_ms = limit.factor * by_simulation(0.02 * end)[limit.figure];
+        const double should = limit_of(end, limit.figure, target_ms, by_simulation);
+        RateQuestion question;
+        question.performance = r.performance, question.batch = r.batch;
+        const Demand demand = demand_of(r);
+        question.load = {.in_tokens = r.in_tokens, .out_tokens = r.out_tokens};
+        question.load.in_cv = demand.in_cv, question.load.out_cv = demand.out_cv;
+        question.queue = kMostBatch;
+        auto& targets = limit.figure == kItl95 ? question.target.percentiles.itl_ms
+                                               : question.target.percentiles.ttft_ms;
+        targets[limit.figure == kTtft99 ? 3 : 2] = target_ms;
+        question.estimate_per_s = 500 * end;
+        errors.push_back(100 * (simulated_limit(question) / (1000 * should) - 1));
+      }
+  const auto range = std::ranges::minmax(errors);
+  state.SetLabel(
+      fmt::format("{} settings: {}, {:+.1f} to {:+.1f}; within 3 %: {}", errors.size(),
+                  summary(errors), range.min, range.max,
+                  std::ranges::count_if(errors, [](double e) { return std::abs(e) <= 3; })));
+}
+BENCHMARK(BM_FleetSimulatedLimit)->Iterations(1);
 
 }  // namespace
 }  // namespace berth::fleet
