@@ -9,7 +9,8 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kFewChunks = 20;  // more are counted as if none were partly filled
+constexpr double kLeastWork_ms = 1e-9;  // nothing takes no time
+constexpr int kFewChunks = 20;          // so many are counted one by one
 
 /// A figure and its derivative by ln λ.
 struct Dual {
@@ -61,12 +62,16 @@ struct Chunks {
   double count = 1, by_token = 1;
 };
 Chunks chunks_of(double mean, double cv) {
-  if (mean > kFewChunks * kBatchTokens)
-    return {mean / kBatchTokens + 0.5, mean * (1 + cv * cv) / kBatchTokens + 0.5};
   Chunks chunks;
   for (int i = 1;; ++i) {
-    const Above more = above(mean, cv, i * kBatchTokens);
+    const double length = i * kBatchTokens;
+    const Above more = above(mean, cv, length);
     if (more.mean <= 1e-6 * mean) return chunks;
+    if (i == kFewChunks) {  // the rest of both sums as integrals
+      chunks.count += more.mean / kBatchTokens - i * more.part + 0.5 * more.part;
+      chunks.by_token += (more.square / kBatchTokens - i * more.mean + 0.5 * more.mean) / mean;
+      return chunks;
+    }
     chunks.count += more.part;
     chunks.by_token += more.mean / mean;
   }
@@ -136,6 +141,7 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   w.prompt_ms += p.gamma_ms * n * (chunks.by_token + 1) / 2;
   w.request_ms = w.prompt_ms + p.beta_ms * w.decodes +
                  p.gamma_ms * (n * w.decodes + std::max(0.0, (square - m) / 2));
+  if (w.alpha_ms == 0) w.request_ms = std::max(w.request_ms, kLeastWork_ms);
   if (w.decodes > 0) {
     // Met at a random step, an answer has E m² / 2m tokens so far, and E m³ / 3m is their square's
     // mean; the third moment is that of a gamma distribution.

@@ -189,7 +189,7 @@ TEST(CalibratedQueue, PromptsHideBehindTheWeightsInTheFormMax) {
   EXPECT_GT(rate(4), sum);
   EXPECT_NEAR(rate(1), 1 / (100 * 10 + 0.99), 1e-6);
   card.beta_prefill_ms = 0.5;  // 50 ms: 10 are hidden
-  EXPECT_NEAR(rate(1), 1 / (100 * 10 + 40 + 0.99), 1e-3);
+  EXPECT_NEAR(rate(1), 1 / (100 * 10 + 40 + 0.99), 1e-6);
 }
 
 }  // namespace

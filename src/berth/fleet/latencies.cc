@@ -12,8 +12,12 @@ namespace {
 
 constexpr int kMostGroups = 12;
 constexpr double kPrecision = 1e-3;  // of a quantile
-constexpr double kRare = 1e-3;       // a number of prompts that counts as the one before
-constexpr double kEdge = 1e-5;       // of the probability, at either end, has no group of its own
+constexpr double kNoTail = 1e-12;
+constexpr int kMostLooks = 100;      // for one quantile
+constexpr int kMostDoublings = 100;  // of the mean, until a quantile is below
+constexpr double kManyPrompts = 30;
+constexpr double kRare = 1e-3;  // a number of prompts that counts as the one before
+constexpr double kEdge = 1e-5;  // of the probability, at either end, has no group of its own
 
 double normal_above(double x) {
   return 0.5 * std::erfc(x / std::numbers::sqrt2);
@@ -23,6 +27,7 @@ double normal_above(double x) {
 /// nearly normal. Of a shape of 1 the quantiles that matter here are 1 % off, of 0.25 6 %.
 double gamma_above(double mean_ms, double variance, double ms) {
   if (ms <= 0) return 1;
+  if (mean_ms <= 0) return 0;
   if (variance <= 1e-9 * mean_ms * mean_ms) return mean_ms > ms ? 1 : 0;
   const double ninth = variance / (9 * mean_ms * mean_ms);
   return normal_above((std::cbrt(ms / mean_ms) - 1 + ninth) / std::sqrt(ninth));
@@ -69,18 +74,23 @@ template <class Above>
 std::array<double, 4> quantiles(double mean_ms, const Above& above) {
   std::map<double, double> known{{0, 0}};  // ms: ln P(x > ms), falling
   const auto look = [&](double ms) {
-    return known.emplace(ms, std::log(std::max(above(ms), 1e-12))).first;
+    const double part = above(ms);
+    return known.emplace(ms, std::log(part > kNoTail ? part : kNoTail)).first;
   };
   std::array<double, 4> found{};
   if (!(mean_ms > 0)) return found;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double wanted = std::log(1 - kPercentiles[i]);
     auto high = std::ranges::find_if(known, [&](const auto& at) { return at.second <= wanted; });
-    for (double ms = std::max(mean_ms, std::prev(known.end())->first); high == known.end(); ms *= 2)
-      if (const auto at = look(ms); at->second <= wanted) high = at;
+    double ms = std::max(mean_ms, std::prev(known.end())->first);
+    for (int doubled = 0; high == known.end(); ms *= 2) {
+      const auto at = look(ms);
+      if (at->second <= wanted || ++doubled == kMostDoublings) high = at;
+    }
     auto low = std::prev(high);
     bool is_straight = true;  // where the distribution has a step it is not
-    while (high->first - low->first > kPrecision * high->first) {
+    for (int look_at = 0;
+         look_at < kMostLooks && high->first - low->first > kPrecision * high->first; ++look_at) {
       const double width = high->first - low->first, least = kPrecision / 2 * high->first;
       const double part = is_straight ? (low->second - wanted) / (low->second - high->second) : 0.5;
       const auto at = look(low->first + std::clamp(part * width, least, width - least));
@@ -144,7 +154,7 @@ void Latencies::add_prefill(const GatedPrefill<double>& p, double weight, double
   const double beyond = mean - p.step_ms;
   const double third = mean * mean * mean + 3 * mean * variance +
                        (beyond > 0 ? 2 * variance * variance / beyond : 0);
-  const double seen_square = third / mean;  // of a step that an arrival sees
+  const double seen_square = mean > 0 ? third / mean : 0;  // of a step that an arrival sees
   const double r = p.part, prompt_square = p.prompt_ms * p.prompt_ms;
   const double rest =
       (1.0 / 3 + r + r * r) * seen_square - (0.5 + r) * (0.5 + r) * p.seen_ms * p.seen_ms;
@@ -169,6 +179,12 @@ double Latencies::itl_above(double ms) const {
   for (const Steps& s : steps_) {
     const double left_ms = ms - s.step_ms;
     const double size = s.dispersion - 1;
+    if (s.prompts > kManyPrompts) {  // their sum is nearly normal, whatever their number's law
+      const double each = s.prompt_variance + s.dispersion * s.prompt_ms * s.prompt_ms;
+      sum += s.weight *
+             gamma_above(s.prompts * s.prompt_ms, s.prompts * each + s.step_variance, left_ms);
+      continue;
+    }
     double p =
         size > 1e-9 ? std::exp(-s.prompts * std::log(s.dispersion) / size) : std::exp(-s.prompts);
     double above = p * normal_above(left_ms / std::sqrt(std::max(s.step_variance, 1e-12)));

@@ -120,6 +120,45 @@ TEST(Latencies, OfOneRequestAtATimeAreTheWaitAndTheStep) {
   EXPECT_NEAR(itl_ms, 10.1, 0.2);
 }
 
+double one_of(Rng& rng, std::initializer_list<double> values) {
+  return *(values.begin() + rng.below(values.size()));
+}
+
+/// What check() lets through, sized for targets of any size: no figure is infinite or no number.
+TEST(Latencies, AreFiniteAtExtremes) {
+  Rng rng(6);
+  int served = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Demand d;
+    d.in_tokens = one_of(rng, {0, 1, 1000, 1e5, 1e7});
+    d.out_tokens = one_of(rng, {0, 0.5, 1, 2, 100, 1e7}) + (d.in_tokens == 0 ? 1 : 0);
+    d.max_batch = static_cast<int>(one_of(rng, {0, 1, 7, 1000}));
+    d.max_queue = static_cast<int>(one_of(rng, {0, 1, 1e4}));
+    d.in_cv = one_of(rng, {0, 1, 20}), d.out_cv = one_of(rng, {0, 1, 20});
+    d.arrival_cv = one_of(rng, {0, 1, 20});
+    for (auto* of : {&d.target.percentiles.ttft_ms, &d.target.percentiles.itl_ms})
+      for (double& ms : *of) ms = one_of(rng, {0, 0, 0, 100, 1e12});
+    Performance p;
+    p.alpha_ms = one_of(rng, {0, 1e-9, 30, 1e9}), p.beta_ms = one_of(rng, {0, 1e-9, 0.05, 1e9});
+    p.gamma_ms = one_of(rng, {0, 1e-4, 1e9}), p.beta_prefill_ms = one_of(rng, {0, 1e-9, 1e9});
+    p.form = rng.below(2) == 0 ? StepForm::sum : StepForm::max;
+    p.max_batch = 64, p.at_tokens = static_cast<int>(one_of(rng, {0, 1024, 1e7}));
+    const Sizing sizing = size_replica(d, p, QueueModel::calibrated);
+    if (sizing.refusal != Refusal::none) continue;
+    ++served;
+    for (const double part : {1e-3, 0.5, 1.0, 2.0, 1e3}) {
+      const double rate = part * sizing.rate;
+      ASSERT_TRUE(std::isfinite(rate) && rate > 0) << i;
+      const Operation o = operation_at(d, p, sizing.batch, rate, QueueModel::calibrated);
+      EXPECT_TRUE(std::isfinite(o.ttft_ms) && std::isfinite(o.itl_ms)) << i << " " << part;
+      const Percentiles found = percentiles_at(d, p, sizing.batch, rate);
+      for (std::size_t k = 0; k < kPercentiles.size(); ++k)
+        EXPECT_TRUE(std::isfinite(found.ttft_ms[k]) && std::isfinite(found.itl_ms[k])) << i;
+    }
+  }
+  EXPECT_GT(served, 300);
+}
+
 TEST(Latencies, OfPromptsAloneHaveNoTokensAfterTheFirst) {
   Drawn s;
   s.demand = {.in_tokens = 1000, .out_tokens = 0, .max_queue = 50, .target = {}};
