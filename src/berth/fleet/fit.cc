@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kRounds = 4;  // of weights that follow from the fit before
 constexpr std::size_t kMostThresholds = 24;
+constexpr int kRefinements = 8;
 constexpr double kHuber = 1;           // standard deviations, beyond which an error counts less
 constexpr double kLeastSpread = 1e-3;  // of relative errors
 constexpr double kHardToTell = 30, kNotToTell = 300;  // condition numbers
@@ -23,21 +24,46 @@ std::size_t index(Term term) {
   return static_cast<std::size_t>(term);
 }
 
-/// Whether the time of the prompts is longer than alpha, by the tokens from which on it is.
-bool prompts_bind(const Observation& o, FitForm form, double threshold) {
-  return form == FitForm::max && o.prefill_steps > 0 &&
-         o.prefill_tokens > threshold * o.prefill_steps;
+/// Of the iterations with prompts, in how many these take longer than alpha, and how many tokens
+/// they have in these: with more than `threshold`. Where not each is known tokens are taken to be
+/// spread evenly about their mean.
+struct Longer {
+  double steps = 0, tokens = 0;
+};
+Longer longer_than(const Observation& o, double threshold) {
+  if (o.prefill_steps <= 0) return {};
+  if (!o.prompts.empty()) {
+    Longer longer;
+    const double each = o.prefill_steps / static_cast<double>(o.prompts.size());
+    for (const double tokens : o.prompts)
+      if (tokens > threshold) longer.steps += each, longer.tokens += each * tokens;
+    return longer;
+  }
+  const double mean = o.prefill_tokens / o.prefill_steps;
+  const double variance = o.prefill_square / o.prefill_steps - mean * mean;
+  const double half = std::sqrt(3 * std::max(0.0, variance));
+  if (half <= 1e-6 * mean)
+    return mean > threshold ? Longer{o.prefill_steps, o.prefill_tokens} : Longer{};
+  const double low = std::max(0.0, mean - half), high = 2 * mean - low;
+  const double from = std::clamp(threshold, low, high);
+  return {o.prefill_steps * (high - from) / (high - low),
+          o.prefill_steps * (high * high - from * from) / (2 * (high - low))};
 }
 
 Terms row_of(const Observation& o, FitForm form, double threshold) {
   Terms x{};
-  const bool bind = prompts_bind(o, form, threshold);
-  x[Term::alpha] = o.bare_steps + (bind ? 0 : o.prefill_steps);
+  const Longer longer = form == FitForm::max ? longer_than(o, threshold) : Longer{};
+  x[Term::alpha] = o.bare_steps + o.prefill_steps - longer.steps;
   x[Term::beta] = o.decoding;
-  x[Term::beta_prefill] = form == FitForm::sum || bind ? o.prefill_tokens : 0;
+  x[Term::beta_prefill] = form == FitForm::max ? longer.tokens : o.prefill_tokens;
   x[Term::gamma] = o.context_tokens;
   x[Term::ttft_offset] = o.phase == Phase::ttft ? 1 : 0;
   return x;
+}
+
+double threshold_of(const FitParameters& parameters) {
+  const double prefill = parameters.ms[Term::beta_prefill];
+  return prefill > 0 ? parameters.ms[Term::alpha] / prefill : HUGE_VAL;
 }
 
 /// What a fit may use: the terms, and whether tokens of prompts cost what decoded ones do.
@@ -66,20 +92,10 @@ class Fitter {
     for (int round = 0; round < kRounds; ++round) {
       if (round > 0) reweigh();
       double best = HUGE_VAL;
-      FitParameters found = parameters_;
-      for (const double threshold : thresholds) {
-        const auto normal = equations(threshold);
-        const auto solution = solve_nonnegative(normal, shape_.mask);
-        FitParameters tried{form_, solution.x};
-        if (shape_.tied) tried.ms[Term::beta_prefill] = tried.ms[Term::beta];
-        const double loss = loss_of(tried);
-        if (loss >= best) continue;
-        best = loss;
-        found = tried;
-        normal_ = normal;
-        solution_ = solution;
-      }
-      parameters_ = found;
+      for (const double threshold : thresholds) attempt(threshold, best);
+      // Where alpha and betaPrefill meet is between those that were tried.
+      for (int i = 0; form_ == FitForm::max && i < kRefinements; ++i)
+        if (!attempt(threshold_of(parameters_), best)) break;
     }
   }
 
@@ -102,6 +118,22 @@ class Fitter {
   Condition condition() const { return condition_of(normal_, shape_.mask); }
 
  private:
+  /// Fits what is linear once it is known from which tokens on prompts take longer than alpha; kept
+  /// where it is better than the best.
+  bool attempt(double threshold, double& best) {
+    const auto normal = equations(threshold);
+    const auto solution = solve_nonnegative(normal, shape_.mask);
+    FitParameters tried{form_, solution.x};
+    if (shape_.tied) tried.ms[Term::beta_prefill] = tried.ms[Term::beta];
+    const double loss = loss_of(tried);
+    if (loss >= best) return false;
+    best = loss;
+    parameters_ = tried;
+    normal_ = normal;
+    solution_ = solution;
+    return true;
+  }
+
   std::vector<double> thresholds_of() const {
     if (form_ == FitForm::sum) return {0};
     std::vector<double> tokens;
@@ -379,9 +411,7 @@ std::string_view name(Phase phase) {
 }
 
 Terms design_row(const FitParameters& parameters, const Observation& observation) {
-  const double prefill = parameters.ms[Term::beta_prefill];
-  return row_of(observation, parameters.form,
-                prefill > 0 ? parameters.ms[Term::alpha] / prefill : HUGE_VAL);
+  return row_of(observation, parameters.form, threshold_of(parameters));
 }
 
 double predicted_ms(const FitParameters& parameters, const Observation& observation) {
@@ -393,7 +423,7 @@ double predicted_ms(const FitParameters& parameters, const Observation& observat
 
 Result<Fit> fit(const Measured& measured, const FitOptions& options) {
   Fit fit;
-  const auto use = judge_points(measured, options.all, fit.notes);
+  const auto use = judge_points(measured, options.all, 0, fit.notes);
   if (observations(measured, use, {}).empty())
     return fail(ErrorKind::invalid, "nothing to fit{}{}", fit.notes.empty() ? "" : ": ",
                 join(fit.notes, "; "));
@@ -418,7 +448,8 @@ Result<Fit> fit(const Measured& measured, const FitOptions& options) {
 
 Held hold(const FitParameters& parameters, const Measured& measured, const FitOptions& options) {
   Held held;
-  const auto use = judge_points(measured, options.all, held.notes);
+  const auto use =
+      judge_points(measured, options.all, parameters.ms[Term::beta_prefill], held.notes);
   const auto all = observations(measured, use, parameters);
   held.errors = phase_errors(parameters, all);
   held.points = check_points(parameters, measured, use, all);

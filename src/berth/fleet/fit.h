@@ -53,7 +53,10 @@ struct Observation {
   Phase phase = Phase::decode;
   std::uint32_t point = kNoPoint;            // index into Measured::points
   double bare_steps = 0, prefill_steps = 0;  // iterations, without and with tokens of prompts
-  double decoding = 0, prefill_tokens = 0, context_tokens = 0;  // summed over these
+  double decoding = 0, prefill_tokens = 0;   // summed over these
+  double prefill_square = 0;     // the sum of the squares of an iteration's tokens of prompts
+  std::vector<float> prompts{};  // the tokens of each, or of some of them, where they are known
+  double context_tokens = 0;
   double ms = 0;
   double weight = 1;  // how much it counts
   double share = 1;   // the part of an independent measurement that it is

@@ -9,38 +9,62 @@ namespace {
 constexpr double kMostErrors = 0.01;           // of the requests of a point
 constexpr std::int64_t kFewestRequests = 100;  // of a point
 constexpr std::size_t kMostOfTimeline = 20'000;
-constexpr double kLeastCorrelation = 0.3;
-constexpr std::size_t kFewestToCorrelate = 30;
+constexpr double kFewestToCorrelate = 30, kLeastSpread = 0.2;  // requests, and of their lengths
 
-struct Correlation {
+/// A line through (x, y): how much y grows with x, and how far that can be trusted.
+struct Line {
   double count = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
   void add(double a, double b) { ++count, x += a, y += b, xx += a * a, yy += b * b, xy += a * b; }
-  double variance_x() const { return xx / count - x * x / (count * count); }
+  double variance_x() const { return std::max(0.0, xx / count - x * x / (count * count)); }
   /// How much `x` spreads about its mean.
-  double spread() const { return std::sqrt(std::max(0.0, variance_x())) / (x / count); }
-  double value() const {
+  double spread() const { return count > 0 ? std::sqrt(variance_x()) / (x / count) : 0; }
+  double slope() const { return (xy / count - x * y / (count * count)) / variance_x(); }
+  double slope_error() const {
     const double variance_y = yy / count - y * y / (count * count);
-    return (xy / count - x * y / (count * count)) / std::sqrt(variance_x() * variance_y);
+    const double left = std::max(0.0, variance_y - slope() * slope() * variance_x());
+    return std::sqrt(left / (variance_x() * std::max(1.0, count - 2)));
+  }
+  bool tells(double least_count, double least_spread) const {
+    return count >= least_count && spread() > least_spread;
   }
 };
 
-/// Whether prompts of very different lengths have their first token equally soon.
-bool looks_cached(const OperatingPoint& point) {
-  Correlation correlation;
-  for (const auto& request : point.timeline) correlation.add(request.in_tokens, request.ttft_ms);
-  return point.timeline.size() >= kFewestToCorrelate && correlation.spread() > 0.2 &&
-         correlation.value() < kLeastCorrelation;
+constexpr double kSure = 3;  // standard errors
+
+/// Marks points whose prompts of very different lengths have their first token equally soon: by far
+/// less apart than at another point, or where there is none, by nothing that can be seen.
+void mark_cached(const Measured& measured, double steepest, std::vector<PointUse>& use) {
+  std::vector<Line> lines(use.size());
+  for (std::size_t i = 0; i < use.size(); ++i) {
+    for (const auto& request : measured.points[i].timeline)
+      lines[i].add(request.in_tokens, request.ttft_ms);
+    if (use[i].used && lines[i].tells(kFewestToCorrelate, kLeastSpread))
+      steepest = std::max(steepest, lines[i].slope() - kSure * lines[i].slope_error());
+  }
+  for (std::size_t i = 0; i < use.size(); ++i) {
+    if (!use[i].used || !lines[i].tells(kFewestToCorrelate, kLeastSpread)) continue;
+    const double most = lines[i].slope() + kSure * lines[i].slope_error();
+    use[i].cached =
+        steepest > 0 ? most < steepest / 2 : lines[i].slope() < kSure * lines[i].slope_error();
+  }
 }
 
 /// The same of points without requests, which have to differ in their lengths.
 bool looks_cached(const Measured& measured, std::span<const PointUse> use) {
-  Correlation correlation;
+  Line line;
   for (std::size_t i = 0; i < use.size(); ++i)
     if (const auto& point = measured.points[i];
         use[i].used && !use[i].saturated && point.timeline.empty())
-      correlation.add(point.in_tokens.mean, point.ttft_ms.mean);
-  return correlation.count >= 3 && correlation.spread() > 0.3 &&
-         correlation.value() < kLeastCorrelation;
+      line.add(point.in_tokens.mean, point.ttft_ms.mean);
+  return line.tells(3, kLeastSpread) && line.slope() <= 0;
+}
+
+/// Requests of a closed loop that all take as long start together again and again.
+bool runs_in_step(const OperatingPoint& point) {
+  const Figures& out = point.out_tokens;
+  const double variance = out.square - out.mean * out.mean;
+  return point.timeline.empty() && point.limit.value_or(0) > 1 && out.square > 0 &&
+         variance < 1e-6 * out.square;
 }
 
 /// The first token comes much later than it does under the least load: it waits for a place.
@@ -68,7 +92,7 @@ void mark_saturated(const Measured& measured, std::vector<PointUse>& use,
 
 }  // namespace
 
-std::vector<PointUse> judge_points(const Measured& measured, bool all,
+std::vector<PointUse> judge_points(const Measured& measured, bool all, double prompt_ms,
                                    std::vector<std::string>& notes) {
   std::vector<PointUse> use(measured.points.size());
   for (std::size_t i = 0; i < use.size(); ++i) {
@@ -85,16 +109,22 @@ std::vector<PointUse> judge_points(const Measured& measured, bool all,
     use[i].used = false;
     notes.push_back(fmt::format("{}: not used: {}", point.name, why));
   }
+  for (std::size_t i = 0; i < use.size(); ++i)
+    if (use[i].used && runs_in_step(measured.points[i]))
+      notes.push_back(fmt::format(
+          "{}: all its answers have the same length, so that requests side by side go in step and "
+          "their prompts come together; measure with lengths that differ",
+          measured.points[i].name));
   mark_saturated(measured, use, notes);
   constexpr std::string_view kCached =
       "the time to the first token does not depend on the prompt, as with a warm prefix cache";
-  for (std::size_t i = 0; i < use.size(); ++i)
-    if (use[i].used && looks_cached(measured.points[i])) {
-      use[i].cached = !all;
-      if (!use[i].saturated || !all)
-        notes.push_back(fmt::format("{}: {}{}", measured.points[i].name, kCached,
-                                    all ? "" : "; prompts are left out"));
-    }
+  mark_cached(measured, prompt_ms, use);
+  for (std::size_t i = 0; i < use.size(); ++i) {
+    if (!use[i].cached) continue;
+    notes.push_back(fmt::format("{}: {}{}", measured.points[i].name, kCached,
+                                all ? "" : "; prompts are left out"));
+    use[i].cached = !all;
+  }
   if (looks_cached(measured, use)) notes.push_back(fmt::format("{} (over all points)", kCached));
   return use;
 }
@@ -103,7 +133,12 @@ MeanLoad load_of(const OperatingPoint& point) {
   const auto square = [](const Figures& figures) {
     return figures.square > 0 ? figures.square : figures.mean * figures.mean;
   };
-  return {.rate_per_ms = point.rate_per_s / kMsPerS,
+  // While the last requests end none come any more: they came for so much less than the duration.
+  const double response_s =
+      (point.ttft_ms.mean + point.itl_ms.mean * std::max(0.0, point.out_tokens.mean - 1)) / kMsPerS;
+  const bool ends = !point.limit && point.duration_s > 2 * response_s;
+  const double came = ends ? point.duration_s / (point.duration_s - response_s) : 1;
+  return {.rate_per_ms = came * point.rate_per_s / kMsPerS,
           .limit = point.limit.value_or(0),
           .in_tokens = point.in_tokens.mean,
           .in_square = square(point.in_tokens),
@@ -124,12 +159,17 @@ MeanObservations mean_observations(const MeanLoad& load, const FitParameters& pa
   const double own_context = n * (chunks + 1) / 2;
   const double arrivals = lambda * tau * others;  // in an iteration
   const double busy = 1 - std::exp(-arrivals * chunks);
+  // Of the tokens of a number of prompts with this mean and variance.
+  const auto square_of = [&](double count, double variance) {
+    return count * (load.in_square - n * n) + (count * count + variance) * n * n;
+  };
   MeanObservations mean;
   mean.itl = {.phase = Phase::itl,
               .bare_steps = 1 - busy,
               .prefill_steps = busy,
               .decoding = 1 + decoding,
               .prefill_tokens = arrivals * n,
+              .prefill_square = square_of(arrivals, arrivals),
               .context_tokens = (1 + decoding) * context + arrivals * own_context,
               .ms = tau};
   // The residual of an iteration that is under way: half of it for random arrivals, longer where
@@ -148,6 +188,8 @@ MeanObservations mean_observations(const MeanLoad& load, const FitParameters& pa
                .prefill_steps = chunks + wait * busy,
                .decoding = decoding * (chunks + wait),
                .prefill_tokens = n * joined + wait * arrivals * n,
+               .prefill_square =
+                   square_of(joined, joined - 1) / chunks + wait * square_of(arrivals, arrivals),
                .context_tokens =
                    decoding * context * (chunks + wait) + own_context * (joined + wait * arrivals)};
   return mean;
@@ -185,6 +227,7 @@ std::vector<Observation> observations(const Measured& measured, std::span<const 
                    .prefill_steps = prefill ? 1.0 : 0.0,
                    .decoding = step.decoding,
                    .prefill_tokens = step.prefill_tokens,
+                   .prefill_square = step.prefill_tokens * step.prefill_tokens,
                    .context_tokens = step.context_tokens,
                    .ms = step.ms});
   }

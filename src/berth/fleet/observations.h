@@ -18,8 +18,9 @@ struct PointUse {
   bool cached = false;     // prompts cost nothing: prefill and first tokens are left out
   bool saturated = false;  // the first token waits for others: first tokens are left out
 };
-/// Judges each point; notes say what is left out, and why.
-std::vector<PointUse> judge_points(const Measured& measured, bool all,
+/// Judges each point; notes say what is left out, and why. `prompt_ms` is what a token of a prompt
+/// is known to take; 0: not known.
+std::vector<PointUse> judge_points(const Measured& measured, bool all, double prompt_ms,
                                    std::vector<std::string>& notes);
 
 /// A load in equilibrium, and the mean between two tokens under it.

@@ -44,55 +44,69 @@ class Integral {
   std::vector<Change> changes_;
 };
 
-/// First tokens, and how many tokens their prompts have.
+/// When iterations with prompts ended, and how many tokens these had: first tokens that come almost
+/// together are of one iteration.
 class FirstTokens {
  public:
-  explicit FirstTokens(const std::vector<RequestTimes>& requests) {
+  FirstTokens(const std::vector<RequestTimes>& requests, double together_ms) {
+    std::vector<std::pair<double, double>> at;
     for (const auto& request : requests)
-      at_.push_back({request.start_ms + request.ttft_ms, request.in_tokens});
-    std::ranges::sort(at_);
-    sums_.push_back(0);
-    for (const auto& [ms, tokens] : at_) sums_.push_back(sums_.back() + tokens);
+      at.emplace_back(request.start_ms + request.ttft_ms, request.in_tokens);
+    std::ranges::sort(at);
+    for (const auto& [ms, tokens] : at) {
+      if (end_ms_.empty() || ms > end_ms_.back() + together_ms) {
+        end_ms_.push_back(ms);
+        tokens_.push_back(0);
+      }
+      tokens_.back() += tokens;
+    }
+    sums_.emplace_back();
+    for (const double tokens : tokens_) {
+      const Sum& last = sums_.back();
+      sums_.push_back({last.count + 1, last.tokens + tokens, last.square + tokens * tokens});
+    }
   }
   struct Sum {
-    double count = 0, tokens = 0;
+    double count = 0, tokens = 0, square = 0;
   };
   Sum between(double from_ms, double to_ms) const {  // after `from_ms`, up to `to_ms`
-    const std::size_t from = index(from_ms), to = std::max(from, index(to_ms));
-    return {static_cast<double>(to - from), sums_[to] - sums_[from]};
+    const Sum &from = sums_[index(from_ms)], &to = sums_[index(std::max(from_ms, to_ms))];
+    return {to.count - from.count, to.tokens - from.tokens, to.square - from.square};
+  }
+  /// The tokens of each, or of evenly chosen ones.
+  std::vector<float> each_between(double from_ms, double to_ms) const {
+    constexpr std::size_t kMostKept = 200;
+    const std::size_t from = index(from_ms), to = index(std::max(from_ms, to_ms));
+    std::vector<float> each;
+    for (std::size_t i = from; i < to; i += (to - from) / kMostKept + 1)
+      each.push_back(static_cast<float>(tokens_[i]));
+    return each;
   }
 
  private:
   std::size_t index(double ms) const {
-    return static_cast<std::size_t>(
-        std::ranges::upper_bound(at_, ms, {}, &std::pair<double, double>::first) - at_.begin());
+    return static_cast<std::size_t>(std::ranges::upper_bound(end_ms_, ms) - end_ms_.begin());
   }
-  std::vector<std::pair<double, double>> at_;
-  std::vector<double> sums_;
+  std::vector<double> end_ms_, tokens_;
+  std::vector<Sum> sums_;
 };
+
+constexpr double kTogether = 0.25;  // of the time between two tokens
+constexpr std::size_t kMostChanges = 1'000'000;
 
 class Timeline {
  public:
   Timeline(const OperatingPoint& point, std::size_t most)
-      : point_(point), most_(most), first_tokens_(point.timeline) {
-    for (const auto& request : point.timeline) {
-      const double first_ms = request.start_ms + request.ttft_ms, end_ms = request.end_ms();
-      if (end_ms <= first_ms) continue;
-      const double n = request.in_tokens, m = request.out_tokens;
-      const double slope = m / (end_ms - first_ms);
-      decoding_.change(first_ms, 1, 0);
-      decoding_.change(end_ms, -1, 0);
-      context_.change(first_ms, n, slope);
-      context_.change(end_ms, -n - m, -slope);
-    }
+      : point_(point), most_(most), first_tokens_(point.timeline, kTogether * point.itl_ms.mean) {
+    std::size_t gaps = 0;
+    for (const auto& request : point_.timeline) gaps += request.gaps_ms.size();
+    every_ = gaps / most_ + 1;
+    for (const auto& request : point.timeline) add_presence(request, gaps / kMostChanges + 1);
     decoding_.finish();
     context_.finish();
   }
 
   std::vector<Observation> observations() {
-    std::size_t gaps = 0;
-    for (const auto& request : point_.timeline) gaps += request.gaps_ms.size();
-    every_ = gaps / most_ + 1;
     const std::size_t every_request = point_.timeline.size() / most_ + 1;
     for (std::size_t i = 0; i < point_.timeline.size(); ++i) {
       const auto& request = point_.timeline[i];
@@ -105,8 +119,35 @@ class Timeline {
   }
 
  private:
-  void add(const Observation& each, double end_ms) {
-    if (end_ms < point_.complete_until_ms && each.ms > 0) all_.push_back(each);
+  /// A request that decodes, and the tokens that it attends to, which are exact every `stride`
+  /// gaps.
+  void add_presence(const RequestTimes& request, std::size_t stride) {
+    const double first_ms = request.start_ms + request.ttft_ms, end_ms = request.end_ms();
+    if (end_ms <= first_ms) return;
+    decoding_.change(first_ms, 1, 0);
+    decoding_.change(end_ms, -1, 0);
+    double context = request.in_tokens;
+    const auto grow = [&](double from_ms, double to_ms, double tokens) {
+      if (to_ms <= from_ms) return;
+      const double slope = tokens / (to_ms - from_ms);
+      context_.change(from_ms, context, slope);
+      context += tokens;
+      context_.change(to_ms, -context, -slope);
+    };
+    if (request.gaps_ms.empty()) return grow(first_ms, end_ms, request.out_tokens);
+    double at_ms = first_ms, from_ms = first_ms, tokens = 0;
+    for (std::size_t i = 0; i < request.gaps_ms.size(); ++i) {
+      at_ms += request.gaps_ms[i];
+      tokens += request.out_tokens / static_cast<double>(request.gaps_ms.size());
+      if ((i + 1) % stride != 0 && i + 1 < request.gaps_ms.size()) continue;
+      grow(from_ms, at_ms, tokens);
+      from_ms = at_ms;
+      tokens = 0;
+    }
+  }
+
+  void add(Observation each, double end_ms) {
+    if (end_ms < point_.complete_until_ms && each.ms > 0) all_.push_back(std::move(each));
   }
 
   /// The iterations between two tokens of a request. All requests of an iteration tell of it: it
@@ -126,6 +167,7 @@ class Timeline {
            .prefill_steps = prefill ? 1.0 : 0.0,
            .decoding = batch,
            .prefill_tokens = prompts.tokens,
+           .prefill_square = prompts.tokens * prompts.tokens,
            .context_tokens = context_.mean(from_ms, at_ms) + prompts.tokens,
            .ms = gap_ms,
            .share = std::min(1.0, static_cast<double>(every_) / batch)},
@@ -144,6 +186,8 @@ class Timeline {
          .prefill_steps = busy,
          .decoding = std::max(1.0, decoding_.mean(from_ms, to_ms)),
          .prefill_tokens = prompts.tokens / steps,
+         .prefill_square = prompts.square / steps,
+         .prompts = first_tokens_.each_between(from_ms, to_ms),
          .context_tokens = context_.mean(from_ms, to_ms) + prompts.tokens / steps,
          .ms = request.itl_ms,
          .weight = steps / (steps + 20)},
@@ -160,13 +204,16 @@ class Timeline {
     const double chunks = std::max(1.0, std::ceil(request.in_tokens / kFitChunkTokens));
     const auto own = first_tokens_.between(to_ms - half_ms, to_ms + half_ms);
     const auto before = first_tokens_.between(from_ms, to_ms - half_ms);
-    const double tokens = std::max(own.tokens, request.in_tokens) + wait * before.tokens;
+    const double joined = std::max(own.tokens, request.in_tokens);
+    const double earlier = before.count > 0 ? before.tokens / before.count : 0;
+    const double tokens = joined + wait * earlier;
     const double busy = before.count > 0 ? 1 : 0;
     add({.phase = Phase::ttft,
          .bare_steps = wait * (1 - busy),
          .prefill_steps = chunks + wait * busy,
          .decoding = (chunks + wait) * decoding,
          .prefill_tokens = tokens,
+         .prefill_square = joined * joined / chunks + wait * earlier * earlier,
          .context_tokens =
              (chunks + wait) * context + tokens + request.in_tokens * (chunks - 1) / 2,
          .ms = request.ttft_ms},

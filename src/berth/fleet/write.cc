@@ -160,13 +160,17 @@ Json* find_key(Json& map, std::string_view key) {
 Result<Json*> models_of(Json& document) {
   if (!document.is_object()) return fail(ErrorKind::invalid, "wanted an object");
   Json* at = &document;
+  bool is_wrapped = false;
   for (const std::string_view wrapper : {"system", "modelData"})
-    if (Json* inner = find_key(*at, wrapper); inner != nullptr && inner->is_object()) at = inner;
+    if (Json* inner = find_key(*at, wrapper); inner != nullptr && inner->is_object()) {
+      at = inner;
+      is_wrapped = wrapper == "modelData";
+    }
   if (Json* models = find_key(*at, "models"); models != nullptr) {
     if (!models->is_array()) return fail(ErrorKind::invalid, "models: wanted a list");
     return models;
   }
-  if (at == &document || find_key(*at, "modelData") == nullptr) at = &(*at)["modelData"];
+  if (!is_wrapped) at = &((*at)["modelData"] = Json::object());
   return &((*at)["models"] = Json::array());
 }
 
