@@ -80,10 +80,6 @@ Status read_directory(os::Env& env, const std::vector<std::string>& paths, Bench
   return {};
 }
 
-std::string named(const std::string& name) {
-  return name.empty() ? "(not said)" : name;
-}
-
 }  // namespace
 
 Result<BenchmarkInput> read_benchmarks(os::Env& env, const std::vector<std::string>& paths) {
@@ -123,7 +119,7 @@ Status choose_measured(std::vector<fleet::Measured>& all, const std::string& mod
     } else if (names.size() == 1) {
       for (auto& each : all) each.*field = wanted;
     } else {
-      std::ranges::transform(names, names.begin(), named);
+      std::ranges::replace(names, std::string(), std::string("(not said)"));
       return fail(ErrorKind::usage, "{}: wanted one of {}; found '{}'", option, join(names, ", "),
                   clip(wanted));
     }

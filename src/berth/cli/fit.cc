@@ -48,6 +48,10 @@ struct FitCommandOptions {
   }
 };
 
+std::string named(const std::string& name) {
+  return name.empty() ? "(not said)" : name;
+}
+
 const fleet::Measured* same_of(const std::vector<fleet::Measured>& all,
                                const fleet::Measured& wanted) {
   const auto found = std::ranges::find_if(all, [&](const auto& each) {
@@ -89,31 +93,44 @@ Status write_fits(os::Env& env, const std::vector<fleet::PerformanceEntry>& entr
   return {};
 }
 
+/// One model on one accelerator, and what was held out of it.
+Result<ShownFit> fit_one(const fleet::Measured& measured, const std::vector<fleet::Measured>& held,
+                         const fleet::FitOptions& options) {
+  BERTH_ASSIGN(auto fitted, fleet::fit(measured, options));
+  ShownFit shown{measured.model,       measured.accelerator, measured.iterations.size(),
+                 fitted.points.size(), std::move(fitted),    std::nullopt};
+  print_notes(shown.fit.notes);
+  if (const auto* other = same_of(held, measured); other != nullptr) {
+    shown.held = fleet::hold(shown.fit.parameters, *other, options);
+    print_notes(shown.held->notes);
+  } else if (!held.empty()) {
+    print_notes({"what was held out is of another model or accelerator"});
+  }
+  return shown;
+}
+
 Result<int> fit(os::Env& env, const FitCommandOptions& given) {
   BERTH_ASSIGN(const auto all, measured_of(env, given.files, given));
   std::vector<fleet::Measured> held;
   if (!given.held_out.empty()) {
     BERTH_ASSIGN(held, measured_of(env, given.held_out, given));
   }
-  const fleet::FitOptions options{.all = given.all};
   std::vector<ShownFit> fits;
   std::vector<fleet::PerformanceEntry> entries;
+  std::optional<Error> first_error;
   for (const auto& measured : all) {
-    auto fitted = fleet::fit(measured, options);
-    if (!fitted) {
-      const std::string which = measured.model + " on " + measured.accelerator;
-      return std::unexpected(within(all.size() > 1 ? which : "fit", std::move(fitted).error()));
+    auto shown = fit_one(measured, held, {.all = given.all});
+    if (!shown) {
+      if (all.size() > 1)
+        print_notes({fmt::format("{} on {}: {}", named(measured.model), named(measured.accelerator),
+                                 shown.error().message)});
+      if (!first_error) first_error = std::move(shown).error();
+      continue;
     }
-    ShownFit shown{measured.model,        measured.accelerator, measured.iterations.size(),
-                   fitted->points.size(), *std::move(fitted),   std::nullopt};
-    print_notes(shown.fit.notes);
-    if (const auto* other = same_of(held, measured); other != nullptr) {
-      shown.held = fleet::hold(shown.fit.parameters, *other, options);
-      print_notes(shown.held->notes);
-    }
-    entries.push_back({measured.model, measured.accelerator, measured.accelerators, shown.fit});
-    fits.push_back(std::move(shown));
+    entries.push_back({measured.model, measured.accelerator, measured.accelerators, shown->fit});
+    fits.push_back(*std::move(shown));
   }
+  if (fits.empty()) return std::unexpected(*std::move(first_error));
   if (!given.write.empty()) BERTH_TRY(write_fits(env, entries, given.write));
   if (given.json) {
     print(fits_json(fits));

@@ -36,7 +36,9 @@ std::string parameters_text(const fleet::Fit& fit) {
   for (std::size_t i = 0; i < fleet::kTerms; ++i) {
     const double value = fit.parameters.ms.at(i), error = fit.standard_error.at(i);
     const auto part = [&](double of) {
-      return value > 0 ? percent(of / value) : fmt::format("{:.3g} ms", of);
+      constexpr double kLeastShown = 0.0005;
+      if (!(value > 0)) return fmt::format("{:.3g} ms", of);
+      return of / value < kLeastShown ? "< 0.1 %" : percent(of / value);
     };
     table.add({std::string(fleet::name(static_cast<fleet::Term>(i))), fmt::format("{:.5g}", value),
                !fit.determined[i] ? "not told"

@@ -377,6 +377,9 @@ void add_advice(Fit& fit, const Attempt& attempt, const Measured& measured) {
         fmt::format("{} operating points are few: {} or more tell how far to trust "
                     "the fit",
                     measured.points.size(), kFewPoints));
+  if (only_means && fit.determined[index(Term::gamma)])
+    fit.notes.emplace_back(
+        "means of whole loads hardly tell gamma: files with the requests' times do");
   double out = 0, points = 0;
   for (const auto& point : measured.points) out += point.out_tokens.mean, ++points;
   double context = 0;  // the most tokens that the server is known to hold
