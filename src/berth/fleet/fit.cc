@@ -15,8 +15,11 @@ namespace {
 constexpr int kRounds = 4;  // of weights that follow from the fit before
 constexpr std::size_t kMostThresholds = 24;
 constexpr int kRefinements = 8;
-constexpr double kHuber = 1;           // standard deviations, beyond which an error counts less
-constexpr double kLeastSpread = 1e-3;  // of relative errors
+constexpr double kHuber = 1;  // standard deviations, beyond which an error counts less
+// Of normal errors, the variance of Huber's estimator beyond one standard deviation (1.107) over
+// what the weighted residuals say (0.753).
+constexpr double kTamedVariance = 1.469;
+constexpr double kLeastSpread = 1e-3;                 // of relative errors
 constexpr double kHardToTell = 30, kNotToTell = 300;  // condition numbers
 constexpr double kPrefersSum = 0.98;                  // what `max` has to be of the error of `sum`
 
@@ -165,7 +168,7 @@ class Fitter {
     double independent = 0;
     for (const auto& o : all_) independent += o.share;
     const double free = std::max(1.0, independent - static_cast<double>(kTerms));
-    return std::max(1e-9, solution_.residual / free);
+    return std::max(1e-9, kTamedVariance * solution_.residual / free);
   }
 
   double loss_of(const FitParameters& parameters) const {
