@@ -13,10 +13,10 @@
 
 namespace berth::fleet {
 
-inline constexpr std::size_t kMostPoints = 10'000;       // of a file
-inline constexpr std::size_t kMostRequests = 1'000'000;  // of a point
-inline constexpr std::size_t kMostRows = 5'000'000;      // of a table
-inline constexpr double kMostMs = 1e9;                   // of any time
+inline constexpr std::size_t kMostPoints = 10'000;            // of a file
+inline constexpr std::size_t kMostPointRequests = 1'000'000;  // of a point
+inline constexpr std::size_t kMostRows = 5'000'000;           // of a table
+inline constexpr double kMostMs = 1e9;                        // of any time
 
 /// How much a file tells of a run. Tools write several files of one run; the best one is enough.
 enum class Detail : std::uint8_t { table, summary, requests };

@@ -188,7 +188,7 @@ TEST(FleetFit, ALoadMeansWhatTheServerDoesUnderIt) {
   // that.
   const auto brief = testing::simulated_point(truth, {.rate_per_s = 5, .requests = 200}, rng, true);
   const double came_per_ms = 200 / brief.timeline.back().start_ms;
-  const double rate_per_ms = brief.rate_per_s / kMsPerS, corrected = load_of(brief).rate_per_ms;
+  const double rate_per_ms = brief.rate_per_s / kSecondMs, corrected = load_of(brief).rate_per_ms;
   EXPECT_GT(corrected, 1.04 * rate_per_ms);
   EXPECT_LT(corrected, 1.02 * came_per_ms);
   const MeanLoad too_much{.rate_per_ms = 1, .in_tokens = 300, .out_tokens = 100, .out_square = 1e4};

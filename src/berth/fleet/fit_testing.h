@@ -38,7 +38,7 @@ inline std::vector<RequestTimes> simulate(const FitParameters& parameters,
     };
     request.in_tokens = length(load.in_tokens);
     request.out_tokens = length(load.out_tokens);
-    if (load.limit == 0) at_ms -= std::log1p(-rng.uniform()) * kMsPerS / load.rate_per_s;
+    if (load.limit == 0) at_ms -= std::log1p(-rng.uniform()) * kSecondMs / load.rate_per_s;
     request.start_ms = at_ms;
   }
   std::size_t next = 0;
@@ -98,7 +98,7 @@ inline OperatingPoint simulated_point(const FitParameters& parameters, const Sim
   point.name = "simulated";
   auto requests = simulate(parameters, load, rng);
   for (const auto& request : requests)
-    point.duration_s = std::max(point.duration_s, request.end_ms() / kMsPerS);
+    point.duration_s = std::max(point.duration_s, request.end_ms() / kSecondMs);
   if (load.limit > 0)
     point.limit = load.limit;
   else

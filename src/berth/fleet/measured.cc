@@ -56,7 +56,7 @@ void summarize(OperatingPoint& point, const std::vector<RequestTimes>& requests)
   point.requests = static_cast<std::int64_t>(requests.size());
   if (point.duration_s <= 0) return;
   point.rate_per_s = static_cast<double>(requests.size()) / point.duration_s;
-  point.concurrency = present_ms / (kMsPerS * point.duration_s);
+  point.concurrency = present_ms / (kSecondMs * point.duration_s);
 }
 
 }  // namespace berth::fleet

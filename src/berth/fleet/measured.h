@@ -14,7 +14,7 @@
 
 namespace berth::fleet {
 
-inline constexpr double kMsPerS = 1000;
+inline constexpr double kSecondMs = 1000;
 
 /// One iteration of the engine.
 struct Iteration {

@@ -9,7 +9,8 @@ namespace {
 constexpr double kMostErrors = 0.01;           // of the requests of a point
 constexpr std::int64_t kFewestRequests = 100;  // of a point
 constexpr std::size_t kMostOfTimeline = 20'000;
-constexpr double kFewestToCorrelate = 30, kLeastSpread = 0.2;  // requests, and of their lengths
+constexpr double kFewestToCorrelate = 30,
+                 kLeastLengthSpread = 0.2;  // requests, and of their lengths
 
 /// A line through (x, y): how much y grows with x, and how far that can be trusted.
 struct Line {
@@ -38,11 +39,11 @@ void mark_cached(const Measured& measured, double steepest, std::vector<PointUse
   for (std::size_t i = 0; i < use.size(); ++i) {
     for (const auto& request : measured.points[i].timeline)
       lines[i].add(request.in_tokens, request.ttft_ms);
-    if (use[i].used && lines[i].tells(kFewestToCorrelate, kLeastSpread))
+    if (use[i].used && lines[i].tells(kFewestToCorrelate, kLeastLengthSpread))
       steepest = std::max(steepest, lines[i].slope() - kSure * lines[i].slope_error());
   }
   for (std::size_t i = 0; i < use.size(); ++i) {
-    if (!use[i].used || !lines[i].tells(kFewestToCorrelate, kLeastSpread)) continue;
+    if (!use[i].used || !lines[i].tells(kFewestToCorrelate, kLeastLengthSpread)) continue;
     const double most = lines[i].slope() + kSure * lines[i].slope_error();
     use[i].cached =
         steepest > 0 ? most < steepest / 2 : lines[i].slope() < kSure * lines[i].slope_error();
@@ -56,7 +57,7 @@ bool looks_cached(const Measured& measured, std::span<const PointUse> use) {
     if (const auto& point = measured.points[i];
         use[i].used && !use[i].saturated && point.timeline.empty())
       line.add(point.in_tokens.mean, point.ttft_ms.mean);
-  return line.tells(3, kLeastSpread) && line.slope() <= 0;
+  return line.tells(3, kLeastLengthSpread) && line.slope() <= 0;
 }
 
 /// Requests of a closed loop that all take as long start together again and again.
@@ -135,10 +136,11 @@ MeanLoad load_of(const OperatingPoint& point) {
   };
   // While the last requests end none come any more: they came for so much less than the duration.
   const double response_s =
-      (point.ttft_ms.mean + point.itl_ms.mean * std::max(0.0, point.out_tokens.mean - 1)) / kMsPerS;
+      (point.ttft_ms.mean + point.itl_ms.mean * std::max(0.0, point.out_tokens.mean - 1)) /
+      kSecondMs;
   const bool ends = !point.limit && point.duration_s > 2 * response_s;
   const double came = ends ? point.duration_s / (point.duration_s - response_s) : 1;
-  return {.rate_per_ms = came * point.rate_per_s / kMsPerS,
+  return {.rate_per_ms = came * point.rate_per_s / kSecondMs,
           .limit = point.limit.value_or(0),
           .in_tokens = point.in_tokens.mean,
           .in_square = square(point.in_tokens),

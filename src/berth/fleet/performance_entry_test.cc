@@ -52,6 +52,12 @@ TEST(PerformanceEntry, WrittenTwiceIsTheSame) {
   EXPECT_EQ(*with_performance(*once, fitted_entry()), *once);
 }
 
+TEST(PerformanceEntry, PromptsThatCostNothingDoNotCostWhatTokensDo) {
+  auto entry = fitted_entry();
+  entry.fit.parameters.ms[Term::beta_prefill] = 0;  // which a reader takes for beta
+  EXPECT_NE(with_performance("", entry)->find(R"("betaPrefill": 1e-09)"), std::string::npos);
+}
+
 TEST(PerformanceEntry, RefusesWhatIsNoDocument) {
   EXPECT_EQ(with_performance("[1]", fitted_entry()).error().message, "wanted an object");
   EXPECT_EQ(with_performance(R"({"models":{}})", fitted_entry()).error().message,

@@ -65,15 +65,15 @@ Result<Figures> if_there(const JsonPlace& document, std::string_view name) {
 /// What follows from rate, latency and duration; the number of requests where no metric has it.
 void complete(OperatingPoint& point, double count, double latency_ms) {
   if (count <= 0) count = point.rate_per_s * point.duration_s;
-  point.requests = static_cast<std::int64_t>(std::clamp<double>(count, 0, kMostRequests));
-  point.concurrency = point.rate_per_s * latency_ms / kMsPerS;
+  point.requests = static_cast<std::int64_t>(std::clamp<double>(count, 0, kMostPointRequests));
+  point.concurrency = point.rate_per_s * latency_ms / kSecondMs;
 }
 
 Status read_load(const JsonPlace& document, OperatingPoint& point) {
   for (const std::string_view path :
        {"input_config.loadgen.concurrency", "input_config.perf_analyzer.stimulus.concurrency"})
     if (const auto at = document.find(path); at && at->is_number()) {
-      BERTH_ASSIGN(point.limit, number_within(*at, 1, kMostRequests));
+      BERTH_ASSIGN(point.limit, number_within(*at, 1, kMostPointRequests));
     }
   if (const auto rate = document.find("input_config.loadgen.request_rate");
       rate && rate->is_number()) {
@@ -124,7 +124,7 @@ Result<RequestTimes> request_of_line(const JsonPlace& line) {
   if (!chunks) return request;
   BERTH_ASSIGN(const double scale, scale_at(*chunks));
   BERTH_ASSIGN(const JsonPlace list, chunks->get("value"));
-  BERTH_ASSIGN(const auto gaps, list.numbers(kMostRequests));
+  BERTH_ASSIGN(const auto gaps, list.numbers(kMostPointRequests));
   // A chunk may hold several tokens: then it is no iteration.
   if (static_cast<double>(gaps.size()) != request.out_tokens - 1) return request;
   for (const double gap : gaps) {
@@ -160,8 +160,8 @@ Result<BenchmarkFile> read_aiperf(const std::string& name, const JsonPlace& docu
   BERTH_ASSIGN(const Figures duration, if_there(document, "benchmark_duration"));
   BERTH_TRY(read_load(document, point));
   point.rate_per_s = rate.mean;
-  point.duration_s = duration.mean / kMsPerS;
-  point.errors = static_cast<std::int64_t>(std::min<double>(errors.mean, kMostRequests));
+  point.duration_s = duration.mean / kSecondMs;
+  point.errors = static_cast<std::int64_t>(std::min<double>(errors.mean, kMostPointRequests));
   complete(point, count.mean, latency.mean);
   return file_of(Detail::summary, model_of(document), std::move(point));
 }
@@ -197,8 +197,8 @@ Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
     auto request = request_of_line(*line);
     if (!request) return std::unexpected(within(where, std::move(request).error()));
     requests.push_back(*std::move(request));
-    if (requests.size() > kMostRequests)
-      return fail(ErrorKind::invalid, "{}: more than {} requests", where, kMostRequests);
+    if (requests.size() > kMostPointRequests)
+      return fail(ErrorKind::invalid, "{}: more than {} requests", where, kMostPointRequests);
   }
   std::ranges::stable_sort(requests, {}, &RequestTimes::start_ms);
   const double first_ms = requests.empty() ? 0 : requests.front().start_ms;
@@ -209,7 +209,7 @@ Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
   }
   for (const double ms : cut_off_ms)
     point.complete_until_ms = std::min(point.complete_until_ms, ms - first_ms);
-  point.duration_s = last_ms / kMsPerS;
+  point.duration_s = last_ms / kSecondMs;
   summarize(point, requests);
   point.timeline = std::move(requests);
   return file_of(Detail::requests, {}, std::move(point));
@@ -265,8 +265,8 @@ Result<BenchmarkFile> read_aiperf_csv(const std::string& name, std::span<const C
   BERTH_ASSIGN(const double duration, csv_metric(rows, "benchmark duration", 0));
   BERTH_ASSIGN(const double count, csv_metric(rows, "request count", 0));
   BERTH_ASSIGN(const double errors, csv_metric(rows, "error request count", 0));
-  point.duration_s = duration / kMsPerS;
-  point.errors = static_cast<std::int64_t>(std::min<double>(errors, kMostRequests));
+  point.duration_s = duration / kSecondMs;
+  point.errors = static_cast<std::int64_t>(std::min<double>(errors, kMostPointRequests));
   complete(point, count, latency);
   return file_of(Detail::table, {}, std::move(point));
 }

@@ -34,7 +34,7 @@ Result<RequestTimes> request_of(const JsonPlace& request) {
   constexpr double kMostEpoch = 1e11;
   RequestTimes times;
   BERTH_ASSIGN(const double start_s, field(request, "request_start_time", kMostEpoch));
-  times.start_ms = kMsPerS * start_s;
+  times.start_ms = kSecondMs * start_s;
   BERTH_ASSIGN(times.in_tokens, field(request, "prompt_tokens", kMostMs));
   BERTH_ASSIGN(times.out_tokens, field(request, "output_tokens", kMostMs));
   BERTH_ASSIGN(times.ttft_ms, field(request, "time_to_first_token_ms", kMostMs));
@@ -48,7 +48,7 @@ Result<RequestTimes> request_of(const JsonPlace& request) {
 Status read_requests(const JsonPlace& benchmark, OperatingPoint& point) {
   const auto list = benchmark.find("requests.successful");
   if (!list || !list->is_list()) return {};
-  BERTH_ASSIGN(const auto items, list->items(kMostRequests));
+  BERTH_ASSIGN(const auto items, list->items(kMostPointRequests));
   if (items.empty() || items.size() != static_cast<std::size_t>(point.requests)) return {};
   for (const std::string_view key : {"request_start_time", "time_to_first_token_ms"})
     if (!items.front().find(key)) return {};
@@ -61,10 +61,10 @@ Status read_requests(const JsonPlace& benchmark, OperatingPoint& point) {
   }
   // What was cut off at the end of the run took its part of the server too.
   if (const auto cut = benchmark.find("requests.incomplete"); cut && cut->is_list()) {
-    BERTH_ASSIGN(const auto cut_off, cut->items(kMostRequests));
+    BERTH_ASSIGN(const auto cut_off, cut->items(kMostPointRequests));
     for (const auto& each : cut_off) {
       BERTH_ASSIGN(const double start_s, each.number_or("request_start_time", 0));
-      point.complete_until_ms = std::min(point.complete_until_ms, kMsPerS * start_s - first_ms);
+      point.complete_until_ms = std::min(point.complete_until_ms, kSecondMs * start_s - first_ms);
     }
   }
   for (auto& request : requests) request.start_ms -= first_ms;
@@ -85,7 +85,7 @@ Status read_strategy(const JsonPlace& benchmark, OperatingPoint& point) {
   if (kind == "concurrent")
     for (const std::string_view key : {"streams", "max_concurrency"})
       if (const auto streams = strategy->find(key); streams && streams->is_number()) {
-        BERTH_ASSIGN(point.limit, number_within(*streams, 1, kMostRequests));
+        BERTH_ASSIGN(point.limit, number_within(*streams, 1, kMostPointRequests));
       }
   if (kind == "constant" || kind == "poisson") {
     BERTH_ASSIGN(const double rate, strategy->number_or("rate", 0));
@@ -102,8 +102,8 @@ Result<OperatingPoint> read_benchmark(const JsonPlace& benchmark) {
     if (const auto at = benchmark.find(totals)) {
       BERTH_ASSIGN(const double done, at->number_or("successful", 0));
       BERTH_ASSIGN(const double failed, at->number_or("errored", 0));
-      point.requests = static_cast<std::int64_t>(std::clamp<double>(done, 0, kMostRequests));
-      point.errors = static_cast<std::int64_t>(std::clamp<double>(failed, 0, kMostRequests));
+      point.requests = static_cast<std::int64_t>(std::clamp<double>(done, 0, kMostPointRequests));
+      point.errors = static_cast<std::int64_t>(std::clamp<double>(failed, 0, kMostPointRequests));
       break;
     }
   BERTH_ASSIGN(point.duration_s, benchmark.number_or("duration", 0));
@@ -119,7 +119,7 @@ Result<OperatingPoint> read_benchmark(const JsonPlace& benchmark) {
     // Older files count the requests in their metrics alone.
     BERTH_ASSIGN(const double count,
                  benchmark.number_or("metrics.time_to_first_token_ms.successful.count", 0));
-    point.requests = static_cast<std::int64_t>(std::clamp<double>(count, 0, kMostRequests));
+    point.requests = static_cast<std::int64_t>(std::clamp<double>(count, 0, kMostPointRequests));
   }
   BERTH_TRY(read_requests(benchmark, point));
   return point;

@@ -17,7 +17,7 @@ Result<double> milliseconds(const JsonPlace& at) {
 Result<std::vector<double>> list_of(const JsonPlace& document, std::string_view key,
                                     std::size_t wanted) {
   BERTH_ASSIGN(const JsonPlace at, document.get(key));
-  BERTH_ASSIGN(auto numbers, at.numbers(kMostRequests));
+  BERTH_ASSIGN(auto numbers, at.numbers(kMostPointRequests));
   if (wanted > 0 && numbers.size() != wanted)
     return at.error(
         fmt::format("wanted {} elements, as input_lens has, found {}", wanted, numbers.size()));
@@ -34,7 +34,7 @@ Result<std::vector<RequestTimes>> requests_of(const JsonPlace& document) {
   BERTH_ASSIGN(const auto out, list_of(document, "output_lens", in.size()));
   BERTH_ASSIGN(const auto ttfts, list_of(document, "ttfts", in.size()));
   BERTH_ASSIGN(const JsonPlace itls, document.get("itls"));
-  BERTH_ASSIGN(const auto lists, itls.items(kMostRequests));
+  BERTH_ASSIGN(const auto lists, itls.items(kMostPointRequests));
   if (lists.size() != in.size())
     return itls.error(fmt::format("wanted {} lists, as input_lens has elements, found {}",
                                   in.size(), lists.size()));
@@ -49,16 +49,16 @@ Result<std::vector<RequestTimes>> requests_of(const JsonPlace& document) {
     gaps += seconds.size();
     if (gaps > kMostRows) return itls.error(fmt::format("more than {} numbers", kMostRows));
     if (ttfts[i] <= 0 || out[i] < 1) continue;
-    RequestTimes request{.start_ms = kMsPerS * starts[i],
+    RequestTimes request{.start_ms = kSecondMs * starts[i],
                          .in_tokens = in[i],
                          .out_tokens = out[i],
-                         .ttft_ms = kMsPerS * ttfts[i],
+                         .ttft_ms = kSecondMs * ttfts[i],
                          .itl_ms = 0,
                          .gaps_ms = {}};
     for (const double s : seconds) {
       if (!(s >= 0 && s <= kMostMs)) return lists[i].error("wanted times from 0 on");
-      request.itl_ms += kMsPerS * s / static_cast<double>(seconds.size());
-      request.gaps_ms.push_back(static_cast<float>(kMsPerS * s));
+      request.itl_ms += kSecondMs * s / static_cast<double>(seconds.size());
+      request.gaps_ms.push_back(static_cast<float>(kSecondMs * s));
     }
     requests.push_back(std::move(request));
   }
@@ -80,7 +80,7 @@ void start_as_poisson(std::vector<RequestTimes>& requests, double rate_per_s) {
     request.start_ms = at_ms;
     const auto high = static_cast<double>(generator() >> 5);
     const auto low = static_cast<double>(generator() >> 6);
-    at_ms -= kMsPerS * std::log1p(-(high * 67108864 + low) / 9007199254740992) / rate_per_s;
+    at_ms -= kSecondMs * std::log1p(-(high * 67108864 + low) / 9007199254740992) / rate_per_s;
   }
 }
 
@@ -108,8 +108,8 @@ bool find_starts(std::vector<RequestTimes>& requests, const OperatingPoint& poin
     start_as_poisson(requests, *point.offered_per_s);
   else
     return false;
-  const double left_ms = kMsPerS * point.duration_s - last_end_ms(requests);
-  const double allowed_ms = std::max(500.0, 0.005 * kMsPerS * point.duration_s);
+  const double left_ms = kSecondMs * point.duration_s - last_end_ms(requests);
+  const double allowed_ms = std::max(500.0, 0.005 * kSecondMs * point.duration_s);
   return std::abs(left_ms) <= allowed_ms;
 }
 
@@ -134,11 +134,11 @@ Status read_details(const JsonPlace& document, OperatingPoint& point, bool& gues
 }
 
 Status read_summary(const JsonPlace& document, OperatingPoint& point) {
-  struct Wanted {
+  struct Mean {
     std::string_view name;
     Figures* to;
   };
-  for (const auto& [name, to] : {Wanted{"ttft", &point.ttft_ms}, Wanted{"itl", &point.itl_ms}}) {
+  for (const auto& [name, to] : {Mean{"ttft", &point.ttft_ms}, Mean{"itl", &point.itl_ms}}) {
     BERTH_ASSIGN(const JsonPlace mean, document.get(fmt::format("mean_{}_ms", name)));
     BERTH_ASSIGN(to->mean, milliseconds(mean));
     BERTH_ASSIGN(to->p95, document.number_or(fmt::format("p95_{}_ms", name), 0));
@@ -153,7 +153,7 @@ Status read_summary(const JsonPlace& document, OperatingPoint& point) {
   point.rate_per_s = requests / point.duration_s;
   const double present_ms =
       point.ttft_ms.mean + point.itl_ms.mean * std::max(0.0, point.out_tokens.mean - 1);
-  point.concurrency = point.rate_per_s * present_ms / kMsPerS;
+  point.concurrency = point.rate_per_s * present_ms / kSecondMs;
   return {};
 }
 
@@ -172,11 +172,11 @@ Result<BenchmarkFile> read_vllm(const std::string& name, const JsonPlace& docume
   BERTH_ASSIGN(const JsonPlace duration, document.get("duration"));
   BERTH_ASSIGN(point.duration_s, number_within(duration, 1e-3, kMostMs));
   BERTH_ASSIGN(const JsonPlace completed, document.get("completed"));
-  BERTH_ASSIGN(const double count, number_within(completed, 0, kMostRequests));
+  BERTH_ASSIGN(const double count, number_within(completed, 0, kMostPointRequests));
   BERTH_ASSIGN(const double prompts, document.number_or("num_prompts", count));
   BERTH_ASSIGN(const double failed, document.number_or("failed", prompts - count));
   point.requests = static_cast<std::int64_t>(count);
-  point.errors = static_cast<std::int64_t>(std::clamp<double>(failed, 0, kMostRequests));
+  point.errors = static_cast<std::int64_t>(std::clamp<double>(failed, 0, kMostPointRequests));
   if (const auto rate = document.find("request_rate")) {
     point.offered_per_s = HUGE_VAL;
     if (!rate->is_text()) {
@@ -184,7 +184,7 @@ Result<BenchmarkFile> read_vllm(const std::string& name, const JsonPlace& docume
     }
   }
   if (const auto limit = document.find("max_concurrency")) {
-    BERTH_ASSIGN(point.limit, number_within(*limit, 1, kMostRequests));
+    BERTH_ASSIGN(point.limit, number_within(*limit, 1, kMostPointRequests));
   }
   BenchmarkFile file{.tool = "vLLM", .detail = Detail::summary, .measured = {}, .notes = {}};
   bool guessed = false;

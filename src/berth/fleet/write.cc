@@ -266,9 +266,10 @@ Result<std::string> with_performance(std::string_view document, const Performanc
     if (!fit.determined[i] && !is_old) {
       if (earlier != nullptr) *earlier = nullptr;
     } else {
-      // More digits than this no measurement has.
+      // More digits than this no measurement has. A betaPrefill of 0 would stand for beta.
+      const double least = term == Term::beta_prefill ? 1e-9 : 0;
       value_of(parameters, std::string(name(term))) =
-          *parse_number(fmt::format("{:.6g}", fit.parameters.ms.at(i)));
+          *parse_number(fmt::format("{:.6g}", std::max(least, fit.parameters.ms.at(i))));
     }
   }
   value_of(parameters, "form") = name(fit.parameters.form);
