@@ -7,8 +7,8 @@ namespace berth::fleet {
 namespace {
 
 /// Sorts the values.
-Figures figures_of(std::vector<double>& values) {
-  Figures figures;
+MeasuredFigures figures_of(std::vector<double>& values) {
+  MeasuredFigures figures;
   if (values.empty()) return figures;
   const auto count = static_cast<double>(values.size());
   for (const double value : values) {

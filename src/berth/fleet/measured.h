@@ -36,10 +36,10 @@ struct RequestTimes {
 };
 
 /// The mean of a figure over requests, its second moment, and percentiles; 0: not known.
-struct Figures {
+struct MeasuredFigures {
   double mean = 0, square = 0;
   double p95 = 0, p99 = 0;
-  bool operator==(const Figures&) const = default;
+  bool operator==(const MeasuredFigures&) const = default;
 };
 
 /// A server under one load.
@@ -51,7 +51,7 @@ struct OperatingPoint {
   double concurrency = 0;  // requests side by side, on average over the time; 0: not known
   double duration_s = 0;
   std::int64_t requests = 0, errors = 0;
-  Figures in_tokens, out_tokens, ttft_ms, itl_ms;
+  MeasuredFigures in_tokens, out_tokens, ttft_ms, itl_ms;
   /// All requests in the order of their start, or none where their starts are not known.
   std::vector<RequestTimes> timeline;
   double complete_until_ms =

@@ -62,7 +62,7 @@ bool looks_cached(const Measured& measured, std::span<const PointUse> use) {
 
 /// Requests of a closed loop that all take as long start together again and again.
 bool runs_in_step(const OperatingPoint& point) {
-  const Figures& out = point.out_tokens;
+  const MeasuredFigures& out = point.out_tokens;
   const double variance = out.square - out.mean * out.mean;
   return point.timeline.empty() && point.limit.value_or(0) > 1 && out.square > 0 &&
          variance < 1e-6 * out.square;
@@ -131,7 +131,7 @@ std::vector<PointUse> judge_points(const Measured& measured, bool all, double pr
 }
 
 MeanLoad load_of(const OperatingPoint& point) {
-  const auto square = [](const Figures& figures) {
+  const auto square = [](const MeasuredFigures& figures) {
     return figures.square > 0 ? figures.square : figures.mean * figures.mean;
   };
   // While the last requests end none come any more: they came for so much less than the duration.

@@ -39,27 +39,27 @@ Result<double> scale_at(const JsonPlace& metric) {
   return *scale;
 }
 
-Result<Figures> figures_at(const JsonPlace& metric) {
+Result<MeasuredFigures> figures_at(const JsonPlace& metric) {
   BERTH_ASSIGN(const double scale, scale_at(metric));
   BERTH_ASSIGN(const JsonPlace mean, metric.get("avg"));
   BERTH_ASSIGN(const double avg, number_within(mean, 0, kMostMs));
   BERTH_ASSIGN(const double std, metric.number_or("std", 0));
   BERTH_ASSIGN(const double p95, metric.number_or("p95", 0));
   BERTH_ASSIGN(const double p99, metric.number_or("p99", 0));
-  return Figures{.mean = scale * avg,
-                 .square = scale * scale * (avg * avg + std * std),
-                 .p95 = scale * p95,
-                 .p99 = scale * p99};
+  return MeasuredFigures{.mean = scale * avg,
+                         .square = scale * scale * (avg * avg + std * std),
+                         .p95 = scale * p95,
+                         .p99 = scale * p99};
 }
 
-Result<Figures> wanted(const JsonPlace& document, std::string_view name) {
+Result<MeasuredFigures> wanted(const JsonPlace& document, std::string_view name) {
   BERTH_ASSIGN(const JsonPlace metric, document.get(name));
   return figures_at(metric);
 }
 
-Result<Figures> if_there(const JsonPlace& document, std::string_view name) {
+Result<MeasuredFigures> if_there(const JsonPlace& document, std::string_view name) {
   const auto metric = document.find(name);
-  return metric ? figures_at(*metric) : Figures{};
+  return metric ? figures_at(*metric) : MeasuredFigures{};
 }
 
 /// What follows from rate, latency and duration; the number of requests where no metric has it.
@@ -153,11 +153,11 @@ Result<BenchmarkFile> read_aiperf(const std::string& name, const JsonPlace& docu
   BERTH_ASSIGN(point.itl_ms, wanted(document, "inter_token_latency"));
   BERTH_ASSIGN(point.in_tokens, wanted(document, "input_sequence_length"));
   BERTH_ASSIGN(point.out_tokens, wanted(document, "output_sequence_length"));
-  BERTH_ASSIGN(const Figures rate, wanted(document, "request_throughput"));
-  BERTH_ASSIGN(const Figures latency, if_there(document, "request_latency"));
-  BERTH_ASSIGN(const Figures count, if_there(document, "request_count"));
-  BERTH_ASSIGN(const Figures errors, if_there(document, "error_request_count"));
-  BERTH_ASSIGN(const Figures duration, if_there(document, "benchmark_duration"));
+  BERTH_ASSIGN(const MeasuredFigures rate, wanted(document, "request_throughput"));
+  BERTH_ASSIGN(const MeasuredFigures latency, if_there(document, "request_latency"));
+  BERTH_ASSIGN(const MeasuredFigures count, if_there(document, "request_count"));
+  BERTH_ASSIGN(const MeasuredFigures errors, if_there(document, "error_request_count"));
+  BERTH_ASSIGN(const MeasuredFigures duration, if_there(document, "benchmark_duration"));
   BERTH_TRY(read_load(document, point));
   point.rate_per_s = rate.mean;
   point.duration_s = duration.mean / kSecondMs;

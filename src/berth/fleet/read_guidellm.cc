@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::string_view kMetrics = "metrics";
 
-Result<Figures> metric(const JsonPlace& benchmark, std::string_view name) {
+Result<MeasuredFigures> metric(const JsonPlace& benchmark, std::string_view name) {
   const std::string path = fmt::format("{}.{}.successful", kMetrics, name);
   BERTH_ASSIGN(const JsonPlace at, benchmark.get(path));
   BERTH_ASSIGN(const JsonPlace mean, at.get("mean"));
-  Figures figures;
+  MeasuredFigures figures;
   BERTH_ASSIGN(figures.mean, number_within(mean, 0, kMostMs));
   BERTH_ASSIGN(const double variance, at.number_or("variance", 0));
   figures.square = figures.mean * figures.mean + std::max(0.0, variance);
@@ -107,8 +107,8 @@ Result<OperatingPoint> read_benchmark(const JsonPlace& benchmark) {
       break;
     }
   BERTH_ASSIGN(point.duration_s, benchmark.number_or("duration", 0));
-  BERTH_ASSIGN(const Figures rate, metric(benchmark, "requests_per_second"));
-  BERTH_ASSIGN(const Figures concurrency, metric(benchmark, "request_concurrency"));
+  BERTH_ASSIGN(const MeasuredFigures rate, metric(benchmark, "requests_per_second"));
+  BERTH_ASSIGN(const MeasuredFigures concurrency, metric(benchmark, "request_concurrency"));
   point.rate_per_s = rate.mean;
   point.concurrency = concurrency.mean;
   BERTH_ASSIGN(point.in_tokens, metric(benchmark, "prompt_token_count"));

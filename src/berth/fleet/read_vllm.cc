@@ -136,7 +136,7 @@ Status read_details(const JsonPlace& document, OperatingPoint& point, bool& gues
 Status read_summary(const JsonPlace& document, OperatingPoint& point) {
   struct Mean {
     std::string_view name;
-    Figures* to;
+    MeasuredFigures* to;
   };
   for (const auto& [name, to] : {Mean{"ttft", &point.ttft_ms}, Mean{"itl", &point.itl_ms}}) {
     BERTH_ASSIGN(const JsonPlace mean, document.get(fmt::format("mean_{}_ms", name)));
