@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "berth/base/json_place.h"
 #include "berth/base/json_value.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -92,6 +93,101 @@ Result<JsonValue> json_value_at(std::string_view text, std::span<const std::stri
   found.text = value->is_string() ? value->get<std::string>() : dump(*value);
   if (value->is_number()) found.number = value->get<double>();
   return found;
+}
+
+Result<JsonPlace> JsonPlace::parse(std::string_view text) {
+  BERTH_ASSIGN(Json json, parse_json(text));
+  auto document = std::make_shared<const Json>(std::move(json));
+  const Json& root = *document;
+  return JsonPlace(std::move(document), root, {});
+}
+
+bool JsonPlace::is_map() const {
+  return value_->is_object();
+}
+bool JsonPlace::is_list() const {
+  return value_->is_array();
+}
+bool JsonPlace::is_number() const {
+  return value_->is_number();
+}
+bool JsonPlace::is_text() const {
+  return value_->is_string();
+}
+
+std::optional<JsonPlace> JsonPlace::find(std::string_view path) const {
+  const Json* at = value_;
+  for (const auto key : split(path, '.')) {
+    if (!at->is_object()) return std::nullopt;
+    const auto found = at->find(key);
+    if (found == at->end() || found->is_null()) return std::nullopt;
+    at = &*found;
+  }
+  return JsonPlace(document_, *at, fmt::format("{}{}{}", path_, path_.empty() ? "" : ".", path));
+}
+
+Result<JsonPlace> JsonPlace::get(std::string_view path) const {
+  auto found = find(path);
+  if (!found) return error(fmt::format("there is no '{}'", path));
+  return *std::move(found);
+}
+
+Result<std::vector<JsonPlace>> JsonPlace::items(std::size_t most) const {
+  if (!is_list()) return wanted("a list");
+  if (value_->size() > most)
+    return error(fmt::format("{} elements, at most {} can be", value_->size(), most));
+  std::vector<JsonPlace> items;
+  items.reserve(value_->size());
+  for (std::size_t i = 0; i < value_->size(); ++i)
+    items.push_back(JsonPlace(document_, (*value_)[i], fmt::format("{}[{}]", path_, i)));
+  return items;
+}
+
+Result<double> JsonPlace::number() const {
+  if (!value_->is_number()) return wanted("a number");
+  return value_->get<double>();
+}
+
+Result<double> JsonPlace::number(std::string_view path) const {
+  BERTH_ASSIGN(const JsonPlace at, get(path));
+  return at.number();
+}
+
+Result<double> JsonPlace::number_or(std::string_view path, double otherwise) const {
+  const auto at = find(path);
+  return at ? at->number() : otherwise;
+}
+
+Result<std::string> JsonPlace::text() const {
+  if (!value_->is_string()) return wanted("text");
+  return value_->get<std::string>();
+}
+
+Result<std::vector<double>> JsonPlace::numbers(std::size_t most) const {
+  if (!is_list()) return wanted("a list of numbers");
+  if (value_->size() > most)
+    return error(fmt::format("{} elements, at most {} can be", value_->size(), most));
+  std::vector<double> numbers;
+  numbers.reserve(value_->size());
+  for (const Json& each : *value_) {
+    if (!each.is_number())
+      return JsonPlace(document_, each, fmt::format("{}[{}]", path_, numbers.size()))
+          .wanted("a number");
+    numbers.push_back(each.get<double>());
+  }
+  return numbers;
+}
+
+std::unexpected<Error> JsonPlace::error(std::string_view message) const {
+  return fail(ErrorKind::invalid, "{}{}{}", path_, path_.empty() ? "" : ": ", message);
+}
+
+std::unexpected<Error> JsonPlace::wanted(std::string_view what) const {
+  constexpr std::size_t kMostShown = 60;
+  const std::string found = value_->is_object()  ? "a map"
+                            : value_->is_array() ? "a list"
+                                                 : clip(dump(*value_), kMostShown);
+  return error(fmt::format("wanted {}, found {}", what, found));
 }
 
 }  // namespace berth

@@ -11,7 +11,7 @@ namespace berth::fleet {
 namespace {
 
 constexpr int kMostGroups = 12;
-constexpr double kPrecision = 1e-3;  // of a quantile
+constexpr double kQuantilePrecision = 1e-3;  // of a quantile
 constexpr double kNoTail = 1e-12;
 constexpr int kMostLooks = 100;      // for one quantile
 constexpr int kMostDoublings = 100;  // of the mean, until a quantile is below
@@ -90,8 +90,9 @@ std::array<double, 4> quantiles(double mean_ms, const Above& above) {
     auto low = std::prev(high);
     bool is_straight = true;  // where the distribution has a step it is not
     for (int look_at = 0;
-         look_at < kMostLooks && high->first - low->first > kPrecision * high->first; ++look_at) {
-      const double width = high->first - low->first, least = kPrecision / 2 * high->first;
+         look_at < kMostLooks && high->first - low->first > kQuantilePrecision * high->first;
+         ++look_at) {
+      const double width = high->first - low->first, least = kQuantilePrecision / 2 * high->first;
       const double part = is_straight ? (low->second - wanted) / (low->second - high->second) : 0.5;
       const auto at = look(low->first + std::clamp(part * width, least, width - least));
       (at->second <= wanted ? high : low) = at;

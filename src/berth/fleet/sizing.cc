@@ -10,7 +10,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kPrecision = 1e-8;  // of a rate
+constexpr double kRatePrecision = 1e-8;  // of a rate
 constexpr double kShort = 1e-9;  // so far a rate that is not looked at stays below the one computed
 constexpr int kSteps = 8;        // before the range is halved instead
 
@@ -132,7 +132,7 @@ class RateSearch {
         if (at.worst() >= 0) binding_ = at.binding();
         return at.worst();
       };
-      const auto close = [](double a, double b) { return b - a <= kPrecision * b; };
+      const auto close = [](double a, double b) { return b - a <= kRatePrecision * b; };
       std::uintmax_t evaluations = 200;  // it halves the range at least every third
       found = boost::math::tools::toms748_solve(worst, below_.rate, above_.rate, below_.excess,
                                                 above_.excess, close, evaluations)

@@ -1,0 +1,150 @@
+// berth fit: performance parameters from what benchmark tools measured.
+#include <algorithm>
+
+#include "berth/cli/benchmark_input.h"
+#include "berth/cli/fit_view.h"
+#include "berth/cli/fleet_input.h"
+#include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/fleet/performance_entry.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kMostModelBytes = 256U << 20;
+constexpr mode_t kModelMode = 0644;
+
+struct FitCommandOptions {
+  bool json = false;
+  std::vector<std::string> files, held_out;
+  std::string llm, accelerator, write;
+  bool all = false, check = false;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options
+        .list("FILE", files,
+              "results of guidellm, vLLM's benchmark, aiperf or genai-perf, or a table of "
+              "iterations; or directories of them")
+        .required();
+    options.value("--accelerator", accelerator,
+                  "what it was measured on, which few files tell; of several, the one to fit");
+    options.value("--llm", llm, "the model's name; of several, the one to fit");
+    options.flag("--check", check, "hold each measured point against the fit, with a chart");
+    options.list("--held-out", held_out, "hold the fit against this file too, which is not fitted")
+        .one_at_a_time()
+        .named("FILE");
+    options.flag("--all", all,
+                 "use points with errors, few requests or cached prompts all the same");
+    options
+        .value("-o,--write", write,
+               "write perfParms into this fleet document, which keeps what else it says")
+        .named("MODEL.json");
+    options.footer(
+        "Examples:\n"
+        "  berth fit results/ --accelerator H100 --check\n"
+        "  berth fit qps1.json qps4.json --held-out qps16.json\n"
+        "  berth fit benchmarks.json --llm llama --accelerator H100 -o model-data.json");
+  }
+};
+
+std::string named(const std::string& name) {
+  return name.empty() ? "(not said)" : name;
+}
+
+const fleet::Measured* same_of(const std::vector<fleet::Measured>& all,
+                               const fleet::Measured& wanted) {
+  const auto found = std::ranges::find_if(all, [&](const auto& each) {
+    return each.model == wanted.model && each.accelerator == wanted.accelerator;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+Result<std::vector<fleet::Measured>> measured_of(os::Env& env,
+                                                 const std::vector<std::string>& paths,
+                                                 const FitCommandOptions& given) {
+  BERTH_ASSIGN(auto input, read_benchmarks(env, paths));
+  print_notes(input.notes);
+  BERTH_TRY(choose_measured(input.measured, given.llm, given.accelerator));
+  return std::move(input.measured);
+}
+
+Status write_fits(os::Env& env, const std::vector<fleet::PerformanceEntry>& entries,
+                  const std::string& path) {
+  for (const auto& entry : entries)
+    if (entry.model.empty() || entry.accelerator.empty())
+      return fail(ErrorKind::usage, "--write: the files do not tell the {}; give {}",
+                  entry.model.empty() ? "model" : "accelerator",
+                  entry.model.empty() ? "--llm" : "--accelerator");
+  std::string text;
+  if (env.status(path)) {
+    BERTH_ASSIGN(text, env.read_file(path, kMostModelBytes));
+  }
+  for (const auto& entry : entries) {
+    auto written = fleet::with_performance(text, entry);
+    if (!written) return std::unexpected(within(path, std::move(written).error()));
+    text = *std::move(written);
+  }
+  BERTH_TRY(env.replace_file(path, text, kModelMode));
+  print_error(fmt::format("wrote {} to {}\n",
+                          entries.size() == 1 ? entries[0].model + " on " + entries[0].accelerator
+                                              : fmt::format("{} models", entries.size()),
+                          path));
+  return {};
+}
+
+/// One model on one accelerator, and what was held out of it.
+Result<ShownFit> fit_one(const fleet::Measured& measured, const std::vector<fleet::Measured>& held,
+                         const fleet::FitOptions& options) {
+  BERTH_ASSIGN(auto fitted, fleet::fit(measured, options));
+  ShownFit shown{measured.model,       measured.accelerator, measured.iterations.size(),
+                 fitted.points.size(), std::move(fitted),    std::nullopt};
+  print_notes(shown.fit.notes);
+  if (const auto* other = same_of(held, measured); other != nullptr) {
+    shown.held = fleet::hold(shown.fit.parameters, *other, options);
+    print_notes(shown.held->notes);
+  } else if (!held.empty()) {
+    print_notes({"what was held out is of another model or accelerator"});
+  }
+  return shown;
+}
+
+Result<int> fit(os::Env& env, const FitCommandOptions& given) {
+  BERTH_ASSIGN(const auto all, measured_of(env, given.files, given));
+  std::vector<fleet::Measured> held;
+  if (!given.held_out.empty()) {
+    BERTH_ASSIGN(held, measured_of(env, given.held_out, given));
+  }
+  std::vector<ShownFit> fits;
+  std::vector<fleet::PerformanceEntry> entries;
+  std::optional<Error> first_error;
+  for (const auto& measured : all) {
+    auto shown = fit_one(measured, held, {.all = given.all});
+    if (!shown) {
+      if (all.size() > 1)
+        print_notes({fmt::format("{} on {}: {}", named(measured.model), named(measured.accelerator),
+                                 shown.error().message)});
+      if (!first_error) first_error = std::move(shown).error();
+      continue;
+    }
+    entries.push_back({measured.model, measured.accelerator, measured.accelerators, shown->fit});
+    fits.push_back(*std::move(shown));
+  }
+  if (fits.empty()) return std::unexpected(*std::move(first_error));
+  if (!given.write.empty()) BERTH_TRY(write_fits(env, entries, given.write));
+  if (given.json) {
+    print(fits_json(fits));
+    return 0;
+  }
+  for (std::size_t i = 0; i < fits.size(); ++i)
+    print((i > 0 ? "\n" : "") + fit_text(fits[i], given.check));
+  return 0;
+}
+
+}  // namespace
+
+Command fit_command() {
+  return command("fit", "performance parameters of a model from benchmark results", fit);
+}
+
+}  // namespace berth::cli

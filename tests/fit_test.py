@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+"""berth fit, end to end: files of benchmark tools in, parameters and a fleet document out."""
+
+import json
+import sys
+import unittest
+from pathlib import Path
+
+from berth_case import Case
+
+DATA = Path(__file__).resolve().parent / "data/benchmarks"
+ALPHA, BETA, PREFILL, GAMMA = 8.0, 0.05, 0.03, 2e-5
+
+
+def step_ms(decoding, prefill, context):
+    return max(ALPHA, PREFILL * prefill) + BETA * decoding + GAMMA * context
+
+
+def rows_text():
+    lines = ["batch,prefill_tokens,context_tokens,ms"]
+    for batch in (0, 1, 4, 16, 64):
+        for prefill in (0, 100, 1000, 4000):
+            for length in (200, 2000):
+                if batch or prefill:
+                    context = batch * length + prefill
+                    lines.append(f"{batch},{prefill},{context},{step_ms(batch, prefill, context)}")
+    return "\n".join(lines) + "\n"
+
+
+def vllm_result(concurrency, tokens_in, tokens_out=200, requests=120):
+    """What the benchmark would say of `concurrency` requests that go through the server together."""
+    itl = step_ms(concurrency, 0, concurrency * (tokens_in + tokens_out / 2)) / 1000
+    ttft = step_ms(0, tokens_in * concurrency, tokens_in * concurrency) / 1000 + 0.004
+    rounds = requests // concurrency
+    return {"model_id": "org/llm", "num_prompts": rounds * concurrency, "completed": rounds * concurrency,
+            "request_rate": "inf", "max_concurrency": concurrency, "burstiness": 1.0,
+            "duration": rounds * (ttft + (tokens_out - 1) * itl),
+            "input_lens": [tokens_in] * (rounds * concurrency), "output_lens": [tokens_out] * (rounds * concurrency),
+            "ttfts": [ttft] * (rounds * concurrency),
+            "itls": [[itl] * (tokens_out - 1)] * (rounds * concurrency)}
+
+
+class Fit(Case):
+    def write(self, name, text):
+        path = self.house.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text if isinstance(text, str) else json.dumps(text))
+        return str(path)
+
+    def fit(self, *arguments):
+        document = json.loads(self.berth("fit", *arguments, "--json").out)
+        self.assertEqual(document["version"], 1)
+        return document["fits"]
+
+    def test_rows_give_their_parameters_back(self):
+        [fit] = self.fit(self.write("rows.csv", rows_text()))
+        self.assertEqual(fit["perfParms"]["form"], "max")
+        for key, value in (("alpha", ALPHA), ("beta", BETA), ("betaPrefill", PREFILL), ("gamma", GAMMA)):
+            self.assertAlmostEqual(fit["perfParms"][key] / value, 1, 5)
+        self.assertLess(fit["error"], 1e-6)
+        self.assertFalse(fit["determined"]["ttftOffset"])
+
+    def test_a_measured_table(self):
+        [fit] = self.fit(str(DATA / "splitwise.csv"))
+        self.assertEqual((fit["model"], fit["accelerator"]), ("llama2-70b", "h100-80gb-tp2"))
+        self.assertEqual(fit["perfParms"]["form"], "max")
+        errors = {each["phase"]: each["median"] for each in fit["errors"]}
+        self.assertLess(errors["decode"], 0.03)
+        self.assertLess(errors["prefill"], 0.06)
+
+    def test_directory_of_vllm_results_and_a_check(self):
+        for concurrency in (1, 4, 8):
+            for tokens in (100, 400):
+                self.write(f"runs/c{concurrency}-{tokens}.json", vllm_result(concurrency, tokens))
+        self.write("runs/notes.json", {"hello": 1})
+        held = self.write("held.json", vllm_result(20, 400))
+        done = self.berth("fit", str(self.house.path / "runs"), "--held-out", held, "--check", "--json")
+        self.assertIn(b"notes.json: no benchmark tool wrote it; left out", done.err)
+        [fit] = json.loads(done.out)["fits"]
+        self.assertEqual(fit["model"], "org/llm")
+        self.assertEqual(len(fit["check"]), 7)
+        last = fit["check"][-1]
+        self.assertTrue(last["heldOut"])
+        self.assertLess(abs(last["itlFitted"] / last["itl"] - 1), 0.03)
+        text = self.berth("fit", str(self.house.path / "runs"), "--check").out.decode()
+        self.assertRegex(text, r"ITL by requests side by side, to \d+\.\d ms: = measured, \| fitted\n +1\.0 =")
+        self.assertRegex(text, r"measure next: \d+ side by side with \d+ tokens in, 200 out; ")
+
+    def test_writes_into_a_document_and_keeps_the_rest(self):
+        rows = self.write("rows.csv", rows_text())
+        document = {"modelData": {"models": [
+            {"name": "llm", "acc": "H100", "accCount": 2, "maxBatchSize": 64, "atTokens": 512, "mine": [1.5, "x"],
+             "perfParms": {"Alpha": 99, "beta": 1, "gamma": 1, "extra": 7}},
+            {"name": "llm", "acc": "L4", "perfParms": {"alpha": 1, "beta": 2, "gamma": 3}}]}, "serverData": {"servers": []}}
+        path = self.write("fleet.json", document)
+        self.berth("fit", rows, "--llm", "llm", "--accelerator", "H100", "-o", path)
+        written = json.loads(Path(path).read_text())
+        entry = written["modelData"]["models"][0]
+        parameters = entry.pop("perfParms")
+        self.assertAlmostEqual(parameters["Alpha"] / ALPHA, 1, 4)
+        self.assertEqual((parameters["extra"], parameters["form"]), (7, "max"))
+        self.assertNotIn("ttftOffset", parameters)
+        document["modelData"]["models"][0].pop("perfParms")
+        del written["modelData"]["models"][0], document["modelData"]["models"][0]
+        self.assertEqual(written, document)
+        self.assertEqual(entry["mine"], [1.5, "x"])
+        new = str(self.house.path / "new.json")
+        self.berth("fit", rows, "--llm", "llm", "--accelerator", "A100", "-o", new)
+        [entry] = json.loads(Path(new).read_text())["modelData"]["models"]
+        self.assertEqual((entry["name"], entry["acc"], entry["accCount"]), ("llm", "A100", 1))
+
+    def test_what_is_wrong_is_told(self):
+        rows = self.write("rows.csv", rows_text())
+        wrong = self.write("wrong.csv", "batch,prefill_tokens,context_tokens,ms\n1,0,100,8\n1,0,100,fast\n")
+        for arguments, code, message in (
+                ([wrong], 2, b"wrong.csv: line 3: ms: wanted a number from 1e-06 to 1000000000, found 'fast'"),
+                ([self.write("x.json", "{\"a\": 1}")], 2, b"x.json: wanted a result of guidellm"),
+                ([rows, "-o", "x/out.json"], 2, b"--write: the files do not tell the model; give --llm"),
+                ([str(self.house.path / "none")], 2, b"none"),
+                ([self.write("few.json", vllm_result(1, 100, requests=50))], 2, b"it has 50 requests, fewer than 100"),
+                ([str(DATA / "splitwise.csv"), rows, "--accelerator", "x"], 2, b"--accelerator: wanted one of")):
+            done = self.berth("fit", *arguments, code=code)
+            self.assertIn(message, done.err)
+            self.assertEqual(done.out, b"")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
