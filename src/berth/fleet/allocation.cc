@@ -114,7 +114,7 @@ Allocation allocation_of(const System& system, const Candidates& candidates, con
   const double rate = rate_per_ms(a.load, target, candidates.model);
   if (rate == 0) return a;
   const Demand demand = demand_of(a.load, server, target);
-  if (candidates.model == QueueModel::calibrated)
+  if (candidates.model == QueueModel::calibrated && target.has_percentiles())
     a.percentiles = percentiles_at(demand, performance, a.batch, rate / replicas);
   if (!is_partly) return a;
   const Operation o = operation_at(demand, performance, a.batch, rate / replicas, candidates.model);

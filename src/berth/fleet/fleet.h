@@ -118,7 +118,8 @@ struct Allocation {
   double cost = 0;
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;
   Load load;
-  std::optional<Percentiles> percentiles{};  // expected by the calibrated model's closed form
+  // Expected by the calibrated model's closed form, of servers whose targets have percentiles.
+  std::optional<Percentiles> percentiles{};
   std::vector<Allocation> parts;  // one for each accelerator of a mix; a part has no parts
   bool operator==(const Allocation&) const = default;
 };
