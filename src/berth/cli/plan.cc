@@ -143,20 +143,12 @@ std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation
   return join(parts, " + ");
 }
 
-fleet::Target target_of(const fleet::System& system, const fleet::Server& server) {
-  const auto found =
-      system.classes.find(server.service_class.empty() ? "Free" : server.service_class);
-  if (found == system.classes.end()) return {};
-  const auto target = found->second.targets.find(server.model);
-  return target == found->second.targets.end() ? fleet::Target{} : target->second;
-}
-
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "change", "why"});
   for (const auto& [name, a] : plan.servers) {
     const fleet::Server& server = system.servers.at(name);
-    const fleet::Target target = target_of(system, server);
+    const fleet::Target target = fleet::target_of(system, server);
     const auto& allocation = a.allocation;
     const bool is_given = !allocation.accelerator.empty();
     table.add({name, server.service_class.empty() ? "Free" : server.service_class,

@@ -190,6 +190,13 @@ std::string class_of(const Server& server) {
   return server.service_class.empty() ? "Free" : server.service_class;
 }
 
+Target target_of(const System& system, const Server& server) {
+  const auto known = system.classes.find(class_of(server));
+  if (known == system.classes.end()) return {};
+  const auto target = known->second.targets.find(server.model);
+  return target == known->second.targets.end() ? Target{} : target->second;
+}
+
 double rate_per_ms(const Load& load, const Target& target, QueueModel model) {
   const double rate = load.arrivals_per_min / kMsPerMin;
   const bool prompts_count = model == QueueModel::calibrated;

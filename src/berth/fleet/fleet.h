@@ -178,6 +178,9 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
 /// invalid as check().
 Status set_value(System& system, std::string_view path, double value);
 
+/// What the server's class asks for its model; nothing where either is not known.
+Target target_of(const System& system, const Server& server);
+
 /// The power in watts at a utilisation in 0..1: linear from idle to mid, and from there to full.
 double power_w(const Accelerator& accelerator, double utilisation);
 /// The power in watts of all replicas of an allocation of the server; 0 if no curves are known.

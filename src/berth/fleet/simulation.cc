@@ -1,0 +1,193 @@
+#include "berth/fleet/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/rng.h"
+#include "berth/fleet/queue.h"
+#include "berth/fleet/system_view.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr std::size_t kHistories = 10;
+constexpr double kStudent =
+    2.262;                       // the 97.5th percentile of Student's t with 9 degrees of freedom
+constexpr double kWarmUp = 0.1;  // part of a history's requests
+constexpr double kMinute_ms = 60'000;
+constexpr std::array kParts{0.5, 0.9, 0.95, 0.99};
+
+bool has_times(const SimulationOptions& options) {
+  return !options.trace.empty() && options.trace_use != TraceUse::tokens;
+}
+
+std::vector<Request> requests_of(const Traffic& traffic, const SimulationOptions& options,
+                                 std::uint64_t seed) {
+  const auto& trace = options.trace;
+  if (has_times(options)) return {trace.begin(), trace.end()};
+  auto drawn =
+      draw_requests(traffic, std::max<std::size_t>(2, options.requests / kHistories), seed);
+  if (trace.empty()) return drawn;
+  Rng rng(seed_of(seed, Stream::in_tokens, 1));
+  for (Request& request : drawn) {
+    const Request& like = trace[static_cast<std::size_t>(rng.below(trace.size()))];
+    request.in_tokens = like.in_tokens, request.out_tokens = like.out_tokens;
+  }
+  return drawn;
+}
+
+double ms_per_unit(const Load& load, const SimulationOptions& options) {
+  if (!has_times(options)) return kMinute_ms / load.arrivals_per_min;
+  if (options.trace_use == TraceUse::as_it_is || options.trace.size() < 2) return 1;
+  const double gap_ms =
+      options.trace.back().arrival / static_cast<double>(options.trace.size() - 1);
+  return gap_ms > 0 ? kMinute_ms / load.arrivals_per_min / gap_ms : 1;
+}
+
+/// Each request goes to one of the shares at random, by their parts of the load.
+std::vector<std::vector<Request>> divide(std::vector<Request> requests,
+                                         std::span<const Share> shares, std::uint64_t seed) {
+  std::vector<std::vector<Request>> of(shares.size());
+  if (shares.size() == 1) {
+    of[0] = std::move(requests);
+    return of;
+  }
+  Rng rng(seed_of(seed, Stream::routing, 1));
+  for (const Request& request : requests) {
+    double left = rng.uniform();
+    std::size_t s = 0;
+    while (s + 1 < shares.size() && left >= shares[s].load_part) left -= shares[s++].load_part;
+    of[s].push_back(request);
+  }
+  return of;
+}
+
+Outcome history_of(std::span<const Share> shares, const Traffic& traffic, double unit_ms,
+                   const SimulationOptions& options, std::uint64_t seed) {
+  auto requests = requests_of(traffic, options, seed);
+  const Window window = has_times(options) ? Window{} : steady_window(requests, unit_ms, kWarmUp);
+  const auto of = divide(std::move(requests), shares, seed);
+  Outcome all;
+  for (std::size_t s = 0; s < shares.size(); ++s)
+    all.add(simulate(shares[s].deployment, of[s], unit_ms, window,
+                     seed_of(seed, Stream::routing, 2 + s)));
+  return all;
+}
+
+template <class Figure>
+Estimate estimate(std::span<const Outcome> histories, Figure figure) {
+  const auto count = static_cast<double>(histories.size());
+  double sum = 0, squares = 0;
+  for (const auto& history : histories) sum += figure(history);
+  const double mean = sum / count;
+  for (const auto& history : histories) squares += std::pow(figure(history) - mean, 2);
+  if (histories.size() < 2) return {mean, std::nullopt};
+  return {mean, kStudent * std::sqrt(squares / (count - 1) / count)};
+}
+
+/// Of figures by history: the mean, and then kParts.
+using Figures = std::array<double, 1 + kParts.size()>;
+LatencyEstimate latency(std::span<const Outcome> histories, std::span<const Figures> figures) {
+  const auto of = [&](std::size_t i) {
+    return estimate(histories, [&](const Outcome& history) {
+      return figures[static_cast<std::size_t>(&history - histories.data())][i];
+    });
+  };
+  return {of(0), of(1), of(2), of(3), of(4)};
+}
+
+Figures with_mean(double mean, const std::vector<double>& quantiles_) {
+  Figures figures{mean};
+  std::ranges::copy(quantiles_, figures.begin() + 1);
+  return figures;
+}
+
+double mean_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+Simulated summary_of(std::span<const Outcome> histories, std::span<const Figures> ttft,
+                     std::span<const Figures> itl) {
+  Simulated all{latency(histories, ttft),
+                latency(histories, itl),
+                estimate(histories, [](const Outcome& o) { return o.throughput_per_min(); }),
+                estimate(histories, [](const Outcome& o) { return o.in_service; }),
+                estimate(histories, [](const Outcome& o) { return o.utilisation(); }),
+                estimate(histories, [](const Outcome& o) { return o.lost_part(); }),
+                static_cast<int>(histories.size())};
+  for (const auto& history : histories) {
+    all.requests += std::ssize(history.ttft_ms) + history.lost;
+    all.all_ttft_ms.insert(all.all_ttft_ms.end(), history.ttft_ms.begin(), history.ttft_ms.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<Share>> shares_of(const System& system, const Server& server,
+                                     const Allocation& allocation, Routing routing) {
+  const std::span<const Allocation> parts =
+      allocation.parts.empty() ? std::span(&allocation, 1) : std::span(allocation.parts);
+  const auto model = system.models.find(server.model);
+  std::vector<Share> shares;
+  for (const Allocation& part : parts) {
+    if (part.accelerator.empty() || part.replicas < 1)
+      return fail(ErrorKind::impossible, "it has no replicas");
+    if (model == system.models.end() || !model->second.accelerators.contains(part.accelerator))
+      return fail(ErrorKind::impossible, "no performance data of '{}' on '{}'", server.model,
+                  part.accelerator);
+    if (part.batch < 1)
+      return fail(ErrorKind::impossible, "maxBatch: wanted at least 1, found {}", part.batch);
+    const Performance& performance = model->second.accelerators.at(part.accelerator);
+    Share share;
+    share.deployment = {.step = {.alpha_ms = performance.alpha_ms,
+                                 .beta_ms = performance.beta_ms,
+                                 .gamma_ms = performance.gamma_ms,
+                                 .beta_prefill_ms = performance.beta_ms},
+                        .batch = part.batch,
+                        .queue = server.max_queue,
+                        .budget = static_cast<std::int64_t>(kBatchTokens),
+                        .replicas = part.replicas,
+                        .routing = routing};
+    const double whole = allocation.load.arrivals_per_min;
+    if (parts.size() > 1 && whole > 0) share.load_part = part.load.arrivals_per_min / whole;
+    BERTH_TRY(check(share.deployment));
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+Traffic traffic_of(const Load& load, const SimulationOptions& options) {
+  const auto lengths = [](double mean, double cv) {
+    return Lengths{cv > 0 ? Lengths::Kind::lognormal : Lengths::Kind::fixed, mean, cv, {}};
+  };
+  return {lengths(load.in_tokens, options.in_cv), lengths(load.out_tokens, options.out_cv),
+          options.arrival_cv};
+}
+
+Result<Simulated> simulate_server(const System& system, const std::string& server,
+                                  const Allocation& allocation, const SimulationOptions& options,
+                                  const Execution& execution) {
+  BERTH_ASSIGN(const Server known, get(system.servers, server));
+  BERTH_ASSIGN(const auto shares, shares_of(system, known, allocation, options.routing));
+  const Traffic traffic = traffic_of(allocation.load, options);
+  BERTH_TRY(check(traffic));
+  const bool needs_load = options.trace.empty() || options.trace_use != TraceUse::as_it_is;
+  if (needs_load && !(rate_per_ms(allocation.load, {}, QueueModel::calibrated) > 0))
+    return fail(ErrorKind::impossible, "it has no load");
+  const double unit_ms = ms_per_unit(allocation.load, options);
+  std::vector<Outcome> histories(has_times(options) ? 1 : kHistories);
+  std::vector<Figures> ttft(histories.size()), itl(histories.size());
+  for_each(execution, histories.size(), [&](std::size_t h) {
+    histories[h] =
+        history_of(shares, traffic, unit_ms, options, seed_of(options.seed, Stream::history, h));
+    const Outcome& o = histories[h];
+    ttft[h] = with_mean(mean_of(o.ttft_ms), quantiles(o.ttft_ms, kParts));
+    itl[h] = with_mean(o.itl.mean_ms(), o.itl.quantiles_ms(kParts));
+  });
+  return summary_of(histories, ttft, itl);
+}
+
+}  // namespace berth::fleet

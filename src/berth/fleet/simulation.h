@@ -1,0 +1,72 @@
+// A server of a fleet, simulated: what its allocation attains at its load, with how far chance may
+// have moved each figure. docs/fleet.md, "The simulator".
+//
+// Pure; any thread. The same arguments give the same bytes, whatever executes them.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "berth/fleet/fleet.h"
+#include "berth/fleet/simulator.h"
+
+namespace berth::fleet {
+
+/// What of a trace is used: its times and tokens; the same with the times stretched, so that its
+/// rate is the server's load; only its tokens, each request's drawn at random of the trace's.
+enum class TraceUse : std::uint8_t { as_it_is, at_load, tokens };
+
+struct SimulationOptions {
+  std::size_t requests = 200'000;  // in all, of one server
+  std::uint64_t seed = 1;
+  Routing routing = Routing::random;  // as the plan has it
+  double in_cv = 0, out_cv = 0;       // of the tokens of a request; 0: all alike
+  double arrival_cv = 1;              // of the gaps between arrivals; 1: Poisson
+  std::span<const Request> trace{};   // arrivals in ms; empty: all is drawn
+  TraceUse trace_use = TraceUse::as_it_is;
+};
+
+/// A mean over histories, and half of its 95 % confidence interval; nullopt where there is one
+/// history.
+struct Estimate {
+  double value = 0;
+  std::optional<double> error;
+};
+
+/// The percentiles are of requests (TTFT) or tokens (ITL) of one history.
+struct LatencyEstimate {
+  Estimate mean, p50, p90, p95, p99;
+};
+
+struct Simulated {
+  LatencyEstimate ttft_ms, itl_ms;
+  Estimate throughput_per_min, in_service, utilisation, lost_part;
+  int histories = 0;
+  std::int64_t requests = 0;          // measured: served or lost
+  std::vector<double> all_ttft_ms{};  // of every request that was served, in all histories
+};
+
+/// Replicas of one accelerator, as the simulator takes them, and the part of the load that they
+/// get.
+struct Share {
+  Deployment deployment;
+  double load_part = 1;
+};
+/// What of a fleet's document the simulator sees: of an allocation without parts one share, of a
+/// mix one for each. Errors: impossible, with what is missing: performance data, replicas, a batch.
+Result<std::vector<Share>> shares_of(const System& system, const Server& server,
+                                     const Allocation& allocation, Routing routing);
+Traffic traffic_of(const Load& load, const SimulationOptions& options);
+
+/// Simulates the allocation at its load, or at the trace. Drawn requests are ten histories, each
+/// with seeds of its own, whose first tenth is not measured; the times of a trace are one history,
+/// measured whole. Errors: impossible as shares_of(), and without a load; invalid as check() of
+/// traffic and deployment.
+Result<Simulated> simulate_server(const System& system, const std::string& server,
+                                  const Allocation& allocation, const SimulationOptions& options,
+                                  const Execution& execution = {});
+
+}  // namespace berth::fleet

@@ -1,0 +1,319 @@
+#include "berth/fleet/simulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "berth/base/rng.h"
+#include "berth/fleet/queue.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr std::size_t kStretches = 3;            // of a request, or fewer as a rule
+constexpr std::size_t kMostReserved = 1U << 21;  // 64 MiB
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Iterations that follow one another with the same requests: each takes growth_ms more than the
+/// one before.
+struct Stretch {
+  double begin_ms = 0, first_ms = 0, growth_ms = 0;
+  std::int64_t count = 0;
+
+  /// When the i-th iteration begins; the count-th is the end.
+  double boundary_ms(std::int64_t i) const {
+    const auto n = static_cast<double>(i);
+    return begin_ms + n * first_ms + growth_ms * (n * (n - 1) / 2);
+  }
+  /// The first iteration that begins at a time or later; `count` if none does.
+  std::int64_t first_from(double ms) const {
+    const double gone_ms = ms - begin_ms;
+    if (gone_ms <= 0) return 0;
+    // The positive root of boundary_ms(i) = ms, in the form that is exact for little growth.
+    const double b = first_ms - growth_ms / 2;
+    const double root = 2 * gone_ms / (b + std::sqrt(b * b + 2 * growth_ms * gone_ms));
+    auto i = static_cast<std::int64_t>(std::min(static_cast<double>(count), std::ceil(root)));
+    while (i > 0 && boundary_ms(i - 1) >= ms) --i;
+    while (i < count && boundary_ms(i) < ms) ++i;
+    return i;
+  }
+};
+
+/// What the replicas of a deployment share.
+struct History {
+  const Deployment& deployment;
+  std::span<const Request> requests;
+  double ms_per_unit;
+  Window window;
+  std::vector<double> ttft_ms;  // by request; NaN: not measured
+  Outcome outcome;
+  double busy_ms = 0;  // time that requests spent in service, added up
+  double end_ms = 0;   // of the last iteration
+
+  double arrival_ms(std::uint32_t request) const { return requests[request].arrival * ms_per_unit; }
+  bool measures(double ms) const { return ms >= window.from_ms && ms < window.until_ms; }
+};
+
+/// One replica. The requests that it has taken stand in order of arrival: first those whose prompts
+/// are prefilled, from `prefilling_` on those in the batch whose prompts are not, from `waiting_`
+/// on those outside. What has been begun is a Stretch, and is entered into the books when it has
+/// ended: until then an arrival may still cut it short.
+class Replica {
+ public:
+  explicit Replica(History& history) : history_(&history) {}
+
+  /// Goes through all that ends before a time.
+  void advance(double until_ms) {
+    while (end_ms_ < until_ms) {
+      end_stretch();
+      begin_stretch();
+    }
+  }
+  /// After advance() to the time of arrival.
+  std::int64_t present() const { return in_batch() + std::ssize(taken_) - waiting_; }
+
+  /// A request arrives, after advance() to that time. False: it is lost.
+  bool take(std::uint32_t request, double arrival_ms) {
+    const std::int64_t batch = history_->deployment.batch;
+    if (present() >= batch + history_->deployment.queue) return false;
+    const bool is_first_to_wait = waiting_ == std::ssize(taken_);
+    taken_.push_back(request);
+    if (end_ms_ == kNever) {
+      stretch_ = {.begin_ms = arrival_ms};
+      end_ms_ = arrival_ms;
+    } else if (is_first_to_wait && stretch_.count > 1 && in_batch() < batch) {
+      stretch_.count = std::max<std::int64_t>(1, stretch_.first_from(arrival_ms));
+      end_ms_ = stretch_.boundary_ms(stretch_.count);
+    }
+    return true;
+  }
+
+ private:
+  struct Decoding {
+    std::int64_t last;     // the number of the iteration with its last token
+    std::int64_t context;  // tokens of its prompt and output
+    bool operator>(const Decoding& other) const { return last > other.last; }
+  };
+
+  std::int64_t in_batch() const { return std::ssize(decoding_) + waiting_ - prefilling_; }
+
+  void end_stretch() {
+    measure();
+    iteration_ += stretch_.count;
+    context_ += stretch_.count * std::ssize(decoding_);
+    while (!decoding_.empty() && decoding_.front().last == iteration_) {
+      context_ -= decoding_.front().context;
+      std::ranges::pop_heap(decoding_, std::greater{});
+      decoding_.pop_back();
+      complete();
+    }
+    for (; prefilling_ < prefilled_; ++prefilling_) give_first_token(taken_[at(prefilling_)]);
+  }
+
+  void give_first_token(std::uint32_t index) {
+    const Request& request = history_->requests[index];
+    const double arrival_ms = history_->arrival_ms(index);
+    if (history_->measures(arrival_ms))
+      history_->ttft_ms[index] = end_ms_ - arrival_ms + history_->deployment.ttft_offset_ms;
+    if (request.out_tokens <= 1) return complete();
+    context_ += std::int64_t{request.in_tokens} + 1;
+    decoding_.push_back({iteration_ + request.out_tokens - 1,
+                         std::int64_t{request.in_tokens} + request.out_tokens});
+    std::ranges::push_heap(decoding_, std::greater{});
+  }
+
+  void complete() { history_->outcome.completed += history_->measures(end_ms_) ? 1 : 0; }
+
+  void begin_stretch() {
+    const Deployment& deployment = history_->deployment;
+    const std::int64_t places = deployment.batch - in_batch();
+    waiting_ += std::min(places, std::ssize(taken_) - waiting_);
+    const auto decoding = std::ssize(decoding_);
+    if (in_batch() == 0) {
+      end_ms_ = kNever;
+      return;
+    }
+    stretch_ = {.begin_ms = end_ms_, .count = 1};
+    if (prefilling_ < waiting_) {
+      const auto [tokens, read] = prefill(std::max<std::int64_t>(0, deployment.budget - decoding));
+      stretch_.first_ms = step_ms(tokens, context_ + read);
+    } else {
+      stretch_.first_ms = step_ms(0, context_);
+      stretch_.growth_ms = deployment.step.gamma_ms * static_cast<double>(decoding);
+      stretch_.count = decoding_.front().last - iteration_;
+    }
+    end_ms_ = stretch_.boundary_ms(stretch_.count);
+  }
+
+  double step_ms(std::int64_t tokens, std::int64_t context) const {
+    return history_->deployment.step.at(static_cast<double>(tokens),
+                                        static_cast<double>(decoding_.size()),
+                                        static_cast<double>(context));
+  }
+
+  struct Prefill {
+    std::int64_t tokens = 0, read = 0;
+  };
+  /// Gives prompts, in order, what the iteration has room for; those before `prefilled_` are done
+  /// with it, and of the one there `done_` tokens are.
+  Prefill prefill(std::int64_t budget) {
+    Prefill all;
+    for (; prefilled_ < waiting_; ++prefilled_, done_ = 0) {
+      const std::int64_t prompt = history_->requests[taken_[at(prefilled_)]].in_tokens;
+      const std::int64_t chunk = std::min(prompt - done_, budget - all.tokens);
+      if (chunk > 0) {
+        done_ += chunk;
+        all.tokens += chunk;
+        all.read += done_;
+      }
+      if (done_ < prompt) break;
+    }
+    return all;
+  }
+
+  /// Enters the iterations of the stretch that begin within the window.
+  void measure() {
+    const auto decoding = std::ssize(decoding_);
+    const std::int64_t from = stretch_.first_from(history_->window.from_ms);
+    const std::int64_t until = end_ms_ <= history_->window.until_ms
+                                   ? stretch_.count
+                                   : stretch_.first_from(history_->window.until_ms);
+    if (from >= until) return;
+    history_->busy_ms += (stretch_.boundary_ms(until) - stretch_.boundary_ms(from)) *
+                         static_cast<double>(decoding + waiting_ - prefilling_);
+    history_->end_ms = std::max(history_->end_ms, end_ms_);
+    if (decoding > 0)
+      history_->outcome.itl.add(stretch_.first_ms + stretch_.growth_ms * static_cast<double>(from),
+                                stretch_.growth_ms, until - from, decoding);
+  }
+
+  static std::size_t at(std::int64_t place) { return static_cast<std::size_t>(place); }
+
+  History* history_;
+  std::vector<std::uint32_t> taken_;
+  std::int64_t prefilling_ = 0, prefilled_ = 0, waiting_ = 0;  // places in taken_
+  std::int64_t done_ = 0;                                      // of the prompt at prefilled_
+  std::vector<Decoding> decoding_;                             // a heap, the first to end on top
+  std::int64_t iteration_ = 0;                                 // how many have ended
+  std::int64_t context_ = 0;  // what the next iteration reads of the requests that decode
+  Stretch stretch_;
+  double end_ms_ = kNever;  // of the stretch; never: the replica is idle
+};
+
+/// Chooses a replica for each request.
+class Router {
+ public:
+  Router(Routing routing, std::uint64_t seed)
+      : routing_(routing), rng_(seed_of(seed, Stream::routing)) {}
+
+  std::size_t choose(std::vector<Replica>& replicas, double now_ms) {
+    const std::size_t count = replicas.size();
+    if (count == 1) return 0;
+    if (routing_ == Routing::random) return static_cast<std::size_t>(rng_.below(count));
+    std::size_t best = next_;
+    if (routing_ == Routing::least_loaded) {
+      std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t r = (next_ + i) % count;
+        replicas[r].advance(now_ms);
+        if (replicas[r].present() < fewest) fewest = replicas[r].present(), best = r;
+      }
+    }
+    next_ = (best + 1) % count;
+    return best;
+  }
+
+ private:
+  Routing routing_;
+  Rng rng_;
+  std::size_t next_ = 0;
+};
+
+Status wanted(std::string_view field, std::string_view what, double found) {
+  return fail(ErrorKind::invalid, "{}: wanted {}, found {}", field, what, found);
+}
+
+}  // namespace
+
+Status check(const Deployment& d) {
+  for (const auto& [field, ms] : {std::pair{"alpha", d.step.alpha_ms},
+                                  {"beta", d.step.beta_ms},
+                                  {"gamma", d.step.gamma_ms},
+                                  {"betaPrefill", d.step.beta_prefill_ms},
+                                  {"ttftOffset", d.ttft_offset_ms}})
+    if (!(ms >= 0) || !std::isfinite(ms)) return wanted(field, "at least 0", ms);
+  if (d.step.alpha_ms + d.step.beta_ms + d.step.gamma_ms == 0)
+    return fail(ErrorKind::invalid, "alpha, beta and gamma are all zero");
+  if (d.batch < 1 || d.batch > kMostBatch) return wanted("batch", "1 to 1000000", d.batch);
+  if (d.queue < 0 || d.queue > kNoQueueLimit)
+    return wanted("queue", "at least 0", static_cast<double>(d.queue));
+  if (d.budget < 1) return wanted("budget", "at least 1", static_cast<double>(d.budget));
+  if (d.replicas < 1 || d.replicas > kMostSimulatedReplicas)
+    return wanted("replicas", "1 to 100000", d.replicas);
+  return {};
+}
+
+Outcome simulate(const Deployment& deployment, std::span<const Request> requests,
+                 double ms_per_unit, const Window& window, std::uint64_t seed) {
+  BERTH_ASSERT(check(deployment) && requests.size() <= kMostRequests);
+  History history{deployment, requests, ms_per_unit, window, {}, {}, 0, 0};
+  history.ttft_ms.assign(requests.size(), std::numeric_limits<double>::quiet_NaN());
+  std::vector<Replica> replicas(static_cast<std::size_t>(deployment.replicas), Replica(history));
+  history.outcome.itl.reserve(std::min(kStretches * requests.size(), kMostReserved));
+  Router router(deployment.routing, seed);
+  for (std::uint32_t i = 0; i < requests.size(); ++i) {
+    const double now_ms = history.arrival_ms(i);
+    Replica& replica = replicas[router.choose(replicas, now_ms)];
+    replica.advance(now_ms);
+    if (!replica.take(i, now_ms) && history.measures(now_ms)) ++history.outcome.lost;
+  }
+  for (auto& replica : replicas) replica.advance(kNever);
+  Outcome& outcome = history.outcome;
+  outcome.ttft_ms = std::move(history.ttft_ms);
+  std::erase_if(outcome.ttft_ms, [](double ms) { return std::isnan(ms); });
+  outcome.window_ms = std::max(0.0, std::min(window.until_ms, history.end_ms) - window.from_ms);
+  outcome.in_service = outcome.window_ms > 0 ? history.busy_ms / outcome.window_ms : 0;
+  outcome.slots = static_cast<double>(deployment.replicas) * deployment.batch;
+  return std::move(outcome);
+}
+
+Window steady_window(std::span<const Request> requests, double ms_per_unit, double part) {
+  if (requests.empty()) return {};
+  const auto first =
+      static_cast<std::size_t>(std::floor(part * static_cast<double>(requests.size() - 1)));
+  return {requests[first].arrival * ms_per_unit, requests.back().arrival * ms_per_unit};
+}
+
+std::vector<double> quantiles(std::vector<double> values, std::span<const double> parts) {
+  std::vector<double> found(parts.size());
+  if (values.empty()) return found;
+  const auto count = static_cast<double>(values.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double rank = std::clamp(std::ceil(parts[i] * count), 1.0, count);
+    const auto place = values.begin() + static_cast<std::ptrdiff_t>(rank) - 1;
+    std::ranges::nth_element(values, place);
+    found[i] = *place;
+  }
+  return found;
+}
+
+void Outcome::add(const Outcome& other) {
+  ttft_ms.insert(ttft_ms.end(), other.ttft_ms.begin(), other.ttft_ms.end());
+  itl.add(other.itl);
+  lost += other.lost;
+  completed += other.completed;
+  window_ms = std::max(window_ms, other.window_ms);
+  in_service += other.in_service;
+  slots += other.slots;
+}
+
+double Outcome::throughput_per_min() const {
+  return window_ms > 0 ? 60'000 * static_cast<double>(completed) / window_ms : 0;
+}
+
+double Outcome::lost_part() const {
+  const double arrived = static_cast<double>(ttft_ms.size()) + static_cast<double>(lost);
+  return arrived > 0 ? static_cast<double>(lost) / arrived : 0;
+}
+
+}  // namespace berth::fleet

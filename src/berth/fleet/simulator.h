@@ -1,0 +1,106 @@
+// A simulator of inference servers with continuous batching: the replicas of one server, request by
+// request. Where the queue of queue.h has averages in equilibrium, this has each request's time to
+// its first token (TTFT) and each token's time after the one before (ITL). docs/fleet.md, "The
+// simulator", has the semantics and what is left out.
+//
+// Pure; any thread; the same arguments give the same bytes. Times in ms. Cost: 100 to 150 ns a
+// request (`berth-bench --benchmark_filter=FleetSimulator`), since iterations that only decode are
+// added up in closed form between two events, however many tokens they make.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "berth/base/names.h"
+#include "berth/base/result.h"
+#include "berth/fleet/token_gaps.h"
+#include "berth/fleet/traffic.h"
+
+namespace berth::fleet {
+
+/// How prefill adds to an iteration's time.
+enum class StepForm : std::uint8_t { sum, max };
+
+/// How long an iteration takes in which D requests decode a token each, P tokens of prompts are
+/// prefilled and K tokens of context are read: sum: α + β_p·P + β·D + γ·K; max: max(α, β_p·P) +
+/// β·D + γ·K. K is, of a request that decodes, its prompt and the tokens that it has so far; of a
+/// prompt's chunk, what is prefilled after it.
+struct StepTime {
+  double alpha_ms = 0, beta_ms = 0, gamma_ms = 0;  // not all 0
+  double beta_prefill_ms = 0;                      // β_p
+  StepForm form = StepForm::sum;
+
+  double at(double prefilled, double decoding, double context) const {
+    const double prefill_ms = beta_prefill_ms * prefilled;
+    const double fixed_ms = form == StepForm::sum   ? alpha_ms + prefill_ms
+                            : alpha_ms > prefill_ms ? alpha_ms
+                                                    : prefill_ms;
+    return fixed_ms + beta_ms * decoding + gamma_ms * context;
+  }
+};
+
+/// To which replica a request goes: to each in turn; to any; to one with the fewest requests, and
+/// of several the next in turn.
+enum class Routing : std::uint8_t { round_robin, random, least_loaded };
+inline constexpr auto kRoutingNames = names<Routing>({
+    {Routing::round_robin, "round-robin"},
+    {Routing::random, "random"},
+    {Routing::least_loaded, "least-loaded"},
+});
+
+inline constexpr std::int64_t kNoQueueLimit = std::numeric_limits<std::int64_t>::max() / 2;
+inline constexpr int kMostSimulatedReplicas = 100'000;
+
+/// Equal replicas behind one router.
+struct Deployment {
+  StepTime step;
+  int batch = 1;                       // N: requests at the same time
+  std::int64_t queue = kNoQueueLimit;  // Q: that wait; who finds N + Q there is lost
+  std::int64_t budget = 8192;          // M: tokens that one iteration takes, decoded and prefilled
+  double ttft_offset_ms = 0;           // added to each TTFT: what is outside the replica
+  int replicas = 1;
+  Routing routing = Routing::round_robin;
+};
+
+/// Errors: invalid, with the field.
+Status check(const Deployment& deployment);
+
+/// What is measured: requests that arrive and iterations that begin within [from_ms, until_ms).
+struct Window {
+  double from_ms = 0, until_ms = std::numeric_limits<double>::infinity();
+};
+
+/// What was measured. A sum of several adds up the same time on all of them.
+struct Outcome {
+  std::vector<double> ttft_ms;  // of each request that was served, in order of arrival
+  TokenGaps itl;                // of each token but a request's first
+  std::int64_t lost = 0;        // requests that found no place
+  std::int64_t completed = 0;   // requests whose last token came within the window
+  double window_ms = 0;
+  double in_service = 0;  // requests on average, on all replicas
+  double slots = 0;       // replicas · N
+
+  void add(const Outcome& other);
+  double throughput_per_min() const;
+  double utilisation() const { return slots > 0 ? in_service / slots : 0; }
+  double lost_part() const;
+};
+
+/// Runs the requests, which stand in the order of arrival, until the last is done; each arrives
+/// at arrival · ms_per_unit. The replicas are empty at first. `seed` is for random routing.
+/// Precondition: check(deployment); tokens as check(Traffic) allows them.
+Outcome simulate(const Deployment& deployment, std::span<const Request> requests,
+                 double ms_per_unit, const Window& window, std::uint64_t seed);
+
+/// For each part p in 0..1 the least of the values that at least p of them do not exceed; 0 without
+/// values.
+std::vector<double> quantiles(std::vector<double> values, std::span<const double> parts);
+
+/// Without the first `part` of the requests, while the replicas fill, and without what comes after
+/// the last arrival, while they empty.
+Window steady_window(std::span<const Request> requests, double ms_per_unit, double part);
+
+}  // namespace berth::fleet

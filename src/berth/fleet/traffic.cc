@@ -1,0 +1,245 @@
+#include "berth/fleet/traffic.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "berth/base/rng.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/fleet/queue.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr double kMostCv = 100;
+
+Status check(std::string_view field, const Lengths& lengths) {
+  if (lengths.kind == Lengths::Kind::histogram) {
+    double sum = 0;
+    for (const auto& bin : lengths.bins) {
+      if (bin.tokens < 0 || bin.tokens > kMostTokens)
+        return fail(ErrorKind::invalid, "{}: wanted 0 to {} tokens, found {}", field, kMostTokens,
+                    bin.tokens);
+      if (!(bin.weight >= 0) || !std::isfinite(bin.weight))
+        return fail(ErrorKind::invalid, "{}: wanted weights of at least 0, found {}", field,
+                    bin.weight);
+      sum += bin.weight;
+    }
+    if (!(sum > 0) || !std::isfinite(sum))
+      return fail(ErrorKind::invalid, "{}: the histogram is empty", field);
+    return {};
+  }
+  if (!(lengths.mean >= 0) || lengths.mean > kMostTokens)
+    return fail(ErrorKind::invalid, "{}: wanted a mean of 0 to {} tokens, found {}", field,
+                kMostTokens, lengths.mean);
+  if (!(lengths.cv >= 0) || lengths.cv > kMostCv)
+    return fail(ErrorKind::invalid, "{}: wanted a cv of 0 to {}, found {}", field, kMostCv,
+                lengths.cv);
+  return {};
+}
+
+/// Uniform in (0, 1], so that its logarithm is finite.
+double above_zero(Rng& rng) {
+  return 1 - rng.uniform();
+}
+
+/// Box and Muller's; of its two numbers one is used, so that each draw takes the same two.
+double normal(Rng& rng) {
+  const double radius = std::sqrt(-2 * std::log(above_zero(rng)));
+  return radius * std::cos(2 * std::numbers::pi * rng.uniform());
+}
+
+/// Gamma distributed with the mean 1 (Marsaglia and Tsang, 2000; shapes below 1 by their note on
+/// u^(1/shape)).
+double gamma_gap(Rng& rng, double shape) {
+  const double boosted = shape < 1 ? shape + 1 : shape;
+  const double d = boosted - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double x = normal(rng);
+    const double cube = std::pow(1 + c * x, 3);
+    if (cube <= 0 || std::log(above_zero(rng)) >= x * x / 2 + d * (1 - cube + std::log(cube)))
+      continue;
+    const double part = shape < 1 ? std::pow(above_zero(rng), 1 / shape) : 1;
+    return d * cube * part / shape;
+  }
+}
+
+class LengthSampler {
+ public:
+  explicit LengthSampler(const Lengths& lengths) : kind_(lengths.kind), mean_(lengths.mean) {
+    if (kind_ == Lengths::Kind::histogram) {
+      double sum = 0;
+      for (const auto& bin : lengths.bins) {
+        tokens_.push_back(bin.tokens);
+        ends_.push_back(sum += bin.weight);
+      }
+      return;
+    }
+    const bool is_constant = mean_ <= 1 || (kind_ == Lengths::Kind::lognormal && lengths.cv == 0);
+    if (is_constant) kind_ = Lengths::Kind::fixed;
+    if (kind_ == Lengths::Kind::geometric) log_of_more_ = std::log1p(-1 / mean_);
+    if (kind_ == Lengths::Kind::lognormal) {
+      const double variance = std::log1p(lengths.cv * lengths.cv);
+      sigma_ = std::sqrt(variance);
+      mu_ = std::log(mean_) - variance / 2;
+    }
+  }
+
+  std::int32_t draw(Rng& rng) const {
+    switch (kind_) {
+      case Lengths::Kind::fixed: {
+        const double whole = std::floor(mean_);
+        return static_cast<std::int32_t>(whole) + (rng.uniform() < mean_ - whole ? 1 : 0);
+      }
+      case Lengths::Kind::geometric:
+        return tokens(1 + std::floor(std::log(above_zero(rng)) / log_of_more_));
+      case Lengths::Kind::lognormal:
+        return tokens(std::round(std::exp(mu_ + sigma_ * normal(rng))));
+      case Lengths::Kind::histogram: break;
+    }
+    const auto end = std::ranges::upper_bound(ends_, rng.uniform() * ends_.back());
+    const auto bin = std::min<std::ptrdiff_t>(end - ends_.begin(), std::ssize(tokens_) - 1);
+    return tokens_[static_cast<std::size_t>(bin)];
+  }
+
+ private:
+  static std::int32_t tokens(double number) {
+    return static_cast<std::int32_t>(std::clamp(number, 1.0, kMostTokens));
+  }
+
+  Lengths::Kind kind_;
+  double mean_;
+  double log_of_more_ = 0;     // geometric: of the probability of one more token
+  double mu_ = 0, sigma_ = 0;  // lognormal
+  std::vector<double> ends_;   // histogram: weights up to and with each bin
+  std::vector<std::int32_t> tokens_;
+};
+
+constexpr std::array<std::string_view, 3> kColumns{"seconds", "in_tokens", "out_tokens"};
+
+/// Reads the lines of a trace, and says where in them something is wrong.
+class TraceReader {
+ public:
+  TraceReader(std::string_view name, std::string_view text) : name_(name), text_(text) {}
+
+  Result<std::vector<Request>> read() {
+    BERTH_TRY(read_head());
+    std::vector<Request> requests;
+    double first_s = 0;
+    while (next_line()) {
+      if (trim(line_).empty()) continue;
+      std::array<double, 3> row{};
+      BERTH_TRY(read_row(row));
+      if (requests.empty()) first_s = row[0];
+      const double arrival_ms = (row[0] - first_s) * 1000;
+      if (arrival_ms < (requests.empty() ? 0 : requests.back().arrival))
+        return wrong(columns_[0], "a time not before that of the line above", fields_[columns_[0]]);
+      if (requests.size() == kMostRequests)
+        return fail(ErrorKind::invalid, "{}:{}: more than {} requests", name_, number_,
+                    kMostRequests);
+      requests.push_back(
+          {arrival_ms, static_cast<std::int32_t>(row[1]), static_cast<std::int32_t>(row[2])});
+    }
+    if (requests.empty()) return fail(ErrorKind::invalid, "{}: no requests", name_);
+    return requests;
+  }
+
+ private:
+  bool next_line() {
+    if (text_.empty()) return false;
+    const auto end = text_.find('\n');
+    line_ = text_.substr(0, end);
+    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+    if (line_.ends_with('\r')) line_.remove_suffix(1);
+    fields_ = split(line_, ',');
+    ++number_;
+    return true;
+  }
+
+  Status read_head() {
+    next_line();
+    for (std::size_t c = 0; c < kColumns.size(); ++c) {
+      const auto found = std::ranges::find(
+          fields_, kColumns[c], [](std::string_view field) { return lower(trim(field)); });
+      if (found == fields_.end())
+        return fail(ErrorKind::invalid,
+                    "{}:1: wanted the columns seconds, in_tokens and out_tokens, found '{}'", name_,
+                    clip(line_));
+      columns_[c] = static_cast<std::size_t>(found - fields_.begin());
+    }
+    width_ = fields_.size();
+    return {};
+  }
+
+  Status read_row(std::array<double, 3>& row) const {
+    if (fields_.size() != width_)
+      return wrong(std::min(fields_.size(), width_) - 1, fmt::format("{} columns", width_), line_);
+    for (std::size_t c = 0; c < kColumns.size(); ++c) {
+      const auto field = fields_[columns_[c]];
+      const auto number = parse_number(trim(field));
+      if (!number) return wrong(columns_[c], fmt::format("a number of {}", kColumns[c]), field);
+      row[c] = *number;
+      const bool is_time = c == 0;
+      if (is_time && std::abs(*number) > kMostSeconds)
+        return wrong(columns_[c], "a number of seconds", field);
+      if (!is_time && (*number < 0 || *number > kMostTokens || *number != std::floor(*number)))
+        return wrong(columns_[c], fmt::format("a whole number from 0 to {}", kMostTokens), field);
+    }
+    return {};
+  }
+
+  std::unexpected<Error> wrong(std::size_t field, std::string_view wanted,
+                               std::string_view found) const {
+    std::size_t column = 1 + field;  // the commas
+    for (std::size_t f = 0; f < field; ++f) column += fields_[f].size();
+    return fail(ErrorKind::invalid, "{}:{}:{}: wanted {}, found '{}'", name_, number_, column,
+                wanted, clip(found));
+  }
+
+  static constexpr double kMostSeconds = 1e10;  // seconds since 1970 are times, too
+
+  std::string_view name_, text_, line_;
+  std::vector<std::string_view> fields_;  // of the line
+  std::array<std::size_t, 3> columns_{};  // where kColumns stand
+  std::size_t width_ = 0, number_ = 0;
+};
+
+}  // namespace
+
+Status check(const Traffic& traffic) {
+  BERTH_TRY(check("in_tokens", traffic.in));
+  BERTH_TRY(check("out_tokens", traffic.out));
+  if (!(traffic.arrival_cv >= 0) || traffic.arrival_cv > kMostCv)
+    return fail(ErrorKind::invalid, "arrival_cv: wanted 0 to {}, found {}", kMostCv,
+                traffic.arrival_cv);
+  return {};
+}
+
+std::uint64_t seed_of(std::uint64_t seed, Stream stream, std::uint64_t number) {
+  return mix(mix(mix(seed) ^ static_cast<std::uint64_t>(stream)) ^ number);
+}
+
+std::vector<Request> draw_requests(const Traffic& traffic, std::size_t count, std::uint64_t seed) {
+  BERTH_ASSERT(check(traffic) && count <= kMostRequests);
+  Rng gaps(seed_of(seed, Stream::arrivals)), ins(seed_of(seed, Stream::in_tokens)),
+      outs(seed_of(seed, Stream::out_tokens));
+  const LengthSampler in(traffic.in), out(traffic.out);
+  const double cv = traffic.arrival_cv;
+  const double shape = cv > 0 ? 1 / (cv * cv) : 0;
+  std::vector<Request> requests(count);
+  double now = 0;
+  for (auto& request : requests) {
+    now += cv == 0 ? 1 : cv == 1 ? -std::log(above_zero(gaps)) : gamma_gap(gaps, shape);
+    request = {now, in.draw(ins), out.draw(outs)};
+  }
+  return requests;
+}
+
+Result<std::vector<Request>> read_trace(std::string_view name, std::string_view text) {
+  return TraceReader(name, text).read();
+}
+
+}  // namespace berth::fleet
