@@ -1,0 +1,215 @@
+#include "berth/fleet/day_path.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/fleet/knapsack.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+
+/// The costs of all states of a window, and for each window from which state each was reached.
+/// Slot 0 is free to go; slot k came with the k-th window back (1: this one).
+class PathSearch {
+ public:
+  PathSearch(const DayServer& server, const DayTimes& times, const DayTerms& terms)
+      : server_(server),
+        times_(times),
+        terms_(terms),
+        count_(server.levels.size()),
+        slots_(slots_of(times)) {
+    from_.resize(times.count() * slots_ * count_);
+  }
+
+  DayPath run() {
+    now_.assign(slots_ * count_, HUGE_VAL);
+    for (std::size_t y = 0; y < count_; ++y) now_[y] = enter(0, y);
+    for (window_ = 1; window_ < times_.count(); ++window_) {
+      next_.assign(slots_ * count_, HUGE_VAL);
+      entered_.clear();
+      for (std::size_t y = 0; y < count_; ++y) entered_.push_back(enter(window_, y));
+      step_free();
+      for (std::size_t slot = 1; slot < slots_; ++slot) step_held(slot);
+      now_.swap(next_);
+    }
+    return back_from(std::min_element(now_.begin(), now_.end()) - now_.begin());
+  }
+
+ private:
+  static std::size_t slots_of(const DayTimes& times) {
+    std::size_t most = 0;
+    for (std::size_t from = 0, to = 0; from < times.count(); ++from) {
+      while (to < times.count() && times.held(from, to)) ++to;
+      most = std::max(most, to - std::min(to, from));
+    }
+    return most + 2;
+  }
+
+  /// What it costs to be at the level in the window; infinite where that may not be.
+  double enter(std::size_t window, std::size_t y) const {
+    const DayLevel& level = server_.levels[y];
+    if (!server_.serves[window][y] && !(y == 0 && terms_.may_be_unserved)) return HUGE_VAL;
+    double cost = cost_in(server_, times_, window, y);
+    if (y == 0) return cost;
+    if (terms_.left && level.units() > terms_.left->at(window, level.type) + kFeasibilityTolerance)
+      return HUGE_VAL;
+    if (terms_.prices) cost += level.units() * terms_.prices->at(window, level.type);
+    return cost;
+  }
+
+  double change(std::size_t x, std::size_t y) const {
+    const DayLevel &from = server_.levels[x], &to = server_.levels[y];
+    double cost = times_.change_cost(from, to, window_);
+    const int begun = starts(from, to);
+    if (begun == 0 || times_.options.startup_s == 0) return cost;
+    const double units = static_cast<double>(to.units_each * begun);
+    const double beside = x != 0 && from.type == to.type ? from.units() : 0;
+    if (terms_.left &&
+        units + beside > terms_.left->at(window_ - 1, to.type) + kFeasibilityTolerance)
+      return HUGE_VAL;
+    if (terms_.prices) cost += units * terms_.prices->at(window_ - 1, to.type);
+    return cost;
+  }
+
+  bool is_held(std::size_t slot, std::size_t x) const {
+    return slot > 0 && slot <= window_ && times_.held(window_ - slot, window_) && x != 0 &&
+           server_.can_keep(window_, x);
+  }
+
+  void step_free() {
+    for (std::size_t x = 0; x < count_; ++x) {
+      std::size_t slot = 0;
+      for (std::size_t k = 1; k < slots_; ++k)
+        if (!is_held(k, x) && now_[k * count_ + x] < now_[slot * count_ + x]) slot = k;
+      if (now_[slot * count_ + x] == HUGE_VAL) continue;
+      for (std::size_t y = 0; y < count_; ++y) go(slot, x, y, 0);
+    }
+  }
+
+  void step_held(std::size_t slot) {
+    for (std::size_t x = 1; x < count_; ++x) {
+      if (now_[slot * count_ + x] == HUGE_VAL || !is_held(slot, x)) continue;
+      for (std::size_t y = x; y < count_; ++y)
+        if (server_.levels[y].accelerator == server_.levels[x].accelerator)
+          go(slot, x, y, slot + 1);
+      if (!server_.serves[window_][0]) go(slot, x, 0, 0);
+    }
+  }
+
+  /// From a state to the level y, which is in `slot_if_kept` where nothing starts.
+  void go(std::size_t slot, std::size_t x, std::size_t y, std::size_t slot_if_kept) {
+    if (entered_[y] == HUGE_VAL) return;
+    const double cost = now_[slot * count_ + x] + change(x, y) + entered_[y];
+    const bool starting = starts(server_.levels[x], server_.levels[y]) > 0;
+    const std::size_t state = (starting ? 1 : slot_if_kept) * count_ + y;
+    if (cost >= next_[state]) return;
+    next_[state] = cost;
+    from_[window_ * slots_ * count_ + state] = static_cast<std::uint32_t>(slot * count_ + x);
+  }
+
+  DayPath back_from(std::ptrdiff_t last) const {
+    DayPath path(times_.count());
+    auto state = static_cast<std::size_t>(last);
+    for (std::size_t w = times_.count(); w-- > 0; state = from_[w * slots_ * count_ + state])
+      path[w] = static_cast<std::uint32_t>(state % count_);
+    return path;
+  }
+
+  const DayServer& server_;
+  const DayTimes& times_;
+  const DayTerms& terms_;
+  const std::size_t count_, slots_;
+  std::size_t window_ = 0;                    // that is entered
+  std::vector<double> now_, next_, entered_;  // by slot and level; by level
+  std::vector<std::uint32_t> from_;           // by window, slot and level
+};
+
+}  // namespace
+
+bool DayServer::can_keep(std::size_t window, std::size_t level) const {
+  for (std::size_t y = level; y < levels.size(); ++y)
+    if (levels[y].accelerator == levels[level].accelerator && serves[window][y]) return true;
+  return false;
+}
+
+int starts(const DayLevel& from, const DayLevel& to) {
+  return from.accelerator == to.accelerator ? std::max(0, to.replicas - from.replicas)
+                                            : to.replicas;
+}
+
+int stops(const DayLevel& from, const DayLevel& to) {
+  return starts(to, from);
+}
+
+double DayTimes::startup_h(std::size_t window) const {
+  return std::min(options.startup_s / kSecondsPerHour, hours[window - 1]);
+}
+
+double DayTimes::change_cost(const DayLevel& from, const DayLevel& to, std::size_t window) const {
+  const int up = starts(from, to), down = stops(from, to);
+  const double change_h = options.change_s / kSecondsPerHour;
+  return options.change_cents * (up + down) +
+         change_h * (to.cost_each * up + from.cost_each * down) +
+         startup_h(window) * to.cost_each * up;
+}
+
+void add_use(const DayServer& server, const DayTimes& times, const DayPath& path, double factor,
+             DayTable& to) {
+  for (std::size_t w = 0; w < path.size(); ++w) {
+    const DayLevel& level = server.levels[path[w]];
+    if (path[w] == 0) continue;
+    to.at(w, level.type) += factor * level.units();
+    if (w == 0 || times.options.startup_s == 0) continue;
+    const int begun = starts(server.levels[path[w - 1]], level);
+    to.at(w - 1, level.type) += factor * static_cast<double>(level.units_each * begun);
+  }
+}
+
+double cost_in(const DayServer& server, const DayTimes& times, std::size_t window,
+               std::size_t level) {
+  const double unserved = server.serves[window][level] ? 0 : server.weight;
+  return times.hours[window] * (server.levels[level].cost() + unserved);
+}
+
+double cost_of(const DayServer& server, const DayTimes& times, const DayPath& path) {
+  double cost = 0;
+  for (std::size_t w = 0; w < path.size(); ++w) {
+    cost += cost_in(server, times, w, path[w]);
+    if (w > 0) cost += times.change_cost(server.levels[path[w - 1]], server.levels[path[w]], w);
+  }
+  return cost;
+}
+
+std::vector<DayMove> moves_of(const DayServer& server, const DayTimes& times, std::size_t window,
+                              std::size_t level, std::size_t since, bool may_be_unserved) {
+  const auto& serves = server.serves[window];
+  const DayLevel& from = server.levels[level];
+  const bool held = window > 0 && since != kLongUp && level != 0 && times.held(since, window) &&
+                    server.can_keep(window, level);
+  std::vector<DayMove> moves;
+  for (std::size_t y = 0; y < server.levels.size(); ++y) {
+    const bool unserved = y == 0 && !serves[0] && may_be_unserved;
+    if (!serves[y] && !unserved) continue;
+    const DayLevel& to = server.levels[y];
+    if (held && !unserved && (to.accelerator != from.accelerator || to.replicas < from.replicas))
+      continue;
+    const double change = window == 0 ? 0 : times.change_cost(from, to, window);
+    moves.push_back({static_cast<std::uint32_t>(y), cost_in(server, times, window, y) + change});
+  }
+  if (window == 0 || times.options.hysteresis == 0) return moves;
+  const auto stay = std::ranges::find(moves, level, &DayMove::level);
+  if (stay == moves.end() || !serves[level]) return moves;
+  const double enough = stay->cost * (1 - times.options.hysteresis);
+  std::erase_if(moves, [&](const DayMove& move) {
+    return move.level != level && serves[move.level] && move.cost >= enough;
+  });
+  return moves;
+}
+
+DayPath best_path(const DayServer& server, const DayTimes& times, const DayTerms& terms) {
+  return PathSearch(server, times, terms).run();
+}
+
+}  // namespace berth::fleet
