@@ -16,7 +16,7 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t kMostProfileBytes = 64U << 20;
-constexpr std::size_t kMostServersAside = 4;  // with a column each
+constexpr std::size_t kMostServersAside = 4;  // that change, with a column each
 constexpr std::size_t kWidestLine = 96;       // of a chart, in windows
 constexpr std::array<const char*, 8> kHeights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
@@ -97,11 +97,32 @@ std::string allocation_text(const fleet::DayAllocation& a) {
   return a.replicas == 0 ? "-" : fmt::format("{} × {}", a.replicas, a.accelerator);
 }
 
+bool changes(const fleet::Day& day, std::size_t server, std::size_t window) {
+  if (window == 0) return false;
+  const auto& now = day.best.allocations[window][server];
+  const auto& before = day.best.allocations[window - 1][server];
+  return now.accelerator != before.accelerator || now.replicas != before.replicas;
+}
+
+/// The servers that change over the day.
+std::vector<std::size_t> changing(const fleet::Day& day) {
+  std::vector<std::size_t> servers;
+  for (std::size_t s = 0; s < day.servers.size(); ++s)
+    for (std::size_t w = 1; w < day.windows.size(); ++w)
+      if (changes(day, s, w)) {
+        servers.push_back(s);
+        break;
+      }
+  return servers;
+}
+
 std::string windows_text(const fleet::Day& day) {
-  const bool aside = day.servers.size() <= kMostServersAside;
+  const auto servers = changing(day);
+  const bool aside = servers.size() <= kMostServersAside;
   std::vector<std::string> head{"window", "req/min", "static", "greedy", "whole day"};
-  if (aside) head.insert(head.end(), day.servers.begin(), day.servers.end());
-  head.push_back(aside ? "" : "changes");
+  for (std::size_t i = 0; aside && i < servers.size(); ++i) head.push_back(day.servers[servers[i]]);
+  if (!aside) head.emplace_back("changes");
+  head.emplace_back("");
   Table table(head);
   for (std::size_t w = 0; w < day.windows.size(); ++w) {
     double rate = 0;
@@ -109,17 +130,13 @@ std::string windows_text(const fleet::Day& day) {
     std::vector<std::string> row{clock_text(day.windows[w].start_s), fmt::format("{:.1f}", rate)};
     for (const auto* plan : {&day.fixed, &day.greedy, &day.best})
       row.push_back(fmt::format("{:.2f}", plan->costs[w]));
-    int changes = 0;
-    for (std::size_t s = 0; s < day.servers.size(); ++s) {
-      const auto& now = day.best.allocations[w][s];
-      if (aside) row.push_back(allocation_text(now));
-      if (w == 0) continue;
-      const auto& before = day.best.allocations[w - 1][s];
-      changes += now.accelerator != before.accelerator || now.replicas != before.replicas;
-    }
+    for (std::size_t i = 0; aside && i < servers.size(); ++i)
+      row.push_back(allocation_text(day.best.allocations[w][servers[i]]));
+    if (!aside)
+      row.push_back(fmt::format(
+          "{}", std::ranges::count_if(servers, [&](std::size_t s) { return changes(day, s, w); })));
     const double short_s = day.best.short_s[w];
-    const auto note = short_s > 0 ? fmt::format("begins {:.0f} s short", short_s) : "";
-    row.push_back(aside ? note : fmt::format("{} {}", changes, note));
+    row.push_back(short_s > 0 ? fmt::format("begins {:.0f} s short", short_s) : "");
     table.add(row);
   }
   return table.text();
@@ -143,7 +160,7 @@ std::string charts_text(const fleet::Day& day) {
     for (const int bar : bars)
       line += bar == 0 ? " " : kHeights[static_cast<std::size_t>((bar * 8 - 1) / most)];
     table.add({day.servers[s], line, fmt::format("{}", least), fmt::format("{}", most),
-               fmt::format("{}", day.fixed.allocations[0][s].replicas)});
+               allocation_text(day.fixed.allocations[0][s])});
   }
   std::string text = table.text();
   if (day.servers.size() > kMostRows)

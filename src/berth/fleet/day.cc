@@ -102,7 +102,8 @@ class DayPlanner {
     else
       offer(paths_at({}));
     if (!is_limited_) day_.bound = best_cost_;
-    day_.bound = std::min(day_.bound, best_cost_);
+    BERTH_ASSERT(day_.bound <= best_cost_ + 1e-6 * std::max(1.0, best_cost_));
+    day_.bound = std::min(day_.bound, best_cost_);  // rounding
     day_.gap = best_cost_ > 0 ? (best_cost_ - day_.bound) / best_cost_ : 0;
     if (day_.gap < 1e-9) day_.gap = 0;
     day_.fixed = plan_of(fixed);

@@ -33,7 +33,7 @@ using Profile = std::vector<DayWindow>;  // by time; each begins where the one b
 /// line 3, column 7: …".
 Result<Profile> read_profile(std::string_view name, std::string_view text, const System& system);
 
-/// Cuts a trace into windows of this length, the last of which takes what is left as well. Each
+/// Cuts a trace into windows of this length; the last is half as long to half as long again. Each
 /// server gets its part of the requests (by name, in 0..1) with the mean tokens of the window.
 /// Errors: invalid: fewer than two requests, a length that is not positive, too many windows.
 Result<Profile> profile_of(std::span<const Request> trace, double window_s,

@@ -157,7 +157,7 @@ Result<Profile> profile_of(std::span<const Request> trace, double window_s,
     return fail(ErrorKind::invalid,
                 "windows of {} s in a trace of {} s: wanted at most {} windows, longer than 0",
                 window_s, length_s, kMostWindows);
-  const auto count = static_cast<std::size_t>(std::max(1.0, std::floor(length_s / window_s)));
+  const auto count = static_cast<std::size_t>(std::max(1.0, std::round(length_s / window_s)));
   Profile profile;
   for (std::size_t w = 0; w < count; ++w) {
     const double start = window_s * static_cast<double>(w);

@@ -258,6 +258,32 @@ TEST(Day, LiesBetweenBoundAndGreedyWithinLimits) {
   EXPECT_GE(tight, kCases * 4 / 10);
 }
 
+TEST(Day, ServesTheHighestPriorityWhereCapacityIsShort) {
+  System system = small_system(2);
+  system.options.solver = Solver::optimal;
+  system.capacities["small"] = {6};
+  system.classes["low"] = system.classes["c"];
+  system.classes["low"].priority = 2;
+  for (const char* low : {"s0", "s1"}) {
+    for (auto& [name, server] : system.servers) server.service_class = name == low ? "low" : "c";
+    Profile profile;
+    for (int w = 0; w < 3; ++w) {
+      DayWindow window{600.0 * w, 600, {}};
+      for (const auto& [name, server] : system.servers) {
+        window.loads[name] = server.current.load;
+        window.loads[name].arrivals_per_min = w == 1 ? 3 * kUnit : 60;
+      }
+      profile.push_back(std::move(window));
+    }
+    const auto day = plan_day(system, profile, {.startup_s = 60});
+    for (const DayPlan* plan : {&day->best, &day->greedy})
+      for (std::size_t s = 0; s < 2; ++s)
+        for (const DayAllocation& a : path_of(*plan, s))
+          EXPECT_TRUE(a.serves || day->servers[s] == low);
+    EXPECT_NEAR(day->best.unserved_h, 1.0 / 6, 1e-9) << low;
+  }
+}
+
 /// All that a day says, for comparison.
 std::string in_full(const Day& day) {
   std::string text = fmt::format("{} {}", day.bound, day.gap);
@@ -270,7 +296,8 @@ std::string in_full(const Day& day) {
   return text;
 }
 
-/// A generated fleet, a day of eight windows, hardly more of each type than its plan takes at the peak.
+/// A generated fleet, a day of eight windows, hardly more of each type than its plan takes at the
+/// peak.
 std::pair<System, Profile> generated_day(std::uint64_t seed) {
   System system = testing::generated_fleet(seed, 30, 6);
   testing::limit_to(system, 1.02, candidates(system, QueueModel::calibrated));
@@ -423,14 +450,14 @@ TEST(Profile, TellsWhereItIsWrong) {
 
 TEST(Profile, OfATraceCountsItsRequests) {
   std::vector<Request> trace;
-  for (int i = 0; i <= 150; ++i) trace.push_back({1000.0 * i, i < 60 ? 100 : 200, 10});
+  for (int i = 0; i <= 149; ++i) trace.push_back({1000.0 * i, i < 60 ? 100 : 200, 10});
   const auto profile = profile_of(trace, 60, {{"a", 0.75}, {"b", 0.25}});
   ASSERT_TRUE(profile) << profile.error().message;
   ASSERT_EQ(profile->size(), 2U);
   EXPECT_EQ((*profile)[0].loads.at("a").arrivals_per_min, 45);
   EXPECT_EQ((*profile)[0].loads.at("a").in_tokens, 100);
-  EXPECT_EQ((*profile)[1].length_s, 90);
-  EXPECT_NEAR((*profile)[1].loads.at("b").arrivals_per_min, 0.25 * 91 / 1.5, 1e-9);
+  EXPECT_EQ((*profile)[1].length_s, 89);
+  EXPECT_NEAR((*profile)[1].loads.at("b").arrivals_per_min, 0.25 * 90 / (89 / 60.0), 1e-9);
   EXPECT_EQ((*profile)[1].loads.at("b").in_tokens, 200);
   EXPECT_FALSE(profile_of(trace, 0.01, {}));
   EXPECT_FALSE(profile_of(std::span(trace).first(1), 60, {}));
