@@ -228,11 +228,11 @@ class Plan(Case):
 
     def test_a_day_of_a_trace(self):
         rows = [f"{second},{400 + second % 7},100" for second in range(0, 1800)]
-        rows += [f"{1800 + i / 20},400,100" for i in range(0, 20 * 1800)]
+        rows += [f"{1800 + i / 60:.3f},400,100" for i in range(0, 60 * 1800)]
         self.write("trace.csv", "seconds,in_tokens,out_tokens\n" + "\n".join(rows) + "\n")
         made = self.plan(EXAMPLE, "--trace", "trace.csv", "--server", "assistant", "--solver", "unlimited")
         rates = [window["loads"]["assistant"]["arrivalRate"] for window in made["windows"]]
-        self.assertEqual([round(rate) for rate in rates], [60, 60, 60, 1200, 1200, 1200])
+        self.assertEqual([round(rate) for rate in rates], [60, 60, 60, 3600, 3600, 3600])
         self.assertEqual(made["windows"][5]["loads"]["expert"]["arrivalRate"], 60)
         self.assertEqual(made["plans"]["day"]["changes"], 1)
         made = self.plan(EXAMPLE, "--trace", "trace.csv", "--window", "30m")

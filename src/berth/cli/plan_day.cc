@@ -203,7 +203,7 @@ void write(JsonWriter& json, const fleet::Day& day, const fleet::DayPlan& plan) 
     for (std::size_t s = 0; s < day.servers.size(); ++s) {
       const auto& a = plan.allocations[w][s];
       json.key(day.servers[s]).object().add("accelerator", a.accelerator);
-      json.add("numReplicas", a.replicas).add("serves", a.serves).end();
+      json.add("numReplicas", a.replicas).add("serves", a.serves).add("late", a.late).end();
     }
     json.end().end();
   }

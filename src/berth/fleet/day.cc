@@ -8,7 +8,6 @@
 #include <cmath>
 #include <set>
 
-#include "berth/base/text.h"
 #include "berth/fleet/day_path.h"
 #include "berth/fleet/packing.h"
 #include "berth/fleet/solution.h"
@@ -23,7 +22,9 @@ constexpr int kMostPriorityWeights = 3;
 constexpr double kFlapTime_s = 1800;  // where no minimum time up is set
 constexpr int kAscents = 300, kAscentsBetweenRepairs = 10, kMostBetterings = 8;
 constexpr double kFirstStep = 1.0, kLastStep = 1e-3;  // of the subgradient method
-constexpr std::int64_t kPackingIterations = 20'000'000;
+constexpr double kCloseEnough = 5e-4;                 // of the cost, where the ascent ends
+constexpr double kStatesPerIteration = 10;  // that a path visits, for one iteration of the limit
+constexpr std::int64_t kPackingIterations = 4'000'000;
 
 using Paths = std::vector<DayPath>;  // by server
 
@@ -96,12 +97,16 @@ class DayPlanner {
     const Paths fixed = fixed_paths(), greedy = greedy_paths();
     best_ = greedy;
     best_cost_ = cost_of_all(greedy);
-    offer(fixed);
-    if (is_limited_)
+    Paths alone = paths_at({.may_be_unserved = is_limited_});
+    day_.bound = cost_of_all(alone);
+    if (!is_limited_ || fits_all(alone)) {
+      best_ = std::move(alone);
+      best_cost_ = day_.bound;
+    } else {
+      offer(greedy);
+      offer(fixed);
       ascend();
-    else
-      offer(paths_at({}));
-    if (!is_limited_) day_.bound = best_cost_;
+    }
     BERTH_ASSERT(day_.bound <= best_cost_ + 1e-6 * std::max(1.0, best_cost_));
     day_.bound = std::min(day_.bound, best_cost_);  // rounding
     day_.gap = best_cost_ > 0 ? (best_cost_ - day_.bound) / best_cost_ : 0;
@@ -125,6 +130,10 @@ class DayPlanner {
     for (const std::int64_t limit : limits_of(system_, none))
       limits_.push_back(static_cast<double>(limit));
     weigh();
+    for (const DayServer& server : servers_) {
+      const auto levels = static_cast<double>(server.levels.size());
+      work_of_paths_ += levels * levels * static_cast<double>(times_.count());
+    }
     for (std::size_t s = 0; s < servers_.size(); ++s)
       for (std::size_t w = 0; w < times_.count(); ++w)
         if (servers_[s].unservable[w] != Refusal::none)
@@ -194,16 +203,16 @@ class DayPlanner {
           serves = serves && server.serves[w][y];
           cost += cost_in(server, times_, w, y);
         }
-        if (serves || (y == 0 && is_limited_)) of.push_back({y, cost});
+        if (serves || (y == 0 && is_limited_)) of.push_back({{y, false}, cost});
       }
       // No accelerator does in all windows: there is no such plan, and the server has nothing.
-      if (of.empty()) of.push_back({0, 0});
+      if (of.empty()) of.push_back({{}, 0});
       moves.push_back(std::move(of));
     }
     const std::vector<std::uint32_t> from(servers_.size(), 0);
     Paths paths;
-    for (const std::uint32_t level : choose(moves, from, 0, limits_by_window()))
-      paths.push_back(DayPath(times_.count(), level));
+    for (const DayStep step : choose(moves, from, 0, limits_by_window()))
+      paths.push_back(DayPath(times_.count(), step));
     return paths;
   }
 
@@ -221,8 +230,8 @@ class DayPlanner {
       const auto chosen = choose(moves, now, w, left);
       for (std::size_t s = 0; s < servers_.size(); ++s) {
         const auto& levels = servers_[s].levels;
-        if (w > 0 && starts(levels[now[s]], levels[chosen[s]]) > 0) since[s] = w;
-        now[s] = chosen[s];
+        if (w > 0 && starts(levels[now[s]], levels[chosen[s].level]) > 0) since[s] = w;
+        now[s] = chosen[s].level;
         paths[s].push_back(chosen[s]);
       }
     }
@@ -230,9 +239,9 @@ class DayPlanner {
   }
 
   /// For each server one of its moves into the window, within what is left, at the least cost.
-  std::vector<std::uint32_t> choose(const std::vector<std::vector<DayMove>>& moves,
-                                    const std::vector<std::uint32_t>& from, std::size_t window,
-                                    const DayTable& left) {
+  std::vector<DayStep> choose(const std::vector<std::vector<DayMove>>& moves,
+                              const std::vector<std::uint32_t>& from, std::size_t window,
+                              const DayTable& left) {
     Packing packing;
     Chosen cheapest, start;
     for (std::size_t type = 0; type < types_; ++type)
@@ -247,8 +256,11 @@ class DayPlanner {
       packing.begin.push_back(packing.items.size());
       const auto least = std::ranges::min_element(of, {}, &DayMove::cost) - of.begin();
       cheapest.push_back(first + static_cast<std::uint32_t>(least));
-      auto safe = std::ranges::find(of, 0U, &DayMove::level);
-      if (safe == of.end()) safe = std::ranges::find(of, from[s], &DayMove::level);
+      const auto at = [&](std::uint32_t level) {
+        return std::ranges::find_if(of, [&](const DayMove& m) { return m.to.level == level; });
+      };
+      auto safe = at(0);
+      if (safe == of.end()) safe = at(from[s]);
       start.push_back(first +
                       static_cast<std::uint32_t>(safe == of.end() ? least : safe - of.begin()));
       for (const Use& use : packing.items[cheapest.back()].uses)
@@ -262,18 +274,19 @@ class DayPlanner {
       cheapest = pack(packing, start, std::vector<double>(packing.limits.size()), budget).chosen;
       day_.stopped |= budget.stopped;
     }
-    std::vector<std::uint32_t> levels;
-    for (const std::uint32_t item : cheapest) levels.push_back(packing.items[item].tag);
-    return levels;
+    std::vector<DayStep> steps;
+    for (const std::uint32_t item : cheapest)
+      steps.push_back({packing.items[item].tag / 2, packing.items[item].tag % 2 == 1});
+    return steps;
   }
 
   Item item_of(std::size_t s, const DayMove& move, std::uint32_t from, std::size_t window) const {
-    const DayLevel& level = servers_[s].levels[move.level];
-    Item item{.cost = move.cost, .tag = move.level};
-    if (move.level == 0) return item;
+    const DayLevel& level = servers_[s].levels[move.to.level];
+    Item item{.cost = move.cost, .tag = 2 * move.to.level + (move.to.late ? 1 : 0)};
+    if (move.to.level == 0) return item;
     item.uses[0] = {static_cast<std::int32_t>(level.type), level.units()};
     const int begun = window == 0 ? 0 : starts(servers_[s].levels[from], level);
-    if (begun > 0 && times_.options.startup_s > 0)
+    if (begun > 0 && times_.options.startup_s > 0 && !move.to.late)
       item.uses[1] = {static_cast<std::int32_t>(types_ + level.type),
                       static_cast<double>(level.units_each * begun)};
     return item;
@@ -290,7 +303,7 @@ class DayPlanner {
 
   /// Takes the paths, which fit, if they cost less than what there is.
   void offer(Paths paths) {
-    if (is_limited_) better(paths);
+    better(paths);
     const double cost = cost_of_all(paths);
     if (cost >= best_cost_) return;
     best_cost_ = cost;
@@ -298,12 +311,12 @@ class DayPlanner {
   }
 
   /// Gives one server after another its cheapest path in what the others leave.
-  void better(Paths& paths) const {
+  void better(Paths& paths) {
     DayTable left = limits_by_window();
     for (std::size_t s = 0; s < paths.size(); ++s) add_use(servers_[s], times_, paths[s], -1, left);
     const DayTerms terms{.left = &left, .may_be_unserved = true};
     bool any = true;
-    for (int round = 0; round < kMostBetterings && std::exchange(any, false); ++round)
+    for (int round = 0; round < kMostBetterings && std::exchange(any, false) && spend(); ++round)
       for (std::size_t s = 0; s < paths.size(); ++s) {
         const double before = fleet::cost_of(servers_[s], times_, paths[s]);
         add_use(servers_[s], times_, paths[s], 1, left);
@@ -336,11 +349,9 @@ class DayPlanner {
   void ascend() {
     DayTable prices{types_, std::vector<double>(times_.count() * types_)};
     DayTable best_prices = prices;
-    day_.bound = -HUGE_VAL;
     double step = kFirstStep;
     int without_gain = 0;
-    offer(best_);
-    for (int i = 0; i < kAscents && step > kLastStep; ++i) {
+    for (int i = 0; i < kAscents && step > kLastStep && spend(); ++i) {
       const Paths paths = paths_at({.prices = &prices, .may_be_unserved = true});
       const DayTable use = use_of(paths);
       double bound = cost_of_all(paths), length = 0;
@@ -351,15 +362,15 @@ class DayPlanner {
         if (over[c] < 0 && prices.cells[c] == 0) over[c] = 0;
         length += over[c] * over[c];
       }
-      if (bound > day_.bound + tolerance_of(bound)) {
-        day_.bound = bound, best_prices = prices, without_gain = 0;
+      if (i == 0 || bound > day_.bound + tolerance_of(bound)) {
+        day_.bound = std::max(bound, day_.bound), best_prices = prices, without_gain = 0;
       } else if (++without_gain % 10 == 0) {
         step /= 2, prices = best_prices;
         continue;
       }
       if (fits_all(paths)) offer(paths);
       if (i % kAscentsBetweenRepairs == 0) offer(repaired(prices));
-      if (best_cost_ - day_.bound <= tolerance_of(best_cost_) || length == 0) break;
+      if (best_cost_ - day_.bound <= kCloseEnough * best_cost_ || length == 0) break;
       if (execution_.stop && execution_.stop()) {
         day_.stopped = true;
         break;
@@ -369,6 +380,12 @@ class DayPlanner {
         prices.cells[c] = std::max(0.0, prices.cells[c] + along * over[c]);
     }
     offer(repaired(best_prices));
+  }
+
+  /// Counts the work of one search for all servers' paths; false: all that may be done is.
+  bool spend() {
+    work_ += work_of_paths_;
+    return work_ <= kStatesPerIteration * static_cast<double>(execution_.iteration_limit);
   }
 
   // ---- Telling ----
@@ -388,16 +405,18 @@ class DayPlanner {
     const double flap_s = times_.options.min_up_s > 0 ? times_.options.min_up_s : kFlapTime_s;
     std::size_t since = kLongUp;
     for (std::size_t w = 0; w < path.size(); ++w) {
-      const DayLevel& level = server.levels[path[w]];
+      const auto [at, late] = path[w];
+      const DayLevel& level = server.levels[at];
       DayAllocation& to = plan.allocations[w][s];
-      if (path[w] != 0) to = {accelerators_[level.accelerator], level.replicas};
-      to.serves = server.serves[w][path[w]];
+      if (at != 0) to = {accelerators_[level.accelerator], level.replicas};
+      to.serves = server.serves[w][at];
+      to.late = late;
       plan.costs[w] += times_.hours[w] * level.cost();
-      plan.unserved_h += to.serves ? 0 : times_.hours[w];
-      if (w == 0 || path[w] == path[w - 1]) continue;
-      const DayLevel& before = server.levels[path[w - 1]];
+      plan.unserved_h += !to.serves ? times_.hours[w] : late ? times_.late_h(w) : 0;
+      if (w == 0 || at == path[w - 1].level) continue;
+      const DayLevel& before = server.levels[path[w - 1].level];
       const int up = starts(before, level), down = stops(before, level);
-      plan.costs[w] += times_.change_cost(before, level, w);
+      plan.costs[w] += times_.change_cost(before, level, w, late);
       ++plan.changes;
       plan.starts += up;
       plan.stops += down;
@@ -405,8 +424,8 @@ class DayPlanner {
         ++plan.flaps;
       if (up == 0) continue;
       since = w;
-      const double before_s = 3600 * times_.hours[w - 1];
-      plan.short_s[w] = std::max(0.0, times_.options.startup_s - before_s);
+      const double in_time_s = late ? 0 : 3600 * times_.startup_h(w);
+      plan.short_s[w] = std::max(plan.short_s[w], times_.options.startup_s - in_time_s);
     }
   }
 
@@ -421,54 +440,14 @@ class DayPlanner {
   bool is_limited_ = true;
   Paths best_;
   double best_cost_ = 0;
+  double work_ = 0, work_of_paths_ = 0;  // in states that are visited
 };
-
-Status check_options(const DayOptions& o, const Profile& profile) {
-  for (const auto& [what, value] : {std::pair("the cost of a change", o.change_cents),
-                                    {"the time that a change costs", o.change_s},
-                                    {"the start-up time", o.startup_s},
-                                    {"the minimum time up", o.min_up_s},
-                                    {"the hysteresis", o.hysteresis}})
-    if (!(value >= 0) || value > 1e9)
-      return fail(ErrorKind::invalid, "{}: wanted 0 or more, found {}", what, value);
-  std::size_t to = 0;
-  for (std::size_t from = 0; from < profile.size(); ++from) {
-    while (to < profile.size() && profile[to].start_s - profile[from].start_s < o.min_up_s) ++to;
-    if (to - std::min(to, from) > kMostWindowsUp)
-      return fail(ErrorKind::invalid, "the minimum time up: wanted at most {} windows, found {} s",
-                  kMostWindowsUp, o.min_up_s);
-  }
-  return {};
-}
-
-Status check_profile(const System& system, const Profile& profile) {
-  if (profile.empty() || profile.size() > kMostWindows)
-    return fail(ErrorKind::invalid, "wanted 1 to {} windows, found {}", kMostWindows,
-                profile.size());
-  for (std::size_t w = 0; w < profile.size(); ++w) {
-    const DayWindow& window = profile[w];
-    const double end = window.start_s + window.length_s;
-    if (!(window.length_s > 0) || !std::isfinite(end) ||
-        (w + 1 < profile.size() && std::abs(end - profile[w + 1].start_s) > 1e-3))
-      return fail(ErrorKind::invalid,
-                  "window {}: wanted a length that ends where the next one begins, found {} s", w,
-                  window.length_s);
-    for (const auto& [name, load] : window.loads) {
-      if (!system.servers.contains(name))
-        return fail(ErrorKind::invalid, "window {}: no server '{}' is known", w, clip(name));
-      if (auto status = check(load); !status)
-        return std::unexpected(within(name, std::move(status).error()));
-    }
-  }
-  return {};
-}
 
 }  // namespace
 
 Result<Day> plan_day(const System& system, const Profile& profile, const DayOptions& options,
                      const Execution& execution) {
-  BERTH_TRY(check_profile(system, profile));
-  BERTH_TRY(check_options(options, profile));
+  BERTH_TRY(check_day(system, profile, options));
   Profile whole = profile;
   std::map<std::string, Load> now;
   for (const auto& [name, server] : system.servers) now[name] = server.current.load;

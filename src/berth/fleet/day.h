@@ -51,6 +51,7 @@ struct DayAllocation {
   std::string accelerator;  // "": nothing
   int replicas = 0;
   bool serves = true;  // the load within its targets, or there is none, or nothing could
+  bool late = false;   // what is new starts with the window, for want of room before it
   bool operator==(const DayAllocation&) const = default;
 };
 
@@ -64,7 +65,7 @@ struct DayPlan {
   std::int64_t changes = 0;            // of a server from one window to the next
   std::int64_t flaps = 0;              // stops within the minimum time up (30 minutes if that is 0)
                                        // after a start of the same server
-  double unserved_h = 0;               // server-hours for want of capacity
+  double unserved_h = 0;  // server-hours for want of capacity, with the start-up of late ones
 };
 
 struct Unservable {
@@ -85,9 +86,12 @@ struct Day {
   std::vector<Unservable> unservable;  // no accelerator serves them, whatever there is
 };
 
+/// Errors: invalid: no window or too many, windows that do not follow one another, a server that is
+/// not known, a bad load, options that are negative, a minimum time up of too many windows.
+Status check_day(const System& system, const Profile& profile, const DayOptions& options);
+
 /// Plans the day with the queue model and the capacities of the system; the solver `unlimited`
-/// leaves the latter out. Mixes are not looked at. Errors: invalid: no window, windows that do not
-/// follow one another, a server that is not known, negative options.
+/// leaves the latter out. Mixes are not looked at. Errors: as check_day().
 Result<Day> plan_day(const System& system, const Profile& profile, const DayOptions& options,
                      const Execution& execution = {});
 

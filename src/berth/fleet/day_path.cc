@@ -59,18 +59,26 @@ class PathSearch {
     return cost;
   }
 
-  double change(std::size_t x, std::size_t y) const {
+  struct Change {
+    double cost = 0;
+    bool late = false;
+  };
+  /// The cheaper of a start in time, where there is room for it, and of a late one.
+  Change change(std::size_t x, std::size_t y, std::size_t window) const {
     const DayLevel &from = server_.levels[x], &to = server_.levels[y];
-    double cost = times_.change_cost(from, to, window_);
+    Change in_time{times_.change_cost(from, to, window, false), false};
     const int begun = starts(from, to);
-    if (begun == 0 || times_.options.startup_s == 0) return cost;
+    if (begun == 0 || times_.options.startup_s == 0) return in_time;
     const double units = static_cast<double>(to.units_each * begun);
     const double beside = x != 0 && from.type == to.type ? from.units() : 0;
     if (terms_.left &&
-        units + beside > terms_.left->at(window_ - 1, to.type) + kFeasibilityTolerance)
-      return HUGE_VAL;
-    if (terms_.prices) cost += units * terms_.prices->at(window_ - 1, to.type);
-    return cost;
+        units + beside > terms_.left->at(window - 1, to.type) + kFeasibilityTolerance)
+      in_time.cost = HUGE_VAL;
+    if (terms_.prices) in_time.cost += units * terms_.prices->at(window - 1, to.type);
+    if (!terms_.may_be_unserved) return in_time;
+    const double late =
+        times_.change_cost(from, to, window, true) + server_.weight * times_.late_h(window);
+    return in_time.cost <= late ? in_time : Change{late, true};
   }
 
   bool is_held(std::size_t slot, std::size_t x) const {
@@ -101,7 +109,7 @@ class PathSearch {
   /// From a state to the level y, which is in `slot_if_kept` where nothing starts.
   void go(std::size_t slot, std::size_t x, std::size_t y, std::size_t slot_if_kept) {
     if (entered_[y] == HUGE_VAL) return;
-    const double cost = now_[slot * count_ + x] + change(x, y) + entered_[y];
+    const double cost = now_[slot * count_ + x] + change(x, y, window_).cost + entered_[y];
     const bool starting = starts(server_.levels[x], server_.levels[y]) > 0;
     const std::size_t state = (starting ? 1 : slot_if_kept) * count_ + y;
     if (cost >= next_[state]) return;
@@ -112,8 +120,13 @@ class PathSearch {
   DayPath back_from(std::ptrdiff_t last) const {
     DayPath path(times_.count());
     auto state = static_cast<std::size_t>(last);
-    for (std::size_t w = times_.count(); w-- > 0; state = from_[w * slots_ * count_ + state])
-      path[w] = static_cast<std::uint32_t>(state % count_);
+    for (std::size_t w = times_.count(); w-- > 0;) {
+      const std::size_t level = state % count_;
+      path[w].level = static_cast<std::uint32_t>(level);
+      if (w == 0) break;
+      state = from_[w * slots_ * count_ + state];
+      path[w].late = change(state % count_, level, w).late;
+    }
     return path;
   }
 
@@ -147,22 +160,27 @@ double DayTimes::startup_h(std::size_t window) const {
   return std::min(options.startup_s / kSecondsPerHour, hours[window - 1]);
 }
 
-double DayTimes::change_cost(const DayLevel& from, const DayLevel& to, std::size_t window) const {
+double DayTimes::late_h(std::size_t window) const {
+  return std::min(options.startup_s / kSecondsPerHour, hours[window]);
+}
+
+double DayTimes::change_cost(const DayLevel& from, const DayLevel& to, std::size_t window,
+                             bool late) const {
   const int up = starts(from, to), down = stops(from, to);
   const double change_h = options.change_s / kSecondsPerHour;
   return options.change_cents * (up + down) +
          change_h * (to.cost_each * up + from.cost_each * down) +
-         startup_h(window) * to.cost_each * up;
+         (late ? 0 : startup_h(window) * to.cost_each * up);
 }
 
 void add_use(const DayServer& server, const DayTimes& times, const DayPath& path, double factor,
              DayTable& to) {
   for (std::size_t w = 0; w < path.size(); ++w) {
-    const DayLevel& level = server.levels[path[w]];
-    if (path[w] == 0) continue;
+    const DayLevel& level = server.levels[path[w].level];
+    if (path[w].level == 0) continue;
     to.at(w, level.type) += factor * level.units();
-    if (w == 0 || times.options.startup_s == 0) continue;
-    const int begun = starts(server.levels[path[w - 1]], level);
+    if (w == 0 || times.options.startup_s == 0 || path[w].late) continue;
+    const int begun = starts(server.levels[path[w - 1].level], level);
     to.at(w - 1, level.type) += factor * static_cast<double>(level.units_each * begun);
   }
 }
@@ -176,8 +194,12 @@ double cost_in(const DayServer& server, const DayTimes& times, std::size_t windo
 double cost_of(const DayServer& server, const DayTimes& times, const DayPath& path) {
   double cost = 0;
   for (std::size_t w = 0; w < path.size(); ++w) {
-    cost += cost_in(server, times, w, path[w]);
-    if (w > 0) cost += times.change_cost(server.levels[path[w - 1]], server.levels[path[w]], w);
+    const auto [level, late] = path[w];
+    cost += cost_in(server, times, w, level);
+    if (w == 0) continue;
+    const DayLevel& before = server.levels[path[w - 1].level];
+    cost += times.change_cost(before, server.levels[level], w, late) +
+            (late ? server.weight * times.late_h(w) : 0);
   }
   return cost;
 }
@@ -195,15 +217,22 @@ std::vector<DayMove> moves_of(const DayServer& server, const DayTimes& times, st
     const DayLevel& to = server.levels[y];
     if (held && !unserved && (to.accelerator != from.accelerator || to.replicas < from.replicas))
       continue;
-    const double change = window == 0 ? 0 : times.change_cost(from, to, window);
-    moves.push_back({static_cast<std::uint32_t>(y), cost_in(server, times, window, y) + change});
+    const double cost = cost_in(server, times, window, y);
+    const double change = window == 0 ? 0 : times.change_cost(from, to, window, false);
+    moves.push_back({{static_cast<std::uint32_t>(y), false}, cost + change});
+    if (window == 0 || !may_be_unserved || times.options.startup_s == 0 || starts(from, to) == 0)
+      continue;
+    const double late =
+        times.change_cost(from, to, window, true) + server.weight * times.late_h(window);
+    moves.push_back({{static_cast<std::uint32_t>(y), true}, cost + late});
   }
   if (window == 0 || times.options.hysteresis == 0) return moves;
-  const auto stay = std::ranges::find(moves, level, &DayMove::level);
+  const auto stay =
+      std::ranges::find_if(moves, [&](const DayMove& move) { return move.to.level == level; });
   if (stay == moves.end() || !serves[level]) return moves;
   const double enough = stay->cost * (1 - times.options.hysteresis);
   std::erase_if(moves, [&](const DayMove& move) {
-    return move.level != level && serves[move.level] && move.cost >= enough;
+    return move.to.level != level && serves[move.to.level] && move.cost >= enough;
   });
   return moves;
 }

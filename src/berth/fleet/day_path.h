@@ -44,8 +44,10 @@ struct DayTimes {
   bool held(std::size_t from, std::size_t to) const {
     return start_s[to] - start_s[from] < options.min_up_s - 1e-6;
   }
-  double change_cost(const DayLevel& from, const DayLevel& to, std::size_t window) const;
+  /// late: what starts does so in the window, not before it.
+  double change_cost(const DayLevel& from, const DayLevel& to, std::size_t window, bool late) const;
   double startup_h(std::size_t window) const;  // that fits into the window before
+  double late_h(std::size_t window) const;     // that a late start takes of the window
 };
 
 int starts(const DayLevel& from, const DayLevel& to);
@@ -67,10 +69,16 @@ struct DayTerms {
   bool may_be_unserved = false;
 };
 
-using DayPath = std::vector<std::uint32_t>;  // a level for each window
+/// A level, and whether what starts with it starts late: there is no room for it in the window
+/// before, and until it is up the server counts as unserved.
+struct DayStep {
+  std::uint32_t level = 0;
+  bool late = false;
+};
+using DayPath = std::vector<DayStep>;  // by window
 
 /// Adds `times` what the path takes, by window and type; a replica that starts takes its units in
-/// the window before too.
+/// the window before too, unless it is late.
 void add_use(const DayServer& server, const DayTimes& times, const DayPath& path, double factor,
              DayTable& to);
 /// In cents, with the weight of unserved windows.
@@ -79,7 +87,7 @@ double cost_in(const DayServer& server, const DayTimes& times, std::size_t windo
                std::size_t level);
 
 struct DayMove {
-  std::uint32_t level = 0;
+  DayStep to;
   double cost = 0;
 };
 /// Where the server may go from `level` when the window begins; since: the window with which its

@@ -1,4 +1,4 @@
-// The windows of a day: read from a profile, or cut out of a trace.
+// The windows of a day: read from a profile, or cut out of a trace, and checked.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -141,7 +141,52 @@ class ProfileReader {
   std::map<double, std::map<std::string, Load>> windows_;  // by start
 };
 
+Status check_options(const DayOptions& o, const Profile& profile) {
+  for (const auto& [what, value] : {std::pair("the cost of a change", o.change_cents),
+                                    {"the time that a change costs", o.change_s},
+                                    {"the start-up time", o.startup_s},
+                                    {"the minimum time up", o.min_up_s},
+                                    {"the hysteresis", o.hysteresis}})
+    if (!(value >= 0) || value > 1e9)
+      return fail(ErrorKind::invalid, "{}: wanted 0 or more, found {}", what, value);
+  std::size_t to = 0;
+  for (std::size_t from = 0; from < profile.size(); ++from) {
+    while (to < profile.size() && profile[to].start_s - profile[from].start_s < o.min_up_s) ++to;
+    if (to - std::min(to, from) > kMostWindowsUp)
+      return fail(ErrorKind::invalid, "the minimum time up: wanted at most {} windows, found {} s",
+                  kMostWindowsUp, o.min_up_s);
+  }
+  return {};
+}
+
+Status check_profile(const System& system, const Profile& profile) {
+  if (profile.empty() || profile.size() > kMostWindows)
+    return fail(ErrorKind::invalid, "wanted 1 to {} windows, found {}", kMostWindows,
+                profile.size());
+  for (std::size_t w = 0; w < profile.size(); ++w) {
+    const DayWindow& window = profile[w];
+    const double end = window.start_s + window.length_s;
+    if (!(window.length_s > 0) || !std::isfinite(end) ||
+        (w + 1 < profile.size() && std::abs(end - profile[w + 1].start_s) > 1e-3))
+      return fail(ErrorKind::invalid,
+                  "window {}: wanted a length that ends where the next one begins, found {} s", w,
+                  window.length_s);
+    for (const auto& [name, load] : window.loads) {
+      if (!system.servers.contains(name))
+        return fail(ErrorKind::invalid, "window {}: no server '{}' is known", w, clip(name));
+      if (auto status = check(load); !status)
+        return std::unexpected(within(name, std::move(status).error()));
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+Status check_day(const System& system, const Profile& profile, const DayOptions& options) {
+  BERTH_TRY(check_profile(system, profile));
+  return check_options(options, profile);
+}
 
 Result<Profile> read_profile(std::string_view name, std::string_view text, const System& system) {
   return ProfileReader(name, text, system).read();

@@ -106,13 +106,23 @@ class AllPaths {
   void visit() {
     const std::size_t w = path_.size();
     if (w == profile_.size()) return all.push_back(count());
-    for (DayAllocation level : levels_) {
-      level.serves = serves(w, level);
-      if (!level.serves && !(may_be_unserved_ && level.replicas == 0)) continue;
-      path_.push_back(level);
-      if (is_allowed(w)) visit();
-      path_.pop_back();
-    }
+    for (DayAllocation level : levels_)
+      for (const bool late : {false, true}) {
+        level.serves = serves(w, level);
+        level.late = late;
+        if (!level.serves && !(may_be_unserved_ && level.replicas == 0)) continue;
+        if (late && !(may_be_unserved_ && o_.startup_s > 0 && w > 0 && begun(w, level) > 0))
+          continue;
+        path_.push_back(level);
+        if (is_allowed(w)) visit();
+        path_.pop_back();
+      }
+  }
+
+  int begun(std::size_t w, const DayAllocation& now) const {
+    const DayAllocation& before = path_[w - 1];
+    return now.accelerator == before.accelerator ? std::max(0, now.replicas - before.replicas)
+                                                 : now.replicas;
   }
 
   /// Nothing of what came within the minimum time is given up, except for want of capacity.
@@ -140,13 +150,14 @@ class AllPaths {
       if (w == 0) continue;
       const DayAllocation& before = path_[w - 1];
       const bool same = now.accelerator == before.accelerator;
-      const int up = same ? std::max(0, now.replicas - before.replicas) : now.replicas;
+      const int up = begun(w, now);
       const int down = same ? std::max(0, before.replicas - now.replicas) : before.replicas;
-      counted.cost +=
-          (up + down) * o_.change_cents + up * price(now.accelerator) * o_.startup_s / 3600;
+      counted.cost += (up + down) * o_.change_cents +
+                      (now.late ? 0 : up * price(now.accelerator) * o_.startup_s / 3600);
+      counted.unserved_h += now.serves && now.late ? o_.startup_s / 3600 : 0;
       counted.cost +=
           o_.change_s / 3600 * (up * price(now.accelerator) + down * price(before.accelerator));
-      if (o_.startup_s > 0) counted.use[w - 1][now.accelerator] += up;
+      if (o_.startup_s > 0 && !now.late) counted.use[w - 1][now.accelerator] += up;
     }
     return counted;
   }
@@ -284,6 +295,29 @@ TEST(Day, ServesTheHighestPriorityWhereCapacityIsShort) {
   }
 }
 
+TEST(Day, StartsLateWhereThereIsNoRoomBefore) {
+  System system = small_system(2);
+  system.options.solver = Solver::optimal;
+  system.capacities["small"] = {5};
+  const auto load = [&](double per_min) {
+    Load made = system.servers.at("s0").current.load;
+    made.arrivals_per_min = per_min;
+    return made;
+  };
+  // s1 goes from 1 replica to 5 while s0 still has its 1.
+  const Profile profile{{0, 600, {{"s0", load(60)}, {"s1", load(60)}}},
+                        {600, 600, {{"s0", load(0)}, {"s1", load(3 * kUnit)}}}};
+  const auto day = plan_day(system, profile, {.startup_s = 60});
+  for (const DayPlan* plan : {&day->best, &day->greedy}) {
+    EXPECT_EQ(plan->allocations[1][1], (DayAllocation{"small", 5, true, true}));
+    EXPECT_EQ(plan->short_s, (std::vector<double>{0, 60}));
+    EXPECT_NEAR(plan->unserved_h, 60 / 3600.0, 1e-9);
+    EXPECT_NEAR(plan->cost, (2 + 5) * 100 / 6.0, 1e-6);
+  }
+  system.capacities["small"] = {6};
+  EXPECT_EQ(plan_day(system, profile, {.startup_s = 60})->best.unserved_h, 0);
+}
+
 /// All that a day says, for comparison.
 std::string in_full(const Day& day) {
   std::string text = fmt::format("{} {}", day.bound, day.gap);
@@ -404,63 +438,6 @@ TEST(Day, NeedsWindowsThatFollowOneAnother) {
   Profile many;
   for (int w = 0; w < 200; ++w) many.push_back({60.0 * w, 60, {}});
   EXPECT_THAT(message(many, {.min_up_s = 7200}), ::testing::HasSubstr("at most 64 windows"));
-}
-
-TEST(Profile, ReadsRowsInAnyOrder) {
-  const System system = small_system(2);
-  const auto profile = read_profile("p.csv",
-                                    "arrivalRate, TIME,server,avgInTokens\r\n"
-                                    "120,08:30,s1,\n"
-                                    "30,00:00,s0,700\n\n"
-                                    "60,30600,s0,800\n",
-                                    system);
-  ASSERT_TRUE(profile) << profile.error().message;
-  ASSERT_EQ(profile->size(), 2U);
-  EXPECT_EQ((*profile)[0].length_s, 30600);
-  EXPECT_EQ((*profile)[1].length_s, 30600);
-  EXPECT_EQ((*profile)[0].loads.at("s0").in_tokens, 700);
-  EXPECT_EQ((*profile)[1].loads.at("s0").arrivals_per_min, 60);
-  EXPECT_EQ((*profile)[1].loads.at("s1").in_tokens, 500);
-  EXPECT_EQ((*profile)[1].loads.at("s1").out_tokens, 200);
-  const auto day = plan_day(system, *profile, {});
-  EXPECT_EQ(day->windows[0].loads.at("s1").arrivals_per_min, 60);  // the document's
-  EXPECT_EQ(read_profile("p", "time,server,arrivalRate\n0,s0,1\n", system)->at(0).length_s, 3600);
-}
-
-TEST(Profile, TellsWhereItIsWrong) {
-  const System system = small_system(1);
-  const auto message = [&](const std::string& rows) {
-    const auto profile = read_profile("p.csv", "time,server,arrivalRate\n" + rows, system);
-    return profile ? "" : profile.error().message;
-  };
-  EXPECT_EQ(message("0,s0,1\n"), "");
-  EXPECT_EQ(message(""), "p.csv: wanted rows, found none");
-  EXPECT_EQ(message("0,s0,1\n60,s0,-1\n"),
-            "p.csv:3:7: wanted a number from 0 to 1000000000, found '-1'");
-  EXPECT_EQ(message("08:61,s0,1\n"), "p.csv:2:1: wanted HH:MM or seconds, found '08:61'");
-  EXPECT_EQ(message("0,s0\n"), "p.csv:2:3: wanted 3 columns, found '0,s0'");
-  EXPECT_EQ(message("0,other,1\n"), "p.csv:2:3: wanted a server of the document, found 'other'");
-  EXPECT_EQ(message("0,s0,1\n0,s0,2\n"),
-            "p.csv:3:3: wanted each server once at a time, found 's0'");
-  EXPECT_THAT(read_profile("p", "time,server\n", system).error().message,
-              ::testing::HasSubstr("p:1: wanted the columns"));
-  EXPECT_THAT(read_profile("p", "time,server,rate\n", system).error().message,
-              ::testing::HasSubstr("p:1:13: wanted time"));
-}
-
-TEST(Profile, OfATraceCountsItsRequests) {
-  std::vector<Request> trace;
-  for (int i = 0; i <= 149; ++i) trace.push_back({1000.0 * i, i < 60 ? 100 : 200, 10});
-  const auto profile = profile_of(trace, 60, {{"a", 0.75}, {"b", 0.25}});
-  ASSERT_TRUE(profile) << profile.error().message;
-  ASSERT_EQ(profile->size(), 2U);
-  EXPECT_EQ((*profile)[0].loads.at("a").arrivals_per_min, 45);
-  EXPECT_EQ((*profile)[0].loads.at("a").in_tokens, 100);
-  EXPECT_EQ((*profile)[1].length_s, 89);
-  EXPECT_NEAR((*profile)[1].loads.at("b").arrivals_per_min, 0.25 * 90 / (89 / 60.0), 1e-9);
-  EXPECT_EQ((*profile)[1].loads.at("b").in_tokens, 200);
-  EXPECT_FALSE(profile_of(trace, 0.01, {}));
-  EXPECT_FALSE(profile_of(std::span(trace).first(1), 60, {}));
 }
 
 }  // namespace
