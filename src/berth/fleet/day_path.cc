@@ -86,22 +86,38 @@ class PathSearch {
            server_.can_keep(window_, x);
   }
 
+  /// A level that the server is free to leave, and the slot in which it is cheapest.
+  struct Free {
+    double cost = 0;
+    std::size_t slot = 0, level = 0;
+  };
+
   void step_free() {
+    free_.clear();
     for (std::size_t x = 0; x < count_; ++x) {
       std::size_t slot = 0;
       for (std::size_t k = 1; k < slots_; ++k)
         if (!is_held(k, x) && now_[k * count_ + x] < now_[slot * count_ + x]) slot = k;
-      if (now_[slot * count_ + x] == HUGE_VAL) continue;
-      for (std::size_t y = 0; y < count_; ++y) go(slot, x, y, 0);
+      const double cost = now_[slot * count_ + x];
+      if (cost == HUGE_VAL) continue;
+      free_.push_back({cost, slot, x});
+      go(slot, x, x, 0);
     }
+    std::ranges::stable_sort(free_, {}, &Free::cost);
+    // Whoever stays is free to do what those who come may do, so who is dearer need not come.
+    for (std::size_t y = 0; y < count_; ++y)
+      for (const Free& from : free_) {
+        if (from.cost + entered_[y] >= next_[y]) break;
+        go(from.slot, from.level, y, 0);
+      }
   }
 
   void step_held(std::size_t slot) {
     for (std::size_t x = 1; x < count_; ++x) {
       if (now_[slot * count_ + x] == HUGE_VAL || !is_held(slot, x)) continue;
-      for (std::size_t y = x; y < count_; ++y)
-        if (server_.levels[y].accelerator == server_.levels[x].accelerator)
-          go(slot, x, y, slot + 1);
+      const std::uint32_t kept = server_.levels[x].accelerator;
+      for (std::size_t y = x; y < count_ && server_.levels[y].accelerator == kept; ++y)
+        go(slot, x, y, slot + 1);
       if (!server_.serves[window_][0]) go(slot, x, 0, 0);
     }
   }
@@ -134,6 +150,7 @@ class PathSearch {
   const DayTimes& times_;
   const DayTerms& terms_;
   const std::size_t count_, slots_;
+  std::vector<Free> free_;
   std::size_t window_ = 0;                    // that is entered
   std::vector<double> now_, next_, entered_;  // by slot and level; by level
   std::vector<std::uint32_t> from_;           // by window, slot and level
@@ -142,8 +159,9 @@ class PathSearch {
 }  // namespace
 
 bool DayServer::can_keep(std::size_t window, std::size_t level) const {
-  for (std::size_t y = level; y < levels.size(); ++y)
-    if (levels[y].accelerator == levels[level].accelerator && serves[window][y]) return true;
+  const std::uint32_t kept = levels[level].accelerator;
+  for (std::size_t y = level; y < levels.size() && levels[y].accelerator == kept; ++y)
+    if (serves[window][y]) return true;
   return false;
 }
 
