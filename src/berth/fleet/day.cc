@@ -120,9 +120,12 @@ class DayPlanner {
  private:
   void make_servers() {
     servers_.resize(day_.servers.size());
+    Execution alone = execution_;  // the servers are side by side already
+    alone.parallel_for = nullptr;
+    alone.stop = nullptr;
     for_each(execution_, servers_.size(), [&](std::size_t s) {
       const System one = windows_of(system_, day_.servers[s], day_.windows);
-      servers_[s] = day_server(candidates(one, system_.options.model));
+      servers_[s] = day_server(candidates(one, system_.options.model, alone));
     });
     Candidates none = candidates(without_servers(), system_.options.model);
     accelerators_ = std::move(none.accelerators);
