@@ -5,16 +5,12 @@ The image of the real one is made here, from the machine's own busybox: no regis
 import contextlib
 import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
-import time
 import unittest
 from pathlib import Path
 
 from berth_case import Case, until
+from podman import Podman, Unusable, in_a_plain_hierarchy
 from ssh_bed import SSH, SSHD, SshBed
 
 FLOW = """\
@@ -268,75 +264,22 @@ class Elsewhere(Case):
         self.assertNotIn("attempt 2", why)
 
 
-class Podman:
-    """A real podman with a storage of its own."""
-
-    def __init__(self, place, environment):
-        self.place = Path(place)
-        (self.place / "storage.conf").write_text(
-            f'[storage]\ndriver = "overlay"\ngraphroot = "{place}/graph"\nrunroot = "{place}/run"\n')
-        # Without CAP_SYS_RESOURCE nobody can raise limits, as podman's own defaults do.
-        (self.place / "containers.conf").write_text(
-            '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=2000:2000"]\n')
-        self.variables = {"CONTAINERS_STORAGE_CONF": f"{place}/storage.conf",
-                          "CONTAINERS_CONF": f"{place}/containers.conf"}
-        self.environment = environment | self.variables
-
-    def __call__(self, *words, check=True):
-        ended = subprocess.run(["podman", *words], env=self.environment, capture_output=True, text=True, check=False,
-                               stdin=subprocess.DEVNULL, timeout=120)
-        if check and ended.returncode != 0:
-            raise AssertionError(f"podman {words}: {ended.stderr}")
-        return ended.stdout.strip() if check else ended
-
-    def make_image(self, name, version):
-        root = self.place / f"root-{version}"
-        (root / "bin").mkdir(parents=True)
-        (root / "tmp").mkdir()
-        shutil.copy(shutil.which("busybox"), root / "bin/busybox")
-        for applet in ("sh", "cat", "echo", "sleep", "id", "ls", "touch", "tail", "dd", "head", "env"):
-            (root / "bin" / applet).symlink_to("busybox")
-        (root / "version").write_text(version)
-        subprocess.run(["tar", "-C", root, "-cf", self.place / "image.tar", "."], check=True)
-        self("import", "-q", str(self.place / "image.tar"), name)
-        shutil.rmtree(root)
-
-    def containers(self):
-        return self("ps", "--all", "--quiet").split()
-
-
 class Real(Case):
     """Whole runs in containers that podman makes."""
 
     @classmethod
     def setUpClass(cls):
-        for program in ("podman", "busybox"):
-            if not shutil.which(program):
-                raise unittest.SkipTest(f"there is no {program} here")
-        place = tempfile.mkdtemp(prefix="berth-podman-", dir="/var/tmp")
-        cls.podman = Podman(place, dict(os.environ))
-        cls.addClassCleanup(cls.remove, place)
         try:
-            cls.podman.make_image("localhost/berth-test:1", "one")
-            began = time.monotonic()
-            cls.podman("run", "--rm", "--network=none", "--cgroups=disabled", "--log-driver=none",
-                       "localhost/berth-test:1", "id")
-            cls.patience_s = 30 + 20 * (time.monotonic() - began)  # an emulated machine takes seconds for one
-        except AssertionError as reason:
-            raise unittest.SkipTest(f"podman does not run here: {reason}") from None
-
-    @classmethod
-    def remove(cls, place):
-        cls.podman("rm", "--all", "--force", "--time=0", check=False)
-        cls.podman("rmi", "--all", "--force", check=False)
-        if os.geteuid() != 0:
-            cls.podman("unshare", "rm", "-rf", f"{place}/graph", check=False)
-        shutil.rmtree(place, ignore_errors=True)
+            cls.podman = Podman()
+        except Unusable as reason:
+            raise unittest.SkipTest(str(reason)) from None
+        cls.addClassCleanup(cls.podman.remove)
+        cls.patience_s = 30 + 20 * cls.podman.container_s
 
     def setUp(self):
         super().setUp()
         self.house.environment |= self.podman.variables
-        self.podman.make_image("localhost/berth-test:1", "one")
+        self.podman.make_image("one")
 
     def berth(self, *arguments, **more):
         return super().berth(*arguments, timeout=10 * self.patience_s, **more)
@@ -375,7 +318,7 @@ class Real(Case):
         self.flow("  one:\n    run: cat /version > {out.v}\n    out: {v: v.txt}\n")
         for version in ("one", "one", "two"):
             if version == "two":
-                self.podman.make_image("localhost/berth-test:1", version)
+                self.podman.make_image(version)
             self.berth("run", "flow.yaml")
             self.assertEqual((self.dir / "v.txt").read_text(), version)
         self.assertEqual([self.house.counts(f"flow-{i}")["cached"] for i in (1, 2, 3)], [0, 1, 0])
@@ -432,15 +375,6 @@ class Real(Case):
         self.berth("run", "flow.yaml", code=1)
         self.assertIn(b"out of memory", self.berth("why", "flow-1/hog").out)
         self.until(lambda: self.podman.containers() == [], "it is removed")
-
-
-def in_a_plain_hierarchy():
-    """crun refuses the mixture of both kinds of control groups, which some machines mount: it does not see it."""
-    mixed = "/sys/fs/cgroup/unified"
-    if os.geteuid() == 0 and os.path.ismount(mixed) and "BERTH_PLAIN" not in os.environ:
-        os.environ["BERTH_PLAIN"] = "1"
-        os.execvp("unshare", ["unshare", "--mount", "sh", "-c", f"umount {mixed}; exec \"$0\" \"$@\"", sys.executable,
-                              *sys.argv])
 
 
 if __name__ == "__main__":

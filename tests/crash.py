@@ -3,15 +3,17 @@
 
     crash.py --berth PATH --kills N [--seed S] [--tasks T]
     crash.py --berth PATH --failpoints N      # at each failpoint, the first to the Nth time
+    crash.py --berth PATH --containers ...    # flows whose tasks run in podman's containers and in sandboxes
 
-Runs are sweeps and flows in turn. Every task appends "number token pid" to a witness file. Whatever
+Runs are sweeps and flows in turn. Every task tells a witness "run number token pid". Whatever
 was killed when (runners, and of runs in the background their agents too), in the end every task of every run is done exactly once, by an attempt that the
 witness knows, and a flow's result is what it is to be, of what is temporary nothing; no token was given twice; nothing of ours is
-alive, held or left in the control groups; the database and the cache are sound.
+alive, held or left in the control groups, no container and no mount of one; the database and the cache are sound.
 """
 
 import argparse
 import collections
+import contextlib
 import os
 import random
 import shutil
@@ -24,29 +26,31 @@ import time
 from pathlib import Path
 
 from berth_case import BERTH, House, alive, until
+from podman import IMAGE, Podman, Unusable, in_a_plain_hierarchy
+from sandbox_test import why_not as why_no_sandbox
 
 # Where runners and agents may be killed: os/failpoint.h.
 FAILPOINTS = ["before commit", "after commit", "after acknowledge", "after launch", "outputs captured",
               "outputs published", "alloc", "agents joined", "agent launched", "agent told"]
 
 TRIAL = """#!/bin/sh
-echo "$1 $BERTH_TOKEN $$" >> "$BERTH_RUN.witness"
+echo "$BERTH_RUN $1 $BERTH_TOKEN $$" >> witness/told
 sleep "$2"
 echo "::berth value=$1"
 """
 
 
-FLOW = """params: {{seed: {seed}}}
+FLOW = """{head}params: {{seed: {seed}}}
 steps:
   one:
     foreach: {{i: [{numbers}]}}
-    run: echo "{{i}} $BERTH_TOKEN $$" >> $WITNESS/$BERTH_RUN.witness; sleep 0.00$(({{i}} % 10)); echo {{i}} {{seed}} > {{out.x}}
+    run: echo "$BERTH_RUN {{i}} $BERTH_TOKEN $$" >> {witness}; sleep 0.{pace}$(({{i}} % 10)); echo {{i}} {{seed}} > {{out.x}}
     out: {{x: "out/{{key}}.txt"}}
     temp: {temp}
     resources: {{cpu: 0.5}}
   all:
     in: {{x: one.x}}
-    run: echo "0 $BERTH_TOKEN $$" >> $WITNESS/$BERTH_RUN.witness; cat {{in.x}} > {{out.y}}
+    run: echo "$BERTH_RUN 0 $BERTH_TOKEN $$" >> {witness}; cat {{in.x}} > {{out.y}}
     out: {{y: all.txt}}
 """
 
@@ -68,9 +72,44 @@ def demand(condition, message):
         raise Violation(message)
 
 
+class Witness:
+    """What tasks told, by run: in a file, or in a pipe, which can be written to where it is shown read only."""
+
+    def __init__(self, folder, is_pipe):
+        folder.mkdir()
+        self.path = folder / "told"
+        if is_pipe:
+            os.mkfifo(self.path)
+        self.end = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK)
+        self.text = ""
+
+    def hear(self):
+        with contextlib.suppress(BlockingIOError):
+            while told := os.read(self.end, 1 << 16):
+                self.text += told.decode()
+
+    def executions(self, run):
+        """token -> (number, pid), of which none may come twice."""
+        self.hear()
+        seen = {}
+        for line in self.text.splitlines():
+            of, number, token, pid = line.split()
+            if of == run:
+                demand(int(token) not in seen, f"{run}: token {token} was given twice")
+                seen[int(token)] = (int(number), int(pid))
+        return seen
+
+
 class Killer:
-    def __init__(self, house, rng, tasks):
-        self.house, self.rng, self.tasks = house, rng, tasks
+    def __init__(self, house, rng, tasks, podman=None):
+        """With a podman, the tasks of all flows run in its containers and in sandboxes, and there are no sweeps."""
+        self.house, self.rng, self.tasks, self.podman = house, rng, tasks, podman
+        self.places = [house.path] + ([podman.place] if podman else [])  # which no process names in the end
+        self.witness = Witness(house.path / "witness", podman is not None)
+        # How long runs take, about: a kill comes at any moment of that.
+        self.longest_s = 4 * podman.container_s if podman else 0.4
+        sandbox = f"shell: sh\nsandbox: [{self.witness.path.parent}]\n"
+        self.heads = [f"image: {IMAGE}\n{sandbox}", f"image: {IMAGE}\n{sandbox}", sandbox] if podman else [""]
         self.kills = self.resumes = 0
         self.run = None  # the one to go on with
         self.results = {}  # of flows: what all.txt has to hold
@@ -95,24 +134,26 @@ class Killer:
         count = self.tasks - 1
         self.results[name] = "".join(f"{i} {seed}\n" for i in range(1, count + 1))
         (folder / f"{name}.yaml").write_text(
-            FLOW.format(seed=seed, temp=self.rng.choice(["true", "false"]), numbers=", ".join(map(str, range(1, count + 1)))))
+            FLOW.format(head=self.rng.choice(self.heads), seed=seed, temp=self.rng.choice(["true", "false"]),
+                        witness=self.witness.path, pace=1 if self.podman else 0,
+                        numbers=", ".join(map(str, range(1, count + 1)))))
         return f"{name}/{name}.yaml"
 
+    def write_any(self):
+        return self.rng.choice([self.write_flow] if self.podman else [self.write_sweep, self.write_flow])()
+
     def start(self):
-        environment = {"WITNESS": str(self.house.path)}
         if self.run:
             self.resumes += 1
-            return self.house.start("resume", self.run, env=environment)
-        file = self.rng.choice([self.write_sweep, self.write_flow])()
-        return self.house.start("run", file, env=environment)
+            return self.house.start("resume", self.run)
+        return self.house.start("run", self.write_any())
 
     def start_in_the_background(self):
         """And kill its runner, at once or after a while: its agents go on."""
-        file = self.rng.choice([self.write_sweep, self.write_flow])()
-        detached = self.house.run("run", "--detach", file, env={"WITNESS": str(self.house.path)})
+        detached = self.house.run("run", "--detach", self.write_any())
         demand(detached.code == 0, f"run --detach: {detached}")
         self.run = detached.out.decode().strip()
-        time.sleep(self.rng.uniform(0, 0.2))
+        time.sleep(self.rng.uniform(0, self.longest_s / 2))
         runner = self.house.json("show", self.run)["run"]["runner"]
         if alive(runner):
             os.kill(runner, signal.SIGKILL)
@@ -123,9 +164,9 @@ class Killer:
     def at_failpoint(self, name, nth, background):
         """A run that is killed there, and resumed: killed there again, and then left alone."""
         only_flows = name.startswith("outputs")
-        file = self.write_flow() if only_flows else self.rng.choice([self.write_sweep, self.write_flow])()
+        file = self.write_flow() if only_flows else self.write_any()
         fuse = self.house.path / "fuse"
-        environment = {"WITNESS": str(self.house.path), "BERTH_FAILPOINT": f"{name}:{nth}:{fuse}"}
+        environment = {"BERTH_FAILPOINT": f"{name}:{nth}:{fuse}"}
         fuse.touch()
         options = ["--detach"] if background else []
         begun = self.house.run("run", *options, file, env=environment)
@@ -141,26 +182,33 @@ class Killer:
         self.kills += not fuse.exists()
         self.finish()
 
+    def agents(self):
+        return [pid for pid in self.house.leftovers() if is_agent(pid)]
+
     def kill_an_agent(self):
-        agents = [pid for pid in self.house.leftovers() if is_agent(pid)]
+        agents = self.agents()
         if agents:
             os.kill(self.rng.choice(agents), signal.SIGKILL)
             self.kills += 1
 
     def one_round(self):
         """A start, a while, a kill; or, when it ended before, the next run's turn."""
+        self.witness.hear()
         if not self.run and self.rng.random() < 0.5:
             return self.start_in_the_background()
         if self.rng.random() < 0.2:
             self.kill_an_agent()
         process = self.start()
-        moment_s = self.rng.uniform(0.001, 0.4)
+        moment_s = self.rng.uniform(0.001, self.longest_s)
         try:
             out, err = process.communicate(timeout=moment_s)
         except subprocess.TimeoutExpired:
+            agents = self.agents() if self.rng.random() < 0.3 else []
             process.kill()
+            for agent in agents:
+                os.kill(agent, signal.SIGKILL)
             process.communicate()
-            self.kills += 1
+            self.kills += 1 + len(agents)
             self.run = self.unfinished()
             return
         demand(process.returncode == 0, f"berth ended with {process.returncode}: {err.decode()}")
@@ -174,32 +222,21 @@ class Killer:
     def finish(self):
         if self.run:
             self.resumes += 1
-            done = self.house.run("resume", self.run, env={"WITNESS": str(self.house.path)})
+            done = self.house.run("resume", self.run)
             demand(done.code == 0, f"the last resume: {done}")
             self.run = None
 
     def sweep(self):
         """One more run: it removes the control groups of a runner that was killed when its run was done."""
-        done = self.house.run("run", self.write_sweep(), env={"WITNESS": str(self.house.path)})
+        done = self.house.run("run", self.write_sweep())
         demand(done.code == 0, f"a run after all kills: {done}")
 
 
-def read_witness(path):
-    """token -> (number, pid), of which none may come twice."""
-    seen = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        trial, token, pid = map(int, line.split())
-        demand(token not in seen, f"{path.name}: token {token} was given twice")
-        seen[token] = (trial, pid)
-    return seen
-
-
-def check_run(house, run, tasks, results):
+def check_run(house, run, tasks, results, witness):
     shown = house.json("show", run)
     demand(shown["run"]["state"] == "done", f"{run} is {shown['run']['state']}")
     demand(len(shown["tasks"]) == tasks, f"{run} has {len(shown['tasks'])} tasks of {tasks}")
     demand(shown["run"]["counts"]["done"] == tasks, f"{run}: {shown['run']['counts']}")
-    witness = read_witness(house.path / f"{run}.witness")
     for task in shown["tasks"]:
         name, number = task["id"], number_of(task)
         demand(task["state"] == "done", f"{name} is {task['state']}")
@@ -220,7 +257,6 @@ def check_run(house, run, tasks, results):
         left = len(list((house.path / flow / "out").iterdir()))
         demand((left == 0) == temporary, f"{run}: {left} files in out, which are temporary: {temporary}")
         demand(not os.listdir(house.state / "runs" / run / "tasks"), f"{run}: directories of tasks are left")
-    return witness
 
 
 def number_of(task):
@@ -250,18 +286,39 @@ def left_groups(pids):
     return found
 
 
+def demand_soon_nothing(look, what, patience_s):
+    deadline = time.monotonic() + patience_s
+    while found := look():
+        demand(time.monotonic() < deadline, f"{what} left: {found}")
+        time.sleep(0.1)
+
+
+def processes_of(places):
+    """Those whose command line or environment names one: a process in a container has only what was declared."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            text = b"".join(Path(f"/proc/{entry}/{name}").read_bytes() for name in ("environ", "cmdline"))
+            if int(entry) != os.getpid() and any(str(place).encode() in text for place in places):
+                found.append((int(entry), Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ")))
+    return found
+
+
 def check(killer):
     house = killer.house
     runs = [run["id"] for run in house.json("runs")["runs"]]
     demand(len(set(runs)) == len(runs), f"an id was given twice: {runs}")
     executions = collections.Counter()
     for run in runs:
-        witness = check_run(house, run, killer.tasks, killer.results)
+        witness = killer.witness.executions(run)
+        check_run(house, run, killer.tasks, killer.results, witness)
         executions.update(number for number, _ in witness.values())
         for _, pid in witness.values():  # by now no number but a reused one, which is not of ours
-            if alive(pid):
+            if not killer.podman and alive(pid):
                 demand(pid not in house.leftovers(), f"{run}: process {pid} is still alive")
-    until(lambda: not house.leftovers(), f"processes left: {house.leftovers()}", 5)
+    if killer.podman:  # a keeper may try for some seconds to remove its container
+        demand_soon_nothing(killer.podman.left, "of containers is", 20)
+    demand_soon_nothing(lambda: processes_of(killer.places), "processes are", 5)
     machine = house.json("machine")
     demand(machine["holders"] + machine["waiting"] == [], f"the ledger still holds: {machine}")
     store = sqlite3.connect(house.state / "berth.db")
@@ -277,6 +334,11 @@ def check(killer):
     return len(runs), sum(executions.values())
 
 
+def skip(reason):
+    print(f"skipped: {reason}")
+    return 77
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--berth", default=BERTH)
@@ -284,11 +346,23 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--failpoints", type=int, default=0)
+    parser.add_argument("--containers", action="store_true")
     arguments = parser.parse_args()
+    podman = None
+    if arguments.containers:
+        in_a_plain_hierarchy()
+        try:
+            podman = Podman()
+        except Unusable as reason:
+            return skip(reason)
+        if why_no_sandbox():
+            podman.remove()
+            return skip(why_no_sandbox())
     print(f"crash.py --kills {arguments.kills} --seed {arguments.seed}", flush=True)
     directory = tempfile.mkdtemp(prefix="berth-crash-")
     house = House(directory, os.path.abspath(arguments.berth))
-    killer = Killer(house, random.Random(arguments.seed), arguments.tasks)
+    house.environment |= podman.variables if podman else {}
+    killer = Killer(house, random.Random(arguments.seed), arguments.tasks, podman)
     began = time.monotonic()
     try:
         for name in FAILPOINTS if arguments.failpoints else ():
@@ -303,11 +377,14 @@ def main():
         killer.sweep()
         runs, executions = check(killer)
     except (Violation, AssertionError) as violation:
-        print(f"VIOLATION: {violation}\nits state stays in {directory}")
+        print(f"VIOLATION: {violation}\nits state stays in {', '.join(map(str, killer.places))}")
         house.close()
         return 1
     house.close()
     shutil.rmtree(directory, ignore_errors=True)
+    if podman:
+        print(f"empty layers that podman left when it was killed: {len(podman.stray_layers())}")
+        podman.remove()
     print(f"{killer.kills} kills, {killer.resumes} resumes, {runs} runs, {runs * arguments.tasks} tasks "
           f"done once each in {executions} executions, {time.monotonic() - began:.1f} s: all well")
     return 0

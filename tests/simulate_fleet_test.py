@@ -37,7 +37,7 @@ class Simulate(Case):
 
     def test_readable(self):
         text = self.berth("simulate", EXAMPLE, "--requests", "50000").out.decode()
-        self.assertRegex(text, r"assistant +3 × A100 +\d+ % +0.00 % +TTFT +[\d.]+ ± [\d.]+ .* 800.0 met +383.9")
+        self.assertRegex(text, r"assistant +3 × A100 +\d+ % +0.00 % +TTFT +[\d.]+ ± [\d.]+ .* 800.0 \w+ +370.5")
         self.assertRegex(text, r"\n +ITL +[\d.]+ ± [\d.]+ ")
         self.assertRegex(text, r"assistant: TTFT of 45000 requests\n +< \d+ ms \|#+ +[\d.]+ %\n")
         self.assertIn("retired: not simulated: idle, and none has to be kept\n", text)

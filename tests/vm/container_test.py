@@ -16,7 +16,7 @@ class Containers(VmCase):
     @classmethod
     def setUpClass(cls):
         cls.vm = cls.machine("containers")
-        for name in ("berth_case.py", "ssh_bed.py", "container_test.py", "sandbox_test.py"):
+        for name in ("berth_case.py", "podman.py", "ssh_bed.py", "container_test.py", "sandbox_test.py"):
             cls.vm.put(f"{PLACE}/{name}", (TESTS.parent / name).read_bytes(), mode=0o755)
         busybox = shutil.which("busybox") or cls.fail(cls("test_root"), "busybox-static is wanted for the image")
         cls.vm.put("/usr/local/bin/busybox", Path(busybox).read_bytes(), mode=0o755)

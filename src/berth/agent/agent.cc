@@ -88,8 +88,12 @@ Agent::~Agent() {
   if (options_.alloc.value != 0) (void)ledger_.release(options_.alloc);
   const std::string& directory = options_.directory;
   (void)env_->remove_file(socket_file(directory));
-  // A runner on another machine could not read what is left.
-  if (over_ && !options_.with.empty()) (void)fileset::remove_all(*env_, options_.with);
+  // A runner on another machine could not read what is left. Whoever looks for a file meanwhile is
+  // told by this that it may have been there.
+  if (over_ && !options_.with.empty()) {
+    (void)env_->remove_file(agent_file(directory));
+    (void)fileset::remove_all(*env_, options_.with);
+  }
   if (!over_ || !options_.with.empty() || journal_.acknowledged() + 1 != journal_.next()) return;
   journal_.remove();
   (void)env_->remove_file(agent_file(directory));

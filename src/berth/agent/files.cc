@@ -110,9 +110,19 @@ class FileServer {
   Status capture(std::string_view path) {
     BERTH_ASSIGN(const auto from, below(directory_, path));
     BERTH_TRY(check_boot(env_, directory_));
-    BERTH_ASSIGN(auto captured, objects_.capture(from, fileset::Expect::fresh));
-    hold_ = std::move(captured.hold);
-    return send_all(FrameKind::files, to_text(captured.fileset));
+    auto captured = objects_.capture(from, fileset::Expect::fresh);
+    if (!captured && captured.error().kind == ErrorKind::not_found && is_over())
+      return fail(ErrorKind::io, "{}: the lease is over", from);
+    if (!captured) return std::unexpected(captured.error());
+    hold_ = std::move(captured->hold);
+    return send_all(FrameKind::files, to_text(captured->fileset));
+  }
+
+  /// The agent of the lease has ended, and removed its files.
+  bool is_over() {
+    const std::string lease_directory = directory_.substr(0, directory_.rfind('/'));
+    const auto agent = env_.status(agent_file(agent_directory(lease_directory)));
+    return !agent && agent.error().kind == ErrorKind::not_found;
   }
 
   Status get(std::string_view text) {

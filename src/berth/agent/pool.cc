@@ -5,6 +5,7 @@
 #include "berth/agent/connection.h"
 #include "berth/agent/layout.h"
 #include "berth/agent/line_stream.h"
+#include "berth/agent/protocol.h"
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -82,6 +83,10 @@ Result<machine::Host> Pool::host() {
 }
 
 PoolAnswer Pool::answer(const PoolCall& call) {
+  std::erase_if(unfreed_, [this](machine::AllocId id) {
+    const auto released = ledger_.release(id);
+    return released || released.error().kind == ErrorKind::stale;
+  });
   if (const auto* wanted = std::get_if<AskLease>(&call)) {
     auto leased = lease(*wanted);
     return leased ? PoolAnswer(*std::move(leased)) : PoolAnswer(leased.error());
@@ -110,6 +115,7 @@ Result<MachineOffer> Pool::offer() {
 Result<Leased> Pool::lease(const AskLease& wanted) {
   const std::string lease_directory = fmt::format("{}/{}", leases_, wanted.id);
   const std::string known = agent_file(agent_directory(lease_directory));
+  leased_.push_back(lease_directory);
   if (env_.status(known)) {
     BERTH_ASSIGN(const auto text, env_.read_file(known, kSmallFile));
     BERTH_ASSIGN(auto file, parse_agent_file(text));
@@ -122,7 +128,7 @@ Result<Leased> Pool::lease(const AskLease& wanted) {
                                                     .labels = {{"run", wanted.ask.label}}}));
   auto started = start(wanted, alloc.block, lease_directory, alloc.id);
   if (!started) {
-    (void)cluster_.free(alloc.id);
+    if (!cluster_.free(alloc.id)) unfreed_.push_back(alloc.id);
     return std::unexpected(within("start an agent", started.error()));
   }
   return Leased{lease_directory, alloc.block};
@@ -167,10 +173,18 @@ Result<std::string> Pool::start(const AskLease& wanted, const machine::Block& bl
   return lease_directory;
 }
 
-Status serve_pool(os::Env& env, const std::string& program) {
+/// A runner has a greater epoch: where one has come, the agent refuses this.
+void Pool::let_go() {
+  const std::string words = encode(Call(Hello{})) + "\n" + encode(Call(Finish{})) + "\n";
+  for (const auto& lease_directory : std::exchange(leased_, {}))
+    if (const auto agent = env_.connect_local(agent_directory(lease_directory) + "/socket"))
+      (void)env_.write_all(*agent, words);
+}
+
+namespace {
+
+Status serve(os::Env& env, Pool& pool) {
   const os::Fd out(env, 1);
-  auto pool = Pool::open(env, program);
-  if (!pool) return std::unexpected(pool.error());
   BERTH_TRY(env.write_all(out, fmt::format("\n{}\n", kHere)));
   Status status;
   LineStream stream(env, [&](Status told) { status = std::move(told); });
@@ -180,11 +194,20 @@ Status serve_pool(os::Env& env, const std::string& program) {
     BERTH_TRY(status);
     while (const auto line = stream.next()) {
       const auto call = decode_pool_call(*line);
-      const auto answer = call ? (*pool)->answer(*call) : PoolAnswer(call.error());
+      const auto answer = call ? pool.answer(*call) : PoolAnswer(call.error());
       BERTH_TRY(env.write_all(out, encode(answer) + "\n"));
     }
   }
   return {};
+}
+
+}  // namespace
+
+Status serve_pool(os::Env& env, const std::string& program) {
+  BERTH_ASSIGN(const auto pool, Pool::open(env, program));
+  const auto served = serve(env, *pool);
+  pool->let_go();
+  return served;
 }
 
 }  // namespace berth::agent

@@ -26,6 +26,9 @@ class Pool {
   /// Each alloc gets an agent that runs `program`.
   static Result<std::unique_ptr<Pool>> open(os::Env& env, std::string program);
   PoolAnswer answer(const PoolCall& call);
+  /// Ends the agents of its leases that no runner has come for: who asked for them is not there any
+  /// more, and may not even know of them.
+  void let_go();
 
  private:
   Pool(os::Env& env, std::string program, std::string leases, machine::Ledger ledger);
@@ -41,6 +44,8 @@ class Pool {
   machine::Ledger ledger_;
   std::optional<machine::Devices> devices_;  // read when they are first asked for
   std::vector<std::string> notes_;
+  std::vector<std::string> leased_;  // lease directories
+  std::vector<machine::AllocId> unfreed_;
   cluster::LocalCluster cluster_;
 };
 

@@ -12,6 +12,7 @@
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/simulated_limit.h"
 
 namespace berth::cli {
 namespace {
@@ -25,12 +26,15 @@ struct PlanOptions {
   std::vector<std::string> sets;                             // "capacity.H100=16"
   bool delayed_best_effort = false, heterogeneous = false;
   bool candidates = false, fail_unserved = false;
+  std::string percentiles;
   DayChoices day;
 
   void add_to(Options& options) {
     options.json(json);
     options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
     options.value("--model", model, "calibrated (default) or reference");
+    options.value("--percentiles", percentiles,
+                  "what decides targets for percentiles: simulated (default) or closed-form");
     options.value("--solver", solver, "optimal (default), greedy or unlimited");
     options.value("--saturation", saturation,
                   "greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin");
@@ -111,6 +115,11 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
 Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
   fleet::Execution means;
   means.parallel_for = on_all_cores;
+  if (given.percentiles.empty() || given.percentiles == "simulated")
+    means.rate_limit = [](const auto& question) { return fleet::simulated_limit(question); };
+  else if (given.percentiles != "closed-form")
+    return fail(ErrorKind::usage, "--percentiles: wanted simulated or closed-form; found '{}'",
+                clip(given.percentiles));
   if (given.time_limit.empty()) return means;
   const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
@@ -165,6 +174,46 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
                watts_text(a.watts), change_of(server.current, allocation), a.reason});
   }
   return table.text();
+}
+
+/// "p95 TTFT 512.3 / 800.0, p99 ITL 41.0 / 60.0" of the percentiles that have targets.
+std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i) {
+    const auto add = [&](std::string_view figure_name, double is, double target) {
+      if (target > 0)
+        parts.push_back(
+            fmt::format("{} {} {}", fleet::kPercentileNames[i], figure_name, against(is, target)));
+    };
+    add("TTFT", found.ttft_ms[i], targets.ttft_ms[i]);
+    add("ITL", found.itl_ms[i], targets.itl_ms[i]);
+  }
+  return join(parts, ", ");
+}
+
+/// A line for each accelerator of a server whose targets have percentiles, and how they came about.
+std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
+  Table table({"server", "accelerator", "expected / SLO ms, by closed form"});
+  for (const auto& [name, a] : plan.servers) {
+    const fleet::Percentiles targets =
+        fleet::target_of(system, system.servers.at(name)).percentiles;
+    if (targets == fleet::Percentiles{}) continue;
+    std::vector<fleet::Allocation> parts = a.allocation.parts;
+    if (parts.empty()) parts.push_back(a.allocation);
+    for (const auto& part : parts)
+      if (part.percentiles)
+        table.add({name, part.accelerator, percentiles_text(*part.percentiles, targets)});
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+/// How the limits of targets for percentiles came about; "": there are none.
+std::string limits_text(const fleet::Candidates& all) {
+  const auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
+  if (asked == 0) return "";
+  return fmt::format(
+      "limits of {} candidates by simulation, ± 1 % or so; --percentiles closed-form is faster\n",
+      asked);
 }
 
 std::string summary_text(const fleet::Plan& plan) {
@@ -273,6 +322,13 @@ Result<int> sweep(fleet::System system, const fleet::Options& options,
   return code;
 }
 
+bool has_percentiles(const fleet::System& system) {
+  for (const auto& [name, service_class] : system.classes)
+    for (const auto& [model, target] : service_class.targets)
+      if (target.has_percentiles()) return true;
+  return false;
+}
+
 Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.day.wanted()) BERTH_TRY(check_no_day(given.day));
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
@@ -285,6 +341,8 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
     BERTH_ASSIGN(const double value, number_of("--set", setting.value));
     BERTH_TRY(set("--set", system, setting.path, value));
   }
+  if (options.model == fleet::QueueModel::reference && has_percentiles(system))
+    print_error("note: the reference model knows averages; targets for percentiles are left out\n");
   if (options.heterogeneous && options.solver == fleet::Solver::greedy)
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, given));
@@ -306,7 +364,8 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (given.json)
     print(fleet::plan_json(solved, given.candidates ? &made : nullptr) + "\n");
   else if (!only_candidates)
-    print(servers_text(system, solved) + summary_text(solved));
+    print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +
+          summary_text(solved));
   return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
 }
 

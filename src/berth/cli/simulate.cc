@@ -49,15 +49,17 @@ struct SimulateOptions {
         .value("--routing", routing,
                "which replica gets a request: random (default), round-robin, least-loaded")
         .one_of({"random", "round-robin", "least-loaded"});
-    options.value("--in-cv", in_cv, "standard deviation / mean of the input tokens (default 0)")
+    options
+        .value("--in-cv", in_cv,
+               "standard deviation / mean of the input tokens (default: the load's)")
         .named("CV")
         .excludes("--trace");
-    options.value("--out-cv", out_cv, "the same of the output tokens (default 0)")
+    options.value("--out-cv", out_cv, "the same of the output tokens")
         .named("CV")
         .excludes("--trace");
     options
         .value("--arrival-cv", arrival_cv,
-               "the same of the gaps between arrivals (default 1, Poisson; 0 regular)")
+               "the same of the gaps between arrivals (1 Poisson, 0 regular)")
         .named("CV");
     options.footer(
         "Examples:\n"
@@ -67,7 +69,7 @@ struct SimulateOptions {
   }
 };
 
-Status read_cv(std::string_view option, const std::string& text, double& to) {
+Status read_cv(std::string_view option, const std::string& text, std::optional<double>& to) {
   if (text.empty()) return {};
   const auto number = parse_number(text);
   if (!number) return fail(ErrorKind::usage, "{}: {}", option, number.error().message);

@@ -61,7 +61,8 @@ struct Launch {
   Environment surroundings = {};
   /// Files and directories for a task on another machine, by their paths on this one. The worker
   /// copies those of `stage_in` there before each start, and those of `stage_in_once` only where no
-  /// earlier launch did; it copies those of `stage_out` back after the end, where they exist.
+  /// earlier launch did; it copies those of `stage_out` back after the end, where they exist; of an
+  /// attempt that was stopped only where `stage_in` has one of them, too: the next goes on from it.
   std::vector<std::string> stage_in_once = {}, stage_in = {}, stage_out = {};
   bool there = false;  ///< `directory` is a path on that machine, not one of this machine's.
   /// An attempt that was launched on the same worker before. This one starts when that one has

@@ -76,8 +76,7 @@ Result<bool> mix_saturated(const System& system, const std::string& server, cons
     const double rate = rate_per_ms(load, *known.target, system.options.model);
     if (rate == 0) return false;
     if (&part == mix.parts.data()) left_per_ms = rate * (1 - kRateRounding);
-    const Demand demand{load.in_tokens, load.out_tokens, known.server->max_batch,
-                        known.server->max_queue, *known.target};
+    const Demand demand = demand_of(load, *known.server, *known.target);
     const Sizing sizing = size_replica(demand, *known.performance, system.options.model);
     if (sizing.refusal != Refusal::none)
       return fail(ErrorKind::impossible, "{}: {}: {}", server, part.accelerator,
@@ -107,16 +106,18 @@ Allocation allocation_of(const System& system, const Candidates& candidates, con
   a.itl_ms = candidate.itl_ms;
   a.ttft_ms = candidate.ttft_ms;
   a.utilisation = candidate.utilisation;
-  if (replicas == candidate.replicas) return a;
   // Best effort: fewer replicas, each under more than it can take.
-  a.cost = candidate.cost / candidate.replicas * replicas;
+  const bool is_partly = replicas != candidate.replicas;
+  if (is_partly) a.cost = candidate.cost / candidate.replicas * replicas;
   const Performance& performance = system.models.at(server.model).accelerators.at(a.accelerator);
   const Target& target = system.classes.at(class_of(server)).targets.at(server.model);
   const double rate = rate_per_ms(a.load, target, candidates.model);
   if (rate == 0) return a;
-  const Demand demand{a.load.in_tokens, a.load.out_tokens, server.max_batch, server.max_queue,
-                      target};
-  const Operation o = queue_of(demand, performance, a.batch).at(rate / replicas);
+  const Demand demand = demand_of(a.load, server, target);
+  if (candidates.model == QueueModel::calibrated)
+    a.percentiles = percentiles_at(demand, performance, a.batch, rate / replicas);
+  if (!is_partly) return a;
+  const Operation o = operation_at(demand, performance, a.batch, rate / replicas, candidates.model);
   a.itl_ms = o.itl_ms;
   a.ttft_ms = o.ttft_ms;
   a.utilisation = o.utilisation;

@@ -3,16 +3,25 @@
 // largest batch that can be of use we walk down to the rising side, and then close in from both
 // sides. Most steps ask only whether a rate can be held, which is one look at the queue.
 #include <algorithm>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 
-#include "berth/fleet/sizing.h"
+#include "berth/base/result.h"
+#include "berth/fleet/calibrated_queue.h"
+#include "berth/fleet/latencies.h"
 
 namespace berth::fleet {
 namespace {
 
-constexpr double kMostLoss = 0.01;    // part of the requests that may find no place
 constexpr double kNearlyBest = 0.99;  // the least batch that takes so much of the best rate will do
 constexpr double kWorthwhile = 1e-4;  // a better batch must be better by this part
+
+constexpr double kTailPrecision = 1e-6;  // of a rate that a percentile limits
+
+template <class Choice>
+Choice nth(Choice first, std::size_t i) {
+  return static_cast<Choice>(static_cast<std::size_t>(first) + i);
+}
 
 struct Best {
   int batch = 1;
@@ -20,29 +29,81 @@ struct Best {
   Binding binding = Binding::none;
 };
 
+/// How far beyond its target the worst percentile is, in ln of the part that is later; <= 0:
+/// within.
+struct Tail {
+  double excess = -HUGE_VAL;
+  Binding binding = Binding::none;
+};
+Tail worst_tail(const CalibratedQueue& queue, const Percentiles& targets, double rate) {
+  const Latencies latencies(queue, rate);
+  Tail worst;
+  const auto look = [&](Binding first, std::size_t i, double above) {
+    const double excess = std::log(std::max(above / (1 - kPercentiles[i]), 1e-9));
+    if (excess > worst.excess) worst = {excess, nth(first, i)};
+  };
+  for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
+    if (targets.ttft_ms[i] > 0)
+      look(Binding::ttft_p50, i, latencies.ttft_above(targets.ttft_ms[i]));
+    if (targets.itl_ms[i] > 0) look(Binding::itl_p50, i, latencies.itl_above(targets.itl_ms[i]));
+  }
+  return worst;
+}
+
+/// The greatest rate in [low, most.rate] within the targets for percentiles, where `most` is within
+/// the others.
+Rate within_percentiles(const CalibratedQueue& queue, const Percentiles& targets, double low,
+                        const Rate& most) {
+  const Tail high = worst_tail(queue, targets, most.rate);
+  if (high.excess <= 0) return most;
+  const Tail least = worst_tail(queue, targets, low);
+  if (least.excess > 0) return {0, 0, least.binding};
+  Binding binding = high.binding;
+  const auto excess = [&](double rate) {
+    const Tail at = worst_tail(queue, targets, rate);
+    if (at.excess >= 0) binding = at.binding;
+    return at.excess;
+  };
+  const auto close = [](double a, double b) { return b - a <= kTailPrecision * b; };
+  std::uintmax_t evaluations = 200;  // it halves the range at least every third
+  const double found = boost::math::tools::toms748_solve(excess, low, most.rate, least.excess,
+                                                         high.excess, close, evaluations)
+                           .first;
+  BERTH_ASSERT(evaluations < 200);
+  return {found, queue.at(found).throughput, binding};
+}
+
+bool is_of_itl(Binding binding) {
+  return binding == Binding::itl || binding >= Binding::itl_p50;
+}
+
 class BatchSearch {
  public:
   BatchSearch(const Demand& demand, const Performance& performance)
       : demand_(demand), performance_(performance), limits_{demand.target, kMostLoss} {}
 
-  Queue queue(int batch) const { return queue_of(demand_, performance_, batch); }
+  CalibratedQueue queue(int batch) const { return {demand_, performance_, batch}; }
 
-  /// The end of the range of rates: short of the greatest service rate up to the batch, which is at
-  /// the batch or at the last that the chunks before serve.
-  double end_of(const Queue& q) const {
-    const int batch = q.parameters().batch;
-    const int before = q.last_batch_before(batch);
-    const double most = std::max(q.service_rate(batch), before > 0 ? q.service_rate(before) : 0);
-    return (1 - kMargin) * (demand_.target.tps > 0 ? kTpsPart : 1.0) * most;
+  /// The end of the range of rates: short of the service rate.
+  double end_of(const CalibratedQueue& q) const {
+    return (1 - kMargin) * (demand_.target.tps > 0 ? kTpsPart : 1.0) * q.service_rate(q.batch());
   }
 
   bool holds(int batch, double rate) const {
-    const Queue q = queue(batch);
+    const CalibratedQueue q = queue(batch);
     if (rate > end_of(q)) return false;
     const Operation o = q.at(rate);
     const Target& t = limits_.target;
     return o.loss <= kMostLoss && (t.itl_ms == 0 || o.itl_ms <= t.itl_ms) &&
-           (t.ttft_ms == 0 || o.ttft_ms <= t.ttft_ms);
+           (t.ttft_ms == 0 || o.ttft_ms <= t.ttft_ms) &&
+           (!t.has_percentiles() || worst_tail(q, t.percentiles, rate).excess <= 0);
+  }
+
+  /// The greatest rate within all limits.
+  Rate greatest(const CalibratedQueue& q, double low, double guess) const {
+    const Rate found = greatest_rate(q, limits_, low, end_of(q), guess);
+    if (found.rate == 0 || !limits_.target.has_percentiles()) return found;
+    return within_percentiles(q, limits_.target.percentiles, low, found);
   }
 
   /// The least batch in (too_small, enough] that holds the rate, as `enough` does.
@@ -54,18 +115,17 @@ class BatchSearch {
     return enough;
   }
 
-  Best best_at(const Queue& q, const Rate& found) const {
+  Best best_at(const CalibratedQueue& q, const Rate& found) const {
     const bool tps = found.binding == Binding::throughput && demand_.target.tps > 0;
-    return {q.parameters().batch, found.rate, tps ? Binding::tps : found.binding};
+    return {q.batch(), found.rate, tps ? Binding::tps : found.binding};
   }
 
   /// The best batch up to `most`, and the greatest one below it that is known to be too small.
   std::pair<Best, int> search(int most) const {
-    const Queue largest = queue(most);
-    const double end = end_of(largest);
-    Best best = best_at(
-        largest,
-        greatest_rate(largest, limits_, std::min(kMargin * queue(1).service_rate(1), end), end));
+    const CalibratedQueue largest = queue(most);
+    const double low = std::min(kMargin * queue(1).service_rate(1), end_of(largest));
+    const double guess = largest.unlimited_rate(limits_.target.itl_ms, limits_.target.ttft_ms);
+    Best best = best_at(largest, greatest(largest, low, guess));
     if (best.rate == 0) return {best, 0};
     int too_small = 0;
     for (int batch = most * 2 / 3; batch > 0; batch = batch * 2 / 3) {
@@ -80,8 +140,7 @@ class BatchSearch {
       if (best.binding != Binding::loss && best.batch - step > too_small &&
           improve(best, best.batch - step))
         continue;
-      if (best.binding != Binding::itl && best.batch + step <= most)
-        improve(best, best.batch + step);
+      if (!is_of_itl(best.binding) && best.batch + step <= most) improve(best, best.batch + step);
     }
     return {best, too_small};
   }
@@ -89,11 +148,10 @@ class BatchSearch {
  private:
   bool improve(Best& best, int batch) const {
     const double better = best.rate * (1 + kWorthwhile);
-    const Queue q = queue(batch);
-    const double end = end_of(q);
-    if (better > end) return false;
+    const CalibratedQueue q = queue(batch);
+    if (better > end_of(q)) return false;
     // Looked for from the rate that would do, so that one look is enough if it does not.
-    const Rate found = greatest_rate(q, limits_, better, end, better);
+    const Rate found = greatest(q, better, better);
     if (found.rate == 0) return false;
     best = best_at(q, found);
     return true;
@@ -104,17 +162,16 @@ class BatchSearch {
   const Limits limits_;
 };
 
-/// The batch up to `most` with the greatest service rate: within as many chunks the rate grows with
-/// the batch.
-int batch_of_most_service(const Queue& queue) {
-  const int most = queue.parameters().batch;
-  int best = most;
-  for (int batch = queue.last_batch_before(most); batch > 0; batch = queue.last_batch_before(batch))
-    if (queue.service_rate(batch) > queue.service_rate(best)) best = batch;
-  return best;
-}
-
 }  // namespace
+
+Refusal refusal_of(Binding binding) {
+  if (binding >= Binding::ttft_p50)
+    return nth(Refusal::ttft_p50,
+               static_cast<std::size_t>(binding) - static_cast<std::size_t>(Binding::ttft_p50));
+  return binding == Binding::itl    ? Refusal::itl
+         : binding == Binding::ttft ? Refusal::ttft
+                                    : Refusal::loss;
+}
 
 Sizing size_calibrated(const Demand& demand, const Performance& performance) {
   const double tokens =
@@ -127,11 +184,9 @@ Sizing size_calibrated(const Demand& demand, const Performance& performance) {
   if (fit < 1) return refused(Refusal::memory);
   const int ceiling = static_cast<int>(std::min<double>(told, fit));
   const BatchSearch batches(demand, performance);
-  const auto [best, too_small] = batches.search(batch_of_most_service(batches.queue(ceiling)));
-  if (best.rate == 0)
-    return refused(best.binding == Binding::itl    ? Refusal::itl
-                   : best.binding == Binding::ttft ? Refusal::ttft
-                                                   : Refusal::loss);
+  const auto [best, too_small] =
+      batches.search(std::min(ceiling, batches.queue(ceiling).work().within_tokens));
+  if (best.rate == 0) return refused(refusal_of(best.binding));
   Sizing sizing;
   sizing.best_batch = best.batch;
   sizing.best_rate = best.rate;
@@ -139,6 +194,11 @@ Sizing size_calibrated(const Demand& demand, const Performance& performance) {
   sizing.rate = kNearlyBest * best.rate;
   sizing.batch = batches.least_batch(std::min(too_small, best.batch - 1), best.batch, sizing.rate);
   return sizing;
+}
+
+Percentiles percentiles_at(const Demand& demand, const Performance& performance, int batch,
+                           double rate) {
+  return Latencies(CalibratedQueue(demand, performance, batch), rate).percentiles();
 }
 
 Sized replicas_calibrated(const Sizing& sizing, const Demand& demand,

@@ -73,8 +73,9 @@ TEST(Calibrated, LossIsBoundedWhateverTheQueue) {
             one_server(load_of(arrivals, 1000, out), {.itl_ms = 60, .ttft_ms = 3000}, 0, queue);
         const Candidate c = only(candidates(system, QueueModel::calibrated));
         const Demand demand{1000, out, 0, queue, {}};
-        const Operation o = queue_of(demand, system.models.at("M").accelerators.at("A"), c.batch)
-                                .at(arrivals / 60'000 / c.replicas);
+        const Operation o =
+            operation_at(demand, system.models.at("M").accelerators.at("A"), c.batch,
+                         arrivals / 60'000 / c.replicas, QueueModel::calibrated);
         EXPECT_LE(o.loss, 0.01) << queue << " " << arrivals << " " << out;
         EXPECT_LE(o.itl_ms, 60);
         EXPECT_LE(o.ttft_ms, 3000);
@@ -85,8 +86,8 @@ TEST(Calibrated, ReferenceMeetsTargetsByTurningRequestsAway) {
   const System system =
       one_server(load_of(20'000, 1000, 16), {.itl_ms = 60, .ttft_ms = 3000}, 8, 0);
   const Candidate c = only(candidates(system, QueueModel::reference));
-  const Operation o = queue_of({1000, 16, 8, 0, {}}, system.models.at("M").accelerators.at("A"), 8)
-                          .at(20'000.0 / 60'000 / c.replicas);
+  const Operation o = operation_at({1000, 16, 8, 0, {}}, system.models.at("M").accelerators.at("A"),
+                                   8, 20'000.0 / 60'000 / c.replicas, QueueModel::reference);
   EXPECT_GT(o.loss, 0.05);
 }
 
@@ -149,6 +150,121 @@ TEST(Calibrated, OneServerNeverFailsTheRest) {
     EXPECT_EQ(made.servers.at("wide").why,
               solver == Solver::unlimited ? Why::served : Why::capacity);
   }
+}
+
+Percentiles ttft_p95(double ms) {
+  return {.ttft_ms = {0, 0, ms, 0}};
+}
+
+TEST(Calibrated, PercentilesAreMetAndNotForNothing) {
+  const Load load = load_of(20'000, 512, 128);
+  const struct {
+    Percentiles targets;
+    Binding binding;
+  } cases[] = {{ttft_p95(150), Binding::ttft_p95},
+               {{.ttft_ms = {60, 0, 0, 0}}, Binding::ttft_p50},
+               {{.ttft_ms = {0, 0, 0, 150}, .itl_ms = {0, 0, 0, 1000}}, Binding::ttft_p99},
+               {{.itl_ms = {0, 0, 30, 0}}, Binding::itl_p95},
+               {{.itl_ms = {0, 25, 0, 0}}, Binding::itl_p90},
+               {ttft_p95(1e9), Binding::throughput}};
+  for (const auto& [targets, binding] : cases) {
+    const Target target{.itl_ms = 60, .ttft_ms = 3000, .percentiles = targets};
+    const System system = one_server(load, target);
+    const Performance& p = system.models.at("M").accelerators.at("A");
+    const Candidate c = only(candidates(system, QueueModel::calibrated));
+    EXPECT_EQ(c.binding, binding) << name(c.binding);
+    const Demand demand = demand_of(load, system.servers.at("S"), target);
+    const double rate = c.rate_per_s / 1000;
+    const auto meets = [&](double at) {
+      const Percentiles found = percentiles_at(demand, p, c.batch, at);
+      for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
+        if (targets.ttft_ms[i] > 0 && found.ttft_ms[i] > targets.ttft_ms[i] * 1.003) return false;
+        if (targets.itl_ms[i] > 0 && found.itl_ms[i] > targets.itl_ms[i] * 1.003) return false;
+      }
+      return true;
+    };
+    EXPECT_TRUE(meets(rate));
+    EXPECT_TRUE(binding == Binding::throughput || !meets(rate * 1.1));
+    EXPECT_TRUE(meets(load.arrivals_per_min / 60'000 / c.replicas));
+  }
+}
+
+TEST(Calibrated, TighterTargetsAndMoreVariationNeverNeedFewerReplicas) {
+  const auto replicas = [](const Load& load, const Percentiles& targets) {
+    return only(candidates(one_server(load, {.ttft_ms = 3000, .percentiles = targets}),
+                           QueueModel::calibrated))
+        .replicas;
+  };
+  Load load = load_of(30'000, 512, 128);
+  int before = replicas(load, {});
+  for (double ms = 2000; ms > 30; ms *= 0.8) {
+    const int now = replicas(load, ttft_p95(ms));
+    EXPECT_GE(now, before) << ms;
+    before = now;
+  }
+  before = 0;
+  for (const double cv : {0.0, 0.5, 1.0, 1.5, 2.0}) {
+    load.out_cv = cv, load.in_cv = cv / 2;
+    const int now = replicas(load, ttft_p95(300));
+    EXPECT_GE(now, before) << cv;
+    before = now;
+  }
+}
+
+TEST(Calibrated, ImpossiblePercentilesAreNamed) {
+  const Load load = load_of(60, 512, 128);
+  const auto reason = [&](const Percentiles& targets) {
+    return plan(one_server(load, {.ttft_ms = 3000, .percentiles = targets})).servers.at("S").reason;
+  };
+  EXPECT_EQ(reason(ttft_p95(5)), "A: p95 TTFT not met even when idle");
+  EXPECT_EQ(reason({.itl_ms = {0, 0, 0, 3}}), "A: p99 ITL not met even when idle");
+  EXPECT_EQ(reason({.itl_ms = {3, 0, 0, 0}}), "A: p50 ITL not met even when idle");
+  EXPECT_EQ(reason(ttft_p95(40)), "p95 TTFT binds");
+}
+
+TEST(Calibrated, TheLimitOfPercentilesIsAskedForOnceForEachQuestion) {
+  System system =
+      one_server(load_of(6000, 512, 128), {.ttft_ms = 3000, .percentiles = ttft_p95(300)});
+  for (const char* more : {"T", "U"}) {
+    system.servers[more] = system.servers["S"];
+    system.servers[more].current.load.arrivals_per_min *= 2;
+  }
+  system.accelerators["B"] = system.accelerators["A"];
+  system.models["M"].accelerators["B"] = system.models["M"].accelerators["A"];
+  system.models["M"].accelerators["B"].alpha_ms = 9;
+  system.models["N"] = system.models["M"];
+  system.classes["C"].targets["N"] = system.classes["C"].targets["M"];
+  system.servers["V"] = system.servers["S"];
+  system.servers["V"].model = "N";
+  system.servers["W"] = system.servers["S"];  // whose averages the closed form decides
+  system.servers["W"].service_class = "D";
+  system.classes["D"] = {.priority = 2, .targets = {{"M", {.ttft_ms = 3000}}}};
+
+  std::vector<RateQuestion> asked;
+  Execution execution;
+  execution.rate_limit = [&](const RateQuestion& question) {
+    asked.push_back(question);
+    return question.performance.alpha_ms == 9 ? 0 : 0.5 * question.estimate_per_s;
+  };
+  const Candidates by_closed_form = candidates(system, QueueModel::calibrated);
+  const Candidates made = candidates(system, QueueModel::calibrated, execution);
+  ASSERT_EQ(asked.size(), 2U);  // on A and on B
+  EXPECT_EQ(asked[0].target.percentiles, ttft_p95(300));
+  EXPECT_EQ(asked[0].load.in_tokens, 512);
+  EXPECT_EQ(asked[0].load.arrivals_per_min, 0);
+  for (std::size_t s = 0; s < made.servers.size(); ++s) {
+    const bool is_asked_for = made.servers[s] != "W";
+    const Candidate& closed = by_closed_form.of(s)[0];
+    const Candidate& candidate = made.of(s)[0];
+    EXPECT_EQ(candidate.is_rate_asked_for, is_asked_for);
+    EXPECT_EQ(made.of(s).size(), is_asked_for ? 1U : 2U);
+    EXPECT_EQ(made.refusals[2 * s + 1], is_asked_for ? Refusal::ttft_p95 : Refusal::none);
+    EXPECT_NEAR(candidate.rate_per_s / closed.rate_per_s, is_asked_for ? 0.5 : 1, 0.01);
+    EXPECT_GE(candidate.replicas, is_asked_for ? 2 * closed.replicas - 1 : closed.replicas);
+  }
+  asked.clear();
+  candidates(system, QueueModel::reference, execution);
+  EXPECT_TRUE(asked.empty());
 }
 
 TEST(Calibrated, AllZeroPerformanceUnderLoadIsNamed) {

@@ -13,7 +13,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kMsPerMin = 60'000;
+constexpr double kMsPerMin = 60'000, kMsPerS = 1000;
 constexpr std::size_t kServersAtOnce = 64;  // per call of a thread
 
 /// A server, with what its names stand for.
@@ -43,7 +43,7 @@ Row row_of(const System& system, const Server& server, QueueModel model) {
                 : row.target == nullptr ? Refusal::no_target
                                         : Refusal::none;
   if (row.refusal != Refusal::none) return row;
-  row.demand = {load.in_tokens, load.out_tokens, server.max_batch, server.max_queue, *row.target};
+  row.demand = demand_of(load, server, *row.target);
   row.rate = rate_per_ms(load, *row.target, model);
   return row;
 }
@@ -62,6 +62,22 @@ Candidate idle_candidate(const Server& server, const Performance& performance) {
   return c;
 }
 
+RateQuestion question_of(const Row& row, const Performance& performance, const Sizing& sizing) {
+  Load load = row.server->current.load;
+  load.arrivals_per_min = load.throughput = 0;
+  return {performance,       load,
+          sizing.best_batch, row.demand.max_queue,
+          row.demand.target, sizing.best_rate * kMsPerS};
+}
+
+/// The limit was asked for: it holds at the best batch, of which the closed form knew.
+void decide(Sizing& sizing, double rate) {
+  sizing.is_asked_for = true;
+  sizing.rate = sizing.best_rate = rate;
+  sizing.batch = sizing.best_batch;
+  if (!(rate > 0)) sizing.refusal = refusal_of(sizing.binding);
+}
+
 class Maker {
  public:
   Maker(const System& system, QueueModel model, Candidates& made)
@@ -76,6 +92,9 @@ class Maker {
   }
 
   void make(const Execution& execution) {
+    sizings_.resize((groups_.size() - 1) * accelerators_.size());
+    for_each(execution, groups_.size() - 1, [&](std::size_t g) { size_group(g); });
+    if (execution.rate_limit) ask(execution);
     for_each(execution, groups_.size() - 1, [&](std::size_t g) { make_group(g); });
     for (std::size_t s = 0; s < rows_.size(); ++s) {
       made_.begin.push_back(made_.all.size());
@@ -99,6 +118,46 @@ class Maker {
     groups_.push_back(order_.size());
   }
 
+  /// One sizing of each group on each accelerator; those that nobody needs stay idle.
+  void size_group(std::size_t g) {
+    const Row& row = rows_[order_[groups_[g]]];
+    if (row.refusal != Refusal::none || row.rate == 0) return;
+    std::size_t a = g * accelerators_.size();
+    for (const auto& [name, accelerator] : system_.accelerators) {
+      const std::size_t place = a++;
+      const auto performance = row.model->accelerators.find(name);
+      if (performance == row.model->accelerators.end() || all_keep_another(g, name)) continue;
+      sizings_[place] = size_replica(row.demand, performance->second, model_);
+    }
+  }
+
+  bool all_keep_another(std::size_t g, const std::string& name) const {
+    for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i)
+      if (!keeps_another(*rows_[order_[i]].server, name)) return false;
+    return true;
+  }
+
+  /// Has the limits that percentiles set decided by execution.rate_limit; equal questions are asked
+  /// once.
+  void ask(const Execution& execution) {
+    std::map<RateQuestion, std::vector<Sizing*>> asked;
+    for (std::size_t g = 0; g + 1 < groups_.size(); ++g) {
+      const Row& row = rows_[order_[groups_[g]]];
+      std::size_t place = g * accelerators_.size();
+      for (const auto& [name, accelerator] : system_.accelerators)
+        if (Sizing& sizing = sizings_[place++]; sizing.refusal == Refusal::none &&
+                                                sizing.best_rate > 0 &&
+                                                row.demand.target.has_percentiles())
+          asked[question_of(row, row.model->accelerators.at(name), sizing)].push_back(&sizing);
+    }
+    std::vector<decltype(asked)::value_type*> each;
+    for (auto& question : asked) each.push_back(&question);
+    for_each(execution, each.size(), [&](std::size_t i) {
+      const double rate = execution.rate_limit(each[i]->first) / kMsPerS;
+      for (Sizing* sizing : each[i]->second) decide(*sizing, rate);
+    });
+  }
+
   void make_group(std::size_t g) {
     for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i)
       if (const Row& row = rows_[order_[i]]; row.refusal == Refusal::none && needs_nothing(row))
@@ -108,7 +167,7 @@ class Maker {
   }
 
   void make_column(std::size_t g, std::size_t a, const std::string& name) {
-    std::optional<Sizing> sizing;
+    const Sizing& sizing = sizings_[g * accelerators_.size() + a];
     for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
       const std::size_t s = order_[i];
       const Row& row = rows_[s];
@@ -124,8 +183,7 @@ class Maker {
       } else if (row.rate == 0) {
         add(s, a, name, performance->second, idle_candidate(server, performance->second));
       } else {
-        if (!sizing) sizing = size_replica(row.demand, performance->second, model_);
-        refusal = add_loaded(s, a, name, performance->second, *sizing);
+        refusal = add_loaded(s, a, name, performance->second, sizing);
       }
     }
   }
@@ -140,11 +198,12 @@ class Maker {
     Candidate c;
     c.replicas = static_cast<int>(sized.replicas);
     c.batch = sized.batch;
-    c.rate_per_s = sizing.rate * 1000;
+    c.rate_per_s = sizing.rate * kMsPerS;
     c.binding = sizing.binding;
+    c.is_rate_asked_for = sizing.is_asked_for;
     if (c.replicas > std::ceil(row.rate / sizing.rate)) c.binding = Binding::min_replicas;
     const Operation operation =
-        queue_of(row.demand, performance, sized.batch).at(row.rate / c.replicas);
+        operation_at(row.demand, performance, sized.batch, row.rate / c.replicas, model_);
     c.itl_ms = operation.itl_ms;
     c.ttft_ms = operation.ttft_ms;
     c.utilisation = operation.utilisation;
@@ -182,6 +241,7 @@ class Maker {
   std::vector<const Accelerator*> accelerators_;
   std::vector<std::vector<Candidate>> by_server_;
   std::vector<std::size_t> order_, groups_;
+  std::vector<Sizing> sizings_;  // groups × accelerators, row-major
 };
 
 }  // namespace

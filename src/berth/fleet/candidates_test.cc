@@ -1,5 +1,4 @@
 #include "berth/fleet/fleet_testing.h"
-#include "berth/fleet/queue.h"
 #include "berth/fleet/sizing.h"
 
 namespace berth::fleet {

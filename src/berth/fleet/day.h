@@ -35,7 +35,8 @@ using Profile = std::vector<DayWindow>;  // by time; each begins where the one b
 Result<Profile> read_profile(std::string_view name, std::string_view text, const System& system);
 
 /// Cuts a trace into windows of this length; the last is half as long to half as long again. Each
-/// server gets its part of the requests (by name, in 0..1) with the mean tokens of the window.
+/// server gets its part of the requests (by name, in 0..1) with the tokens of the window, their
+/// means and variation; arrivals within a window are taken for Poisson.
 /// Errors: invalid: fewer than two requests, a length that is not positive, too many windows.
 Result<Profile> profile_of(std::span<const Request> trace, double window_s,
                            const std::map<std::string, double>& parts);

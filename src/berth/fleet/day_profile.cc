@@ -21,6 +21,17 @@ constexpr double kLatest_s = 400.0 * 24 * 3600;
 constexpr double kMostProfileRate = 1e9;  // requests a minute
 constexpr double kMostProfileTokens = 1e7;
 
+struct Sums {
+  double count = 0, sum = 0, squares = 0;
+  void add(double value) { ++count, sum += value, squares += value * value; }
+  double mean() const { return sum / std::max(1.0, count); }
+  /// Standard deviation / mean.
+  double cv() const {
+    const double variance = squares / std::max(1.0, count) - mean() * mean();
+    return mean() > 0 ? std::sqrt(std::max(0.0, variance)) / mean() : 0;
+  }
+};
+
 class ProfileReader {
  public:
   ProfileReader(std::string_view name, std::string_view text, const System& system)
@@ -209,22 +220,22 @@ Result<Profile> profile_of(std::span<const Request> trace, double window_s,
     const double end = w + 1 == count ? length_s : start + window_s;
     profile.push_back({start, end - start, {}});
   }
-  std::vector<Load> sums(count);
+  std::vector<Sums> in(count), out(count);
   for (const Request& request : trace) {
-    const auto w = static_cast<std::size_t>(request.arrival / 1000 / window_s);
-    Load& sum = sums[std::min(w, count - 1)];
-    sum.arrivals_per_min += 1;
-    sum.in_tokens += request.in_tokens;
-    sum.out_tokens += request.out_tokens;
+    const auto w = std::min(static_cast<std::size_t>(request.arrival / 1000 / window_s), count - 1);
+    in[w].add(request.in_tokens);
+    out[w].add(request.out_tokens);
   }
   for (std::size_t w = 0; w < count; ++w) {
-    const Load& sum = sums[w];
-    const double requests = std::max(1.0, sum.arrivals_per_min);
-    const double per_min = sum.arrivals_per_min / (profile[w].length_s / 60);
-    for (const auto& [server, part] : parts)
-      profile[w].loads[server] = {.arrivals_per_min = per_min * part,
-                                  .in_tokens = sum.in_tokens / requests,
-                                  .out_tokens = sum.out_tokens / requests};
+    const double per_min = in[w].count / (profile[w].length_s / 60);
+    for (const auto& [server, part] : parts) {
+      Load& load = profile[w].loads[server];
+      load.arrivals_per_min = per_min * part;
+      load.in_tokens = in[w].mean();
+      load.out_tokens = out[w].mean();
+      load.in_cv = in[w].cv();
+      load.out_cv = out[w].cv();
+    }
   }
   return profile;
 }

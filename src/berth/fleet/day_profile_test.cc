@@ -9,9 +9,7 @@ namespace {
 
 System two_servers() {
   System system;
-  for (const char* name : {"s0", "s1"})
-    system.servers[name].current.load = {
-        .arrivals_per_min = 60, .throughput = 0, .in_tokens = 500, .out_tokens = 200};
+  for (const char* name : {"s0", "s1"}) system.servers[name].current.load = Load{60, 0, 500, 200};
   return system;
 }
 
@@ -59,12 +57,16 @@ TEST(Profile, TellsWhereItIsWrong) {
 
 TEST(Profile, OfATraceCountsItsRequests) {
   std::vector<Request> trace;
-  for (int i = 0; i <= 149; ++i) trace.push_back({1000.0 * i, i < 60 ? 100 : 200, 10});
+  for (int i = 0; i <= 149; ++i)
+    trace.push_back({1000.0 * i, i < 60 ? 100 : 200, i % 2 == 0 ? 5 : 15});
   const auto profile = profile_of(trace, 60, {{"a", 0.75}, {"b", 0.25}});
   ASSERT_TRUE(profile) << profile.error().message;
   ASSERT_EQ(profile->size(), 2U);
   EXPECT_EQ((*profile)[0].loads.at("a").arrivals_per_min, 45);
   EXPECT_EQ((*profile)[0].loads.at("a").in_tokens, 100);
+  EXPECT_NEAR((*profile)[0].loads.at("a").in_cv, 0, 1e-9);
+  EXPECT_NEAR((*profile)[0].loads.at("a").out_cv, 0.5, 1e-9);
+  EXPECT_EQ((*profile)[0].loads.at("b").out_tokens, 10);
   EXPECT_EQ((*profile)[1].length_s, 89);
   EXPECT_NEAR((*profile)[1].loads.at("b").arrivals_per_min, 0.25 * 90 / (89 / 60.0), 1e-9);
   EXPECT_EQ((*profile)[1].loads.at("b").in_tokens, 200);

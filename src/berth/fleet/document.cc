@@ -73,6 +73,22 @@ Status read_into(const Place& at, const Reader& reader) {
   return reader(at);
 }
 
+/// One of the names; "" is the first.
+template <class Choice, std::size_t kCount>
+Reader choice_reader(const std::array<std::string_view, kCount>& names,
+                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
+  return [&names, choice, &to](const Place& at) -> Status {
+    std::string text;
+    BERTH_TRY(read_into(at, &text));
+    const auto found = choice(text.empty() ? names[0] : text);
+    if (!found)
+      return at.wanted("one of " +
+                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
+    to = *found;
+    return {};
+  };
+}
+
 struct Field {
   std::string_view key;  // as the format spells it
   std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
@@ -248,10 +264,14 @@ Status DocumentReader::read_capacity(const Place& at) {
 Status DocumentReader::read_model(const Place& at) {
   std::string name, accelerator;
   Performance p;
+  const Reader form = choice_reader(kFormNames.all(), fleet::step_form, p.form);
   const Reader parameters = [&](const Place& place) {
-    return read_object(place,
-                       std::array<Field, 3>{
-                           {{"alpha", &p.alpha_ms}, {"beta", &p.beta_ms}, {"gamma", &p.gamma_ms}}});
+    return read_object(place, std::array<Field, 6>{{{"alpha", &p.alpha_ms},
+                                                    {"beta", &p.beta_ms},
+                                                    {"gamma", &p.gamma_ms},
+                                                    {"betaPrefill", &p.beta_prefill_ms},
+                                                    {"ttftOffset", &p.ttft_offset_ms},
+                                                    {"form", form}}});
   };
   BERTH_TRY(read_object(at, std::array<Field, 6>{{{"name", &name},
                                                   {"acc", &accelerator},
@@ -271,10 +291,13 @@ Status DocumentReader::read_class(const Place& at) {
   const Reader target = [&](const Place& place) -> Status {
     std::string model;
     Target t;
-    BERTH_TRY(read_object(place, std::array<Field, 4>{{{"model", &model},
-                                                       {"slo-itl", &t.itl_ms},
-                                                       {"slo-ttft", &t.ttft_ms},
-                                                       {"slo-tps", &t.tps}}}));
+    std::vector<Field> fields{
+        {"model", &model}, {"slo-itl", &t.itl_ms}, {"slo-ttft", &t.ttft_ms}, {"slo-tps", &t.tps}};
+    for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
+      fields.push_back({kTtftKeys[i], &t.percentiles.ttft_ms[i]});
+      fields.push_back({kItlKeys[i], &t.percentiles.itl_ms[i]});
+    }
+    BERTH_TRY(read_object(place, fields));
     return keep(place, service_class.targets, model, t);
   };
   const Reader targets = [&](const Place& place) { return read_list(place, target); };
@@ -290,21 +313,28 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
   };
   const Reader parts = [&](const Place& place) { return read_list(place, part); };
   const Reader load = [&](const Place& place) {
-    return read_object(place, std::array<Field, 4>{{{"arrivalRate", &to.load.arrivals_per_min},
+    return read_object(place, std::array<Field, 7>{{{"arrivalRate", &to.load.arrivals_per_min},
                                                     {"throughput", &to.load.throughput},
                                                     {"avgInTokens", &to.load.in_tokens},
-                                                    {"avgOutTokens", &to.load.out_tokens}}});
+                                                    {"avgOutTokens", &to.load.out_tokens},
+                                                    {"inTokensCv", &to.load.in_cv},
+                                                    {"outTokensCv", &to.load.out_cv},
+                                                    {"arrivalCv", &to.load.arrival_cv}}});
   };
-  double watts = 0;  // which plans tell; they follow from the rest
-  return read_object(at, std::array<Field, 9>{{{"accelerator", &to.accelerator},
-                                               {"numReplicas", &to.replicas},
-                                               {"maxBatch", &to.batch},
-                                               {"cost", &to.cost},
-                                               {"itlAverage", &to.itl_ms},
-                                               {"ttftAverage", &to.ttft_ms},
-                                               {"load", load},
-                                               {"watts", &watts},
-                                               {"parts", parts}}});
+  double watts = 0;  // which plans tell, as percentiles; they follow from the rest
+  const Reader ignored = [](const Place&) -> Status { return {}; };
+  return read_object(at, std::array<Field, 12>{{{"accelerator", &to.accelerator},
+                                                {"numReplicas", &to.replicas},
+                                                {"maxBatch", &to.batch},
+                                                {"cost", &to.cost},
+                                                {"itlAverage", &to.itl_ms},
+                                                {"ttftAverage", &to.ttft_ms},
+                                                {"load", load},
+                                                {"watts", &watts},
+                                                {"ttftPercentiles", ignored},
+                                                {"itlPercentiles", ignored},
+                                                {"method", ignored},
+                                                {"parts", parts}}});
 }
 
 Status DocumentReader::read_server(const Place& at) {
@@ -322,22 +352,6 @@ Status DocumentReader::read_server(const Place& at) {
                                                   {"currentAlloc", current},
                                                   {"desiredAlloc", desired}}}));
   return keep(at, reading_.system.servers, name, std::move(s));
-}
-
-/// One of the names; "" is the first.
-template <class Choice, std::size_t kCount>
-Reader choice_reader(const std::array<std::string_view, kCount>& names,
-                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
-  return [&names, choice, &to](const Place& at) -> Status {
-    std::string text;
-    BERTH_TRY(read_into(at, &text));
-    const auto found = choice(text.empty() ? names[0] : text);
-    if (!found)
-      return at.wanted("one of " +
-                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
-    to = *found;
-    return {};
-  };
 }
 
 Status DocumentReader::read_optimizer(const Place& at) {

@@ -153,6 +153,41 @@ TEST(FleetDocument, WholeNumbersAreWrittenWithoutAFraction) {
   EXPECT_NE(text.find(R"("cost":2.5)"), std::string::npos) << text;
 }
 
+TEST(FleetDocument, KeysThatOtherPlannersLackAreReadAndWrittenBack) {
+  const std::string text =
+      R"({"models": [{"name": "M", "acc": "A", "perfParms": {"alpha": 1, "betaPrefill": 0.5,
+                      "ttftOffset": 7, "form": "MAX"}}],
+          "serviceClasses": [{"name": "C", "modelTargets": [{"model": "M", "slo-ttft": 900,
+                              "slo-ttft-p95": 800, "slo-itl-p99": 70, "slo-itl-p50": 0}]}],
+          "servers": [{"name": "S", "currentAlloc": {"load": {"avgInTokens": 512,
+                       "inTokensCv": 1.25, "outTokensCv": 0.5, "arrivalCv": 0}}}]})";
+  const System system = testing::read({{"a", text}});
+  const Performance& p = system.models.at("M").accelerators.at("A");
+  EXPECT_EQ(p.beta_prefill_ms, 0.5);
+  EXPECT_EQ(p.ttft_offset_ms, 7);
+  EXPECT_EQ(p.form, StepForm::max);
+  const Target& target = system.classes.at("C").targets.at("M");
+  EXPECT_EQ(target.percentiles, (Percentiles{{0, 0, 800, 0}, {0, 0, 0, 70}}));
+  const Load& load = system.servers.at("S").current.load;
+  EXPECT_EQ(load.in_cv, 1.25);
+  EXPECT_EQ(load.out_cv, 0.5);
+  EXPECT_EQ(load.arrival_cv, 0);
+  const std::string written = write_document(system);
+  EXPECT_EQ(testing::read({{"w", written}}), system);
+  EXPECT_NE(written.find(R"("avgInTokens":512,)"), std::string::npos) << written;
+  const std::string plain = write_document(testing::read({{"a", R"({"servers": [{"name": "S"}],
+            "models": [{"name": "M", "acc": "A"}], "serviceClasses": [{"name": "C",
+            "modelTargets": [{"model": "M", "slo-ttft": 900}]}]})"}}));
+  for (const char* key : {"Cv", "-p", "betaPrefill", "ttftOffset", "form"})
+    EXPECT_EQ(plain.find(key), std::string::npos) << key;
+
+  EXPECT_EQ(error_of(R"({"models": [{"name": "M", "acc": "A", "perfParms": {"form": "both"}}]})"),
+            "fleet.json: models[0].perfParms.form: wanted one of sum, max, found \"both\"");
+  EXPECT_EQ(
+      error_of(R"({"servers": [{"name": "S", "currentAlloc": {"load": {"arrivalCv": 21}}}]})"),
+      "fleet.json: servers[0].currentAlloc: arrivalCv: 21, at most 20 can be");
+}
+
 TEST(FleetDocument, UnknownKeysAreNoted) {
   const auto reading = read_documents(
       std::array{Document{"a.json", R"({"servers": [{"name": "S", "colour": 1}], "extra": 2})"},

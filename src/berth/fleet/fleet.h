@@ -10,6 +10,7 @@
 // says per_min; money in cents an hour; watts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,14 +47,25 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
+/// How a step's time is made of alpha and of its prompts' tokens.
+enum class StepForm : std::uint8_t {
+  sum,  // alpha + betaPrefill·tokens
+  max   // the greater of the two: the weights are read while prompts are computed
+};
+
 /// The performance of a model on an accelerator. A step takes alpha + beta·(its tokens of prefill
-/// and decode) + gamma·(the tokens that these attend to).
+/// and decode) + gamma·(the tokens that these attend to). The last three are of the calibrated
+/// model alone.
 struct Performance {
   int accelerators = 1;        // how many accelerators one replica takes; 0 counts as 1
   int max_batch = 0;           // requests at the same time, each of
   std::int64_t at_tokens = 0;  // this many tokens
   double alpha_ms = 0, beta_ms = 0, gamma_ms = 0;
-  bool operator==(const Performance&) const = default;
+  double beta_prefill_ms = 0;  // beta of a prompt's token; 0: beta
+  double ttft_offset_ms = 0;   // what the first token takes outside of steps
+  StepForm form = StepForm::sum;
+  double prefill_ms() const { return beta_prefill_ms > 0 ? beta_prefill_ms : beta_ms; }
+  auto operator<=>(const Performance&) const = default;
 };
 
 struct Model {
@@ -61,11 +73,23 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
+/// The percentiles that there are targets and figures of, and their names.
+inline constexpr std::array<double, 4> kPercentiles{0.50, 0.90, 0.95, 0.99};
+inline constexpr std::array<std::string_view, 4> kPercentileNames{"p50", "p90", "p95", "p99"};
+
+/// Of TTFT over requests, and of ITL over tokens, in the order of kPercentiles.
+struct Percentiles {
+  std::array<double, 4> ttft_ms{}, itl_ms{};
+  auto operator<=>(const Percentiles&) const = default;
+};
+
 /// The service level objectives of a model; 0: none.
 struct Target {
-  double itl_ms = 0;   // between two tokens
-  double ttft_ms = 0;  // to the first token
-  double tps = 0;      // tokens a second, over all replicas
+  double itl_ms = 0;          // between two tokens, on average
+  double ttft_ms = 0;         // to the first token, on average
+  double tps = 0;             // tokens a second, over all replicas
+  Percentiles percentiles{};  // of the calibrated model alone
+  bool has_percentiles() const { return percentiles != Percentiles{}; }
   auto operator<=>(const Target&) const = default;
 };
 
@@ -79,7 +103,10 @@ struct Load {
   double arrivals_per_min = 0;
   double throughput = 0;  // as the document has it; not used
   double in_tokens = 0, out_tokens = 0;
-  bool operator==(const Load&) const = default;
+  // Coefficients of variation: standard deviation / mean. 0: all are equal; an arrival_cv of 1 is
+  // that of Poisson arrivals. Of the calibrated model alone.
+  double in_cv = 0, out_cv = 0, arrival_cv = 1;
+  auto operator<=>(const Load&) const = default;
 };
 
 /// What one server has, or is to get; without an accelerator: nothing. A mix of several
@@ -91,6 +118,7 @@ struct Allocation {
   double cost = 0;
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;
   Load load;
+  std::optional<Percentiles> percentiles{};  // expected by the calibrated model's closed form
   std::vector<Allocation> parts;  // one for each accelerator of a mix; a part has no parts
   bool operator==(const Allocation&) const = default;
 };
@@ -126,6 +154,7 @@ struct Options {
 
 /// The value of a name as documents and the command line spell it, in any case; nullopt: no such.
 std::optional<QueueModel> queue_model(std::string_view name);
+std::optional<StepForm> step_form(std::string_view name);
 std::optional<Solver> solver(std::string_view name);
 std::optional<Saturation> saturation(std::string_view name);
 
@@ -173,9 +202,9 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
 }
 
 /// Sets one value by its path: capacity.TYPE, accelerator.NAME.cost, class.NAME.priority, and
-/// server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens, minNumReplicas, maxBatchSize or
-/// maxQueueSize. Keys match in any case, names exactly. Errors: not_found if nothing is there;
-/// invalid as check().
+/// server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens, inTokensCv, outTokensCv,
+/// arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize. Keys match in any case, names exactly.
+/// Errors: not_found if nothing is there; invalid as check().
 Status set_value(System& system, std::string_view path, double value);
 
 /// What the server's class asks for its model; nothing where either is not known.
@@ -223,11 +252,36 @@ enum class Refusal : std::uint8_t {
   loss,        // even a nearly idle replica rejects too many requests
   memory,      // not one request fits into its memory
   overloaded,  // more replicas than can be counted
+  // A percentile's target is not met even by a nearly idle replica.
+  ttft_p50,
+  ttft_p90,
+  ttft_p95,
+  ttft_p99,
+  itl_p50,
+  itl_p90,
+  itl_p95,
+  itl_p99,
 };
 std::string_view name(Refusal refusal);
 
 /// The constraint that keeps a replica from serving a greater rate.
-enum class Binding : std::uint8_t { none, itl, ttft, loss, throughput, tps, min_replicas };
+enum class Binding : std::uint8_t {
+  none,
+  itl,
+  ttft,
+  loss,
+  throughput,
+  tps,
+  min_replicas,
+  ttft_p50,
+  ttft_p90,
+  ttft_p95,
+  ttft_p99,
+  itl_p50,
+  itl_p90,
+  itl_p95,
+  itl_p99,
+};
 std::string_view name(Binding binding);
 
 /// One accelerator for one server. It is small, as there are hundreds of thousands.
@@ -242,6 +296,7 @@ struct Candidate {
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;  // of a replica under its part of the load
   double watts = 0;                                 // of all replicas
   Binding binding = Binding::none;
+  bool is_rate_asked_for = false;  // rate_per_s is what Execution::rate_limit says
 
   static constexpr std::uint32_t kNothing = UINT32_MAX;  // an idle server that needs none
   std::int64_t units() const { return std::int64_t{units_per_replica} * replicas; }
@@ -261,10 +316,25 @@ struct Candidates {
   }
 };
 
+/// What decides how great a rate one replica serves within targets for percentiles.
+struct RateQuestion {
+  Performance performance;
+  Load load;  // lengths and variations; no arrivals
+  int batch = 1, queue = 0;
+  Target target;
+  double estimate_per_s = 0;  // the limit by the closed form
+  auto operator<=>(const RateQuestion&) const = default;
+};
+
 /// How a computation is executed. By default it runs on one thread and nothing stops it.
 struct Execution {
   /// Calls body(0) … body(count − 1), each once, in any order, on any threads.
   std::function<void(std::size_t count, const std::function<void(std::size_t)>& body)> parallel_for;
+  /// The greatest rate of a replica in requests a second, such as a simulation finds it; 0: there
+  /// is none. It is asked for candidates whose targets have percentiles, once for each question, on
+  /// any thread of parallel_for, and must give the same answer to the same question. Without it the
+  /// closed form decides.
+  std::function<double(const RateQuestion& question)> rate_limit;
   /// A search calls it now and then, on the caller's thread; true ends it with the best plan so
   /// far.
   std::function<bool()> stop;

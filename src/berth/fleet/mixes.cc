@@ -156,8 +156,7 @@ Allocation allocation_of(const System& system, const Candidates& candidates, std
                          const Mix& mix) {
   const Wanted wanted = wanted_of(system, candidates, server);
   const Load& load = wanted.server.current.load;
-  const Demand demand{load.in_tokens, load.out_tokens, wanted.server.max_batch,
-                      wanted.server.max_queue, wanted.target};
+  const Demand demand = demand_of(load, wanted.server, wanted.target);
   std::array<double, 2> weights{};  // how much of the load each part takes
   for (std::size_t i = 0; i < 2; ++i)
     weights[i] = candidates.all[mix.places[i]].rate_per_s * mix.replicas[i];
@@ -177,8 +176,10 @@ Allocation allocation_of(const System& system, const Candidates& candidates, std
     if (wanted.rate_per_ms > 0) {
       const Performance& performance =
           system.models.at(wanted.server.model).accelerators.at(part.accelerator);
-      const Operation o = queue_of(demand, performance, c.batch)
-                              .at(wanted.rate_per_ms * weights[i] / part.replicas);
+      const double rate = wanted.rate_per_ms * weights[i] / part.replicas;
+      const Operation o = operation_at(demand, performance, c.batch, rate, candidates.model);
+      if (candidates.model == QueueModel::calibrated)
+        part.percentiles = percentiles_at(demand, performance, c.batch, rate);
       part.itl_ms = o.itl_ms, part.ttft_ms = o.ttft_ms, part.utilisation = o.utilisation;
     }
     part.load = load;

@@ -27,6 +27,14 @@ constexpr auto kRefusalNames = names<Refusal>({
     {Refusal::loss, "too many requests find no place"},
     {Refusal::memory, "not one request fits its memory"},
     {Refusal::overloaded, "more replicas than can be counted"},
+    {Refusal::ttft_p50, "p50 TTFT not met even when idle"},
+    {Refusal::ttft_p90, "p90 TTFT not met even when idle"},
+    {Refusal::ttft_p95, "p95 TTFT not met even when idle"},
+    {Refusal::ttft_p99, "p99 TTFT not met even when idle"},
+    {Refusal::itl_p50, "p50 ITL not met even when idle"},
+    {Refusal::itl_p90, "p90 ITL not met even when idle"},
+    {Refusal::itl_p95, "p95 ITL not met even when idle"},
+    {Refusal::itl_p99, "p99 ITL not met even when idle"},
 });
 
 constexpr auto kBindingNames = names<Binding>({
@@ -37,12 +45,24 @@ constexpr auto kBindingNames = names<Binding>({
     {Binding::throughput, "throughput"},
     {Binding::tps, "TPS"},
     {Binding::min_replicas, "minNumReplicas"},
+    {Binding::ttft_p50, "p50 TTFT"},
+    {Binding::ttft_p90, "p90 TTFT"},
+    {Binding::ttft_p95, "p95 TTFT"},
+    {Binding::ttft_p99, "p99 TTFT"},
+    {Binding::itl_p50, "p50 ITL"},
+    {Binding::itl_p90, "p90 ITL"},
+    {Binding::itl_p95, "p95 ITL"},
+    {Binding::itl_p99, "p99 ITL"},
 });
 
 }  // namespace
 
 std::optional<QueueModel> queue_model(std::string_view name) {
   return choice(kModelNames, name);
+}
+
+std::optional<StepForm> step_form(std::string_view name) {
+  return choice(kFormNames, name);
 }
 
 std::optional<Solver> solver(std::string_view name) {

@@ -5,8 +5,16 @@
 
 namespace berth::fleet {
 
+/// The keys of targets for percentiles, in the order of kPercentiles.
+inline constexpr std::array<std::string_view, 4> kTtftKeys{"slo-ttft-p50", "slo-ttft-p90",
+                                                           "slo-ttft-p95", "slo-ttft-p99"};
+inline constexpr std::array<std::string_view, 4> kItlKeys{"slo-itl-p50", "slo-itl-p90",
+                                                          "slo-itl-p95", "slo-itl-p99"};
+
 inline constexpr auto kModelNames = names<QueueModel>(
     {{QueueModel::calibrated, "calibrated"}, {QueueModel::reference, "reference"}});
+inline constexpr auto kFormNames =
+    names<StepForm>({{StepForm::sum, "sum"}, {StepForm::max, "max"}});
 inline constexpr auto kSolverNames = names<Solver>(
     {{Solver::optimal, "optimal"}, {Solver::greedy, "greedy"}, {Solver::unlimited, "unlimited"}});
 inline constexpr auto kSaturationNames =

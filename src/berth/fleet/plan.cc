@@ -17,12 +17,17 @@ class Planner {
     limits_ = limits_of(system, candidates);
     prices_.assign(limits_.size(), 0);
     choose(execution);
+    assignments_.resize(system.servers.size());
+    std::vector<const Server*> servers;
+    for (const auto& [name, server] : system.servers) servers.push_back(&server);
+    for_each(execution, servers.size(),
+             [&](std::size_t s) { assignments_[s] = assignment_of(s, *servers[s]); });
   }
 
   Plan plan() {
     std::size_t s = 0;
     for (const auto& [name, server] : system_.servers) {
-      Assignment assignment = assignment_of(s, server);
+      Assignment& assignment = assignments_[s];
       assignment.watts = power_w(system_, server, assignment.allocation);
       plan_.cost += assignment.allocation.cost;
       plan_.watts += assignment.watts;
@@ -209,6 +214,7 @@ class Planner {
   std::vector<std::int64_t> limits_;  // by type
   std::vector<double> prices_;        // by type
   Solution solution_;
+  std::vector<Assignment> assignments_;  // by server
   Plan plan_;
 };
 

@@ -1,12 +1,15 @@
-// One replica as a queue: requests of n input and m output tokens arrive at random, up to `batch`
-// are served at the same time, up to `queue` wait, and a request that finds both full is lost. A
-// birth-death chain over the number present, whose service rate depends on how many are served.
+// One replica as a queue: requests arrive at random, up to `batch` are served at the same time, up
+// to `queue` wait, and a request that finds both full is lost. The number present is a birth-death
+// chain whose service rate depends on how many are served: mu(k) = k / tau(k), tau(k) = f + g·k
+// over ranges of k.
 //
-// Source of the formulas: the reference model (docs/fleet.md). Times in ms, rates in requests a ms.
-// Pure values: copy freely, any thread. Preconditions are checked by fleet's face, asserted here.
+// The chain is here; reference_queue.h and calibrated_queue.h say what f and g are, and read a
+// replica's figures from the chain. Times in ms, rates in requests a ms. Pure values: copy freely,
+// any thread. Preconditions are checked by fleet's face, asserted here.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace berth::fleet {
 
@@ -36,45 +39,61 @@ struct Growth {
 
 class Queue {
  public:
-  struct Parameters {
-    double in_tokens = 0, out_tokens = 0;            // n, m; not both 0
-    double alpha_ms = 0, beta_ms = 0, gamma_ms = 0;  // not all 0
-    int batch = 1, queue = 0;                        // N >= 1, Q >= 0
-  };
-  explicit Queue(const Parameters& parameters);
-
-  const Parameters& parameters() const { return parameters_; }
-  /// c(B): the least number of steps in which a batch of B takes in one more prompt each, m apart.
-  double chunks(double batch) const;
+  virtual ~Queue() = default;
+  int batch() const { return batch_; }
+  int queue() const { return queue_; }
   /// μ(B), requests a ms.
   double service_rate(int batch) const { return batch / step_ms(batch); }
-  /// The greatest batch that needs fewer chunks than `batch` does; 0: none.
-  int last_batch_before(int batch) const;
   /// The replica at `rate` > 0, in requests a millisecond; sets `growth` too unless it is null.
-  Operation at(double rate, Growth* growth = nullptr) const;
-  /// A first guess of the greatest rate: the targets are just met if no request waits or takes more
-  /// than one chunk of prefill. A target of 0 is none. Infinite: no rate is too great; 0: every
-  /// rate is.
-  double unlimited_rate(double itl_ms, double ttft_ms) const;
+  virtual Operation at(double rate, Growth* growth) const = 0;
+  /// A first guess of the greatest rate: the targets are just met if no request waits. A target of
+  /// 0 is none. Infinite: no rate is too great; 0: every rate is.
+  virtual double unlimited_rate(double itl_ms, double ttft_ms) const = 0;
+
+  /// The chain in equilibrium. Each growth is a derivative by ln λ.
+  struct Present {
+    double loss = 0, loss_growth = 0;              // P(N + Q)
+    double in_service = 0, in_service_growth = 0;  // E min(k, N)
+    double waiting = 0, waiting_growth = 0;        // E max(k - N, 0)
+    double alone = 0, alone_growth = 0;            // P(0)
+    double waits = 0, waits_growth = 0;            // P(N <= k < N + Q): an arrival has to wait
+  };
+  Present present_at(double rate) const;
+  /// Probabilities of first, first + 1, … <= N present, N standing for more too; what is left out
+  /// is negligible.
+  struct Weights {
+    int first = 0;
+    std::vector<double> of;
+  };
+  Weights weights_at(double rate) const;
+
+ protected:
+  /// Batches that need equally many chunks of prefill: there τ(B) = fixed_ms + B·each_ms.
+  struct Run {
+    double chunks;
+    double fixed_ms, each_ms;
+    int last;    // batch
+    int before;  // the last of the run before
+  };
+
+  Queue(int batch, int queue);
+  /// After what run_at() needs is set.
+  void set_full_step() { full_step_ms_ = step_ms(batch_); }
+  virtual Run run_at(int batch) const = 0;
+  double step_ms(int batch) const;  // τ(B)
 
  private:
-  struct Run;
   struct Sums;
   struct Waiting;
-  double batch_of(double chunks) const;  // B_i: the greatest batch that i chunks serve
-  double step_ms(int batch) const;       // τ(B)
-  Run run_at(int batch) const;
+  int start_at(double rate) const;
   bool add_unlimited(double rate, Sums& sums) const;
   double tail(double fixed, double each, double p) const;
   void add_up(double rate, bool may_stop, int from, Sums& sums) const;
   void add_down(double rate, bool may_stop, int from, Sums& sums) const;
   Waiting waiting_at(double r, const Sums& sums) const;
-  Operation operation(double rate, double r, const Sums& sums, Growth* growth) const;
+  Present present(double r, const Sums& sums) const;
 
-  Parameters parameters_;
-  double decode_ms_ = 0;     // w_d
-  double unchunked_ = 0;     // B_1
-  double prompt_ms_ = 0;     // w_p of one chunk
+  int batch_, queue_;
   double full_step_ms_ = 0;  // τ(N)
 };
 

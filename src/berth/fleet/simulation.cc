@@ -102,12 +102,6 @@ Figures with_mean(double mean, const std::vector<double>& quantiles_) {
   return figures;
 }
 
-double mean_of(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
 Simulated summary_of(std::span<const Outcome> histories, std::span<const Figures> ttft,
                      std::span<const Figures> itl) {
   Simulated all{latency(histories, ttft),
@@ -142,15 +136,9 @@ Result<std::vector<Share>> shares_of(const System& system, const Server& server,
       return fail(ErrorKind::impossible, "maxBatch: wanted at least 1, found {}", part.batch);
     const Performance& performance = model->second.accelerators.at(part.accelerator);
     Share share;
-    share.deployment = {.step = {.alpha_ms = performance.alpha_ms,
-                                 .beta_ms = performance.beta_ms,
-                                 .gamma_ms = performance.gamma_ms,
-                                 .beta_prefill_ms = performance.beta_ms},
-                        .batch = part.batch,
-                        .queue = server.max_queue,
-                        .budget = static_cast<std::int64_t>(kBatchTokens),
-                        .replicas = part.replicas,
-                        .routing = routing};
+    share.deployment = deployment_of(performance, part.batch, server.max_queue);
+    share.deployment.replicas = part.replicas;
+    share.deployment.routing = routing;
     const double whole = allocation.load.arrivals_per_min;
     if (parts.size() > 1 && whole > 0) share.load_part = part.load.arrivals_per_min / whole;
     BERTH_TRY(check(share.deployment));
@@ -159,12 +147,25 @@ Result<std::vector<Share>> shares_of(const System& system, const Server& server,
   return shares;
 }
 
+Deployment deployment_of(const Performance& performance, int batch, std::int64_t queue) {
+  return {.step = {.alpha_ms = performance.alpha_ms,
+                   .beta_ms = performance.beta_ms,
+                   .gamma_ms = performance.gamma_ms,
+                   .beta_prefill_ms = performance.prefill_ms(),
+                   .form = performance.form},
+          .batch = batch,
+          .queue = queue,
+          .budget = static_cast<std::int64_t>(kBatchTokens),
+          .ttft_offset_ms = performance.ttft_offset_ms};
+}
+
 Traffic traffic_of(const Load& load, const SimulationOptions& options) {
   const auto lengths = [](double mean, double cv) {
     return Lengths{cv > 0 ? Lengths::Kind::lognormal : Lengths::Kind::fixed, mean, cv, {}};
   };
-  return {lengths(load.in_tokens, options.in_cv), lengths(load.out_tokens, options.out_cv),
-          options.arrival_cv};
+  return {lengths(load.in_tokens, options.in_cv.value_or(load.in_cv)),
+          lengths(load.out_tokens, options.out_cv.value_or(load.out_cv)),
+          options.arrival_cv.value_or(load.arrival_cv)};
 }
 
 Result<Simulated> simulate_server(const System& system, const std::string& server,
@@ -184,7 +185,7 @@ Result<Simulated> simulate_server(const System& system, const std::string& serve
     histories[h] =
         history_of(shares, traffic, unit_ms, options, seed_of(options.seed, Stream::history, h));
     const Outcome& o = histories[h];
-    ttft[h] = with_mean(mean_of(o.ttft_ms), quantiles(o.ttft_ms, kParts));
+    ttft[h] = with_mean(o.mean_ttft_ms(), quantiles(o.ttft_ms, kParts));
     itl[h] = with_mean(o.itl.mean_ms(), o.itl.quantiles_ms(kParts));
   });
   return summary_of(histories, ttft, itl);

@@ -23,9 +23,9 @@ struct SimulationOptions {
   std::size_t requests = 200'000;  // in all, of one server
   std::uint64_t seed = 1;
   Routing routing = Routing::random;  // as the plan has it
-  double in_cv = 0, out_cv = 0;       // of the tokens of a request; 0: all alike
-  double arrival_cv = 1;              // of the gaps between arrivals; 1: Poisson
-  std::span<const Request> trace{};   // arrivals in ms; empty: all is drawn
+  // In place of what the load has: of the tokens of a request, and of the gaps between arrivals.
+  std::optional<double> in_cv{}, out_cv{}, arrival_cv{};
+  std::span<const Request> trace{};  // arrivals in ms; empty: all is drawn
   TraceUse trace_use = TraceUse::as_it_is;
 };
 
@@ -59,6 +59,8 @@ struct Share {
 /// mix one for each. Errors: impossible, with what is missing: performance data, replicas, a batch.
 Result<std::vector<Share>> shares_of(const System& system, const Server& server,
                                      const Allocation& allocation, Routing routing);
+/// One replica.
+Deployment deployment_of(const Performance& performance, int batch, std::int64_t queue);
 Traffic traffic_of(const Load& load, const SimulationOptions& options);
 
 /// Simulates the allocation at its load, or at the trace. Drawn requests are ten histories, each

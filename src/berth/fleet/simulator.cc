@@ -307,6 +307,12 @@ void Outcome::add(const Outcome& other) {
   slots += other.slots;
 }
 
+double Outcome::mean_ttft_ms() const {
+  double sum_ms = 0;
+  for (const double ms : ttft_ms) sum_ms += ms;
+  return ttft_ms.empty() ? 0 : sum_ms / static_cast<double>(ttft_ms.size());
+}
+
 double Outcome::throughput_per_min() const {
   return window_ms > 0 ? 60'000 * static_cast<double>(completed) / window_ms : 0;
 }

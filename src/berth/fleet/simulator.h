@@ -16,13 +16,11 @@
 
 #include "berth/base/names.h"
 #include "berth/base/result.h"
+#include "berth/fleet/fleet.h"
 #include "berth/fleet/token_gaps.h"
 #include "berth/fleet/traffic.h"
 
 namespace berth::fleet {
-
-/// How prefill adds to an iteration's time.
-enum class StepForm : std::uint8_t { sum, max };
 
 /// How long an iteration takes in which D requests decode a token each, P tokens of prompts are
 /// prefilled and K tokens of context are read: sum: α + β_p·P + β·D + γ·K; max: max(α, β_p·P) +
@@ -84,6 +82,7 @@ struct Outcome {
   double slots = 0;       // replicas · N
 
   void add(const Outcome& other);
+  double mean_ttft_ms() const;  // 0 where nobody was served
   double throughput_per_min() const;
   double utilisation() const { return slots > 0 ? in_service / slots : 0; }
   double lost_part() const;

@@ -4,6 +4,9 @@
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 
+#include "berth/fleet/calibrated_queue.h"
+#include "berth/fleet/reference_queue.h"
+
 namespace berth::fleet {
 namespace {
 
@@ -125,7 +128,7 @@ class RateSearch {
     double found = below_.rate;
     if (below_.excess < 0) {
       const auto worst = [&](double rate) {
-        const Excess at = excess_of(queue_.at(rate), limits_);
+        const Excess at = excess_of(queue_.at(rate, nullptr), limits_);
         if (at.worst() >= 0) binding_ = at.binding();
         return at.worst();
       };
@@ -136,7 +139,7 @@ class RateSearch {
                   .first;
       BERTH_ASSERT(evaluations < 200);
     }
-    return {found, queue_.at(found).throughput, binding_};
+    return {found, queue_.at(found, nullptr).throughput, binding_};
   }
 
   const Queue& queue_;
@@ -147,6 +150,11 @@ class RateSearch {
   Operation last_;
 };
 
+ReferenceQueue reference_queue_of(const Demand& demand, const Performance& performance, int batch) {
+  return ReferenceQueue({demand.in_tokens, demand.out_tokens, performance.alpha_ms,
+                         performance.beta_ms, performance.gamma_ms, batch, demand.max_queue});
+}
+
 Sizing size_reference(const Demand& demand, const Performance& performance) {
   const double tokens =
       static_cast<double>(performance.max_batch) * static_cast<double>(performance.at_tokens);
@@ -155,7 +163,7 @@ Sizing size_reference(const Demand& demand, const Performance& performance) {
   if (sizing.batch == 0)
     sizing.batch =
         static_cast<int>(std::clamp<double>(std::floor(tokens / demand.out_tokens), 1, kMostBatch));
-  const Queue queue = queue_of(demand, performance, sizing.batch);
+  const ReferenceQueue queue = reference_queue_of(demand, performance, sizing.batch);
   const Range range = reference_range(queue);
   Rate found = greatest_rate(queue, {demand.target}, range.low, range.high);
   if (found.rate == 0) return refused(found.binding == Binding::itl ? Refusal::itl : Refusal::ttft);
@@ -168,9 +176,15 @@ Sizing size_reference(const Demand& demand, const Performance& performance) {
 
 }  // namespace
 
-Queue queue_of(const Demand& demand, const Performance& performance, int batch) {
-  return Queue({demand.in_tokens, demand.out_tokens, performance.alpha_ms, performance.beta_ms,
-                performance.gamma_ms, batch, demand.max_queue});
+Demand demand_of(const Load& load, const Server& server, const Target& target) {
+  return {load.in_tokens, load.out_tokens, server.max_batch, server.max_queue,
+          target,         load.in_cv,      load.out_cv,      load.arrival_cv};
+}
+
+Operation operation_at(const Demand& demand, const Performance& performance, int batch, double rate,
+                       QueueModel model) {
+  return model == QueueModel::reference ? reference_queue_of(demand, performance, batch).at(rate)
+                                        : CalibratedQueue(demand, performance, batch).at(rate);
 }
 
 Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high) {
@@ -184,7 +198,7 @@ Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double 
 }
 
 Range reference_range(const Queue& queue) {
-  const double high = (1 - kMargin) * queue.service_rate(queue.parameters().batch);
+  const double high = (1 - kMargin) * queue.service_rate(queue.batch());
   return {std::min(kMargin * queue.service_rate(1), high), high};
 }
 

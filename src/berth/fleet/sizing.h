@@ -15,8 +15,10 @@ struct Demand {
   double in_tokens = 0, out_tokens = 0;
   int max_batch = 0, max_queue = 0;
   Target target;
+  double in_cv = 0, out_cv = 0, arrival_cv = 1;
   auto operator<=>(const Demand&) const = default;
 };
+Demand demand_of(const Load& load, const Server& server, const Target& target);
 
 /// The limits of a replica.
 struct Limits {
@@ -45,7 +47,11 @@ struct Sizing {
   double rate = 0;     // requests a ms of one replica
   int best_batch = 1;  // calibrated: the batch of the greatest rate, at most 1 % above `rate`
   double best_rate = 0;
+  bool is_asked_for = false;  // the rate is Execution::rate_limit's
 };
+/// Why nothing is served where that binds even a nearly idle replica.
+Refusal refusal_of(Binding binding);
+
 Sizing size_replica(const Demand& demand, const Performance& performance, QueueModel model);
 
 /// The number of replicas for a load of `rate`, at least `least`, and the batch of each.
@@ -56,13 +62,19 @@ struct Sized {
 Sized replicas_for(const Sizing& sizing, const Demand& demand, const Performance& performance,
                    QueueModel model, double rate, int least);
 
+/// A replica under a load of `rate` requests a ms.
+Operation operation_at(const Demand& demand, const Performance& performance, int batch, double rate,
+                       QueueModel model);
+
+/// The percentiles of a replica under a load of `rate`, by the calibrated model.
+Percentiles percentiles_at(const Demand& demand, const Performance& performance, int batch,
+                           double rate);
+
 /// The range of rates that the reference model considers.
 struct Range {
   double low = 0, high = 0;
 };
 Range reference_range(const Queue& queue);
-
-Queue queue_of(const Demand& demand, const Performance& performance, int batch);
 
 // calibrated.cc
 Sizing size_calibrated(const Demand& demand, const Performance& performance);
@@ -71,6 +83,7 @@ Sized replicas_calibrated(const Sizing& sizing, const Demand& demand,
 
 inline constexpr double kRateRounding = 1e-9;  // part of a rate
 inline constexpr double kMargin = 1e-3;        // how far a rate stays from saturation, and from 0
+inline constexpr double kMostLoss = 0.01;      // part of the requests that may find no place
 inline constexpr double kTpsPart = 0.9;        // of the range's end, when a throughput is asked for
 
 inline Sizing refused(Refusal refusal) {

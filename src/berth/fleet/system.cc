@@ -3,6 +3,7 @@
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/fleet/names.h"
 #include "berth/fleet/queue.h"
 #include "berth/fleet/system_view.h"
 
@@ -10,6 +11,7 @@ namespace berth::fleet {
 namespace {
 
 constexpr double kMostAmount = 1e12;  // of anything that has no narrower bound
+constexpr double kMostVariation = 20;
 constexpr int kMostCount = 1'000'000;
 constexpr double kSumRounding = 1e-6;
 
@@ -65,7 +67,9 @@ Status check(const Performance& p) {
                        {"atTokens", static_cast<double>(p.at_tokens), kMostTokens},
                        {"perfParms.alpha", p.alpha_ms, 1e9},
                        {"perfParms.beta", p.beta_ms, 1e9},
-                       {"perfParms.gamma", p.gamma_ms, 1e9}});
+                       {"perfParms.gamma", p.gamma_ms, 1e9},
+                       {"perfParms.betaPrefill", p.beta_prefill_ms, 1e9},
+                       {"perfParms.ttftOffset", p.ttft_offset_ms, 1e9}});
 }
 
 Status check(const Model& model) {
@@ -73,8 +77,12 @@ Status check(const Model& model) {
 }
 
 Status check(const Target& target) {
-  return check_bounds(
-      {{"slo-itl", target.itl_ms}, {"slo-ttft", target.ttft_ms}, {"slo-tps", target.tps}});
+  BERTH_TRY(check_bounds(
+      {{"slo-itl", target.itl_ms}, {"slo-ttft", target.ttft_ms}, {"slo-tps", target.tps}}));
+  for (std::size_t i = 0; i < kPercentiles.size(); ++i)
+    BERTH_TRY(check_bounds({{kTtftKeys[i], target.percentiles.ttft_ms[i]},
+                            {kItlKeys[i], target.percentiles.itl_ms[i]}}));
+  return {};
 }
 
 Status check(const ServiceClass& service_class) {
@@ -86,7 +94,10 @@ Status check(const ServiceClass& service_class) {
 Status check(const Load& load) {
   return check_bounds({{"arrivalRate", load.arrivals_per_min},
                        {"avgInTokens", load.in_tokens, kMostTokens},
-                       {"avgOutTokens", load.out_tokens, kMostTokens}});
+                       {"avgOutTokens", load.out_tokens, kMostTokens},
+                       {"inTokensCv", load.in_cv, kMostVariation},
+                       {"outTokensCv", load.out_cv, kMostVariation},
+                       {"arrivalCv", load.arrival_cv, kMostVariation}});
 }
 
 namespace {
@@ -165,21 +176,18 @@ int to_int(double value) {
 
 bool set_field(Server& server, std::string_view field, double value) {
   Load& load = server.current.load;
-  if (field == "arrivalrate")
-    load.arrivals_per_min = value;
-  else if (field == "avgintokens")
-    load.in_tokens = value;
-  else if (field == "avgouttokens")
-    load.out_tokens = value;
-  else if (field == "minnumreplicas")
-    server.min_replicas = to_int(value);
-  else if (field == "maxbatchsize")
-    server.max_batch = to_int(value);
-  else if (field == "maxqueuesize")
-    server.max_queue = to_int(value);
-  else
-    return false;
-  return true;
+  const std::pair<std::string_view, double*> numbers[] = {
+      {"arrivalrate", &load.arrivals_per_min}, {"avgintokens", &load.in_tokens},
+      {"avgouttokens", &load.out_tokens},      {"intokenscv", &load.in_cv},
+      {"outtokenscv", &load.out_cv},           {"arrivalcv", &load.arrival_cv}};
+  const std::pair<std::string_view, int*> counts[] = {{"minnumreplicas", &server.min_replicas},
+                                                      {"maxbatchsize", &server.max_batch},
+                                                      {"maxqueuesize", &server.max_queue}};
+  for (const auto& [name, to] : numbers)
+    if (name == field) return *to = value, true;
+  for (const auto& [name, to] : counts)
+    if (name == field) return *to = to_int(value), true;
+  return false;
 }
 
 Status set_at(System& system, std::string_view path, double value) {

@@ -8,18 +8,61 @@
 namespace berth::fleet {
 namespace {
 
+constexpr const char* kClosedForm = "closed form";
+
+/// Only what is not the default is added to the keys that other planners know.
+template <class Value>
+void add_unless(Json& object, const std::string& key, Value value, Value usual) {
+  if (value != usual) object[key] = value;
+}
+
+Json load_json(const Load& load) {
+  Json json = {{"arrivalRate", load.arrivals_per_min},
+               {"throughput", load.throughput},
+               {"avgInTokens", load.in_tokens},
+               {"avgOutTokens", load.out_tokens}};
+  const Load usual;
+  add_unless(json, "inTokensCv", load.in_cv, usual.in_cv);
+  add_unless(json, "outTokensCv", load.out_cv, usual.out_cv);
+  add_unless(json, "arrivalCv", load.arrival_cv, usual.arrival_cv);
+  return json;
+}
+
+Json parameters_json(const Performance& p) {
+  Json json = {{"alpha", p.alpha_ms}, {"beta", p.beta_ms}, {"gamma", p.gamma_ms}};
+  add_unless(json, "betaPrefill", p.beta_prefill_ms, 0.0);
+  add_unless(json, "ttftOffset", p.ttft_offset_ms, 0.0);
+  add_unless(json, "form", kFormNames.name(p.form), kFormNames.name(StepForm::sum));
+  return json;
+}
+
+Json percentiles_json(const std::array<double, 4>& percentiles_ms) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kPercentileNames.size(); ++i)
+    json[std::string(kPercentileNames[i])] = percentiles_ms[i];
+  return json;
+}
+
+Json target_json(const std::string& model, const Target& t) {
+  Json json = {
+      {"model", model}, {"slo-itl", t.itl_ms}, {"slo-ttft", t.ttft_ms}, {"slo-tps", t.tps}};
+  for (std::size_t i = 0; i < kPercentileNames.size(); ++i) {
+    add_unless(json, std::string(kTtftKeys[i]), t.percentiles.ttft_ms[i], 0.0);
+    add_unless(json, std::string(kItlKeys[i]), t.percentiles.itl_ms[i], 0.0);
+  }
+  return json;
+}
+
 Json allocation_json(const Allocation& a) {
-  Json json = {{"accelerator", a.accelerator},
-               {"numReplicas", a.replicas},
-               {"maxBatch", a.batch},
-               {"cost", a.cost},
-               {"itlAverage", a.itl_ms},
-               {"ttftAverage", a.ttft_ms},
-               {"load",
-                {{"arrivalRate", a.load.arrivals_per_min},
-                 {"throughput", a.load.throughput},
-                 {"avgInTokens", a.load.in_tokens},
-                 {"avgOutTokens", a.load.out_tokens}}}};
+  Json json = {{"accelerator", a.accelerator}, {"numReplicas", a.replicas},
+               {"maxBatch", a.batch},          {"cost", a.cost},
+               {"itlAverage", a.itl_ms},       {"ttftAverage", a.ttft_ms},
+               {"load", load_json(a.load)}};
+  if (a.percentiles) {
+    json["ttftPercentiles"] = percentiles_json(a.percentiles->ttft_ms);
+    json["itlPercentiles"] = percentiles_json(a.percentiles->itl_ms);
+    json["method"] = kClosedForm;
+  }
   for (const Allocation& part : a.parts) json["parts"].push_back(allocation_json(part));
   return json;
 }
@@ -46,13 +89,12 @@ Json models_json(const System& system) {
   for (const auto& [name, model] : system.models) {
     if (model.accelerators.empty()) list.push_back({{"name", name}});
     for (const auto& [accelerator, p] : model.accelerators)
-      list.push_back(
-          {{"name", name},
-           {"acc", accelerator},
-           {"accCount", p.accelerators},
-           {"maxBatchSize", p.max_batch},
-           {"atTokens", p.at_tokens},
-           {"perfParms", {{"alpha", p.alpha_ms}, {"beta", p.beta_ms}, {"gamma", p.gamma_ms}}}});
+      list.push_back({{"name", name},
+                      {"acc", accelerator},
+                      {"accCount", p.accelerators},
+                      {"maxBatchSize", p.max_batch},
+                      {"atTokens", p.at_tokens},
+                      {"perfParms", parameters_json(p)}});
   }
   return list;
 }
@@ -61,9 +103,7 @@ Json classes_json(const System& system) {
   Json list = Json::array();
   for (const auto& [name, service_class] : system.classes) {
     Json targets = Json::array();
-    for (const auto& [model, t] : service_class.targets)
-      targets.push_back(
-          {{"model", model}, {"slo-itl", t.itl_ms}, {"slo-ttft", t.ttft_ms}, {"slo-tps", t.tps}});
+    for (const auto& [model, t] : service_class.targets) targets.push_back(target_json(model, t));
     list.push_back(
         {{"name", name}, {"priority", service_class.priority}, {"modelTargets", targets}});
   }
@@ -101,18 +141,22 @@ Json candidates_json(const Candidates& candidates) {
   Json all = Json::object();
   for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
     Json& of = all[candidates.servers[s]] = Json::object();
-    for (const Candidate& c : candidates.of(s))
-      of[c.accelerator == Candidate::kNothing ? "" : candidates.accelerators[c.accelerator]] = {
-          {"numReplicas", c.replicas},
-          {"maxBatch", c.batch},
-          {"cost", c.cost},
-          {"itlAverage", c.itl_ms},
-          {"ttftAverage", c.ttft_ms},
-          {"utilisation", c.utilisation},
-          {"maxRatePerReplica", kPerMinute * c.rate_per_s},
-          {"binds", fleet::name(c.binding)},
-          {"watts", c.watts},
-          {"value", c.value}};
+    for (const Candidate& c : candidates.of(s)) {
+      Json& json =
+          of[c.accelerator == Candidate::kNothing ? "" : candidates.accelerators[c.accelerator]];
+      json = {{"numReplicas", c.replicas},
+              {"maxBatch", c.batch},
+              {"cost", c.cost},
+              {"itlAverage", c.itl_ms},
+              {"ttftAverage", c.ttft_ms},
+              {"utilisation", c.utilisation},
+              {"maxRatePerReplica", kPerMinute * c.rate_per_s},
+              {"binds", fleet::name(c.binding)},
+              {"watts", c.watts},
+              {"value", c.value}};
+      if (candidates.model == QueueModel::calibrated)
+        json["method"] = c.is_rate_asked_for ? "simulation" : kClosedForm;
+    }
   }
   return all;
 }

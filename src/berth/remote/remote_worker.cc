@@ -8,12 +8,13 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/command.h"
-#include "berth/remote/remote_worker_record.h"
 
 namespace berth::remote {
 namespace {
 
 constexpr Duration kLastTry = std::chrono::seconds(3);
+/// Told to abandon its tasks, it fetches for so long: less than its runner waits for it then.
+constexpr Duration kFetchesMost = std::chrono::seconds(4);
 /// The signal by which the wrapper ends itself where the program does not exist: nobody else sends
 /// it, and it leaves no core.
 constexpr int kNoProgram = SIGVTALRM;
@@ -108,7 +109,7 @@ RemoteWorker::RemoteWorker(os::Env& env, RemoteWorkerOptions options)
   }
   for (auto& [token, stage_out] : *recorded) {
     earlier_.insert(token);
-    if (!stage_out.empty()) stage_out_[token] = std::move(stage_out);
+    if (!stage_out.paths.empty()) stage_out_[token] = std::move(stage_out);
   }
 }
 
@@ -120,12 +121,14 @@ void RemoteWorker::send(const exec::ToWorker& message) {
   if (lost()) return;
   if (const auto* launch = std::get_if<exec::Launch>(&message)) {
     for (const auto& path : launch->stage_in) brought_.erase(path);
-    std::vector<std::string> stage_out;
-    for (const auto& path : launch->stage_out) stage_out.push_back(without_slash(path));
+    StageOut stage_out;
+    for (const auto& path : launch->stage_out) stage_out.paths.push_back(without_slash(path));
+    stage_out.if_stopped =
+        std::ranges::find_first_of(launch->stage_in, launch->stage_out) != launch->stage_in.end();
     if (!record_attempt(env_, options_.directory, launch->token, stage_out)) {
       return refuse(*launch, exec::Cause::short_of_means, "the run's directory is full");
     }
-    if (!stage_out.empty()) stage_out_[launch->token] = std::move(stage_out);
+    if (!stage_out.paths.empty()) stage_out_[launch->token] = std::move(stage_out);
     staged_.push_back(*launch);
     staged_.back().behind = unbegun_.resolve(launch->behind);
     return advance();
@@ -138,6 +141,8 @@ void RemoteWorker::send(const exec::ToWorker& message) {
     }
     drop(i, exec::Cause::stopped, "");
   }
+  if (std::holds_alternative<exec::Abandon>(message) && !fetches_end_.at())
+    fetches_end_.set(env_.now() + kFetchesMost);
   client_->send(message);
 }
 
@@ -355,8 +360,9 @@ void RemoteWorker::on_ended(exec::Ended ended, std::vector<exec::FromWorker>& me
     ended.detail += (ended.detail.empty() ? "" : "; ") + left_out_;
   const auto stage_out = stage_out_.find(ended.token);
   StagingOut staging_out{ended, {}, {}};
-  if (stage_out != stage_out_.end())
-    for (const auto& path : stage_out->second)
+  const bool stopped = ended.cause == exec::Cause::stopped;
+  if (stage_out != stage_out_.end() && (stage_out->second.if_stopped || !stopped))
+    for (const auto& path : stage_out->second.paths)
       if (!settled(root_of(path)) || !shared_.at(root_of(path))) staging_out.paths.insert(path);
   if (staging_out.paths.empty()) {
     forget(ended.token);
@@ -386,6 +392,13 @@ void RemoteWorker::forget_what_never_began() {
       forget(token);
 }
 
+void RemoteWorker::fetch_no_more() {
+  for (auto& [_, staging_out] : staging_out_) {
+    staging_out.paths.clear();
+    staging_out.failed = Error{ErrorKind::interrupted, "broken off, for the run stops at once"};
+  }
+}
+
 /// Reports the ends of attempts whose outputs are all here.
 void RemoteWorker::report_ends(std::vector<exec::FromWorker>& messages) {
   for (auto at = staging_out_.begin(); at != staging_out_.end();) {
@@ -395,7 +408,9 @@ void RemoteWorker::report_ends(std::vector<exec::FromWorker>& messages) {
       continue;
     }
     if (staging_out.failed && staging_out.ended.cause == exec::Cause::ok) {
-      staging_out.ended.cause = exec::Cause::short_of_means;
+      staging_out.ended.cause = staging_out.failed->kind == ErrorKind::interrupted
+                                    ? exec::Cause::stopped
+                                    : exec::Cause::short_of_means;
       staging_out.ended.detail =
           fmt::format("fetch what it left on {}: {}", options_.lease_directory.transport.name,
                       staging_out.failed->message);

@@ -22,6 +22,7 @@
 
 #include "berth/agent/remote_agent.h"
 #include "berth/exec/unbegun.h"
+#include "berth/remote/remote_worker_record.h"
 #include "berth/remote/transfer_queue.h"
 #include "berth/remote/transport.h"
 
@@ -87,6 +88,7 @@ class RemoteWorker final : public agent::AgentClient {
   void note_left_out(const std::string& text);
   void on_ended(exec::Ended ended, std::vector<exec::FromWorker>& messages);
   void forget(Token token);
+  void fetch_no_more();
   void report_ends(std::vector<exec::FromWorker>& messages);
   std::string root_of(const std::string& path) const;
   std::string there(const std::string& path) const;
@@ -103,7 +105,7 @@ class RemoteWorker final : public agent::AgentClient {
   std::map<std::string, std::optional<Error>> brought_;  // by path on this machine
   exec::Unbegun unbegun_;
   std::vector<exec::Launch> staged_;  // that wait for their files, in the order of their launch
-  std::map<Token, std::vector<std::string>> stage_out_;
+  std::map<Token, StageOut> stage_out_;
   std::set<Token> earlier_;  // recorded by an earlier runner, until the agent has answered
   std::map<Token, std::vector<std::string>> scratch_;  // to be removed there after the attempt
   std::map<Token, StagingOut> staging_out_;
@@ -111,6 +113,7 @@ class RemoteWorker final : public agent::AgentClient {
   std::string left_out_;            // of the folder that was sent, for people
   std::vector<exec::FromWorker> pending_;
   os::Timer wakes_{env_.loop(), [] {}};  // there are messages to take
+  os::Timer fetches_end_{env_.loop(), [this] { fetch_no_more(); }};
 };
 
 }  // namespace berth::remote

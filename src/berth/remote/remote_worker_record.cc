@@ -28,9 +28,9 @@ Status record_contact(os::Env& env, const std::string& directory, Duration lease
 }
 
 Status record_attempt(os::Env& env, const std::string& directory, Token token,
-                      const std::vector<std::string>& stage_out) {
-  std::string text;
-  for (const auto& path : stage_out) text += path + '\0';
+                      const StageOut& stage_out) {
+  std::string text(stage_out.if_stopped ? 0 : 1, '\0');
+  for (const auto& path : stage_out.paths) text += path + '\0';
   return env.replace_file(attempt_file(directory, token), text, 0600);
 }
 
@@ -48,8 +48,9 @@ Result<std::vector<RecordedAttempt>> recorded_attempts(os::Env& env, const std::
     BERTH_ASSIGN(const auto text, env.read_file(directory + "/" + name, kAttemptFileMost));
     RecordedAttempt& attempt = attempts.emplace_back();
     attempt.token = {*token};
+    attempt.stage_out.if_stopped = !text.starts_with('\0');
     for (const auto path : split(text, '\0'))
-      if (!path.empty()) attempt.stage_out.emplace_back(path);
+      if (!path.empty()) attempt.stage_out.paths.emplace_back(path);
   }
   return attempts;
 }

@@ -20,9 +20,15 @@ namespace berth::remote {
 /// may be sent without another record until a third of the lease has passed.
 Status record_contact(os::Env& env, const std::string& directory, Duration lease);
 
-/// Records that the attempt may run there and leaves these paths; to be called before the launch.
+/// What is to be fetched when an attempt has ended.
+struct StageOut {
+  std::vector<std::string> paths;
+  bool if_stopped = true;  ///< Also of one that was stopped: a later attempt goes on from it.
+};
+
+/// Records that the attempt may run there and leaves this; to be called before the launch.
 Status record_attempt(os::Env& env, const std::string& directory, Token token,
-                      const std::vector<std::string>& stage_out);
+                      const StageOut& stage_out);
 void forget_attempt(os::Env& env, const std::string& directory, Token token);
 
 /// The file in the RemoteWorker's directory that has its LeaseDirectory, as JSON.
@@ -32,7 +38,7 @@ inline std::string lease_file(const std::string& directory) {
 
 struct RecordedAttempt {
   Token token;
-  std::vector<std::string> stage_out;
+  StageOut stage_out;
 };
 /// An error where it cannot be told what was recorded.
 Result<std::vector<RecordedAttempt>> recorded_attempts(os::Env& env, const std::string& directory);

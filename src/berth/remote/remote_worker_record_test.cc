@@ -46,12 +46,14 @@ TEST(RemoteWorkerRecord, OfThisMachineStartedAnewTheTimeSinceThenIsKnown) {
 TEST(RemoteWorkerRecord, AttemptsAreThereUntilTheyAreForgotten) {
   BootedEnv env;
   ASSERT_TRUE(env.make_directory("/place", 0700));
-  ASSERT_TRUE(record_attempt(env, "/place", {7}, {"/a b", "/c"}));
+  ASSERT_TRUE(record_attempt(env, "/place", {7}, {{"/a b", "/c"}, false}));
   ASSERT_TRUE(record_attempt(env, "/place", {8}, {}));
   const auto both = recorded_attempts(env, "/place").value();
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[0].token, Token{7});
-  EXPECT_EQ(both[0].stage_out, (std::vector<std::string>{"/a b", "/c"}));
+  EXPECT_EQ(both[0].stage_out.paths, (std::vector<std::string>{"/a b", "/c"}));
+  EXPECT_FALSE(both[0].stage_out.if_stopped);
+  EXPECT_TRUE(both[1].stage_out.if_stopped);
   forget_attempt(env, "/place", {7});
   EXPECT_EQ(recorded_attempts(env, "/place")->size(), 1U);
 }

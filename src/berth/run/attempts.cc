@@ -338,8 +338,9 @@ bool Attempts::check_output(exec::Ended& ended, bool later) {
   std::vector<store::Change> changes;
   const auto done = run_.workload->finish(run_.task(ended.task), ended.token, changes, later);
   recorder_.add(std::move(changes));
-  if (!done && done.error().kind == ErrorKind::interrupted && run_.env.stop_signals() == 0 &&
-      !run_.error) {
+  // A stop leaves it to a resume, where the journal of a dead agent keeps it.
+  const bool keeps = run_.env.stop_signals() == 0 || !live_.contains(ended.token.value);
+  if (!done && done.error().kind == ErrorKind::interrupted && keeps && !run_.error) {
     early_.push_back(ended);
     return false;
   }

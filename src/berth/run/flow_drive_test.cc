@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "berth/agent/journal.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/os/fake_env.h"
 #include "berth/run/flow_run.h"
 #include "berth/run/flow_tasks.h"
+#include "berth/run/layout.h"
 #include "berth/run/run_testing.h"
 #include "berth/run/runner.h"
 
@@ -188,6 +190,38 @@ TEST_F(FlowDrive, AStopLeavesToAResumeWhatIsLongOnItsWayToItsPlace) {
   EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
   EXPECT_EQ(env_.status("/work/large")->size, static_cast<std::int64_t>(kLarge));
   EXPECT_EQ(started_.size(), 2U) << "neither ran again";
+}
+
+/// By a seed of ./dev simulate: what was done ran again.
+TEST_F(FlowDrive, AStopLeavesToAResumeWhatOnlyAJournalTells) {
+  const auto run = submit_flow(
+      step("large", kLarge) + "  small: {run: write small 5, in: {d: large.o}, out: {o: small}}\n");
+  EXPECT_EQ(drive_run(run).counts, (store::Counts{.done = 2}));
+  // A runner has started small once more and died, and so has its agent, when that had ended.
+  const Token token{(std::int64_t{1} << 32) + 9};
+  const std::string directory = run_directory(context_, run.name);
+  ASSERT_TRUE(context_.store->apply(
+      run.id, {{store::RunMoved{store::RunState::running, Wall{}, {}}, store::TaskReopened{{2}},
+                store::AttemptStarted{{2}, token, Wall{}, "", "here"}}}));
+  const std::string outputs = task_directory(directory, {2}, token);
+  const std::string agent = agents_directory(directory) + "/1";
+  for (const auto& each : {outputs, agent}) ASSERT_TRUE(env_.make_directory(each, 0700));
+  env_.put(outputs + "/small", "again");
+  std::optional<agent::Journal> journal(std::in_place, env_, agent);
+  journal->append(exec::Ended{.task = {2}, .token = token, .exit_code = 0, .detail = {}});
+  journal->write();
+  journal.reset();
+  // Before small is taken up again what it takes in is to be brought to its place.
+  (void)env_.remove_file("/work/large");
+  env_.background_takes = std::chrono::minutes(1);
+  env_.stops = 1;
+  EXPECT_EQ(drive_run(run).state, store::RunState::stopped);
+  env_.stops = 0;
+  const auto done = drive_run(run);
+  EXPECT_EQ(done.counts, (store::Counts{.done = 2}));
+  EXPECT_EQ(context_.store->tasks(run.id)->back().token, token);
+  EXPECT_EQ(env_.read_file("/work/small", 100).value(), "again");
+  EXPECT_EQ(started_.size(), 2U) << "it ran again";
 }
 
 /// One task, of which the first attempt was given up while its output was on its way to its place.

@@ -14,10 +14,14 @@ std::string_view base_name(std::string_view run) {
   return run.substr(0, run.rfind('-'));
 }
 
-Result<std::set<std::string>> outputs_of(const std::vector<store::TaskRecord>& tasks) {
+/// Of tasks that are not the same in the other run: those write the same in both.
+Result<std::set<std::string>> outputs_of(const std::vector<store::TaskRecord>& tasks,
+                                         const std::vector<store::TaskRecord>& other) {
   std::set<std::string> paths;
-  for (const auto& task : tasks) {
-    if (depended_on(task).empty()) continue;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const auto& task = tasks[i];
+    const bool same = i < other.size() && task.depends == other[i].depends;
+    if (same || depended_on(task).empty()) continue;
     BERTH_ASSIGN(const auto recorded, flow::read_record(task.depends));
     paths.insert(recorded.outputs.begin(), recorded.outputs.end());
   }
@@ -44,8 +48,8 @@ Result<StaleOutputs> stale_outputs(Context& context, const store::RunRecord& run
   if (earlier == nullptr) return stale;
   stale.run = earlier->name;
   BERTH_ASSIGN(const auto written, context.store->tasks(earlier->id));
-  BERTH_ASSIGN(const auto before, outputs_of(written));
-  BERTH_ASSIGN(const auto now, outputs_of(tasks));
+  BERTH_ASSIGN(const auto before, outputs_of(written, tasks));
+  BERTH_ASSIGN(const auto now, outputs_of(tasks, written));
   std::ranges::set_difference(before, now, std::back_inserter(stale.paths));
   std::erase_if(stale.paths, [&](const std::string& path) {
     return !context.env->status(run.directory + "/" + path);

@@ -129,7 +129,8 @@ class SqliteStore final : public Store {
   }
 
   Result<ResultRecord> result(const std::string& digest) override {
-    return reading([&] { return read_result(sql_(kResultByDigest, digest), digest); });
+    // One statement sees one state by itself.
+    return caught([&] { return read_result(sql_(kResultByDigest, digest), digest); });
   }
 
   Result<std::vector<ResultRecord>> results(std::int64_t after) override {
@@ -188,17 +189,24 @@ class SqliteStore final : public Store {
   }
 
  private:
-  /// Runs `body` in a transaction; commits when it succeeds. Here exceptions end.
+  /// Here exceptions end.
+  template <class Body>
+  auto caught(Body body) -> decltype(body()) {
+    try {
+      return body();
+    } catch (const SQLite::Exception& error) {
+      return std::unexpected(explain(file_, error));
+    }
+  }
+  /// Runs `body` in a transaction; commits when it succeeds.
   template <class Body>
   auto within(SQLite::Statement& begin, Body body) -> decltype(body()) {
-    try {
+    return caught([&] {
       Transaction transaction(sql_, begin);
       auto result = body();
       if (result) transaction.commit();
       return result;
-    } catch (const SQLite::Exception& error) {
-      return std::unexpected(explain(file_, error));
-    }
+    });
   }
   template <class Body>
   auto writing(Body body) -> decltype(body()) {

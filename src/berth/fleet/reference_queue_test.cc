@@ -1,4 +1,4 @@
-#include "berth/fleet/queue.h"
+#include "berth/fleet/reference_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@ namespace berth::fleet {
 namespace {
 
 // The published figures of the reference model.
-const Queue::Parameters kPublished{128, 512, 12, 0.05, 0.0005, 48, 128};
+const ReferenceQueue::Parameters kPublished{128, 512, 12, 0.05, 0.0005, 48, 128};
 
-TEST(Queue, KnownFigures) {
-  const Operation o = Queue(kPublished).at(3e-3);
+TEST(ReferenceQueue, KnownFigures) {
+  const Operation o = ReferenceQueue(kPublished).at(3e-3);
   EXPECT_NEAR(o.response_ms, 10348.37, 0.005);
   EXPECT_NEAR(o.wait_ms, 21.405, 0.0005);
   EXPECT_NEAR(o.in_service, 30.9809, 0.00005);
@@ -24,8 +24,8 @@ TEST(Queue, KnownFigures) {
   EXPECT_NEAR(o.utilisation, 30.9809 / 48, 1e-6);
 }
 
-TEST(Queue, KnownRates) {
-  const Queue queue(kPublished);
+TEST(ReferenceQueue, KnownRates) {
+  const ReferenceQueue queue(kPublished);
   const Range range = reference_range(queue);
   const double itl = greatest_rate(queue, {{.itl_ms = 20}}, range.low, range.high).rate;
   const double ttft = greatest_rate(queue, {{.ttft_ms = 60}}, range.low, range.high).rate;
@@ -41,7 +41,7 @@ TEST(Queue, KnownRates) {
 }
 
 /// The chain as its definition reads, in logarithms.
-Operation by_definition(const Queue& queue, double rate) {
+Operation by_definition(const ReferenceQueue& queue, double rate) {
   const auto& p = queue.parameters();
   std::vector<double> log_weights{0};
   for (int k = 1; k <= p.batch + p.queue; ++k)
@@ -64,7 +64,7 @@ Operation by_definition(const Queue& queue, double rate) {
   return o;
 }
 
-const Queue::Parameters kMany[] = {
+const ReferenceQueue::Parameters kMany[] = {
     kPublished,
     {128, 512, 12, 0.05, 0.0005, 1, 0},  // one request, nobody waits
     {128, 512, 12, 0.05, 0.0005, 1, 5},
@@ -79,13 +79,13 @@ const Queue::Parameters kMany[] = {
     {64, 1, 7, 0.01, 0, 4000, 0},
 };
 /// Of the service rate at the batch.
-constexpr double kParts[] = {1e-6,  0.1,       0.51, 0.7,       0.8,  0.9, 0.95,
+constexpr double kLoads[] = {1e-6,  0.1,       0.51, 0.7,       0.8,  0.9, 0.95,
                              0.999, 0.9999999, 1.0,  1.0000001, 1.01, 3.0, 100.0};
 
-TEST(Queue, IsTheChainOfItsDefinition) {
+TEST(ReferenceQueue, IsTheChainOfItsDefinition) {
   for (const auto& parameters : kMany) {
-    const Queue queue(parameters);
-    for (const double part : kParts) {
+    const ReferenceQueue queue(parameters);
+    for (const double part : kLoads) {
       const double rate = part * queue.service_rate(parameters.batch);
       const Operation is = queue.at(rate), should = by_definition(queue, rate);
       const auto label = fmt::format("n {} m {} N {} part {}", parameters.in_tokens,
@@ -100,10 +100,10 @@ TEST(Queue, IsTheChainOfItsDefinition) {
   }
 }
 
-TEST(Queue, GrowthIsTheDerivative) {
+TEST(ReferenceQueue, GrowthIsTheDerivative) {
   for (const auto& parameters : kMany) {
-    const Queue queue(parameters);
-    for (const double part : kParts) {
+    const ReferenceQueue queue(parameters);
+    for (const double part : kLoads) {
       const double rate = part * queue.service_rate(parameters.batch), h = 1e-5;
       Growth growth;
       const Operation at = queue.at(rate, &growth);
@@ -126,18 +126,19 @@ TEST(Queue, GrowthIsTheDerivative) {
   }
 }
 
-TEST(Queue, GreatestRateIsWhereALimitBeginsToBeBroken) {
+TEST(ReferenceQueue, GreatestRateIsWhereALimitBeginsToBeBroken) {
   Rng rng(1);
   int by[7] = {}, chunked = 0;
   for (int i = 0; i < 20000; ++i) {
-    const Queue::Parameters parameters{.in_tokens = std::floor(std::exp2(14 * rng.uniform())),
-                                       .out_tokens = std::floor(std::exp2(9 * rng.uniform())),
-                                       .alpha_ms = 20 * rng.uniform(),
-                                       .beta_ms = 0.05 * rng.uniform(),
-                                       .gamma_ms = 0.0005 * rng.uniform(),
-                                       .batch = 1 + static_cast<int>(std::exp2(8 * rng.uniform())),
-                                       .queue = static_cast<int>(rng.below(100))};
-    const Queue queue(parameters);
+    const ReferenceQueue::Parameters parameters{
+        .in_tokens = std::floor(std::exp2(14 * rng.uniform())),
+        .out_tokens = std::floor(std::exp2(9 * rng.uniform())),
+        .alpha_ms = 20 * rng.uniform(),
+        .beta_ms = 0.05 * rng.uniform(),
+        .gamma_ms = 0.0005 * rng.uniform(),
+        .batch = 1 + static_cast<int>(std::exp2(8 * rng.uniform())),
+        .queue = static_cast<int>(rng.below(100))};
+    const ReferenceQueue queue(parameters);
     const Range range = reference_range(queue);
     const Operation idle = queue.at(range.low);
     chunked += queue.chunks(parameters.batch) > 1 ? 1 : 0;
@@ -167,10 +168,10 @@ TEST(Queue, GreatestRateIsWhereALimitBeginsToBeBroken) {
     EXPECT_GT(by[static_cast<int>(binding)], 100) << name(binding);
 }
 
-TEST(Queue, ChunksAreTheLeastThatServeTheBatch) {
+TEST(ReferenceQueue, ChunksAreTheLeastThatServeTheBatch) {
   for (const auto& [n, m] :
        {std::pair{2048.0, 64.0}, {30000.0, 16.0}, {12000.0, 256.0}, {9000.0, 0.0}, {1e6, 3.0}}) {
-    const Queue queue({n, m, 1, 1, 0, 1, 0});
+    const ReferenceQueue queue({n, m, 1, 1, 0, 1, 0});
     const auto serves = [&](double i) {
       return std::floor((i + m) * (kBatchTokens - n / i) / (n + m));
     };

@@ -1,0 +1,75 @@
+// The figures of a replica by the calibrated model: a closed form for lengths and gaps between
+// arrivals that vary (docs/fleet.md has its formulas, their sources and their errors).
+//
+// A step of the replica takes alpha + beta·(requests that decode) + betaPrefill·(tokens of prompts)
+// + gamma·(tokens that these attend to); of the form `max`, max(alpha, betaPrefill·(tokens of
+// prompts)) instead of the sum of the two. A request that enters has its prompt taken in by the
+// next step, up to M tokens of all prompts a step, and one more token by each step after that.
+#pragma once
+
+#include "berth/fleet/queue.h"
+#include "berth/fleet/sizing.h"
+
+namespace berth::fleet {
+
+/// What the steps of a replica take, for one kind of requests. Variations are (sd / mean)².
+struct StepWork {
+  double alpha_ms = 0, offset_ms = 0;
+  double decodes = 0;            // steps of a request after its first token: m − 1
+  double chunks = 1;             // steps of its prefill on average: c
+  double steps = 1;              // I = c + m − 1
+  double request_ms = 0;         // W: what a request adds to the steps that it is in
+  double prompt_ms = 0;          // of that, for its prompt
+  double other_ms = 0;           // what one other request present adds to a step
+  double other_ms_square = 0;    // of that, the variance
+  double prompt_variation = 0;   // of the work of prompts
+  double service_variation = 0;  // of the number of steps
+  double arrival_variation = 1;  // of the time between arrivals
+  double chunk_tokens = 0;       // of a prompt in one step
+  int within_tokens = 1;         // the greatest batch whose steps have at most M tokens
+};
+
+/// How a prompt is taken in with others present, at a rate of served requests a ms (docs/fleet.md):
+/// a gated queue, whose steps are longer by the prompts that came during the one before (Takagi,
+/// Analysis of Polling Systems, 1986). Where arrivals come in bursts, the variance of their number
+/// takes the place of the Poisson one's.
+template <class Real>
+struct GatedPrefill {
+  static constexpr double kMostPart = 0.95;  // beyond it the queue has no equilibrium
+
+  Real step_ms;    // A: without prompts
+  Real prompt_ms;  // s: the work of a prompt, and the steps of its chunks but one
+  Real part;       // r: of the time, for prompts
+  Real excess_ms;  // variance of steps / mean of steps
+  Real seen_ms;    // R: the mean step that an arrival sees
+
+  GatedPrefill(const StepWork& work, Real others, Real served)
+      : step_ms(work.alpha_ms + work.other_ms * others),
+        prompt_ms(work.prompt_ms + (work.chunks - 1) * step_ms),
+        part(served * prompt_ms) {
+    if (!(part < kMostPart)) part = kMostPart;
+    excess_ms = served * prompt_ms * prompt_ms * (work.arrival_variation + work.prompt_variation) /
+                (1 - part * part);
+    seen_ms = mean_step_ms() + excess_ms;
+  }
+  Real mean_step_ms() const { return step_ms / (1 - part); }
+  /// From entering to the first token.
+  Real mean_ms() const { return step_ms + prompt_ms + (0.5 + part) * seen_ms; }
+};
+
+class CalibratedQueue final : public Queue {
+ public:
+  /// Of `demand` the lengths, the arrivals and the queue.
+  CalibratedQueue(const Demand& demand, const Performance& performance, int batch);
+
+  const StepWork& work() const { return work_; }
+  Operation at(double rate, Growth* growth = nullptr) const override;
+  double unlimited_rate(double itl_ms, double ttft_ms) const override;
+
+ private:
+  Run run_at(int batch) const override;
+
+  StepWork work_;
+};
+
+}  // namespace berth::fleet
