@@ -219,6 +219,71 @@ class Plan(Case):
             self.assertEqual(done.out, b"", arguments)
             self.assertEqual(done.err.count(b"\n"), 1, done.err)
 
+    def test_a_day(self):
+        day = ["--profile", str(Path(EXAMPLE, "day.csv")), "--startup", "3m", "--min-up", "2h", "--transition-cost", "5m"]
+        made = self.plan(EXAMPLE, *day)
+        plans = made["plans"]
+        self.assertEqual(len(made["windows"]), 24)
+        self.assertLess(plans["day"]["cost"], plans["greedy"]["cost"])
+        self.assertLess(plans["greedy"]["cost"], plans["static"]["cost"])
+        self.assertLessEqual(made["bound"], plans["day"]["cost"])
+        self.assertLess(made["gap"], 0.01)
+        self.assertEqual((plans["day"]["flaps"], plans["static"]["changes"], made["unservable"]), (0, 0, []))
+        for plan in plans.values():
+            self.assertAlmostEqual(plan["cost"], sum(window["cost"] for window in plan["windows"]))
+        # In each window it is what a plan of that window alone needs, or more of the same.
+        for at in (4, 15):
+            loads = made["windows"][at]["loads"]
+            alone = self.plan(EXAMPLE, "--candidates",
+                              *(word for name, load in loads.items()
+                                for word in ("--set", f"server.{name}.arrivalRate={load['arrivalRate']}")))
+            for name, a in plans["day"]["windows"][at]["allocations"].items():
+                if a["numReplicas"] > 0:
+                    self.assertGreaterEqual(a["numReplicas"], alone["candidates"][name][a["accelerator"]]["numReplicas"])
+        text = self.berth("plan", EXAMPLE, *day).out.decode()
+        self.assertRegex(text, r"window +req/min +static +greedy +whole day +assistant +expert +summaries")
+        self.assertRegex(text, r"15:00 +1125\.0 +\d+\.00 .* 2 × 2xH100")
+        self.assertRegex(text, r"assistant +[▁▂▃▄▅▆▇█]{24} +2 +3 +3 × A100")
+        self.assertRegex(text, r"whole day +\d+\.\d\d +1\d\.\d % ")
+        short = self.berth("plan", EXAMPLE, "--profile", str(Path(EXAMPLE, "day.csv")), "--startup", "90m").out.decode()
+        self.assertIn("begins 1800 s short", short)
+
+    def test_a_day_without_room(self):
+        day = [EXAMPLE, "--profile", str(Path(EXAMPLE, "day.csv")), "--set", "capacity.H100=2"]
+        made = json.loads(self.berth("plan", *day, "--json", "--fail-unserved", code=1).out)
+        self.assertGreater(made["plans"]["day"]["unserved_hours"], 0)
+        for window in made["plans"]["day"]["windows"]:
+            used = sum(a["numReplicas"] * (1 if a["accelerator"] == "H100" and name != "reviewer" else 2)
+                       for name, a in window["allocations"].items() if "H100" in a["accelerator"])
+            self.assertLessEqual(used, 2)
+        self.assertIn("capacity is short", self.berth("plan", *day).out.decode())
+
+    def test_a_day_of_a_trace(self):
+        rows = [f"{second},{400 + second % 7},100" for second in range(0, 1800)]
+        rows += [f"{1800 + i / 60:.3f},400,100" for i in range(0, 60 * 1800)]
+        self.write("trace.csv", "seconds,in_tokens,out_tokens\n" + "\n".join(rows) + "\n")
+        made = self.plan(EXAMPLE, "--trace", "trace.csv", "--server", "assistant", "--solver", "unlimited")
+        rates = [window["loads"]["assistant"]["arrivalRate"] for window in made["windows"]]
+        self.assertEqual([round(rate) for rate in rates], [60, 60, 60, 3600, 3600, 3600])
+        self.assertEqual(made["windows"][5]["loads"]["expert"]["arrivalRate"], 60)
+        self.assertEqual(made["plans"]["day"]["changes"], 1)
+        made = self.plan(EXAMPLE, "--trace", "trace.csv", "--window", "30m")
+        self.assertAlmostEqual(made["windows"][0]["loads"]["assistant"]["arrivalRate"], 60 * 900 / 1230, 3)
+
+    def test_wrong_days(self):
+        self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n25:70,assistant,1\n")
+        done = self.berth("plan", EXAMPLE, "--profile", "p.csv", code=2)
+        self.assertIn(b"p.csv:3:1: wanted HH:MM or seconds, found '25:70'", done.err)
+        self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n")
+        self.write("t.csv", "seconds,in_tokens,out_tokens\n0,1,1\n9,1,1\n")
+        for arguments in (["--startup", "3m"], ["--profile", "none.csv"], ["--profile", "p.csv", "--trace", "t.csv"],
+                          ["--profile", "p.csv", "--startup", "soon"], ["--profile", "p.csv", "--hysteresis", "2"],
+                          ["--profile", "p.csv", "--transition-cost", "-1"], ["--profile", "p.csv", "--candidates"],
+                          ["--trace", "t.csv", "--server", "nobody"], ["--trace", "t.csv", "--window", "1ms"]):
+            done = self.berth("plan", EXAMPLE, *arguments, code=2)
+            self.assertEqual(done.out, b"", arguments)
+            self.assertEqual(done.err.count(b"\n"), 1, done.err)
+
     def test_generated_fleet_under_a_time_limit(self):
         fleet = subprocess.run([sys.executable, ROOT / "tools/generate_fleet.py", "--seed", "3", "--servers",
                                 "300", "--capacity", "60"], check=True, capture_output=True).stdout

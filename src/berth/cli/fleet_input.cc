@@ -9,6 +9,7 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t kMostBytes = 256U << 20;  // of one document
+constexpr std::size_t kMostTraceBytes = 1U << 30;
 constexpr unsigned kMostThreads = 16;
 constexpr std::size_t kMostNotes = 20;
 
@@ -30,6 +31,16 @@ Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::st
     documents.push_back({file, std::move(text)});
   }
   return documents;
+}
+
+Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const auto text, env.read_file(path, kMostTraceBytes));
+  if (text.starts_with("\xFD"
+                       "7zXZ") ||
+      text.starts_with("\x1F\x8B"))
+    return fail(ErrorKind::invalid, "{}: it is compressed; decompress it first (xz -d, gzip -d)",
+                path);
+  return fleet::read_trace(path, text);
 }
 
 void print_notes(const std::vector<std::string>& notes) {

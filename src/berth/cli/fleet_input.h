@@ -1,5 +1,5 @@
-// What berth plan and berth serve hand to the planner: documents from files, threads, and where its
-// notes go.
+// What berth plan, simulate and serve hand to the planner: documents and traces from files,
+// threads, and where its notes go.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,16 @@
 
 #include "berth/base/result.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/traffic.h"
 #include "berth/os/env.h"
 
 namespace berth::cli {
 
 /// Reads the file, or every .json file of the directory. not_found: the directory has none.
 Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path);
+
+/// Reads a trace of requests. Errors: as of files; invalid: compressed, or as fleet::read_trace().
+Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string& path);
 
 /// Prints each note as a line on standard error, and of very many only the first 20.
 void print_notes(const std::vector<std::string>& notes);

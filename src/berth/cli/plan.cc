@@ -7,6 +7,7 @@
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/options.h"
+#include "berth/cli/plan_day.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
@@ -26,6 +27,7 @@ struct PlanOptions {
   bool delayed_best_effort = false, heterogeneous = false;
   bool candidates = false, fail_unserved = false;
   std::string percentiles;
+  DayChoices day;
 
   void add_to(Options& options) {
     options.json(json);
@@ -49,11 +51,13 @@ struct PlanOptions {
     options.value("--sweep", sweep, "cost and unserved over a range of one of these")
         .named("PATH=FIRST..LAST..STEP");
     options.value("--time-limit", time_limit, "end with the best plan so far, such as 2s");
+    day.add_to(options);
     options.footer(
         "Examples:\n"
         "  berth plan examples/fleet\n"
         "  berth plan examples/fleet --set capacity.H100=16\n"
-        "  berth plan examples/fleet --sweep capacity.H100=8..64..8");
+        "  berth plan examples/fleet --sweep capacity.H100=8..64..8\n"
+        "  berth plan examples/fleet --profile examples/fleet/day.csv --startup 3m --min-up 1h");
   }
 };
 
@@ -326,6 +330,7 @@ bool has_percentiles(const fleet::System& system) {
 }
 
 Result<int> plan(os::Env& env, const PlanOptions& given) {
+  if (!given.day.wanted()) BERTH_TRY(check_no_day(given.day));
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
@@ -341,6 +346,14 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (options.heterogeneous && options.solver == fleet::Solver::greedy)
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, given));
+  if (given.day.wanted()) {
+    if (!given.sweep.empty() || given.candidates)
+      return fail(ErrorKind::usage, "{}: not with a day",
+                  given.candidates ? "--candidates" : "--sweep");
+    print_notes(fleet::dangling_names(system));
+    system.options = options;
+    return plan_and_print_day(env, system, given.day, means, given.json, given.fail_unserved);
+  }
   if (!given.sweep.empty()) return sweep(std::move(system), options, means, given);
   print_notes(fleet::dangling_names(system));
   const auto made = fleet::candidates(system, options.model, means);

@@ -15,7 +15,6 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kMostTraceBytes = 1U << 30;
 constexpr int kFewestRequests = 1000, kMostOfAServer = 20'000'000;
 constexpr std::size_t kMostCharts = 8, kMostBars = 16;
 constexpr double kRest = 1e-3;  // part of the requests that needs no bars of its own
@@ -99,17 +98,6 @@ Result<fleet::SimulationOptions> simulation_options(const SimulateOptions& given
                 "--arrival-cv: the trace has its times; with --tokens-only they "
                 "are drawn");
   return options;
-}
-
-Result<std::vector<fleet::Request>> trace_of(os::Env& env, const std::string& path) {
-  if (path.empty()) return std::vector<fleet::Request>();
-  BERTH_ASSIGN(const auto text, env.read_file(path, kMostTraceBytes));
-  if (text.starts_with("\xFD"
-                       "7zXZ") ||
-      text.starts_with("\x1F\x8B"))
-    return fail(ErrorKind::invalid, "{}: it is compressed; decompress it first (xz -d, gzip -d)",
-                path);
-  return fleet::read_trace(path, text);
 }
 
 /// A server, and what it attains or why it is not simulated.
@@ -306,7 +294,10 @@ Result<int> simulate(os::Env& env, const SimulateOptions& given) {
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(const auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
-  BERTH_ASSIGN(const auto trace, trace_of(env, given.trace));
+  std::vector<fleet::Request> trace;
+  if (!given.trace.empty()) {
+    BERTH_ASSIGN(trace, fleet_trace(env, given.trace));
+  }
   print_trace_note(trace);
   options.trace = trace;
   BERTH_ASSIGN(auto servers, servers_of(reading.system, given));

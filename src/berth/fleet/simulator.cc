@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kStretches = 3;            // of a request, or fewer as a rule
 constexpr std::size_t kMostReserved = 1U << 21;  // 64 MiB
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kForever = std::numeric_limits<double>::infinity();
 
 /// Iterations that follow one another with the same requests: each takes growth_ms more than the
 /// one before.
@@ -78,7 +78,7 @@ class Replica {
     if (present() >= batch + history_->deployment.queue) return false;
     const bool is_first_to_wait = waiting_ == std::ssize(taken_);
     taken_.push_back(request);
-    if (end_ms_ == kNever) {
+    if (end_ms_ == kForever) {
       stretch_ = {.begin_ms = arrival_ms};
       end_ms_ = arrival_ms;
     } else if (is_first_to_wait && stretch_.count > 1 && in_batch() < batch) {
@@ -130,7 +130,7 @@ class Replica {
     waiting_ += std::min(places, std::ssize(taken_) - waiting_);
     const auto decoding = std::ssize(decoding_);
     if (in_batch() == 0) {
-      end_ms_ = kNever;
+      end_ms_ = kForever;
       return;
     }
     stretch_ = {.begin_ms = end_ms_, .count = 1};
@@ -197,7 +197,7 @@ class Replica {
   std::int64_t iteration_ = 0;                                 // how many have ended
   std::int64_t context_ = 0;  // what the next iteration reads of the requests that decode
   Stretch stretch_;
-  double end_ms_ = kNever;  // of the stretch; never: the replica is idle
+  double end_ms_ = kForever;  // of the stretch; never: the replica is idle
 };
 
 /// Chooses a replica for each request.
@@ -267,7 +267,7 @@ Outcome simulate(const Deployment& deployment, std::span<const Request> requests
     replica.advance(now_ms);
     if (!replica.take(i, now_ms) && history.measures(now_ms)) ++history.outcome.lost;
   }
-  for (auto& replica : replicas) replica.advance(kNever);
+  for (auto& replica : replicas) replica.advance(kForever);
   Outcome& outcome = history.outcome;
   outcome.ttft_ms = std::move(history.ttft_ms);
   std::erase_if(outcome.ttft_ms, [](double ms) { return std::isnan(ms); });

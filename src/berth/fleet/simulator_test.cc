@@ -14,7 +14,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr std::array<double, 4> kParts{0.5, 0.9, 0.95, 0.99};
+constexpr std::array<double, 4> kPercentileParts{0.5, 0.9, 0.95, 0.99};
 
 // ---- Token by token -----------------------------------------------------------------------------
 
@@ -235,10 +235,13 @@ TEST(Simulator, AgreesWithTokenByTokenToEachPrintedDigit) {
     EXPECT_EQ(printed(mean_of(a.ttft_ms)), printed(mean_of(b.ttft)));
     EXPECT_EQ(printed(a.itl.mean_ms()), printed(mean_of(b.itl)));
     EXPECT_EQ(printed(a.in_service * a.window_ms), printed(b.in_service));
-    const auto ttft = quantiles(a.ttft_ms, kParts), itl = a.itl.quantiles_ms(kParts);
-    for (std::size_t q = 0; q < kParts.size(); ++q) {
-      EXPECT_EQ(printed(ttft[q]), printed(naive_quantile(b.ttft, kParts[q]))) << kParts[q];
-      EXPECT_EQ(printed(itl[q]), printed(naive_quantile(b.itl, kParts[q]))) << kParts[q];
+    const auto ttft = quantiles(a.ttft_ms, kPercentileParts),
+               itl = a.itl.quantiles_ms(kPercentileParts);
+    for (std::size_t q = 0; q < kPercentileParts.size(); ++q) {
+      EXPECT_EQ(printed(ttft[q]), printed(naive_quantile(b.ttft, kPercentileParts[q])))
+          << kPercentileParts[q];
+      EXPECT_EQ(printed(itl[q]), printed(naive_quantile(b.itl, kPercentileParts[q])))
+          << kPercentileParts[q];
     }
   }
 }
@@ -272,7 +275,7 @@ TEST(Simulator, AgreesWithTokenByTokenOnSmallNumbers) {
     ASSERT_EQ(ttft, b.ttft) << round;
     ASSERT_EQ(a.itl.tokens(), std::ssize(b.itl)) << round;
     ASSERT_DOUBLE_EQ(a.itl.mean_ms(), mean_of(b.itl)) << round;
-    for (const double part : kParts)
+    for (const double part : kPercentileParts)
       ASSERT_EQ(a.itl.quantiles_ms(std::array{part})[0], naive_quantile(b.itl, part)) << round;
   }
 }

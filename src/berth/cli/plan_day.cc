@@ -1,0 +1,311 @@
+#include "berth/cli/plan_day.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "berth/base/json_writer.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/cli/fleet_input.h"
+#include "berth/cli/print.h"
+#include "berth/cli/table.h"
+#include "berth/fleet/day.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kMostProfileBytes = 64U << 20;
+constexpr std::size_t kMostServersAside = 4;  // that change, with a column each
+constexpr std::size_t kWidestLine = 96;       // of a chart, in windows
+constexpr std::array<const char*, 8> kHeights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+Status read_seconds(std::string_view option, const std::string& text, double& to) {
+  if (text.empty()) return {};
+  const auto duration = parse_duration(text);
+  if (!duration) return fail(ErrorKind::usage, "{}: {}", option, duration.error().message);
+  to = std::chrono::duration<double>(*duration).count();
+  return {};
+}
+
+/// A bare number is cents, a duration the time for which a replica's price is paid.
+Status read_transition_cost(const std::string& text, fleet::DayOptions& to) {
+  if (text.empty()) return {};
+  const auto cents = parse_number(text);
+  if (!cents) return read_seconds("--transition-cost", text, to.change_s);
+  if (*cents < 0)
+    return fail(ErrorKind::usage, "--transition-cost: wanted 0 or more, found '{}'", clip(text));
+  to.change_cents = *cents;
+  return {};
+}
+
+Result<fleet::DayOptions> day_options(const DayChoices& given) {
+  fleet::DayOptions options;
+  BERTH_TRY(read_transition_cost(given.transition_cost, options));
+  BERTH_TRY(read_seconds("--startup", given.startup, options.startup_s));
+  BERTH_TRY(read_seconds("--min-up", given.min_up, options.min_up_s));
+  if (given.hysteresis.empty()) return options;
+  const auto part = parse_number(given.hysteresis);
+  if (!part || *part < 0 || *part > 1)
+    return fail(ErrorKind::usage, "--hysteresis: wanted 0 to 1, found '{}'",
+                clip(given.hysteresis));
+  options.hysteresis = *part;
+  return options;
+}
+
+/// The part of the trace that each server gets: all of it, or as much as it has of the document's
+/// rates.
+Result<std::map<std::string, double>> parts_of(const fleet::System& system,
+                                               const std::string& server) {
+  if (!server.empty()) {
+    if (!system.servers.contains(server))
+      return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(server));
+    return std::map<std::string, double>{{server, 1}};
+  }
+  double all = 0;
+  for (const auto& [name, each] : system.servers) all += each.current.load.arrivals_per_min;
+  if (all == 0)
+    return fail(ErrorKind::usage,
+                "--trace: no server has an arrivalRate to share it by; name one with --server");
+  std::map<std::string, double> parts;
+  for (const auto& [name, each] : system.servers)
+    parts[name] = each.current.load.arrivals_per_min / all;
+  return parts;
+}
+
+Result<fleet::Profile> profile_for(os::Env& env, const fleet::System& system,
+                                   const DayChoices& given) {
+  if (!given.profile.empty()) {
+    BERTH_ASSIGN(const auto text, env.read_file(given.profile, kMostProfileBytes));
+    return fleet::read_profile(given.profile, text, system);
+  }
+  double window_s = 600;
+  BERTH_TRY(read_seconds("--window", given.window, window_s));
+  BERTH_ASSIGN(const auto parts, parts_of(system, given.server));
+  BERTH_ASSIGN(const auto trace, fleet_trace(env, given.trace));
+  return fleet::profile_of(trace, window_s, parts);
+}
+
+std::string clock_text(double seconds) {
+  const auto all = static_cast<std::int64_t>(std::llround(seconds));
+  const auto text = fmt::format("{:02}:{:02}", all / 3600, all / 60 % 60);
+  return all % 60 == 0 ? text : text + fmt::format(":{:02}", all % 60);
+}
+
+std::string allocation_text(const fleet::DayAllocation& a) {
+  if (!a.serves) return "unserved";
+  return a.replicas == 0 ? "-" : fmt::format("{} × {}", a.replicas, a.accelerator);
+}
+
+bool changes(const fleet::Day& day, std::size_t server, std::size_t window) {
+  if (window == 0) return false;
+  const auto& now = day.best.allocations[window][server];
+  const auto& before = day.best.allocations[window - 1][server];
+  return now.accelerator != before.accelerator || now.replicas != before.replicas;
+}
+
+/// The servers that change over the day.
+std::vector<std::size_t> changing(const fleet::Day& day) {
+  std::vector<std::size_t> servers;
+  for (std::size_t s = 0; s < day.servers.size(); ++s)
+    for (std::size_t w = 1; w < day.windows.size(); ++w)
+      if (changes(day, s, w)) {
+        servers.push_back(s);
+        break;
+      }
+  return servers;
+}
+
+std::string windows_text(const fleet::Day& day) {
+  const auto servers = changing(day);
+  const bool aside = servers.size() <= kMostServersAside;
+  std::vector<std::string> head{"window", "req/min", "static", "greedy", "whole day"};
+  for (std::size_t i = 0; aside && i < servers.size(); ++i) head.push_back(day.servers[servers[i]]);
+  if (!aside) head.emplace_back("changes");
+  head.emplace_back("");
+  Table table(head);
+  for (std::size_t w = 0; w < day.windows.size(); ++w) {
+    double rate = 0;
+    for (const auto& [name, load] : day.windows[w].loads) rate += load.arrivals_per_min;
+    std::vector<std::string> row{clock_text(day.windows[w].start_s), fmt::format("{:.1f}", rate)};
+    for (const auto* plan : {&day.fixed, &day.greedy, &day.best})
+      row.push_back(fmt::format("{:.2f}", plan->costs[w]));
+    for (std::size_t i = 0; aside && i < servers.size(); ++i)
+      row.push_back(allocation_text(day.best.allocations[w][servers[i]]));
+    if (!aside)
+      row.push_back(fmt::format(
+          "{}", std::ranges::count_if(servers, [&](std::size_t s) { return changes(day, s, w); })));
+    const double short_s = day.best.short_s[w];
+    row.push_back(short_s > 0 ? fmt::format("begins {:.0f} s short", short_s) : "");
+    table.add(row);
+  }
+  return table.text();
+}
+
+/// The replicas of each server over the windows, as a line of bars; of many windows several share a
+/// bar, which shows the most of them.
+std::string charts_text(const fleet::Day& day) {
+  Table table({"replicas", "over the day", "least", "most", "static"});
+  const std::size_t windows = day.windows.size();
+  const std::size_t width = (windows + kWidestLine - 1) / kWidestLine;
+  for (std::size_t s = 0; s < std::min(day.servers.size(), kMostRows); ++s) {
+    int least = INT32_MAX, most = 0;
+    std::vector<int> bars((windows + width - 1) / width, 0);
+    for (std::size_t w = 0; w < windows; ++w) {
+      const int replicas = day.best.allocations[w][s].replicas;
+      least = std::min(least, replicas), most = std::max(most, replicas);
+      bars[w / width] = std::max(bars[w / width], replicas);
+    }
+    std::string line;
+    for (const int bar : bars)
+      line += bar == 0 ? " " : kHeights[static_cast<std::size_t>((bar * 8 - 1) / most)];
+    table.add({day.servers[s], line, fmt::format("{}", least), fmt::format("{}", most),
+               allocation_text(day.fixed.allocations[0][s])});
+  }
+  std::string text = table.text();
+  if (day.servers.size() > kMostRows)
+    text += fmt::format("{} more servers; --json has all\n", day.servers.size() - kMostRows);
+  return text;
+}
+
+std::string totals_text(const fleet::Day& day) {
+  Table table({"plan", "cost", "saves", "starts", "stops", "changes", "flaps", "unserved h"});
+  const auto add = [&](const char* name, const fleet::DayPlan& plan) {
+    const double all = day.fixed.cost;
+    const bool comparable = all > 0 && plan.unserved_h == day.fixed.unserved_h;
+    table.add({name, fmt::format("{:.2f}", plan.cost),
+               comparable ? fmt::format("{:.1f} %", 100 * (all - plan.cost) / all) : "-",
+               fmt::format("{}", plan.starts), fmt::format("{}", plan.stops),
+               fmt::format("{}", plan.changes), fmt::format("{}", plan.flaps),
+               fmt::format("{:.2f}", plan.unserved_h)});
+  };
+  add("static peak", day.fixed);
+  add("greedy chain", day.greedy);
+  add("whole day", day.best);
+  std::string text = table.text();
+  if (day.best.unserved_h > 0)
+    text += "capacity is short: some servers go without, and the bound has their weight in it\n";
+  else if (day.gap == 0)
+    text += "no day costs less\n";
+  else
+    text += fmt::format("no day costs less than {:.2f} (gap {:.2f} %){}\n", day.bound,
+                        100 * day.gap, day.stopped ? "; stopped by the time limit" : "");
+  return text;
+}
+
+void write(JsonWriter& json, const fleet::Day& day, const fleet::DayPlan& plan) {
+  json.object().add("cost", plan.cost).add("starts", plan.starts).add("stops", plan.stops);
+  json.add("changes", plan.changes).add("flaps", plan.flaps);
+  json.add("unserved_hours", plan.unserved_h).key("windows").array();
+  for (std::size_t w = 0; w < day.windows.size(); ++w) {
+    json.object().add("cost", plan.costs[w]).add("short_seconds", plan.short_s[w]);
+    json.key("allocations").object();
+    for (std::size_t s = 0; s < day.servers.size(); ++s) {
+      const auto& a = plan.allocations[w][s];
+      json.key(day.servers[s]).object().add("accelerator", a.accelerator);
+      json.add("numReplicas", a.replicas).add("serves", a.serves).add("late", a.late).end();
+    }
+    json.end().end();
+  }
+  json.end().end();
+}
+
+std::string day_json(const fleet::Day& day) {
+  JsonWriter json;
+  json.object().add("version", 1).key("windows").array();
+  for (const auto& window : day.windows) {
+    json.object().add("start", window.start_s).add("length", window.length_s).key("loads").object();
+    for (const auto& [name, load] : window.loads)
+      json.key(name)
+          .object()
+          .add("arrivalRate", load.arrivals_per_min)
+          .add("avgInTokens", load.in_tokens)
+          .add("avgOutTokens", load.out_tokens)
+          .end();
+    json.end().end();
+  }
+  json.end().key("plans").object();
+  for (const auto& [name, plan] :
+       {std::pair("static", &day.fixed), {"greedy", &day.greedy}, {"day", &day.best}}) {
+    json.key(name);
+    write(json, day, *plan);
+  }
+  json.end().add("bound", day.bound).add("gap", day.gap).add("stopped", day.stopped);
+  json.key("unservable").array();
+  for (const auto& each : day.unservable)
+    json.object()
+        .add("window", each.window)
+        .add("server", day.servers[each.server])
+        .add("reason", each.reason)
+        .end();
+  return json.end().end().take() + "\n";
+}
+
+/// One note a server: in how many windows nothing serves it, and why in the first of them.
+void note_unservable(const fleet::Day& day) {
+  std::map<std::size_t, std::pair<int, const fleet::Unservable*>> by_server;
+  for (const auto& each : day.unservable) {
+    auto& [count, first] = by_server[each.server];
+    if (count++ == 0) first = &each;
+  }
+  std::vector<std::string> notes;
+  for (const auto& [server, found] : by_server)
+    notes.push_back(fmt::format("{}: no accelerator serves it in {} of {} windows (at {}: {})",
+                                day.servers[server], found.first, day.windows.size(),
+                                clock_text(day.windows[found.second->window].start_s),
+                                found.second->reason));
+  print_notes(notes);
+}
+
+}  // namespace
+
+void DayChoices::add_to(Options& options) {
+  options.value("--profile", profile, "a day: time,server,arrivalRate[,avgInTokens,avgOutTokens]")
+      .named("FILE");
+  options.value("--trace", trace, "a day from requests: seconds,in_tokens,out_tokens")
+      .named("FILE")
+      .excludes("--profile");
+  options.value("--window", window, "of a trace (default 10m)").named("TIME").excludes("--profile");
+  options.value("--server", server, "has all of the trace (default: by the arrivalRates)")
+      .named("NAME")
+      .excludes("--profile");
+  options
+      .value("--transition-cost", transition_cost,
+             "of a day, for each start and stop of a replica: cents, or its price for a time (5m)")
+      .named("COST");
+  options.value("--startup", startup, "of a day: so long a replica costs before it serves")
+      .named("TIME");
+  options.value("--min-up", min_up, "of a day: after a start a server gives nothing up for so long")
+      .named("TIME");
+  options
+      .value("--hysteresis", hysteresis,
+             "of a day's greedy chain: moves save more than this part (0 to 1)")
+      .named("PART");
+}
+
+Status check_no_day(const DayChoices& given) {
+  for (const auto& [option, value] : {std::pair("--window", &given.window),
+                                      {"--server", &given.server},
+                                      {"--transition-cost", &given.transition_cost},
+                                      {"--startup", &given.startup},
+                                      {"--min-up", &given.min_up},
+                                      {"--hysteresis", &given.hysteresis}})
+    if (!value->empty()) return fail(ErrorKind::usage, "{}: needs --profile or --trace", option);
+  return {};
+}
+
+Result<int> plan_and_print_day(os::Env& env, const fleet::System& system, const DayChoices& given,
+                               const fleet::Execution& means, bool json, bool fail_unserved) {
+  BERTH_ASSIGN(const auto options, day_options(given));
+  BERTH_ASSIGN(const auto profile, profile_for(env, system, given));
+  if (system.options.heterogeneous)
+    print_error("note: over a day each server has one accelerator at a time\n");
+  BERTH_ASSIGN(const auto day, fleet::plan_day(system, profile, options, means));
+  note_unservable(day);
+  print(json ? day_json(day)
+             : windows_text(day) + "\n" + charts_text(day) + "\n" + totals_text(day));
+  const bool without = day.best.unserved_h > 0 || !day.unservable.empty();
+  return fail_unserved && without ? 1 : 0;
+}
+
+}  // namespace berth::cli

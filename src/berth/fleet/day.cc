@@ -1,0 +1,464 @@
+// The three plans of a day. Without limits each server's cheapest path is the optimum. With limits
+// the prices of capacity by window and type give a lower bound (a Lagrangian dual, ascended by
+// subgradients), and paths at these prices, made to fit one after another and then bettered one at
+// a time, give days to choose from.
+#include "berth/fleet/day.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "berth/fleet/day_path.h"
+#include "berth/fleet/packing.h"
+#include "berth/fleet/solution.h"
+#include "berth/fleet/system_view.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr double kUnservedWeight = 1000;  // in the costs of the dearest level of all
+constexpr double kPriorityWeight = 10;    // of a priority against the next lower one
+constexpr int kMostPriorityWeights = 3;
+constexpr double kFlapTime_s = 1800;  // where no minimum time up is set
+constexpr int kAscents = 300, kAscentsBetweenRepairs = 10, kMostBetterings = 8;
+constexpr double kFirstStep = 1.0, kLastStep = 1e-3;  // of the subgradient method
+constexpr double kCloseEnough = 5e-4;                 // of the cost, where the ascent ends
+constexpr double kStatesPerIteration = 10;  // that a path visits, for one iteration of the limit
+constexpr std::int64_t kPackingIterations = 4'000'000;
+
+using Paths = std::vector<DayPath>;  // by server
+
+/// The server once for each window, with the window's load, as candidates() takes it.
+System windows_of(const System& system, const std::string& name, const Profile& profile) {
+  System one;
+  const Server& server = system.servers.at(name);
+  one.accelerators = system.accelerators;
+  if (const auto model = system.models.find(server.model); model != system.models.end())
+    one.models.insert(*model);
+  const auto service_class = system.classes.find(class_of(server));
+  if (service_class != system.classes.end()) one.classes.insert(*service_class);
+  for (std::size_t w = 0; w < profile.size(); ++w) {
+    Server& copy = one.servers.emplace(fmt::format("{:06}", w), server).first->second;
+    copy.current.load = profile[w].loads.at(name);
+  }
+  return one;
+}
+
+/// What the server may have in the day, out of the candidates of its windows.
+DayServer day_server(const Candidates& made) {
+  std::map<std::pair<std::uint32_t, int>, DayLevel> levels;
+  for (const Candidate& c : made.all)
+    if (c.accelerator != Candidate::kNothing && c.replicas > 0)
+      levels[{c.accelerator, c.replicas}] = {.accelerator = c.accelerator,
+                                             .type = made.type_of[c.accelerator],
+                                             .replicas = c.replicas,
+                                             .units_each = c.units_per_replica,
+                                             .cost_each = c.cost / c.replicas};
+  DayServer server;
+  server.levels.push_back({});
+  for (const auto& [key, level] : levels) server.levels.push_back(level);
+  const std::size_t count = made.accelerators.size();
+  for (std::size_t w = 0; w < made.servers.size(); ++w) {
+    const auto of = made.of(w);
+    const bool idle = !of.empty() && of[0].accelerator == Candidate::kNothing;
+    Refusal refusal = Refusal::none;
+    if (of.empty()) {
+      const auto row = std::span(made.refusals).subspan(w * count, count);
+      refusal = row.empty() ? Refusal::no_performance : *std::ranges::max_element(row);
+    }
+    std::vector<bool> serves;
+    for (const DayLevel& level : server.levels)
+      serves.push_back(idle || of.empty() || std::ranges::any_of(of, [&](const Candidate& c) {
+                         return c.accelerator == level.accelerator && c.replicas <= level.replicas;
+                       }));
+    server.serves.push_back(std::move(serves));
+    server.unservable.push_back(refusal);
+  }
+  return server;
+}
+
+class DayPlanner {
+ public:
+  DayPlanner(const System& system, Profile profile, const DayOptions& options,
+             const Execution& execution)
+      : system_(system), execution_(execution) {
+    day_.windows = std::move(profile);
+    times_.options = options;
+    for (const DayWindow& window : day_.windows) {
+      times_.start_s.push_back(window.start_s);
+      times_.hours.push_back(window.length_s / 3600);
+    }
+    for (const auto& [name, server] : system.servers) day_.servers.push_back(name);
+    is_limited_ = system.options.solver != Solver::unlimited;
+    make_servers();
+  }
+
+  Day plan() {
+    const Paths fixed = fixed_paths(), greedy = greedy_paths();
+    best_ = greedy;
+    best_cost_ = cost_of_all(greedy);
+    Paths alone = paths_at({.may_be_unserved = is_limited_});
+    day_.bound = cost_of_all(alone);
+    if (!is_limited_ || fits_all(alone)) {
+      best_ = std::move(alone);
+      best_cost_ = day_.bound;
+    } else {
+      offer(greedy);
+      offer(fixed);
+      ascend();
+    }
+    BERTH_ASSERT(day_.bound <= best_cost_ + 1e-6 * std::max(1.0, best_cost_));
+    day_.bound = std::min(day_.bound, best_cost_);  // rounding
+    day_.gap = best_cost_ > 0 ? (best_cost_ - day_.bound) / best_cost_ : 0;
+    if (day_.gap < 1e-9) day_.gap = 0;
+    day_.fixed = plan_of(fixed);
+    day_.greedy = plan_of(greedy);
+    day_.best = plan_of(best_);
+    return std::move(day_);
+  }
+
+ private:
+  void make_servers() {
+    servers_.resize(day_.servers.size());
+    Execution alone = execution_;  // the servers are side by side already
+    alone.parallel_for = nullptr;
+    alone.stop = nullptr;
+    for_each(execution_, servers_.size(), [&](std::size_t s) {
+      const System one = windows_of(system_, day_.servers[s], day_.windows);
+      servers_[s] = day_server(candidates(one, system_.options.model, alone));
+    });
+    Candidates none = candidates(without_servers(), system_.options.model);
+    accelerators_ = std::move(none.accelerators);
+    types_ = none.types.size();
+    for (const std::int64_t limit : limits_of(system_, none))
+      limits_.push_back(static_cast<double>(limit));
+    weigh();
+    for (const DayServer& server : servers_) {
+      const auto levels = static_cast<double>(server.levels.size());
+      work_of_paths_ += levels * levels * static_cast<double>(times_.count());
+    }
+    for (std::size_t s = 0; s < servers_.size(); ++s)
+      for (std::size_t w = 0; w < times_.count(); ++w)
+        if (servers_[s].unservable[w] != Refusal::none)
+          day_.unservable.push_back({w, s, std::string(name(servers_[s].unservable[w]))});
+  }
+
+  System without_servers() const {
+    System none;
+    none.accelerators = system_.accelerators;
+    return none;
+  }
+
+  void weigh() {
+    double dearest = 1;
+    std::set<int> priorities;
+    for (std::size_t s = 0; s < servers_.size(); ++s) {
+      for (const DayLevel& level : servers_[s].levels) dearest = std::max(dearest, level.cost());
+      priorities.insert(priority_of(s));
+    }
+    for (std::size_t s = 0; s < servers_.size(); ++s) {
+      const auto lower =
+          static_cast<int>(std::distance(priorities.upper_bound(priority_of(s)), priorities.end()));
+      servers_[s].weight = kUnservedWeight * dearest *
+                           std::pow(kPriorityWeight, std::min(kMostPriorityWeights, lower));
+    }
+  }
+  int priority_of(std::size_t s) const {
+    return fleet::priority_of(system_, system_.servers.at(day_.servers[s]));
+  }
+
+  double cost_of_all(const Paths& paths) const {
+    double cost = 0;
+    for (std::size_t s = 0; s < paths.size(); ++s)
+      cost += fleet::cost_of(servers_[s], times_, paths[s]);
+    return cost;
+  }
+
+  DayTable use_of(const Paths& paths) const {
+    DayTable use{types_, std::vector<double>(times_.count() * types_)};
+    for (std::size_t s = 0; s < paths.size(); ++s) add_use(servers_[s], times_, paths[s], 1, use);
+    return use;
+  }
+  bool fits_all(const Paths& paths) const {
+    const DayTable use = use_of(paths);
+    for (std::size_t i = 0; i < use.cells.size(); ++i)
+      if (use.cells[i] > limits_[i % types_] + kFeasibilityTolerance) return false;
+    return true;
+  }
+  DayTable limits_by_window() const {
+    DayTable left{types_, {}};
+    for (std::size_t w = 0; w < times_.count(); ++w)
+      left.cells.insert(left.cells.end(), limits_.begin(), limits_.end());
+    return left;
+  }
+
+  // ---- The day in one plan, and window after window ----
+
+  /// Of each server and accelerator the most that a window needs; the cheapest of those.
+  Paths fixed_paths() {
+    std::vector<std::vector<DayMove>> moves;
+    for (const DayServer& server : servers_) {
+      std::vector<DayMove> of;
+      for (std::uint32_t y = 0; y < server.levels.size(); ++y) {
+        double cost = 0;
+        bool serves = true;
+        for (std::size_t w = 0; w < times_.count(); ++w) {
+          serves = serves && server.serves[w][y];
+          cost += cost_in(server, times_, w, y);
+        }
+        if (serves || (y == 0 && is_limited_)) of.push_back({{y, false}, cost});
+      }
+      // No accelerator does in all windows: there is no such plan, and the server has nothing.
+      if (of.empty()) of.push_back({{}, 0});
+      moves.push_back(std::move(of));
+    }
+    const std::vector<std::uint32_t> from(servers_.size(), 0);
+    Paths paths;
+    for (const DayStep step : choose(moves, from, 0, limits_by_window()))
+      paths.push_back(DayPath(times_.count(), step));
+    return paths;
+  }
+
+  Paths greedy_paths() {
+    Paths paths(servers_.size());
+    std::vector<std::uint32_t> now(servers_.size(), 0);
+    std::vector<std::size_t> since(servers_.size(), kLongUp);
+    for (std::size_t w = 0; w < times_.count(); ++w) {
+      std::vector<std::vector<DayMove>> moves;
+      for (std::size_t s = 0; s < servers_.size(); ++s)
+        moves.push_back(moves_of(servers_[s], times_, w, now[s], since[s], is_limited_));
+      DayTable left = limits_by_window();
+      for (std::size_t s = 0; s < servers_.size(); ++s)
+        add_use(servers_[s], times_, paths[s], -1, left);
+      const auto chosen = choose(moves, now, w, left);
+      for (std::size_t s = 0; s < servers_.size(); ++s) {
+        const auto& levels = servers_[s].levels;
+        if (w > 0 && starts(levels[now[s]], levels[chosen[s].level]) > 0) since[s] = w;
+        now[s] = chosen[s].level;
+        paths[s].push_back(chosen[s]);
+      }
+    }
+    return paths;
+  }
+
+  /// For each server one of its moves into the window, within what is left, at the least cost.
+  std::vector<DayStep> choose(const std::vector<std::vector<DayMove>>& moves,
+                              const std::vector<std::uint32_t>& from, std::size_t window,
+                              const DayTable& left) {
+    Packing packing;
+    Chosen cheapest, start;
+    for (std::size_t type = 0; type < types_; ++type)
+      packing.limits.push_back(left.at(window, type));
+    for (std::size_t type = 0; type < types_ && window > 0; ++type)
+      packing.limits.push_back(left.at(window - 1, type));
+    std::vector<double> used(packing.limits.size());
+    for (std::size_t s = 0; s < servers_.size(); ++s) {
+      const auto& of = moves[s];
+      const auto first = static_cast<std::uint32_t>(packing.items.size());
+      for (const DayMove& move : of) packing.items.push_back(item_of(s, move, from[s], window));
+      packing.begin.push_back(packing.items.size());
+      const auto least = std::ranges::min_element(of, {}, &DayMove::cost) - of.begin();
+      cheapest.push_back(first + static_cast<std::uint32_t>(least));
+      const auto at = [&](std::uint32_t level) {
+        return std::ranges::find_if(of, [&](const DayMove& m) { return m.to.level == level; });
+      };
+      auto safe = at(0);
+      if (safe == of.end()) safe = at(from[s]);
+      start.push_back(first +
+                      static_cast<std::uint32_t>(safe == of.end() ? least : safe - of.begin()));
+      for (const Use& use : packing.items[cheapest.back()].uses)
+        if (use.row >= 0) used[static_cast<std::size_t>(use.row)] += use.amount;
+    }
+    bool fits = true;
+    for (std::size_t r = 0; r < used.size(); ++r)
+      fits = fits && used[r] <= packing.limits[r] + kFeasibilityTolerance;
+    if (is_limited_ && !fits) {
+      Budget budget{kPackingIterations, execution_.stop ? &execution_.stop : nullptr, false};
+      cheapest = pack(packing, start, std::vector<double>(packing.limits.size()), budget).chosen;
+      day_.stopped |= budget.stopped;
+    }
+    std::vector<DayStep> steps;
+    for (const std::uint32_t item : cheapest)
+      steps.push_back({packing.items[item].tag / 2, packing.items[item].tag % 2 == 1});
+    return steps;
+  }
+
+  Item item_of(std::size_t s, const DayMove& move, std::uint32_t from, std::size_t window) const {
+    const DayLevel& level = servers_[s].levels[move.to.level];
+    Item item{.cost = move.cost, .tag = 2 * move.to.level + (move.to.late ? 1 : 0)};
+    if (move.to.level == 0) return item;
+    item.uses[0] = {static_cast<std::int32_t>(level.type), level.units()};
+    const int begun = window == 0 ? 0 : starts(servers_[s].levels[from], level);
+    if (begun > 0 && times_.options.startup_s > 0 && !move.to.late)
+      item.uses[1] = {static_cast<std::int32_t>(types_ + level.type),
+                      static_cast<double>(level.units_each * begun)};
+    return item;
+  }
+
+  // ---- The whole day ----
+
+  Paths paths_at(const DayTerms& terms) const {
+    Paths paths(servers_.size());
+    for_each(execution_, servers_.size(),
+             [&](std::size_t s) { paths[s] = best_path(servers_[s], times_, terms); });
+    return paths;
+  }
+
+  /// Takes the paths, which fit, if they cost less than what there is.
+  void offer(Paths paths) {
+    better(paths);
+    const double cost = cost_of_all(paths);
+    if (cost >= best_cost_) return;
+    best_cost_ = cost;
+    best_ = std::move(paths);
+  }
+
+  /// Gives one server after another its cheapest path in what the others leave.
+  void better(Paths& paths) {
+    DayTable left = limits_by_window();
+    for (std::size_t s = 0; s < paths.size(); ++s) add_use(servers_[s], times_, paths[s], -1, left);
+    const DayTerms terms{.left = &left, .may_be_unserved = true};
+    bool any = true;
+    for (int round = 0; round < kMostBetterings && std::exchange(any, false) && spend(); ++round)
+      for (std::size_t s = 0; s < paths.size(); ++s) {
+        const double before = fleet::cost_of(servers_[s], times_, paths[s]);
+        add_use(servers_[s], times_, paths[s], 1, left);
+        DayPath path = best_path(servers_[s], times_, terms);
+        if (fleet::cost_of(servers_[s], times_, path) < before - tolerance_of(before)) {
+          paths[s] = std::move(path);
+          any = true;
+        }
+        add_use(servers_[s], times_, paths[s], -1, left);
+      }
+  }
+
+  /// The same servers one after another, the highest priority first, each at the prices in what is
+  /// left.
+  Paths repaired(const DayTable& prices) const {
+    std::vector<std::size_t> order;
+    for (std::size_t s = 0; s < servers_.size(); ++s) order.push_back(s);
+    std::ranges::stable_sort(order, std::greater{},
+                             [&](std::size_t s) { return servers_[s].weight; });
+    DayTable left = limits_by_window();
+    const DayTerms terms{.prices = &prices, .left = &left, .may_be_unserved = true};
+    Paths paths(servers_.size());
+    for (const std::size_t s : order) {
+      paths[s] = best_path(servers_[s], times_, terms);
+      add_use(servers_[s], times_, paths[s], -1, left);
+    }
+    return paths;
+  }
+
+  void ascend() {
+    DayTable prices{types_, std::vector<double>(times_.count() * types_)};
+    DayTable best_prices = prices;
+    double step = kFirstStep;
+    int without_gain = 0;
+    for (int i = 0; i < kAscents && step > kLastStep && spend(); ++i) {
+      const Paths paths = paths_at({.prices = &prices, .may_be_unserved = true});
+      const DayTable use = use_of(paths);
+      double bound = cost_of_all(paths), length = 0;
+      std::vector<double> over(use.cells.size());
+      for (std::size_t c = 0; c < over.size(); ++c) {
+        over[c] = use.cells[c] - limits_[c % types_];
+        bound += prices.cells[c] * over[c];
+        if (over[c] < 0 && prices.cells[c] == 0) over[c] = 0;
+        length += over[c] * over[c];
+      }
+      if (i == 0 || bound > day_.bound + tolerance_of(bound)) {
+        day_.bound = std::max(bound, day_.bound), best_prices = prices, without_gain = 0;
+      } else if (++without_gain % 10 == 0) {
+        step /= 2, prices = best_prices;
+        continue;
+      }
+      if (fits_all(paths)) offer(paths);
+      if (i % kAscentsBetweenRepairs == 0) offer(repaired(prices));
+      if (best_cost_ - day_.bound <= kCloseEnough * best_cost_ || length == 0) break;
+      if (execution_.stop && execution_.stop()) {
+        day_.stopped = true;
+        break;
+      }
+      const double along = step * (best_cost_ - bound) / length;
+      for (std::size_t c = 0; c < over.size(); ++c)
+        prices.cells[c] = std::max(0.0, prices.cells[c] + along * over[c]);
+    }
+    offer(repaired(best_prices));
+  }
+
+  /// Counts the work of one search for all servers' paths; false: all that may be done is.
+  bool spend() {
+    work_ += work_of_paths_;
+    return work_ <= kStatesPerIteration * static_cast<double>(execution_.iteration_limit);
+  }
+
+  // ---- Telling ----
+
+  DayPlan plan_of(const Paths& paths) const {
+    DayPlan plan;
+    plan.allocations.assign(times_.count(), std::vector<DayAllocation>(servers_.size()));
+    plan.costs.assign(times_.count(), 0);
+    plan.short_s.assign(times_.count(), 0);
+    for (std::size_t s = 0; s < servers_.size(); ++s) add(s, paths[s], plan);
+    for (const double cost : plan.costs) plan.cost += cost;
+    return plan;
+  }
+
+  void add(std::size_t s, const DayPath& path, DayPlan& plan) const {
+    const DayServer& server = servers_[s];
+    const double flap_s = times_.options.min_up_s > 0 ? times_.options.min_up_s : kFlapTime_s;
+    std::size_t since = kLongUp;
+    for (std::size_t w = 0; w < path.size(); ++w) {
+      const auto [at, late] = path[w];
+      const DayLevel& level = server.levels[at];
+      DayAllocation& to = plan.allocations[w][s];
+      if (at != 0) to = {accelerators_[level.accelerator], level.replicas};
+      to.serves = server.serves[w][at];
+      to.late = late;
+      plan.costs[w] += times_.hours[w] * level.cost();
+      plan.unserved_h += !to.serves ? times_.hours[w] : late ? times_.late_h(w) : 0;
+      if (w == 0 || at == path[w - 1].level) continue;
+      const DayLevel& before = server.levels[path[w - 1].level];
+      const int up = starts(before, level), down = stops(before, level);
+      plan.costs[w] += times_.change_cost(before, level, w, late);
+      ++plan.changes;
+      plan.starts += up;
+      plan.stops += down;
+      if (down > 0 && since != kLongUp && times_.start_s[w] - times_.start_s[since] < flap_s - 1e-6)
+        ++plan.flaps;
+      if (up == 0) continue;
+      since = w;
+      const double in_time_s = late ? 0 : 3600 * times_.startup_h(w);
+      plan.short_s[w] = std::max(plan.short_s[w], times_.options.startup_s - in_time_s);
+    }
+  }
+
+  const System& system_;
+  const Execution& execution_;
+  DayTimes times_;
+  Day day_;
+  std::vector<DayServer> servers_;
+  std::vector<std::string> accelerators_;
+  std::vector<double> limits_;  // by type
+  std::size_t types_ = 0;
+  bool is_limited_ = true;
+  Paths best_;
+  double best_cost_ = 0;
+  double work_ = 0, work_of_paths_ = 0;  // in states that are visited
+};
+
+}  // namespace
+
+Result<Day> plan_day(const System& system, const Profile& profile, const DayOptions& options,
+                     const Execution& execution) {
+  BERTH_TRY(check_day(system, profile, options));
+  Profile whole = profile;
+  std::map<std::string, Load> now;
+  for (const auto& [name, server] : system.servers) now[name] = server.current.load;
+  for (DayWindow& window : whole) {
+    for (const auto& [name, load] : window.loads) now[name] = load;
+    window.loads = now;
+  }
+  return DayPlanner(system, std::move(whole), options, execution).plan();
+}
+
+}  // namespace berth::fleet

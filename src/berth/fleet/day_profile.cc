@@ -1,0 +1,243 @@
+// The windows of a day: read from a profile, or cut out of a trace, and checked.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/fleet/day.h"
+#include "berth/fleet/system_view.h"
+
+namespace berth::fleet {
+namespace {
+
+constexpr std::array<std::string_view, 5> kProfileColumns{"time", "server", "arrivalrate",
+                                                          "avgintokens", "avgouttokens"};
+constexpr std::size_t kNeededColumns = 3;
+constexpr std::size_t kNoColumn = SIZE_MAX;
+constexpr double kOnlyWindow_s = 3600;
+constexpr double kLatest_s = 400.0 * 24 * 3600;
+constexpr double kMostProfileRate = 1e9;  // requests a minute
+constexpr double kMostProfileTokens = 1e7;
+
+struct Sums {
+  double count = 0, sum = 0, squares = 0;
+  void add(double value) { ++count, sum += value, squares += value * value; }
+  double mean() const { return sum / std::max(1.0, count); }
+  /// Standard deviation / mean.
+  double cv() const {
+    const double variance = squares / std::max(1.0, count) - mean() * mean();
+    return mean() > 0 ? std::sqrt(std::max(0.0, variance)) / mean() : 0;
+  }
+};
+
+class ProfileReader {
+ public:
+  ProfileReader(std::string_view name, std::string_view text, const System& system)
+      : name_(name), text_(text), system_(system) {}
+
+  Result<Profile> read() {
+    BERTH_TRY(read_head());
+    while (next_line())
+      if (!trim(line_).empty()) BERTH_TRY(read_row());
+    if (windows_.empty()) return fail(ErrorKind::invalid, "{}: wanted rows, found none", name_);
+    Profile profile;
+    for (auto& [start, loads] : windows_) profile.push_back({start, 0, std::move(loads)});
+    for (std::size_t w = 0; w + 1 < profile.size(); ++w)
+      profile[w].length_s = profile[w + 1].start_s - profile[w].start_s;
+    profile.back().length_s =
+        profile.size() > 1 ? profile[profile.size() - 2].length_s : kOnlyWindow_s;
+    return profile;
+  }
+
+ private:
+  bool next_line() {
+    if (text_.empty()) return false;
+    const auto end = text_.find('\n');
+    line_ = text_.substr(0, end);
+    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+    if (line_.ends_with('\r')) line_.remove_suffix(1);
+    fields_ = split(line_, ',');
+    ++number_;
+    return true;
+  }
+
+  Status read_head() {
+    next_line();
+    columns_.fill(kNoColumn);
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      const auto known = std::ranges::find(kProfileColumns, lower(trim(fields_[f])));
+      const auto c = static_cast<std::size_t>(known - kProfileColumns.begin());
+      if (known == kProfileColumns.end() || columns_[c] != kNoColumn)
+        return wrong(f, "time, server, arrivalRate, avgInTokens or avgOutTokens, each once",
+                     fields_[f]);
+      columns_[c] = f;
+    }
+    for (std::size_t c = 0; c < kNeededColumns; ++c)
+      if (columns_[c] == kNoColumn)
+        return fail(ErrorKind::invalid,
+                    "{}:1: wanted the columns time, server and arrivalRate, found '{}'", name_,
+                    clip(line_));
+    width_ = fields_.size();
+    return {};
+  }
+
+  Status read_row() {
+    if (fields_.size() != width_)
+      return wrong(std::min(fields_.size(), width_) - 1, fmt::format("{} columns", width_), line_);
+    BERTH_ASSIGN(const double start, time_of(columns_[0]));
+    const std::string server(trim(fields_[columns_[1]]));
+    const auto known = system_.servers.find(server);
+    if (known == system_.servers.end())
+      return wrong(columns_[1], "a server of the document", server);
+    Load load = known->second.current.load;
+    BERTH_ASSIGN(load.arrivals_per_min, amount(columns_[2], kMostProfileRate));
+    if (is_given(3)) {
+      BERTH_ASSIGN(load.in_tokens, amount(columns_[3], kMostProfileTokens));
+    }
+    if (is_given(4)) {
+      BERTH_ASSIGN(load.out_tokens, amount(columns_[4], kMostProfileTokens));
+    }
+    if (!windows_[start].emplace(server, load).second)
+      return wrong(columns_[1], "each server once at a time", server);
+    if (windows_.size() > kMostWindows)
+      return wrong(columns_[0], fmt::format("at most {} times", kMostWindows),
+                   fields_[columns_[0]]);
+    return {};
+  }
+
+  bool is_given(std::size_t column) const {
+    return columns_[column] != kNoColumn && !trim(fields_[columns_[column]]).empty();
+  }
+
+  /// HH:MM, HH:MM:SS or seconds.
+  Result<double> time_of(std::size_t field) const {
+    const auto text = trim(fields_[field]);
+    const auto parts = split(text, ':');
+    double seconds = 0;
+    bool is_good = parts.size() <= 3;
+    for (std::size_t i = 0; i < parts.size() && is_good; ++i) {
+      const auto number = parse_number(parts[i]);
+      const bool is_clock = parts.size() > 1;
+      is_good = number && *number >= 0 && (i == 0 || *number < 60) &&
+                (!is_clock || *number == std::floor(*number));
+      if (is_good) seconds = 60 * seconds + *number;
+    }
+    if (parts.size() == 2) seconds *= 60;
+    if (!is_good || seconds > kLatest_s) return wrong(field, "HH:MM or seconds", text);
+    return seconds;
+  }
+
+  Result<double> amount(std::size_t field, double most) const {
+    const auto number = parse_number(trim(fields_[field]));
+    if (!number || *number < 0 || *number > most)
+      return wrong(field, fmt::format("a number from 0 to {:.0f}", most), fields_[field]);
+    return *number;
+  }
+
+  std::unexpected<Error> wrong(std::size_t field, std::string_view wanted,
+                               std::string_view found) const {
+    std::size_t column = 1 + field;  // the commas
+    for (std::size_t f = 0; f < field; ++f) column += fields_[f].size();
+    return fail(ErrorKind::invalid, "{}:{}:{}: wanted {}, found '{}'", name_, number_, column,
+                wanted, clip(found));
+  }
+
+  std::string_view name_, text_, line_;
+  const System& system_;
+  std::vector<std::string_view> fields_;                       // of the line
+  std::array<std::size_t, kProfileColumns.size()> columns_{};  // where kProfileColumns stand
+  std::size_t width_ = 0, number_ = 0;
+  std::map<double, std::map<std::string, Load>> windows_;  // by start
+};
+
+Status check_options(const DayOptions& o, const Profile& profile) {
+  for (const auto& [what, value] : {std::pair("the cost of a change", o.change_cents),
+                                    {"the time that a change costs", o.change_s},
+                                    {"the start-up time", o.startup_s},
+                                    {"the minimum time up", o.min_up_s},
+                                    {"the hysteresis", o.hysteresis}})
+    if (!(value >= 0) || value > 1e9)
+      return fail(ErrorKind::invalid, "{}: wanted 0 or more, found {}", what, value);
+  std::size_t to = 0;
+  for (std::size_t from = 0; from < profile.size(); ++from) {
+    while (to < profile.size() && profile[to].start_s - profile[from].start_s < o.min_up_s) ++to;
+    if (to - std::min(to, from) > kMostWindowsUp)
+      return fail(ErrorKind::invalid, "the minimum time up: wanted at most {} windows, found {} s",
+                  kMostWindowsUp, o.min_up_s);
+  }
+  return {};
+}
+
+Status check_profile(const System& system, const Profile& profile) {
+  if (profile.empty() || profile.size() > kMostWindows)
+    return fail(ErrorKind::invalid, "wanted 1 to {} windows, found {}", kMostWindows,
+                profile.size());
+  for (std::size_t w = 0; w < profile.size(); ++w) {
+    const DayWindow& window = profile[w];
+    const double end = window.start_s + window.length_s;
+    if (!(window.length_s > 0) || !std::isfinite(end) ||
+        (w + 1 < profile.size() && std::abs(end - profile[w + 1].start_s) > 1e-3))
+      return fail(ErrorKind::invalid,
+                  "window {}: wanted a length that ends where the next one begins, found {} s", w,
+                  window.length_s);
+    for (const auto& [name, load] : window.loads) {
+      if (!system.servers.contains(name))
+        return fail(ErrorKind::invalid, "window {}: no server '{}' is known", w, clip(name));
+      if (auto status = check(load); !status)
+        return std::unexpected(within(name, std::move(status).error()));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_day(const System& system, const Profile& profile, const DayOptions& options) {
+  BERTH_TRY(check_profile(system, profile));
+  return check_options(options, profile);
+}
+
+Result<Profile> read_profile(std::string_view name, std::string_view text, const System& system) {
+  return ProfileReader(name, text, system).read();
+}
+
+Result<Profile> profile_of(std::span<const Request> trace, double window_s,
+                           const std::map<std::string, double>& parts) {
+  if (trace.size() < 2)
+    return fail(ErrorKind::invalid, "the trace: wanted two requests or more, found {}",
+                trace.size());
+  const double length_s = trace.back().arrival / 1000;
+  if (!(window_s > 0) || length_s / window_s > kMostWindows || !(length_s > 0))
+    return fail(ErrorKind::invalid,
+                "windows of {} s in a trace of {} s: wanted at most {} windows, longer than 0",
+                window_s, length_s, kMostWindows);
+  const auto count = static_cast<std::size_t>(std::max(1.0, std::round(length_s / window_s)));
+  Profile profile;
+  for (std::size_t w = 0; w < count; ++w) {
+    const double start = window_s * static_cast<double>(w);
+    const double end = w + 1 == count ? length_s : start + window_s;
+    profile.push_back({start, end - start, {}});
+  }
+  std::vector<Sums> in(count), out(count);
+  for (const Request& request : trace) {
+    const auto w = std::min(static_cast<std::size_t>(request.arrival / 1000 / window_s), count - 1);
+    in[w].add(request.in_tokens);
+    out[w].add(request.out_tokens);
+  }
+  for (std::size_t w = 0; w < count; ++w) {
+    const double per_min = in[w].count / (profile[w].length_s / 60);
+    for (const auto& [server, part] : parts) {
+      Load& load = profile[w].loads[server];
+      load.arrivals_per_min = per_min * part;
+      load.in_tokens = in[w].mean();
+      load.out_tokens = out[w].mean();
+      load.in_cv = in[w].cv();
+      load.out_cv = out[w].cv();
+    }
+  }
+  return profile;
+}
+
+}  // namespace berth::fleet
