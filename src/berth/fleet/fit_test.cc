@@ -130,7 +130,7 @@ TEST(FleetFit, TokenByTokenTimesGiveTheIterationsBack) {
 
 TEST(FleetFit, MeansOfRequestsGiveThemBackThroughNoise) {
   for (const FitForm form : {FitForm::sum, FitForm::max})
-    for (const std::uint64_t seed : {1, 2}) {
+    for (const std::uint64_t seed : {1U, 2U}) {
       const auto truth = truth_of(form);
       const Fit fit = fitted(simulated_rates(truth, seed, false, 0.02, 800));
       EXPECT_EQ(fit.parameters.form, form);
