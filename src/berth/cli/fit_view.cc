@@ -10,10 +10,10 @@
 namespace berth::cli {
 namespace {
 
-constexpr fleet::FitForm kForms[] = {fleet::FitForm::sum, fleet::FitForm::max};
+constexpr fleet::StepForm kForms[] = {fleet::StepForm::sum, fleet::StepForm::max};
 
-std::string formula(fleet::FitForm form) {
-  return form == fleet::FitForm::sum
+std::string formula(fleet::StepForm form) {
+  return form == fleet::StepForm::sum
              ? "alpha + beta·batch + betaPrefill·prompt tokens + gamma·context"
              : "max(alpha, betaPrefill·prompt tokens) + beta·batch + gamma·context";
 }

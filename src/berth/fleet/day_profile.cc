@@ -8,6 +8,7 @@
 #include "berth/base/units.h"
 #include "berth/fleet/day.h"
 #include "berth/fleet/system_view.h"
+#include "berth/fleet/table_lines.h"
 
 namespace berth::fleet {
 namespace {
@@ -35,12 +36,12 @@ struct Sums {
 class ProfileReader {
  public:
   ProfileReader(std::string_view name, std::string_view text, const System& system)
-      : name_(name), text_(text), system_(system) {}
+      : name_(name), lines_(name, text), system_(system) {}
 
   Result<Profile> read() {
     BERTH_TRY(read_head());
-    while (next_line())
-      if (!trim(line_).empty()) BERTH_TRY(read_row());
+    while (lines_.next())
+      if (!trim(lines_.line()).empty()) BERTH_TRY(read_row());
     if (windows_.empty()) return fail(ErrorKind::invalid, "{}: wanted rows, found none", name_);
     Profile profile;
     for (auto& [start, loads] : windows_) profile.push_back({start, 0, std::move(loads)});
@@ -52,45 +53,33 @@ class ProfileReader {
   }
 
  private:
-  bool next_line() {
-    if (text_.empty()) return false;
-    const auto end = text_.find('\n');
-    line_ = text_.substr(0, end);
-    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-    if (line_.ends_with('\r')) line_.remove_suffix(1);
-    fields_ = split(line_, ',');
-    ++number_;
-    return true;
-  }
-
   Status read_head() {
-    next_line();
+    lines_.next();
     columns_.fill(kNoColumn);
-    for (std::size_t f = 0; f < fields_.size(); ++f) {
-      const auto known = std::ranges::find(kProfileColumns, lower(trim(fields_[f])));
+    for (std::size_t f = 0; f < lines_.fields().size(); ++f) {
+      const auto known = std::ranges::find(kProfileColumns, lower(trim(lines_.fields()[f])));
       const auto c = static_cast<std::size_t>(known - kProfileColumns.begin());
       if (known == kProfileColumns.end() || columns_[c] != kNoColumn)
-        return wrong(f, "time, server, arrivalRate, avgInTokens or avgOutTokens, each once",
-                     fields_[f]);
+        return lines_.wrong(f, "time, server, arrivalRate, avgInTokens or avgOutTokens, each once",
+                            lines_.fields()[f]);
       columns_[c] = f;
     }
     for (std::size_t c = 0; c < kNeededColumns; ++c)
       if (columns_[c] == kNoColumn)
         return fail(ErrorKind::invalid,
                     "{}:1: wanted the columns time, server and arrivalRate, found '{}'", name_,
-                    clip(line_));
-    width_ = fields_.size();
+                    clip(lines_.line()));
+    width_ = lines_.fields().size();
     return {};
   }
 
   Status read_row() {
-    if (fields_.size() != width_)
-      return wrong(std::min(fields_.size(), width_) - 1, fmt::format("{} columns", width_), line_);
+    BERTH_TRY(lines_.expect_fields(width_));
     BERTH_ASSIGN(const double start, time_of(columns_[0]));
-    const std::string server(trim(fields_[columns_[1]]));
+    const std::string server(trim(lines_.fields()[columns_[1]]));
     const auto known = system_.servers.find(server);
     if (known == system_.servers.end())
-      return wrong(columns_[1], "a server of the document", server);
+      return lines_.wrong(columns_[1], "a server of the document", server);
     Load load = known->second.current.load;
     BERTH_ASSIGN(load.arrivals_per_min, amount(columns_[2], kMostProfileRate));
     if (is_given(3)) {
@@ -100,20 +89,20 @@ class ProfileReader {
       BERTH_ASSIGN(load.out_tokens, amount(columns_[4], kMostProfileTokens));
     }
     if (!windows_[start].emplace(server, load).second)
-      return wrong(columns_[1], "each server once at a time", server);
+      return lines_.wrong(columns_[1], "each server once at a time", server);
     if (windows_.size() > kMostWindows)
-      return wrong(columns_[0], fmt::format("at most {} times", kMostWindows),
-                   fields_[columns_[0]]);
+      return lines_.wrong(columns_[0], fmt::format("at most {} times", kMostWindows),
+                          lines_.fields()[columns_[0]]);
     return {};
   }
 
   bool is_given(std::size_t column) const {
-    return columns_[column] != kNoColumn && !trim(fields_[columns_[column]]).empty();
+    return columns_[column] != kNoColumn && !trim(lines_.fields()[columns_[column]]).empty();
   }
 
   /// HH:MM, HH:MM:SS or seconds.
   Result<double> time_of(std::size_t field) const {
-    const auto text = trim(fields_[field]);
+    const auto text = trim(lines_.fields()[field]);
     const auto parts = split(text, ':');
     double seconds = 0;
     bool is_good = parts.size() <= 3;
@@ -125,30 +114,23 @@ class ProfileReader {
       if (is_good) seconds = 60 * seconds + *number;
     }
     if (parts.size() == 2) seconds *= 60;
-    if (!is_good || seconds > kLatest_s) return wrong(field, "HH:MM or seconds", text);
+    if (!is_good || seconds > kLatest_s) return lines_.wrong(field, "HH:MM or seconds", text);
     return seconds;
   }
 
   Result<double> amount(std::size_t field, double most) const {
-    const auto number = parse_number(trim(fields_[field]));
+    const auto number = parse_number(trim(lines_.fields()[field]));
     if (!number || *number < 0 || *number > most)
-      return wrong(field, fmt::format("a number from 0 to {:.0f}", most), fields_[field]);
+      return lines_.wrong(field, fmt::format("a number from 0 to {:.0f}", most),
+                          lines_.fields()[field]);
     return *number;
   }
 
-  std::unexpected<Error> wrong(std::size_t field, std::string_view wanted,
-                               std::string_view found) const {
-    std::size_t column = 1 + field;  // the commas
-    for (std::size_t f = 0; f < field; ++f) column += fields_[f].size();
-    return fail(ErrorKind::invalid, "{}:{}:{}: wanted {}, found '{}'", name_, number_, column,
-                wanted, clip(found));
-  }
-
-  std::string_view name_, text_, line_;
+  std::string_view name_;
+  TableLines lines_;
   const System& system_;
-  std::vector<std::string_view> fields_;                       // of the line
   std::array<std::size_t, kProfileColumns.size()> columns_{};  // where kProfileColumns stand
-  std::size_t width_ = 0, number_ = 0;
+  std::size_t width_ = 0;
   std::map<double, std::map<std::string, Load>> windows_;  // by start
 };
 

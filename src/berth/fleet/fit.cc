@@ -53,12 +53,12 @@ Longer longer_than(const Observation& o, double threshold) {
           o.prefill_steps * (high * high - from * from) / (2 * (high - low))};
 }
 
-Terms row_of(const Observation& o, FitForm form, double threshold) {
+Terms row_of(const Observation& o, StepForm form, double threshold) {
   Terms x{};
-  const Longer longer = form == FitForm::max ? longer_than(o, threshold) : Longer{};
+  const Longer longer = form == StepForm::max ? longer_than(o, threshold) : Longer{};
   x[Term::alpha] = o.bare_steps + o.prefill_steps - longer.steps;
   x[Term::beta] = o.decoding;
-  x[Term::beta_prefill] = form == FitForm::max ? longer.tokens : o.prefill_tokens;
+  x[Term::beta_prefill] = form == StepForm::max ? longer.tokens : o.prefill_tokens;
   x[Term::gamma] = o.context_tokens;
   x[Term::ttft_offset] = o.phase == Phase::ttft ? 1 : 0;
   return x;
@@ -77,7 +77,7 @@ struct Shape {
 
 class Fitter {
  public:
-  Fitter(std::vector<Observation> all, FitForm form, const Shape& shape)
+  Fitter(std::vector<Observation> all, StepForm form, const Shape& shape)
       : all_(std::move(all)), form_(form), shape_(shape) {
     std::array<std::vector<double>, kPhases> of_phase;
     for (const auto& o : all_) of_phase[static_cast<std::size_t>(o.phase)].push_back(o.ms);
@@ -97,7 +97,7 @@ class Fitter {
       double best = HUGE_VAL;
       for (const double threshold : thresholds) attempt(threshold, best);
       // Where alpha and betaPrefill meet is between those that were tried.
-      for (int i = 0; form_ == FitForm::max && i < kRefinements; ++i)
+      for (int i = 0; form_ == StepForm::max && i < kRefinements; ++i)
         if (!attempt(threshold_of(parameters_), best)) break;
     }
   }
@@ -138,7 +138,7 @@ class Fitter {
   }
 
   std::vector<double> thresholds_of() const {
-    if (form_ == FitForm::sum) return {0};
+    if (form_ == StepForm::sum) return {0};
     std::vector<double> tokens;
     for (const auto& o : all_)
       if (o.prefill_tokens > 0) tokens.push_back(o.prefill_tokens / o.prefill_steps);
@@ -206,7 +206,7 @@ class Fitter {
   }
 
   std::vector<Observation> all_;
-  FitForm form_;
+  StepForm form_;
   Shape shape_;
   std::vector<double> reference_ms_, weights_;
   FitParameters parameters_;
@@ -336,7 +336,7 @@ struct Attempt {
 };
 
 /// The best fit of a form with the terms that can be told apart.
-Attempt fit_form(const Measured& measured, std::span<const PointUse> use, FitForm form) {
+Attempt fit_form(const Measured& measured, std::span<const PointUse> use, StepForm form) {
   constexpr int kMostRounds = 3;  // of observations, which tell how much iterations vary
   std::vector<std::string> notes;
   auto all = observations(measured, use, {});
@@ -401,10 +401,6 @@ void add_advice(Fit& fit, const Attempt& attempt, const Measured& measured) {
 
 }  // namespace
 
-std::string_view name(FitForm form) {
-  return form == FitForm::sum ? "sum" : "max";
-}
-
 std::string_view name(Term term) {
   constexpr std::array<std::string_view, kTerms> kNames{"alpha", "beta", "betaPrefill", "gamma",
                                                         "ttftOffset"};
@@ -433,7 +429,8 @@ Result<Fit> fit(const Measured& measured, const FitOptions& options) {
   if (observations(measured, use, {}).empty())
     return fail(ErrorKind::invalid, "nothing to fit{}{}", fit.notes.empty() ? "" : ": ",
                 join(fit.notes, "; "));
-  Attempt sum = fit_form(measured, use, FitForm::sum), max = fit_form(measured, use, FitForm::max);
+  Attempt sum = fit_form(measured, use, StepForm::sum),
+          max = fit_form(measured, use, StepForm::max);
   const bool is_max = max.error < kPrefersSum * sum.error;
   Attempt& chosen = is_max ? max : sum;
   fit.parameters = chosen.fitter.parameters();

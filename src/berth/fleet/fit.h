@@ -18,12 +18,10 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/fleet/fleet.h"
 #include "berth/fleet/measured.h"
 
 namespace berth::fleet {
-
-enum class FitForm : std::uint8_t { sum, max };
-std::string_view name(FitForm form);
 
 enum class Term : std::uint8_t { alpha, beta, beta_prefill, gamma, ttft_offset };
 inline constexpr std::size_t kTerms = 5;
@@ -37,7 +35,7 @@ struct Terms : std::array<double, kTerms> {
 };
 
 struct FitParameters {
-  FitForm form = FitForm::sum;
+  StepForm form = StepForm::sum;
   Terms ms{};
 };
 

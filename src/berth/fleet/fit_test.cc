@@ -15,7 +15,7 @@ namespace {
 
 using testing::SimulatedLoad;
 
-FitParameters truth_of(FitForm form) {
+FitParameters truth_of(StepForm form) {
   return {form, {20, 0.2, 0.1, 1e-4, 8}};
 }
 
@@ -72,12 +72,12 @@ TEST(FleetFit, AnIterationIsSumOrMax) {
   Observation step{
       .prefill_steps = 1, .decoding = 4, .prefill_tokens = 500, .context_tokens = 1000};
   step.prefill_square = 500 * 500;
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(FitForm::sum), step), 20 + 0.8 + 50 + 0.1);
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(FitForm::max), step), 50 + 0.8 + 0.1);
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::sum), step), 20 + 0.8 + 50 + 0.1);
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), step), 50 + 0.8 + 0.1);
   step.prefill_tokens = 100, step.prefill_square = 1e4;
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(FitForm::max), step), 20 + 0.8 + 0.1);
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), step), 20 + 0.8 + 0.1);
   step.phase = Phase::ttft;
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(FitForm::max), step), 20 + 0.8 + 0.1 + 8);
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), step), 20 + 0.8 + 0.1 + 8);
 }
 
 TEST(FleetFit, MeansOfIterationsCountThoseWhosePromptsBind) {
@@ -86,15 +86,15 @@ TEST(FleetFit, MeansOfIterationsCountThoseWhosePromptsBind) {
                          .prefill_tokens = 600,
                          .prefill_square = 1e4 + 25e4,
                          .prompts = {100, 500}};
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(FitForm::max), both), 20 + 50);
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), both), 20 + 50);
   // Spread evenly from 0 to 400: half of them for 20, the others for 30 on average.
   const Observation even{
       .prefill_steps = 1, .prefill_tokens = 200, .prefill_square = 200 * 200 + 400.0 * 400 / 12};
-  EXPECT_NEAR(predicted_ms(truth_of(FitForm::max), even), 10 + 15, 1e-9);
+  EXPECT_NEAR(predicted_ms(truth_of(StepForm::max), even), 10 + 15, 1e-9);
 }
 
 TEST(FleetFit, RowsGiveTheirParametersBackInTheirForm) {
-  for (const FitForm form : {FitForm::sum, FitForm::max}) {
+  for (const StepForm form : {StepForm::sum, StepForm::max}) {
     const auto truth = truth_of(form);
     const Fit fit = fitted(rows_of(truth));
     EXPECT_EQ(fit.parameters.form, form);
@@ -111,12 +111,12 @@ TEST(FleetFit, AMeasuredTable) {
   const auto file = read_benchmark_file("splitwise.csv", testing::text_of(path));
   ASSERT_TRUE(file);
   const Fit fit = fitted(file->measured.at(0));
-  EXPECT_EQ(fit.parameters.form, FitForm::max);
+  EXPECT_EQ(fit.parameters.form, StepForm::max);
   for (const auto& each : fit.errors) EXPECT_LT(each.median, 0.06) << name(each.phase);
 }
 
 TEST(FleetFit, TokenByTokenTimesGiveTheIterationsBack) {
-  for (const FitForm form : {FitForm::sum, FitForm::max}) {
+  for (const StepForm form : {StepForm::sum, StepForm::max}) {
     const auto truth = truth_of(form);
     const Fit fit = fitted(simulated_rates(truth, 1, true, 0, 300));
     EXPECT_EQ(fit.parameters.form, form);
@@ -129,7 +129,7 @@ TEST(FleetFit, TokenByTokenTimesGiveTheIterationsBack) {
 }
 
 TEST(FleetFit, MeansOfRequestsGiveThemBackThroughNoise) {
-  for (const FitForm form : {FitForm::sum, FitForm::max})
+  for (const StepForm form : {StepForm::sum, StepForm::max})
     for (const std::uint64_t seed : {1U, 2U}) {
       const auto truth = truth_of(form);
       const Fit fit = fitted(simulated_rates(truth, seed, false, 0.02, 800));
@@ -144,7 +144,7 @@ TEST(FleetFit, MeansOfRequestsGiveThemBackThroughNoise) {
 }
 
 TEST(FleetFit, MeansOfPointsTellAlphaAndWhatATokenCosts) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Rng rng(4);
   Measured open, closed;
   for (const double in_tokens : {100.0, 800.0}) {
@@ -168,7 +168,7 @@ TEST(FleetFit, MeansOfPointsTellAlphaAndWhatATokenCosts) {
 }
 
 TEST(FleetFit, ALoadMeansWhatTheServerDoesUnderIt) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Rng rng(9);
   for (const double rate_per_s : {1.0, 4.0, 8.0}) {
     const auto point =
@@ -196,7 +196,7 @@ TEST(FleetFit, ALoadMeansWhatTheServerDoesUnderIt) {
 }
 
 TEST(FleetFit, StandardErrorsAreThoseOfRepeatedMeasurements) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Rng rng(6);
   double square = 0, told = 0;
   constexpr int kRepeats = 150;
@@ -216,7 +216,7 @@ TEST(FleetFit, StandardErrorsAreThoseOfRepeatedMeasurements) {
 }
 
 TEST(FleetFit, OneLengthCannotTellBatchFromContext) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Measured measured;
   for (const double batch : {1, 4, 16, 64}) {
     const double context = 500 * batch;
@@ -232,7 +232,7 @@ TEST(FleetFit, OneLengthCannotTellBatchFromContext) {
 }
 
 TEST(FleetFit, WhatItProposesToMeasureHelps) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Rng rng(2);
   Measured measured;
   const auto measure = [&](int limit, double in_tokens, double out_tokens) {
@@ -252,7 +252,7 @@ TEST(FleetFit, WhatItProposesToMeasureHelps) {
 }
 
 TEST(FleetFit, AClosedLoopOfOneLengthRunsInStep) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Rng rng(2);
   Measured measured;
   for (const bool fixed : {true, false})
@@ -265,7 +265,7 @@ TEST(FleetFit, AClosedLoopOfOneLengthRunsInStep) {
 }
 
 TEST(FleetFit, PointsThatAreNotToBeTrustedAreRefused) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Rng rng(3);
   const SimulatedLoad load{.limit = 4, .requests = 150};
   Measured measured;
@@ -287,7 +287,7 @@ TEST(FleetFit, PointsThatAreNotToBeTrustedAreRefused) {
 }
 
 TEST(FleetFit, PromptsInAWarmCacheAreLeftOut) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Measured measured = simulated_rates(truth, 5, true, 0, 200);
   Rng rng(1);  // whatever the prompt
   for (auto& request : measured.points[1].timeline) request.ttft_ms = 30 + 20 * rng.uniform();
@@ -300,7 +300,7 @@ TEST(FleetFit, PromptsInAWarmCacheAreLeftOut) {
 }
 
 TEST(FleetFit, FirstTokensThatWaitForAPlaceAreLeftOut) {
-  const auto truth = truth_of(FitForm::sum);
+  const auto truth = truth_of(StepForm::sum);
   Rng rng(7);
   Measured measured;
   for (const int limit : {2, 4, 8})
@@ -314,7 +314,7 @@ TEST(FleetFit, FirstTokensThatWaitForAPlaceAreLeftOut) {
 }
 
 TEST(FleetFit, TheSameMeasurementsGiveTheSameBytes) {
-  const auto measured = simulated_rates(truth_of(FitForm::max), 8, false, 0.02, 150);
+  const auto measured = simulated_rates(truth_of(StepForm::max), 8, false, 0.02, 150);
   const Fit first = fitted(measured), second = fitted(measured);
   EXPECT_EQ(first.parameters.ms, second.parameters.ms);
   EXPECT_EQ(first.standard_error, second.standard_error);

@@ -156,6 +156,7 @@ struct Options {
 /// The value of a name as documents and the command line spell it, in any case; nullopt: no such.
 std::optional<QueueModel> queue_model(std::string_view name);
 std::optional<StepForm> step_form(std::string_view name);
+std::string_view name(StepForm form);
 std::optional<Solver> solver(std::string_view name);
 std::optional<Saturation> saturation(std::string_view name);
 

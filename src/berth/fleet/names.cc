@@ -61,6 +61,9 @@ std::optional<QueueModel> queue_model(std::string_view name) {
   return choice(kModelNames, name);
 }
 
+std::string_view name(StepForm form) {
+  return kFormNames.name(form);
+}
 std::optional<StepForm> step_form(std::string_view name) {
   return choice(kFormNames, name);
 }

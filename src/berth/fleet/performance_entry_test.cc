@@ -11,7 +11,7 @@ namespace {
 
 PerformanceEntry fitted_entry() {
   PerformanceEntry made{"m", "a", 2, {}};
-  made.fit.parameters = {FitForm::max, {8, 0.0512345678, 0.03, 2e-5, 4}};
+  made.fit.parameters = {StepForm::max, {8, 0.0512345678, 0.03, 2e-5, 4}};
   made.fit.determined = {true, true, true, true, false};
   return made;
 }

@@ -10,6 +10,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fleet/queue.h"
+#include "berth/fleet/table_lines.h"
 
 namespace berth::fleet {
 namespace {
@@ -123,22 +124,23 @@ constexpr std::array<std::string_view, 3> kColumns{"seconds", "in_tokens", "out_
 /// Reads the lines of a trace, and says where in them something is wrong.
 class TraceReader {
  public:
-  TraceReader(std::string_view name, std::string_view text) : name_(name), text_(text) {}
+  TraceReader(std::string_view name, std::string_view text) : name_(name), lines_(name, text) {}
 
   Result<std::vector<Request>> read() {
     BERTH_TRY(read_head());
     std::vector<Request> requests;
     double first_s = 0;
-    while (next_line()) {
-      if (trim(line_).empty()) continue;
+    while (lines_.next()) {
+      if (trim(lines_.line()).empty()) continue;
       std::array<double, 3> row{};
       BERTH_TRY(read_row(row));
       if (requests.empty()) first_s = row[0];
       const double arrival_ms = (row[0] - first_s) * 1000;
       if (arrival_ms < (requests.empty() ? 0 : requests.back().arrival))
-        return wrong(columns_[0], "a time not before that of the line above", fields_[columns_[0]]);
+        return lines_.wrong(columns_[0], "a time not before that of the line above",
+                            lines_.fields()[columns_[0]]);
       if (requests.size() == kMostRequests)
-        return fail(ErrorKind::invalid, "{}:{}: more than {} requests", name_, number_,
+        return fail(ErrorKind::invalid, "{}:{}: more than {} requests", name_, lines_.number(),
                     kMostRequests);
       requests.push_back(
           {arrival_ms, static_cast<std::int32_t>(row[1]), static_cast<std::int32_t>(row[2])});
@@ -148,63 +150,45 @@ class TraceReader {
   }
 
  private:
-  bool next_line() {
-    if (text_.empty()) return false;
-    const auto end = text_.find('\n');
-    line_ = text_.substr(0, end);
-    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-    if (line_.ends_with('\r')) line_.remove_suffix(1);
-    fields_ = split(line_, ',');
-    ++number_;
-    return true;
-  }
-
   Status read_head() {
-    next_line();
+    lines_.next();
     for (std::size_t c = 0; c < kColumns.size(); ++c) {
       const auto found = std::ranges::find(
-          fields_, kColumns[c], [](std::string_view field) { return lower(trim(field)); });
-      if (found == fields_.end())
+          lines_.fields(), kColumns[c], [](std::string_view field) { return lower(trim(field)); });
+      if (found == lines_.fields().end())
         return fail(ErrorKind::invalid,
                     "{}:1: wanted the columns seconds, in_tokens and out_tokens, found '{}'", name_,
-                    clip(line_));
-      columns_[c] = static_cast<std::size_t>(found - fields_.begin());
+                    clip(lines_.line()));
+      columns_[c] = static_cast<std::size_t>(found - lines_.fields().begin());
     }
-    width_ = fields_.size();
+    width_ = lines_.fields().size();
     return {};
   }
 
   Status read_row(std::array<double, 3>& row) const {
-    if (fields_.size() != width_)
-      return wrong(std::min(fields_.size(), width_) - 1, fmt::format("{} columns", width_), line_);
+    BERTH_TRY(lines_.expect_fields(width_));
     for (std::size_t c = 0; c < kColumns.size(); ++c) {
-      const auto field = fields_[columns_[c]];
+      const auto field = lines_.fields()[columns_[c]];
       const auto number = parse_number(trim(field));
-      if (!number) return wrong(columns_[c], fmt::format("a number of {}", kColumns[c]), field);
+      if (!number)
+        return lines_.wrong(columns_[c], fmt::format("a number of {}", kColumns[c]), field);
       row[c] = *number;
       const bool is_time = c == 0;
       if (is_time && std::abs(*number) > kMostSeconds)
-        return wrong(columns_[c], "a number of seconds", field);
+        return lines_.wrong(columns_[c], "a number of seconds", field);
       if (!is_time && (*number < 0 || *number > kMostTokens || *number != std::floor(*number)))
-        return wrong(columns_[c], fmt::format("a whole number from 0 to {}", kMostTokens), field);
+        return lines_.wrong(columns_[c], fmt::format("a whole number from 0 to {}", kMostTokens),
+                            field);
     }
     return {};
   }
 
-  std::unexpected<Error> wrong(std::size_t field, std::string_view wanted,
-                               std::string_view found) const {
-    std::size_t column = 1 + field;  // the commas
-    for (std::size_t f = 0; f < field; ++f) column += fields_[f].size();
-    return fail(ErrorKind::invalid, "{}:{}:{}: wanted {}, found '{}'", name_, number_, column,
-                wanted, clip(found));
-  }
-
   static constexpr double kMostSeconds = 1e10;  // seconds since 1970 are times, too
 
-  std::string_view name_, text_, line_;
-  std::vector<std::string_view> fields_;  // of the line
+  std::string_view name_;
+  TableLines lines_;
   std::array<std::size_t, 3> columns_{};  // where kColumns stand
-  std::size_t width_ = 0, number_ = 0;
+  std::size_t width_ = 0;
 };
 
 }  // namespace
