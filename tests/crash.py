@@ -27,7 +27,6 @@ from pathlib import Path
 
 from berth_case import BERTH, House, alive, until
 from podman import IMAGE, Podman, Unusable, in_a_plain_hierarchy
-from sandbox_test import why_not as why_no_sandbox
 
 # Where runners and agents may be killed: os/failpoint.h.
 FAILPOINTS = ["before commit", "after commit", "after acknowledge", "after launch", "outputs captured",
@@ -350,6 +349,7 @@ def main():
     arguments = parser.parse_args()
     podman = None
     if arguments.containers:
+        from sandbox_test import why_not as why_no_sandbox  # which tries bubblewrap
         in_a_plain_hierarchy()
         try:
             podman = Podman()

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "berth/fleet/queue.h"
+
 namespace berth::fleet {
 namespace {
 
@@ -157,7 +159,7 @@ MeanObservations mean_observations(const MeanLoad& load, const FitParameters& pa
   const double others = load.limit > 0 ? 1 - 1 / load.limit : 1;
   const double decoding = lambda * std::max(0.0, m - 1) * tau * others;
   const double context = n + (m > 0 ? load.out_square / (2 * m) : 0);
-  const double chunks = std::max(1.0, std::ceil(n / kFitChunkTokens));
+  const double chunks = std::max(1.0, std::ceil(n / kBatchTokens));
   const double own_context = n * (chunks + 1) / 2;
   const double arrivals = lambda * tau * others;  // in an iteration
   const double busy = 1 - std::exp(-arrivals * chunks);

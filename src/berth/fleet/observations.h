@@ -9,9 +9,6 @@
 
 namespace berth::fleet {
 
-/// The tokens of an iteration of the engine, beyond which a prompt is cut into chunks.
-inline constexpr double kFitChunkTokens = 8192;
-
 /// Which points are worth what.
 struct PointUse {
   bool used = true;        // false: refused

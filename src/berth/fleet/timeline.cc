@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "berth/fleet/observations.h"
+#include "berth/fleet/queue.h"
 
 namespace berth::fleet {
 namespace {
@@ -201,7 +202,7 @@ class Timeline {
     const double decoding = decoding_.mean(from_ms, to_ms);
     const double context = context_.mean(from_ms, to_ms);
     const double wait = decoding > 0.5 ? 0.5 : 0;
-    const double chunks = std::max(1.0, std::ceil(request.in_tokens / kFitChunkTokens));
+    const double chunks = std::max(1.0, std::ceil(request.in_tokens / kBatchTokens));
     const auto own = first_tokens_.between(to_ms - half_ms, to_ms + half_ms);
     const auto before = first_tokens_.between(from_ms, to_ms - half_ms);
     const double joined = std::max(own.tokens, request.in_tokens);
