@@ -212,8 +212,8 @@ std::string limits_text(const fleet::Candidates& all) {
   const auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
   if (asked == 0) return "";
   return fmt::format(
-      "limits of {} candidates by simulation, ± 1 % or so; --percentiles closed-form is faster\n",
-      asked);
+      "limits of {} candidate{} by simulation, within 3 %; --percentiles closed-form is faster\n",
+      asked, asked == 1 ? "" : "s");
 }
 
 std::string summary_text(const fleet::Plan& plan) {

@@ -173,6 +173,16 @@ Refusal refusal_of(Binding binding) {
                                     : Refusal::loss;
 }
 
+bool is_of_percentile(Refusal refusal) {
+  return refusal >= Refusal::ttft_p50;
+}
+
+Binding binding_of(Refusal refusal) {
+  BERTH_ASSERT(is_of_percentile(refusal));
+  return nth(Binding::ttft_p50,
+             static_cast<std::size_t>(refusal) - static_cast<std::size_t>(Refusal::ttft_p50));
+}
+
 Sizing size_calibrated(const Demand& demand, const Performance& performance) {
   const double tokens =
       static_cast<double>(performance.max_batch) * static_cast<double>(performance.at_tokens);

@@ -35,7 +35,7 @@ struct StepWork {
 /// takes the place of the Poisson one's.
 template <class Real>
 struct GatedPrefill {
-  static constexpr double kMostPart = 0.95;  // beyond it the queue has no equilibrium
+  static constexpr double kMostPart = 0.95;  // so much is taken for more: at 1 there is no end
 
   Real step_ms;    // A: without prompts
   Real prompt_ms;  // s: the work of a prompt, and the steps of its chunks but one

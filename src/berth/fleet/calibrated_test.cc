@@ -267,6 +267,26 @@ TEST(Calibrated, TheLimitOfPercentilesIsAskedForOnceForEachQuestion) {
   EXPECT_TRUE(asked.empty());
 }
 
+/// The closed form's tail may be too heavy where lengths vary much.
+TEST(Calibrated, WhatItRefusesForAPercentileIsAskedForToo) {
+  const System system =
+      one_server(load_of(60, 512, 128), {.ttft_ms = 3000, .percentiles = ttft_p95(5)});
+  const Candidates refused = candidates(system, QueueModel::calibrated);
+  ASSERT_EQ(refused.refusals[0], Refusal::ttft_p95);
+  double answer = 3;
+  Execution execution;
+  execution.rate_limit = [&](const RateQuestion& question) {
+    EXPECT_GT(question.estimate_per_s, 0);
+    return answer;
+  };
+  const Candidates made = candidates(system, QueueModel::calibrated, execution);
+  ASSERT_EQ(made.of(0).size(), 1U);
+  EXPECT_DOUBLE_EQ(made.of(0)[0].rate_per_s, 3);
+  EXPECT_EQ(made.of(0)[0].binding, Binding::ttft_p95);
+  answer = 0;
+  EXPECT_EQ(candidates(system, QueueModel::calibrated, execution).refusals[0], Refusal::ttft_p95);
+}
+
 TEST(Calibrated, AllZeroPerformanceUnderLoadIsNamed) {
   System system = one_server(load_of(60, 128, 128), {.itl_ms = 100});
   Performance& p = system.models["M"].accelerators["A"];

@@ -78,6 +78,16 @@ void decide(Sizing& sizing, double rate) {
   if (!(rate > 0)) sizing.refusal = refusal_of(sizing.binding);
 }
 
+/// Where the closed form finds that a percentile's target cannot be met, it need not have the last
+/// word: sized as if there were no percentiles, so that the limit can be asked for.
+Sizing size_by_averages(Demand demand, const Performance& performance, const Sizing& refused) {
+  demand.target.percentiles = {};
+  Sizing sizing = size_replica(demand, performance, QueueModel::calibrated);
+  if (sizing.refusal != Refusal::none) return refused;
+  sizing.binding = binding_of(refused.refusal);
+  return sizing;
+}
+
 class Maker {
  public:
   Maker(const System& system, QueueModel model, Candidates& made)
@@ -93,7 +103,8 @@ class Maker {
 
   void make(const Execution& execution) {
     sizings_.resize((groups_.size() - 1) * accelerators_.size());
-    for_each(execution, groups_.size() - 1, [&](std::size_t g) { size_group(g); });
+    const bool asks = execution.rate_limit != nullptr;
+    for_each(execution, groups_.size() - 1, [&](std::size_t g) { size_group(g, asks); });
     if (execution.rate_limit) ask(execution);
     for_each(execution, groups_.size() - 1, [&](std::size_t g) { make_group(g); });
     for (std::size_t s = 0; s < rows_.size(); ++s) {
@@ -119,7 +130,7 @@ class Maker {
   }
 
   /// One sizing of each group on each accelerator; those that nobody needs stay idle.
-  void size_group(std::size_t g) {
+  void size_group(std::size_t g, bool asks) {
     const Row& row = rows_[order_[groups_[g]]];
     if (row.refusal != Refusal::none || row.rate == 0) return;
     std::size_t a = g * accelerators_.size();
@@ -128,6 +139,8 @@ class Maker {
       const auto performance = row.model->accelerators.find(name);
       if (performance == row.model->accelerators.end() || all_keep_another(g, name)) continue;
       sizings_[place] = size_replica(row.demand, performance->second, model_);
+      if (asks && is_of_percentile(sizings_[place].refusal))
+        sizings_[place] = size_by_averages(row.demand, performance->second, sizings_[place]);
     }
   }
 

@@ -57,11 +57,9 @@ class RateTrial {
 }  // namespace
 
 double simulated_limit(const RateQuestion& question, const LimitSearch& search) {
-  Demand demand;
-  demand.in_tokens = question.load.in_tokens, demand.out_tokens = question.load.out_tokens;
-  demand.in_cv = question.load.in_cv, demand.out_cv = question.load.out_cv;
-  demand.arrival_cv = question.load.arrival_cv;
-  demand.max_queue = question.queue;
+  Server server;
+  server.max_queue = question.queue;
+  const Demand demand = demand_of(question.load, server, question.target);
   const CalibratedQueue queue(demand, question.performance, question.batch);
   const double end = (1 - kMargin) * queue.service_rate(question.batch) * 1000;
   const RateTrial replica(question, search);

@@ -51,6 +51,9 @@ struct Sizing {
 };
 /// Why nothing is served where that binds even a nearly idle replica.
 Refusal refusal_of(Binding binding);
+/// Whether a percentile's target is not met, and which one that is.
+bool is_of_percentile(Refusal refusal);
+Binding binding_of(Refusal refusal);
 
 Sizing size_replica(const Demand& demand, const Performance& performance, QueueModel model);
 

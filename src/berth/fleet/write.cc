@@ -158,7 +158,7 @@ Json candidates_json(const Candidates& candidates) {
               {"watts", c.watts},
               {"value", c.value}};
       if (candidates.model == QueueModel::calibrated)
-        json["method"] = c.is_rate_asked_for ? "simulation" : kClosedForm;
+        json["rateMethod"] = c.is_rate_asked_for ? "simulation" : kClosedForm;
     }
   }
   return all;
