@@ -41,7 +41,9 @@ Result<Found> find_object(os::Env& env, const std::string& store, const Digest& 
 }
 
 Status read_object(os::Env& env, const std::string& store, const Found& object, Paths& fresh) {
-  const auto found = read_content(env, object.path);
+  auto found = read_content(env, object.path);
+  // What a disk could not read it may read when it is asked again; a task costs more than a look.
+  if (!found && found.error().kind == ErrorKind::io) found = read_content(env, object.path);
   if (found && found->digest == object.digest) {
     if (found->size >= kWorthRemembering)
       if (const auto after = env.status(object.path))

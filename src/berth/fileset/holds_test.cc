@@ -1,4 +1,4 @@
-// A series of holds under one lock.
+// What holds ask of the disk: a lock for a series of them, and each object read.
 #include <gtest/gtest.h>
 
 #include "berth/fileset/fileset.h"
@@ -50,6 +50,23 @@ TEST_F(ObjectLock, WhatASeriesHoldsIsKept) {
   store_.release_lock();
   ASSERT_TRUE(ObjectStore::open(env_, "/store")->collect(keep({})));
   EXPECT_TRUE(store_.hold(a_));
+}
+
+TEST(ObjectRead, AnErrorOfTheDiskIsLookedAtTwiceBeforeTheObjectIsSetAside) {
+  os::FakeEnv env;
+  env.put("/a", "one");
+  ObjectStore store = *ObjectStore::open(env, "/store");
+  const auto fileset = store.capture("/a", Expect::fresh)->fileset;
+  int errors = 1;
+  env.fault = [&](std::string_view call) -> std::optional<Error> {
+    if (call != "read_at" || errors-- <= 0) return std::nullopt;
+    return Error{ErrorKind::io, "a fault"};
+  };
+  EXPECT_TRUE(store.hold(fileset));
+  EXPECT_TRUE(store.take_damage().empty());
+  errors = 2;
+  EXPECT_EQ(store.hold(fileset).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store.take_damage().size(), 1U);
 }
 
 }  // namespace
