@@ -1,6 +1,9 @@
 // berth plan: how many of which accelerator a fleet of inference servers needs, and why.
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <mutex>
+#include <tuple>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -111,12 +114,30 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
   return {};
 }
 
+/// Asks the simulator, and remembers what it said: sweeps and days ask the same again.
+std::function<double(const fleet::RateQuestion&)> remembered_limits() {
+  struct Known {
+    std::mutex mutex;
+    std::map<fleet::RateQuestion, double> limits;
+  };
+  return [known = std::make_shared<Known>()](const fleet::RateQuestion& question) {
+    {
+      const std::lock_guard lock(known->mutex);
+      if (const auto found = known->limits.find(question); found != known->limits.end())
+        return found->second;
+    }
+    const double limit = fleet::simulated_limit(question);
+    const std::lock_guard lock(known->mutex);
+    return known->limits.emplace(question, limit).first->second;
+  };
+}
+
 /// Threads for the candidates, and the time limit of --time-limit.
 Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
   fleet::Execution means;
   means.parallel_for = on_all_cores;
   if (given.percentiles.empty() || given.percentiles == "simulated")
-    means.rate_limit = [](const auto& question) { return fleet::simulated_limit(question); };
+    means.rate_limit = remembered_limits();
   else if (given.percentiles != "closed-form")
     return fail(ErrorKind::usage, "--percentiles: wanted simulated or closed-form; found '{}'",
                 clip(given.percentiles));
@@ -210,6 +231,7 @@ std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
 /// How the limits of targets for percentiles came about; "": there are none.
 std::string limits_text(const fleet::Candidates& all) {
   const auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
+  if (all.stopped) return "the time limit left some limits to the closed form\n";
   if (asked == 0) return "";
   return fmt::format(
       "limits of {} candidate{} by simulation, within 3 %; --percentiles closed-form is faster\n",
@@ -329,8 +351,24 @@ bool has_percentiles(const fleet::System& system) {
   return false;
 }
 
+/// usage: what is of one load alone is given with a day.
+Status check_day_goes_with(const PlanOptions& given) {
+  for (const auto& [option, is_given, why] :
+       {std::tuple("--solver greedy", lower(given.solver) == "greedy",
+                   "a day is planned by optimal or unlimited, and has a greedy plan beside it"),
+        {"--saturation", !given.saturation.empty(), "only the solver greedy has it"},
+        {"--delayed-best-effort", given.delayed_best_effort, "only the solver greedy has it"},
+        {"--heterogeneous", given.heterogeneous,
+         "over a day each server has one accelerator at a time"},
+        {"--sweep", !given.sweep.empty(), "a day has loads of its own"},
+        {"--candidates", given.candidates, "they are of one load, and a day has many"}})
+    if (is_given)
+      return fail(ErrorKind::usage, "{}: not with --profile or --trace: {}", option, why);
+  return {};
+}
+
 Result<int> plan(os::Env& env, const PlanOptions& given) {
-  if (!given.day.wanted()) BERTH_TRY(check_no_day(given.day));
+  BERTH_TRY(given.day.wanted() ? check_day_goes_with(given) : check_no_day(given.day));
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
@@ -343,13 +381,10 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   }
   if (options.model == fleet::QueueModel::reference && has_percentiles(system))
     print_error("note: the reference model knows averages; targets for percentiles are left out\n");
-  if (options.heterogeneous && options.solver == fleet::Solver::greedy)
+  if (options.heterogeneous && options.solver == fleet::Solver::greedy && !given.day.wanted())
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, given));
   if (given.day.wanted()) {
-    if (!given.sweep.empty() || given.candidates)
-      return fail(ErrorKind::usage, "{}: not with a day",
-                  given.candidates ? "--candidates" : "--sweep");
     print_notes(fleet::dangling_names(system));
     system.options = options;
     return plan_and_print_day(env, system, given.day, means, given.json, given.fail_unserved);

@@ -7,6 +7,7 @@ namespace berth::fleet {
 
 inline constexpr int kMostReplicas = 10'000'000;
 inline constexpr int kLowestPriority = 100;
+inline constexpr double kMostVariation = 20;  // of what varies, standard deviation / mean
 
 /// The server's class, or Free.
 std::string class_of(const Server& server);
