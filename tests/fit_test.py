@@ -113,15 +113,27 @@ class Fit(Case):
         rows = self.write("rows.csv", rows_text())
         wrong = self.write("wrong.csv", "batch,prefill_tokens,context_tokens,ms\n1,0,100,8\n1,0,100,fast\n")
         for arguments, code, message in (
-                ([wrong], 2, b"wrong.csv: line 3: ms: wanted a number from 1e-06 to 1000000000, found 'fast'"),
+                ([wrong], 2, b"wrong.csv:3:9: ms: wanted a number from 1e-06 to 1000000000, found 'fast'"),
                 ([self.write("x.json", "{\"a\": 1}")], 2, b"x.json: wanted a result of guidellm"),
                 ([rows, "-o", "x/out.json"], 2, b"--write: the files do not tell the model; give --llm"),
-                ([str(self.house.path / "none")], 2, b"none"),
+                ([str(self.house.path / "none")], 2, b"/none: No such file or directory"),
+                ([rows, "--llm", "m", "--accelerator", "a", "-o", str(self.house.path / "none/out.json")], 2,
+                 b"/none/out.json: No such file or directory"),
                 ([self.write("few.json", vllm_result(1, 100, requests=50))], 2, b"it has 50 requests, fewer than 100"),
                 ([str(DATA / "splitwise.csv"), rows, "--accelerator", "x"], 2, b"--accelerator: wanted one of")):
             done = self.berth("fit", *arguments, code=code)
             self.assertIn(message, done.err)
             self.assertEqual(done.out, b"")
+
+    def test_what_nothing_is_left_to_judge_by_has_no_standard_errors(self):
+        two = self.write("two.csv", "batch,prefill_tokens,context_tokens,ms\n1,0,100,8\n8,0,800,9\n")
+        [fit] = self.fit(two)
+        self.assertEqual(set(fit["standardErrors"].values()), {None})
+        done = self.berth("fit", two)
+        self.assertIn(b"form sum, which nothing is left to judge by\n", done.out)
+        self.assertRegex(done.out, rb"beta +0\.14286 +not known")
+        self.assertNotIn(b"relative error", done.out)
+        self.assertIn(b"alpha, beta can be made to meet 2 independent measurements", done.err)
 
 
 if __name__ == "__main__":
