@@ -1,9 +1,14 @@
 #include "berth/cli/fleet_input.h"
-#include "berth/cli/print.h"
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <thread>
+
+#include "berth/cli/print.h"
+#include "berth/fleet/simulated_limit.h"
 
 namespace berth::cli {
 namespace {
@@ -12,6 +17,24 @@ constexpr std::size_t kMostBytes = 256U << 20;  // of one document
 constexpr std::size_t kMostTraceBytes = 1U << 30;
 constexpr unsigned kMostThreads = 16;
 constexpr std::size_t kMostNotes = 20;
+
+/// Asks the simulator, and remembers what it said: sweeps and days ask the same again.
+std::function<double(const fleet::RateQuestion&)> remembered_limits() {
+  struct Known {
+    std::mutex mutex;
+    std::map<fleet::RateQuestion, double> limits;
+  };
+  return [known = std::make_shared<Known>()](const fleet::RateQuestion& question) {
+    {
+      const std::lock_guard lock(known->mutex);
+      if (const auto found = known->limits.find(question); found != known->limits.end())
+        return found->second;
+    }
+    const double limit = fleet::simulated_limit(question);
+    const std::lock_guard lock(known->mutex);
+    return known->limits.emplace(question, limit).first->second;
+  };
+}
 
 }  // namespace
 
@@ -48,6 +71,22 @@ void print_notes(const std::vector<std::string>& notes) {
     print_error(fmt::format("note: {}\n", notes[i]));
   if (notes.size() > kMostNotes)
     print_error(fmt::format("note: {} more of the kind\n", notes.size() - kMostNotes));
+}
+
+void print_percentiles_note(const fleet::System& system, fleet::QueueModel model) {
+  if (model != fleet::QueueModel::reference) return;
+  for (const auto& [name, service_class] : system.classes)
+    for (const auto& [of, target] : service_class.targets)
+      if (target.has_percentiles())
+        return print_error(
+            "note: the reference model knows averages; targets for percentiles are left out\n");
+}
+
+fleet::Execution planning_execution(std::string_view percentiles) {
+  fleet::Execution execution;
+  execution.parallel_for = on_all_cores;
+  if (percentiles == "simulated") execution.rate_limit = remembered_limits();
+  return execution;
 }
 
 void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body) {
