@@ -28,6 +28,7 @@ struct Request {
 struct Reply {
   int status = 200;
   std::string body;  // JSON, one line
+  const char* type = "application/json";
 };
 
 /// The HTTP status of an error: invalid, usage 400 · denied 403 · not_found 404 · exists, stale 409

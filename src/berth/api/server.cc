@@ -89,16 +89,16 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-void set_up(httplib::Server& server, Planner& planner, const ServerOptions& options) {
+void set_up(httplib::Server& server, const Answer& answer_of, const ServerOptions& options) {
   server.set_tcp_nodelay(true);
   server.set_socket_options(own_port);
   server.set_payload_max_length(kLargestBody);
-  const auto answer = [&planner](const httplib::Request& request, httplib::Response& response) {
+  const auto answer = [&answer_of](const httplib::Request& request, httplib::Response& response) {
     // `path` is decoded as a whole already: a name could not hold a slash.
     const std::string path = request.target.substr(0, request.target.find('?'));
-    const Reply reply = planner.answer({request.method, path, request.body});
+    const Reply reply = answer_of({request.method, path, request.body});
     response.status = reply.status;
-    response.set_content(reply.body + "\n", kJson);
+    response.set_content(reply.body + "\n", reply.type);
   };
   server.set_pre_routing_handler([options](const auto& request, auto& response) {
     const auto [status, why] = refusal(request, options);
@@ -127,8 +127,8 @@ void set_up(httplib::Server& server, Planner& planner, const ServerOptions& opti
 
 }  // namespace
 
-Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
-             const std::function<void(int port)>& listening) {
+Status serve(os::Env& env, const Answer& answer, const ServerOptions& options,
+             const std::function<void(int port)>& listening, const std::function<Status()>& work) {
   const bool tls = !options.certificate.empty();
   if (!loopback(options.host) && (!tls || options.token.empty()))
     return fail(ErrorKind::usage,
@@ -141,7 +141,7 @@ Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
   BoundedServer server(std::move(context), [&options](const httplib::Request& request) {
     return refusal(request, options).first != 0;
   });
-  set_up(server, planner, options);
+  set_up(server, answer, options);
   const int port = options.port == 0 ? server.bind_to_any_port(options.host)
                    : server.bind_to_port(options.host, options.port) ? options.port
                                                                      : -1;
@@ -157,7 +157,10 @@ Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
   }
   listening(port);
   Status waited;
-  while (waited && env.stop_signals() == 0) waited = env.wait({}, std::nullopt);
+  if (work)
+    waited = work();
+  else
+    while (waited && env.stop_signals() == 0) waited = env.wait({}, std::nullopt);
   server.stop();
   done.wait();
   return waited;

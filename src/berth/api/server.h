@@ -1,4 +1,4 @@
-// HTTP in front of a Planner: who may send requests, and how long one may take.
+// HTTP in front of whatever answers requests: who may send them, and how long one may take.
 //
 // Only this machine reaches the server by default; others reach it only with a token and TLS.
 // Requests of web pages from elsewhere are refused by Host, Origin and Sec-Fetch-Site, whatever
@@ -21,10 +21,16 @@ struct ServerOptions {
   std::string certificate, key;  ///< PEM files; "" means no TLS.
 };
 
-/// Serves until a stop signal. `listening` is called with the port once requests are accepted.
+/// Answers a request; called on any number of threads at once.
+using Answer = std::function<Reply(const Request&)>;
+
+/// Serves until a stop signal. `listening` is called with the port once requests are accepted, then
+/// `work`, on the caller's thread: serving ends when it returns, which it should upon a stop
+/// signal. Without `work` the caller's thread waits for that signal. Errors: those of `work`;
 /// usage: the address is beyond this machine, without token or TLS; io: the address cannot be
 /// listened at; invalid: the certificate is none.
-Status serve(os::Env& env, Planner& planner, const ServerOptions& options,
-             const std::function<void(int port)>& listening);
+Status serve(os::Env& env, const Answer& answer, const ServerOptions& options,
+             const std::function<void(int port)>& listening,
+             const std::function<Status()>& work = {});
 
 }  // namespace berth::api

@@ -34,9 +34,9 @@ Result<fleet::MetricWindows> windows_of(os::Env& env, const MetricsWanted& wante
   BERTH_ASSIGN(windows.from_s, time_s(env, "--from", wanted.from));
   BERTH_ASSIGN(const std::int64_t to_s, time_s(env, "--to", wanted.to.empty() ? "0s" : wanted.to));
   const std::int64_t count = (to_s - windows.from_s) / windows.window_s;
-  if (count < 1 || count > static_cast<std::int64_t>(fleet::kMostWindows))
+  if (count < 1 || count > static_cast<std::int64_t>(fleet::kMostMetricsWindows))
     return fail(ErrorKind::usage, "--from, --to: wanted 1 to {} windows of {}, found {}",
-                fleet::kMostWindows, length, count);
+                fleet::kMostMetricsWindows, length, count);
   windows.count = static_cast<std::size_t>(count);
   return windows;
 }
@@ -55,7 +55,7 @@ Result<std::vector<fleet::Measured>> read_prometheus(os::Env& env, const Metrics
   const auto session = cloud->open_session();
   std::vector<std::string> answers;
   for (const auto& query : fleet::metric_queries(windows)) {
-    BERTH_ASSIGN(auto answer, remote::fetch_text(env, *session, url + query));
+    BERTH_ASSIGN(auto answer, remote::fetch_text(env, *session, {.url = url + query}));
     // Prometheus tells its refusals in JSON, with the statuses 400, 422 and 503.
     if (answer.status / 100 != 2 && !trim(answer.body).starts_with('{'))
       return fail(ErrorKind::invalid, "{}: the server answers {}", shown(url), answer.status);

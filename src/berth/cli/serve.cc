@@ -18,6 +18,16 @@ struct AgentOptions {
   void add_to(Options& options) { options.whole_line(line); }
 };
 
+Result<int> become_server(os::Env& env, const ServeOptions& options) {
+  return become(env, "berth-server", options.line);
+}
+
+Result<int> become_agent(os::Env& env, const AgentOptions& options) {
+  return become(env, "berth-agent", options.line);
+}
+
+}  // namespace
+
 Result<int> become(os::Env& env, const char* name, const std::vector<std::string>& line) {
   BERTH_ASSIGN(const std::string self, env.real_path("/proc/self/exe"));
   const std::string program = self.substr(0, self.rfind('/') + 1) + name;
@@ -28,16 +38,6 @@ Result<int> become(os::Env& env, const char* name, const std::vector<std::string
   ::execv(program.c_str(), values.data());
   return fail(ErrorKind::not_found, "{}: {}", program, std::strerror(errno));
 }
-
-Result<int> become_server(os::Env& env, const ServeOptions& options) {
-  return become(env, "berth-server", options.line);
-}
-
-Result<int> become_agent(os::Env& env, const AgentOptions& options) {
-  return become(env, "berth-agent", options.line);
-}
-
-}  // namespace
 
 void ServeOptions::add_to(Options& options) {
   options.whole_line(line);

@@ -16,6 +16,10 @@ struct ServeOptions {
   void add_to(Options& options);
 };
 
+/// Replaces this process by the program of that name beside it, with the same words. It returns
+/// only where that fails.
+Result<int> become(os::Env& env, const char* name, const std::vector<std::string>& line);
+
 Command serve_command(Result<int> (*serve)(os::Env&, const ServeOptions&));
 
 }  // namespace berth::cli

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "berth/base/units.h"
+#include "berth/cli/autoscale_view.h"
 #include "berth/cli/explain.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
@@ -23,7 +24,10 @@ struct WhyOptions {
 
   void add_to(Options& options) {
     options.json(json);
-    options.value("RUN/TASK", path, "such as digits-3/17").required();
+    options
+        .value("RUN/TASK", path,
+               "such as digits-3/17; autoscale/SERVER: what berth autoscale decided for it")
+        .required();
     options.example("berth why digits-3/17");
   }
 };
@@ -190,7 +194,11 @@ std::string summary(const store::TaskRecord& task) {
 Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   const TaskPath path = parse_task_path(of);
-  BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
+  auto found = context.store->find_run(path.run);
+  if (!found && found.error().kind == ErrorKind::not_found && path.run == "autoscale" &&
+      !path.task.empty())
+    return explain_decisions(env, context.state_directory, path.task, json);
+  BERTH_ASSIGN(const auto record, std::move(found));
   if (path.task.empty())
     return fail(ErrorKind::usage, "wanted RUN/TASK, such as {}/1, found '{}'", record.name, of);
   BERTH_ASSIGN(const auto task, find_task(context, record, path.task));

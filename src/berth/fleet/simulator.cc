@@ -206,11 +206,11 @@ class Router {
   Router(Routing routing, std::uint64_t seed)
       : routing_(routing), rng_(seed_of(seed, Stream::routing)) {}
 
-  std::size_t choose(std::vector<Replica>& replicas, double now_ms) {
-    const std::size_t count = replicas.size();
+  /// Of the first `count` replicas.
+  std::size_t choose(std::vector<Replica>& replicas, std::size_t count, double now_ms) {
     if (count == 1) return 0;
     if (routing_ == Routing::random) return static_cast<std::size_t>(rng_.below(count));
-    std::size_t best = next_;
+    std::size_t best = next_ % count;
     if (routing_ == Routing::least_loaded) {
       std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
       for (std::size_t i = 0; i < count; ++i) {
@@ -228,6 +228,12 @@ class Router {
   Rng rng_;
   std::size_t next_ = 0;
 };
+
+std::size_t most_replicas(const Deployment& deployment) {
+  int most = deployment.replicas;
+  for (const auto& change : deployment.changes) most = std::max(most, change.replicas);
+  return static_cast<std::size_t>(most);
+}
 
 Status wanted(std::string_view field, std::string_view what, double found) {
   return fail(ErrorKind::invalid, "{}: wanted {}, found {}", field, what, found);
@@ -250,30 +256,56 @@ Status check(const Deployment& d) {
   if (d.budget < 1) return wanted("budget", "at least 1", static_cast<double>(d.budget));
   if (d.replicas < 1 || d.replicas > kMostSimulatedReplicas)
     return wanted("replicas", "1 to 100000", d.replicas);
+  for (std::size_t i = 0; i < d.changes.size(); ++i) {
+    if (d.changes[i].replicas < 1 || d.changes[i].replicas > kMostSimulatedReplicas)
+      return wanted("replicas of a change", "1 to 100000", d.changes[i].replicas);
+    if (!std::isfinite(d.changes[i].at_ms) ||
+        (i > 0 && d.changes[i].at_ms < d.changes[i - 1].at_ms))
+      return wanted("the time of a change", "no time before the one before", d.changes[i].at_ms);
+  }
   return {};
 }
 
+double mean_replicas(const Deployment& deployment, double from_ms, double until_ms) {
+  if (deployment.changes.empty() || !(until_ms > from_ms)) return deployment.replicas;
+  double sum_ms = 0, at_ms = from_ms;
+  int replicas = deployment.replicas;
+  for (const auto& change : deployment.changes) {
+    const double next_ms = std::clamp(change.at_ms, at_ms, until_ms);
+    sum_ms += replicas * (next_ms - at_ms);
+    at_ms = next_ms, replicas = change.replicas;
+  }
+  return (sum_ms + replicas * (until_ms - at_ms)) / (until_ms - from_ms);
+}
+
 Outcome simulate(const Deployment& deployment, std::span<const Request> requests,
-                 double ms_per_unit, const Window& window, std::uint64_t seed) {
+                 double ms_per_unit, const Window& window, std::uint64_t seed,
+                 std::vector<double>* ttft_by_request) {
   BERTH_ASSERT(check(deployment) && requests.size() <= kMostRequests);
   History history{deployment, requests, ms_per_unit, window, {}, {}, 0, 0};
   history.ttft_ms.assign(requests.size(), std::numeric_limits<double>::quiet_NaN());
-  std::vector<Replica> replicas(static_cast<std::size_t>(deployment.replicas), Replica(history));
+  std::vector<Replica> replicas(most_replicas(deployment), Replica(history));
   history.outcome.itl.reserve(std::min(kStretches * requests.size(), kMostReserved));
   Router router(deployment.routing, seed);
+  int given = deployment.replicas;
+  auto change = deployment.changes.begin();
   for (std::uint32_t i = 0; i < requests.size(); ++i) {
     const double now_ms = history.arrival_ms(i);
-    Replica& replica = replicas[router.choose(replicas, now_ms)];
+    for (; change != deployment.changes.end() && change->at_ms <= now_ms; ++change)
+      given = change->replicas;
+    Replica& replica = replicas[router.choose(replicas, static_cast<std::size_t>(given), now_ms)];
     replica.advance(now_ms);
     if (!replica.take(i, now_ms) && history.measures(now_ms)) ++history.outcome.lost;
   }
   for (auto& replica : replicas) replica.advance(kForever);
   Outcome& outcome = history.outcome;
+  if (ttft_by_request != nullptr) *ttft_by_request = history.ttft_ms;
   outcome.ttft_ms = std::move(history.ttft_ms);
   std::erase_if(outcome.ttft_ms, [](double ms) { return std::isnan(ms); });
   outcome.window_ms = std::max(0.0, std::min(window.until_ms, history.end_ms) - window.from_ms);
   outcome.in_service = outcome.window_ms > 0 ? history.busy_ms / outcome.window_ms : 0;
-  outcome.slots = static_cast<double>(deployment.replicas) * deployment.batch;
+  outcome.slots = mean_replicas(deployment, window.from_ms, window.from_ms + outcome.window_ms) *
+                  deployment.batch;
   return std::move(outcome);
 }
 

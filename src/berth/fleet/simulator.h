@@ -52,6 +52,12 @@ inline constexpr auto kRoutingNames = names<Routing>({
 inline constexpr std::int64_t kNoQueueLimit = std::numeric_limits<std::int64_t>::max() / 2;
 inline constexpr int kMostSimulatedReplicas = 100'000;
 
+/// From a time on so many replicas are given requests; the others end what they have.
+struct ReplicaChange {
+  double at_ms = 0;
+  int replicas = 1;
+};
+
 /// Equal replicas behind one router.
 struct Deployment {
   StepTime step;
@@ -61,6 +67,7 @@ struct Deployment {
   double ttft_offset_ms = 0;           // added to each TTFT: what is outside the replica
   int replicas = 1;
   Routing routing = Routing::round_robin;
+  std::vector<ReplicaChange> changes{};  // by time; `replicas` is what there is before the first
 };
 
 /// Errors: invalid, with the field.
@@ -79,7 +86,7 @@ struct Outcome {
   std::int64_t completed = 0;   // requests whose last token came within the window
   double window_ms = 0;
   double in_service = 0;  // requests on average, on all replicas
-  double slots = 0;       // replicas · N
+  double slots = 0;       // replicas · N, on average
 
   void add(const Outcome& other);
   double mean_ttft_ms() const;  // 0 where nobody was served
@@ -90,9 +97,14 @@ struct Outcome {
 
 /// Runs the requests, which stand in the order of arrival, until the last is done; each arrives
 /// at arrival · ms_per_unit. The replicas are empty at first. `seed` is for random routing.
-/// Precondition: check(deployment); tokens as check(Traffic) allows them.
+/// `ttft_by_request`, where it is given, gets one figure a request: NaN where it was lost or is not
+/// measured. Precondition: check(deployment); tokens as check(Traffic) allows them.
 Outcome simulate(const Deployment& deployment, std::span<const Request> requests,
-                 double ms_per_unit, const Window& window, std::uint64_t seed);
+                 double ms_per_unit, const Window& window, std::uint64_t seed,
+                 std::vector<double>* ttft_by_request = nullptr);
+
+/// The replicas that are given requests, on average over a time.
+double mean_replicas(const Deployment& deployment, double from_ms, double until_ms);
 
 /// For each part p in 0..1 the least of the values that at least p of them do not exceed; 0 without
 /// values.

@@ -319,6 +319,28 @@ TEST(Simulator, WithoutAQueueLossIsErlangs) {
   EXPECT_NEAR(o.lost_part(), blocked, 0.01 * 0.7);
 }
 
+TEST(Simulator, ReplicasComeAndGo) {
+  // One at a time, 10 ms each, and one every 5 ms: a second replica is just enough.
+  Deployment d{{10, 0, 0, 0, StepForm::sum}, 1};
+  std::vector<Request> requests;
+  for (int i = 0; i < 30; ++i) requests.push_back({5.0 * i, 1, 1});
+  d.changes = {{50, 2}, {100, 1}};
+  std::vector<double> ttft_ms;
+  const Outcome o = simulate(d, requests, 1, {0, 150}, 1, &ttft_ms);
+  ASSERT_EQ(ttft_ms.size(), 30U);
+  EXPECT_DOUBLE_EQ(ttft_ms[9], 10 + 9 * 5);  // the queue of the first has grown by 5 ms each
+  EXPECT_DOUBLE_EQ(ttft_ms[11], 10);         // the second takes every other one
+  EXPECT_DOUBLE_EQ(ttft_ms[10], 10 + 10 * 5);
+  EXPECT_DOUBLE_EQ(ttft_ms[18], ttft_ms[10]);  // and the queue of the first no longer grows
+  EXPECT_GT(ttft_ms[29], ttft_ms[20]);         // until all go there again
+  EXPECT_DOUBLE_EQ(o.slots, (50 + 2 * 50 + 50) / 150.0);
+  Deployment same{{10, 0, 0, 0, StepForm::sum}, 1};
+  same.changes = {{20, 1}};
+  Deployment none = same;
+  none.changes = {};
+  EXPECT_EQ(simulate(same, requests, 1, {}, 1).ttft_ms, simulate(none, requests, 1, {}, 1).ttft_ms);
+}
+
 TEST(Simulator, RefusesWhatMakesNoSense) {
   const auto refusal = [](auto change) {
     Deployment d{kSum, 8};
@@ -332,6 +354,10 @@ TEST(Simulator, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refusal([](auto& d) { d.step = {.beta_prefill_ms = 1}; }),
             "alpha, beta and gamma are all zero");
   EXPECT_EQ(refusal([](auto& d) { d.replicas = 0; }), "replicas: wanted 1 to 100000, found 0");
+  EXPECT_EQ(refusal([](auto& d) { d.changes = {{0, 0}}; }),
+            "replicas of a change: wanted 1 to 100000, found 0");
+  EXPECT_EQ(refusal([](auto& d) { d.changes = {{5, 1}, {4, 2}}; }),
+            "the time of a change: wanted no time before the one before, found 4");
   EXPECT_EQ(refusal([](auto& d) { d.queue = -1; }), "queue: wanted at least 0, found -1");
 }
 

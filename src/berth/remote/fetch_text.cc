@@ -13,13 +13,15 @@ constexpr Duration kLookForStop = std::chrono::milliseconds(200);
 
 }  // namespace
 
-Result<FetchedText> fetch_text(os::Env& env, HttpSession& session, const std::string& url,
+Result<FetchedText> fetch_text(os::Env& env, HttpSession& session, HttpRequest request,
                                const TextLimits& limits) {
   std::string body;
-  session.begin({.url = url, .take = [&](const HttpReply&, std::string_view bytes) {
-                   body += bytes;
-                   return body.size() <= limits.most_bytes;
-                 }});
+  const std::string url = request.url;
+  request.take = [&](const HttpReply&, std::string_view bytes) {
+    body += bytes;
+    return body.size() <= limits.most_bytes;
+  };
+  session.begin(std::move(request));
   const auto failed = [&](ErrorKind kind, std::string_view why) {
     return fail(kind, "{}: {}", shown(url), why);
   };

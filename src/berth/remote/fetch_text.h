@@ -21,9 +21,10 @@ struct FetchedText {
   std::string body;  // also of an answer that says no
 };
 
-/// GET. Waits, and looks for stop signals. Errors: io: no whole answer within the limits;
-/// interrupted; each names the URL, and the session is of no more use.
-Result<FetchedText> fetch_text(os::Env& env, HttpSession& session, const std::string& url,
+/// Waits, and looks for stop signals; the request's take() is this function's own. Errors: io: no
+/// whole answer within the limits; interrupted; each names the URL. What is under way then is ended
+/// by the session's next request.
+Result<FetchedText> fetch_text(os::Env& env, HttpSession& session, HttpRequest request,
                                const TextLimits& limits = {});
 
 }  // namespace berth::remote

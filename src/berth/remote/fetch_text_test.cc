@@ -31,7 +31,7 @@ class PiecesSession final : public HttpSession {
 };
 
 std::string failure_of(os::FakeEnv& env, PiecesSession& session, ErrorKind kind) {
-  const auto fetched = fetch_text(env, session, "http://h/q?secret", {.most_bytes = 8});
+  const auto fetched = fetch_text(env, session, {.url = "http://h/q?secret"}, {.most_bytes = 8});
   if (fetched) return "";
   EXPECT_EQ(fetched.error().kind, kind);
   return fetched.error().message;
@@ -42,14 +42,14 @@ TEST(FetchText, GivesWhatTheServerAnswers) {
   PiecesSession session;
   session.pieces = {"ab", "cd"};
   session.reply = HttpReply{.status = 200};
-  const auto fetched = fetch_text(env, session, "http://h/q");
+  const auto fetched = fetch_text(env, session, {.url = "http://h/q"});
   ASSERT_TRUE(fetched);
   EXPECT_EQ(fetched->body, "abcd");
   EXPECT_EQ(session.asked, "GET http://h/q");
   PiecesSession refused;
   refused.reply = HttpReply{.status = 400, .body = "no"};
-  EXPECT_EQ(fetch_text(env, refused, "http://h/q")->body, "no");
-  EXPECT_EQ(fetch_text(env, refused, "http://h/q")->status, 400);
+  EXPECT_EQ(fetch_text(env, refused, {.url = "http://h/q"})->body, "no");
+  EXPECT_EQ(fetch_text(env, refused, {.url = "http://h/q"})->status, 400);
 }
 
 TEST(FetchText, EveryAnswerHasItsBounds) {

@@ -1,0 +1,155 @@
+#include "berth/api/autoscale_metrics.h"
+
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::api {
+namespace {
+
+using fleet::Decision;
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\n') {
+      result += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+/// One metric after another, each with its lines together.
+class Exposition {
+ public:
+  void begin(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  void add(const std::vector<std::pair<std::string_view, std::string_view>>& labels, double value) {
+    text_ += name_;
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      text_ += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", labels[i].first,
+                           escaped(labels[i].second));
+    text_ += fmt::format("{} {}\n", labels.empty() ? "" : "}", format_number(value));
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string name_, text_;
+};
+
+struct Gauge {
+  std::string_view name, help;
+  double (*of)(const Decision&);
+};
+
+double ratio(const Decision& d) {
+  return d.current > 0 ? static_cast<double>(d.desired) / d.current : d.desired;
+}
+
+constexpr Gauge kReplicas[] = {
+    {"desired_replicas", "Replicas that the variant should have.",
+     [](const Decision& d) { return static_cast<double>(d.desired); }},
+    {"current_replicas", "Replicas that the variant has.",
+     [](const Decision& d) { return static_cast<double>(d.current); }},
+    {"desired_ratio",
+     "Desired replicas divided by current ones; the desired ones where there are none.", ratio},
+};
+
+constexpr Gauge kOwn[] = {
+    {"berth_autoscale_proposed_replicas",
+     "Replicas that the variant should have, also where only advice is given.",
+     [](const Decision& d) { return static_cast<double>(d.desired); }},
+    {"berth_autoscale_needed_replicas", "Replicas that the load needs by the model; 0: not known.",
+     [](const Decision& d) { return static_cast<double>(d.needed); }},
+    {"berth_autoscale_planned_requests_per_minute", "The load that was planned for.",
+     [](const Decision& d) { return d.planned_per_min; }},
+    {"berth_autoscale_drift_ratio",
+     "What beta and gamma have turned out to be, as a multiple of the document's.",
+     [](const Decision& d) { return d.drift; }},
+};
+
+constexpr Gauge kHeld{
+    "berth_autoscale_held", "1 where the data were missing or absurd and nothing was moved.",
+    [](const Decision& d) { return d.action == fleet::Action::hold ? 1.0 : 0.0; }};
+
+struct LiveGauge {
+  std::string_view name, help;
+  std::optional<double> fleet::Live::* of;
+  double unit;
+};
+
+constexpr double kMs = 1e-3;  // in seconds, Prometheus' own unit
+constexpr LiveGauge kLive[] = {
+    {"berth_autoscale_measured_requests_per_minute", "Requests that arrived.",
+     &fleet::Live::arrivals_per_min, 1},
+    {"berth_autoscale_measured_ttft_seconds", "Mean time to the first token.",
+     &fleet::Live::ttft_ms, kMs},
+    {"berth_autoscale_measured_itl_seconds", "Mean time between tokens.", &fleet::Live::itl_ms,
+     kMs},
+};
+
+}  // namespace
+
+void Scalings::add(const Decision& decision) {
+  if (decision.desired == decision.current) return;
+  ++counts[{decision.server, decision.accelerator,
+            decision.desired > decision.current ? "up" : "down"}];
+}
+
+std::string autoscale_metrics(std::span<const Decision> decisions,
+                              const std::map<std::string, fleet::Live>& live,
+                              const Scalings& scalings, const Published& published) {
+  Exposition out;
+  const auto gauge = [&](const std::string& name, const Gauge& g) {
+    out.begin(name, "gauge", g.help);
+    for (const Decision& d : decisions)
+      if (d.is_known || &g == &kHeld)
+        out.add({{"variant_name", d.server},
+                 {"namespace", published.name_space},
+                 {"accelerator_type", d.accelerator}},
+                g.of(d));
+  };
+  std::vector<std::string> generations;
+  if (published.applies) generations.push_back("wva_");
+  if (published.applies && published.old_names) generations.push_back("inferno_");
+  for (const auto& generation : generations) {
+    for (const Gauge& g : kReplicas) gauge(generation + std::string(g.name), g);
+    out.begin(generation + "replica_scaling_total", "counter", "Changes of desired replicas.");
+    for (const auto& [of, count] : scalings.counts) {
+      const auto& [server, accelerator, direction] = of;
+      out.add({{"variant_name", server},
+               {"namespace", published.name_space},
+               {"accelerator_type", accelerator},
+               {"direction", direction},
+               {"reason", direction == "up" ? "load" : "needless"}},
+              static_cast<double>(count));
+    }
+  }
+  for (const Gauge& g : kOwn) gauge(std::string(g.name), g);
+  gauge(std::string(kHeld.name), kHeld);
+  for (const LiveGauge& g : kLive) {
+    out.begin(g.name, "gauge", g.help);
+    for (const auto& [server, figures] : live)
+      if (const auto value = figures.*g.of; value && std::isfinite(*value))
+        out.add({{"variant_name", server}, {"namespace", published.name_space}}, *value * g.unit);
+  }
+  out.begin("berth_autoscale_last_decision_timestamp_seconds", "gauge",
+            "When the last decisions were made.");
+  out.add({}, published.decided_at_s);
+  out.begin("berth_autoscale_interval_seconds", "gauge", "The time between two decisions.");
+  out.add({}, published.interval_s);
+  out.begin("berth_autoscale_failures_total", "counter", "Queries and hooks that failed.");
+  for (const auto& [what, count] : published.failures)
+    out.add({{"what", what}}, static_cast<double>(count));
+  return out.take();
+}
+
+}  // namespace berth::api

@@ -1,0 +1,236 @@
+#include "berth/api/control_loop.h"
+
+#include <algorithm>
+
+#include "berth/api/vllm_metrics.h"
+#include "berth/base/json_writer.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/remote/command.h"
+
+namespace berth::api {
+namespace {
+
+using fleet::Decision;
+using fleet::Live;
+
+constexpr Duration kHookWithin = std::chrono::seconds(60);
+
+Duration seconds(double s) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
+}
+
+}  // namespace
+
+std::string selector_of(const LoopOptions& options, const std::string& name,
+                        const fleet::Server& server) {
+  const auto own = options.selectors.find(name);
+  return own != options.selectors.end() ? own->second : selector_of(server.model);
+}
+
+Status check(const LoopOptions& options, const fleet::System& system) {
+  BERTH_TRY(fleet::check(options.autoscaler));
+  if (!(options.window_s > 0))
+    return fail(ErrorKind::invalid, "the window: wanted more than 0 s, found {}", options.window_s);
+  std::map<std::string, std::string> servers;
+  for (const auto& [name, server] : system.servers) {
+    const std::string selector = selector_of(options, name, server);
+    const auto [other, is_new] = servers.emplace(selector, name);
+    if (!is_new)
+      return fail(ErrorKind::invalid,
+                  "{} and {} would be measured by the same metrics, {{{}}}: tell them apart by "
+                  "--select {}='LABEL=\"VALUE\"'",
+                  other->second, name, selector, name);
+  }
+  for (const auto& [name, selector] : options.selectors)
+    if (!system.servers.contains(name))
+      return fail(ErrorKind::invalid, "--select: no server '{}' is known", clip(name));
+  return {};
+}
+
+std::string decision_json(const Decision& d, const Live& live, Wall at, bool applies) {
+  JsonWriter json;
+  json.object().add("at", format_utc(at)).add("server", d.server).add("accelerator", d.accelerator);
+  json.add("action", fleet::kActionNames.name(d.action)).add("applied", applies);
+  json.add("current", d.current).add("desired", d.desired).add("needed", d.needed);
+  json.add("reason", d.reason).add("plannedRate", d.planned_per_min).add("drift", d.drift);
+  json.key("measured").object();
+  for (const auto& [name, value] : {std::pair("arrivalRate", live.arrivals_per_min),
+                                    {"servedRate", live.served_per_min},
+                                    {"avgInTokens", live.in_tokens},
+                                    {"avgOutTokens", live.out_tokens},
+                                    {"ttft", live.ttft_ms},
+                                    {"itl", live.itl_ms},
+                                    {"running", live.running},
+                                    {"waiting", live.waiting},
+                                    {"replicas", live.replicas}})
+    if (value) json.add(name, *value);
+  json.end().end();
+  return json.take();
+}
+
+ControlLoop::ControlLoop(os::Env& env, const remote::Cloud& cloud, const fleet::System& system,
+                         LoopOptions options, fleet::Execution execution, Told told)
+    : env_(env),
+      options_(std::move(options)),
+      execution_(std::move(execution)),
+      told_(std::move(told)),
+      prometheus_(env, cloud, options_.prometheus, options_.token),
+      autoscaler_(system, options_.autoscaler, execution_),
+      published_{options_.autoscaler.applies,
+                 options_.old_names,
+                 options_.name_space,
+                 0,
+                 options_.autoscaler.interval_s,
+                 {{"hook", 0}, {"prometheus", 0}, {"record", 0}}} {
+  BERTH_ASSERT(check(options_, system));
+  for (const auto& [name, server] : system.servers)
+    queries_[name] = live_query(selector_of(options_, name, server), options_.window_s);
+  publish({}, {});
+}
+
+std::map<std::string, Live> ControlLoop::ask() {
+  std::map<std::string, Live> live;
+  std::string down;  // where nobody answers, the others are not asked in turn
+  for (const auto& [name, query] : queries_) {
+    Live& figures = live[name];
+    if (!down.empty()) {
+      figures.trouble = down;
+      continue;
+    }
+    const auto samples = prometheus_.query(query);
+    if (!samples) {
+      complain("prometheus", samples.error().message);
+      figures.trouble = samples.error().message;
+      if (samples.error().kind == ErrorKind::io) down = figures.trouble;
+      continue;
+    }
+    figures = live_of(*samples);
+    if (samples->empty())
+      figures.trouble =
+          "Prometheus knows no metrics of it: is it scraped, and are its labels as --select says?";
+    else if (!figures.arrivals_per_min)
+      figures.trouble =
+          fmt::format("no rate over the last {} s: two scrapes or more have to be within --window",
+                      format_number(options_.window_s));
+  }
+  return live;
+}
+
+Status ControlLoop::call_hook(const Decision& d) {
+  exec::Environment environment = env_.environment();
+  for (const auto& [name, value] : {std::pair<std::string, std::string>("BERTH_SERVER", d.server),
+                                    {"BERTH_ACCELERATOR", d.accelerator},
+                                    {"BERTH_NAMESPACE", options_.name_space},
+                                    {"BERTH_REPLICAS", fmt::format("{}", d.desired)},
+                                    {"BERTH_REPLICAS_BEFORE", fmt::format("{}", d.current)},
+                                    {"BERTH_REASON", d.reason}})
+    environment.emplace_back(name, value);
+  bool over = false;
+  remote::Command command(env_, {"/bin/sh", "-c", options_.hook}, environment, kHookWithin,
+                          [&] { over = true; });
+  std::optional<remote::CommandEnd> end;
+  while (!(end = command.take())) {
+    if (env_.stop_signals() > 0) return fail(ErrorKind::interrupted, "stopped");
+    BERTH_TRY(env_.loop().turn(env_.now() + std::chrono::milliseconds(200)));
+  }
+  if (end->error) return fail(end->error->kind, "{}", end->error->message);
+  if (end->exit_code != 0)
+    return fail(ErrorKind::io, "{} to {}: it ended with {}: {}", d.server, d.desired,
+                end->exit_code, clip(trim(end->err), 300));
+  return {};
+}
+
+/// The hook hears of a server whose replicas are not what it heard last; one that fails hears of it
+/// again at the next interval.
+Status ControlLoop::hand_over(const std::vector<Decision>& decisions) {
+  if (options_.hook.empty() || !options_.autoscaler.applies) return {};
+  for (const Decision& d : decisions) {
+    if (!d.is_known) continue;
+    const auto known = handed_over_.find(d.server);
+    if (d.desired == (known != handed_over_.end() ? known->second : d.current)) continue;
+    if (auto called = call_hook(d); called)
+      handed_over_[d.server] = d.desired;
+    else if (called.error().kind == ErrorKind::interrupted)
+      return called;
+    else
+      complain("hook", called.error().message);
+  }
+  return {};
+}
+
+void ControlLoop::record(const std::vector<Decision>& decisions,
+                         const std::map<std::string, Live>& live) {
+  if (options_.record.empty()) return;
+  std::string lines;
+  for (const Decision& d : decisions)
+    lines += decision_json(d, live.at(d.server), env_.wall(), options_.autoscaler.applies) + "\n";
+  const auto append = [&]() -> Status {
+    if (const auto status = env_.status(options_.record); status && status->size > kMostRecord)
+      BERTH_TRY(env_.rename(options_.record, options_.record + ".1"));
+    BERTH_ASSIGN(const os::Fd file, env_.open_append(options_.record, 0600));
+    return env_.write_all(file, lines);
+  };
+  if (const auto appended = append(); !appended)
+    complain("record", fmt::format("{}: {}", options_.record, appended.error().message));
+}
+
+void ControlLoop::publish(const std::vector<Decision>& decisions,
+                          const std::map<std::string, Live>& live) {
+  JsonWriter json;
+  json.object().key("decisions").array();
+  for (const Decision& d : decisions)
+    json.raw(decision_json(d, live.at(d.server), env_.wall(), options_.autoscaler.applies));
+  json.end().end();
+  std::string text = autoscale_metrics(decisions, live, scalings_, published_);
+  const std::lock_guard lock(mutex_);
+  metrics_ = std::move(text);
+  decisions_ = json.take();
+}
+
+/// Tells of a failure on standard error when it is another than before; each one counts.
+void ControlLoop::complain(const std::string& what, std::string message) {
+  ++published_.failures[what];
+  if (complaints_[what] == message) return;
+  std::fputs(fmt::format("berth: {}: {}\n", what, message).c_str(), stderr);
+  complaints_[what] = std::move(message);
+}
+
+Status ControlLoop::turn() {
+  const auto live = ask();
+  if (env_.stop_signals() > 0) return {};
+  const double now_s = std::chrono::duration<double>(env_.now().time_since_epoch()).count();
+  const auto decisions = autoscaler_.decide(now_s, live, execution_);
+  for (const Decision& d : decisions) scalings_.add(d);
+  published_.decided_at_s = std::chrono::duration<double>(env_.wall().time_since_epoch()).count();
+  record(decisions, live);
+  publish(decisions, live);  // before the hook, which may take a minute
+  told_(decisions, live);
+  if (const auto handed = hand_over(decisions);
+      !handed && handed.error().kind != ErrorKind::interrupted)
+    return handed;
+  return {};
+}
+
+Status ControlLoop::run() {
+  Mono next = env_.now();
+  while (env_.stop_signals() == 0) {
+    BERTH_TRY(turn());
+    next += seconds(options_.autoscaler.interval_s);
+    next = std::max(next, env_.now());  // what was missed is not made up for
+    while (env_.stop_signals() == 0 && env_.now() < next) BERTH_TRY(env_.wait({}, next));
+  }
+  return {};
+}
+
+std::string ControlLoop::metrics() const {
+  const std::lock_guard lock(mutex_);
+  return metrics_;
+}
+
+std::string ControlLoop::decisions_json() const {
+  const std::lock_guard lock(mutex_);
+  return decisions_;
+}
+
+}  // namespace berth::api

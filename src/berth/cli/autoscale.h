@@ -1,0 +1,30 @@
+// What berth and berth-server both read of the words of berth autoscale.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "berth/cli/options.h"
+
+namespace berth::cli {
+
+struct AutoscaleOptions {
+  bool json = false, apply = false, once = false, old_names = false;
+  std::string path, prometheus, prometheus_token_file, hook, name_space = "default";
+  std::string percentiles = "simulated";
+  std::string interval, window, startup, hold, headroom;  // as written; "": the default
+  std::optional<std::string> trace, server, listen;
+  std::string token_file, certificate, key;
+  int most_up = 0, most_down = 1, most_changes = 0;
+  std::vector<std::string> selects;  // SERVER=SELECTOR
+  std::vector<std::string> line;     // the whole command line
+
+  void add_to(Options& options);
+};
+
+Command autoscale_command(Result<int> (*autoscale)(os::Env&, const AutoscaleOptions&));
+
+/// Where decisions are recorded: STATE/autoscale.jsonl.
+std::string autoscale_record(const std::string& state_directory);
+
+}  // namespace berth::cli

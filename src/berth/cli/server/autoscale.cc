@@ -1,0 +1,300 @@
+// berth autoscale: the control loop, or what it would have done with a trace.
+#include "berth/cli/server/autoscale.h"
+
+#include <cmath>
+#include <cstdio>
+#include <mutex>
+
+#include "berth/api/control_loop.h"
+#include "berth/api/server.h"
+#include "berth/base/json_writer.h"
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/cli/fleet_input.h"
+#include "berth/cli/print.h"
+#include "berth/cli/server/listen.h"
+#include "berth/cli/table.h"
+#include "berth/fleet/replay.h"
+#include "berth/run/context.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr int kPort = 8322;
+constexpr std::size_t kMostToken = 64U << 10;
+constexpr std::size_t kMostShown = 20;  // changes of a replay
+
+Status read_seconds(std::string_view option, const std::string& text, double& to) {
+  if (text.empty()) return {};
+  const auto duration = parse_duration(text);
+  if (!duration) return fail(ErrorKind::usage, "{}: {}", option, duration.error().message);
+  to = std::chrono::duration<double>(*duration).count();
+  return {};
+}
+
+Result<fleet::AutoscalerOptions> autoscaler_options(const AutoscaleOptions& given) {
+  fleet::AutoscalerOptions options;
+  BERTH_TRY(read_seconds("--interval", given.interval, options.interval_s));
+  BERTH_TRY(read_seconds("--startup", given.startup, options.startup_s));
+  BERTH_TRY(read_seconds("--hold", given.hold, options.hold_s));
+  if (!given.headroom.empty()) {
+    const auto part = parse_number(given.headroom);
+    if (!part) return fail(ErrorKind::usage, "--headroom: {}", part.error().message);
+    options.headroom = *part;
+  }
+  options.most_up = given.most_up;
+  options.most_down = given.most_down;
+  options.most_changes_per_h = given.most_changes;
+  options.applies = given.apply;
+  if (auto checked = fleet::check(options); !checked)
+    return fail(ErrorKind::usage, "{}", checked.error().message);
+  return options;
+}
+
+Result<fleet::System> read_system(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
+  BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
+  print_notes(reading.notes);
+  print_notes(fleet::dangling_names(reading.system));
+  if (reading.system.servers.empty())
+    return fail(ErrorKind::invalid, "{}: there is no server in it", path);
+  return std::move(reading.system);
+}
+
+// ---- A trace
+
+void print_replay(const std::string& server, const fleet::Replay& found, bool has_hold) {
+  Table table({"at", "replicas", "why"});
+  std::size_t changes = 0;
+  for (const auto& [at_s, d] : found.decisions) {
+    if (d.desired == d.current || ++changes > kMostShown) continue;
+    table.add({format_duration(std::chrono::milliseconds(std::llround(at_s * 1000))),
+               fmt::format("{} → {}", d.current, d.desired), d.reason});
+  }
+  std::string text = table.empty() ? "" : table.text();
+  if (changes > kMostShown)
+    text += fmt::format("and {} changes more; --json has all\n", changes - kMostShown);
+  text +=
+      fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, found.requests,
+                  format_duration(std::chrono::seconds(std::llround(found.length_s))),
+                  found.accelerator, found.lost > 0 ? fmt::format("; {} lost", found.lost) : "");
+  text += fmt::format(
+      "TTFT mean {:.1f} ms, p50 {:.1f}, p95 {:.1f}, p99 {:.1f}; ITL mean {:.1f}, p95 {:.1f}\n",
+      found.mean_ttft_ms, found.attained.ttft_ms[0], found.attained.ttft_ms[2],
+      found.attained.ttft_ms[3], found.mean_itl_ms, found.attained.itl_ms[2]);
+  if (found.within_ms > 0)
+    text += fmt::format(
+        "{:.2f} % of the requests have their first token within {} ms; {:.2f} % in the worst five "
+        "minutes, "
+        "from {} on\n",
+        100 * found.within, format_number(found.within_ms), 100 * found.worst_within,
+        format_duration(std::chrono::seconds(std::llround(found.worst_at_s))));
+  text += fmt::format(
+      "cost {:.2f} cents; {} replicas for the busiest minute all the time {:.2f} ({:+.1f} %)\n",
+      found.cents, found.static_replicas, found.static_cents,
+      found.static_cents > 0 ? 100 * (found.cents / found.static_cents - 1) : 0.0);
+  text += fmt::format("{} starts, {} stops{}\n", found.starts, found.stops,
+                      has_hold ? fmt::format(", {} flaps", found.flaps) : "");
+  print(text);
+}
+
+std::string replay_json(const std::string& server, const fleet::Replay& found) {
+  JsonWriter json;
+  json.object().add("server", server).add("accelerator", found.accelerator);
+  json.add("requests", found.requests).add("lost", found.lost).add("seconds", found.length_s);
+  json.add("ttftAverage", found.mean_ttft_ms).add("itlAverage", found.mean_itl_ms);
+  for (const auto& [name, figures] : {std::pair("ttftPercentiles", &found.attained.ttft_ms),
+                                      {"itlPercentiles", &found.attained.itl_ms}}) {
+    json.key(name).object();
+    for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i)
+      json.add(fleet::kPercentileNames[i], (*figures)[i]);
+    json.end();
+  }
+  if (found.within_ms > 0)
+    json.add("withinMs", found.within_ms)
+        .add("within", found.within)
+        .add("worstWithin", found.worst_within)
+        .add("worstAt", found.worst_at_s);
+  json.add("cost", found.cents).add("staticCost", found.static_cents);
+  json.add("staticReplicas", found.static_replicas);
+  json.add("starts", found.starts).add("stops", found.stops).add("flaps", found.flaps);
+  json.key("decisions").array();
+  for (const auto& [at_s, d] : found.decisions)
+    json.object()
+        .add("seconds", at_s)
+        .add("current", d.current)
+        .add("desired", d.desired)
+        .add("needed", d.needed)
+        .add("reason", d.reason)
+        .end();
+  json.end().end();
+  return json.take() + "\n";
+}
+
+Result<int> replay_trace(os::Env& env, const AutoscaleOptions& given) {
+  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: wanted a file");
+  fleet::ReplayOptions options;
+  BERTH_ASSIGN(options.autoscaler, autoscaler_options(given));
+  options.autoscaler.applies = true;
+  BERTH_TRY(read_seconds("--window", given.window, options.window_s));
+  BERTH_ASSIGN(const auto system, read_system(env, given.path));
+  std::string server = given.server.value_or("");
+  if (!given.server && system.servers.size() == 1) server = system.servers.begin()->first;
+  if (server.empty())
+    return fail(ErrorKind::usage, "--server: which of the {} servers are the requests of?",
+                system.servers.size());
+  if (!system.servers.contains(server))
+    return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(server));
+  BERTH_ASSIGN(const auto trace, fleet_trace(env, *given.trace));
+  BERTH_ASSIGN(const auto found, fleet::replay(system, server, trace, options,
+                                               planning_execution(given.percentiles)));
+  if (given.json)
+    print(replay_json(server, found));
+  else
+    print_replay(server, found, options.autoscaler.hold_s > 0);
+  return 0;
+}
+
+// ---- The loop
+
+/// SERVER=SELECTOR, at the first '=': a server whose name has one is not to be selected for.
+Result<std::map<std::string, std::string>> selectors_of(const std::vector<std::string>& selects) {
+  std::map<std::string, std::string> selectors;
+  for (const auto& text : selects) {
+    const auto equals = text.find('=');
+    std::string selector(trim(text.substr(equals == text.npos ? text.size() : equals + 1)));
+    if (selector.starts_with('{') && selector.ends_with('}'))
+      selector = selector.substr(1, selector.size() - 2);
+    if (equals == text.npos || equals == 0 || selector.find('=') == selector.npos ||
+        selector.find_first_of("{}") != selector.npos)
+      return fail(ErrorKind::usage, "--select: wanted SERVER=LABEL=\"VALUE\",…; found '{}'",
+                  clip(text));
+    if (!selectors.emplace(text.substr(0, equals), selector).second)
+      return fail(ErrorKind::usage, "--select: {} is there twice", clip(text.substr(0, equals)));
+  }
+  return selectors;
+}
+
+Result<api::LoopOptions> loop_options(os::Env& env, const AutoscaleOptions& given) {
+  api::LoopOptions options;
+  BERTH_ASSIGN(options.autoscaler, autoscaler_options(given));
+  BERTH_TRY(read_seconds("--window", given.window, options.window_s));
+  options.prometheus = given.prometheus;
+  if (!options.prometheus.starts_with("http://") && !options.prometheus.starts_with("https://"))
+    return fail(ErrorKind::usage,
+                "--prometheus: wanted a URL, such as http://127.0.0.1:9090; found '{}'",
+                clip(given.prometheus));
+  if (!given.prometheus_token_file.empty()) {
+    BERTH_ASSIGN(const auto text, env.read_file(given.prometheus_token_file, kMostToken));
+    options.token = trim(text);
+  }
+  BERTH_ASSIGN(options.selectors, selectors_of(given.selects));
+  options.hook = given.hook;
+  options.name_space = given.name_space;
+  options.old_names = given.old_names;
+  BERTH_ASSIGN(const auto state, run::state_directory(env));
+  BERTH_TRY(env.make_directory(state, 0700));
+  options.record = autoscale_record(state);
+  return options;
+}
+
+/// Prints a server's decision where it differs from the one that was printed before.
+class Teller {
+ public:
+  Teller(os::Env& env, const AutoscaleOptions& given) : env_(env), given_(given) {}
+
+  void tell(const std::vector<fleet::Decision>& decisions,
+            const std::map<std::string, fleet::Live>& live) {
+    std::string text;
+    for (const auto& d : decisions) {
+      if (given_.json) {
+        text += api::decision_json(d, live.at(d.server), env_.wall(), given_.apply) + "\n";
+        continue;
+      }
+      const std::string now =
+          fmt::format("{} {}", d.action == fleet::Action::hold ? d.reason : "", d.desired);
+      if (d.desired == d.current && told_[d.server] == now) continue;
+      told_[d.server] = now;
+      text += line_of(d);
+    }
+    if (text.empty()) return;
+    print(text);
+    std::fflush(stdout);
+  }
+
+ private:
+  std::string line_of(const fleet::Decision& d) const {
+    const std::string replicas =
+        d.desired == d.current ? fmt::format("{} {}", fleet::kActionNames.name(d.action), d.current)
+                               : fmt::format("{} → {}", d.current, d.desired);
+    return fmt::format("{}  {}: {}{}{}: {}\n", format_utc(env_.wall()).substr(11, 8), d.server,
+                       replicas, d.accelerator.empty() ? "" : " × " + d.accelerator,
+                       d.desired != d.current && !given_.apply ? " (advice)" : "", d.reason);
+  }
+
+  os::Env& env_;
+  const AutoscaleOptions& given_;
+  std::map<std::string, std::string> told_;
+};
+
+api::Reply answer(const api::ControlLoop& loop, const api::Request& request) {
+  if (request.method != "GET") return {404, R"({"error":"only GET"})"};
+  if (request.path == "/metrics")
+    return {200, loop.metrics(), "text/plain; version=0.0.4; charset=utf-8"};
+  if (request.path == "/v1/decisions") return {200, loop.decisions_json()};
+  if (request.path == "/v1/health") return {200, R"({"ok":true})"};
+  return {404, R"({"error":"there are /metrics, /v1/decisions and /v1/health"})"};
+}
+
+Status check_words(const AutoscaleOptions& given) {
+  if (given.server && !given.trace)
+    return fail(ErrorKind::usage, "--server: goes with --trace; the loop looks after all servers");
+  if (!given.hook.empty() && !given.apply)
+    return fail(ErrorKind::usage, "--hook: is called with --apply alone");
+  if (given.old_names && !given.apply)
+    return fail(ErrorKind::usage, "--old-names: there are desired replicas with --apply alone");
+  if (given.trace && (given.apply || given.once || given.listen || !given.selects.empty()))
+    return fail(ErrorKind::usage, "{}: not with --trace, which plays",
+                given.apply    ? "--apply"
+                : given.once   ? "--once"
+                : given.listen ? "--listen"
+                               : "--select");
+  if (!given.trace && given.prometheus.empty())
+    return fail(ErrorKind::usage, "wanted --prometheus URL, or --trace FILE");
+  if (given.once && given.listen)
+    return fail(ErrorKind::usage, "--listen: with --once nobody would come in time");
+  return {};
+}
+
+}  // namespace
+
+Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
+  BERTH_TRY(check_words(given));
+  if (given.trace) return replay_trace(env, given);
+  BERTH_ASSIGN(const auto options, loop_options(env, given));
+  BERTH_ASSIGN(const auto system, read_system(env, given.path));
+  BERTH_TRY(api::check(options, system));
+  BERTH_ASSIGN(auto listening, listen_options(env, given.listen.value_or(""), given.token_file,
+                                              given.certificate, given.key));
+  if (!given.listen) listening.port = kPort;
+  BERTH_ASSIGN(const auto* cloud, remote::load_cloud(env));
+  os::install_stop_signals();
+  Teller teller(env, given);
+  api::ControlLoop loop(
+      env, *cloud, system, options, planning_execution(given.percentiles),
+      [&](const auto& decisions, const auto& live) { teller.tell(decisions, live); });
+  if (given.once) {
+    BERTH_TRY(loop.turn());
+    return 0;
+  }
+  const auto answer_of = [&](const api::Request& request) { return answer(loop, request); };
+  const auto say = [&](int port) {
+    print_error(fmt::format(
+        "{}/metrics; {}\n", url_of(listening, port),
+        given.apply ? "what is desired is published" : "advice only; --apply publishes"));
+  };
+  BERTH_TRY(api::serve(env, answer_of, listening, say, [&] { return loop.run(); }));
+  return 0;
+}
+
+}  // namespace berth::cli

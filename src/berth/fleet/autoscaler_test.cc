@@ -1,0 +1,250 @@
+#include "berth/fleet/autoscaler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "berth/base/rng.h"
+
+namespace berth::fleet {
+namespace {
+
+using Figures = std::map<std::string, Live>;
+
+System system_of(std::initializer_list<const char*> servers, std::int64_t capacity = 100) {
+  System system;
+  system.accelerators["A"] = {"A", 1, 0, 0, {}, 100};
+  system.capacities["A"].count = capacity;
+  system.models["m"].accelerators["A"] = {.accelerators = 1,
+                                          .max_batch = 16,
+                                          .at_tokens = 1000,
+                                          .alpha_ms = 10,
+                                          .beta_ms = 0.1,
+                                          .gamma_ms = 0.0005};
+  system.classes["c"].priority = 1;
+  system.classes["c"].targets["m"].ttft_ms = 200;
+  for (const char* name : servers) {
+    Server& server = system.servers[name];
+    server.service_class = "c";
+    server.model = "m";
+    server.max_queue = 1000;
+    server.max_batch = 16;
+    server.current.accelerator = "A";
+    server.current.replicas = 1;
+    server.current.load = {.arrivals_per_min = 100, .in_tokens = 100, .out_tokens = 100};
+  }
+  return system;
+}
+
+Live live(double per_min, double replicas) {
+  Live figures;
+  figures.arrivals_per_min = figures.served_per_min = per_min;
+  figures.in_tokens = figures.out_tokens = 100;
+  figures.replicas = replicas;
+  return figures;
+}
+
+AutoscalerOptions quick() {
+  return {.interval_s = 10, .startup_s = 0, .hold_s = 100, .most_down = 0};
+}
+
+/// What a plan gives the only server for so many requests a minute.
+int planned(System system, double per_min) {
+  system.servers.begin()->second.current.load.arrivals_per_min = per_min;
+  return plan(system).servers.begin()->second.allocation.replicas;
+}
+
+TEST(Autoscaler, GivesWhatThePlanGives) {
+  const System system = system_of({"s"});
+  Autoscaler loop(system, quick());
+  for (const double per_min : {100.0, 2'000.0, 9'000.0, 30'000.0}) {
+    Autoscaler fresh(system, quick());
+    // The tokens are planned for in steps of 5 %, upwards: 100 are 103.5.
+    System stepped = system;
+    stepped.servers["s"].current.load.in_tokens = in_token_steps(100);
+    stepped.servers["s"].current.load.out_tokens = in_token_steps(100);
+    const auto decision = fresh.decide(0, {{"s", live(per_min, 1)}})[0];
+    EXPECT_EQ(decision.needed, planned(stepped, per_min)) << per_min;
+    EXPECT_EQ(decision.desired, decision.needed) << per_min << decision.reason;
+  }
+}
+
+TEST(Autoscaler, HoldsStillWithoutData) {
+  Autoscaler loop(system_of({"s"}), quick());
+  const auto unknown = loop.decide(0, {})[0];
+  EXPECT_EQ(unknown.action, Action::hold);
+  EXPECT_FALSE(unknown.is_known);  // what the document says is no reason to scale
+  EXPECT_EQ(loop.decide(10, {{"s", live(9'000, 7)}})[0].current, 7);
+  const int had = loop.decide(20, {{"s", live(9'000, 7)}})[0].desired;
+  Live down;
+  down.trouble = "connection refused";
+  const auto held = loop.decide(30, {{"s", down}})[0];
+  EXPECT_EQ(held.action, Action::hold);
+  EXPECT_TRUE(held.is_known);
+  EXPECT_EQ(held.desired, had);
+  EXPECT_NE(held.reason.find("connection refused"), std::string::npos);
+}
+
+TEST(Autoscaler, HoldsStillWhereDataAreAbsurd) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity();
+  Live negative = live(500, 1), endless = live(500, 1), longest = live(500, 1), none = live(500, 1);
+  negative.waiting = -3;
+  endless.out_tokens = infinite;
+  longest.in_tokens = 1e9;
+  none.running = nan;
+  for (const Live& figures : {live(-1, 1), live(nan, 1), live(infinite, 1), negative, endless,
+                              longest, none, live(500, -1)}) {
+    Autoscaler loop(system_of({"s"}), quick());
+    loop.decide(0, {{"s", live(500, 1)}});
+    const auto decision = loop.decide(10, {{"s", figures}})[0];
+    EXPECT_EQ(decision.action, Action::hold) << decision.reason;
+    EXPECT_EQ(decision.desired, 1);
+    EXPECT_TRUE(decision.reason.starts_with("absurd")) << decision.reason;
+  }
+}
+
+TEST(Autoscaler, BelievesAJumpTheSecondTime) {
+  Autoscaler loop(system_of({"s"}), quick());
+  loop.decide(0, {{"s", live(500, 1)}});
+  const auto first = loop.decide(10, {{"s", live(50'000, 1)}})[0];
+  EXPECT_EQ(first.action, Action::hold) << first.reason;
+  EXPECT_EQ(loop.decide(20, {{"s", live(50'000, 1)}})[0].action, Action::more);
+  // One absurd figure, and back: nothing moved.
+  Autoscaler other(system_of({"s"}), quick());
+  other.decide(0, {{"s", live(500, 1)}});
+  other.decide(10, {{"s", live(50'000, 1)}});
+  EXPECT_EQ(other.decide(20, {{"s", live(500, 1)}})[0].desired, 1);
+}
+
+TEST(Autoscaler, GivesUpWhatNobodyNeededForLong) {
+  AutoscalerOptions options = quick();
+  options.most_down = 2;
+  Autoscaler loop(system_of({"s"}), options);
+  const int peak = loop.decide(0, {{"s", live(9'000, 1)}})[0].desired;
+  ASSERT_GT(peak, 4);
+  for (double s = 10; s <= 100; s += 10)
+    EXPECT_EQ(loop.decide(s, {{"s", live(200, 1)}})[0].desired, peak) << s;
+  EXPECT_EQ(loop.decide(110, {{"s", live(200, 1)}})[0].desired, peak - 2);
+  EXPECT_EQ(loop.decide(120, {{"s", live(200, 1)}})[0].desired, peak - 4);
+}
+
+TEST(Autoscaler, KeepsAfterAStartWhatItFindsFor) {
+  Autoscaler loop(system_of({"s"}), quick());
+  for (double s = 0; s < 100; s += 10)
+    EXPECT_EQ(loop.decide(s, {{"s", live(200, 6)}})[0].desired, 6) << s;
+}
+
+TEST(Autoscaler, KeepsTheLimitsOfSteps) {
+  AutoscalerOptions options = quick();
+  options.most_up = 3;
+  options.most_changes_per_h = 5;
+  Autoscaler loop(system_of({"s"}), options);
+  EXPECT_EQ(loop.decide(0, {{"s", live(30'000, 1)}})[0].desired, 4);
+  EXPECT_EQ(loop.decide(10, {{"s", live(30'000, 1)}})[0].desired, 6);  // two of five are left
+  const auto third = loop.decide(20, {{"s", live(30'000, 1)}})[0];
+  EXPECT_EQ(third.desired, 6);
+  EXPECT_NE(third.reason.find("5 changes an hour"), std::string::npos) << third.reason;
+  EXPECT_EQ(loop.decide(3'601, {{"s", live(30'000, 1)}})[0].desired, 9);
+}
+
+TEST(Autoscaler, LooksAheadWhereTheLoadGrows) {
+  AutoscalerOptions options = quick();
+  options.startup_s = 60;
+  Autoscaler loop(system_of({"s"}), options);
+  Decision last;
+  for (int i = 0; i <= 6; ++i) last = loop.decide(10 * i, {{"s", live(2'000 + 200 * i, 1)}})[0];
+  EXPECT_NEAR(last.planned_per_min, 3'200 + 20 * 70, 1);  // 20 a minute more each second, for 70 s
+  Autoscaler even(system_of({"s"}), options);
+  for (int i = 0; i <= 6; ++i)
+    last = even.decide(10 * i, {{"s", live(i % 2 == 0 ? 3'100 : 2'900, 1)}})[0];
+  EXPECT_NEAR(last.planned_per_min, 3'100, 150);  // noise is no growth
+}
+
+TEST(Autoscaler, GivesTheCapacityByPriority) {
+  System system = system_of({"first", "second"}, 8);
+  system.classes["low"] = system.classes["c"];
+  system.classes["low"].priority = 5;
+  system.servers["second"].service_class = "low";
+  Autoscaler loop(system, quick());
+  const auto even = loop.decide(0, {{"first", live(500, 1)}, {"second", live(9'000, 1)}});
+  EXPECT_EQ(even[0].desired + even[1].desired, 8);
+  const auto grown = loop.decide(10, {{"first", live(3'500, 1)}, {"second", live(9'000, 1)}});
+  EXPECT_EQ(grown[0].desired, grown[0].needed);
+  EXPECT_EQ(grown[1].desired, 8 - grown[0].needed);
+  EXPECT_EQ(grown[1].action, Action::fewer);
+  EXPECT_NE(grown[1].reason.find("capacity"), std::string::npos) << grown[1].reason;
+}
+
+TEST(Autoscaler, LearnsTheDriftOfBeta) {
+  // What a replica with twice the beta and gamma would show: ITL = α + f·(X·o + λ·s·ITL).
+  for (const double factor : {0.8, 1.0, 1.4, 3.0}) {
+    Autoscaler loop(system_of({"s"}), quick());
+    Decision last;
+    for (int i = 0; i < 40; ++i) {
+      Live figures = live(900, 1);
+      const double o = 0.1 + 0.0005 * 155, s = 0.1 * 103.5 + 0.0005 * 103.5, x = 12;
+      const double per_ms = 900 / 60'000.0;
+      figures.running = x;
+      figures.itl_ms = (10 + factor * x * o) / (1 - factor * per_ms * s);
+      last = loop.decide(10 * i, {{"s", figures}})[0];
+    }
+    EXPECT_NEAR(last.drift, std::min(factor, 1.5), 0.06) << factor;  // no more than --most-drift
+  }
+}
+
+TEST(Autoscaler, LearnsHowManyAReplicaTakesAtOnce) {
+  System system = system_of({"s"});
+  Autoscaler loop(system, quick());
+  Live full = live(900, 1);
+  full.running = 2;  // of 16 that the document allows
+  full.waiting = 50;
+  const int first = loop.decide(0, {{"s", full}})[0].needed;
+  const auto second = loop.decide(10, {{"s", full}})[0];
+  EXPECT_GT(second.needed, first);
+  EXPECT_NE(second.reason.find("2 at once"), std::string::npos) << second.reason;
+}
+
+TEST(Autoscaler, NeverFlapsWhateverItIsTold) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    AutoscalerOptions options = quick();
+    options.hold_s = 50 + static_cast<double>(rng.below(100));
+    options.startup_s = static_cast<double>(rng.below(100));
+    options.most_up = static_cast<int>(rng.below(3)) * 4;
+    options.most_down = static_cast<int>(rng.below(4));
+    Autoscaler loop(system_of({"s"}), options);
+    double started_s = -1e9, per_min = 1'000;
+    int has = 1;
+    for (int i = 0; i < 200; ++i) {
+      const double now_s = 10.0 * i;
+      per_min = std::clamp(per_min * std::exp((rng.uniform() - 0.5) * 1.5), 10.0, 20'000.0);
+      Figures figures{{"s", live(per_min, has)}};
+      if (rng.below(10) == 0) figures.clear();
+      if (rng.below(10) == 0 && !figures.empty()) figures["s"].waiting = rng.uniform() * 500;
+      const auto d = loop.decide(now_s, figures)[0];
+      EXPECT_GE(d.desired, 1);
+      if (d.desired < has) {
+        EXPECT_GE(now_s - started_s, options.hold_s) << seed << " at " << now_s;
+      }
+      if (d.desired > has) started_s = now_s;
+      EXPECT_TRUE(options.most_up == 0 || d.desired - has <= options.most_up);
+      EXPECT_TRUE(options.most_down == 0 || has - d.desired <= options.most_down);
+      has = d.desired;
+    }
+  }
+}
+
+TEST(Autoscaler, OptionsAreChecked) {
+  EXPECT_TRUE(check(AutoscalerOptions{}));
+  AutoscalerOptions options;
+  options.interval_s = 0;
+  EXPECT_FALSE(check(options));
+  options = {};
+  options.headroom = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(check(options));
+}
+
+}  // namespace
+}  // namespace berth::fleet
