@@ -6,6 +6,7 @@
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/manifests.h"
 #include "berth/cli/options.h"
 #include "berth/cli/plan_day.h"
 #include "berth/cli/print.h"
@@ -28,6 +29,7 @@ struct PlanOptions {
   bool candidates = false, fail_unserved = false;
   std::string percentiles;
   DayChoices day;
+  ManifestChoices manifests;
 
   void add_to(Options& options) {
     options.json(json);
@@ -52,12 +54,14 @@ struct PlanOptions {
         .named("PATH=FIRST..LAST..STEP");
     options.value("--time-limit", time_limit, "end with the best plan so far, such as 2s");
     day.add_to(options);
+    manifests.add_to(options);
     options.footer(
         "Examples:\n"
         "  berth plan examples/fleet\n"
         "  berth plan examples/fleet --set capacity.H100=16\n"
         "  berth plan examples/fleet --sweep capacity.H100=8..64..8\n"
-        "  berth plan examples/fleet --profile examples/fleet/day.csv --startup 3m --min-up 1h");
+        "  berth plan examples/fleet --profile examples/fleet/day.csv --startup 3m --min-up 1h\n"
+        "  berth plan examples/fleet --manifests k8s --namespace llm");
   }
 };
 
@@ -331,6 +335,11 @@ bool has_percentiles(const fleet::System& system) {
 
 Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.day.wanted()) BERTH_TRY(check_no_day(given.day));
+  BERTH_TRY(given.manifests.read());
+  const bool only_candidates = given.candidates && !given.json;
+  if (given.manifests.wanted() && (given.day.wanted() || !given.sweep.empty() || only_candidates))
+    return fail(ErrorKind::usage,
+                "--manifests: of one plan, not of a day, a sweep or --candidates");
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
@@ -357,15 +366,20 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.sweep.empty()) return sweep(std::move(system), options, means, given);
   print_notes(fleet::dangling_names(system));
   const auto made = fleet::candidates(system, options.model, means);
-  const bool only_candidates = given.candidates && !given.json;
   if (only_candidates) print(candidates_text(made));
   if (only_candidates && !given.fail_unserved) return 0;
   const auto solved = fleet::solve(system, made, options, means);
+  std::vector<fleet::Manifest> written;
+  if (given.manifests.wanted()) {
+    BERTH_ASSIGN(written, write_manifests(env, system, solved, given.manifests));
+  }
   if (given.json)
-    print(fleet::plan_json(solved, given.candidates ? &made : nullptr) + "\n");
+    print(fleet::plan_json(solved, given.candidates ? &made : nullptr,
+                           given.manifests.wanted() ? &written : nullptr) +
+          "\n");
   else if (!only_candidates)
     print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +
-          summary_text(solved));
+          summary_text(solved) + manifests_text(written, given.manifests));
   return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
 }
 
