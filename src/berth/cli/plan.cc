@@ -9,6 +9,7 @@
 #include "berth/cli/manifests.h"
 #include "berth/cli/options.h"
 #include "berth/cli/plan_day.h"
+#include "berth/cli/plan_start.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
@@ -30,6 +31,7 @@ struct PlanOptions {
   std::string percentiles;
   DayChoices day;
   ManifestChoices manifests;
+  StartChoices start;
 
   void add_to(Options& options) {
     options.json(json);
@@ -55,13 +57,15 @@ struct PlanOptions {
     options.value("--time-limit", time_limit, "end with the best plan so far, such as 2s");
     day.add_to(options);
     manifests.add_to(options);
+    start.add_to(options);
     options.footer(
         "Examples:\n"
         "  berth plan examples/fleet\n"
         "  berth plan examples/fleet --set capacity.H100=16\n"
         "  berth plan examples/fleet --sweep capacity.H100=8..64..8\n"
         "  berth plan examples/fleet --profile examples/fleet/day.csv --startup 3m --min-up 1h\n"
-        "  berth plan examples/fleet --manifests k8s --namespace llm");
+        "  berth plan examples/fleet --manifests k8s --namespace llm\n"
+        "  berth plan fleet.json --start");
   }
 };
 
@@ -337,9 +341,11 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.day.wanted()) BERTH_TRY(check_no_day(given.day));
   BERTH_TRY(given.manifests.read());
   const bool only_candidates = given.candidates && !given.json;
-  if (given.manifests.wanted() && (given.day.wanted() || !given.sweep.empty() || only_candidates))
-    return fail(ErrorKind::usage,
-                "--manifests: of one plan, not of a day, a sweep or --candidates");
+  BERTH_TRY(given.start.check());
+  if ((given.manifests.wanted() || given.start.wanted) &&
+      (given.day.wanted() || !given.sweep.empty() || only_candidates))
+    return fail(ErrorKind::usage, "{}: of one plan, not of a day, a sweep or --candidates",
+                given.start.wanted ? "--start" : "--manifests");
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
@@ -373,13 +379,18 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (given.manifests.wanted()) {
     BERTH_ASSIGN(written, write_manifests(env, system, solved, given.manifests));
   }
-  if (given.json)
-    print(fleet::plan_json(solved, given.candidates ? &made : nullptr,
-                           given.manifests.wanted() ? &written : nullptr) +
-          "\n");
-  else if (!only_candidates)
+  std::vector<StartedRun> started;
+  if (given.start.wanted) {
+    BERTH_ASSIGN(started, start_plan(env, system, solved, given.start));
+  }
+  if (given.json) {
+    const auto json = fleet::plan_json(solved, given.candidates ? &made : nullptr,
+                                       given.manifests.wanted() ? &written : nullptr);
+    print((given.start.wanted ? started_json(started, json) : json) + "\n");
+  } else if (!only_candidates) {
     print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +
-          summary_text(solved) + manifests_text(written, given.manifests));
+          summary_text(solved) + manifests_text(written, given.manifests) + started_text(started));
+  }
   return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
 }
 
