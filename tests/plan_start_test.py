@@ -121,7 +121,7 @@ class Start(Case):
             return line
 
         self.fleet()
-        self.assertIn("server 'chat', replica 5 of 5: gpu: wanted 2, free 0 of 8",
+        self.assertIn("server 'chat', replica 5 of 5: gpu: wanted 2 with 13 slots, free 0 of 8",
                       refused(3, "--set", "server.chat.minNumReplicas=5", "--set", "capacity.V100=99"))
         self.fleet(cpu=1e3)
         self.assertIn("server 'chat', replica 1 of 2: cpu: wanted 1000", refused(3))
@@ -146,6 +146,22 @@ class Start(Case):
         self.assertRegex(started.err, rb"note: planned for V100; this machine's GPUs are called [^\n]*A100[^\n]*\n\Z")
         self.assertRegex(started.out, rb"\nchat +V100 +chat-1 +2 +2 +\d+-\d+\n")
         self.stop(*[run["id"] for run in self.house.json("runs")["runs"]])
+
+    def test_each_has_cards_of_its_own_kind(self):
+        cards = [("T4", "Tesla T4", "16GiB"), ("L40", "NVIDIA L40S", "48GiB"), ("L4", "NVIDIA L4", "24GiB")]
+        self.write("mixed.json", json.dumps({"name": "mixed", "devices": [
+            {"index": i, "uuid": f"GPU-{uuid}", "model": model, "memory": memory}
+            for i, (uuid, model, memory) in enumerate(cards)], "links": [["X" if i == k else "SYS" for i in range(3)] for k in range(3)]}))
+        self.house.environment["BERTH_TOPOLOGY"] = "mixed.json"
+        self.fleet()
+        self.write("fleet.json", (self.dir / "fleet.json").read_text().replace("V100", "L4"))
+        alone = ["--set", "server.chat.minNumReplicas=0", "--set", "server.chat.arrivalRate=0"]
+        code, = json.loads(self.berth("plan", "fleet.json", "--start", "--json", *alone).out)["started"]
+        answer = until(lambda: self.ask(self.port), "it answers")
+        self.assertEqual(answer["CUDA_VISIBLE_DEVICES"], "GPU-L4")
+        self.stop(code["run"])
+        self.assertIn("server 'code 7b', replica 2 of 2: gpu: wanted 1 with 12 slots", self.one_line(self.berth(
+            "plan", "fleet.json", "--start", "--set", "server.code 7b.minNumReplicas=2", *alone, code=3)))
 
     @unittest.skipUnless(SSHD and SSH, "ssh and sshd are wanted")
     def test_on_a_cluster(self):

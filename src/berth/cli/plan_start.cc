@@ -1,6 +1,7 @@
 #include "berth/cli/plan_start.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <set>
 
@@ -108,39 +109,61 @@ Status check_room(const machine::Host& host, const std::vector<machine::LedgerEn
   return {};
 }
 
-/// A note where no GPU of this machine is called as the plan's accelerator is.
-std::vector<std::string> notes_on_cards(const fleet::System& system, const run::Context& context,
-                                        const std::vector<fleet::ReplicaGroup>& groups) {
-  std::set<std::string> types, models;
-  for (const auto& group : groups) types.insert(system.accelerators.at(group.accelerator).type);
-  if (context.devices)
-    for (const auto& device : context.devices->topology.devices) models.insert(device.model);
-  std::vector<std::string> notes;
-  for (const auto& type : types)
-    if (std::ranges::none_of(models,
-                             [&](const auto& model) { return lower(model).contains(lower(type)); }))
-      notes.push_back(fmt::format("planned for {}; this machine's GPUs are called {}", clip(type),
-                                  clip(join(std::vector(models.begin(), models.end()), ", "))));
-  return notes;
+/// Whether "V100" stands as a word of its own in "Tesla V100-SXM2-32GB", in any case.
+bool is_called(const std::string& model, const std::string& type) {
+  const std::string text = lower(model), word = lower(type);
+  const auto is_bounded = [&](std::size_t at) {
+    const auto is_letter = [&](std::size_t i) {
+      return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+    };
+    return (at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size());
+  };
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)
+    if (is_bounded(at)) return true;
+  return false;
 }
 
+/// Lets the program take only GPUs that are as large as those called as the accelerator's type is,
+/// so that on a machine of several kinds each server has its own. Returns a note where none is
+/// called so: then it takes any.
+std::string choose_cards(const run::Context& context, const std::string& type,
+                         experiment::Program& program) {
+  std::set<std::string> models;
+  std::set<int> sizes;
+  for (const auto& device : context.devices->topology.devices) {
+    models.insert(device.model);
+    for (const auto& share : context.devices->shares)
+      if (share.index == device.index && is_called(device.model, type)) sizes.insert(share.size);
+  }
+  program.selection.slot_sizes.assign(sizes.begin(), sizes.end());
+  if (!sizes.empty() || models.empty()) return {};
+  return fmt::format("planned for {}; this machine's GPUs are called {}", clip(type),
+                     clip(join(std::vector(models.begin(), models.end()), ", ")));
+}
+
+/// Checks that this machine has what the replicas take, and which of its GPUs they may have.
 Status check_here(run::Context& context, const std::string& directory, const fleet::System& system,
                   const std::vector<fleet::ReplicaGroup>& groups,
-                  const std::vector<experiment::Program>& programs) {
+                  std::vector<experiment::Program>& programs) {
   for (const auto& group : groups)
     if (auto there = run::check_executable(*context.env, group.start.command.front(), directory);
         !there)
       return std::unexpected(within(fmt::format("server '{}': start.command", clip(group.server)),
                                     std::move(there).error()));
   BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
-  for (const auto& program : programs)
-    BERTH_TRY(run::find_devices(context, program.resources, program.gpus));
+  std::set<std::string> notes;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    BERTH_TRY(run::find_devices(context, programs[i].resources));
+    const std::string& type = system.accelerators.at(groups[i].accelerator).type;
+    notes.insert(choose_cards(context, type, programs[i]));
+  }
   BERTH_ASSIGN(auto ledger, machine::Ledger::open(*context.env, context.ledger_directory));
   BERTH_ASSIGN(const auto held, ledger.entries());
   const auto host = machine::host_of(capacity, context.devices ? &*context.devices : nullptr);
   BERTH_TRY(check_room(host, {}, ErrorKind::impossible, groups, programs));
   BERTH_TRY(check_room(host, held, ErrorKind::busy, groups, programs));
-  for (const auto& note : notes_on_cards(system, context, groups)) print_notes({note});
+  notes.erase("");
+  print_notes(std::vector(notes.begin(), notes.end()));
   return {};
 }
 
