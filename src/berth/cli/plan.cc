@@ -7,8 +7,10 @@
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/manifests.h"
 #include "berth/cli/options.h"
 #include "berth/cli/plan_day.h"
+#include "berth/cli/plan_start.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
@@ -29,6 +31,8 @@ struct PlanOptions {
   bool candidates = false, fail_unserved = false;
   std::string percentiles = "simulated";
   DayChoices day;
+  ManifestChoices manifests;
+  StartChoices start;
 
   void add_to(Options& options) {
     options.json(json);
@@ -52,12 +56,16 @@ struct PlanOptions {
         .named("PATH=FIRST..LAST..STEP");
     options.value("--time-limit", time_limit, "end with the best plan so far, such as 2s");
     day.add_to(options);
+    manifests.add_to(options);
+    start.add_to(options);
     options.footer(
         "Examples:\n"
         "  berth plan examples/fleet\n"
         "  berth plan examples/fleet --set capacity.H100=16\n"
         "  berth plan examples/fleet --sweep capacity.H100=8..64..8\n"
-        "  berth plan examples/fleet --profile examples/fleet/day.csv --startup 3m --min-up 1h");
+        "  berth plan examples/fleet --profile examples/fleet/day.csv --startup 3m --min-up 1h\n"
+        "  berth plan examples/fleet --manifests k8s --namespace llm\n"
+        "  berth plan fleet.json --start");
   }
 };
 
@@ -335,6 +343,13 @@ Status check_day_goes_with(const PlanOptions& given) {
 
 Result<int> plan(os::Env& env, const PlanOptions& given) {
   BERTH_TRY(given.day.wanted() ? check_day_goes_with(given) : check_no_day(given.day));
+  BERTH_TRY(given.manifests.read());
+  const bool only_candidates = given.candidates && !given.json;
+  BERTH_TRY(given.start.check());
+  if ((given.manifests.wanted() || given.start.wanted) &&
+      (given.day.wanted() || !given.sweep.empty() || only_candidates))
+    return fail(ErrorKind::usage, "{}: of one plan, not of a day, a sweep or --candidates",
+                given.start.wanted ? "--start" : "--manifests");
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
@@ -357,15 +372,25 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.sweep.empty()) return sweep(std::move(system), options, means, given);
   print_notes(fleet::dangling_names(system));
   const auto made = fleet::candidates(system, options.model, means);
-  const bool only_candidates = given.candidates && !given.json;
   if (only_candidates) print(candidates_text(made));
   if (only_candidates && !given.fail_unserved) return 0;
   const auto solved = fleet::solve(system, made, options, means);
-  if (given.json)
-    print(fleet::plan_json(solved, given.candidates ? &made : nullptr) + "\n");
-  else if (!only_candidates)
+  std::vector<fleet::Manifest> written;
+  if (given.manifests.wanted()) {
+    BERTH_ASSIGN(written, write_manifests(env, system, solved, given.manifests));
+  }
+  std::vector<StartedRun> started;
+  if (given.start.wanted) {
+    BERTH_ASSIGN(started, start_plan(env, system, solved, given.start));
+  }
+  if (given.json) {
+    const auto json = fleet::plan_json(solved, given.candidates ? &made : nullptr,
+                                       given.manifests.wanted() ? &written : nullptr);
+    print((given.start.wanted ? started_json(started, json) : json) + "\n");
+  } else if (!only_candidates) {
     print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +
-          summary_text(solved));
+          summary_text(solved) + manifests_text(written, given.manifests) + started_text(started));
+  }
   return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
 }
 

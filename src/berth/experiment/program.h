@@ -120,7 +120,7 @@ struct EarlierTrial {
 
 struct Program {
   std::string name;  // "digits"
-  std::string kind;  // "experiment" or "command"
+  std::string kind;  // "experiment", "command", or "server": a task for each replica
   exec::Command run;
   std::vector<Parameter> params;
   std::vector<std::string> optional;  // parameters that a trial need not have

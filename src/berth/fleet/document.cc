@@ -109,9 +109,11 @@ Status merge(std::map<std::string, T>& entries, std::map<std::string, T>&& earli
 Status merge(System& system, System&& earlier) {
   BERTH_TRY(merge(system.accelerators, std::move(earlier.accelerators), "accelerator"));
   BERTH_TRY(merge(system.capacities, std::move(earlier.capacities), "the capacity of"));
-  for (auto& [name, model] : earlier.models)
-    BERTH_TRY(merge(system.models[name].accelerators, std::move(model.accelerators),
-                    fmt::format("model '{}' on accelerator", clip(name))));
+  for (auto& [name, model] : earlier.models) {
+    const auto what = fmt::format("model '{}' on accelerator", clip(name));
+    BERTH_TRY(merge(system.models[name].accelerators, std::move(model.accelerators), what));
+    BERTH_TRY(merge(system.models[name].starts, std::move(model.starts), "the start of " + what));
+  }
   BERTH_TRY(merge(system.classes, std::move(earlier.classes), "service class"));
   return merge(system.servers, std::move(earlier.servers), "server");
 }
@@ -188,6 +190,9 @@ class DocumentReader {
   Status read_class(const Place& at);
   Status read_server(const Place& at);
   Status read_allocation(const Place& at, Allocation& to);
+  Status read_texts(const Place& at, std::vector<std::string>& to);
+  Status read_texts(const Place& at, std::map<std::string, std::string>& to);
+  Status read_start(const Place& at, Start& to);
   Status read_optimizer(const Place& at);
 
   Reading& reading_;
@@ -243,13 +248,18 @@ Status DocumentReader::read_accelerator(const Place& at) {
                                                     {"midPower", &a.power.mid_w},
                                                     {"midUtil", &a.power.mid_utilisation}}});
   };
-  BERTH_TRY(read_object(at, std::array<Field, 7>{{{"name", &name},
+  const Reader selector = [&](const Place& place) {
+    return read_texts(place, a.node_selector.emplace());
+  };
+  BERTH_TRY(read_object(at, std::array<Field, 9>{{{"name", &name},
                                                   {"type", &a.type},
                                                   {"multiplicity", &a.multiplicity},
                                                   {"memSize", &a.memory_gb},
                                                   {"memBW", &a.bandwidth_gb_s},
                                                   {"power", power},
-                                                  {"cost", &a.cost}}}));
+                                                  {"cost", &a.cost},
+                                                  {"resource", &a.resource},
+                                                  {"nodeSelector", selector}}}));
   if (a.type.empty()) a.type = name;
   return keep(at, reading_.system.accelerators, name, std::move(a));
 }
@@ -273,15 +283,19 @@ Status DocumentReader::read_model(const Place& at) {
                                                     {"ttftOffset", &p.ttft_offset_ms},
                                                     {"form", form}}});
   };
-  BERTH_TRY(read_object(at, std::array<Field, 6>{{{"name", &name},
+  Start start;
+  const Reader start_reader = [&](const Place& place) { return read_start(place, start); };
+  BERTH_TRY(read_object(at, std::array<Field, 7>{{{"name", &name},
                                                   {"acc", &accelerator},
                                                   {"accCount", &p.accelerators},
                                                   {"maxBatchSize", &p.max_batch},
                                                   {"atTokens", &p.at_tokens},
-                                                  {"perfParms", parameters}}}));
+                                                  {"perfParms", parameters},
+                                                  {"start", start_reader}}}));
   if (name.empty()) return at.error("has no name");
   Model& model = reading_.system.models[name];
   if (accelerator.empty()) return {};  // a model of which only the name is known
+  if (start != Start{}) model.starts[accelerator] = std::move(start);
   return keep(at, model.accelerators, accelerator, p);
 }
 
@@ -337,20 +351,49 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
                                                 {"parts", parts}}});
 }
 
+Status DocumentReader::read_texts(const Place& at, std::vector<std::string>& to) {
+  return read_list(at, [&](const Place& item) { return read_into(item, &to.emplace_back()); });
+}
+
+Status DocumentReader::read_texts(const Place& at, std::map<std::string, std::string>& to) {
+  if (!at.value->is_object()) return at.wanted("an object");
+  for (const auto& [key, value] : at.value->items())
+    BERTH_TRY(read_into(Place{&value, &at, key, 0}, &to[key]));
+  return {};
+}
+
+Status DocumentReader::read_start(const Place& at, Start& to) {
+  const Reader command = [&](const Place& place) { return read_texts(place, to.command); };
+  const Reader args = [&](const Place& place) { return read_texts(place, to.args); };
+  const Reader environment = [&](const Place& place) { return read_texts(place, to.environment); };
+  BERTH_TRY(read_object(at, std::array<Field, 7>{{{"image", &to.image},
+                                                  {"command", command},
+                                                  {"args", args},
+                                                  {"port", &to.port},
+                                                  {"env", environment},
+                                                  {"cpu", &to.cpu},
+                                                  {"memSize", &to.memory_gb}}}));
+  auto status = check(to);
+  if (!status) return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);
+  return {};
+}
+
 Status DocumentReader::read_server(const Place& at) {
   std::string name;
   Server s;
   const Reader current = [&](const Place& place) { return read_allocation(place, s.current); };
   const Reader desired = [&](const Place& place) { return read_allocation(place, s.desired); };
-  BERTH_TRY(read_object(at, std::array<Field, 9>{{{"name", &name},
-                                                  {"class", &s.service_class},
-                                                  {"model", &s.model},
-                                                  {"keepAccelerator", &s.keep_accelerator},
-                                                  {"minNumReplicas", &s.min_replicas},
-                                                  {"maxBatchSize", &s.max_batch},
-                                                  {"maxQueueSize", &s.max_queue},
-                                                  {"currentAlloc", current},
-                                                  {"desiredAlloc", desired}}}));
+  const Reader start = [&](const Place& place) { return read_start(place, s.start); };
+  BERTH_TRY(read_object(at, std::array<Field, 10>{{{"name", &name},
+                                                   {"class", &s.service_class},
+                                                   {"model", &s.model},
+                                                   {"keepAccelerator", &s.keep_accelerator},
+                                                   {"minNumReplicas", &s.min_replicas},
+                                                   {"maxBatchSize", &s.max_batch},
+                                                   {"maxQueueSize", &s.max_queue},
+                                                   {"currentAlloc", current},
+                                                   {"desiredAlloc", desired},
+                                                   {"start", start}}}));
   return keep(at, reading_.system.servers, name, std::move(s));
 }
 

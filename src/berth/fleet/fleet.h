@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/fleet/start.h"
 
 namespace berth::fleet {
 
@@ -39,6 +40,9 @@ struct Accelerator {
   double memory_gb = 0, bandwidth_gb_s = 0;
   Power power;
   double cost = 0;
+  std::string resource{};  // as Kubernetes calls it; "": resource_of() says
+  // The labels of the nodes that have it; empty: any node; nullopt: not said.
+  std::optional<std::map<std::string, std::string>> node_selector{};
   bool operator==(const Accelerator&) const = default;
 };
 
@@ -70,6 +74,7 @@ struct Performance {
 
 struct Model {
   std::map<std::string, Performance> accelerators;
+  std::map<std::string, Start> starts{};  // by accelerator; a server's own `start` goes before
   bool operator==(const Model&) const = default;
 };
 
@@ -132,6 +137,7 @@ struct Server {
   int max_batch = 0;  // 0: not set
   int max_queue = 0;
   Allocation current, desired;
+  Start start{};
   bool operator==(const Server&) const = default;
 };
 
@@ -391,8 +397,10 @@ Plan plan(const System& system, const Execution& execution = {});
 /// The plan as one line of JSON: {"allocations": {server: {…}}, "reasons": {…}, "proof": {…},
 /// "totals":
 /// [...]}; with candidates also "candidates": {server: {accelerator: {…}}} and "refused", the same
-/// with reasons. Whole numbers have no fraction: clients in Go refuse 128.0 for an integer.
-std::string plan_json(const Plan& plan, const Candidates* candidates);
+/// with reasons; with manifests "manifests": [{"server", "accelerator", "name", "replicas",
+/// "file"}]. Whole numbers have no fraction: clients in Go refuse 128.0 for an integer.
+std::string plan_json(const Plan& plan, const Candidates* candidates,
+                      const std::vector<struct Manifest>* manifests = nullptr);
 
 // ---- Operations on one allocation --------------------------------------------------------------
 

@@ -45,6 +45,14 @@ Status check_all(const std::map<std::string, T>& entries, std::string_view what)
 }  // namespace
 
 Status check(const Accelerator& a) {
+  if (!a.resource.empty() && !is_qualified_name(a.resource))
+    return fail(ErrorKind::invalid, "resource: '{}', wanted a name such as nvidia.com/gpu",
+                clip(a.resource));
+  if (a.node_selector)
+    for (const auto& [key, value] : *a.node_selector)
+      if (!is_qualified_name(key) || !is_label_value(value))
+        return fail(ErrorKind::invalid, "nodeSelector: '{}: {}' is no label of a node", clip(key),
+                    clip(value));
   return check_bounds({{"multiplicity", static_cast<double>(a.multiplicity), kMostCount, 1},
                        {"memSize", a.memory_gb},
                        {"memBW", a.bandwidth_gb_s},
@@ -72,6 +80,7 @@ Status check(const Performance& p) {
 }
 
 Status check(const Model& model) {
+  BERTH_TRY(check_all(model.starts, "start on"));
   return check_all(model.accelerators, "accelerator");
 }
 
@@ -147,6 +156,8 @@ Status check(const Server& server) {
     return std::unexpected(within("currentAlloc", std::move(status).error()));
   if (auto status = check(server.desired); !status)
     return std::unexpected(within("desiredAlloc", std::move(status).error()));
+  if (auto status = check(server.start); !status)
+    return fail(ErrorKind::invalid, "start.{}", status.error().message);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/fleet/manifests.h"
 #include "berth/fleet/names.h"
 #include "berth/fleet/performance_entry.h"
 
@@ -70,9 +71,21 @@ Json allocation_json(const Allocation& a) {
   return json;
 }
 
+Json start_json(const Start& start) {
+  Json json = Json::object();
+  add_unless(json, "image", start.image, std::string());
+  add_unless(json, "command", start.command, {});
+  add_unless(json, "args", start.args, {});
+  add_unless(json, "port", start.port, 0);
+  add_unless(json, "env", start.environment, {});
+  add_unless(json, "cpu", start.cpu, 0.0);
+  add_unless(json, "memSize", start.memory_gb, 0.0);
+  return json;
+}
+
 Json accelerators_json(const System& system) {
   Json list = Json::array();
-  for (const auto& [name, a] : system.accelerators)
+  for (const auto& [name, a] : system.accelerators) {
     list.push_back({{"name", name},
                     {"type", a.type},
                     {"multiplicity", a.multiplicity},
@@ -84,6 +97,9 @@ Json accelerators_json(const System& system) {
                       {"midPower", a.power.mid_w},
                       {"midUtil", a.power.mid_utilisation}}},
                     {"cost", a.cost}});
+    add_unless(list.back(), "resource", a.resource, std::string());
+    if (a.node_selector) list.back()["nodeSelector"] = *a.node_selector;
+  }
   return list;
 }
 
@@ -91,13 +107,16 @@ Json models_json(const System& system) {
   Json list = Json::array();
   for (const auto& [name, model] : system.models) {
     if (model.accelerators.empty()) list.push_back({{"name", name}});
-    for (const auto& [accelerator, p] : model.accelerators)
+    for (const auto& [accelerator, p] : model.accelerators) {
       list.push_back({{"name", name},
                       {"acc", accelerator},
                       {"accCount", p.accelerators},
                       {"maxBatchSize", p.max_batch},
                       {"atTokens", p.at_tokens},
                       {"perfParms", parameters_json(p)}});
+      if (const auto start = model.starts.find(accelerator); start != model.starts.end())
+        list.back()["start"] = start_json(start->second);
+    }
   }
   return list;
 }
@@ -125,6 +144,7 @@ Json servers_json(const System& system) {
                    {"maxQueueSize", s.max_queue},
                    {"currentAlloc", allocation_json(s.current)}};
     if (s.desired != Allocation{}) server["desiredAlloc"] = allocation_json(s.desired);
+    if (s.start != Start{}) server["start"] = start_json(s.start);
     list.push_back(std::move(server));
   }
   return list;
@@ -172,6 +192,17 @@ Json refused_json(const Candidates& candidates) {
       if (const Refusal refusal = candidates.refusals[s * count + a]; refusal != Refusal::none)
         all[candidates.servers[s]][candidates.accelerators[a]] = fleet::name(refusal);
   return all;
+}
+
+Json manifests_json(const std::vector<Manifest>& manifests) {
+  Json list = Json::array();
+  for (const Manifest& m : manifests)
+    list.push_back({{"server", m.server},
+                    {"accelerator", m.accelerator},
+                    {"name", m.name},
+                    {"replicas", m.replicas},
+                    {"file", m.file}});
+  return list;
 }
 
 /// Numbers that are whole become integers, which are written without a fraction.
@@ -242,7 +273,8 @@ std::string write_document(const System& system) {
                      {"optimizerData", {{"optimizer", options_json(system.options)}}}});
 }
 
-std::string plan_json(const Plan& plan, const Candidates* candidates) {
+std::string plan_json(const Plan& plan, const Candidates* candidates,
+                      const std::vector<Manifest>* manifests) {
   Json allocations = Json::object(), reasons = Json::object(), totals = Json::array();
   for (const auto& [name, server] : plan.servers) {
     const bool has_some = server.why == Why::served || server.why == Why::partly;
@@ -282,6 +314,7 @@ std::string plan_json(const Plan& plan, const Candidates* candidates) {
     json["candidates"] = candidates_json(*candidates);
     json["refused"] = refused_json(*candidates);
   }
+  if (manifests != nullptr) json["manifests"] = manifests_json(*manifests);
   return whole_dump(std::move(json));
 }
 

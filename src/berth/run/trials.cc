@@ -121,10 +121,10 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
       .grace = program_.grace,
       .enforce = program_.enforce,
       .gpu_mem_over = exec::watched(program_.resources, program_.gpu_mem_over)};
-  // A plain command has no files of its own: where the folder is there too, it runs there.
+  // A command, or a server, has no files of its own: where the folder is there too, it runs there.
   launch.there = !program_.remote_directory.empty();
   if (launch.there && !program_.script.empty()) launch.stage_in_once = {program_.script};
-  if (!launch.there && program_.kind != "command") launch.stage_in_once = {record_.directory};
+  if (!launch.there && program_.kind == "experiment") launch.stage_in_once = {record_.directory};
   if (program_.auptimizer) launch.stage_in_once.push_back(modules);
   if (names(kParameterFile)) launch.stage_in.push_back(parameter_file(task));
   if (names(kCheckpoint) || program_.checkpoints) {

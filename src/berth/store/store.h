@@ -55,7 +55,7 @@ struct NewTask {
 /// A run as it is submitted, with all its tasks, which are numbered from 1 in this order.
 struct NewRun {
   std::string name;       ///< "digits"; the store appends the next number of that name.
-  std::string kind;       ///< "command", "experiment" or "flow".
+  std::string kind;       ///< "command", "experiment", "server" or "flow".
   std::string spec_json;  ///< The specification; it is enough to resume without the user's files.
   std::string directory;  ///< An absolute path, at which relative paths of the run start.
   std::int64_t priority = 0;
