@@ -1,9 +1,11 @@
 #include "berth/cli/fleet_input.h"
-#include "berth/cli/print.h"
 
 #include <algorithm>
 #include <atomic>
 #include <thread>
+
+#include "berth/cli/print.h"
+#include "berth/fleet/simulated_limit.h"
 
 namespace berth::cli {
 namespace {
@@ -48,6 +50,23 @@ void print_notes(const std::vector<std::string>& notes) {
     print_error(fmt::format("note: {}\n", notes[i]));
   if (notes.size() > kMostNotes)
     print_error(fmt::format("note: {} more of the kind\n", notes.size() - kMostNotes));
+}
+
+void print_percentiles_note(const fleet::System& system, fleet::QueueModel model) {
+  if (model != fleet::QueueModel::reference) return;
+  for (const auto& [name, service_class] : system.classes)
+    for (const auto& [of, target] : service_class.targets)
+      if (target.has_percentiles())
+        return print_error(
+            "note: the reference model knows averages; targets for percentiles are left out\n");
+}
+
+fleet::Execution planning_execution(std::string_view percentiles) {
+  fleet::Execution execution;
+  execution.parallel_for = on_all_cores;
+  if (percentiles == "simulated")
+    execution.rate_limit = [](const auto& question) { return fleet::simulated_limit(question); };
+  return execution;
 }
 
 void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/base/result.h"
@@ -21,6 +22,13 @@ Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string&
 
 /// Prints each note as a line on standard error, and of very many only the first 20.
 void print_notes(const std::vector<std::string>& notes);
+
+/// Notes that the reference model leaves targets for percentiles out, where there are any.
+void print_percentiles_note(const fleet::System& system, fleet::QueueModel model);
+
+/// How berth plan and simulate have a fleet planned: on all cores, and with rates within targets
+/// for percentiles decided by `percentiles`, what add_percentiles() read.
+fleet::Execution planning_execution(std::string_view percentiles);
 
 /// Calls body(0) … body(count - 1) on as many threads as there are cores, 16 at most.
 void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body);

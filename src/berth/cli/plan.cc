@@ -10,9 +10,9 @@
 #include "berth/cli/plan_day.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/fleet.h"
-#include "berth/fleet/simulated_limit.h"
 
 namespace berth::cli {
 namespace {
@@ -26,15 +26,14 @@ struct PlanOptions {
   std::vector<std::string> sets;                             // "capacity.H100=16"
   bool delayed_best_effort = false, heterogeneous = false;
   bool candidates = false, fail_unserved = false;
-  std::string percentiles;
+  std::string percentiles = "simulated";
   DayChoices day;
 
   void add_to(Options& options) {
     options.json(json);
     options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
     options.value("--model", model, "calibrated (default) or reference");
-    options.value("--percentiles", percentiles,
-                  "what decides targets for percentiles: simulated (default) or closed-form");
+    add_percentiles(options, percentiles);
     options.value("--solver", solver, "optimal (default), greedy or unlimited");
     options.value("--saturation", saturation,
                   "greedy: None, PriorityExhaustive, PriorityRoundRobin or RoundRobin");
@@ -111,15 +110,9 @@ Status set(std::string_view option, fleet::System& system, const std::string& pa
   return {};
 }
 
-/// Threads for the candidates, and the time limit of --time-limit.
+/// planning_execution(), with the time limit of --time-limit.
 Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
-  fleet::Execution means;
-  means.parallel_for = on_all_cores;
-  if (given.percentiles.empty() || given.percentiles == "simulated")
-    means.rate_limit = [](const auto& question) { return fleet::simulated_limit(question); };
-  else if (given.percentiles != "closed-form")
-    return fail(ErrorKind::usage, "--percentiles: wanted simulated or closed-form; found '{}'",
-                clip(given.percentiles));
+  auto means = planning_execution(given.percentiles);
   if (given.time_limit.empty()) return means;
   const auto limit = parse_duration(given.time_limit);
   if (!limit) return fail(ErrorKind::usage, "--time-limit: {}", limit.error().message);
@@ -322,13 +315,6 @@ Result<int> sweep(fleet::System system, const fleet::Options& options,
   return code;
 }
 
-bool has_percentiles(const fleet::System& system) {
-  for (const auto& [name, service_class] : system.classes)
-    for (const auto& [model, target] : service_class.targets)
-      if (target.has_percentiles()) return true;
-  return false;
-}
-
 Result<int> plan(os::Env& env, const PlanOptions& given) {
   if (!given.day.wanted()) BERTH_TRY(check_no_day(given.day));
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
@@ -341,8 +327,7 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
     BERTH_ASSIGN(const double value, number_of("--set", setting.value));
     BERTH_TRY(set("--set", system, setting.path, value));
   }
-  if (options.model == fleet::QueueModel::reference && has_percentiles(system))
-    print_error("note: the reference model knows averages; targets for percentiles are left out\n");
+  print_percentiles_note(system, options.model);
   if (options.heterogeneous && options.solver == fleet::Solver::greedy)
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, given));

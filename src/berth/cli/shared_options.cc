@@ -14,6 +14,13 @@ Option add_topology(Options& options, std::string& to) {
                        "such as dgx-h100 (default: this machine)");
 }
 
+Option add_percentiles(Options& options, std::string& to) {
+  return options
+      .value("--percentiles", to,
+             "what decides targets for percentiles: simulated (default) or closed-form")
+      .one_of({"simulated", "closed-form"});
+}
+
 Result<Duration> age_of(std::string_view option, const std::string& text) {
   if (text.empty()) return std::chrono::hours(24 * 30);
   auto age = parse_age(text);

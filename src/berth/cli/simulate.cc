@@ -9,8 +9,10 @@
 #include "berth/cli/fleet_input.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
+#include "berth/cli/shared_options.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/simulation.h"
+#include "berth/fleet/sizing.h"
 
 namespace berth::cli {
 namespace {
@@ -22,16 +24,17 @@ constexpr int kWidestBar = 50;
 
 struct SimulateOptions {
   bool json = false, current = false, at_load = false, tokens_only = false;
-  std::string path, trace, routing = "random";
-  std::string in_cv, out_cv, arrival_cv;  // as written
+  std::string path, routing = "random", percentiles = "simulated";
+  std::optional<std::string> trace, in_cv, out_cv, arrival_cv;  // as written
   std::vector<std::string> servers;
-  int requests = 200'000, seed = 1, replicas = 0;
+  int requests = 0, seed = 1, replicas = 0;  // 0: not given
 
   void add_to(Options& options) {
     options.json(json);
     options.value("PATH", path, "a fleet document (JSON), or a directory of them").required();
     options.list("--server", servers, "only this one; may be given again").named("NAME");
     options.flag("--current", current, "what the servers have, in place of a plan");
+    add_percentiles(options, percentiles).excludes("--current");
     options.value("--trace", trace, "requests from a CSV file: seconds,in_tokens,out_tokens")
         .named("FILE");
     options.flag("--at-load", at_load,
@@ -69,20 +72,40 @@ struct SimulateOptions {
   }
 };
 
-Status read_cv(std::string_view option, const std::string& text, std::optional<double>& to) {
-  if (text.empty()) return {};
-  const auto number = parse_number(text);
+Status read_cv(std::string_view option, const std::optional<std::string>& text,
+               std::optional<double>& to) {
+  if (!text) return {};
+  const auto number = parse_number(*text);
   if (!number) return fail(ErrorKind::usage, "{}: {}", option, number.error().message);
   constexpr double kMost = 100;
   if (*number < 0 || *number > kMost)
-    return fail(ErrorKind::usage, "{}: wanted 0 to {}, found '{}'", option, kMost, clip(text));
+    return fail(ErrorKind::usage, "{}: wanted 0 to {}, found '{}'", option, kMost, clip(*text));
   to = *number;
   return {};
 }
 
+Status check_trace(const SimulateOptions& given) {
+  if (!given.trace) {
+    if (given.at_load || given.tokens_only)
+      return fail(ErrorKind::usage, "{}: needs --trace",
+                  given.at_load ? "--at-load" : "--tokens-only");
+    return {};
+  }
+  if (given.trace->empty()) return fail(ErrorKind::usage, "--trace: wanted a file, found ''");
+  if (given.tokens_only) return {};
+  if (given.arrival_cv)
+    return fail(ErrorKind::usage,
+                "--arrival-cv: the trace has its times; with --tokens-only they are drawn");
+  if (given.requests > 0)
+    return fail(ErrorKind::usage,
+                "--requests: the trace is taken whole; with --tokens-only requests are drawn");
+  return {};
+}
+
 Result<fleet::SimulationOptions> simulation_options(const SimulateOptions& given) {
+  BERTH_TRY(check_trace(given));
   fleet::SimulationOptions options;
-  options.requests = static_cast<std::size_t>(given.requests);
+  if (given.requests > 0) options.requests = static_cast<std::size_t>(given.requests);
   options.seed = static_cast<std::uint64_t>(given.seed);
   options.routing = *fleet::kRoutingNames.value(given.routing);
   if (given.at_load) options.trace_use = fleet::TraceUse::at_load;
@@ -90,13 +113,6 @@ Result<fleet::SimulationOptions> simulation_options(const SimulateOptions& given
   BERTH_TRY(read_cv("--in-cv", given.in_cv, options.in_cv));
   BERTH_TRY(read_cv("--out-cv", given.out_cv, options.out_cv));
   BERTH_TRY(read_cv("--arrival-cv", given.arrival_cv, options.arrival_cv));
-  if (given.trace.empty() && (given.at_load || given.tokens_only))
-    return fail(ErrorKind::usage, "{}: needs --trace",
-                given.at_load ? "--at-load" : "--tokens-only");
-  if (!given.trace.empty() && !given.tokens_only && !given.arrival_cv.empty())
-    return fail(ErrorKind::usage,
-                "--arrival-cv: the trace has its times; with --tokens-only they "
-                "are drawn");
   return options;
 }
 
@@ -111,14 +127,14 @@ struct SimulatedServer {
 
 /// The servers that are to be simulated, with their allocations.
 Result<std::vector<SimulatedServer>> servers_of(const fleet::System& system,
-                                                const SimulateOptions& given) {
+                                                const SimulateOptions& given,
+                                                const fleet::Execution& execution) {
   std::vector<SimulatedServer> servers;
   for (const auto& name : given.servers)
     if (!system.servers.contains(name))
       return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(name));
-  fleet::Execution threads;
-  threads.parallel_for = on_all_cores;
-  const auto plan = given.current ? fleet::Plan{} : fleet::plan(system, threads);
+  if (!given.current) print_percentiles_note(system, system.options.model);
+  const auto plan = given.current ? fleet::Plan{} : fleet::plan(system, execution);
   for (const auto& [name, server] : system.servers) {
     if (!given.servers.empty() && std::ranges::find(given.servers, name) == given.servers.end())
       continue;
@@ -139,6 +155,42 @@ Result<std::vector<SimulatedServer>> servers_of(const fleet::System& system,
   return servers;
 }
 
+/// The mean or a percentile of a latency, and what it is to be; a target of 0 is none.
+struct Figure {
+  std::string_view name;
+  fleet::Estimate estimate;
+  double target_ms = 0;
+  fleet::Verdict verdict = fleet::Verdict::none;
+  bool is_measured = false;
+};
+struct Latency {
+  std::string_view name;
+  std::vector<Figure> figures;
+  double planned_ms = 0;  // of the mean
+};
+
+std::array<Latency, 2> latencies_of(const SimulatedServer& s) {
+  const auto of = [&](std::string_view name, const fleet::LatencyEstimate& found, double target_ms,
+                      const std::array<double, fleet::kPercentiles.size()>& targets_ms,
+                      double planned_ms) {
+    Latency latency{name, {}, planned_ms};
+    const auto add = [&](std::string_view figure, const fleet::Estimate& estimate, double most_ms) {
+      latency.figures.push_back({figure, estimate, most_ms,
+                                 fleet::verdict(s.found, estimate, found.count, most_ms),
+                                 found.count > 0});
+    };
+    add("mean", found.mean, target_ms);
+    for (std::size_t p = 0; p < found.percentiles.size(); ++p)
+      add(fleet::kPercentileNames[p], found.percentiles[p], targets_ms[p]);
+    return latency;
+  };
+  const fleet::Percentiles& targets = s.target.percentiles;
+  return {
+      of("TTFT", s.found.ttft_ms, s.target.ttft_ms, targets.ttft_ms, s.allocation.ttft_ms),
+      of("ITL", s.found.itl_ms, s.target.itl_ms, targets.itl_ms, s.allocation.itl_ms),
+  };
+}
+
 // ---- For people ---------------------------------------------------------------------------------
 
 std::string latency_text(double ms) {
@@ -150,38 +202,55 @@ std::string estimate_text(const fleet::Estimate& estimate) {
   return fmt::format("{} ± {}", latency_text(estimate.value), latency_text(*estimate.error));
 }
 
-/// The target holds for the mean. Nearer to it than chance may move the mean: unsure.
-std::string verdict(const fleet::Estimate& mean, double target_ms) {
-  if (target_ms == 0) return "-";
-  const bool is_near = std::abs(mean.value - target_ms) <= mean.error.value_or(0);
-  return latency_text(target_ms) + (is_near                   ? " unsure"
-                                    : mean.value <= target_ms ? " met"
-                                                              : " missed");
+/// "465.7 ± 71.5 / 800.0 met"; "-" of nothing.
+std::string figure_text(const Figure& figure) {
+  const std::string text = figure.is_measured ? estimate_text(figure.estimate) : "-";
+  if (figure.target_ms == 0) return text;
+  return fmt::format("{} / {} {}", text, latency_text(figure.target_ms),
+                     fleet::kVerdictNames.name(figure.verdict));
+}
+
+/// Why no target is met, or perhaps none is, whatever the latencies are; "" where enough are
+/// served.
+std::string lost_text(const SimulatedServer& server) {
+  const fleet::Estimate& lost = server.found.lost_part;
+  const auto verdict = fleet::verdict(lost, fleet::kMostLoss);
+  const bool has_target =
+      server.target.ttft_ms > 0 || server.target.itl_ms > 0 || server.target.has_percentiles();
+  if (!has_target || verdict == fleet::Verdict::met) return "";
+  const bool is_sure = verdict == fleet::Verdict::missed;
+  return fmt::format(
+      "{}: {:.2f} % of its requests are lost, {}more than {:g} %: no target is {}met\n",
+      server.name, 100 * lost.value, is_sure ? "" : "perhaps ", 100 * fleet::kMostLoss,
+      is_sure ? "" : "known to be ");
 }
 
 std::string simulated_text(const std::vector<SimulatedServer>& servers) {
   Table table(
-      {"server", "on", "use", "lost", "", "mean ms", "p50", "p95", "p99", "SLO", "planned"});
-  std::string without;
+      {"server", "on", "use", "lost", "", "mean / SLO ms", "p50", "p90", "p95", "p99", "planned"});
+  std::string below;
   for (const auto& s : servers) {
     if (!s.not_simulated.empty()) {
-      without += fmt::format("{}: not simulated: {}\n", s.name, s.not_simulated);
+      below += fmt::format("{}: not simulated: {}\n", s.name, s.not_simulated);
       continue;
     }
-    const auto row = [&](bool first, const char* figure, const fleet::LatencyEstimate& latency,
-                         double target_ms, double planned_ms) {
-      table.add({first ? s.name : "", first ? fleet::in_words(s.allocation) : "",
-                 first ? fmt::format("{:.0f} %", 100 * s.found.utilisation.value) : "",
-                 first ? fmt::format("{:.2f} %", 100 * s.found.lost_part.value) : "", figure,
-                 estimate_text(latency.mean), latency_text(latency.p50.value),
-                 estimate_text(latency.p95), estimate_text(latency.p99),
-                 verdict(latency.mean, target_ms),
-                 planned_ms > 0 ? latency_text(planned_ms) : "-"});
-    };
-    row(true, "TTFT", s.found.ttft_ms, s.target.ttft_ms, s.allocation.ttft_ms);
-    row(false, "ITL", s.found.itl_ms, s.target.itl_ms, s.allocation.itl_ms);
+    std::vector<std::string> row{s.name, fleet::in_words(s.allocation),
+                                 fmt::format("{:.0f} %", 100 * s.found.utilisation.value),
+                                 fmt::format("{:.2f} %", 100 * s.found.lost_part.value)};
+    for (const Latency& latency : latencies_of(s)) {
+      row.emplace_back(latency.name);
+      for (const Figure& figure : latency.figures) row.push_back(figure_text(figure));
+      row.push_back(latency.planned_ms > 0 ? latency_text(latency.planned_ms) : "-");
+      table.add(std::move(row));
+      row = {"", "", "", ""};
+    }
+    below += lost_text(s);
   }
-  return (table.empty() ? "" : table.text()) + without;
+  return (table.empty() ? "" : table.text()) + below;
+}
+
+std::string requests_text(std::size_t count) {
+  return fmt::format("{} request{}", count, count == 1 ? "" : "s");
 }
 
 constexpr std::size_t kToAPower = 10, kPowers = 12;
@@ -205,7 +274,8 @@ std::string ttft_chart(const SimulatedServer& server) {
   const auto all = static_cast<double>(server.found.all_ttft_ms.size());
   const auto most = static_cast<double>(*std::ranges::max_element(counts));
   if (most == 0) return "";
-  std::string text = fmt::format("\n{}: TTFT of {} requests\n", server.name, all);
+  std::string text = fmt::format("\n{}: TTFT of {}\n", server.name,
+                                 requests_text(server.found.all_ttft_ms.size()));
   double left = all;
   for (std::size_t i = 0, bars = 0; left > 0; ++i) {
     auto count = static_cast<double>(counts[i]);
@@ -223,28 +293,38 @@ std::string ttft_chart(const SimulatedServer& server) {
 
 // ---- For programs -------------------------------------------------------------------------------
 
-void write_estimate(JsonWriter& json, const char* name, const fleet::Estimate& estimate) {
-  json.key(name).object().add("value", estimate.value).key("error");
-  if (estimate.error)
-    json.value(*estimate.error);
+void write_error(JsonWriter& json, const std::optional<double>& error) {
+  json.key("error");
+  if (error)
+    json.value(*error);
   else
     json.raw("null");
+}
+
+void write_estimate(JsonWriter& json, const char* name, const fleet::Estimate& estimate) {
+  json.key(name).object().add("value", estimate.value);
+  write_error(json, estimate.error);
   json.end();
 }
 
-void write_latency(JsonWriter& json, const char* name, const fleet::LatencyEstimate& latency,
-                   double target_ms, double planned_ms) {
-  json.key(name).object();
-  write_estimate(json, "mean", latency.mean);
-  write_estimate(json, "p50", latency.p50);
-  write_estimate(json, "p90", latency.p90);
-  write_estimate(json, "p95", latency.p95);
-  write_estimate(json, "p99", latency.p99);
-  json.add("target", target_ms).add("planned", planned_ms).end();
+void write_latency(JsonWriter& json, const Latency& latency) {
+  json.key(lower(latency.name)).object();
+  for (const Figure& figure : latency.figures) {
+    json.key(figure.name).object().key("value");
+    if (figure.is_measured)
+      json.value(figure.estimate.value);
+    else
+      json.raw("null");
+    write_error(json, figure.estimate.error);
+    json.add("target", figure.target_ms);
+    json.add("verdict", fleet::kVerdictNames.name(figure.verdict)).end();
+  }
+  json.add("planned", latency.planned_ms).end();
 }
 
 /// {"version": 1, "servers": {name: {…}}, "not_simulated": {name: reason}}. A figure is {"value",
-/// "error"}: half of the 95 % confidence interval, or null; times are in ms, a target of 0 is none.
+/// "error"}: half of the 95 % confidence interval, or null; one of a latency has a "target", too,
+/// in ms, where 0 is none, and a "verdict", and its "value" is null where nobody was served.
 std::string simulation_json(const std::vector<SimulatedServer>& servers) {
   JsonWriter json;
   json.object().add("version", 1).key("servers").object();
@@ -252,8 +332,7 @@ std::string simulation_json(const std::vector<SimulatedServer>& servers) {
     if (!s.not_simulated.empty()) continue;
     json.key(s.name).object().add("allocation", fleet::in_words(s.allocation));
     json.add("numReplicas", s.allocation.replicas).add("maxBatch", s.allocation.batch);
-    write_latency(json, "ttft", s.found.ttft_ms, s.target.ttft_ms, s.allocation.ttft_ms);
-    write_latency(json, "itl", s.found.itl_ms, s.target.itl_ms, s.allocation.itl_ms);
+    for (const Latency& latency : latencies_of(s)) write_latency(json, latency);
     write_estimate(json, "requestsPerMinute", s.found.throughput_per_min);
     write_estimate(json, "inService", s.found.in_service);
     write_estimate(json, "utilisation", s.found.utilisation);
@@ -272,21 +351,20 @@ void print_trace_note(const std::vector<fleet::Request>& trace) {
   for (const auto& request : trace) in += request.in_tokens, out += request.out_tokens;
   const auto count = static_cast<double>(trace.size());
   const double minutes = trace.back().arrival / 60'000;
-  print_error(fmt::format(
-      "note: the trace has {} requests, {:.1f} a minute, of {:.1f} tokens in and {:.1f} out\n",
-      trace.size(), minutes > 0 ? (count - 1) / minutes : 0, in / count, out / count));
+  print_error(
+      fmt::format("note: the trace has {}, {:.1f} a minute, of {:.1f} tokens in and {:.1f} out\n",
+                  requests_text(trace.size()), minutes > 0 ? (count - 1) / minutes : 0, in / count,
+                  out / count));
 }
 
-/// A request stays for in_service gaps between arrivals. Unless the tenth that is left out of each
-/// of the ten histories is three such stays, the replicas are not yet as full as they will be.
 void print_short_note(const SimulatedServer& server) {
-  constexpr double kTimesInService = 300;
-  const double enough = kTimesInService * server.found.in_service.value;
-  if (server.found.histories > 1 && static_cast<double>(server.found.requests) < enough)
-    print_error(
-        fmt::format("note: {}: with so few requests, the empty start is still felt; "
-                    "--requests {:.0f} would be enough\n",
-                    server.name, 1000 * std::ceil(enough / 900)));
+  if (server.found.is_settled()) return;
+  print_error(fmt::format(
+      "note: {}: the empty start may still be felt, so that no target is known to be met: what is "
+      "left out of each history is {:.1f} times as long as a request is served, wanted {}. It "
+      "grows "
+      "with --requests; from there on each ± shrinks with their root\n",
+      server.name, server.found.left_out, fleet::kLeftOut));
 }
 
 Result<int> simulate(os::Env& env, const SimulateOptions& given) {
@@ -295,18 +373,17 @@ Result<int> simulate(os::Env& env, const SimulateOptions& given) {
   BERTH_ASSIGN(const auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
   std::vector<fleet::Request> trace;
-  if (!given.trace.empty()) {
-    BERTH_ASSIGN(trace, fleet_trace(env, given.trace));
+  if (given.trace) {
+    BERTH_ASSIGN(trace, fleet_trace(env, *given.trace));
   }
   print_trace_note(trace);
   options.trace = trace;
-  BERTH_ASSIGN(auto servers, servers_of(reading.system, given));
-  fleet::Execution threads;
-  threads.parallel_for = on_all_cores;
+  const auto execution = planning_execution(given.percentiles);
+  BERTH_ASSIGN(auto servers, servers_of(reading.system, given, execution));
   for (auto& server : servers) {
     if (!server.not_simulated.empty()) continue;
     auto found =
-        fleet::simulate_server(reading.system, server.name, server.allocation, options, threads);
+        fleet::simulate_server(reading.system, server.name, server.allocation, options, execution);
     if (found) {
       server.found = *std::move(found);
       print_short_note(server);

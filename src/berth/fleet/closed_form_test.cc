@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "berth/fleet/latencies.h"
-#include "berth/fleet/simulator.h"
+#include "berth/fleet/simulation.h"
 
 namespace berth::fleet {
 namespace {
@@ -34,34 +34,27 @@ const ClosedFormCase kClosedFormCases[] = {
     {"form max, varied", card_of(12, 0.05, 1e-4, 0.03, 0, StepForm::max), 800, 200, 1, 1, 64},
 };
 
-Lengths lengths_of(double mean, double cv) {
-  return {cv > 0 ? Lengths::Kind::lognormal : Lengths::Kind::fixed, mean, cv, {}};
-}
-
 TEST(ClosedForm, IsNearTheSimulatorUpToSeventyPercent) {
   for (const auto& c : kClosedFormCases)
     for (const double u : {0.3, 0.7}) {
       const Performance& p = c.performance;
-      Demand demand;
-      demand.in_tokens = c.in_tokens, demand.out_tokens = c.out_tokens;
-      demand.in_cv = c.in_cv, demand.out_cv = c.out_cv, demand.max_queue = 100'000;
-      const CalibratedQueue queue(demand, p, c.batch);
+      Load load;
+      load.in_tokens = c.in_tokens, load.out_tokens = c.out_tokens;
+      load.in_cv = c.in_cv, load.out_cv = c.out_cv;
+      Server server;
+      server.max_queue = 100'000;
+      const CalibratedQueue queue(demand_of(load, server, {}), p, c.batch);
       const double rate = u * queue.service_rate(c.batch);
-      Deployment deployment{{p.alpha_ms, p.beta_ms, p.gamma_ms, p.prefill_ms(), p.form}, c.batch};
-      deployment.ttft_offset_ms = p.ttft_offset_ms;
-      const auto requests = draw_requests(
-          {lengths_of(c.in_tokens, c.in_cv), lengths_of(c.out_tokens, c.out_cv), 1}, 60'000, 1);
-      const Outcome simulated =
-          simulate(deployment, requests, 1 / rate, steady_window(requests, 1 / rate, 0.1), 1);
-      double sum = 0;
-      for (const double ms : simulated.ttft_ms) sum += ms;
+      const auto requests = draw_requests(traffic_of(load, {}), 60'000, 1);
+      const Outcome simulated = simulate(deployment_of(p, c.batch, server.max_queue), requests,
+                                         1 / rate, steady_window(requests, 1 / rate, 0.1), 1);
       const Operation o = queue.at(rate);
       const Percentiles found = Latencies(queue, rate).percentiles();
       const auto where = fmt::format("{}, {}", c.name, u);
       const auto near = [&](double is, double should, double part, const char* figure) {
         EXPECT_NEAR(is / should, 1, part) << where << ": " << figure << " of " << should;
       };
-      near(o.ttft_ms, sum / static_cast<double>(simulated.ttft_ms.size()), 0.05, "mean TTFT");
+      near(o.ttft_ms, simulated.mean_ttft_ms(), 0.05, "mean TTFT");
       near(o.itl_ms, simulated.itl.mean_ms(), 0.03, "mean ITL");
       near(o.in_service, simulated.in_service, 0.03, "requests in service");
       const auto ttft = quantiles(simulated.ttft_ms, kPercentiles);

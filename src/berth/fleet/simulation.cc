@@ -5,6 +5,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/fleet/queue.h"
+#include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
 
 namespace berth::fleet {
@@ -15,7 +16,6 @@ constexpr double kStudent =
     2.262;                       // the 97.5th percentile of Student's t with 9 degrees of freedom
 constexpr double kWarmUp = 0.1;  // part of a history's requests
 constexpr double kMinute_ms = 60'000;
-constexpr std::array kParts{0.5, 0.9, 0.95, 0.99};
 
 bool has_times(const SimulationOptions& options) {
   return !options.trace.empty() && options.trace_use != TraceUse::tokens;
@@ -74,38 +74,40 @@ Outcome history_of(std::span<const Share> shares, const Traffic& traffic, double
   return all;
 }
 
-template <class Figure>
-Estimate estimate(std::span<const Outcome> histories, Figure figure) {
+/// A latency in one history.
+struct Figures {
+  double mean_ms = 0;
+  std::vector<double> percentiles_ms;
+  std::int64_t count = 0;
+};
+
+template <class Of, class Figure>
+Estimate estimate(const Of& histories, Figure figure) {
   const auto count = static_cast<double>(histories.size());
   double sum = 0, squares = 0;
   for (const auto& history : histories) sum += figure(history);
   const double mean = sum / count;
   for (const auto& history : histories) squares += std::pow(figure(history) - mean, 2);
-  if (histories.size() < 2) return {mean, std::nullopt};
+  if (histories.size() < kHistories) return {mean, std::nullopt};
   return {mean, kStudent * std::sqrt(squares / (count - 1) / count)};
 }
 
-/// Of figures by history: the mean, and then kParts.
-using Figures = std::array<double, 1 + kParts.size()>;
-LatencyEstimate latency(std::span<const Outcome> histories, std::span<const Figures> figures) {
-  const auto of = [&](std::size_t i) {
-    return estimate(histories, [&](const Outcome& history) {
-      return figures[static_cast<std::size_t>(&history - histories.data())][i];
-    });
-  };
-  return {of(0), of(1), of(2), of(3), of(4)};
+/// A history in which nobody was served has no latency, and then there is no interval.
+LatencyEstimate latency(std::vector<Figures> histories) {
+  std::erase_if(histories, [](const Figures& history) { return history.count == 0; });
+  LatencyEstimate all;
+  if (histories.empty()) return all;
+  all.mean = estimate(histories, [](const Figures& f) { return f.mean_ms; });
+  for (std::size_t p = 0; p < kPercentiles.size(); ++p)
+    all.percentiles[p] = estimate(histories, [p](const Figures& f) { return f.percentiles_ms[p]; });
+  for (const auto& history : histories) all.count += history.count;
+  return all;
 }
 
-Figures with_mean(double mean, const std::vector<double>& quantiles_) {
-  Figures figures{mean};
-  std::ranges::copy(quantiles_, figures.begin() + 1);
-  return figures;
-}
-
-Simulated summary_of(std::span<const Outcome> histories, std::span<const Figures> ttft,
-                     std::span<const Figures> itl) {
-  Simulated all{latency(histories, ttft),
-                latency(histories, itl),
+Simulated summary_of(std::span<const Outcome> histories, std::vector<Figures> ttft,
+                     std::vector<Figures> itl) {
+  Simulated all{latency(std::move(ttft)),
+                latency(std::move(itl)),
                 estimate(histories, [](const Outcome& o) { return o.throughput_per_min(); }),
                 estimate(histories, [](const Outcome& o) { return o.in_service; }),
                 estimate(histories, [](const Outcome& o) { return o.utilisation(); }),
@@ -115,10 +117,28 @@ Simulated summary_of(std::span<const Outcome> histories, std::span<const Figures
     all.requests += std::ssize(history.ttft_ms) + history.lost;
     all.all_ttft_ms.insert(all.all_ttft_ms.end(), history.ttft_ms.begin(), history.ttft_ms.end());
   }
+  // By Little's law, in_service requests are served while one is.
+  const double served = static_cast<double>(all.ttft_ms.count) / all.histories;
+  if (served > 0) all.left_out = served * kWarmUp / (1 - kWarmUp) / all.in_service.value;
   return all;
 }
 
 }  // namespace
+
+Verdict verdict(const Estimate& figure, double most) {
+  const double error = figure.error.value_or(0);
+  if (figure.value + error <= most) return Verdict::met;
+  return figure.value - error > most ? Verdict::missed : Verdict::unsure;
+}
+
+Verdict verdict(const Simulated& simulated, const Estimate& figure, std::int64_t count,
+                double target_ms) {
+  if (target_ms == 0) return Verdict::none;
+  const auto of_lost = verdict(simulated.lost_part, kMostLoss);
+  if (count == 0) return of_lost == Verdict::met ? Verdict::none : of_lost;
+  const auto worse = std::max(of_lost, verdict(figure, target_ms));
+  return worse == Verdict::met && !simulated.is_settled() ? Verdict::unsure : worse;
+}
 
 Result<std::vector<Share>> shares_of(const System& system, const Server& server,
                                      const Allocation& allocation, Routing routing) {
@@ -127,8 +147,8 @@ Result<std::vector<Share>> shares_of(const System& system, const Server& server,
   const auto model = system.models.find(server.model);
   std::vector<Share> shares;
   for (const Allocation& part : parts) {
-    if (part.accelerator.empty() || part.replicas < 1)
-      return fail(ErrorKind::impossible, "it has no replicas");
+    if (part.accelerator.empty()) return fail(ErrorKind::impossible, "it has no accelerator");
+    if (part.replicas < 1) return fail(ErrorKind::impossible, "it has no replicas");
     if (model == system.models.end() || !model->second.accelerators.contains(part.accelerator))
       return fail(ErrorKind::impossible, "no performance data of '{}' on '{}'", server.model,
                   part.accelerator);
@@ -185,10 +205,10 @@ Result<Simulated> simulate_server(const System& system, const std::string& serve
     histories[h] =
         history_of(shares, traffic, unit_ms, options, seed_of(options.seed, Stream::history, h));
     const Outcome& o = histories[h];
-    ttft[h] = with_mean(o.mean_ttft_ms(), quantiles(o.ttft_ms, kParts));
-    itl[h] = with_mean(o.itl.mean_ms(), o.itl.quantiles_ms(kParts));
+    ttft[h] = {o.mean_ttft_ms(), quantiles(o.ttft_ms, kPercentiles), std::ssize(o.ttft_ms)};
+    itl[h] = {o.itl.mean_ms(), o.itl.quantiles_ms(kPercentiles), o.itl.tokens()};
   });
-  return summary_of(histories, ttft, itl);
+  return summary_of(histories, std::move(ttft), std::move(itl));
 }
 
 }  // namespace berth::fleet

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,18 +37,43 @@ struct Estimate {
   std::optional<double> error;
 };
 
-/// The percentiles are of requests (TTFT) or tokens (ITL) of one history.
+/// The percentiles are of requests (TTFT) or tokens (ITL) of one history, in the order of
+/// kPercentiles.
 struct LatencyEstimate {
-  Estimate mean, p50, p90, p95, p99;
+  Estimate mean;
+  std::array<Estimate, kPercentiles.size()> percentiles;
+  std::int64_t count = 0;  // of these requests or tokens, in all histories; without any all is 0
 };
+
+inline constexpr double kLeftOut = 3;
 
 struct Simulated {
   LatencyEstimate ttft_ms, itl_ms;
   Estimate throughput_per_min, in_service, utilisation, lost_part;
   int histories = 0;
-  std::int64_t requests = 0;          // measured: served or lost
+  std::int64_t requests = 0;  // measured: served or lost
+  // What is not measured at the beginning of each history, in times that a request is served on
+  // average; below kLeftOut the replicas are not yet as full as they will be.
+  double left_out = std::numeric_limits<double>::infinity();
   std::vector<double> all_ttft_ms{};  // of every request that was served, in all histories
+  /// Whether nothing of the empty start is felt; a trace's is part of it.
+  bool is_settled() const { return histories == 1 || left_out >= kLeftOut; }
 };
+
+/// Whether a figure is at most what it is to be. unsure: the confidence interval has values that
+/// are and values that are not. The greater, the worse.
+enum class Verdict : std::uint8_t { none, met, unsure, missed };
+inline constexpr auto kVerdictNames = names<Verdict>({{Verdict::none, "none"},
+                                                      {Verdict::met, "met"},
+                                                      {Verdict::unsure, "unsure"},
+                                                      {Verdict::missed, "missed"}});
+Verdict verdict(const Estimate& figure, double most);
+/// Of a latency's figure, of `count` requests or tokens, under a target in ms. Few are quick where
+/// many are turned away: it is missed, too, where more of the requests are lost than the 1 % that a
+/// plan allows. Nor is it met, but unsure, where the empty start is felt, since that makes figures
+/// too low. none: there is no target (0), or nothing was lost and nothing measured.
+Verdict verdict(const Simulated& simulated, const Estimate& figure, std::int64_t count,
+                double target_ms);
 
 /// Replicas of one accelerator, as the simulator takes them, and the part of the load that they
 /// get.
@@ -56,7 +82,8 @@ struct Share {
   double load_part = 1;
 };
 /// What of a fleet's document the simulator sees: of an allocation without parts one share, of a
-/// mix one for each. Errors: impossible, with what is missing: performance data, replicas, a batch.
+/// mix one for each. Errors: impossible, with what is missing: an accelerator, replicas,
+/// performance data, a batch.
 Result<std::vector<Share>> shares_of(const System& system, const Server& server,
                                      const Allocation& allocation, Routing routing);
 /// One replica.
