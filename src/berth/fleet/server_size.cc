@@ -203,15 +203,33 @@ class Sizer {
 
 }  // namespace
 
-Result<ServerSize> size_server(const System& system, const std::string& server,
-                               const SizeQuestion& question, const Execution& execution) {
-  BERTH_ASSIGN(const Server* known, find(system.servers, server, "server"));
+namespace {
+
+Result<ServerSize> checked_size(const System& system, const std::string& name, const Server& server,
+                                const SizeQuestion& question, const Execution& execution) {
   if (!question.accelerator.empty())
     BERTH_TRY(find(system.accelerators, question.accelerator, "accelerator"));
   if (question.replicas < 0 || question.replicas > kMostReplicas)
     return fail(ErrorKind::invalid, "numReplicas: {}, 0 to {} can be", question.replicas,
                 kMostReplicas);
-  return Sizer(system, server, *known, question, execution).size();
+  return Sizer(system, name, server, question, execution).size();
+}
+
+}  // namespace
+
+Result<ServerSize> size_server(const System& system, const std::string& server,
+                               const SizeQuestion& question, const Execution& execution) {
+  BERTH_ASSIGN(const Server* known, find(system.servers, server, "server"));
+  return checked_size(system, server, *known, question, execution);
+}
+
+Result<ServerSize> size_as_asked(const System& system, const std::string& server,
+                                 const Document& question, const Execution& execution) {
+  BERTH_ASSIGN(const Server* known, find(system.servers, server, "server"));
+  SizeQuestion asked;
+  Server changed = *known;
+  if (!trim(question.text).empty()) BERTH_TRY(read_question(question, asked, changed));
+  return checked_size(system, server, changed, asked, execution);
 }
 
 std::string why_no_best(const ServerSize& size) {

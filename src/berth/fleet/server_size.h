@@ -50,6 +50,16 @@ struct ServerSize {
 Result<ServerSize> size_server(const System& system, const std::string& server,
                                const SizeQuestion& question = {}, const Execution& execution = {});
 
+/// The same, asked by a document such as {"accelerator": "H100", "numReplicas": 2, "load":
+/// {"arrivalRate": 1500}, "currentAlloc": {…}}, of which each key may be left out, as may all of
+/// the text. What `load` does not say is that of the server; `currentAlloc` stands in for what the
+/// server has, but for its load. Keys match in any case. Errors: also invalid: an unknown key, or a
+/// value that a fleet document may not have.
+Result<ServerSize> size_as_asked(const System& system, const std::string& server,
+                                 const Document& question, const Execution& execution = {});
+/// Reads such a document into the question, and into the server what it is to have otherwise.
+Status read_question(const Document& document, SizeQuestion& question, Server& server);
+
 /// Why there is no best one: "A100: saturated; L4: ITL not met even when idle".
 std::string why_no_best(const ServerSize& size);
 

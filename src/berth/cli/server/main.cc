@@ -63,9 +63,7 @@ Result<int> serve(os::Env& env, const ServeOptions& given) {
     system = std::move(reading.system);
     print_notes(fleet::dangling_names(system));
   }
-  fleet::Execution means;
-  means.parallel_for = on_all_cores;
-  api::Planner planner(std::move(system), std::move(means));
+  api::Planner planner(std::move(system), planning_execution(given.percentiles));
   os::install_stop_signals();
   const bool tls = !options.certificate.empty();
   const bool v6 = options.host.find(':') != std::string::npos;
