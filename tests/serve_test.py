@@ -150,8 +150,9 @@ class Serve(Case):
         self.assertEqual(self.get("/v1/servers/assistant/size")["best"], "A100")
         moved = self.post("/v1/servers/assistant/reallocate", {"accelerator": "H100"})
         self.assertEqual((moved["accelerator"], moved["numReplicas"]), ("H100", 2))
-        self.get("/applyAllocation")
+        self.post("/v1/servers/assistant/apply")
         self.assertEqual(self.get("/v1/servers/assistant/size")["current"]["accelerator"], "H100")
+        self.assertEqual(self.get("/getServer/summaries")["currentAlloc"]["accelerator"], "L4")
         self.assertIn("did you mean 'assistant'?", self.get("/v1/servers/asistant/size", status=404)["error"])
         self.assertIn("unknown key", self.post("/v1/servers/assistant/size", {"on": "H100"}, status=400)["error"])
         self.assertIn("ITL not met", self.post("/v1/servers/assistant/reallocate", {"accelerator": "L4"},

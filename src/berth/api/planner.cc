@@ -280,13 +280,14 @@ struct Calls {
     planner.system_ = std::move(system);
     return feasible(std::move(json));
   }
+  static void apply(fleet::Server& server) {
+    const fleet::Load load = server.current.load;  // what arrives is no plan's to decide
+    server.current = server.desired;
+    server.current.load = load;
+  }
   static Result<Json> apply_allocation(Planner& planner, const Words&, const std::string&) {
     const std::unique_lock lock(planner.mutex_);
-    for (auto& [_, server] : planner.system_.servers) {
-      const fleet::Load load = server.current.load;  // what arrives is no plan's to decide
-      server.current = server.desired;
-      server.current.load = load;
-    }
+    for (auto& [_, server] : planner.system_.servers) apply(server);
     return Json("Done");
   }
 
@@ -310,6 +311,12 @@ struct Calls {
         server != planner.system_.servers.end())
       server->second.desired = size.accelerators.at(*size.best).allocation;
     return *parse_json(fleet::best_json(size));
+  }
+  static Result<Json> apply_one(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    const auto server = planner.system_.servers.find(words.at(0));
+    if (server != planner.system_.servers.end()) apply(server->second);
+    return one_of<Servers>(planner.system_, words.at(0));
   }
   static Result<Json> get_system(Planner& planner, const Words&, const std::string&) {
     return *parse_json(fleet::write_document(planner.system()));
@@ -369,6 +376,7 @@ constexpr Route kRoutes[] = {
     {"GET", "v1/servers/*/size", 0, Calls::size},
     {"POST", "v1/servers/*/size", 0, Calls::size},
     {"POST", "v1/servers/*/reallocate", 0, Calls::reallocate},
+    {"POST", "v1/servers/*/apply", 0, Calls::apply_one},
     {"GET", "v1/accelerators", 0, Calls::get_all<Calls::Accelerators>},
     {"GET", "v1/models", 0, Calls::get_all<Calls::Models>},
     {"GET", "v1/system", 0, Calls::get_system},

@@ -296,8 +296,17 @@ TEST_F(PlannerTest, AServerIsReallocatedAlone) {
   EXPECT_EQ(get("/getServer/chat%2Feu")["desiredAlloc"]["accelerator"], "H100");
   EXPECT_EQ(get("/getServer/chat%2Feu")["currentAlloc"]["accelerator"], "");
   post("/v1/servers/chat%2Feu/reallocate", R"({"accelerator": "2xA100", "numReplicas": 2})");
-  get("/applyAllocation");
-  EXPECT_EQ(get("/getServer/chat%2Feu")["currentAlloc"]["numReplicas"], 2);
+  Json other = get("/getServer/chat%2Feu");
+  other["name"] = "other";
+  other["currentAlloc"]["accelerator"] = "H100";
+  other.erase("desiredAlloc");
+  post("/addServer", dump(other));
+  const Json applied = post("/v1/servers/chat%2Feu/apply", "");
+  EXPECT_EQ(applied, get("/getServer/chat%2Feu"));
+  EXPECT_EQ(applied["currentAlloc"]["numReplicas"], 2);
+  EXPECT_EQ(applied["currentAlloc"]["load"]["arrivalRate"], 60);
+  EXPECT_EQ(get("/getServer/other")["currentAlloc"]["accelerator"], "H100") << "not applied";
+  post("/v1/servers/nobody/apply", "", 404);
   post("/v1/servers/nobody/reallocate", "", 404);
   EXPECT_EQ(post("/v1/servers/chat%2Feu/reallocate",
                  R"({"accelerator": "H100", "numReplicas": 1, "load": {"arrivalRate": 1e5}})",

@@ -1,6 +1,7 @@
 #include "berth/fleet/server_size.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
