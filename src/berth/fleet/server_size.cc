@@ -134,7 +134,7 @@ class Sizer {
     if (parts.size() == 1) set_limit(now, parts[0].accelerator);
     if (!is_of_service(now.refusal)) return now;
     now.saturated = is_saturated(parts);
-    if (now.refusal != Refusal::memory) operate(now.allocation);
+    if (!parts.empty() && now.refusal != Refusal::memory) operate(now.allocation);
     set_change(now);
     return now;
   }

@@ -214,6 +214,16 @@ TEST(ServerSize, WhatIsNotKnownIsSaid) {
   EXPECT_EQ(why_no_best(*size_server(system, "S0")), "no accelerators are known");
 }
 
+TEST(ServerSize, ReplicasOfNoAcceleratorAreNone) {
+  System system = served();
+  system.servers.at("S0").current.accelerator.clear();
+  const auto size = size_server(system, "S0");
+  EXPECT_EQ(size->current.refusal, Refusal::none);
+  EXPECT_EQ(size->current.saturated, true);
+  EXPECT_EQ(size->current.watts, 0);
+  EXPECT_TRUE(*saturated(system, "S0", system.servers.at("S0").current, 1));
+}
+
 TEST(ServerSize, WhereTargetsCannotBeMetAnyLoadSaturates) {
   System system = served();
   for (auto& [model, target] : system.classes.at(class_of(system.servers.at("S0"))).targets)
@@ -239,6 +249,7 @@ TEST(ServerSize, IsWrittenWithWholeNumbersAndTheKeysOfDocuments) {
   const Json& best = json["candidates"][*size->best];
   EXPECT_EQ(best, *parse_json(best_json(*size)));
   EXPECT_EQ(best["difference"]["from"], "A0");
+  EXPECT_TRUE(best["difference"]["numReplicas"].is_number_integer());
   EXPECT_EQ(best["difference"]["numReplicas"].get<int>(), best["numReplicas"].get<int>() - 1);
   EXPECT_NEAR(best["maxRatePerReplica"].get<double>(),
               60 * size->accelerators.at(*size->best).rate_per_s, 1e-9);
