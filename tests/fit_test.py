@@ -2,11 +2,14 @@
 """berth fit, end to end: files of benchmark tools in, parameters and a fleet document out."""
 
 import json
+import math
 import sys
 import unittest
 from pathlib import Path
 
 from berth_case import Case
+from postgres_server import free_port
+from prometheus_server import Prometheus, histories
 
 DATA = Path(__file__).resolve().parent / "data/benchmarks"
 ALPHA, BETA, PREFILL, GAMMA = 8.0, 0.05, 0.03, 2e-5
@@ -113,14 +116,99 @@ class Fit(Case):
         rows = self.write("rows.csv", rows_text())
         wrong = self.write("wrong.csv", "batch,prefill_tokens,context_tokens,ms\n1,0,100,8\n1,0,100,fast\n")
         for arguments, code, message in (
-                ([wrong], 2, b"wrong.csv: line 3: ms: wanted a number from 1e-06 to 1000000000, found 'fast'"),
+                ([wrong], 2, b"wrong.csv:3:9: ms: wanted a number from 1e-06 to 1000000000, found 'fast'"),
                 ([self.write("x.json", "{\"a\": 1}")], 2, b"x.json: wanted a result of guidellm"),
                 ([rows, "-o", "x/out.json"], 2, b"--write: the files do not tell the model; give --llm"),
-                ([str(self.house.path / "none")], 2, b"none"),
+                ([str(self.house.path / "none")], 2, b"/none: No such file or directory"),
+                ([rows, "--llm", "m", "--accelerator", "a", "-o", str(self.house.path / "none/out.json")], 2,
+                 b"/none/out.json: No such file or directory"),
                 ([self.write("few.json", vllm_result(1, 100, requests=50))], 2, b"it has 50 requests, fewer than 100"),
                 ([str(DATA / "splitwise.csv"), rows, "--accelerator", "x"], 2, b"--accelerator: wanted one of")):
             done = self.berth("fit", *arguments, code=code)
             self.assertIn(message, done.err)
+            self.assertEqual(done.out, b"")
+
+    def test_what_nothing_is_left_to_judge_by_has_no_standard_errors(self):
+        two = self.write("two.csv", "batch,prefill_tokens,context_tokens,ms\n1,0,100,8\n8,0,800,9\n")
+        [fit] = self.fit(two)
+        self.assertEqual(set(fit["standardErrors"].values()), {None})
+        done = self.berth("fit", two)
+        self.assertIn(b"form sum, which nothing is left to judge by\n", done.out)
+        self.assertRegex(done.out, rb"beta +0\.14286 +not known")
+        self.assertNotIn(b"relative error", done.out)
+        self.assertIn(b"alpha, beta can be made to meet 2 independent measurements", done.err)
+
+
+class FitOfMetrics(Case):
+    """What servers of vLLM told a real Prometheus."""
+
+    START_S, WINDOW_S = 1_700_000_100, 300  # 2023-11-14T22:15:00Z
+    LOADS = [(rate, tokens_in, 120) for tokens_in in (100, 500, 900) for rate in (0.5, 1, 2, 3)]
+
+    @staticmethod
+    def itl_s(rate, tokens_in, tokens_out):
+        """The form `sum` in equilibrium: tau = alpha + beta (1 + rate (m - 1) tau) + betaPrefill rate tau n, in ms."""
+        per_ms = rate / 1000
+        return (ALPHA + BETA) / (1 - BETA * per_ms * (tokens_out - 1) - PREFILL * per_ms * tokens_in) / 1000
+
+    @classmethod
+    def ttft_s(cls, rate, tokens_in, tokens_out):
+        """Half an iteration, then one's own with what came meanwhile."""
+        tau = 1000 * cls.itl_s(rate, tokens_in, tokens_out)
+        decoding, arrivals = rate / 1000 * (tokens_out - 1) * tau, rate / 1000 * tau
+        present = 1 - math.exp(-decoding)
+        return ((ALPHA + BETA * decoding) * (1 + present / 2)
+                + PREFILL * tokens_in * (1 + 1.5 * present * arrivals)) / 1000
+
+    def setUp(self):
+        super().setUp()
+        one = histories(self.LOADS, self.WINDOW_S, self.itl_s, self.ttft_s)
+        idle = {name: [values[-1]] * len(values) for name, values in one.items() if name != "num_requests_running"}
+        slow = histories(self.LOADS, self.WINDOW_S, lambda *load: 3 * self.itl_s(*load),
+                         lambda *load: 3 * self.ttft_s(*load))
+        self.prometheus = Prometheus(self.START_S, [
+            ('model_name="org/llm",engine="0",instance="a:8000"', one),
+            ('model_name="org/llm",engine="1",instance="a:8000"', idle),
+            ('model_name="org/slow",engine="0",instance="b:8000"', slow)])
+        self.addCleanup(self.prometheus.close)
+        self.times = ("--from", "2023-11-14T22:15:00Z", "--to", "2023-11-14T23:15:00Z")
+
+    def test_windows_give_the_parameters_back(self):
+        done = self.berth("fit", "--prometheus", self.prometheus.url, *self.times, "--llm", "org/llm", "--json")
+        [fit] = json.loads(done.out)["fits"]
+        self.assertEqual((fit["model"], fit["points"]), ("org/llm", len(self.LOADS)))
+        self.assertAlmostEqual(fit["perfParms"]["alpha"] / ALPHA, 1, delta=0.02)
+        self.assertAlmostEqual(fit["perfParms"]["betaPrefill"] / PREFILL, 1, delta=0.05)
+        for point, (rate, tokens_in, tokens_out) in zip(fit["check"], self.LOADS):
+            itl, ttft = self.itl_s(rate, tokens_in, tokens_out), self.ttft_s(rate, tokens_in, tokens_out)
+            for key, value in (("rate", rate), ("avgInTokens", tokens_in), ("avgOutTokens", tokens_out),
+                               ("itl", 1000 * itl), ("ttft", 1000 * ttft)):
+                self.assertAlmostEqual(point[key] / value, 1, 6, f"{point['name']} {key}")
+            # Its mean has the sample at the end of the window before in it.
+            self.assertAlmostEqual(point["concurrency"] / (rate * (ttft + (tokens_out - 1) * itl)), 1, delta=0.3)
+            self.assertAlmostEqual(point["itlFitted"] / point["itl"], 1, delta=0.02)
+        self.assertEqual(fit["check"][0]["name"], "a:8000/0 2023-11-14T22:15Z")
+        both = json.loads(self.berth("fit", "--prometheus", self.prometheus.url, *self.times, "--json").out)["fits"]
+        self.assertEqual([each["model"] for each in both], ["org/llm", "org/slow"])
+        self.assertAlmostEqual(both[1]["perfParms"]["alpha"] / ALPHA, 3, delta=0.1)
+
+    def test_what_is_wrong_is_told(self):
+        url = self.prometheus.url
+        closed = f"http://127.0.0.1:{free_port()}"
+        for arguments, code, message in (
+                ([], 2, "wanted files to fit, or --prometheus"),
+                (["rows.csv", "--window", "5m"], 2, "--from, --to and --window go with --prometheus"),
+                (["--prometheus", url], 2, "--prometheus: give --from, too"),
+                (["--prometheus", url, "--from", "noon"], 2, "--from: wanted a time such as 2026-11-21T05:04:03Z"),
+                (["--prometheus", url, "--from", "1h", "--to", "2h"], 2, "wanted 1 to 2000 windows of 5m, found -12"),
+                (["--prometheus", url, "--from", "365d"], 2, "wanted 1 to 2000 windows of 5m, found 105120"),
+                (["--prometheus", url, "--from", "1h", "--window", "1s"], 2, "--window: wanted 10s to 1d, found '1s'"),
+                (["--prometheus", "ftp://x", *self.times], 2, "--prometheus: wanted a URL such as http://host:9090"),
+                (["--prometheus", url, "--from", "1h"], 2, f"{url}: no server of vLLM had requests then"),
+                (["--prometheus", f"{url}/nowhere", *self.times], 2, "/nowhere: the server answers 404"),
+                (["--prometheus", closed, *self.times], 3, f"{closed}/api/v1/query_range?…: ")):
+            done = self.berth("fit", *arguments, code=code)
+            self.assertIn(message, done.err.decode())
             self.assertEqual(done.out, b"")
 
 

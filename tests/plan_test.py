@@ -228,7 +228,9 @@ class Plan(Case):
         self.assertLess(plans["day"]["cost"], plans["greedy"]["cost"])
         self.assertLess(plans["greedy"]["cost"], plans["static"]["cost"])
         self.assertLessEqual(made["bound"], plans["day"]["cost"])
-        self.assertLess(made["gap"], 0.01)
+        self.assertGreater(made["bound"], 0.99 * plans["day"]["cost"])
+        self.assertAlmostEqual(made["gap"], 1 - made["bound"] / plans["day"]["cost"])
+        self.assertFalse(made["stopped"])
         self.assertEqual((plans["day"]["flaps"], plans["static"]["changes"], made["unservable"]), (0, 0, []))
         for plan in plans.values():
             self.assertAlmostEqual(plan["cost"], sum(window["cost"] for window in plan["windows"]))
@@ -239,6 +241,7 @@ class Plan(Case):
                               *(word for name, load in loads.items()
                                 for word in ("--set", f"server.{name}.arrivalRate={load['arrivalRate']}")))
             for name, a in plans["day"]["windows"][at]["allocations"].items():
+                self.assertEqual(a["numReplicas"] > 0, loads[name]["arrivalRate"] > 0, name)
                 if a["numReplicas"] > 0:
                     self.assertGreaterEqual(a["numReplicas"], alone["candidates"][name][a["accelerator"]]["numReplicas"])
         text = self.berth("plan", EXAMPLE, *day).out.decode()
@@ -259,6 +262,23 @@ class Plan(Case):
             self.assertLessEqual(used, 2)
         self.assertIn("capacity is short", self.berth("plan", *day).out.decode())
 
+    def test_a_day_that_nothing_serves(self):
+        self.write("p.csv", "time,server,arrivalRate,avgInTokens\n00:00,assistant,900,700\n01:00,assistant,900,1e6\n"
+                            "02:00,assistant,900,700\n03:00,assistant,300,1e6\n04:00,assistant,300,1e6\n")
+        day = [EXAMPLE, "--profile", "p.csv"]
+        made = json.loads(self.berth("plan", *day, "--json", "--fail-unserved", code=1).out)
+        self.assertEqual([(u["window"], u["server"]) for u in made["unservable"]],
+                         [(1, "assistant"), (3, "assistant"), (4, "assistant")])
+        self.assertEqual(made["unservable_hours"], 3)
+        for plan in made["plans"].values():
+            self.assertEqual(plan["unserved_hours"], 3)
+            self.assertEqual(len({window["cost"] for window in plan["windows"]}), 1, "nothing is saved")
+        done = self.berth("plan", *day)
+        self.assertRegex(done.out.decode(), r"\nassistant +3 of 5 +01:00-02:00, 03:00-05:00 +A100, H100, L4: not one "
+                                            r"request fits its memory\n.* 3\.00 server-hours")
+        self.assertNotIn("capacity is short", done.out.decode())
+        self.assertEqual(done.err, b"")
+
     def test_a_day_of_a_trace(self):
         rows = [f"{second},{400 + second % 7},100" for second in range(0, 1800)]
         rows += [f"{1800 + i / 60:.3f},400,100" for i in range(0, 60 * 1800)]
@@ -268,6 +288,12 @@ class Plan(Case):
         self.assertEqual([round(rate) for rate in rates], [60, 60, 60, 3600, 3600, 3600])
         self.assertEqual(made["windows"][5]["loads"]["expert"]["arrivalRate"], 60)
         self.assertEqual(made["plans"]["day"]["changes"], 1)
+        for at in (1, 4):  # every second, and every sixtieth of one: there is no variation
+            load = made["windows"][at]["loads"]["assistant"]
+            self.assertLess(load["arrivalCv"], 1)
+            self.assertEqual(load["outTokensCv"], 0)
+            self.assertEqual(load["inTokensCv"] > 0, at == 1)
+        self.assertEqual(made["windows"][5]["loads"]["expert"]["arrivalCv"], 1)
         made = self.plan(EXAMPLE, "--trace", "trace.csv", "--window", "30m")
         self.assertAlmostEqual(made["windows"][0]["loads"]["assistant"]["arrivalRate"], 60 * 900 / 1230, 3)
 
@@ -280,6 +306,10 @@ class Plan(Case):
         for arguments in (["--startup", "3m"], ["--profile", "none.csv"], ["--profile", "p.csv", "--trace", "t.csv"],
                           ["--profile", "p.csv", "--startup", "soon"], ["--profile", "p.csv", "--hysteresis", "2"],
                           ["--profile", "p.csv", "--transition-cost", "-1"], ["--profile", "p.csv", "--candidates"],
+                          ["--profile", "p.csv", "--sweep", "capacity.H100=1..2"], ["--profile", ""], ["--trace", ""],
+                          ["--profile", "p.csv", "--solver", "Greedy"], ["--profile", "p.csv", "--saturation", "None"],
+                          ["--trace", "t.csv", "--delayed-best-effort"], ["--trace", "t.csv", "--heterogeneous"],
+                          ["--profile", "p.csv", "--startup", ""], ["--trace", "t.csv", "--window", ""],
                           ["--trace", "t.csv", "--server", "nobody"], ["--trace", "t.csv", "--window", "1ms"]):
             done = self.berth("plan", EXAMPLE, *arguments, code=2)
             self.assertEqual(done.out, b"", arguments)

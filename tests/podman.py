@@ -23,7 +23,8 @@ class Podman:
                 raise Unusable(f"there is no {program} here")
         self.place = place = Path(tempfile.mkdtemp(prefix="berth-podman-", dir="/var/tmp"))
         (place / "storage.conf").write_text(
-            f'[storage]\ndriver = "overlay"\ngraphroot = "{place}/graph"\nrunroot = "{place}/run"\n')
+            f'[storage]\ndriver = "overlay"\ngraphroot = "{place}/graph"\nrunroot = "{place}/run"\n'
+            f'rootless_storage_path = "{place}/graph"\n')
         # Without CAP_SYS_RESOURCE nobody can raise limits, as podman's own defaults do.
         (place / "containers.conf").write_text(
             '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=2000:2000"]\n')
@@ -71,11 +72,17 @@ class Podman:
         of podman 4.3 finds it; nothing was ever mounted on it or written to it."""
         return sorted(self.all_layers() - self.layers)
 
+    def holds_files(self, layer):
+        look = ["find", str(self.place / "graph/overlay" / layer / "diff"), "-mindepth", "1", "-print", "-quit"]
+        if os.geteuid() != 0:
+            return self("unshare", *look) != ""  # its files are those of another user id
+        return subprocess.run(look, capture_output=True, text=True, check=True).stdout != ""
+
     def left(self):
         """What is there of containers, though it be of none that podman knows: its mounts, what it wrote."""
         mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()
                   if f"{self.place}/" in line and line.split()[4].endswith(("/merged", "/shm"))]
-        written = [layer for layer in self.stray_layers() if any((self.place / "graph/overlay" / layer / "diff").iterdir())]
+        written = [layer for layer in self.stray_layers() if self.holds_files(layer)]
         return self("ps", "--all", "--external", "--quiet").split() + mounts + written
 
     def remove(self):

@@ -16,23 +16,30 @@ class Containers(VmCase):
     @classmethod
     def setUpClass(cls):
         cls.vm = cls.machine("containers")
-        for name in ("berth_case.py", "podman.py", "ssh_bed.py", "container_test.py", "sandbox_test.py"):
+        for name in ("berth_case.py", "podman.py", "ssh_bed.py", "container_test.py", "sandbox_test.py",
+                     "crash.py"):
             cls.vm.put(f"{PLACE}/{name}", (TESTS.parent / name).read_bytes(), mode=0o755)
         busybox = shutil.which("busybox") or cls.fail(cls("test_root"), "busybox-static is wanted for the image")
         cls.vm.put("/usr/local/bin/busybox", Path(busybox).read_bytes(), mode=0o755)
 
-    def runs(self, user):
-        for cases in ("container_test.py Real", "sandbox_test.py"):
-            ended = self.vm.ssh(user, f"BERTH_BIN=/usr/local/bin/berth /usr/bin/python3 {PLACE}/{cases}",
-                                timeout=RUNS_S)
-            self.assertEqual(ended.code, 0, ended.err)
-            self.assertNotIn("skipped", ended.err)
+    def runs(self, user, cases):
+        ended = self.vm.ssh(user, f"BERTH_BIN=/usr/local/bin/berth /usr/bin/python3 {PLACE}/{cases}",
+                            timeout=RUNS_S)
+        self.assertEqual(ended.code, 0, ended.err)
+        self.assertNotIn("skipped", ended.err)
+        return ended
 
     def test_an_ordinary_user(self):
-        self.runs("u")
+        for cases in ("container_test.py Real", "sandbox_test.py"):
+            self.runs("u", cases)
 
     def test_root(self):
-        self.runs("root")
+        for cases in ("container_test.py Real", "sandbox_test.py"):
+            self.runs("root", cases)
+
+    def test_kills_leave_nothing(self):
+        """Rootless: runner and agents are killed at random, and resumed."""
+        self.runs("u", "crash.py --berth /usr/local/bin/berth --containers --kills 10 --tasks 4")
 
 
 if __name__ == "__main__":

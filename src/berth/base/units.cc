@@ -213,6 +213,34 @@ std::string format_utc(Wall time) {
                      ms / 3'600'000, ms / 60'000 % 60, ms / 1000 % 60, ms % 1000);
 }
 
+Result<Wall> parse_utc(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+  const auto wrong = [&] {
+    return fail(ErrorKind::invalid, "wanted a time such as 2026-11-21T05:04:03Z, found '{}'",
+                clip(text));
+  };
+  std::string whole(text);
+  if (whole.size() == kForm.size() - 3 && whole.ends_with('Z'))
+    whole.insert(whole.size() - 1, ":00");
+  if (whole.size() != kForm.size()) return wrong();
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] == '0' ? !(whole[i] >= '0' && whole[i] <= '9') : whole[i] != kForm[i])
+      return wrong();
+  const auto part = [&](std::size_t at, std::size_t size) {
+    return static_cast<int>(*parse_integer(std::string_view(whole).substr(at, size)));
+  };
+  const std::chrono::year_month_day date{std::chrono::year(part(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(part(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(part(8, 2)))};
+  const int hour = part(11, 2), minute = part(14, 2), second = part(17, 2);
+  // What nanoseconds in 64 bits can tell.
+  if (!date.ok() || date.year() < std::chrono::year(1678) ||
+      date.year() > std::chrono::year(2261) || hour > 23 || minute > 59 || second > 59)
+    return wrong();
+  return Wall(std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(hour) +
+              std::chrono::minutes(minute) + std::chrono::seconds(second));
+}
+
 Result<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

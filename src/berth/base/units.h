@@ -33,6 +33,8 @@ std::string format_duration(Duration duration);
 
 /// "2026-11-21T05:04:03.123Z".
 std::string format_utc(Wall time);
+/// "2026-11-21T05:04:03Z", to seconds; "…T05:04Z" too. Errors: invalid.
+Result<Wall> parse_utc(std::string_view text);
 
 /// A decimal integer, the whole text of it.
 Result<std::int64_t> parse_integer(std::string_view text);

@@ -212,6 +212,21 @@ TEST(Units, DatesAsTheSystemsOwnCalendarDoes) {
   }
 }
 
+TEST(Units, DatesReadBack) {
+  Rng rng(5);
+  for (int round = 0; round < 10'000; ++round) {
+    const Wall time =
+        wall_from_ms(1000 * (static_cast<std::int64_t>(rng.below(18'000'000'000)) - 9'000'000'000));
+    const std::string text = format_utc(time).substr(0, 19) + "Z";
+    EXPECT_EQ(*parse_utc(text), time) << text;
+  }
+  EXPECT_EQ(*parse_utc("1970-01-02T00:01Z"), wall_from_ms(86'460'000));
+  for (const auto* wrong : {"", "2026-11-21", "2026-02-30T00:00:00Z", "2026-11-21T24:00:00Z",
+                            "2026-11-21 05:04:03Z", "2026-11-21T05:04:03", "-026-11-21T05:04:03Z",
+                            "0001-01-01T00:00:00Z", "2026-11-21T05:04:03.5Z", "2026-11-21T05:60Z"})
+    EXPECT_FALSE(parse_utc(wrong)) << wrong;
+}
+
 TEST(Units, BytesAsAFileHasThemReadBackExactly) {
   constexpr std::pair<std::int64_t, std::string_view> kCases[] = {{0, "0"},
                                                                   {7, "7"},

@@ -4,6 +4,7 @@
 #include "berth/cli/benchmark_input.h"
 #include "berth/cli/fit_view.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/metrics_input.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/fleet/performance_entry.h"
@@ -18,15 +19,27 @@ struct FitCommandOptions {
   bool json = false;
   std::vector<std::string> files, held_out;
   std::string llm, accelerator, write;
+  MetricsWanted metrics;
   bool all = false, check = false;
 
   void add_to(Options& options) {
     options.json(json);
+    options.list("FILE", files,
+                 "results of guidellm, vLLM's benchmark, aiperf or genai-perf, or a table of "
+                 "iterations; or directories of them");
     options
-        .list("FILE", files,
-              "results of guidellm, vLLM's benchmark, aiperf or genai-perf, or a table of "
-              "iterations; or directories of them")
-        .required();
+        .value("--prometheus", metrics.url,
+               "read what servers of vLLM told this Prometheus, in place of files")
+        .named("URL")
+        .excludes("FILE");
+    options
+        .value("--from", metrics.from, "from this time on: 2026-11-21T05:04:03Z, or an age, as 2h")
+        .named("TIME");
+    options.value("--to", metrics.to, "up to this time (now)").named("TIME");
+    options
+        .value("--window", metrics.window,
+               "of each window of this length and server an operating point is made (5m)")
+        .named("DURATION");
     options.value("--accelerator", accelerator,
                   "what it was measured on, which few files tell; of several, the one to fit");
     options.value("--llm", llm, "the model's name; of several, the one to fit");
@@ -44,7 +57,8 @@ struct FitCommandOptions {
         "Examples:\n"
         "  berth fit results/ --accelerator H100 --check\n"
         "  berth fit qps1.json qps4.json --held-out qps16.json\n"
-        "  berth fit benchmarks.json --llm llama --accelerator H100 -o model-data.json");
+        "  berth fit benchmarks.json --llm llama --accelerator H100 -o model-data.json\n"
+        "  berth fit --prometheus http://prometheus:9090 --from 6h --accelerator H100");
   }
 };
 
@@ -109,8 +123,21 @@ Result<ShownFit> fit_one(const fleet::Measured& measured, const std::vector<flee
   return shown;
 }
 
+Result<std::vector<fleet::Measured>> measured_by(os::Env& env, const FitCommandOptions& given) {
+  if (given.metrics.url.empty()) {
+    if (given.files.empty())
+      return fail(ErrorKind::usage, "wanted files to fit, or --prometheus; see berth fit --help");
+    if (!(given.metrics.from + given.metrics.to + given.metrics.window).empty())
+      return fail(ErrorKind::usage, "--from, --to and --window go with --prometheus");
+    return measured_of(env, given.files, given);
+  }
+  BERTH_ASSIGN(auto measured, read_prometheus(env, given.metrics));
+  BERTH_TRY(choose_measured(measured, given.llm, given.accelerator));
+  return measured;
+}
+
 Result<int> fit(os::Env& env, const FitCommandOptions& given) {
-  BERTH_ASSIGN(const auto all, measured_of(env, given.files, given));
+  BERTH_ASSIGN(const auto all, measured_by(env, given));
   std::vector<fleet::Measured> held;
   if (!given.held_out.empty()) {
     BERTH_ASSIGN(held, measured_of(env, given.held_out, given));

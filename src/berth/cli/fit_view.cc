@@ -34,17 +34,18 @@ std::string time_text(double ms) {
 std::string parameters_text(const fleet::Fit& fit) {
   Table table({"parameter", "ms", "± standard error", "after the next two"});
   for (std::size_t i = 0; i < fleet::kTerms; ++i) {
-    const double value = fit.parameters.ms.at(i), error = fit.standard_error.at(i);
+    const double value = fit.parameters.ms.at(i);
     const auto part = [&](double of) {
       constexpr double kLeastShown = 0.0005;
       if (!(value > 0)) return fmt::format("{:.3g} ms", of);
       return of / value < kLeastShown ? "< 0.1 %" : percent(of / value);
     };
     table.add({std::string(fleet::name(static_cast<fleet::Term>(i))), fmt::format("{:.5g}", value),
-               !fit.determined[i] ? "not told"
-               : value > 0        ? part(error)
-                                  : "at its bound",
-               part(fit.proposed_error.at(i))});
+               !fit.determined[i]    ? "not told"
+               : !(value > 0)        ? "at its bound"
+               : !fit.standard_error ? "not known"
+                                     : part(fit.standard_error->at(i)),
+               part(fit.next.standard_error.at(i))});
   }
   return table.text();
 }
@@ -138,7 +139,12 @@ void add_fit(JsonWriter& json, const ShownFit& shown) {
   add_terms(json, fit.parameters.ms);
   json.add("form", fleet::name(fit.parameters.form)).end();
   json.key("standardErrors").object();
-  add_terms(json, fit.standard_error);
+  fleet::Terms errors{};
+  for (std::size_t i = 0; i < fleet::kTerms; ++i) {
+    const bool known = fit.standard_error && fit.determined[i] && fit.parameters.ms.at(i) > 0;
+    errors.at(i) = known ? fit.standard_error->at(i) : NAN;  // null
+  }
+  add_terms(json, errors);
   json.end().key("determined").object();
   for (std::size_t i = 0; i < fleet::kTerms; ++i)
     json.add(fleet::name(static_cast<fleet::Term>(i)), fit.determined[i]);
@@ -154,7 +160,7 @@ void add_fit(JsonWriter& json, const ShownFit& shown) {
     add_errors(json, shown.held->errors);
   }
   json.key("measureNext").array();
-  for (const auto& next : fit.proposals)
+  for (const auto& next : fit.next.measurements)
     json.object()
         .add("concurrency", next.concurrency)
         .add("inTokens", next.in_tokens)
@@ -173,11 +179,15 @@ std::string fit_text(const ShownFit& shown, bool check) {
   std::string text =
       fmt::format("{} on {}: {}\n", named(shown.model, "the model"),
                   named(shown.accelerator, "its accelerator"), formula(fit.parameters.form));
-  text += fmt::format(
-      "from {} iterations and {} operating points; form {} is {} off, {} {}\n", shown.iterations,
-      shown.points, fleet::name(fit.parameters.form), percent(fit.error),
-      fleet::name(kForms[fit.parameters.form == kForms[0] ? 1 : 0]), percent(fit.other_error));
-  text += "\n" + parameters_text(fit) + "\n" + errors_text(fit.errors, "the fit");
+  text += fmt::format("from {} iterations and {} operating points; form {}", shown.iterations,
+                      shown.points, fleet::name(fit.parameters.form));
+  text += fit.standard_error
+              ? fmt::format(" is {} off, {} {}\n", percent(fit.error),
+                            fleet::name(kForms[fit.parameters.form == kForms[0] ? 1 : 0]),
+                            percent(fit.other_error))
+              : ", which nothing is left to judge by\n";
+  text += "\n" + parameters_text(fit);
+  if (fit.standard_error) text += "\n" + errors_text(fit.errors, "the fit");
   if (shown.held) text += "\n" + errors_text(shown.held->errors, "what was held out");
   if (check) {
     auto points = fit.points;
@@ -186,7 +196,7 @@ std::string fit_text(const ShownFit& shown, bool check) {
       if (!part.empty()) text += "\n" + part;
   }
   std::vector<std::string> next;
-  for (const auto& each : fit.proposals)
+  for (const auto& each : fit.next.measurements)
     next.push_back(fmt::format("{} side by side with {} tokens in, {} out", each.concurrency,
                                each.in_tokens, each.out_tokens));
   if (!next.empty()) text += fmt::format("\nmeasure next: {}\n", join(next, "; "));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <thread>
 
 #include "berth/base/text.h"
@@ -16,6 +19,24 @@ constexpr std::size_t kMostBytes = 256U << 20;  // of one document
 constexpr std::size_t kMostTraceBytes = 1U << 30;
 constexpr unsigned kMostThreads = 16;
 constexpr std::size_t kMostNotes = 20;
+
+/// Asks the simulator, and remembers what it said: sweeps and days ask the same again.
+std::function<double(const fleet::RateQuestion&)> remembered_limits() {
+  struct Known {
+    std::mutex mutex;
+    std::map<fleet::RateQuestion, double> limits;
+  };
+  return [known = std::make_shared<Known>()](const fleet::RateQuestion& question) {
+    {
+      const std::lock_guard lock(known->mutex);
+      if (const auto found = known->limits.find(question); found != known->limits.end())
+        return found->second;
+    }
+    const double limit = fleet::simulated_limit(question);
+    const std::lock_guard lock(known->mutex);
+    return known->limits.emplace(question, limit).first->second;
+  };
+}
 
 }  // namespace
 
@@ -95,8 +116,7 @@ Status set_fleet_values(fleet::System& system, const std::vector<std::string>& s
 fleet::Execution planning_execution(std::string_view percentiles) {
   fleet::Execution execution;
   execution.parallel_for = on_all_cores;
-  if (percentiles == "simulated")
-    execution.rate_limit = [](const auto& question) { return fleet::simulated_limit(question); };
+  if (percentiles == "simulated") execution.rate_limit = remembered_limits();
   return execution;
 }
 

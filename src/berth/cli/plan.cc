@@ -1,6 +1,7 @@
 // berth plan: how many of which accelerator a fleet of inference servers needs, and why.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
@@ -146,6 +147,7 @@ std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
 /// How the limits of targets for percentiles came about; "": there are none.
 std::string limits_text(const fleet::Candidates& all) {
   const auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
+  if (all.stopped) return "the time limit left some limits to the closed form\n";
   if (asked == 0) return "";
   return fmt::format(
       "limits of {} candidate{} by simulation, within 3 %; --percentiles closed-form is faster\n",
@@ -258,8 +260,24 @@ Result<int> sweep(fleet::System system, const fleet::Options& options,
   return code;
 }
 
+/// usage: what is of one load alone is given with a day.
+Status check_day_goes_with(const PlanOptions& given) {
+  for (const auto& [option, is_given, why] :
+       {std::tuple("--solver greedy", lower(given.solver) == "greedy",
+                   "a day is planned by optimal or unlimited, and has a greedy plan beside it"),
+        {"--saturation", !given.saturation.empty(), "only the solver greedy has it"},
+        {"--delayed-best-effort", given.delayed_best_effort, "only the solver greedy has it"},
+        {"--heterogeneous", given.heterogeneous,
+         "over a day each server has one accelerator at a time"},
+        {"--sweep", !given.sweep.empty(), "a day has loads of its own"},
+        {"--candidates", given.candidates, "they are of one load, and a day has many"}})
+    if (is_given)
+      return fail(ErrorKind::usage, "{}: not with --profile or --trace: {}", option, why);
+  return {};
+}
+
 Result<int> plan(os::Env& env, const PlanOptions& given) {
-  if (!given.day.wanted()) BERTH_TRY(check_no_day(given.day));
+  BERTH_TRY(given.day.wanted() ? check_day_goes_with(given) : check_no_day(given.day));
   BERTH_ASSIGN(const auto documents, fleet_documents(env, given.path));
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
@@ -267,13 +285,10 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   BERTH_ASSIGN(const auto options, options_of(given, system.options));
   BERTH_TRY(set_fleet_values(system, given.sets));
   print_percentiles_note(system, options.model);
-  if (options.heterogeneous && options.solver == fleet::Solver::greedy)
+  if (options.heterogeneous && options.solver == fleet::Solver::greedy && !given.day.wanted())
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, given));
   if (given.day.wanted()) {
-    if (!given.sweep.empty() || given.candidates)
-      return fail(ErrorKind::usage, "{}: not with a day",
-                  given.candidates ? "--candidates" : "--sweep");
     print_notes(fleet::dangling_names(system));
     system.options = options;
     return plan_and_print_day(env, system, given.day, means, given.json, given.fail_unserved);

@@ -18,23 +18,25 @@ namespace {
 constexpr std::size_t kMostProfileBytes = 64U << 20;
 constexpr std::size_t kMostServersAside = 4;  // that change, with a column each
 constexpr std::size_t kWidestLine = 96;       // of a chart, in windows
+constexpr std::size_t kMostSpans = 4;         // of time in which a server is not served
+constexpr double kRounding_h = 1e-9;
 constexpr std::array<const char*, 8> kHeights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-Status read_seconds(std::string_view option, const std::string& text, double& to) {
-  if (text.empty()) return {};
-  const auto duration = parse_duration(text);
+Status read_seconds(std::string_view option, const std::optional<std::string>& text, double& to) {
+  if (!text) return {};
+  const auto duration = parse_duration(*text);
   if (!duration) return fail(ErrorKind::usage, "{}: {}", option, duration.error().message);
   to = std::chrono::duration<double>(*duration).count();
   return {};
 }
 
 /// A bare number is cents, a duration the time for which a replica's price is paid.
-Status read_transition_cost(const std::string& text, fleet::DayOptions& to) {
-  if (text.empty()) return {};
-  const auto cents = parse_number(text);
+Status read_transition_cost(const std::optional<std::string>& text, fleet::DayOptions& to) {
+  if (!text) return {};
+  const auto cents = parse_number(*text);
   if (!cents) return read_seconds("--transition-cost", text, to.change_s);
   if (*cents < 0)
-    return fail(ErrorKind::usage, "--transition-cost: wanted 0 or more, found '{}'", clip(text));
+    return fail(ErrorKind::usage, "--transition-cost: wanted 0 or more, found '{}'", clip(*text));
   to.change_cents = *cents;
   return {};
 }
@@ -44,11 +46,11 @@ Result<fleet::DayOptions> day_options(const DayChoices& given) {
   BERTH_TRY(read_transition_cost(given.transition_cost, options));
   BERTH_TRY(read_seconds("--startup", given.startup, options.startup_s));
   BERTH_TRY(read_seconds("--min-up", given.min_up, options.min_up_s));
-  if (given.hysteresis.empty()) return options;
-  const auto part = parse_number(given.hysteresis);
+  if (!given.hysteresis) return options;
+  const auto part = parse_number(*given.hysteresis);
   if (!part || *part < 0 || *part > 1)
     return fail(ErrorKind::usage, "--hysteresis: wanted 0 to 1, found '{}'",
-                clip(given.hysteresis));
+                clip(*given.hysteresis));
   options.hysteresis = *part;
   return options;
 }
@@ -56,11 +58,11 @@ Result<fleet::DayOptions> day_options(const DayChoices& given) {
 /// The part of the trace that each server gets: all of it, or as much as it has of the document's
 /// rates.
 Result<std::map<std::string, double>> parts_of(const fleet::System& system,
-                                               const std::string& server) {
-  if (!server.empty()) {
-    if (!system.servers.contains(server))
-      return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(server));
-    return std::map<std::string, double>{{server, 1}};
+                                               const std::optional<std::string>& server) {
+  if (server) {
+    if (!system.servers.contains(*server))
+      return fail(ErrorKind::usage, "--server: no server '{}' is known", clip(*server));
+    return std::map<std::string, double>{{*server, 1}};
   }
   double all = 0;
   for (const auto& [name, each] : system.servers) all += each.current.load.arrivals_per_min;
@@ -74,16 +76,21 @@ Result<std::map<std::string, double>> parts_of(const fleet::System& system,
 }
 
 Result<fleet::Profile> profile_for(os::Env& env, const fleet::System& system,
-                                   const DayChoices& given) {
-  if (!given.profile.empty()) {
-    BERTH_ASSIGN(const auto text, env.read_file(given.profile, kMostProfileBytes));
-    return fleet::read_profile(given.profile, text, system);
+                                   const DayChoices& given, const fleet::Execution& means) {
+  for (const auto& [option, path] :
+       {std::pair("--profile", &given.profile), {"--trace", &given.trace}})
+    if (*path && (*path)->empty())
+      return fail(ErrorKind::usage, "{}: wanted a file, found ''", option);
+  if (given.profile) {
+    BERTH_ASSIGN(const auto text, env.read_file(*given.profile, kMostProfileBytes));
+    return fleet::read_profile(*given.profile, text, system);
   }
   double window_s = 600;
   BERTH_TRY(read_seconds("--window", given.window, window_s));
   BERTH_ASSIGN(const auto parts, parts_of(system, given.server));
-  BERTH_ASSIGN(const auto trace, fleet_trace(env, given.trace));
-  return fleet::profile_of(trace, window_s, parts);
+  BERTH_ASSIGN(const auto trace, fleet_trace(env, *given.trace));
+  BERTH_ASSIGN(auto profile, fleet::profile_of(trace, window_s, parts));
+  return fleet::at_one_replica(system, std::move(profile), means);
 }
 
 std::string clock_text(double seconds) {
@@ -92,9 +99,13 @@ std::string clock_text(double seconds) {
   return all % 60 == 0 ? text : text + fmt::format(":{:02}", all % 60);
 }
 
-std::string allocation_text(const fleet::DayAllocation& a) {
-  if (!a.serves) return "unserved";
+std::string replicas_text(const fleet::DayAllocation& a) {
   return a.replicas == 0 ? "-" : fmt::format("{} × {}", a.replicas, a.accelerator);
+}
+
+std::string allocation_text(const fleet::DayAllocation& a) {
+  if (a.serves) return replicas_text(a);
+  return a.replicas == 0 ? "unserved" : replicas_text(a) + ", unserved";
 }
 
 bool changes(const fleet::Day& day, std::size_t server, std::size_t window) {
@@ -128,7 +139,7 @@ std::string windows_text(const fleet::Day& day) {
     double rate = 0;
     for (const auto& [name, load] : day.windows[w].loads) rate += load.arrivals_per_min;
     std::vector<std::string> row{clock_text(day.windows[w].start_s), fmt::format("{:.1f}", rate)};
-    for (const auto* plan : {&day.fixed, &day.greedy, &day.best})
+    for (const auto* plan : {&day.static_plan, &day.greedy, &day.best})
       row.push_back(fmt::format("{:.2f}", plan->costs[w]));
     for (std::size_t i = 0; aside && i < servers.size(); ++i)
       row.push_back(allocation_text(day.best.allocations[w][servers[i]]));
@@ -160,7 +171,7 @@ std::string charts_text(const fleet::Day& day) {
     for (const int bar : bars)
       line += bar == 0 ? " " : kHeights[static_cast<std::size_t>((bar * 8 - 1) / most)];
     table.add({day.servers[s], line, fmt::format("{}", least), fmt::format("{}", most),
-               allocation_text(day.fixed.allocations[0][s])});
+               replicas_text(day.static_plan.allocations[0][s])});
   }
   std::string text = table.text();
   if (day.servers.size() > kMostRows)
@@ -171,26 +182,64 @@ std::string charts_text(const fleet::Day& day) {
 std::string totals_text(const fleet::Day& day) {
   Table table({"plan", "cost", "saves", "starts", "stops", "changes", "flaps", "unserved h"});
   const auto add = [&](const char* name, const fleet::DayPlan& plan) {
-    const double all = day.fixed.cost;
-    const bool comparable = all > 0 && plan.unserved_h == day.fixed.unserved_h;
+    const double all = day.static_plan.cost;
+    const bool comparable = all > 0 && plan.unserved_h == day.static_plan.unserved_h;
     table.add({name, fmt::format("{:.2f}", plan.cost),
                comparable ? fmt::format("{:.1f} %", 100 * (all - plan.cost) / all) : "-",
                fmt::format("{}", plan.starts), fmt::format("{}", plan.stops),
                fmt::format("{}", plan.changes), fmt::format("{}", plan.flaps),
                fmt::format("{:.2f}", plan.unserved_h)});
   };
-  add("static peak", day.fixed);
-  add("greedy chain", day.greedy);
+  add("static", day.static_plan);
+  add("greedy", day.greedy);
   add("whole day", day.best);
   std::string text = table.text();
-  if (day.best.unserved_h > 0)
+  if (day.best.unserved_h > day.unservable_h + kRounding_h)
     text += "capacity is short: some servers go without, and the bound has their weight in it\n";
   else if (day.gap == 0)
     text += "no day costs less\n";
-  else
-    text += fmt::format("no day costs less than {:.2f} (gap {:.2f} %){}\n", day.bound,
-                        100 * day.gap, day.stopped ? "; stopped by the time limit" : "");
+  else if (day.bound > 0)
+    text += fmt::format("no day costs less than {:.2f} (gap {:.2f} %)\n", day.bound, 100 * day.gap);
+  if (day.stopped) text += "stopped by the time limit: with more of it a day may cost less\n";
   return text;
+}
+
+/// "09:00-11:00, 14:00-15:00": windows of the day, ascending.
+std::string times_text(const fleet::Day& day, const std::vector<std::size_t>& windows) {
+  std::vector<std::string> spans;
+  for (std::size_t i = 0; i < windows.size();) {
+    std::size_t next = i + 1;
+    while (next < windows.size() && windows[next] == windows[next - 1] + 1) ++next;
+    if (spans.size() == kMostSpans) {
+      spans.push_back(fmt::format("{} more windows", windows.size() - i));
+      break;
+    }
+    const auto& last = day.windows[windows[next - 1]];
+    spans.push_back(clock_text(day.windows[windows[i]].start_s) + "-" +
+                    clock_text(last.start_s + last.length_s));
+    i = next;
+  }
+  return join(spans, ", ");
+}
+
+/// Which servers no accelerator serves in which windows, and why; "": there are none.
+std::string unservable_text(const fleet::Day& day) {
+  std::map<std::pair<std::size_t, std::string>, std::vector<std::size_t>> windows;
+  for (const auto& each : day.unservable)
+    windows[{each.server, each.reason}].push_back(each.window);
+  if (windows.empty()) return "";
+  std::size_t shown = 0;
+  Table table({"not served", "windows", "", "why"});
+  for (const auto& [of, at] : windows) {
+    if (shown++ == kMostRows) break;
+    table.add({day.servers[of.first], fmt::format("{} of {}", at.size(), day.windows.size()),
+               times_text(day, at), of.second});
+  }
+  return "\n" + table.text() +
+         fmt::format(
+             "no capacity would serve these {:.2f} server-hours; they keep what they had before, "
+             "and save nothing\n",
+             day.unservable_h);
 }
 
 void write(JsonWriter& json, const fleet::Day& day, const fleet::DayPlan& plan) {
@@ -221,16 +270,20 @@ std::string day_json(const fleet::Day& day) {
           .add("arrivalRate", load.arrivals_per_min)
           .add("avgInTokens", load.in_tokens)
           .add("avgOutTokens", load.out_tokens)
+          .add("inTokensCv", load.in_cv)
+          .add("outTokensCv", load.out_cv)
+          .add("arrivalCv", load.arrival_cv)
           .end();
     json.end().end();
   }
   json.end().key("plans").object();
   for (const auto& [name, plan] :
-       {std::pair("static", &day.fixed), {"greedy", &day.greedy}, {"day", &day.best}}) {
+       {std::pair("static", &day.static_plan), {"greedy", &day.greedy}, {"day", &day.best}}) {
     json.key(name);
     write(json, day, *plan);
   }
   json.end().add("bound", day.bound).add("gap", day.gap).add("stopped", day.stopped);
+  json.add("unservable_hours", day.unservable_h);
   json.key("unservable").array();
   for (const auto& each : day.unservable)
     json.object()
@@ -239,22 +292,6 @@ std::string day_json(const fleet::Day& day) {
         .add("reason", each.reason)
         .end();
   return json.end().end().take() + "\n";
-}
-
-/// One note a server: in how many windows nothing serves it, and why in the first of them.
-void note_unservable(const fleet::Day& day) {
-  std::map<std::size_t, std::pair<int, const fleet::Unservable*>> by_server;
-  for (const auto& each : day.unservable) {
-    auto& [count, first] = by_server[each.server];
-    if (count++ == 0) first = &each;
-  }
-  std::vector<std::string> notes;
-  for (const auto& [server, found] : by_server)
-    notes.push_back(fmt::format("{}: no accelerator serves it in {} of {} windows (at {}: {})",
-                                day.servers[server], found.first, day.windows.size(),
-                                clock_text(day.windows[found.second->window].start_s),
-                                found.second->reason));
-  print_notes(notes);
 }
 
 }  // namespace
@@ -279,7 +316,7 @@ void DayChoices::add_to(Options& options) {
       .named("TIME");
   options
       .value("--hysteresis", hysteresis,
-             "of a day's greedy chain: moves save more than this part (0 to 1)")
+             "of a day's greedy plan: moves save more than this part (0 to 1)")
       .named("PART");
 }
 
@@ -290,20 +327,23 @@ Status check_no_day(const DayChoices& given) {
                                       {"--startup", &given.startup},
                                       {"--min-up", &given.min_up},
                                       {"--hysteresis", &given.hysteresis}})
-    if (!value->empty()) return fail(ErrorKind::usage, "{}: needs --profile or --trace", option);
+    if (*value) return fail(ErrorKind::usage, "{}: needs --profile or --trace", option);
   return {};
 }
 
 Result<int> plan_and_print_day(os::Env& env, const fleet::System& system, const DayChoices& given,
                                const fleet::Execution& means, bool json, bool fail_unserved) {
   BERTH_ASSIGN(const auto options, day_options(given));
-  BERTH_ASSIGN(const auto profile, profile_for(env, system, given));
+  BERTH_ASSIGN(const auto profile, profile_for(env, system, given, means));
+  if (system.options.solver == fleet::Solver::greedy)
+    print_error(
+        "note: the document's solver, greedy, is of one load; a day is planned by optimal\n");
   if (system.options.heterogeneous)
     print_error("note: over a day each server has one accelerator at a time\n");
   BERTH_ASSIGN(const auto day, fleet::plan_day(system, profile, options, means));
-  note_unservable(day);
   print(json ? day_json(day)
-             : windows_text(day) + "\n" + charts_text(day) + "\n" + totals_text(day));
+             : windows_text(day) + "\n" + charts_text(day) + "\n" + totals_text(day) +
+                   unservable_text(day));
   const bool without = day.best.unserved_h > 0 || !day.unservable.empty();
   return fail_unserved && without ? 1 : 0;
 }

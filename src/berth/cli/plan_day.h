@@ -1,6 +1,7 @@
 // berth plan --profile, --trace: a fleet over a day.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "berth/cli/options.h"
@@ -10,11 +11,11 @@
 namespace berth::cli {
 
 struct DayChoices {
-  std::string profile, trace, server;  // as written
-  std::string window, transition_cost, startup, min_up, hysteresis;
+  std::optional<std::string> profile, trace, server;  // as written
+  std::optional<std::string> window, transition_cost, startup, min_up, hysteresis;
 
   void add_to(Options& options);
-  bool wanted() const { return !profile.empty() || !trace.empty(); }
+  bool wanted() const { return profile || trace; }
 };
 
 /// Plans the day and prints it; the number is the exit code: 1 where a server goes without and

@@ -8,6 +8,7 @@
 namespace berth::fleet {
 namespace {
 
+constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kKnown =
     "a result of guidellm, vLLM's benchmark, aiperf or genai-perf, or a table with the columns "
     "batch, prefill_tokens, context_tokens, ms";
@@ -28,62 +29,72 @@ constexpr CsvFormat kCsvFormats[] = {{is_rows_csv, read_rows_csv},
                                      {is_aiperf_csv, read_aiperf_csv},
                                      {is_guidellm_csv, read_guidellm_csv}};
 
-Result<BenchmarkFile> unknown(std::string_view text) {
+Result<BenchmarkFile> unknown(std::string_view name, std::string_view text) {
   constexpr std::size_t kShown = 40;
-  return fail(ErrorKind::not_found, "wanted {}; found {}", kKnown,
+  return fail(ErrorKind::not_found, "{}: wanted {}; found {}", name, kKnown,
               text.empty() ? "nothing" : fmt::format("'{}'", clip(text.substr(0, kShown), kShown)));
 }
 
-Result<BenchmarkFile> read_document(const std::string& name, const JsonPlace& document,
-                                    std::string_view text) {
-  for (const auto& format : kJsonFormats)
-    if (format.is(document)) return format.read(name, document);
-  return unknown(text);
+/// `place` is the document's, for errors; `name` what is told of.
+Result<BenchmarkFile> read_document(std::string_view place, const std::string& name,
+                                    const JsonPlace& document, std::string_view text) {
+  const auto* const format =
+      std::ranges::find_if(kJsonFormats, [&](const auto& each) { return each.is(document); });
+  if (format == std::end(kJsonFormats)) return unknown(place, text);
+  auto read = format->read(name, document);
+  if (!read) return std::unexpected(within(place, std::move(read).error()));
+  return read;
+}
+
+Result<JsonPlace> parse_at(std::string_view place, std::string_view text) {
+  auto document = JsonPlace::parse(text);
+  if (!document) return std::unexpected(within(place, std::move(document).error()));
+  return document;
 }
 
 /// The lines of a file that has one JSON object a line: results that a tool has appended to each
-/// other, or requests.
+/// other, or requests, which `first` is one of then.
 Result<BenchmarkFile> read_lines(const std::string& name, std::string_view text,
                                  const JsonPlace& first) {
   const auto lines = split(text, '\n');
   if (lines.size() > kMostRows)
-    return fail(ErrorKind::invalid, "{} lines, at most {} can be", lines.size(), kMostRows);
+    return fail(ErrorKind::invalid, "{}: {} lines, at most {} can be", name, lines.size(),
+                kMostRows);
   if (is_aiperf_request(first)) return read_aiperf_requests(name, lines);
   BenchmarkFile all;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (trim(lines[i]).empty()) continue;
-    const std::string where = fmt::format("line {}", i + 1);
-    const auto document = JsonPlace::parse(lines[i]);
-    if (!document) return std::unexpected(within(where, document.error()));
-    auto part = read_document(name + " " + where, *document, lines[i]);
-    if (!part) return std::unexpected(within(where, std::move(part).error()));
     if (all.measured.size() == kMostPoints)
-      return fail(ErrorKind::invalid, "more than {} results", kMostPoints);
-    all.tool = part->tool;
-    all.detail = part->detail;
-    std::ranges::move(part->measured, std::back_inserter(all.measured));
-    std::ranges::move(part->notes, std::back_inserter(all.notes));
+      return fail(ErrorKind::invalid, "{}: more than {} results", line_place(name, i), kMostPoints);
+    const std::string place = line_place(name, i);
+    BERTH_ASSIGN(const auto document, parse_at(place, lines[i]));
+    BERTH_ASSIGN(auto part,
+                 read_document(place, fmt::format("{}:{}", name, i + 1), document, lines[i]));
+    all.tool = part.tool;
+    all.detail = part.detail;
+    std::ranges::move(part.measured, std::back_inserter(all.measured));
+    std::ranges::move(part.notes, std::back_inserter(all.notes));
   }
   return all;
 }
 
-Result<BenchmarkFile> read_json(const std::string& name, std::string_view text) {
-  const std::string_view first_line = text.substr(0, text.find('\n'));
-  if (first_line.size() < text.size() && trim(first_line).ends_with('}'))
-    if (const auto first = JsonPlace::parse(first_line);
-        first && !trim(text.substr(first_line.size())).empty())
-      return read_lines(name, text, *first);
-  BERTH_ASSIGN(const JsonPlace document, JsonPlace::parse(text));
+Result<BenchmarkFile> read_json(const std::string& name, std::string_view text, std::size_t begin) {
+  const std::size_t end = std::min(text.find('\n', begin), text.size());
+  const std::string_view first_line = text.substr(begin, end - begin);
+  if (trim(first_line).ends_with('}') &&
+      text.find_first_not_of(kBlanks, end) != std::string_view::npos)
+    if (const auto first = JsonPlace::parse(first_line)) return read_lines(name, text, *first);
+  BERTH_ASSIGN(const JsonPlace document, parse_at(name, text));
   if (is_aiperf_request(document)) return read_lines(name, text, document);
-  return read_document(name, document, text);
+  return read_document(name, name, document, text.substr(begin));
 }
 
 Result<BenchmarkFile> read_table(const std::string& name, std::string_view text) {
-  BERTH_ASSIGN(const auto rows, read_csv(text));
+  BERTH_ASSIGN(const auto rows, read_csv(name, text));
   if (!rows.empty())
     for (const auto& format : kCsvFormats)
       if (format.is(rows)) return format.read(name, rows);
-  return unknown(text);
+  return unknown(name, trim(text));
 }
 
 }  // namespace
@@ -91,12 +102,13 @@ Result<BenchmarkFile> read_table(const std::string& name, std::string_view text)
 Result<BenchmarkFile> read_benchmark_file(const std::string& name, std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  text = trim(text);
-  while (text.starts_with('\n') || text.starts_with('\r')) text = trim(text.substr(1));
-  const bool json = text.starts_with('{') || text.starts_with('[');
-  auto read = json ? read_json(name, text) : read_table(name, text);
-  if (!read) return std::unexpected(within(name, std::move(read).error()));
-  return read;
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  const bool json = begin != std::string_view::npos && (text[begin] == '{' || text[begin] == '[');
+  return json ? read_json(name, text, begin) : read_table(name, text);
+}
+
+std::string line_place(std::string_view name, std::size_t i) {
+  return fmt::format("{}:{}:1", name, i + 1);
 }
 
 Result<double> number_within(const JsonPlace& at, double least, double most) {

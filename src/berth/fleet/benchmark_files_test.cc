@@ -100,7 +100,7 @@ TEST(BenchmarkFiles, VllmWithItsRequests) {
   EXPECT_EQ(file.measured[0].model, "org/a");
   const auto& point = file.measured[0].points[0];
   EXPECT_EQ(point.requests, 3);
-  EXPECT_EQ(point.limit, 2);
+  EXPECT_EQ(point.max_concurrency, 2);
   ASSERT_EQ(point.timeline.size(), 3U);
   EXPECT_EQ(point.timeline[2].start_ms, 500);
   EXPECT_EQ(point.timeline[1].in_tokens, 20);
@@ -141,7 +141,7 @@ TEST(BenchmarkFiles, VllmSummaryAndAppendedResults) {
   EXPECT_EQ(point.in_tokens.mean, 200);
   EXPECT_EQ(point.itl_ms.p99, 31);
   EXPECT_NEAR(point.concurrency, 2 * (0.06 + 100 * 0.02), 1e-9);
-  EXPECT_FALSE(point.limit);
+  EXPECT_FALSE(point.max_concurrency);
   const auto both = read_good(kVllmSummary + "\n" + kVllmSummary + "\n");
   EXPECT_EQ(both.measured.size(), 2U);
 }
@@ -150,7 +150,7 @@ TEST(BenchmarkFiles, Guidellm) {
   const auto file = read_good(kGuidellm);
   EXPECT_EQ(file.measured[0].model, "org/b");
   const auto& point = file.measured[0].points[0];
-  EXPECT_EQ(point.limit, 2);
+  EXPECT_EQ(point.max_concurrency, 2);
   EXPECT_EQ(point.errors, 1);
   EXPECT_EQ(point.in_tokens.square, 264.0 * 264 + 4);
   EXPECT_EQ(point.ttft_ms.p95, 170);
@@ -175,7 +175,7 @@ TEST(BenchmarkFiles, AiperfSummariesGoByTheirUnits) {
   EXPECT_EQ(point.in_tokens.square, 264.0 * 264 + 100);
   EXPECT_EQ(point.requests, 480);
   EXPECT_EQ(point.errors, 2);
-  EXPECT_EQ(point.limit, 14);
+  EXPECT_EQ(point.max_concurrency, 14);
   EXPECT_NEAR(point.concurrency, 14, 1e-9);
   const auto table = point_of(kAiperfCsv);
   EXPECT_NEAR(table.ttft_ms.mean, 1085.4, 1e-9);
@@ -231,20 +231,61 @@ TEST(BenchmarkFiles, WhatIsWrongIsNamed) {
   EXPECT_EQ(refusal_of(replaced(kAiperf, "\"sec\"", "\"weeks\"")),
             "f: time_to_first_token.unit: wanted ms, sec, tokens or requests/sec, found 'weeks'");
   EXPECT_EQ(refusal_of(replaced(kAiperfLines, "255.9", "\"x\"")),
-            "f: line 2: metrics.time_to_first_token.value: wanted a number, found \"x\"");
+            "f:2:1: metrics.time_to_first_token.value: wanted a number, found \"x\"");
   EXPECT_EQ(refusal_of(replaced(kRows, "512,60", "512,-60")),
-            "f: line 3: ms: wanted a number from 1e-06 to 1000000000, found '-60'");
+            "f:3:11: ms: wanted a number from 1e-06 to 1000000000, found '-60'");
   EXPECT_EQ(refusal_of(replaced(kRows, "0,512,512,60", "0,512")),
-            "f: line 3: wanted 4 cells as in the head, found 2");
+            "f:3:3: wanted 4 cells as in the head, found 2");
   EXPECT_EQ(refusal_of(replaced(kRows, "context_tokens", "contexts")),
-            "f: line 1: wanted a column 'context_tokens', found batch,prefill_tokens,contexts,ms");
-  EXPECT_EQ(refusal_of(kRows + "\"1"), "f: line 4: a quote is not closed");
+            "f:1:1: wanted a column 'context_tokens', found batch,prefill_tokens,contexts,ms");
+  EXPECT_EQ(refusal_of(kRows + "\"1"), "f:4:1: a quote is not closed");
   EXPECT_EQ(refusal_of(replaced(kAiperfCsv, "28.6", "x")),
-            "f: line 3: inter token latency: wanted a number from 0 to 1000000000, found 'x'");
+            "f:3:26: inter token latency: wanted a number from 0 to 1000000000, found 'x'");
   EXPECT_TRUE(refusal_of("").starts_with("f: wanted a result of guidellm")) << refusal_of("");
   EXPECT_TRUE(refusal_of("hello").ends_with("found 'hello'"));
   EXPECT_EQ(read_benchmark_file("f", "{\"a\":1}").error().kind, ErrorKind::not_found);
   EXPECT_EQ(read_benchmark_file("f", "{\"a\":").error().kind, ErrorKind::invalid);
+}
+
+TEST(BenchmarkFiles, ATableThatCanBeReadTwoWaysIsRefused) {
+  EXPECT_EQ(refusal_of(replaced(kRows, "context_tokens,ms", "context_tokens,ms,MS")),
+            "f:1:40: two columns 'MS'");
+  EXPECT_EQ(refusal_of("batch,prefill_tokens,context_tokens,ms,,\n4,0,1000,20.5,,\n"), "");
+  EXPECT_EQ(refusal_of(replaced(kRows, "1000,20.5", "1,000,20.5")),
+            "f:2:11: wanted 4 cells as in the head, found 5");
+  EXPECT_EQ(refusal_of(replaced(kSplitwise, "128,200,50", "128,200,50,7")),
+            "f:2:27: wanted 8 cells as in the head, found 9");
+  EXPECT_EQ(refusal_of(replaced(kSplitwise, "prompt_time,token_time", "prompt_time,token_size")),
+            "f:1:78: two columns 'token_size'");
+  EXPECT_EQ(refusal_of(replaced(kGuidellmCsv, "60,4.5", "60,4,5")),
+            "f:4:39: wanted 9 cells as in the head, found 10");
+  EXPECT_EQ(refusal_of(replaced(replaced(kGuidellmCsv, "Median", "Mean"), ",ms,ms,ms", ",ms,ms,s")),
+            "f:2:116: two columns 'Time to First Token, Successful Mean, ms'");
+  EXPECT_EQ(refusal_of(replaced(kAiperfCsv, "28.6,10,40", "1,028.6,10,40")),
+            "f:3:37: wanted 4 cells as in the head, found 5");
+  EXPECT_EQ(refusal_of(kAiperfCsv + "Request Throughput (requests/sec),5\n"),
+            "f:11:1: two rows 'request throughput'");
+}
+
+TEST(BenchmarkFiles, ATableOfOnlyItsHeadSaysSo) {
+  const auto head = [](const std::string& text) { return text.substr(0, text.find('\n') + 1); };
+  for (const auto& table : {kRows, kSplitwise})
+    EXPECT_EQ(refusal_of(head(table)), "f:1:1: wanted rows below the head, found none");
+  EXPECT_EQ(refusal_of(head(kAiperfCsv)), "f:1:1: wanted a row 'time to first token', found none");
+  EXPECT_EQ(refusal_of(kGuidellmCsv.substr(0, kGuidellmCsv.find("\"a,"))),
+            "f:1:1: wanted rows below the heads, found none");
+}
+
+TEST(BenchmarkFiles, PlacesAreThoseOfTheFile) {
+  EXPECT_EQ(refusal_of("\xef\xbb\xbf\n \n" + replaced(kRows, "512,60", "512,-60")),
+            "f:5:11: ms: wanted a number from 1e-06 to 1000000000, found '-60'");
+  EXPECT_EQ(refusal_of(replaced(kSplitwise, "m,a100,2,512", "\"m\nm\",a100,2,x")),
+            "f:3:11: prompt_size: wanted a number from 0 to 1000000000, found 'x'");
+  EXPECT_EQ(refusal_of("\n" + kVllmSummary + "\n\n" + replaced(kVllmSummary, "110", "\"x\"")),
+            "f:4:1: num_prompts: wanted a number, found \"x\"");
+  EXPECT_TRUE(refusal_of(kVllmSummary + "\n{\"a\":1}\n").starts_with("f:2:1: wanted a result of"));
+  EXPECT_TRUE(refusal_of(kVllmSummary + "\n{\"a\":\n").starts_with("f:2:1: not JSON"));
+  EXPECT_EQ(read_good(kVllmSummary + "\n" + kVllmSummary).measured[1].points[0].name, "f:2");
 }
 
 TEST(BenchmarkFiles, ACutFileIsReadOrRefusedWithItsName) {
@@ -257,7 +298,7 @@ TEST(BenchmarkFiles, ACutFileIsReadOrRefusedWithItsName) {
       if (cut) {
         EXPECT_LE(cut->measured.size(), whole.measured.size());
       } else {
-        EXPECT_TRUE(cut.error().message.starts_with("the file: ")) << cut.error().message;
+        EXPECT_TRUE(cut.error().message.starts_with("the file:")) << cut.error().message;
       }
     }
     // JSON is whole or nothing, but for lines.
@@ -275,7 +316,7 @@ TEST(BenchmarkFiles, AnyByteMayBeAnother) {
         text[at] = byte;
         const auto file = read_benchmark_file("f", text);
         if (!file) {
-          EXPECT_TRUE(file.error().message.starts_with("f: "));
+          EXPECT_TRUE(file.error().message.starts_with("f:"));
           continue;
         }
         for (const auto& measured : file->measured)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <tuple>
 
 #include "berth/fleet/sizing.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr double kMsPerMin = 60'000, kMsPerS = 1000;
 constexpr std::size_t kServersAtOnce = 64;  // per call of a thread
+constexpr std::size_t kQuestionsBetweenStops = 16;
 
 /// A server, with what its names stand for.
 struct Row {
@@ -85,6 +87,7 @@ Sizing size_by_averages(Demand demand, const Performance& performance, const Siz
   Sizing sizing = size_replica(demand, performance, QueueModel::calibrated);
   if (sizing.refusal != Refusal::none) return refused;
   sizing.binding = binding_of(refused.refusal);
+  sizing.unless_asked = refused.refusal;
   return sizing;
 }
 
@@ -151,7 +154,7 @@ class Maker {
   }
 
   /// Has the limits that percentiles set decided by execution.rate_limit; equal questions are asked
-  /// once.
+  /// once. Where the time is over, the closed form has the last word on what is left.
   void ask(const Execution& execution) {
     std::map<RateQuestion, std::vector<Sizing*>> asked;
     for (std::size_t g = 0; g + 1 < groups_.size(); ++g) {
@@ -165,10 +168,20 @@ class Maker {
     }
     std::vector<decltype(asked)::value_type*> each;
     for (auto& question : asked) each.push_back(&question);
-    for_each(execution, each.size(), [&](std::size_t i) {
-      const double rate = execution.rate_limit(each[i]->first) / kMsPerS;
-      for (Sizing* sizing : each[i]->second) decide(*sizing, rate);
-    });
+    for (std::size_t first = 0; first < each.size(); first += kQuestionsBetweenStops) {
+      const auto left = std::span(each).subspan(first);
+      if (execution.stop && execution.stop()) {
+        made_.stopped = true;
+        for (const auto* question : left)
+          for (Sizing* sizing : question->second) sizing->refusal = sizing->unless_asked;
+        return;
+      }
+      for_each(execution, std::min(kQuestionsBetweenStops, left.size()), [&](std::size_t i) {
+        const auto& [question, sizings] = *left[i];
+        const double rate = execution.rate_limit(question) / kMsPerS;
+        for (Sizing* sizing : sizings) decide(*sizing, rate);
+      });
+    }
   }
 
   void make_group(std::size_t g) {

@@ -1,4 +1,5 @@
 #include "berth/fleet/fleet_testing.h"
+#include "berth/fleet/generated_fleet.h"
 #include "berth/fleet/sizing.h"
 
 namespace berth::fleet {
@@ -36,6 +37,30 @@ TEST_P(Fleets, EveryCandidateIsTheReferences) {
   }
   EXPECT_EQ(made.all.size(), count);
   EXPECT_GT(count, 10U);
+}
+
+/// What is not asked for when the time is over is what the closed form says, also where it refuses.
+TEST(Candidates, WithoutTimeAreTheClosedForms) {
+  System system = testing::generated_fleet(5, 40, 4);
+  for (auto& [name, service_class] : system.classes)
+    for (auto& [model, target] : service_class.targets)
+      target.percentiles.ttft_ms[3] = 0.3 * target.ttft_ms;
+  const Candidates closed_form = candidates(system, QueueModel::calibrated);
+  Execution execution;
+  execution.rate_limit = [](const RateQuestion& question) { return question.estimate_per_s / 2; };
+  const Candidates asked = candidates(system, QueueModel::calibrated, execution);
+  EXPECT_FALSE(asked.stopped);
+  EXPECT_GT(asked.all.size(), closed_form.all.size()) << "of those that the closed form refuses";
+  execution.stop = [] { return true; };
+  const Candidates stopped = candidates(system, QueueModel::calibrated, execution);
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.refusals, closed_form.refusals);
+  ASSERT_EQ(stopped.all.size(), closed_form.all.size());
+  for (std::size_t i = 0; i < stopped.all.size(); ++i) {
+    EXPECT_EQ(stopped.all[i].replicas, closed_form.all[i].replicas);
+    EXPECT_FALSE(stopped.all[i].is_rate_asked_for);
+  }
+  EXPECT_TRUE(solve(system, stopped, system.options, execution).proof.stopped);
 }
 
 }  // namespace

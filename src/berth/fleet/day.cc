@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "berth/fleet/day_path.h"
@@ -25,57 +26,9 @@ constexpr double kFirstStep = 1.0, kLastStep = 1e-3;  // of the subgradient meth
 constexpr double kCloseEnough = 5e-4;                 // of the cost, where the ascent ends
 constexpr double kStatesPerIteration = 10;  // that a path visits, for one iteration of the limit
 constexpr std::int64_t kPackingIterations = 4'000'000;
+constexpr std::size_t kServersBetweenStops = 8;
 
 using Paths = std::vector<DayPath>;  // by server
-
-/// The server once for each window, with the window's load, as candidates() takes it.
-System windows_of(const System& system, const std::string& name, const Profile& profile) {
-  System one;
-  const Server& server = system.servers.at(name);
-  one.accelerators = system.accelerators;
-  if (const auto model = system.models.find(server.model); model != system.models.end())
-    one.models.insert(*model);
-  const auto service_class = system.classes.find(class_of(server));
-  if (service_class != system.classes.end()) one.classes.insert(*service_class);
-  for (std::size_t w = 0; w < profile.size(); ++w) {
-    Server& copy = one.servers.emplace(fmt::format("{:06}", w), server).first->second;
-    copy.current.load = profile[w].loads.at(name);
-  }
-  return one;
-}
-
-/// What the server may have in the day, out of the candidates of its windows.
-DayServer day_server(const Candidates& made) {
-  std::map<std::pair<std::uint32_t, int>, DayLevel> levels;
-  for (const Candidate& c : made.all)
-    if (c.accelerator != Candidate::kNothing && c.replicas > 0)
-      levels[{c.accelerator, c.replicas}] = {.accelerator = c.accelerator,
-                                             .type = made.type_of[c.accelerator],
-                                             .replicas = c.replicas,
-                                             .units_each = c.units_per_replica,
-                                             .cost_each = c.cost / c.replicas};
-  DayServer server;
-  server.levels.push_back({});
-  for (const auto& [key, level] : levels) server.levels.push_back(level);
-  const std::size_t count = made.accelerators.size();
-  for (std::size_t w = 0; w < made.servers.size(); ++w) {
-    const auto of = made.of(w);
-    const bool idle = !of.empty() && of[0].accelerator == Candidate::kNothing;
-    Refusal refusal = Refusal::none;
-    if (of.empty()) {
-      const auto row = std::span(made.refusals).subspan(w * count, count);
-      refusal = row.empty() ? Refusal::no_performance : *std::ranges::max_element(row);
-    }
-    std::vector<bool> serves;
-    for (const DayLevel& level : server.levels)
-      serves.push_back(idle || of.empty() || std::ranges::any_of(of, [&](const Candidate& c) {
-                         return c.accelerator == level.accelerator && c.replicas <= level.replicas;
-                       }));
-    server.serves.push_back(std::move(serves));
-    server.unservable.push_back(refusal);
-  }
-  return server;
-}
 
 class DayPlanner {
  public:
@@ -94,24 +47,24 @@ class DayPlanner {
   }
 
   Day plan() {
-    const Paths fixed = fixed_paths(), greedy = greedy_paths();
+    const Paths of_all = static_paths(), greedy = greedy_paths();
     best_ = greedy;
     best_cost_ = cost_of_all(greedy);
-    Paths alone = paths_at({.may_be_unserved = is_limited_});
-    day_.bound = cost_of_all(alone);
-    if (!is_limited_ || fits_all(alone)) {
-      best_ = std::move(alone);
+    auto alone = paths_at({.may_be_unserved = is_limited_});
+    if (alone) day_.bound = cost_of_all(*alone);
+    if (alone && (!is_limited_ || fits_all(*alone))) {
+      best_ = std::move(*alone);
       best_cost_ = day_.bound;
     } else {
       offer(greedy);
-      offer(fixed);
-      ascend();
+      offer(of_all);
+      if (alone) ascend();
     }
     BERTH_ASSERT(day_.bound <= best_cost_ + 1e-6 * std::max(1.0, best_cost_));
     day_.bound = std::min(day_.bound, best_cost_);  // rounding
     day_.gap = best_cost_ > 0 ? (best_cost_ - day_.bound) / best_cost_ : 0;
     if (day_.gap < 1e-9) day_.gap = 0;
-    day_.fixed = plan_of(fixed);
+    day_.static_plan = plan_of(of_all);
     day_.greedy = plan_of(greedy);
     day_.best = plan_of(best_);
     return std::move(day_);
@@ -119,14 +72,9 @@ class DayPlanner {
 
  private:
   void make_servers() {
-    servers_.resize(day_.servers.size());
-    Execution alone = execution_;  // the servers are side by side already
-    alone.parallel_for = nullptr;
-    alone.stop = nullptr;
-    for_each(execution_, servers_.size(), [&](std::size_t s) {
-      const System one = windows_of(system_, day_.servers[s], day_.windows);
-      servers_[s] = day_server(candidates(one, system_.options.model, alone));
-    });
+    DayServers made = day_servers(system_, day_.windows, execution_);
+    servers_ = std::move(made.all);
+    day_.stopped = made.stopped;
     Candidates none = candidates(without_servers(), system_.options.model);
     accelerators_ = std::move(none.accelerators);
     types_ = none.types.size();
@@ -139,8 +87,10 @@ class DayPlanner {
     }
     for (std::size_t s = 0; s < servers_.size(); ++s)
       for (std::size_t w = 0; w < times_.count(); ++w)
-        if (servers_[s].unservable[w] != Refusal::none)
-          day_.unservable.push_back({w, s, std::string(name(servers_[s].unservable[w]))});
+        if (servers_[s].is_unservable(w)) {
+          day_.unservable.push_back({w, s, servers_[s].unservable[w]});
+          day_.unservable_h += times_.hours[w];
+        }
   }
 
   System without_servers() const {
@@ -161,7 +111,10 @@ class DayPlanner {
           static_cast<int>(std::distance(priorities.upper_bound(priority_of(s)), priorities.end()));
       servers_[s].weight = kUnservedWeight * dearest *
                            std::pow(kPriorityWeight, std::min(kMostPriorityWeights, lower));
+      by_priority_.push_back(s);
     }
+    std::ranges::stable_sort(by_priority_, std::greater{},
+                             [&](std::size_t s) { return servers_[s].weight; });
   }
   int priority_of(std::size_t s) const {
     return fleet::priority_of(system_, system_.servers.at(day_.servers[s]));
@@ -194,8 +147,8 @@ class DayPlanner {
 
   // ---- The day in one plan, and window after window ----
 
-  /// Of each server and accelerator the most that a window needs; the cheapest of those.
-  Paths fixed_paths() {
+  /// For each server the cheapest level that serves all windows which anything serves.
+  Paths static_paths() {
     std::vector<std::vector<DayMove>> moves;
     for (const DayServer& server : servers_) {
       std::vector<DayMove> of;
@@ -203,7 +156,7 @@ class DayPlanner {
         double cost = 0;
         bool serves = true;
         for (std::size_t w = 0; w < times_.count(); ++w) {
-          serves = serves && server.serves[w][y];
+          serves = serves && (server.serves[w][y] || server.is_unservable(w));
           cost += cost_in(server, times_, w, y);
         }
         if (serves || (y == 0 && is_limited_)) of.push_back({{y, false}, cost});
@@ -214,8 +167,8 @@ class DayPlanner {
     }
     const std::vector<std::uint32_t> from(servers_.size(), 0);
     Paths paths;
-    for (const DayStep step : choose(moves, from, 0, limits_by_window()))
-      paths.push_back(DayPath(times_.count(), step));
+    for (const WindowChoice choice : choose(moves, from, 0, limits_by_window()))
+      paths.push_back(DayPath(times_.count(), choice));
     return paths;
   }
 
@@ -242,9 +195,9 @@ class DayPlanner {
   }
 
   /// For each server one of its moves into the window, within what is left, at the least cost.
-  std::vector<DayStep> choose(const std::vector<std::vector<DayMove>>& moves,
-                              const std::vector<std::uint32_t>& from, std::size_t window,
-                              const DayTable& left) {
+  std::vector<WindowChoice> choose(const std::vector<std::vector<DayMove>>& moves,
+                                   const std::vector<std::uint32_t>& from, std::size_t window,
+                                   const DayTable& left) {
     Packing packing;
     Chosen cheapest, start;
     for (std::size_t type = 0; type < types_; ++type)
@@ -273,14 +226,42 @@ class DayPlanner {
     for (std::size_t r = 0; r < used.size(); ++r)
       fits = fits && used[r] <= packing.limits[r] + kFeasibilityTolerance;
     if (is_limited_ && !fits) {
+      serve_one_by_one(packing, start);
       Budget budget{kPackingIterations, execution_.stop ? &execution_.stop : nullptr, false};
-      cheapest = pack(packing, start, std::vector<double>(packing.limits.size()), budget).chosen;
+      cheapest =
+          is_stopped()
+              ? start
+              : pack(packing, start, std::vector<double>(packing.limits.size()), budget).chosen;
       day_.stopped |= budget.stopped;
     }
-    std::vector<DayStep> steps;
+    std::vector<WindowChoice> choices;
     for (const std::uint32_t item : cheapest)
-      steps.push_back({packing.items[item].tag / 2, packing.items[item].tag % 2 == 1});
-    return steps;
+      choices.push_back({packing.items[item].tag / 2, packing.items[item].tag % 2 == 1});
+    return choices;
+  }
+
+  /// Gives each server, the highest priority first, the cheapest of its items for which the others'
+  /// leave room.
+  void serve_one_by_one(const Packing& packing, Chosen& chosen) const {
+    std::vector<double> left = packing.limits;
+    const auto take = [&](const Item& item, double factor) {
+      for (const Use& use : item.uses)
+        if (use.row >= 0) left[static_cast<std::size_t>(use.row)] -= factor * use.amount;
+    };
+    const auto fits = [&](const Item& item) {
+      return std::ranges::all_of(item.uses, [&](const Use& use) {
+        return use.row < 0 ||
+               use.amount <= left[static_cast<std::size_t>(use.row)] + kFeasibilityTolerance;
+      });
+    };
+    for (const std::uint32_t item : chosen) take(packing.items[item], 1);
+    for (const std::size_t s : by_priority_) {
+      take(packing.items[chosen[s]], -1);
+      for (auto i = packing.begin[s]; i < packing.begin[s + 1]; ++i)
+        if (packing.items[i].cost < packing.items[chosen[s]].cost && fits(packing.items[i]))
+          chosen[s] = static_cast<std::uint32_t>(i);
+      take(packing.items[chosen[s]], 1);
+    }
   }
 
   Item item_of(std::size_t s, const DayMove& move, std::uint32_t from, std::size_t window) const {
@@ -297,15 +278,22 @@ class DayPlanner {
 
   // ---- The whole day ----
 
-  Paths paths_at(const DayTerms& terms) const {
+  /// nullopt: stopped on the way.
+  std::optional<Paths> paths_at(const DayTerms& terms) {
     Paths paths(servers_.size());
-    for_each(execution_, servers_.size(),
-             [&](std::size_t s) { paths[s] = best_path(servers_[s], times_, terms); });
+    for (std::size_t first = 0; first < paths.size(); first += kServersBetweenStops) {
+      if (first > 0 && is_stopped()) return std::nullopt;
+      for_each(
+          execution_, std::min(kServersBetweenStops, paths.size() - first),
+          [&](std::size_t i) { paths[first + i] = best_path(servers_[first + i], times_, terms); });
+    }
     return paths;
   }
 
   /// Takes the paths, which fit, if they cost less than what there is.
-  void offer(Paths paths) {
+  void offer(std::optional<Paths> offered) {
+    if (!offered) return;
+    Paths& paths = *offered;
     better(paths);
     const double cost = cost_of_all(paths);
     if (cost >= best_cost_) return;
@@ -320,7 +308,7 @@ class DayPlanner {
     const DayTerms terms{.left = &left, .may_be_unserved = true};
     bool any = true;
     for (int round = 0; round < kMostBetterings && std::exchange(any, false) && spend(); ++round)
-      for (std::size_t s = 0; s < paths.size(); ++s) {
+      for (std::size_t s = 0; s < paths.size() && !is_stopped(); ++s) {
         const double before = fleet::cost_of(servers_[s], times_, paths[s]);
         add_use(servers_[s], times_, paths[s], 1, left);
         DayPath path = best_path(servers_[s], times_, terms);
@@ -333,16 +321,13 @@ class DayPlanner {
   }
 
   /// The same servers one after another, the highest priority first, each at the prices in what is
-  /// left.
-  Paths repaired(const DayTable& prices) const {
-    std::vector<std::size_t> order;
-    for (std::size_t s = 0; s < servers_.size(); ++s) order.push_back(s);
-    std::ranges::stable_sort(order, std::greater{},
-                             [&](std::size_t s) { return servers_[s].weight; });
+  /// left. nullopt: stopped on the way.
+  std::optional<Paths> repaired(const DayTable& prices) {
     DayTable left = limits_by_window();
     const DayTerms terms{.prices = &prices, .left = &left, .may_be_unserved = true};
     Paths paths(servers_.size());
-    for (const std::size_t s : order) {
+    for (const std::size_t s : by_priority_) {
+      if (is_stopped()) return std::nullopt;
       paths[s] = best_path(servers_[s], times_, terms);
       add_use(servers_[s], times_, paths[s], -1, left);
     }
@@ -355,9 +340,10 @@ class DayPlanner {
     double step = kFirstStep;
     int without_gain = 0;
     for (int i = 0; i < kAscents && step > kLastStep && spend(); ++i) {
-      const Paths paths = paths_at({.prices = &prices, .may_be_unserved = true});
-      const DayTable use = use_of(paths);
-      double bound = cost_of_all(paths), length = 0;
+      const auto paths = paths_at({.prices = &prices, .may_be_unserved = true});
+      if (!paths) return;
+      const DayTable use = use_of(*paths);
+      double bound = cost_of_all(*paths), length = 0;
       std::vector<double> over(use.cells.size());
       for (std::size_t c = 0; c < over.size(); ++c) {
         over[c] = use.cells[c] - limits_[c % types_];
@@ -371,18 +357,20 @@ class DayPlanner {
         step /= 2, prices = best_prices;
         continue;
       }
-      if (fits_all(paths)) offer(paths);
+      if (fits_all(*paths)) offer(*paths);
       if (i % kAscentsBetweenRepairs == 0) offer(repaired(prices));
       if (best_cost_ - day_.bound <= kCloseEnough * best_cost_ || length == 0) break;
-      if (execution_.stop && execution_.stop()) {
-        day_.stopped = true;
-        break;
-      }
+      if (is_stopped()) return;
       const double along = step * (best_cost_ - bound) / length;
       for (std::size_t c = 0; c < over.size(); ++c)
         prices.cells[c] = std::max(0.0, prices.cells[c] + along * over[c]);
     }
     offer(repaired(best_prices));
+  }
+
+  bool is_stopped() {
+    day_.stopped = day_.stopped || (execution_.stop && execution_.stop());
+    return day_.stopped;
   }
 
   /// Counts the work of one search for all servers' paths; false: all that may be done is.
@@ -437,6 +425,7 @@ class DayPlanner {
   DayTimes times_;
   Day day_;
   std::vector<DayServer> servers_;
+  std::vector<std::size_t> by_priority_;  // the servers, the highest first
   std::vector<std::string> accelerators_;
   std::vector<double> limits_;  // by type
   std::size_t types_ = 0;

@@ -30,16 +30,24 @@ using Profile = std::vector<DayWindow>;  // by time; each begins where the one b
 /// Reads "time,server,arrivalRate[,avgInTokens,avgOutTokens]", the names of the columns in any
 /// order and case, the rows too; a time is HH:MM or seconds, a rate requests a minute. A window
 /// ends where the next one begins; the last is as long as the one before it, a single one an hour.
-/// Tokens that are not given, or empty, are those of the system's server. Errors: invalid, "NAME:
-/// line 3, column 7: …".
+/// Tokens that are not given, or empty, are those of the system's server. Errors: invalid,
+/// "NAME:3:7: wanted …", with the line and the place in it.
 Result<Profile> read_profile(std::string_view name, std::string_view text, const System& system);
 
 /// Cuts a trace into windows of this length; the last is half as long to half as long again. Each
-/// server gets its part of the requests (by name, in 0..1) with the tokens of the window, their
-/// means and variation; arrivals within a window are taken for Poisson.
+/// server gets its part of the requests (by name, in 0..1), drawn at random, with the tokens of the
+/// window, their means and variation, and the variation of the gaps between arrivals: those of the
+/// window, or of the whole trace where it has few.
 /// Errors: invalid: fewer than two requests, a length that is not positive, too many windows.
 Result<Profile> profile_of(std::span<const Request> trace, double window_s,
                            const std::map<std::string, double>& parts);
+
+/// The same profile of a trace with the arrivals' variation at one replica in place of that at the
+/// whole server, as the queue model takes it: where requests are spread over n replicas at random,
+/// cv² − 1 is an n-th, here to the nearest 0.05, so that servers ask the same of
+/// Execution::rate_limit. n is the fewest replicas of any accelerator under Poisson arrivals.
+/// Precondition: a window or more, the same servers in all of them, all known.
+Profile at_one_replica(const System& system, Profile profile, const Execution& execution = {});
 
 struct DayOptions {
   double change_cents = 0;  // of each start and each stop of a replica,
@@ -52,7 +60,7 @@ struct DayOptions {
 struct DayAllocation {
   std::string accelerator;  // "": nothing
   int replicas = 0;
-  bool serves = true;  // the load within its targets, or there is none, or nothing could
+  bool serves = true;  // the load within its targets, or there is none
   bool late = false;   // what is new starts with the window, for want of room before it
   bool operator==(const DayAllocation&) const = default;
 };
@@ -67,7 +75,7 @@ struct DayPlan {
   std::int64_t changes = 0;            // of a server from one window to the next
   std::int64_t flaps = 0;              // stops within the minimum time up (30 minutes if that is 0)
                                        // after a start of the same server
-  double unserved_h = 0;  // server-hours for want of capacity, with the start-up of late ones
+  double unserved_h = 0;               // server-hours, with the start-up of late ones
 };
 
 struct Unservable {
@@ -76,16 +84,20 @@ struct Unservable {
 };
 
 struct Day {
-  std::vector<std::string> servers;    // ascending
-  Profile windows;                     // with the loads of all servers
-  DayPlan fixed;                       // for each server the one that its busiest window needs
-  DayPlan greedy;                      // each window by what it and its changes cost
-  DayPlan best;                        // the least cost of the whole day that was found
-  double bound = 0;                    // no day costs less, where `best` leaves none unserved;
-                                       // else see docs/fleet.md
-  double gap = 0;                      // (best − bound) / best, with the weight of the unserved
-  bool stopped = false;                // by Execution::stop
-  std::vector<Unservable> unservable;  // no accelerator serves them, whatever there is
+  std::vector<std::string> servers;  // ascending
+  Profile windows;                   // with the loads of all servers
+  DayPlan static_plan;               // for each server the cheapest that does in all windows
+  DayPlan greedy;                    // each window by what it and its changes cost
+  DayPlan best;                      // the least cost of the whole day that was found
+  double bound = 0;                  // no day costs less, where capacity is not short; else
+                                     // docs/fleet.md. 0 where it was stopped early
+  double gap = 0;                    // (best − bound) / best, with the weight of the unserved
+  bool stopped = false;              // by Execution::stop
+  /// No accelerator serves them, whatever capacity there is. They keep what they had in the window
+  /// before, in the beginning of the day what they get in the first window that something serves,
+  /// so that nothing is saved by not serving them.
+  std::vector<Unservable> unservable;
+  double unservable_h = 0;  // server-hours of these
 };
 
 /// Errors: invalid: no window or too many, windows that do not follow one another, a server that is

@@ -50,7 +50,9 @@ class PathSearch {
   /// What it costs to be at the level in the window; infinite where that may not be.
   double enter(std::size_t window, std::size_t y) const {
     const DayLevel& level = server_.levels[y];
-    if (!server_.serves[window][y] && !(y == 0 && terms_.may_be_unserved)) return HUGE_VAL;
+    if (!server_.serves[window][y] && !server_.is_unservable(window) &&
+        !(y == 0 && terms_.may_be_unserved))
+      return HUGE_VAL;
     double cost = cost_in(server_, times_, window, y);
     if (y == 0) return cost;
     if (terms_.left && level.units() > terms_.left->at(window, level.type) + kFeasibilityTolerance)
@@ -103,6 +105,7 @@ class PathSearch {
       free_.push_back({cost, slot, x});
       go(slot, x, x, 0);
     }
+    if (server_.stays(window_)) return;
     std::ranges::stable_sort(free_, {}, &Free::cost);
     // Whoever stays is free to do what those who come may do, so who is dearer need not come.
     for (std::size_t y = 0; y < count_; ++y)
@@ -115,6 +118,10 @@ class PathSearch {
   void step_held(std::size_t slot) {
     for (std::size_t x = 1; x < count_; ++x) {
       if (now_[slot * count_ + x] == HUGE_VAL || !is_held(slot, x)) continue;
+      if (server_.stays(window_)) {
+        go(slot, x, x, slot + 1);
+        continue;
+      }
       const std::uint32_t kept = server_.levels[x].accelerator;
       for (std::size_t y = x; y < count_ && server_.levels[y].accelerator == kept; ++y)
         go(slot, x, y, slot + 1);
@@ -159,6 +166,7 @@ class PathSearch {
 }  // namespace
 
 bool DayServer::can_keep(std::size_t window, std::size_t level) const {
+  if (is_unservable(window)) return true;
   const std::uint32_t kept = levels[level].accelerator;
   for (std::size_t y = level; y < levels.size() && levels[y].accelerator == kept; ++y)
     if (serves[window][y]) return true;
@@ -205,7 +213,9 @@ void add_use(const DayServer& server, const DayTimes& times, const DayPath& path
 
 double cost_in(const DayServer& server, const DayTimes& times, std::size_t window,
                std::size_t level) {
-  const double unserved = server.serves[window][level] ? 0 : server.weight;
+  // What nothing serves weighs the same in every day: it would only hide how far the bound is.
+  const bool is_waived = server.serves[window][level] || server.is_unservable(window);
+  const double unserved = is_waived ? 0 : server.weight;
   return times.hours[window] * (server.levels[level].cost() + unserved);
 }
 
@@ -224,18 +234,21 @@ double cost_of(const DayServer& server, const DayTimes& times, const DayPath& pa
 
 std::vector<DayMove> moves_of(const DayServer& server, const DayTimes& times, std::size_t window,
                               std::size_t level, std::size_t since, bool may_be_unserved) {
-  const auto& serves = server.serves[window];
+  if (server.stays(window))
+    return {{{static_cast<std::uint32_t>(level), false}, cost_in(server, times, window, level)}};
+  const std::size_t decisive = window == 0 ? server.first_servable : window;
+  const auto& serves = server.serves[decisive];
   const DayLevel& from = server.levels[level];
   const bool held = window > 0 && since != kLongUp && level != 0 && times.held(since, window) &&
                     server.can_keep(window, level);
   std::vector<DayMove> moves;
   for (std::size_t y = 0; y < server.levels.size(); ++y) {
     const bool unserved = y == 0 && !serves[0] && may_be_unserved;
-    if (!serves[y] && !unserved) continue;
+    if (!serves[y] && !unserved && !server.is_unservable(decisive)) continue;
     const DayLevel& to = server.levels[y];
     if (held && !unserved && (to.accelerator != from.accelerator || to.replicas < from.replicas))
       continue;
-    const double cost = cost_in(server, times, window, y);
+    const double cost = cost_in(server, times, decisive, y);
     const double change = window == 0 ? 0 : times.change_cost(from, to, window, false);
     moves.push_back({{static_cast<std::uint32_t>(y), false}, cost + change});
     if (window == 0 || !may_be_unserved || times.options.startup_s == 0 || starts(from, to) == 0)

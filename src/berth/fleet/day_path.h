@@ -27,12 +27,32 @@ struct DayLevel {
 struct DayServer {
   std::vector<DayLevel> levels;
   std::vector<std::vector<bool>> serves;  // by window, then by level
-  std::vector<Refusal> unservable;        // by window; none: something serves it
+  std::vector<std::string> unservable;    // by window: why nothing serves it; "": something does
+  std::size_t first_servable = 0;         // window; 0 where none is
   double weight = 0;                      // cents an hour while unserved
 
-  /// Whether the window can be served by no fewer of what the level is of.
+  bool is_unservable(std::size_t window) const { return !unservable[window].empty(); }
+  /// A window that nothing serves goes unserved with what there was before it; at the beginning of
+  /// the day, with what the first window has that something serves.
+  bool stays(std::size_t window) const {
+    return window > 0 && (is_unservable(window) || window <= first_servable);
+  }
+  /// Whether the window can be served by no fewer of what the level is of, or by nothing at all.
   bool can_keep(std::size_t window, std::size_t level) const;
 };
+
+/// All servers, without their weights, out of their candidates of all windows; `stopped`: some
+/// limits are the closed form's for want of time.
+struct DayServers {
+  std::vector<DayServer> all;  // by name
+  bool stopped = false;
+};
+DayServers day_servers(const System& system, const Profile& profile, const Execution& execution);
+
+/// Of the gaps between those requests of a renewal process that fall to one of several with the
+/// probability `part`: a gap is then the sum of a geometric number of gaps, so that
+/// cv² = part·cv² + 1 − part.
+double cv_of_part(double gap_cv, double part);
 
 /// The windows, and what a change between two of them is.
 struct DayTimes {
@@ -71,23 +91,23 @@ struct DayTerms {
 
 /// A level, and whether what starts with it starts late: there is no room for it in the window
 /// before, and until it is up the server counts as unserved.
-struct DayStep {
+struct WindowChoice {
   std::uint32_t level = 0;
   bool late = false;
 };
-using DayPath = std::vector<DayStep>;  // by window
+using DayPath = std::vector<WindowChoice>;  // by window
 
 /// Adds `times` what the path takes, by window and type; a replica that starts takes its units in
 /// the window before too, unless it is late.
 void add_use(const DayServer& server, const DayTimes& times, const DayPath& path, double factor,
              DayTable& to);
-/// In cents, with the weight of unserved windows.
+/// In cents, with the weight of unserved windows that something would serve.
 double cost_of(const DayServer& server, const DayTimes& times, const DayPath& path);
 double cost_in(const DayServer& server, const DayTimes& times, std::size_t window,
                std::size_t level);
 
 struct DayMove {
-  DayStep to;
+  WindowChoice to;
   double cost = 0;
 };
 /// Where the server may go from `level` when the window begins; since: the window with which its

@@ -6,21 +6,21 @@
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/fleet/day.h"
+#include "berth/fleet/day_path.h"
+#include "berth/fleet/queue.h"
 #include "berth/fleet/system_view.h"
 #include "berth/fleet/table_lines.h"
 
 namespace berth::fleet {
 namespace {
 
-constexpr std::array<std::string_view, 5> kProfileColumns{"time", "server", "arrivalrate",
-                                                          "avgintokens", "avgouttokens"};
+constexpr std::array<std::string_view, 5> kProfileColumns{"time", "server", "arrivalRate",
+                                                          "avgInTokens", "avgOutTokens"};
 constexpr std::size_t kNeededColumns = 3;
-constexpr std::size_t kNoColumn = SIZE_MAX;
+constexpr double kFewGaps = 30;  // between requests: too few to tell how they vary
 constexpr double kOnlyWindow_s = 3600;
 constexpr double kLatest_s = 400.0 * 24 * 3600;
 constexpr double kMostProfileRate = 1e9;  // requests a minute
-constexpr double kMostProfileTokens = 1e7;
 
 struct Sums {
   double count = 0, sum = 0, squares = 0;
@@ -29,7 +29,8 @@ struct Sums {
   /// Standard deviation / mean.
   double cv() const {
     const double variance = squares / std::max(1.0, count) - mean() * mean();
-    return mean() > 0 ? std::sqrt(std::max(0.0, variance)) / mean() : 0;
+    const double cv = mean() > 0 ? std::sqrt(std::max(0.0, variance)) / mean() : 0;
+    return std::min(cv, kMostVariation);
   }
 };
 
@@ -39,7 +40,8 @@ class ProfileReader {
       : name_(name), lines_(name, text), system_(system) {}
 
   Result<Profile> read() {
-    BERTH_TRY(read_head());
+    BERTH_ASSIGN(columns_,
+                 lines_.read_head(kProfileColumns, kNeededColumns, TableLines::Others::refused));
     while (lines_.next())
       if (!trim(lines_.line()).empty()) BERTH_TRY(read_row());
     if (windows_.empty()) return fail(ErrorKind::invalid, "{}: wanted rows, found none", name_);
@@ -53,28 +55,8 @@ class ProfileReader {
   }
 
  private:
-  Status read_head() {
-    lines_.next();
-    columns_.fill(kNoColumn);
-    for (std::size_t f = 0; f < lines_.fields().size(); ++f) {
-      const auto known = std::ranges::find(kProfileColumns, lower(trim(lines_.fields()[f])));
-      const auto c = static_cast<std::size_t>(known - kProfileColumns.begin());
-      if (known == kProfileColumns.end() || columns_[c] != kNoColumn)
-        return lines_.wrong(f, "time, server, arrivalRate, avgInTokens or avgOutTokens, each once",
-                            lines_.fields()[f]);
-      columns_[c] = f;
-    }
-    for (std::size_t c = 0; c < kNeededColumns; ++c)
-      if (columns_[c] == kNoColumn)
-        return fail(ErrorKind::invalid,
-                    "{}:1: wanted the columns time, server and arrivalRate, found '{}'", name_,
-                    clip(lines_.line()));
-    width_ = lines_.fields().size();
-    return {};
-  }
-
   Status read_row() {
-    BERTH_TRY(lines_.expect_fields(width_));
+    BERTH_TRY(lines_.expect_all_fields());
     BERTH_ASSIGN(const double start, time_of(columns_[0]));
     const std::string server(trim(lines_.fields()[columns_[1]]));
     const auto known = system_.servers.find(server);
@@ -83,10 +65,10 @@ class ProfileReader {
     Load load = known->second.current.load;
     BERTH_ASSIGN(load.arrivals_per_min, amount(columns_[2], kMostProfileRate));
     if (is_given(3)) {
-      BERTH_ASSIGN(load.in_tokens, amount(columns_[3], kMostProfileTokens));
+      BERTH_ASSIGN(load.in_tokens, amount(columns_[3], kMostTokens));
     }
     if (is_given(4)) {
-      BERTH_ASSIGN(load.out_tokens, amount(columns_[4], kMostProfileTokens));
+      BERTH_ASSIGN(load.out_tokens, amount(columns_[4], kMostTokens));
     }
     if (!windows_[start].emplace(server, load).second)
       return lines_.wrong(columns_[1], "each server once at a time", server);
@@ -97,7 +79,8 @@ class ProfileReader {
   }
 
   bool is_given(std::size_t column) const {
-    return columns_[column] != kNoColumn && !trim(lines_.fields()[columns_[column]]).empty();
+    return columns_[column] != TableLines::kNoColumn &&
+           !trim(lines_.fields()[columns_[column]]).empty();
   }
 
   /// HH:MM, HH:MM:SS or seconds.
@@ -129,8 +112,7 @@ class ProfileReader {
   std::string_view name_;
   TableLines lines_;
   const System& system_;
-  std::array<std::size_t, kProfileColumns.size()> columns_{};  // where kProfileColumns stand
-  std::size_t width_ = 0;
+  std::vector<std::size_t> columns_;                       // where kProfileColumns stand
   std::map<double, std::map<std::string, Load>> windows_;  // by start
 };
 
@@ -202,14 +184,21 @@ Result<Profile> profile_of(std::span<const Request> trace, double window_s,
     const double end = w + 1 == count ? length_s : start + window_s;
     profile.push_back({start, end - start, {}});
   }
-  std::vector<Sums> in(count), out(count);
-  for (const Request& request : trace) {
+  std::vector<Sums> in(count), out(count), gaps(count);
+  Sums all_gaps;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    const Request& request = trace[i];
     const auto w = std::min(static_cast<std::size_t>(request.arrival / 1000 / window_s), count - 1);
     in[w].add(request.in_tokens);
     out[w].add(request.out_tokens);
+    if (i == 0) continue;
+    const double gap = request.arrival - trace[i - 1].arrival;
+    if (request.arrival - gap >= 1000 * profile[w].start_s) gaps[w].add(gap);
+    all_gaps.add(gap);
   }
   for (std::size_t w = 0; w < count; ++w) {
     const double per_min = in[w].count / (profile[w].length_s / 60);
+    const double gap_cv = (gaps[w].count < kFewGaps ? all_gaps : gaps[w]).cv();
     for (const auto& [server, part] : parts) {
       Load& load = profile[w].loads[server];
       load.arrivals_per_min = per_min * part;
@@ -217,6 +206,7 @@ Result<Profile> profile_of(std::span<const Request> trace, double window_s,
       load.out_tokens = out[w].mean();
       load.in_cv = in[w].cv();
       load.out_cv = out[w].cv();
+      load.arrival_cv = cv_of_part(gap_cv, part);
     }
   }
   return profile;

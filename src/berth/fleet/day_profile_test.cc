@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "berth/base/rng.h"
 #include "berth/fleet/day.h"
 
 namespace berth::fleet {
@@ -49,10 +52,17 @@ TEST(Profile, TellsWhereItIsWrong) {
   EXPECT_EQ(message("0,other,1\n"), "p.csv:2:3: wanted a server of the document, found 'other'");
   EXPECT_EQ(message("0,s0,1\n0,s0,2\n"),
             "p.csv:3:3: wanted each server once at a time, found 's0'");
-  EXPECT_THAT(read_profile("p", "time,server\n", system).error().message,
-              ::testing::HasSubstr("p:1: wanted the columns"));
-  EXPECT_THAT(read_profile("p", "time,server,rate\n", system).error().message,
-              ::testing::HasSubstr("p:1:13: wanted time"));
+  const auto of_head = [&](const std::string& head) {
+    const auto profile = read_profile("p", head + "\n0,s0,1\n", system);
+    return profile ? "" : profile.error().message;
+  };
+  EXPECT_EQ(of_head("\xEF\xBB\xBFtime,server,arrivalRate"), "") << "a byte order mark";
+  EXPECT_EQ(of_head("time,server"), "p:1:1: wanted a column arrivalRate, found 'time,server'");
+  EXPECT_EQ(of_head("time,server,arrivalRate,TIME"),
+            "p:1:25: wanted each column once, found 'TIME'");
+  EXPECT_EQ(of_head("time,server,rate"),
+            "p:1:13: wanted one of the columns time, server, arrivalRate, avgInTokens, "
+            "avgOutTokens, found 'rate'");
 }
 
 TEST(Profile, OfATraceCountsItsRequests) {
@@ -70,8 +80,40 @@ TEST(Profile, OfATraceCountsItsRequests) {
   EXPECT_EQ((*profile)[1].length_s, 89);
   EXPECT_NEAR((*profile)[1].loads.at("b").arrivals_per_min, 0.25 * 90 / (89 / 60.0), 1e-9);
   EXPECT_EQ((*profile)[1].loads.at("b").in_tokens, 200);
+  EXPECT_NEAR((*profile)[0].loads.at("a").arrival_cv, 0.5, 1e-9) << "regular, thinned by a quarter";
+  EXPECT_NEAR((*profile)[1].loads.at("b").arrival_cv, std::sqrt(0.75), 1e-9);
   EXPECT_FALSE(profile_of(trace, 0.01, {}));
   EXPECT_FALSE(profile_of(std::span(trace).first(1), 60, {}));
+}
+
+TEST(Profile, OfATraceHasTheVariationOfItsGaps) {
+  std::vector<Request> trace;
+  // A minute of pairs 2 s apart, gaps of 0 and 2 s, then one in which too few come to tell.
+  for (int i = 0; i < 60; ++i) trace.push_back({2000.0 * (i / 2), 100, 10});
+  for (int i = 1; i <= 6; ++i) trace.push_back({60'000 + 10'000.0 * i, 100, 10});
+  const auto profile = profile_of(trace, 60, {{"a", 1}});
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_NEAR(profile->at(0).loads.at("a").arrival_cv, 1, 0.02);
+  double sum = 0, squares = 0;
+  for (std::size_t i = 1; i < trace.size(); ++i) {
+    const double gap = trace[i].arrival - trace[i - 1].arrival;
+    sum += gap, squares += gap * gap;
+  }
+  const double mean = sum / 65;
+  EXPECT_NEAR(profile->at(1).loads.at("a").arrival_cv, std::sqrt(squares / 65 - mean * mean) / mean,
+              1e-9)
+      << "that of the whole trace";
+  // Half of all requests, drawn at random, of bursts: the drawing itself says what is left of them.
+  Rng rng(3);
+  std::vector<Request> half;
+  const auto bursts = draw_requests({{}, {}, 3}, 400'000, 7);
+  for (const Request& request : bursts)
+    if (rng.below(2) == 0) half.push_back(request);
+  const double length_s = 1e6;
+  const auto all = profile_of(bursts, length_s, {{"a", 0.5}}),
+             drawn = profile_of(half, length_s, {{"a", 1}});
+  EXPECT_NEAR(all->at(0).loads.at("a").arrival_cv, drawn->at(0).loads.at("a").arrival_cv, 0.03);
+  EXPECT_NEAR(all->at(0).loads.at("a").arrival_cv, std::sqrt(5), 0.03);
 }
 
 }  // namespace

@@ -6,38 +6,18 @@
 
 #include "berth/base/rng.h"
 #include "berth/fleet/day.h"
+#include "berth/fleet/day_testing.h"
 #include "berth/fleet/generated_fleet.h"
 
 namespace berth::fleet {
 namespace {
 
-/// Two accelerators for one model; `large` does 2.6 times as much, for 2.5 times the money.
-System small_system(int servers) {
-  System system;
-  for (const auto& [name, cost] : {std::pair("large", 250.0), {"small", 100.0}}) {
-    Accelerator& accelerator = system.accelerators[name];
-    accelerator.type = name;
-    accelerator.cost = cost;
-  }
-  system.models["m"].accelerators["large"] = {
-      .max_batch = 64, .at_tokens = 1024, .alpha_ms = 8, .beta_ms = 0.05, .gamma_ms = 0.0001};
-  system.models["m"].accelerators["small"] = {
-      .max_batch = 64, .at_tokens = 1024, .alpha_ms = 18, .beta_ms = 0.14, .gamma_ms = 0.0003};
-  system.classes["c"] = {.priority = 1, .targets = {{"m", {.itl_ms = 40, .ttft_ms = 1000}}}};
-  for (int s = 0; s < servers; ++s) {
-    Server& server = system.servers[fmt::format("s{}", s)];
-    server.service_class = "c";
-    server.model = "m";
-    server.max_queue = 64;
-    server.current.load = {.arrivals_per_min = 60, .in_tokens = 500, .out_tokens = 200};
-  }
-  system.options.solver = Solver::unlimited;
-  return system;
-}
+using testing::kTooLong;
+using testing::kUnit;
+using testing::small_system;
 
-constexpr double kUnit = 380;  // requests a minute: somewhat less than a small one serves
-
-Profile random_profile(const System& system, Rng& rng, int windows) {
+/// Of each server's windows nothing serves `unservable` in 16.
+Profile random_profile(const System& system, Rng& rng, int windows, std::uint64_t unservable) {
   Profile profile;
   double start = 0;
   for (int w = 0; w < windows; ++w) {
@@ -45,6 +25,7 @@ Profile random_profile(const System& system, Rng& rng, int windows) {
     for (const auto& [name, server] : system.servers) {
       Load load = server.current.load;
       load.arrivals_per_min = kUnit * static_cast<double>(rng.below(4));
+      if (rng.below(16) < unservable) load.in_tokens = kTooLong;
       window.loads[name] = load;
     }
     start += window.length_s;
@@ -82,6 +63,7 @@ class AllPaths {
       const Candidates made = candidates(one, one.options.model);
       needs_.emplace_back();
       idle_.push_back(window.loads.at(server).arrivals_per_min == 0);
+      unservable_.push_back(made.of(0).empty());
       for (const Candidate& c : made.of(0)) {
         if (c.accelerator == Candidate::kNothing) continue;
         needs_.back()[made.accelerators[c.accelerator]] = c.replicas;
@@ -110,7 +92,8 @@ class AllPaths {
       for (const bool late : {false, true}) {
         level.serves = serves(w, level);
         level.late = late;
-        if (!level.serves && !(may_be_unserved_ && level.replicas == 0)) continue;
+        if (!level.serves && !unservable_[w] && !(may_be_unserved_ && level.replicas == 0))
+          continue;
         if (late && !(may_be_unserved_ && o_.startup_s > 0 && w > 0 && begun(w, level) > 0))
           continue;
         path_.push_back(level);
@@ -128,6 +111,10 @@ class AllPaths {
   /// Nothing of what came within the minimum time is given up, except for want of capacity.
   bool is_allowed(std::size_t w) const {
     const DayAllocation& now = path_[w];
+    const bool stays = unservable_[w] || std::ranges::find(unservable_, false) >=
+                                             unservable_.begin() + static_cast<std::ptrdiff_t>(w);
+    if (w > 0 && stays)
+      return now.accelerator == path_[w - 1].accelerator && now.replicas == path_[w - 1].replicas;
     if (w == 0 || !now.serves || path_[w - 1].replicas == 0) return true;
     const DayAllocation& before = path_[w - 1];
     const bool kept = now.accelerator == before.accelerator && now.replicas >= before.replicas;
@@ -167,7 +154,7 @@ class AllPaths {
   const DayOptions& o_;
   const bool may_be_unserved_;
   std::vector<std::map<std::string, int>> needs_;
-  std::vector<bool> idle_;
+  std::vector<bool> idle_, unservable_;
   std::vector<DayAllocation> levels_, path_;
 };
 
@@ -188,7 +175,7 @@ TEST(Day, IsTheCheapestOfAllWithoutLimits) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Rng rng(seed);
     const System system = small_system(1);
-    const Profile profile = random_profile(system, rng, 5);
+    const Profile profile = random_profile(system, rng, 5, seed % 4);
     const DayOptions options = random_options(rng);
     const auto day = plan_day(system, profile, options);
     ASSERT_TRUE(day) << day.error().message;
@@ -198,14 +185,14 @@ TEST(Day, IsTheCheapestOfAllWithoutLimits) {
     EXPECT_NEAR(day->best.cost, least, 1e-6) << seed;
     EXPECT_NEAR(day->bound, least, 1e-6) << seed;
     EXPECT_EQ(day->gap, 0);
-    for (const DayPlan* plan : {&day->best, &day->greedy, &day->fixed}) {
+    for (const DayPlan* plan : {&day->best, &day->greedy, &day->static_plan}) {
       const Counted* counted = find(paths.all, path_of(*plan, 0));
       ASSERT_NE(counted, nullptr) << "against the rules: " << seed;
       EXPECT_NEAR(counted->cost, plan->cost, 1e-6);
       EXPECT_GE(plan->cost, least - 1e-6);
     }
-    EXPECT_EQ(day->fixed.changes, 0);
-    cheaper += day->best.cost < std::min(day->greedy.cost, day->fixed.cost) - 1 ? 1 : 0;
+    EXPECT_EQ(day->static_plan.changes, 0);
+    cheaper += day->best.cost < std::min(day->greedy.cost, day->static_plan.cost) - 1 ? 1 : 0;
   }
   EXPECT_GT(cheaper, 10);
 }
@@ -241,13 +228,13 @@ TEST(Day, LiesBetweenBoundAndGreedyWithinLimits) {
     system.options.solver = Solver::optimal;
     system.capacities["large"] = {static_cast<std::int64_t>(1 + rng.below(2))};
     system.capacities["small"] = {static_cast<std::int64_t>(3 + rng.below(6))};
-    const Profile profile = random_profile(system, rng, 4);
+    const Profile profile = random_profile(system, rng, 4, seed % 3);
     DayOptions options = random_options(rng);
     const auto day = plan_day(system, profile, options);
     ASSERT_TRUE(day) << day.error().message;
     const AllPaths a(system, "s0", profile, options, true), b(system, "s1", profile, options, true);
     const auto [unserved_h, cost] = least_of_two(system, a.all, b.all);
-    for (const DayPlan* plan : {&day->best, &day->greedy, &day->fixed}) {
+    for (const DayPlan* plan : {&day->best, &day->greedy, &day->static_plan}) {
       const Counted *x = find(a.all, path_of(*plan, 0)), *y = find(b.all, path_of(*plan, 1));
       ASSERT_TRUE(x != nullptr && y != nullptr) << "against the rules: " << seed;
       EXPECT_LT(least_of_two(system, {*x}, {*y}).second, HUGE_VAL) << "beyond limits: " << seed;
@@ -256,8 +243,8 @@ TEST(Day, LiesBetweenBoundAndGreedyWithinLimits) {
     }
     EXPECT_LE(std::pair(day->best.unserved_h, day->best.cost),
               std::pair(day->greedy.unserved_h, day->greedy.cost + 1e-6));
-    unserved += unserved_h > 0 ? 1 : 0;
-    if (unserved_h == 0) {
+    unserved += unserved_h > day->unservable_h ? 1 : 0;
+    if (unserved_h <= day->unservable_h) {
       EXPECT_LE(day->bound, cost + 1e-6) << seed;
       tight += day->gap < 0.02 ? 1 : 0;
     }
@@ -321,7 +308,7 @@ TEST(Day, StartsLateWhereThereIsNoRoomBefore) {
 /// All that a day says, for comparison.
 std::string in_full(const Day& day) {
   std::string text = fmt::format("{} {}", day.bound, day.gap);
-  for (const DayPlan* plan : {&day.fixed, &day.greedy, &day.best}) {
+  for (const DayPlan* plan : {&day.static_plan, &day.greedy, &day.best}) {
     text += fmt::format("\n{} {} {} {} {} {}", plan->cost, plan->starts, plan->stops, plan->changes,
                         plan->flaps, plan->unserved_h);
     for (const auto& window : plan->allocations)
@@ -404,11 +391,11 @@ TEST(Day, FlapsOnlyWhereNothingHindersIt) {
   const Day free = up_and_down("lhlhl", {});
   EXPECT_EQ(free.best.flaps, 2);
   EXPECT_EQ(free.greedy.flaps, 2);
-  EXPECT_EQ(free.fixed.flaps, 0);
+  EXPECT_EQ(free.static_plan.flaps, 0);
   const Day held = up_and_down("lhlhl", {.min_up_s = 1800});
   EXPECT_EQ(held.best.flaps + held.greedy.flaps, 0);
   EXPECT_LT(free.best.cost, held.best.cost);
-  EXPECT_LT(held.best.cost, held.fixed.cost);
+  EXPECT_LT(held.best.cost, held.static_plan.cost);
   // Whoever looks ahead keeps for ten minutes what starting again costs more than.
   const Day dear = up_and_down("lhlhl", {.change_s = 360});
   EXPECT_EQ(dear.best.flaps, 0);

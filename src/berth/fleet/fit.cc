@@ -5,8 +5,9 @@
 #include <optional>
 
 #include "berth/base/text.h"
+#include "berth/fleet/fit_checks.h"
 #include "berth/fleet/least_squares.h"
-#include "berth/fleet/measure_next.h"
+#include "berth/fleet/next_measurements.h"
 #include "berth/fleet/observations.h"
 
 namespace berth::fleet {
@@ -31,32 +32,32 @@ std::size_t index(Term term) {
 /// they have in these: with more than `threshold`. Where not each is known tokens are taken to be
 /// spread evenly about their mean.
 struct Longer {
-  double steps = 0, tokens = 0;
+  double iterations = 0, tokens = 0;
 };
 Longer longer_than(const Observation& o, double threshold) {
-  if (o.prefill_steps <= 0) return {};
+  if (o.prefill_iterations <= 0) return {};
   if (!o.prompts.empty()) {
     Longer longer;
-    const double each = o.prefill_steps / static_cast<double>(o.prompts.size());
+    const double each = o.prefill_iterations / static_cast<double>(o.prompts.size());
     for (const double tokens : o.prompts)
-      if (tokens > threshold) longer.steps += each, longer.tokens += each * tokens;
+      if (tokens > threshold) longer.iterations += each, longer.tokens += each * tokens;
     return longer;
   }
-  const double mean = o.prefill_tokens / o.prefill_steps;
-  const double variance = o.prefill_square / o.prefill_steps - mean * mean;
+  const double mean = o.prefill_tokens / o.prefill_iterations;
+  const double variance = o.prefill_square / o.prefill_iterations - mean * mean;
   const double half = std::sqrt(3 * std::max(0.0, variance));
   if (half <= 1e-6 * mean)
-    return mean > threshold ? Longer{o.prefill_steps, o.prefill_tokens} : Longer{};
+    return mean > threshold ? Longer{o.prefill_iterations, o.prefill_tokens} : Longer{};
   const double low = std::max(0.0, mean - half), high = 2 * mean - low;
   const double from = std::clamp(threshold, low, high);
-  return {o.prefill_steps * (high - from) / (high - low),
-          o.prefill_steps * (high * high - from * from) / (2 * (high - low))};
+  return {o.prefill_iterations * (high - from) / (high - low),
+          o.prefill_iterations * (high * high - from * from) / (2 * (high - low))};
 }
 
 Terms row_of(const Observation& o, StepForm form, double threshold) {
   Terms x{};
   const Longer longer = form == StepForm::max ? longer_than(o, threshold) : Longer{};
-  x[Term::alpha] = o.bare_steps + o.prefill_steps - longer.steps;
+  x[Term::alpha] = o.bare_iterations + o.prefill_iterations - longer.iterations;
   x[Term::beta] = o.decoding;
   x[Term::beta_prefill] = form == StepForm::max ? longer.tokens : o.prefill_tokens;
   x[Term::gamma] = o.context_tokens;
@@ -112,13 +113,29 @@ class Fitter {
       for (auto& value : row) value /= dispersion();
     return xx;
   }
-  Terms standard_errors() const {
+  /// nullopt: nothing is left that tells how far off the terms are.
+  std::optional<Terms> standard_errors() const {
+    if (degrees_of_freedom() < 1) return std::nullopt;
     Terms errors{};
     for (std::size_t i = 0; i < kTerms; ++i)
       errors.at(i) = std::sqrt(dispersion() * solution_.variance.at(i));
     return errors;
   }
   Condition condition() const { return condition_of(normal_, shape_.mask); }
+  /// The terms that any measurement is about.
+  TermMask fitted() const {
+    TermMask fitted = shape_.mask;
+    for (std::size_t i = 0; i < kTerms; ++i) fitted[i] &= normal_.xx[i].at(i) > 0;
+    return fitted;
+  }
+  double independent_measurements() const {
+    double independent = 0;
+    for (const auto& o : all_) independent += o.independent;
+    return independent;
+  }
+  double degrees_of_freedom() const {
+    return independent_measurements() - static_cast<double>(std::ranges::count(fitted(), true));
+  }
 
  private:
   /// Fits what is linear once it is known from which tokens on prompts take longer than alpha; kept
@@ -141,7 +158,7 @@ class Fitter {
     if (form_ == StepForm::sum) return {0};
     std::vector<double> tokens;
     for (const auto& o : all_)
-      if (o.prefill_tokens > 0) tokens.push_back(o.prefill_tokens / o.prefill_steps);
+      if (o.prefill_tokens > 0) tokens.push_back(o.prefill_tokens / o.prefill_iterations);
     std::ranges::sort(tokens);
     std::vector<double> thresholds{0};
     for (std::size_t i = 0; i < kMostThresholds && !tokens.empty(); ++i)
@@ -163,12 +180,12 @@ class Fitter {
     return normal;
   }
 
-  /// The variance of an independent measurement, in that of the weights.
+  /// The variance of an independent measurement, in that of the weights; of too few that which
+  /// those to be measured next are taken to have, since what is met exactly has none.
   double dispersion() const {
-    double independent = 0;
-    for (const auto& o : all_) independent += o.share;
-    const double free = std::max(1.0, independent - static_cast<double>(kTerms));
-    return std::max(1e-9, kTamedVariance * solution_.residual / free);
+    const double freedom = degrees_of_freedom();
+    if (freedom < 1) return kItlNoise * kItlNoise / (kLeastSpread * kLeastSpread);
+    return std::max(1e-9, kTamedVariance * solution_.residual / freedom);
   }
 
   double loss_of(const FitParameters& parameters) const {
@@ -214,73 +231,12 @@ class Fitter {
   LeastSquares solution_;
 };
 
-std::vector<PhaseErrors> phase_errors(const FitParameters& parameters,
-                                      std::span<const Observation> all) {
-  std::array<std::vector<double>, kPhases> of_phase;
-  for (const auto& o : all)
-    of_phase[static_cast<std::size_t>(o.phase)].push_back(
-        std::abs(predicted_ms(parameters, o) / o.ms - 1));
-  std::vector<PhaseErrors> errors;
-  for (std::size_t p = 0; p < kPhases; ++p) {
-    auto& values = of_phase[p];
-    if (values.empty()) continue;
-    std::ranges::sort(values);
-    errors.push_back({static_cast<Phase>(p), values.size(), values[values.size() / 2],
-                      values[(values.size() - 1) * 9 / 10]});
-  }
-  return errors;
-}
-
 /// The mean over phases of their median |relative error|.
 double error_of(const FitParameters& parameters, std::span<const Observation> all) {
   const auto errors = phase_errors(parameters, all);
   double sum = 0;
   for (const auto& each : errors) sum += each.median;
   return errors.empty() ? 0 : sum / static_cast<double>(errors.size());
-}
-
-/// A point against the times of its own iterations, or, where these are not known, against what its
-/// load means.
-PointCheck check_point(const FitParameters& parameters, const OperatingPoint& point,
-                       const PointUse& use, std::span<const Observation> of_point) {
-  PointCheck check{.name = point.name,
-                   .rate_per_s = point.rate_per_s,
-                   .concurrency = point.concurrency,
-                   .in_tokens = point.in_tokens.mean,
-                   .out_tokens = point.out_tokens.mean,
-                   .itl_ms = point.itl_ms.mean,
-                   .ttft_ms = point.ttft_ms.mean};
-  if (point.timeline.empty()) {
-    const MeanTimes times = mean_times(load_of(point), parameters);
-    check.predicted_itl_ms = times.itl_ms;
-    if (!use.saturated && !use.cached) check.predicted_ttft_ms = times.ttft_ms;
-    return check;
-  }
-  double predicted[2]{}, measured[2]{};
-  for (const auto& o : of_point) {
-    const bool first = o.phase == Phase::ttft;
-    predicted[first] += predicted_ms(parameters, o);
-    measured[first] += o.ms;
-  }
-  if (measured[0] > 0) check.predicted_itl_ms = check.itl_ms * predicted[0] / measured[0];
-  if (measured[1] > 0) check.predicted_ttft_ms = check.ttft_ms * predicted[1] / measured[1];
-  return check;
-}
-
-std::vector<PointCheck> check_points(const FitParameters& parameters, const Measured& measured,
-                                     std::span<const PointUse> use,
-                                     std::span<const Observation> all) {
-  std::vector<PointCheck> checks;
-  std::size_t at = 0;  // observations stand in the order of their points, behind single iterations
-  while (at < all.size() && all[at].point == Observation::kNoPoint) ++at;
-  for (std::size_t i = 0; i < use.size(); ++i) {
-    const std::size_t from = at;
-    while (at < all.size() && all[at].point == i) ++at;
-    if (use[i].used)
-      checks.push_back(
-          check_point(parameters, measured.points[i], use[i], all.subspan(from, at - from)));
-  }
-  return checks;
 }
 
 /// What the observations can tell about at all.
@@ -328,11 +284,37 @@ std::optional<std::string> drop_one(Shape& shape, const Condition& condition) {
   return std::nullopt;
 }
 
+/// What the measurements lack for a fit; "": nothing.
+std::string missing_for(const Fitter& fitter) {
+  const TermMask fitted = fitter.fitted();
+  for (const Term term : {Term::alpha, Term::beta})
+    if (!fitted[index(term)]) return fmt::format("none is about {}", name(term));
+  const auto condition = fitter.condition();
+  if (condition.number < kNotToTell) return "";
+  return fmt::format(
+      "{} cannot be told apart (condition {:.0f}); measure other batches, and prompts of other "
+      "lengths",
+      words_of(condition.weakest), condition.number);
+}
+
+/// What to say where nothing is left to judge a fit by.
+std::string exact_note(const Fitter& fitter) {
+  const TermMask fitted = fitter.fitted();
+  std::vector<std::string> terms;
+  for (std::size_t i = 0; i < kTerms; ++i)
+    if (fitted[i]) terms.emplace_back(name(static_cast<Term>(i)));
+  return fmt::format(
+      "{} can be made to meet {:.3g} independent measurements whatever these are worth: nothing "
+      "tells how far off they are; {} or more would",
+      join(terms, ", "), fitter.independent_measurements(), terms.size() + 1);
+}
+
 struct Attempt {
   Fitter fitter;
   Shape shape;
   std::vector<std::string> notes;
   double error = 0;
+  std::string missing;  // "": it is a fit
 };
 
 /// The best fit of a form with the terms that can be told apart.
@@ -343,7 +325,9 @@ Attempt fit_form(const Measured& measured, std::span<const PointUse> use, StepFo
   Shape shape = shape_of(all, notes);
   Fitter fitter(all, form, shape);
   fitter.run();
-  for (int round = 0; round < kMostRounds; ++round) {
+  const bool means = std::ranges::any_of(measured.points,
+                                         [](const auto& point) { return point.timeline.empty(); });
+  for (int round = 0;; ++round) {
     for (;;) {
       const auto condition = fitter.condition();
       if (condition.number < kNotToTell) break;
@@ -353,15 +337,14 @@ Attempt fit_form(const Measured& measured, std::span<const PointUse> use, StepFo
       fitter = Fitter(all, form, shape);
       fitter.run();
     }
-    const bool means = std::ranges::any_of(
-        measured.points, [](const auto& point) { return point.timeline.empty(); });
-    if (!means) break;
+    if (!means || round == kMostRounds) break;
     all = observations(measured, use, fitter.parameters());
     fitter = Fitter(all, form, shape);
     fitter.run();
   }
   const double error = error_of(fitter.parameters(), all);
-  return {std::move(fitter), shape, std::move(notes), error};
+  std::string missing = missing_for(fitter);
+  return {std::move(fitter), shape, std::move(notes), error, std::move(missing)};
 }
 
 void add_advice(Fit& fit, const Attempt& attempt, const Measured& measured) {
@@ -388,15 +371,13 @@ void add_advice(Fit& fit, const Attempt& attempt, const Measured& measured) {
   double context = 0;  // the most tokens that the server is known to hold
   for (const auto& o : attempt.fitter.all())
     if (o.phase != Phase::ttft)
-      context = std::max(context, o.context_tokens / (o.bare_steps + o.prefill_steps));
+      context = std::max(context, o.context_tokens / (o.bare_iterations + o.prefill_iterations));
   constexpr double kLeastContext = 16'384, kBeyond = 2;
   constexpr double kUsualOutTokens = 256;
   const TermMask all{true, true, !attempt.shape.tied || attempt.shape.mask[2], true, true};
-  const auto next = measure_next(fit.parameters, attempt.fitter.information(), all,
-                                 points > 0 ? std::round(out / points) : kUsualOutTokens,
-                                 std::max(kLeastContext, kBeyond * context));
-  fit.proposals = next.proposals;
-  fit.proposed_error = next.standard_error;
+  fit.next = next_measurements(fit.parameters, attempt.fitter.information(), all,
+                               points > 0 ? std::round(out / points) : kUsualOutTokens,
+                               std::max(kLeastContext, kBeyond * context));
 }
 
 }  // namespace
@@ -431,13 +412,20 @@ Result<Fit> fit(const Measured& measured, const FitOptions& options) {
                 join(fit.notes, "; "));
   Attempt sum = fit_form(measured, use, StepForm::sum),
           max = fit_form(measured, use, StepForm::max);
-  const bool is_max = max.error < kPrefersSum * sum.error;
+  const bool is_max =
+      max.missing.empty() && (!sum.missing.empty() || max.error < kPrefersSum * sum.error);
   Attempt& chosen = is_max ? max : sum;
+  if (!chosen.missing.empty()) {
+    fit.notes.push_back(chosen.missing);
+    return fail(ErrorKind::invalid, "the measurements do not tell what an iteration costs: {}",
+                join(fit.notes, "; "));
+  }
   fit.parameters = chosen.fitter.parameters();
   fit.error = chosen.error;
   fit.other_error = (is_max ? sum : max).error;
   fit.standard_error = chosen.fitter.standard_errors();
   std::ranges::move(chosen.notes, std::back_inserter(fit.notes));
+  if (!fit.standard_error) fit.notes.push_back(exact_note(chosen.fitter));
   fit.determined = chosen.shape.mask;
   if (chosen.shape.tied) fit.determined[index(Term::beta_prefill)] = false;
   if (fit.parameters.ms[Term::alpha] + fit.parameters.ms[Term::beta] <= 0)
@@ -447,17 +435,6 @@ Result<Fit> fit(const Measured& measured, const FitOptions& options) {
   fit.points = check_points(fit.parameters, measured, use, all);
   add_advice(fit, chosen, measured);
   return fit;
-}
-
-Held hold(const FitParameters& parameters, const Measured& measured, const FitOptions& options) {
-  Held held;
-  const auto use =
-      judge_points(measured, options.all, parameters.ms[Term::beta_prefill], held.notes);
-  const auto all = observations(measured, use, parameters);
-  held.errors = phase_errors(parameters, all);
-  held.points = check_points(parameters, measured, use, all);
-  for (auto& point : held.points) point.held_out = true;
-  return held;
 }
 
 }  // namespace berth::fleet

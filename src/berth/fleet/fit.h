@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,15 +50,15 @@ std::string_view name(Phase phase);
 struct Observation {
   static constexpr std::uint32_t kNoPoint = UINT32_MAX;
   Phase phase = Phase::decode;
-  std::uint32_t point = kNoPoint;            // index into Measured::points
-  double bare_steps = 0, prefill_steps = 0;  // iterations, without and with tokens of prompts
-  double decoding = 0, prefill_tokens = 0;   // summed over these
+  std::uint32_t point = kNoPoint;                      // index into Measured::points
+  double bare_iterations = 0, prefill_iterations = 0;  // without and with tokens of prompts
+  double decoding = 0, prefill_tokens = 0;             // summed over these
   double prefill_square = 0;     // the sum of the squares of an iteration's tokens of prompts
   std::vector<float> prompts{};  // the tokens of each, or of some of them, where they are known
   double context_tokens = 0;
   double ms = 0;
-  double weight = 1;  // how much it counts
-  double share = 1;   // the part of an independent measurement that it is
+  double weight = 1;       // how much it counts
+  double independent = 1;  // independent measurements that it is worth, at most 1
 };
 double predicted_ms(const FitParameters& parameters, const Observation& observation);
 /// What each term is multiplied by in the prediction.
@@ -69,10 +70,15 @@ struct PhaseErrors {
   double median = 0, p90 = 0;  // of |predicted / measured − 1|
 };
 
-/// A measurement that would tell most about the parameters.
-struct Proposal {
+/// A closed loop that would tell much about the parameters.
+struct NextMeasurement {
   int concurrency = 0;  // requests side by side
   int in_tokens = 0, out_tokens = 0;
+};
+/// Those that together would tell most.
+struct NextMeasurements {
+  std::vector<NextMeasurement> measurements;
+  Terms standard_error{};  // that would be left
 };
 
 /// A point held against the parameters.
@@ -86,15 +92,16 @@ struct PointCheck {
 
 struct Fit {
   FitParameters parameters;
-  Terms standard_error{};
+  /// Of the terms that are determined and above 0; nullopt: there are hardly more measurements than
+  /// terms, and nothing tells how far off these are.
+  std::optional<Terms> standard_error;
   std::array<bool, kTerms> determined{};  // by the measurements; false: set, and a note says why
   double condition = 0;                   // of the scaled design; above 30: hard to tell apart
   double error = 0,
          other_error = 0;  // mean over phases of their median, of this form and of the other
   std::vector<PhaseErrors> errors;
   std::vector<PointCheck> points;
-  std::vector<Proposal> proposals;
-  Terms proposed_error{};  // standard errors that would be left after these measurements
+  NextMeasurements next;
   std::vector<std::string> notes;
 };
 
@@ -102,7 +109,8 @@ struct FitOptions {
   bool all = false;  // points with errors or few requests too, and prompts that may be cached
 };
 
-/// Fits the parameters. Errors: invalid, where the measurements do not determine any.
+/// Fits the parameters. Errors: invalid, where there are no measurements, or these cannot tell what
+/// an iteration costs from what a request in it does.
 Result<Fit> fit(const Measured& measured, const FitOptions& options);
 
 /// Holds measurements that were not fitted against parameters; their errors by phase, and points.

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "berth/base/text.h"
 #include "berth/fleet/benchmark_files.h"
 #include "berth/fleet/fit_testing.h"
 #include "berth/fleet/fleet_testing.h"
+#include "berth/fleet/least_squares.h"
 #include "berth/fleet/observations.h"
 
 namespace berth::fleet {
@@ -38,13 +41,13 @@ Measured rows_of(const FitParameters& truth) {
         if (decoding + prefill == 0) continue;
         const double context = decoding * length + prefill;
         const bool prompts = prefill > 0;
-        const Observation step{.bare_steps = prompts ? 0.0 : 1.0,
-                               .prefill_steps = prompts ? 1.0 : 0.0,
-                               .decoding = decoding,
-                               .prefill_tokens = prefill,
-                               .prefill_square = prefill * prefill,
-                               .context_tokens = context};
-        measured.iterations.push_back({decoding, prefill, context, predicted_ms(truth, step)});
+        const Observation iteration{.bare_iterations = prompts ? 0.0 : 1.0,
+                                    .prefill_iterations = prompts ? 1.0 : 0.0,
+                                    .decoding = decoding,
+                                    .prefill_tokens = prefill,
+                                    .prefill_square = prefill * prefill,
+                                    .context_tokens = context};
+        measured.iterations.push_back({decoding, prefill, context, predicted_ms(truth, iteration)});
       }
   return measured;
 }
@@ -69,27 +72,28 @@ bool has_note(const Fit& fit, std::string_view part) {
 }
 
 TEST(FleetFit, AnIterationIsSumOrMax) {
-  Observation step{
-      .prefill_steps = 1, .decoding = 4, .prefill_tokens = 500, .context_tokens = 1000};
-  step.prefill_square = 500 * 500;
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::sum), step), 20 + 0.8 + 50 + 0.1);
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), step), 50 + 0.8 + 0.1);
-  step.prefill_tokens = 100, step.prefill_square = 1e4;
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), step), 20 + 0.8 + 0.1);
-  step.phase = Phase::ttft;
-  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), step), 20 + 0.8 + 0.1 + 8);
+  Observation iteration{
+      .prefill_iterations = 1, .decoding = 4, .prefill_tokens = 500, .context_tokens = 1000};
+  iteration.prefill_square = 500 * 500;
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::sum), iteration), 20 + 0.8 + 50 + 0.1);
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), iteration), 50 + 0.8 + 0.1);
+  iteration.prefill_tokens = 100, iteration.prefill_square = 1e4;
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), iteration), 20 + 0.8 + 0.1);
+  iteration.phase = Phase::ttft;
+  EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), iteration), 20 + 0.8 + 0.1 + 8);
 }
 
 TEST(FleetFit, MeansOfIterationsCountThoseWhosePromptsBind) {
   // Prompts of 100 and of 500 tokens, of which 200 take as long as alpha.
-  const Observation both{.prefill_steps = 2,
+  const Observation both{.prefill_iterations = 2,
                          .prefill_tokens = 600,
                          .prefill_square = 1e4 + 25e4,
                          .prompts = {100, 500}};
   EXPECT_DOUBLE_EQ(predicted_ms(truth_of(StepForm::max), both), 20 + 50);
   // Spread evenly from 0 to 400: half of them for 20, the others for 30 on average.
-  const Observation even{
-      .prefill_steps = 1, .prefill_tokens = 200, .prefill_square = 200 * 200 + 400.0 * 400 / 12};
+  const Observation even{.prefill_iterations = 1,
+                         .prefill_tokens = 200,
+                         .prefill_square = 200 * 200 + 400.0 * 400 / 12};
   EXPECT_NEAR(predicted_ms(truth_of(StepForm::max), even), 10 + 15, 1e-9);
 }
 
@@ -151,9 +155,10 @@ TEST(FleetFit, MeansOfPointsTellAlphaAndWhatATokenCosts) {
     for (const double rate_per_s : {0.5, 2.0, 4.0})
       open.points.push_back(testing::simulated_point(
           truth, {.rate_per_s = rate_per_s, .requests = 600, .in_tokens = in_tokens}, rng, false));
-    for (const int limit : {1, 4, 16})
+    for (const int concurrency : {1, 4, 16})
       closed.points.push_back(testing::simulated_point(
-          truth, {.limit = limit, .requests = 600, .in_tokens = in_tokens}, rng, false));
+          truth, {.max_concurrency = concurrency, .requests = 600, .in_tokens = in_tokens}, rng,
+          false));
   }
   for (const auto& measured : {open, closed}) {
     const Fit fit = fitted(measured);
@@ -177,12 +182,12 @@ TEST(FleetFit, ALoadMeansWhatTheServerDoesUnderIt) {
     EXPECT_NEAR(times.itl_ms / point.itl_ms.mean, 1, 0.02) << rate_per_s;
     EXPECT_NEAR(times.ttft_ms / point.ttft_ms.mean, 1, 0.04) << rate_per_s;
   }
-  for (const int limit : {1, 4, 8}) {
-    const auto point =
-        testing::simulated_point(truth, {.limit = limit, .requests = 800}, rng, false);
+  for (const int concurrency : {1, 4, 8}) {
+    const auto point = testing::simulated_point(
+        truth, {.max_concurrency = concurrency, .requests = 800}, rng, false);
     const auto times = mean_times(load_of(point), truth);
-    EXPECT_NEAR(times.itl_ms / point.itl_ms.mean, 1, 0.01) << limit;
-    EXPECT_NEAR(times.ttft_ms / point.ttft_ms.mean, 1, 0.03) << limit;
+    EXPECT_NEAR(times.itl_ms / point.itl_ms.mean, 1, 0.01) << concurrency;
+    EXPECT_NEAR(times.ttft_ms / point.ttft_ms.mean, 1, 0.03) << concurrency;
   }
   // While the last of few requests end, none come; at least the mean of a response is known of
   // that.
@@ -210,9 +215,60 @@ TEST(FleetFit, StandardErrorsAreThoseOfRepeatedMeasurements) {
     const Fit fit = fitted(measured);
     const double error = fit.parameters.ms[Term::beta] - truth.ms[Term::beta];
     square += error * error / kRepeats;
-    told += fit.standard_error[Term::beta] / kRepeats;
+    told += (*fit.standard_error)[Term::beta] / kRepeats;
   }
   EXPECT_NEAR(told / std::sqrt(square), 1, 0.25);
+}
+
+/// Iterations of these batches, of which alpha and beta are told, off by `error` times ±1.
+Measured decoding(std::span<const double> batches, double error) {
+  Measured measured;
+  for (const double batch : batches) {
+    measured.iterations.push_back({batch, 0, 500 * batch, (20 + 0.25 * batch) * (1 + error)});
+    error = -error;
+  }
+  return measured;
+}
+
+TEST(FleetFit, FewMeasurementsAreJudgedByWhatTheirTermsLeaveFree) {
+  // Of two terms eight measurements leave six free: their mean square is 8/6 of the variance.
+  const Fit fit = fitted(decoding(std::array<double, 8>{1, 1, 8, 8, 64, 64, 512, 512}, 0.02));
+  NormalEquations normal;
+  for (const double batch : {1, 8, 64, 512}) {
+    const double ms = 20 + 0.25 * batch;
+    normal.add({1 / ms, batch / ms}, 1, 2 / (0.02 * 0.02 * 8 / 6));
+  }
+  const auto expected = solve_nonnegative(normal, {true, true});
+  constexpr double kTamedVariance = 1.469;  // as if the errors were normal, which these are not
+  for (const Term term : {Term::alpha, Term::beta})
+    EXPECT_NEAR(std::pow((*fit.standard_error)[term], 2) / expected.variance[term], kTamedVariance,
+                0.01);
+}
+
+TEST(FleetFit, TermsThatMeetAnythingHaveNoStandardErrors) {
+  const Fit two = fitted(decoding(std::array<double, 2>{1, 8}, 0.05));
+  EXPECT_FALSE(two.standard_error);
+  EXPECT_TRUE(has_note(two, "alpha, beta can be made to meet 2 independent measurements"));
+  EXPECT_TRUE(has_note(two, "3 or more would"));
+  // What is expected of the next two does not rest on an exact fit either.
+  ASSERT_EQ(two.next.measurements.size(), 2U);
+  EXPECT_GT(two.next.standard_error[Term::alpha], 0.005 * two.parameters.ms[Term::alpha]);
+  const Fit three = fitted(decoding(std::array<double, 3>{1, 8, 64}, 0.05));
+  EXPECT_TRUE(three.standard_error);
+  EXPECT_FALSE(has_note(three, "can be made to meet"));
+}
+
+TEST(FleetFit, WhatAnIterationCostsHasToBeTold) {
+  const auto is_refused = [](const Measured& measured, std::string_view why) {
+    const auto made = fit(measured, {});
+    return !made && made.error().message.contains(why);
+  };
+  EXPECT_TRUE(is_refused(decoding(std::array<double, 4>{8, 8, 8, 8}, 0.01),
+                         "alpha, beta cannot be told apart"));
+  Measured prompts;
+  for (const double tokens : {100, 200, 300, 400, 500})
+    prompts.iterations.push_back({0, tokens, tokens, 20 + 0.1 * tokens});
+  EXPECT_TRUE(is_refused(prompts, "none is about beta"));
 }
 
 TEST(FleetFit, OneLengthCannotTellBatchFromContext) {
@@ -235,20 +291,24 @@ TEST(FleetFit, WhatItProposesToMeasureHelps) {
   const auto truth = truth_of(StepForm::sum);
   Rng rng(2);
   Measured measured;
-  const auto measure = [&](int limit, double in_tokens, double out_tokens) {
-    measured.points.push_back(testing::simulated_point(
-        truth, {.limit = limit, .requests = 400, .in_tokens = in_tokens, .out_tokens = out_tokens},
-        rng, false));
+  const auto measure = [&](int concurrency, double in_tokens, double out_tokens) {
+    measured.points.push_back(testing::simulated_point(truth,
+                                                       {.max_concurrency = concurrency,
+                                                        .requests = 400,
+                                                        .in_tokens = in_tokens,
+                                                        .out_tokens = out_tokens},
+                                                       rng, false));
   };
-  for (const int limit : {2, 3, 4}) measure(limit, 256, 100);
+  for (const int concurrency : {2, 3, 4}) measure(concurrency, 256, 100);
   const Fit before = fitted(measured);
-  ASSERT_EQ(before.proposals.size(), 2U);
-  for (const auto& next : before.proposals)
+  ASSERT_EQ(before.next.measurements.size(), 2U);
+  for (const auto& next : before.next.measurements)
     measure(next.concurrency, next.in_tokens, next.out_tokens);
   const Fit after = fitted(measured);
   EXPECT_LT(error_of_term(after, truth, Term::alpha), 0.02);
   EXPECT_LT(error_of_term(after, truth, Term::beta_prefill), 0.05);
-  EXPECT_LT(after.standard_error[Term::beta_prefill], before.standard_error[Term::beta_prefill]);
+  EXPECT_LT((*after.standard_error)[Term::beta_prefill],
+            (*before.standard_error)[Term::beta_prefill]);
 }
 
 TEST(FleetFit, AClosedLoopOfOneLengthRunsInStep) {
@@ -257,7 +317,9 @@ TEST(FleetFit, AClosedLoopOfOneLengthRunsInStep) {
   Measured measured;
   for (const bool fixed : {true, false})
     measured.points.push_back(testing::simulated_point(
-        truth, {.limit = 4, .requests = 400, .in_tokens = 256, .fixed = fixed}, rng, false));
+        truth,
+        {.max_concurrency = fixed ? 4 : 16, .requests = 400, .in_tokens = 256, .fixed = fixed}, rng,
+        false));
   const Fit fit = fitted(measured);
   int notes = 0;
   for (const auto& note : fit.notes) notes += note.find("in step") != std::string::npos ? 1 : 0;
@@ -267,17 +329,17 @@ TEST(FleetFit, AClosedLoopOfOneLengthRunsInStep) {
 TEST(FleetFit, PointsThatAreNotToBeTrustedAreRefused) {
   const auto truth = truth_of(StepForm::sum);
   Rng rng(3);
-  const SimulatedLoad load{.limit = 4, .requests = 150};
   Measured measured;
-  for (int i = 0; i < 3; ++i)
-    measured.points.push_back(testing::simulated_point(truth, load, rng, false));
+  for (const int concurrency : {4, 4, 4, 16})
+    measured.points.push_back(testing::simulated_point(
+        truth, {.max_concurrency = concurrency, .requests = 150}, rng, false));
   measured.points[0].errors = 2;
   measured.points[1].requests = 99;
   const Fit some = fitted(measured);
-  EXPECT_EQ(some.points.size(), 1U);
+  EXPECT_EQ(some.points.size(), 2U);
   EXPECT_TRUE(has_note(some, "2 of 152 requests failed"));
   EXPECT_TRUE(has_note(some, "it has 99 requests, fewer than 100"));
-  EXPECT_EQ(fitted(measured, {.all = true}).points.size(), 3U);
+  EXPECT_EQ(fitted(measured, {.all = true}).points.size(), 4U);
   measured.points.resize(2);
   const auto none = fit(measured, {});
   ASSERT_FALSE(none);
@@ -303,9 +365,9 @@ TEST(FleetFit, FirstTokensThatWaitForAPlaceAreLeftOut) {
   const auto truth = truth_of(StepForm::sum);
   Rng rng(7);
   Measured measured;
-  for (const int limit : {2, 4, 8})
-    measured.points.push_back(
-        testing::simulated_point(truth, {.limit = limit, .requests = 300}, rng, false));
+  for (const int concurrency : {2, 4, 8})
+    measured.points.push_back(testing::simulated_point(
+        truth, {.max_concurrency = concurrency, .requests = 300}, rng, false));
   measured.points[2].ttft_ms.mean += 5000;
   const Fit fit = fitted(measured);
   EXPECT_TRUE(has_note(fit, "looks saturated"));
@@ -336,7 +398,7 @@ TEST(FleetFit, AnythingMeasuredIsFittedOrRefused) {
       point.rate_per_s = any(), point.duration_s = any();
       point.in_tokens.mean = any(), point.out_tokens.mean = any();
       point.ttft_ms.mean = any(), point.itl_ms.mean = any();
-      if (rng.below(2) == 0) point.limit = 1 + any();
+      if (rng.below(2) == 0) point.max_concurrency = 1 + any();
       for (std::uint64_t requests = rng.below(4); requests > 0; --requests)
         point.timeline.push_back({any(), any(), any(), any(), any(), {}});
       measured.points.push_back(std::move(point));

@@ -13,8 +13,8 @@
 namespace berth::fleet::testing {
 
 struct SimulatedLoad {
-  double rate_per_s = 1;  // of random arrivals; looked at without a limit only
-  int limit = 0;          // requests side by side of a closed loop; 0: none
+  double rate_per_s = 1;    // of random arrivals; looked at without max_concurrency only
+  int max_concurrency = 0;  // requests side by side of a closed loop; 0: none
   int requests = 1000;
   double in_tokens = 300, out_tokens = 100;  // means of lengths, which are exponential, to 5 times
   bool fixed = false;                        // the mean, unless all are alike
@@ -38,7 +38,8 @@ inline std::vector<RequestTimes> simulate(const FitParameters& parameters,
     };
     request.in_tokens = length(load.in_tokens);
     request.out_tokens = length(load.out_tokens);
-    if (load.limit == 0) at_ms -= std::log1p(-rng.uniform()) * kSecondMs / load.rate_per_s;
+    if (load.max_concurrency == 0)
+      at_ms -= std::log1p(-rng.uniform()) * kSecondMs / load.rate_per_s;
     request.start_ms = at_ms;
   }
   std::size_t next = 0;
@@ -47,32 +48,33 @@ inline std::vector<RequestTimes> simulate(const FitParameters& parameters,
   double now_ms = 0;
   const double offset_ms = parameters.ms[Term::ttft_offset];
   while (next < all.size() || !active.empty() || !late.empty()) {
-    if (active.empty() && load.limit == 0) now_ms = std::max(now_ms, all[next].start_ms);
+    if (active.empty() && load.max_concurrency == 0) now_ms = std::max(now_ms, all[next].start_ms);
     // Of a closed loop the next request comes when one ends, and so just misses the iteration that
     // begins then, unless the server is idle.
     std::vector<std::size_t> joining = std::exchange(late, {});
     const bool idle = active.empty() && joining.empty();
     const auto room = [&] {
-      return load.limit == 0 ||
-             active.size() + joining.size() + late.size() < static_cast<std::size_t>(load.limit);
+      return load.max_concurrency == 0 || active.size() + joining.size() + late.size() <
+                                              static_cast<std::size_t>(load.max_concurrency);
     };
-    while (next < all.size() && room() && (load.limit > 0 || all[next].start_ms <= now_ms)) {
-      if (load.limit > 0) all[next].start_ms = now_ms;
-      (load.limit > 0 && !idle ? late : joining).push_back(next++);
+    while (next < all.size() && room() &&
+           (load.max_concurrency > 0 || all[next].start_ms <= now_ms)) {
+      if (load.max_concurrency > 0) all[next].start_ms = now_ms;
+      (load.max_concurrency > 0 && !idle ? late : joining).push_back(next++);
     }
-    Observation step{.bare_steps = joining.empty() ? 1.0 : 0.0,
-                     .prefill_steps = joining.empty() ? 0.0 : 1.0};
+    Observation iteration{.bare_iterations = joining.empty() ? 1.0 : 0.0,
+                          .prefill_iterations = joining.empty() ? 0.0 : 1.0};
     for (const auto& each : active) {
-      step.decoding += 1;
-      step.context_tokens += all[each.request].in_tokens + each.tokens;
+      iteration.decoding += 1;
+      iteration.context_tokens += all[each.request].in_tokens + each.tokens;
     }
     for (const std::size_t i : joining) {
-      step.prefill_tokens += all[i].in_tokens;
-      step.context_tokens += all[i].in_tokens;
+      iteration.prefill_tokens += all[i].in_tokens;
+      iteration.context_tokens += all[i].in_tokens;
     }
     double noise = -6;
     for (int i = 0; i < 12; ++i) noise += rng.uniform();
-    now_ms += predicted_ms(parameters, step) * (1 + load.jitter * noise);
+    now_ms += predicted_ms(parameters, iteration) * (1 + load.jitter * noise);
     for (auto& each : active) {
       auto& request = all[each.request];
       request.itl_ms += (now_ms - each.last_ms) / (request.out_tokens - 1);
@@ -99,8 +101,8 @@ inline OperatingPoint simulated_point(const FitParameters& parameters, const Sim
   auto requests = simulate(parameters, load, rng);
   for (const auto& request : requests)
     point.duration_s = std::max(point.duration_s, request.end_ms() / kSecondMs);
-  if (load.limit > 0)
-    point.limit = load.limit;
+  if (load.max_concurrency > 0)
+    point.max_concurrency = load.max_concurrency;
   else
     point.offered_per_s = load.rate_per_s;
   summarize(point, requests);

@@ -313,6 +313,7 @@ struct Candidates {
   std::vector<std::size_t> begin;  // by server, with the end of the last one behind
   std::vector<Candidate> all;      // by server, then by accelerator
   std::vector<Refusal> refusals;   // servers × accelerators, row-major
+  bool stopped = false;            // by Execution::stop: limits not asked for are the closed form's
 
   std::span<const Candidate> of(std::size_t server) const {
     return std::span(all).subspan(begin[server], begin[server + 1] - begin[server]);

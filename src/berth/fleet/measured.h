@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,18 +45,18 @@ struct MeasuredFigures {
 
 /// A server under one load.
 struct OperatingPoint {
-  std::string name;                     // of the file, and the place in it
-  double rate_per_s = 0;                // of requests that were completed
-  std::optional<double> offered_per_s;  // what the tool wanted to send; infinite: all at once
-  std::optional<double> limit;          // of requests side by side, of a closed loop
+  std::string name;                       // of the file, and the place in it
+  double rate_per_s = 0;                  // of requests that were completed
+  std::optional<double> offered_per_s;    // what the tool wanted to send; infinite: all at once
+  std::optional<double> max_concurrency;  // requests side by side, of a closed loop
   double concurrency = 0;  // requests side by side, on average over the time; 0: not known
   double duration_s = 0;
   std::int64_t requests = 0, errors = 0;
   MeasuredFigures in_tokens, out_tokens, ttft_ms, itl_ms;
   /// All requests in the order of their start, or none where their starts are not known.
   std::vector<RequestTimes> timeline;
-  double complete_until_ms =
-      1e300;  ///< Later the server had requests that are not in the timeline.
+  /// Later the server had requests that are not in the timeline.
+  double complete_until_ms = std::numeric_limits<double>::infinity();
 };
 
 /// All that is known of a model on an accelerator.

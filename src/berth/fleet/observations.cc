@@ -66,7 +66,7 @@ bool looks_cached(const Measured& measured, std::span<const PointUse> use) {
 bool runs_in_step(const OperatingPoint& point) {
   const MeasuredFigures& out = point.out_tokens;
   const double variance = out.square - out.mean * out.mean;
-  return point.timeline.empty() && point.limit.value_or(0) > 1 && out.square > 0 &&
+  return point.timeline.empty() && point.max_concurrency.value_or(0) > 1 && out.square > 0 &&
          variance < 1e-6 * out.square;
 }
 
@@ -140,10 +140,10 @@ MeanLoad load_of(const OperatingPoint& point) {
   const double response_s =
       (point.ttft_ms.mean + point.itl_ms.mean * std::max(0.0, point.out_tokens.mean - 1)) /
       kSecondMs;
-  const bool ends = !point.limit && point.duration_s > 2 * response_s;
+  const bool ends = !point.max_concurrency && point.duration_s > 2 * response_s;
   const double came = ends ? point.duration_s / (point.duration_s - response_s) : 1;
   return {.rate_per_ms = came * point.rate_per_s / kSecondMs,
-          .limit = point.limit.value_or(0),
+          .max_concurrency = point.max_concurrency.value_or(0),
           .in_tokens = point.in_tokens.mean,
           .in_square = square(point.in_tokens),
           .out_tokens = point.out_tokens.mean,
@@ -156,7 +156,7 @@ MeanObservations mean_observations(const MeanLoad& load, const FitParameters& pa
   const double tau = load.itl_ms;
   // A request sees the others: of a closed loop one fewer, of random arrivals as many as are there
   // on average.
-  const double others = load.limit > 0 ? 1 - 1 / load.limit : 1;
+  const double others = load.max_concurrency > 0 ? 1 - 1 / load.max_concurrency : 1;
   const double decoding = lambda * std::max(0.0, m - 1) * tau * others;
   const double context = n + (m > 0 ? load.out_square / (2 * m) : 0);
   const double chunks = std::max(1.0, std::ceil(n / kBatchTokens));
@@ -169,8 +169,8 @@ MeanObservations mean_observations(const MeanLoad& load, const FitParameters& pa
   };
   MeanObservations mean;
   mean.itl = {.phase = Phase::itl,
-              .bare_steps = 1 - busy,
-              .prefill_steps = busy,
+              .bare_iterations = 1 - busy,
+              .prefill_iterations = busy,
               .decoding = 1 + decoding,
               .prefill_tokens = arrivals * n,
               .prefill_square = square_of(arrivals, arrivals),
@@ -183,13 +183,13 @@ MeanObservations mean_observations(const MeanLoad& load, const FitParameters& pa
   const double variation =
       tau > 0 ? lambda * prefill_ms * prefill_ms * load.in_square / (tau * (1 - r * r)) : 0;
   const double longer = 1 + std::min(variation, 4.0);
-  const bool closed = load.limit > 0;
-  const double present = closed ? (load.limit > 1 ? 1 : 0) : 1 - std::exp(-decoding);
+  const bool closed = load.max_concurrency > 0;
+  const double present = closed ? (load.max_concurrency > 1 ? 1 : 0) : 1 - std::exp(-decoding);
   const double wait = present * (closed ? 1 : longer / 2);
   const double joined = 1 + present * arrivals * longer;  // prompts in its own iteration
   mean.ttft = {.phase = Phase::ttft,
-               .bare_steps = wait * (1 - busy),
-               .prefill_steps = chunks + wait * busy,
+               .bare_iterations = wait * (1 - busy),
+               .prefill_iterations = chunks + wait * busy,
                .decoding = decoding * (chunks + wait),
                .prefill_tokens = n * joined + wait * arrivals * n,
                .prefill_square =
@@ -200,40 +200,40 @@ MeanObservations mean_observations(const MeanLoad& load, const FitParameters& pa
 }
 
 MeanTimes mean_times(MeanLoad load, const FitParameters& parameters) {
-  constexpr int kMostSteps = 200;
+  constexpr int kMostRounds = 200;
   constexpr double kSettled = 1e-9;
   load.itl_ms = parameters.ms[Term::alpha] + parameters.ms[Term::beta];
   MeanTimes times;
-  for (int i = 0; i < kMostSteps; ++i) {
-    if (load.limit > 0) {
+  for (int i = 0; i < kMostRounds; ++i) {
+    if (load.max_concurrency > 0) {
       const double response_ms = times.ttft_ms + std::max(0.0, load.out_tokens - 1) * load.itl_ms;
-      if (response_ms > 0) load.rate_per_ms = load.limit / response_ms;
+      if (response_ms > 0) load.rate_per_ms = load.max_concurrency / response_ms;
     }
     const auto mean = mean_observations(load, parameters);
     const double itl_ms = predicted_ms(parameters, mean.itl);
     if (!(itl_ms < 1e7)) return {};
     times.ttft_ms = predicted_ms(parameters, mean.ttft);
     times.itl_ms = itl_ms;
-    const double step = itl_ms - load.itl_ms;
-    load.itl_ms += load.limit > 0 ? step / 2 : step;
-    if (std::abs(step) < kSettled * itl_ms) return times;
+    const double change = itl_ms - load.itl_ms;
+    load.itl_ms += load.max_concurrency > 0 ? change / 2 : change;
+    if (std::abs(change) < kSettled * itl_ms) return times;
   }
-  return load.limit > 0 ? times : MeanTimes{};
+  return load.max_concurrency > 0 ? times : MeanTimes{};
 }
 
 std::vector<Observation> observations(const Measured& measured, std::span<const PointUse> use,
                                       const FitParameters& parameters) {
   std::vector<Observation> all;
-  for (const auto& step : measured.iterations) {
-    const bool prefill = step.prefill_tokens > 0;
+  for (const auto& iteration : measured.iterations) {
+    const bool prefill = iteration.prefill_tokens > 0;
     all.push_back({.phase = prefill ? Phase::prefill : Phase::decode,
-                   .bare_steps = prefill ? 0.0 : 1.0,
-                   .prefill_steps = prefill ? 1.0 : 0.0,
-                   .decoding = step.decoding,
-                   .prefill_tokens = step.prefill_tokens,
-                   .prefill_square = step.prefill_tokens * step.prefill_tokens,
-                   .context_tokens = step.context_tokens,
-                   .ms = step.ms});
+                   .bare_iterations = prefill ? 0.0 : 1.0,
+                   .prefill_iterations = prefill ? 1.0 : 0.0,
+                   .decoding = iteration.decoding,
+                   .prefill_tokens = iteration.prefill_tokens,
+                   .prefill_square = iteration.prefill_tokens * iteration.prefill_tokens,
+                   .context_tokens = iteration.context_tokens,
+                   .ms = iteration.ms});
   }
   for (std::size_t i = 0; i < use.size(); ++i) {
     const auto& point = measured.points[i];

@@ -23,7 +23,7 @@ std::vector<PointUse> judge_points(const Measured& measured, bool all, double pr
 /// A load in equilibrium, and the mean between two tokens under it.
 struct MeanLoad {
   double rate_per_ms = 0;
-  double limit = 0;  // of a closed loop; 0: requests arrive at random
+  double max_concurrency = 0;  // of a closed loop; 0: requests arrive at random
   double in_tokens = 0, in_square = 0, out_tokens = 0, out_square = 0;
   double itl_ms = 0;
 };

@@ -70,7 +70,7 @@ class Planner {
       prices_ = std::move(optimum.prices);
       plan_.proof.unserved_bound = std::move(optimum.unserved_bound);
       plan_.proof.bound = optimum.bound;
-      plan_.proof.stopped = optimum.stopped;
+      plan_.proof.stopped = optimum.stopped || candidates_.stopped;
       return;
     }
     solution_ =
@@ -106,8 +106,8 @@ class Planner {
     }
     if (pick.candidate == nullptr) {
       result.why = candidates_.of(s).empty() ? Why::no_candidate : Why::capacity;
-      result.reason =
-          result.why == Why::capacity ? for_want_of_capacity(s) : for_want_of_candidates(s, server);
+      result.reason = result.why == Why::capacity ? for_want_of_capacity(s)
+                                                  : why_no_candidate(server, candidates_, s);
       return result;
     }
     const Candidate& c = *pick.candidate;
@@ -165,31 +165,6 @@ class Planner {
                        candidates_.types[type_of(least)], scarcity(type_of(least)));
   }
 
-  std::string for_want_of_candidates(std::size_t s, const Server& server) const {
-    const std::size_t count = candidates_.accelerators.size();
-    if (count == 0) return "no accelerators are known";
-    const auto row = std::span(candidates_.refusals).subspan(s * count, count);
-    switch (row[0]) {  // of the whole server
-      case Refusal::no_model: return fmt::format("the model '{}' is not known", clip(server.model));
-      case Refusal::no_class:
-        return fmt::format("the service class '{}' is not known", clip(class_of(server)));
-      case Refusal::no_target:
-        return fmt::format("the service class '{}' has no target for '{}'", clip(class_of(server)),
-                           clip(server.model));
-      default: break;
-    }
-    // The least common reason says the most: few accelerators were near to being candidates.
-    std::map<Refusal, std::string> named;
-    for (std::size_t a = 0; a < count; ++a)
-      if (std::string& names = named[row[a]]; names.size() < 60)
-        names += (names.empty() ? "" : ", ") + clip(candidates_.accelerators[a]);
-    std::vector<std::string> parts;
-    for (const auto& [refusal, names] : named)
-      if (named.size() == 1 || refusal != Refusal::no_performance)
-        parts.push_back(fmt::format("{}: {}", names, fleet::name(refusal)));
-    return join(parts, "; ");
-  }
-
   void add_totals() {
     std::vector<double> costs(limits_.size(), 0);
     std::vector<std::int64_t> used(limits_.size(), 0);
@@ -219,6 +194,31 @@ class Planner {
 };
 
 }  // namespace
+
+std::string why_no_candidate(const Server& server, const Candidates& candidates, std::size_t s) {
+  const std::size_t count = candidates.accelerators.size();
+  if (count == 0) return "no accelerators are known";
+  const auto row = std::span(candidates.refusals).subspan(s * count, count);
+  switch (row[0]) {  // of the whole server
+    case Refusal::no_model: return fmt::format("the model '{}' is not known", clip(server.model));
+    case Refusal::no_class:
+      return fmt::format("the service class '{}' is not known", clip(class_of(server)));
+    case Refusal::no_target:
+      return fmt::format("the service class '{}' has no target for '{}'", clip(class_of(server)),
+                         clip(server.model));
+    default: break;
+  }
+  // The least common reason says the most: few accelerators were near to being candidates.
+  std::map<Refusal, std::string> named;
+  for (std::size_t a = 0; a < count; ++a)
+    if (std::string& names = named[row[a]]; names.size() < 60)
+      names += (names.empty() ? "" : ", ") + clip(candidates.accelerators[a]);
+  std::vector<std::string> parts;
+  for (const auto& [refusal, names] : named)
+    if (named.size() == 1 || refusal != Refusal::no_performance)
+      parts.push_back(fmt::format("{}: {}", names, fleet::name(refusal)));
+  return join(parts, "; ");
+}
 
 Plan solve(const System& system, const Candidates& candidates, const Options& options,
            const Execution& execution) {

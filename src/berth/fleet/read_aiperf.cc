@@ -73,12 +73,12 @@ Status read_load(const JsonPlace& document, OperatingPoint& point) {
   for (const std::string_view path :
        {"input_config.loadgen.concurrency", "input_config.perf_analyzer.stimulus.concurrency"})
     if (const auto at = document.find(path); at && at->is_number()) {
-      BERTH_ASSIGN(point.limit, number_within(*at, 1, kMostPointRequests));
+      BERTH_ASSIGN(point.max_concurrency, number_within(*at, 1, kMostPointRequests));
     }
   if (const auto rate = document.find("input_config.loadgen.request_rate");
       rate && rate->is_number()) {
     BERTH_ASSIGN(point.offered_per_s, number_within(*rate, 0, kMostMs));
-    point.limit.reset();
+    point.max_concurrency.reset();
   }
   return {};
 }
@@ -170,36 +170,50 @@ bool is_aiperf_request(const JsonPlace& line) {
   return line.find("metadata.request_start_ns") && line.find("metrics");
 }
 
+namespace {
+
+struct AiperfRequests {
+  std::vector<RequestTimes> whole;
+  std::vector<double> cut_off_ms;  // the starts of the others
+  std::int64_t errors = 0;
+};
+
+Status take_line(const JsonPlace& line, AiperfRequests& requests) {
+  if (const auto phase = line.find("metadata.benchmark_phase"))
+    if (const auto text = phase->text(); text && *text == "warmup") return {};
+  if (line.find("error")) {
+    ++requests.errors;
+    return {};
+  }
+  // A request that was cut off has no whole metrics.
+  if (!line.find("metrics.time_to_first_token") || !line.find("metrics.output_sequence_length")) {
+    BERTH_ASSIGN(const double ns, line.number_or("metadata.request_start_ns", 0));
+    requests.cut_off_ms.push_back(kMsPerNs * ns);
+    return {};
+  }
+  BERTH_ASSIGN(auto request, request_of_line(line));
+  if (requests.whole.size() == kMostPointRequests)
+    return line.error(fmt::format("more than {} requests", kMostPointRequests));
+  requests.whole.push_back(std::move(request));
+  return {};
+}
+
+}  // namespace
+
 Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
                                            std::span<const std::string_view> lines) {
-  OperatingPoint point;
-  point.name = name;
-  std::vector<RequestTimes> requests;
-  std::vector<double> cut_off_ms;
+  AiperfRequests read;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (trim(lines[i]).empty()) continue;
-    const std::string where = fmt::format("line {}", i + 1);
     const auto line = JsonPlace::parse(lines[i]);
-    if (!line) return std::unexpected(within(where, line.error()));
-    if (const auto phase = line->find("metadata.benchmark_phase"))
-      if (const auto text = phase->text(); text && *text == "warmup") continue;
-    if (line->find("error")) {
-      ++point.errors;
-      continue;
-    }
-    // A request that was cut off has no whole metrics.
-    if (!line->find("metrics.time_to_first_token") ||
-        !line->find("metrics.output_sequence_length")) {
-      BERTH_ASSIGN(const double ns, line->number_or("metadata.request_start_ns", 0));
-      cut_off_ms.push_back(kMsPerNs * ns);
-      continue;
-    }
-    auto request = request_of_line(*line);
-    if (!request) return std::unexpected(within(where, std::move(request).error()));
-    requests.push_back(*std::move(request));
-    if (requests.size() > kMostPointRequests)
-      return fail(ErrorKind::invalid, "{}: more than {} requests", where, kMostPointRequests);
+    if (!line) return std::unexpected(within(line_place(name, i), line.error()));
+    if (auto took = take_line(*line, read); !took)
+      return std::unexpected(within(line_place(name, i), std::move(took).error()));
   }
+  OperatingPoint point;
+  point.name = name;
+  point.errors = read.errors;
+  auto& requests = read.whole;
   std::ranges::stable_sort(requests, {}, &RequestTimes::start_ms);
   const double first_ms = requests.empty() ? 0 : requests.front().start_ms;
   double last_ms = 0;
@@ -207,7 +221,7 @@ Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
     request.start_ms -= first_ms;
     last_ms = std::max(last_ms, request.end_ms());
   }
-  for (const double ms : cut_off_ms)
+  for (const double ms : read.cut_off_ms)
     point.complete_until_ms = std::min(point.complete_until_ms, ms - first_ms);
   point.duration_s = last_ms / kSecondMs;
   summarize(point, requests);
@@ -215,11 +229,9 @@ Result<BenchmarkFile> read_aiperf_requests(const std::string& name,
   return file_of(Detail::requests, {}, std::move(point));
 }
 
-bool is_aiperf_csv(std::span<const CsvRow> rows) {
-  return rows[0].cells.size() > 1 && rows[0].cells[0] == "Metric" && rows[0].cells[1] == "avg";
-}
-
 namespace {
+
+constexpr std::string_view kMetricColumn = "Metric";
 
 /// A number as genai-perf writes it: "1,234.56".
 std::string without_separators(std::string text) {
@@ -227,31 +239,47 @@ std::string without_separators(std::string text) {
   return text;
 }
 
-/// The first value of the row whose name is `name`, but for the unit in parentheses behind it.
+/// The value of the metric in the row, which is no longer than the head above it.
+Result<double> csv_value(const CsvRow& row, std::size_t head_cells, std::string_view name) {
+  const std::string_view metric = row.cells[0];
+  if (row.cells.size() > head_cells) return std::unexpected(row.expect_cells(head_cells).error());
+  const auto open = metric.find('(');
+  const auto unit = open == std::string_view::npos
+                        ? std::string_view()
+                        : metric.substr(open + 1, metric.find(')', open) - open - 1);
+  const auto scale = scale_of(unit);
+  if (!scale)
+    return row.error(0,
+                     fmt::format("wanted ms, sec, tokens or requests/sec, found '{}'", clip(unit)));
+  const auto number = parse_number(without_separators(row.cells[1]));
+  if (!number || *number < 0 || *number > kMostMs)
+    return row.error(1, fmt::format("{}: wanted a number from 0 to {}, found '{}'", name, kMostMs,
+                                    clip(row.cells[1])));
+  return *scale * *number;
+}
+
+/// The first value of the only row whose name is `name`, but for the unit in parentheses behind it.
 Result<double> csv_metric(std::span<const CsvRow> rows, std::string_view name,
                           std::optional<double> otherwise) {
+  std::optional<double> found;
+  std::size_t head_cells = 0;
   for (const CsvRow& row : rows) {
-    const std::string_view head = row.cells[0];
-    const auto open = head.find('(');
-    if (lower(trim(head.substr(0, open))) != name || row.cells.size() < 2) continue;
-    const auto unit = open == std::string_view::npos
-                          ? std::string_view()
-                          : head.substr(open + 1, head.find(')', open) - open - 1);
-    const auto scale = scale_of(unit);
-    if (!scale)
-      return row.error(
-          fmt::format("wanted ms, sec, tokens or requests/sec, found '{}'", clip(unit)));
-    const auto number = parse_number(without_separators(row.cells[1]));
-    if (!number || *number < 0 || *number > kMostMs)
-      return row.error(fmt::format("{}: wanted a number from 0 to {}, found '{}'", name, kMostMs,
-                                   clip(row.cells[1])));
-    return *scale * *number;
+    const std::string_view metric = row.cells[0];
+    if (metric == kMetricColumn) head_cells = row.cells.size();
+    if (lower(trim(metric.substr(0, metric.find('(')))) != name || row.cells.size() < 2) continue;
+    if (found) return row.error(0, fmt::format("two rows '{}'", name));
+    BERTH_ASSIGN(found, csv_value(row, head_cells, name));
   }
-  if (otherwise) return *otherwise;
-  return fail(ErrorKind::invalid, "wanted a row '{}'", name);
+  if (!found) found = otherwise;
+  if (!found) return rows.front().error(0, fmt::format("wanted a row '{}', found none", name));
+  return *found;
 }
 
 }  // namespace
+
+bool is_aiperf_csv(std::span<const CsvRow> rows) {
+  return rows[0].cells.size() > 1 && rows[0].cells[0] == kMetricColumn && rows[0].cells[1] == "avg";
+}
 
 Result<BenchmarkFile> read_aiperf_csv(const std::string& name, std::span<const CsvRow> rows) {
   OperatingPoint point;

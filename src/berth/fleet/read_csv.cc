@@ -1,4 +1,6 @@
 // Tables of comma-separated values.
+#include <unordered_set>
+
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fleet/benchmark_formats.h"
@@ -8,56 +10,84 @@ namespace {
 
 constexpr std::size_t kMostCells = 10'000;  // of a row
 
-/// The value within quotes that begins at `at`, a quote; moves `at` behind its end.
-std::optional<std::string> quoted(std::string_view text, std::size_t& at, std::size_t& line) {
-  std::string value;
-  for (++at; at < text.size(); ++at) {
-    if (text[at] == '"') {
-      if (at + 1 == text.size() || text[at + 1] != '"') {
-        ++at;
-        return value;
-      }
-      ++at;
-    }
-    if (text[at] == '\n') ++line;
-    value += text[at];
+/// Where reading has come to.
+struct CsvCursor {
+  std::string_view text;
+  std::size_t at = 0, line = 1, line_begin = 0;
+
+  void end_line(std::size_t line_end) {
+    ++line;
+    line_begin = line_end + 1;
   }
-  return std::nullopt;
-}
+  /// The value within quotes that begins here; moves behind its end. nullopt: it has none.
+  std::optional<std::string> quoted() {
+    std::string value;
+    for (++at; at < text.size(); ++at) {
+      if (text[at] == '"') {
+        if (at + 1 == text.size() || text[at + 1] != '"') {
+          ++at;
+          return value;
+        }
+        ++at;
+      }
+      if (text[at] == '\n') end_line(at);
+      value += text[at];
+    }
+    return std::nullopt;
+  }
+};
 
 }  // namespace
 
-std::unexpected<Error> CsvRow::error(std::string_view message) const {
-  return fail(ErrorKind::invalid, "line {}: {}", line, message);
+std::unexpected<Error> CsvRow::error(std::size_t cell, std::string_view message) const {
+  const Place& place = places[std::min(cell, places.size() - 1)];
+  return fail(ErrorKind::invalid, "{}:{}:{}: {}", name, place.line, place.column, message);
 }
 
-Result<std::vector<CsvRow>> read_csv(std::string_view text) {
+Status CsvRow::expect_cells(std::size_t count) const {
+  if (cells.size() == count) return {};
+  return error(count, fmt::format("wanted {} cells as in the head, found {}", count, cells.size()));
+}
+
+Result<std::vector<CsvRow>> read_csv(std::string_view name, std::string_view text) {
   std::vector<CsvRow> rows;
-  std::size_t line = 1, at = 0;
-  while (at < text.size()) {
-    CsvRow row{line, {}};
+  CsvCursor cursor{text};
+  while (cursor.at < text.size()) {
+    CsvRow row{name, {}, {}};
     for (bool more = true; more;) {
+      row.places.push_back({cursor.line, cursor.at - cursor.line_begin + 1});
+      const std::size_t last = row.places.size() - 1;
+      if (last == kMostCells) return row.error(last, fmt::format("more than {} cells", kMostCells));
       std::string cell;
-      if (text.substr(at).starts_with('"')) {
-        auto value = quoted(text, at, line);
-        if (!value) return row.error("a quote is not closed");
+      if (text.substr(cursor.at).starts_with('"')) {
+        auto value = cursor.quoted();
+        if (!value) return row.error(last, "a quote is not closed");
         cell = *std::move(value);
       }
-      const std::size_t end = std::min(text.find_first_of(",\n", at), text.size());
-      cell += trim(text.substr(at, end - at));
+      const std::size_t end = std::min(text.find_first_of(",\n", cursor.at), text.size());
+      cell += trim(text.substr(cursor.at, end - cursor.at));
       while (cell.ends_with('\r')) cell.pop_back();
       row.cells.push_back(std::move(cell));
       more = end < text.size() && text[end] == ',';
-      at = end + 1;
-      if (row.cells.size() > kMostCells)
-        return row.error(fmt::format("more than {} cells", kMostCells));
+      cursor.at = end + 1;
     }
-    ++line;
+    cursor.end_line(cursor.at - 1);
     if (row.cells.size() == 1 && row.cells[0].empty()) continue;
+    if (rows.size() == kMostRows) return row.error(0, fmt::format("more than {} rows", kMostRows));
     rows.push_back(std::move(row));
-    if (rows.size() > kMostRows) return fail(ErrorKind::invalid, "more than {} rows", kMostRows);
   }
   return rows;
+}
+
+Status CsvTable::check() const {
+  const CsvRow& head = rows_.front();
+  std::unordered_set<std::string> names;
+  for (std::size_t i = 0; i < head.cells.size(); ++i)
+    if (!head.cells[i].empty() && !names.insert(lower(head.cells[i])).second)
+      return head.error(i, fmt::format("two columns '{}'", clip(head.cells[i])));
+  if (size() == 0) return head.error(0, "wanted rows below the head, found none");
+  for (std::size_t i = 0; i < size(); ++i) BERTH_TRY(row(i).expect_cells(head.cells.size()));
+  return {};
 }
 
 std::optional<std::size_t> CsvTable::column(std::string_view name) const {
@@ -67,21 +97,13 @@ std::optional<std::size_t> CsvTable::column(std::string_view name) const {
   return std::nullopt;
 }
 
-Result<std::string> CsvTable::text(std::size_t i, std::size_t column) const {
-  const CsvRow& cells = row(i);
-  if (cells.cells.size() <= column)
-    return cells.error(fmt::format("wanted {} cells as in the head, found {}",
-                                   rows_.front().cells.size(), cells.cells.size()));
-  return cells.cells[column];
-}
-
 Result<double> CsvTable::number(std::size_t i, std::size_t column, double least,
                                 double most) const {
-  BERTH_ASSIGN(const std::string cell, text(i, column));
+  const std::string& cell = text(i, column);
   const auto number = parse_number(cell);
   if (!number || !(*number >= least && *number <= most))
-    return row(i).error(fmt::format("{}: wanted a number from {} to {}, found '{}'",
-                                    rows_.front().cells[column], least, most, clip(cell)));
+    return row(i).error(column, fmt::format("{}: wanted a number from {} to {}, found '{}'",
+                                            rows_.front().cells[column], least, most, clip(cell)));
   return *number;
 }
 

@@ -3,6 +3,7 @@
 // in ms; inter_token_latency_ms is the mean of a request. Source: guidellm 0.5.0 and 0.8.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "berth/base/text.h"
 #include "berth/fleet/benchmark_formats.h"
@@ -80,12 +81,12 @@ Status read_strategy(const JsonPlace& benchmark, OperatingPoint& point) {
   if (const auto type = strategy->find("type_")) {
     BERTH_ASSIGN(kind, type->text());
   }
-  if (kind == "synchronous") point.limit = 1;
+  if (kind == "synchronous") point.max_concurrency = 1;
   if (kind == "throughput") point.offered_per_s = HUGE_VAL;
   if (kind == "concurrent")
     for (const std::string_view key : {"streams", "max_concurrency"})
       if (const auto streams = strategy->find(key); streams && streams->is_number()) {
-        BERTH_ASSIGN(point.limit, number_within(*streams, 1, kMostPointRequests));
+        BERTH_ASSIGN(point.max_concurrency, number_within(*streams, 1, kMostPointRequests));
       }
   if (kind == "constant" || kind == "poisson") {
     BERTH_ASSIGN(const double rate, strategy->number_or("rate", 0));
@@ -128,7 +129,21 @@ Result<OperatingPoint> read_benchmark(const JsonPlace& benchmark) {
 /// Of a column of guidellm's CSV, which has three rows of heads: group, field, units.
 class GuidellmTable {
  public:
+  static constexpr std::size_t kHeads = 3;
   explicit GuidellmTable(std::span<const CsvRow> rows) : rows_(rows) {}
+  /// Errors: invalid: two columns of one name, no rows, or one with more or fewer cells.
+  Status check() const {
+    std::set<std::string> names;
+    for (const CsvRow& row : rows_) BERTH_TRY(row.expect_cells(rows_[0].cells.size()));
+    for (std::size_t c = 0; c < rows_[0].cells.size(); ++c) {
+      std::vector<std::string> name;
+      for (const CsvRow& head : rows_.first(kHeads)) name.push_back(head.cells[c]);
+      if (!names.insert(join(name, ", ")).second)
+        return rows_[1].error(c, fmt::format("two columns '{}'", clip(join(name, ", "))));
+    }
+    if (rows_.size() == kHeads) return rows_[0].error(0, "wanted rows below the heads, found none");
+    return {};
+  }
   std::optional<std::size_t> find(std::string_view group, std::string_view field) const {
     for (std::size_t c = 0; c < rows_[0].cells.size() && c < rows_[1].cells.size(); ++c)
       if (lower(rows_[0].cells[c]).find(group) != std::string::npos &&
@@ -138,7 +153,7 @@ class GuidellmTable {
   }
   Result<double> number(const CsvRow& row, std::string_view group, std::string_view field) const {
     const auto column = find(group, field);
-    if (!column) return rows_[1].error(fmt::format("wanted a column '{}', '{}'", group, field));
+    if (!column) return rows_[1].error(0, fmt::format("wanted a column '{}', '{}'", group, field));
     return value(row, *column);
   }
   Result<double> number_or(const CsvRow& row, std::string_view group, std::string_view field,
@@ -184,7 +199,7 @@ Result<BenchmarkFile> read_guidellm(const std::string& name, const JsonPlace& do
 }
 
 bool is_guidellm_csv(std::span<const CsvRow> rows) {
-  if (rows.size() < 3) return false;
+  if (rows.size() < GuidellmTable::kHeads) return false;
   const GuidellmTable table(rows);
   return table.find("time to first token", "mean") && table.find("inter token latency", "mean");
 }
@@ -192,12 +207,12 @@ bool is_guidellm_csv(std::span<const CsvRow> rows) {
 Result<BenchmarkFile> read_guidellm_csv(const std::string& name, std::span<const CsvRow> rows) {
   const GuidellmTable table(rows);
   Measured measured;
-  if (rows.size() == 3) return rows[2].error("wanted a row for each benchmark behind the heads");
+  BERTH_TRY(table.check());
   if (rows.size() > kMostPoints)
-    return fail(ErrorKind::invalid, "{} rows, at most {} can be", rows.size(), kMostPoints);
-  for (const CsvRow& row : rows.subspan(3)) {
+    return rows[kMostPoints].error(0, fmt::format("more than {} rows", kMostPoints));
+  for (const CsvRow& row : rows.subspan(GuidellmTable::kHeads)) {
     OperatingPoint point;
-    point.name = fmt::format("{} line {}", name, row.line);
+    point.name = fmt::format("{}:{}", name, row.places[0].line);
     BERTH_ASSIGN(point.rate_per_s, table.number(row, "server throughput", "requests/sec"));
     BERTH_ASSIGN(point.concurrency, table.number_or(row, "server throughput", "concurrency", 0));
     BERTH_ASSIGN(point.in_tokens.mean, table.number(row, "token metrics", "input tokens"));

@@ -49,24 +49,21 @@ bool is_rows_csv(std::span<const CsvRow> rows) {
 
 Result<BenchmarkFile> read_rows_csv(const std::string&, std::span<const CsvRow> rows) {
   const CsvTable table(rows);
+  BERTH_TRY(table.check());
   std::array<std::size_t, kRowColumns.size()> at{};
   for (std::size_t c = 0; c < at.size(); ++c) {
     const auto column = table.column(kRowColumns[c]);
     if (!column)
-      return rows.front().error(
-          fmt::format("wanted a column '{}', found {}", kRowColumns[c], head_text(rows.front())));
+      return rows.front().error(0, fmt::format("wanted a column '{}', found {}", kRowColumns[c],
+                                               head_text(rows.front())));
     at[c] = *column;
   }
   const auto model = table.column("model"), accelerator = table.column("accelerator");
   BenchmarkFile file{.tool = "rows", .detail = Detail::requests, .measured = {}, .notes = {}};
   for (std::size_t i = 0; i < table.size(); ++i) {
     std::string names[2];
-    if (model) {
-      BERTH_ASSIGN(names[0], table.text(i, *model));
-    }
-    if (accelerator) {
-      BERTH_ASSIGN(names[1], table.text(i, *accelerator));
-    }
+    if (model) names[0] = table.text(i, *model);
+    if (accelerator) names[1] = table.text(i, *accelerator);
     Iteration iteration;
     BERTH_ASSIGN(iteration.decoding, table.number(i, at[0], 0, kMostRowTokens));
     BERTH_ASSIGN(iteration.prefill_tokens, table.number(i, at[1], 0, kMostRowTokens));
@@ -74,7 +71,7 @@ Result<BenchmarkFile> read_rows_csv(const std::string&, std::span<const CsvRow> 
     BERTH_ASSIGN(iteration.ms, table.number(i, at[3], 1e-6, kMostMs));
     set_of(file.measured, names[0], names[1], 0).iterations.push_back(iteration);
     if (file.measured.size() > kMostPoints)
-      return table.row(i).error(fmt::format("more than {} models", kMostPoints));
+      return table.row(i).error(0, fmt::format("more than {} models", kMostPoints));
   }
   return file;
 }
@@ -85,11 +82,12 @@ bool is_splitwise_csv(std::span<const CsvRow> rows) {
 
 Result<BenchmarkFile> read_splitwise_csv(const std::string& name, std::span<const CsvRow> rows) {
   const CsvTable table(rows);
+  BERTH_TRY(table.check());
   const auto column = [&](std::initializer_list<std::string_view> names) -> Result<std::size_t> {
     for (const auto each : names)
       if (const auto found = table.column(each)) return *found;
     return rows.front().error(
-        fmt::format("wanted a column '{}', found {}", *names.begin(), head_text(rows.front())));
+        0, fmt::format("wanted a column '{}', found {}", *names.begin(), head_text(rows.front())));
   };
   BERTH_ASSIGN(const auto prompt, column({"prompt_size"}));
   BERTH_ASSIGN(const auto batch, column({"batch_size"}));
@@ -103,12 +101,8 @@ Result<BenchmarkFile> read_splitwise_csv(const std::string& name, std::span<cons
   for (std::size_t i = 0; i < table.size(); ++i) {
     std::string names[2];
     double tp = 1;
-    if (model) {
-      BERTH_ASSIGN(names[0], table.text(i, *model));
-    }
-    if (hardware) {
-      BERTH_ASSIGN(names[1], table.text(i, *hardware));
-    }
+    if (model) names[0] = table.text(i, *model);
+    if (hardware) names[1] = table.text(i, *hardware);
     if (parallel) {
       BERTH_ASSIGN(tp, table.number(i, *parallel, 1, 1024));
     }
@@ -120,7 +114,7 @@ Result<BenchmarkFile> read_splitwise_csv(const std::string& name, std::span<cons
     BERTH_ASSIGN(const double decode_ms, table.number(i, token_ms, 0, kMostMs));
     auto& iterations = set_of(file.measured, names[0], names[1], static_cast<int>(tp)).iterations;
     if (file.measured.size() > kMostPoints)
-      return table.row(i).error(fmt::format("more than {} models", kMostPoints));
+      return table.row(i).error(0, fmt::format("more than {} models", kMostPoints));
     if (n * b > kChunkTokens)
       ++too_long;
     else if (prefill_ms > 0)

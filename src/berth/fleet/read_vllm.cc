@@ -84,12 +84,12 @@ void start_as_poisson(std::vector<RequestTimes>& requests, double rate_per_s) {
   }
 }
 
-/// The next request starts when one of `limit` ends.
-void start_as_closed_loop(std::vector<RequestTimes>& requests, double limit) {
+/// The next request starts when one of `max_concurrency` ends.
+void start_as_closed_loop(std::vector<RequestTimes>& requests, double max_concurrency) {
   std::priority_queue<double, std::vector<double>, std::greater<>> ends;
   for (auto& request : requests) {
     request.start_ms = 0;
-    if (static_cast<double>(ends.size()) >= limit) {
+    if (static_cast<double>(ends.size()) >= max_concurrency) {
       request.start_ms = ends.top();
       ends.pop();
     }
@@ -103,8 +103,8 @@ bool find_starts(std::vector<RequestTimes>& requests, const OperatingPoint& poin
                  double burstiness) {
   if (requests.empty() || !point.offered_per_s) return false;
   if (!std::isfinite(*point.offered_per_s))
-    start_as_closed_loop(requests, point.limit.value_or(1e300));
-  else if (burstiness == 1 && !point.limit)
+    start_as_closed_loop(requests, point.max_concurrency.value_or(HUGE_VAL));
+  else if (burstiness == 1 && !point.max_concurrency)
     start_as_poisson(requests, *point.offered_per_s);
   else
     return false;
@@ -121,7 +121,7 @@ Status read_details(const JsonPlace& document, OperatingPoint& point, bool& gues
   // A request that failed took its place in the order of the starts.
   const bool whole = point.errors == 0;
   if (told) {
-    double first = 1e300;
+    double first = HUGE_VAL;
     for (const auto& request : requests) first = std::min(first, request.start_ms);
     for (auto& request : requests) request.start_ms -= first;
     std::ranges::stable_sort(requests, {}, &RequestTimes::start_ms);
@@ -183,8 +183,8 @@ Result<BenchmarkFile> read_vllm(const std::string& name, const JsonPlace& docume
       BERTH_ASSIGN(point.offered_per_s, number_within(*rate, 1e-6, kMostMs));
     }
   }
-  if (const auto limit = document.find("max_concurrency")) {
-    BERTH_ASSIGN(point.limit, number_within(*limit, 1, kMostPointRequests));
+  if (const auto at = document.find("max_concurrency")) {
+    BERTH_ASSIGN(point.max_concurrency, number_within(*at, 1, kMostPointRequests));
   }
   BenchmarkFile file{.tool = "vLLM", .detail = Detail::summary, .measured = {}, .notes = {}};
   bool guessed = false;

@@ -37,8 +37,8 @@ struct Estimate {
   std::optional<double> error;
 };
 
-/// The percentiles are of requests (TTFT) or tokens (ITL) of one history, in the order of
-/// kPercentiles.
+/// The percentiles are of requests (TTFT) or tokens (ITL) of one history: kPercentiles, in their
+/// order, so that each that may have a target has its figure.
 struct LatencyEstimate {
   Estimate mean;
   std::array<Estimate, kPercentiles.size()> percentiles;

@@ -47,7 +47,8 @@ struct Sizing {
   double rate = 0;     // requests a ms of one replica
   int best_batch = 1;  // calibrated: the batch of the greatest rate, at most 1 % above `rate`
   double best_rate = 0;
-  bool is_asked_for = false;  // the rate is Execution::rate_limit's
+  bool is_asked_for = false;             // the rate is Execution::rate_limit's
+  Refusal unless_asked = Refusal::none;  // what the closed form says where it need not be right
 };
 /// Why nothing is served where that binds even a nearly idle replica.
 Refusal refusal_of(Binding binding);

@@ -21,6 +21,9 @@ inline constexpr std::uint32_t kUnserved = UINT32_MAX;
 /// The number of accelerators, by type.
 std::vector<std::int64_t> limits_of(const System& system, const Candidates& candidates);
 
+/// For people: why the server, which is the candidates' number s, has no candidate.
+std::string why_no_candidate(const Server& server, const Candidates& candidates, std::size_t s);
+
 /// Gives each server its candidate of the least value.
 Solution solve_unlimited(const Candidates& candidates);
 /// Serves by priority, then by how much more value the next best candidate has.

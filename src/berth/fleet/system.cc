@@ -11,7 +11,6 @@ namespace berth::fleet {
 namespace {
 
 constexpr double kMostAmount = 1e12;  // of anything that has no narrower bound
-constexpr double kMostVariation = 20;
 constexpr int kMostCount = 1'000'000;
 constexpr double kSumRounding = 1e-6;
 

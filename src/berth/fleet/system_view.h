@@ -8,6 +8,7 @@ namespace berth::fleet {
 
 inline constexpr int kMostReplicas = 10'000'000;
 inline constexpr int kLowestPriority = 100;
+inline constexpr double kMostVariation = 20;  // of what varies, standard deviation / mean
 
 /// The entry of that name. not_found: names the nearest one that there is.
 template <class T>

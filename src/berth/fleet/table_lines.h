@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,15 +17,25 @@ namespace berth::fleet {
 
 class TableLines {
  public:
-  TableLines(std::string_view name, std::string_view text) : name_(name), text_(text) {}
+  static constexpr std::size_t kNoColumn = SIZE_MAX;
+
+  /// A byte order mark at the head of the text is passed over.
+  TableLines(std::string_view name, std::string_view text);
+
+  /// Reads the first line, which names the columns in any order and case. It returns where each of
+  /// the known ones stands, or kNoColumn. Errors: invalid: one of the first `needed` is missing,
+  /// one stands there twice, or one is not known and others are not passed over.
+  enum class Others : std::uint8_t { passed_over, refused };
+  Result<std::vector<std::size_t>> read_head(std::span<const std::string_view> known,
+                                             std::size_t needed, Others others);
 
   /// Moves to the next line, without its end; false: there is none.
   bool next();
   std::string_view line() const { return line_; }
   std::size_t number() const { return number_; }  // of the line, from 1
   const std::vector<std::string_view>& fields() const { return fields_; }
-  /// Errors: invalid, where the line has another number of fields.
-  Status expect_fields(std::size_t count) const;
+  /// Errors: invalid, where the line has another number of fields than the first one.
+  Status expect_all_fields() const;
   /// invalid: "name:line:column: wanted …, found '…'".
   std::unexpected<Error> wrong(std::size_t field, std::string_view wanted,
                                std::string_view found) const;
@@ -31,7 +43,7 @@ class TableLines {
  private:
   std::string_view name_, text_, line_;
   std::vector<std::string_view> fields_;
-  std::size_t number_ = 0;
+  std::size_t number_ = 0, width_ = 0;  // width: the number of columns
 };
 
 }  // namespace berth::fleet

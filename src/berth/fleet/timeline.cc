@@ -164,14 +164,14 @@ class Timeline {
       const auto prompts = first_tokens_.between(at_ms - gap_ms / 2, at_ms + gap_ms / 2);
       const bool prefill = prompts.count > 0;
       add({.phase = prefill ? Phase::prefill : Phase::decode,
-           .bare_steps = prefill ? 0.0 : 1.0,
-           .prefill_steps = prefill ? 1.0 : 0.0,
+           .bare_iterations = prefill ? 0.0 : 1.0,
+           .prefill_iterations = prefill ? 1.0 : 0.0,
            .decoding = batch,
            .prefill_tokens = prompts.tokens,
            .prefill_square = prompts.tokens * prompts.tokens,
            .context_tokens = context_.mean(from_ms, at_ms) + prompts.tokens,
            .ms = gap_ms,
-           .share = std::min(1.0, static_cast<double>(every_) / batch)},
+           .independent = std::min(1.0, static_cast<double>(every_) / batch)},
           at_ms);
     }
   }
@@ -179,19 +179,19 @@ class Timeline {
   /// All iterations in which a request decodes, of which the mean is known.
   void add_mean(const RequestTimes& request) {
     const double from_ms = request.start_ms + request.ttft_ms, to_ms = request.end_ms();
-    const double steps = request.out_tokens - 1;
+    const double iterations = request.out_tokens - 1;
     const auto prompts = first_tokens_.between(from_ms, to_ms);
-    const double busy = std::min(1.0, prompts.count / steps);
+    const double busy = std::min(1.0, prompts.count / iterations);
     add({.phase = Phase::itl,
-         .bare_steps = 1 - busy,
-         .prefill_steps = busy,
+         .bare_iterations = 1 - busy,
+         .prefill_iterations = busy,
          .decoding = std::max(1.0, decoding_.mean(from_ms, to_ms)),
-         .prefill_tokens = prompts.tokens / steps,
-         .prefill_square = prompts.square / steps,
+         .prefill_tokens = prompts.tokens / iterations,
+         .prefill_square = prompts.square / iterations,
          .prompts = first_tokens_.each_between(from_ms, to_ms),
-         .context_tokens = context_.mean(from_ms, to_ms) + prompts.tokens / steps,
+         .context_tokens = context_.mean(from_ms, to_ms) + prompts.tokens / iterations,
          .ms = request.itl_ms,
-         .weight = steps / (steps + 20)},
+         .weight = iterations / (iterations + 20)},
         to_ms);
   }
 
@@ -210,8 +210,8 @@ class Timeline {
     const double tokens = joined + wait * earlier;
     const double busy = before.count > 0 ? 1 : 0;
     add({.phase = Phase::ttft,
-         .bare_steps = wait * (1 - busy),
-         .prefill_steps = chunks + wait * busy,
+         .bare_iterations = wait * (1 - busy),
+         .prefill_iterations = chunks + wait * busy,
          .decoding = (chunks + wait) * decoding,
          .prefill_tokens = tokens,
          .prefill_square = joined * joined / chunks + wait * earlier * earlier,

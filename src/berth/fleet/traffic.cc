@@ -127,7 +127,8 @@ class TraceReader {
   TraceReader(std::string_view name, std::string_view text) : name_(name), lines_(name, text) {}
 
   Result<std::vector<Request>> read() {
-    BERTH_TRY(read_head());
+    BERTH_ASSIGN(columns_,
+                 lines_.read_head(kColumns, kColumns.size(), TableLines::Others::passed_over));
     std::vector<Request> requests;
     double first_s = 0;
     while (lines_.next()) {
@@ -140,33 +141,18 @@ class TraceReader {
         return lines_.wrong(columns_[0], "a time not before that of the line above",
                             lines_.fields()[columns_[0]]);
       if (requests.size() == kMostRequests)
-        return fail(ErrorKind::invalid, "{}:{}: more than {} requests", name_, lines_.number(),
-                    kMostRequests);
+        return fail(ErrorKind::invalid, "{}:{}: wanted at most {} requests, found more", name_,
+                    lines_.number(), kMostRequests);
       requests.push_back(
           {arrival_ms, static_cast<std::int32_t>(row[1]), static_cast<std::int32_t>(row[2])});
     }
-    if (requests.empty()) return fail(ErrorKind::invalid, "{}: no requests", name_);
+    if (requests.empty()) return fail(ErrorKind::invalid, "{}: wanted requests, found none", name_);
     return requests;
   }
 
  private:
-  Status read_head() {
-    lines_.next();
-    for (std::size_t c = 0; c < kColumns.size(); ++c) {
-      const auto found = std::ranges::find(
-          lines_.fields(), kColumns[c], [](std::string_view field) { return lower(trim(field)); });
-      if (found == lines_.fields().end())
-        return fail(ErrorKind::invalid,
-                    "{}:1: wanted the columns seconds, in_tokens and out_tokens, found '{}'", name_,
-                    clip(lines_.line()));
-      columns_[c] = static_cast<std::size_t>(found - lines_.fields().begin());
-    }
-    width_ = lines_.fields().size();
-    return {};
-  }
-
   Status read_row(std::array<double, 3>& row) const {
-    BERTH_TRY(lines_.expect_fields(width_));
+    BERTH_TRY(lines_.expect_all_fields());
     for (std::size_t c = 0; c < kColumns.size(); ++c) {
       const auto field = lines_.fields()[columns_[c]];
       const auto number = parse_number(trim(field));
@@ -187,8 +173,7 @@ class TraceReader {
 
   std::string_view name_;
   TableLines lines_;
-  std::array<std::size_t, 3> columns_{};  // where kColumns stand
-  std::size_t width_ = 0;
+  std::vector<std::size_t> columns_;  // where kColumns stand
 };
 
 }  // namespace

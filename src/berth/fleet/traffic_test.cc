@@ -131,12 +131,13 @@ std::string trace_refusal(std::string_view text) {
 TEST(Trace, ErrorsNameLineAndColumn) {
   const std::string head = "seconds,in_tokens,out_tokens\n";
   EXPECT_EQ(trace_refusal(head + "0,1,2\n"), "none");
-  EXPECT_EQ(trace_refusal(""),
-            "t.csv:1: wanted the columns seconds, in_tokens and out_tokens, found ''");
+  EXPECT_EQ(trace_refusal(""), "t.csv:1:1: wanted a column seconds, found ''");
   EXPECT_EQ(trace_refusal("seconds,in_tokens\n0,1\n"),
-            "t.csv:1: wanted the columns seconds, in_tokens and out_tokens, found "
-            "'seconds,in_tokens'");
-  EXPECT_EQ(trace_refusal(head), "t.csv: no requests");
+            "t.csv:1:1: wanted a column out_tokens, found 'seconds,in_tokens'");
+  EXPECT_EQ(trace_refusal("seconds,in_tokens,out_tokens,Seconds\n0,1,2,3\n"),
+            "t.csv:1:30: wanted each column once, found 'Seconds'");
+  EXPECT_EQ(trace_refusal("\xEF\xBB\xBF" + head + "0,1,2\n"), "none") << "a byte order mark";
+  EXPECT_EQ(trace_refusal(head), "t.csv: wanted requests, found none");
   EXPECT_EQ(trace_refusal(head + "0,1,2\n3,4x,5\n"),
             "t.csv:3:3: wanted a number of in_tokens, found '4x'");
   EXPECT_EQ(trace_refusal(head + "0,1,2.5\n"),

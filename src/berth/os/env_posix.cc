@@ -93,9 +93,13 @@ class PosixEnv final : public Env {
   Status replace_file(const std::string& path, std::string_view text, mode_t mode) override {
     const std::string temporary = fmt::format("{}.{}.new", path, getpid());
     {
-      BERTH_ASSIGN(const Fd fd, open_with(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+      const int number = uninterrupted([&] {
+        return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+      });
+      if (number < 0) return errno_error(errno, path);
+      const Fd fd(*this, number);
       auto status = write_all(fd, text);
-      if (status && fchmod(fd.number(), mode) != 0) status = errno_error(errno, temporary);
+      if (status && fchmod(number, mode) != 0) status = errno_error(errno, "chmod");
       if (!status) {
         ::unlink(temporary.c_str());
         return std::unexpected(within(path, std::move(status).error()));

@@ -64,7 +64,8 @@ TEST_F(EnvPosix, AReplacedFileHasTheModeThatWasAsked) {
 TEST_F(EnvPosix, AFailedReplacementLeavesNothing) {
   EXPECT_TRUE(env_->make_directory(path("dir/full"), 0700));
   put("dir/full/x", "");
-  EXPECT_EQ(env_->replace_file(path("none/a"), "x", 0600).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(env_->replace_file(path("none/a"), "x", 0600).error(),
+            (Error{ErrorKind::not_found, path("none/a") + ": No such file or directory"}));
   EXPECT_FALSE(env_->replace_file(path("dir/full"), "x", 0600)) << "a directory is no file";
   EXPECT_EQ(*env_->list(path("dir")), std::vector<std::string>{"full"});
   EXPECT_EQ(env_->status(path("dir/full"))->kind, FileStatus::Kind::directory);

@@ -1,4 +1,4 @@
-#include "berth/fleet/measure_next.h"
+#include "berth/fleet/next_measurements.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::array<int, 9> kConcurrency{1, 2, 4, 8, 16, 32, 64, 128, 256};
 constexpr std::array<int, 5> kInTokens{128, 512, 1024, 2048, 4096};
-constexpr double kItlNoise = 0.02, kTtftNoise = 0.04;
 
 void add_row(TermMatrix& to, const Terms& x, double noise_ms) {
   for (std::size_t i = 0; i < kTerms; ++i)
@@ -19,10 +18,10 @@ void add_row(TermMatrix& to, const Terms& x, double noise_ms) {
 }
 
 /// What a closed loop would tell; all 0 where the server cannot take it.
-TermMatrix told_by(const FitParameters& parameters, const Proposal& proposal) {
-  const double n = proposal.in_tokens, m = proposal.out_tokens;
+TermMatrix told_by(const FitParameters& parameters, const NextMeasurement& next) {
+  const double n = next.in_tokens, m = next.out_tokens;
   MeanLoad load{.rate_per_ms = 0,
-                .limit = static_cast<double>(proposal.concurrency),
+                .max_concurrency = static_cast<double>(next.concurrency),
                 .in_tokens = n,
                 .in_square = n * n,
                 .out_tokens = m,
@@ -32,7 +31,7 @@ TermMatrix told_by(const FitParameters& parameters, const Proposal& proposal) {
   TermMatrix told{};
   if (!(times.itl_ms > 0) || !(times.ttft_ms > 0)) return told;
   load.itl_ms = times.itl_ms;
-  load.rate_per_ms = load.limit / (times.ttft_ms + (m - 1) * times.itl_ms);
+  load.rate_per_ms = load.max_concurrency / (times.ttft_ms + (m - 1) * times.itl_ms);
   const auto mean = mean_observations(load, parameters);
   add_row(told, design_row(parameters, mean.itl), kItlNoise * times.itl_ms);
   add_row(told, design_row(parameters, mean.ttft), kTtftNoise * times.ttft_ms);
@@ -47,15 +46,15 @@ TermMatrix sum_of(TermMatrix a, const TermMatrix& b) {
 
 }  // namespace
 
-NextMeasurements measure_next(const FitParameters& parameters, const TermMatrix& information,
-                              const TermMask& mask, double out_tokens, double most_context) {
+NextMeasurements next_measurements(const FitParameters& parameters, const TermMatrix& information,
+                                   const TermMask& mask, double out_tokens, double most_context) {
   // Before any measurement a term is known to within itself; of one that is 0, to within what it
   // would take to matter.
   Terms scale{};
   const double alpha = std::max(1e-3, parameters.ms[Term::alpha]);
   const Terms least{alpha, alpha / 1000, alpha / 1000, alpha / 1e6, alpha};
   for (std::size_t i = 0; i < kTerms; ++i) scale.at(i) = std::max(least.at(i), parameters.ms.at(i));
-  std::vector<Proposal> grid;
+  std::vector<NextMeasurement> grid;
   std::vector<TermMatrix> told;
   for (const int concurrency : kConcurrency)
     for (const int in : kInTokens) {
@@ -71,7 +70,7 @@ NextMeasurements measure_next(const FitParameters& parameters, const TermMatrix&
       const auto left = information_of(all, mask, scale);
       if (left.log_det <= most) continue;
       most = left.log_det;
-      best.proposals = {grid[a], grid[b]};
+      best.measurements = {grid[a], grid[b]};
       for (std::size_t i = 0; i < kTerms; ++i)
         best.standard_error.at(i) = std::sqrt(left.variance.at(i));
     }

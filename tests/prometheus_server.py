@@ -1,0 +1,68 @@
+"""A real Prometheus server on loopback, with what it would have scraped of servers of vLLM at some time past."""
+
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from berth_case import until
+from postgres_server import free_port
+
+SCRAPE_S = 15
+
+
+def histories(loads, window_s, itl_s, ttft_s):
+    """The counters of one server that has each load (requests a second, tokens in, tokens out) for a window."""
+    running, total = [], {name: [0.0] for name in (
+        "request_generation_tokens_count", "request_generation_tokens_sum", "request_prompt_tokens_count",
+        "request_prompt_tokens_sum", "time_to_first_token_seconds_count", "time_to_first_token_seconds_sum",
+        "inter_token_latency_seconds_count", "inter_token_latency_seconds_sum")}
+    for rate, tokens_in, tokens_out in loads:
+        itl, ttft = itl_s(rate, tokens_in, tokens_out), ttft_s(rate, tokens_in, tokens_out)
+        running += [rate * (ttft + (tokens_out - 1) * itl)] * (window_s // SCRAPE_S)
+        for name, values in total.items():
+            count = rate * (tokens_out - 1 if name.startswith("inter") else 1)
+            each = {"request_gen": tokens_out, "request_pro": tokens_in, "time_to_fir": ttft, "inter_token": itl}[name[:11]]
+            grows = count * SCRAPE_S * (each if name.endswith("_sum") else 1)
+            values += [values[-1] + grows * (i + 1) for i in range(window_s // SCRAPE_S)]
+    return {**total, "num_requests_running": running[:1] + running}
+
+
+class Prometheus:
+    """Started when made; close() ends it."""
+
+    def __init__(self, start_s, servers):
+        """servers: for each its labels and the values of its metrics, one a scrape."""
+        self.directory = tempfile.TemporaryDirectory(prefix="berth-prometheus-")
+        path = Path(self.directory.name)
+        with open(path / "scraped.txt", "w", encoding="utf-8") as file:
+            for labels, metrics in servers:
+                for name, values in metrics.items():
+                    for i, value in enumerate(values):
+                        file.write(f"vllm:{name}{{{labels}}} {value!r} {start_s + SCRAPE_S * i}\n")
+            file.write("# EOF\n")
+        subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", path / "scraped.txt", path / "data"],
+                       check=True, capture_output=True)
+        (path / "prometheus.yml").write_text("{}")
+        self.url = f"http://127.0.0.1:{free_port()}"
+        with open(path / "log", "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                ["prometheus", f"--config.file={path}/prometheus.yml", f"--storage.tsdb.path={path}/data",
+                 "--storage.tsdb.retention.time=100y", f"--web.listen-address={self.url.removeprefix('http://')}"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(self.is_ready, f"Prometheus is ready: {path}/log")
+
+    def is_ready(self):
+        try:
+            with urllib.request.urlopen(self.url + "/-/ready") as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, ConnectionError):
+            if self.process.poll() is not None:
+                raise AssertionError(Path(self.directory.name, "log").read_text())
+            return False
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.directory.cleanup()
