@@ -38,6 +38,14 @@ class GoClient(Case):
             self.assertEqual(server["desiredAlloc"], chosen)
             for key in ("accelerator", "numReplicas", "maxBatch"):
                 self.assertEqual(chosen[key], planned[server["name"]][key])
+        size, moved, name = answers["Size"], answers["Moved"], answers["Servers"]["servers"][0]["name"]
+        printed = json.loads(self.berth("size", FLEET, name, "--json").out)
+        self.assertEqual(size["best"], printed["best"])
+        self.assertEqual({a: c["numReplicas"] for a, c in size["candidates"].items()},
+                         {a: c["numReplicas"] for a, c in printed["candidates"].items()})
+        self.assertEqual(moved["current"]["numReplicas"], size["candidates"][size["best"]]["numReplicas"] + 1)
+        self.assertEqual(moved["load"]["avgInTokens"], 700)
+        self.assertEqual(answers["Move"], size["candidates"][size["best"]])
 
 
 if __name__ == "__main__":

@@ -125,6 +125,39 @@ class Serve(Case):
         self.assertEqual(self.post("/optimize")["allocations"], printed["allocations"])
         self.assertEqual(self.post("/v1/plan", FLEET)["allocations"], printed["allocations"])
 
+    def test_targets_for_percentiles_are_simulated_as_by_berth_plan(self):
+        fleet = json.loads(json.dumps(FLEET))
+        fleet["serviceClassData"]["serviceClasses"][0]["modelTargets"][0].update({"slo-itl": 0, "slo-itl-p99": 60})
+        fleet["serverData"]["servers"][0]["currentAlloc"]["load"]["arrivalRate"] = 30_000
+        fleet["capacityData"]["count"][0]["count"] = 1000
+        self.write("fleet.json", json.dumps(fleet))
+        printed = json.loads(self.berth("plan", "fleet.json", "--json").out)
+        quick = json.loads(self.berth("plan", "fleet.json", "--percentiles", "closed-form", "--json").out)
+        self.assertNotEqual(printed["allocations"], quick["allocations"])
+        self.serve("fleet.json")
+        self.assertEqual(self.post("/optimize")["allocations"], printed["allocations"])
+        self.assertEqual(self.get("/v1/servers/chat/size")["candidates"]["H100"]["rateMethod"], "simulation")
+        self.serve("fleet.json", "--percentiles", "closed-form")
+        self.assertEqual(self.post("/optimize")["allocations"], quick["allocations"])
+
+    def test_one_server_is_sized_as_by_berth_size(self):
+        self.serve(str(ROOT / "examples/fleet"))
+        for arguments, question in (
+                ([], None), (["--load", "1500"], {"load": {"arrivalRate": 1500}}),
+                (["--on", "H100", "--replicas", "1"], {"accelerator": "H100", "numReplicas": 1})):
+            printed = json.loads(self.berth("size", ROOT / "examples/fleet", "assistant", *arguments, "--json").out)
+            self.assertEqual(self.post("/v1/servers/assistant/size", question), printed)
+        self.assertEqual(self.get("/v1/servers/assistant/size")["best"], "A100")
+        moved = self.post("/v1/servers/assistant/reallocate", {"accelerator": "H100"})
+        self.assertEqual((moved["accelerator"], moved["numReplicas"]), ("H100", 2))
+        self.post("/v1/servers/assistant/apply")
+        self.assertEqual(self.get("/v1/servers/assistant/size")["current"]["accelerator"], "H100")
+        self.assertEqual(self.get("/getServer/summaries")["currentAlloc"]["accelerator"], "L4")
+        self.assertIn("did you mean 'assistant'?", self.get("/v1/servers/asistant/size", status=404)["error"])
+        self.assertIn("unknown key", self.post("/v1/servers/assistant/size", {"on": "H100"}, status=400)["error"])
+        self.assertIn("ITL not met", self.post("/v1/servers/assistant/reallocate", {"accelerator": "L4"},
+                                               status=422)["error"])
+
     def test_a_body_as_curl_sends_it_of_50_kB(self):
         self.serve()
         fleet = json.loads(json.dumps(FLEET))
@@ -147,6 +180,7 @@ class Serve(Case):
         self.serve(str(ROOT / "examples/fleet"))
         self.post("/addServer", {"name": "fraction", "class": "gold", "model": "llama",
                                  "currentAlloc": {"load": {"avgInTokens": 12.5}}})
+        sized = self.get("/v1/servers/fraction/size")
         self.get("/removeServer/fraction")
         found = set()
 
@@ -161,7 +195,8 @@ class Serve(Case):
                 found.add(key)
                 self.assertIs(type(value), int, key)
 
-        for answer in (self.post("/optimize"), self.get("/getServers"), self.get("/getAccelerators"),
+        for answer in (sized, self.get("/v1/servers/assistant/size"), self.post("/v1/servers/assistant/reallocate"),
+                       self.post("/optimize"), self.get("/getServers"), self.get("/getAccelerators"),
                        self.get("/getCapacities"), self.get("/getServiceClasses"), self.get("/v1/system"),
                        *(self.get("/getModel/" + name) for name in self.get("/getModels"))):
             look(answer)

@@ -1,8 +1,8 @@
 // A client with the field names and integer types of the planner that Berth's fleet documents come
 // from: encoding/json refuses 128.0 for an int, and with it the whole answer.
 //
-// go_client URL FLEET.json: plans the document with /optimizeOne, asks for what is known then, and
-// prints all of it as one JSON object.
+// go_client URL FLEET.json: plans the document with /optimizeOne, asks for what is known then and for
+// the sizes of the first server, and prints all of it as one JSON object.
 package main
 
 import (
@@ -62,6 +62,12 @@ type classes struct {
 	} `json:"serviceClasses"`
 }
 
+type load struct {
+	ArrivalRate  float32 `json:"arrivalRate"`
+	AvgInTokens  int     `json:"avgInTokens"`
+	AvgOutTokens int     `json:"avgOutTokens"`
+}
+
 type allocation struct {
 	Accelerator string  `json:"accelerator"`
 	NumReplicas int     `json:"numReplicas"`
@@ -69,15 +75,19 @@ type allocation struct {
 	Cost        float32 `json:"cost"`
 	ITLAverage  float32 `json:"itlAverage"`
 	TTFTAverage float32 `json:"ttftAverage"`
-	Load        struct {
-		ArrivalRate  float32 `json:"arrivalRate"`
-		AvgInTokens  int     `json:"avgInTokens"`
-		AvgOutTokens int     `json:"avgOutTokens"`
-	} `json:"load"`
+	Load        load    `json:"load"`
 }
 
 type solution struct {
 	Allocations map[string]allocation `json:"allocations"`
+}
+
+// What Berth says of one server, as far as these types go.
+type size struct {
+	Load       load                  `json:"load"`
+	Current    allocation            `json:"current"`
+	Candidates map[string]allocation `json:"candidates"`
+	Best       string                `json:"best"`
 }
 
 type servers struct {
@@ -131,6 +141,8 @@ func main() {
 		Models       models
 		Classes      classes
 		Servers      servers
+		Size, Moved  size
+		Move         allocation
 	}
 	response, err := http.Post(url+"/optimizeOne", "application/json", bytes.NewReader(body))
 	decode("/optimizeOne", response, err, &all.Solution)
@@ -140,5 +152,19 @@ func main() {
 	get(url+"/getModel/"+all.Names[0], &all.Models)
 	get(url+"/getServiceClasses", &all.Classes)
 	get(url+"/getServers", &all.Servers)
+	server := url + "/v1/servers/" + all.Servers.Servers[0].Name
+	ask := func(path string, question interface{}, to interface{}) {
+		body, err := json.Marshal(question)
+		check(path, err)
+		response, err := http.Post(server+path, "application/json", bytes.NewReader(body))
+		decode(path, response, err, to)
+	}
+	ask("/size", struct{}{}, &all.Size)
+	// What the fleet has with a fraction of a token is rounded for integers, too.
+	moved := all.Size.Candidates[all.Size.Best]
+	moved.NumReplicas++
+	ask("/size", map[string]interface{}{"currentAlloc": moved,
+		"load": map[string]float64{"avgInTokens": 700.25}}, &all.Moved)
+	ask("/reallocate", map[string]string{"accelerator": all.Size.Best}, &all.Move)
 	check("stdout", json.NewEncoder(os.Stdout).Encode(all))
 }

@@ -8,6 +8,7 @@
 
 #include "berth/base/json.h"
 #include "berth/base/text.h"
+#include "berth/fleet/server_size.h"
 
 namespace berth::api {
 
@@ -279,14 +280,43 @@ struct Calls {
     planner.system_ = std::move(system);
     return feasible(std::move(json));
   }
+  static void apply(fleet::Server& server) {
+    const fleet::Load load = server.current.load;  // what arrives is no plan's to decide
+    server.current = server.desired;
+    server.current.load = load;
+  }
   static Result<Json> apply_allocation(Planner& planner, const Words&, const std::string&) {
     const std::unique_lock lock(planner.mutex_);
-    for (auto& [_, server] : planner.system_.servers) {
-      const fleet::Load load = server.current.load;  // what arrives is no plan's to decide
-      server.current = server.desired;
-      server.current.load = load;
-    }
+    for (auto& [_, server] : planner.system_.servers) apply(server);
     return Json("Done");
+  }
+
+  // ---- One server by itself.
+
+  static Result<fleet::ServerSize> size_of(Planner& planner, const Words& words,
+                                           const std::string& body) {
+    return fleet::size_as_asked(planner.system(), words.at(0), {"body", body}, planner.means_);
+  }
+  static Result<Json> size(Planner& planner, const Words& words, const std::string& body) {
+    BERTH_ASSIGN(const auto size, size_of(planner, words, body));
+    return *parse_json(fleet::size_json(size));
+  }
+  /// The best allocation becomes what the server is to have.
+  static Result<Json> reallocate(Planner& planner, const Words& words, const std::string& body) {
+    BERTH_ASSIGN(const auto size, size_of(planner, words, body));
+    if (!size.best)
+      return fail(ErrorKind::impossible, "{}: {}", clip(size.name), fleet::why_no_best(size));
+    const std::unique_lock lock(planner.mutex_);
+    if (const auto server = planner.system_.servers.find(size.name);
+        server != planner.system_.servers.end())
+      server->second.desired = size.accelerators.at(*size.best).allocation;
+    return *parse_json(fleet::best_json(size));
+  }
+  static Result<Json> apply_one(Planner& planner, const Words& words, const std::string&) {
+    const std::unique_lock lock(planner.mutex_);
+    const auto server = planner.system_.servers.find(words.at(0));
+    if (server != planner.system_.servers.end()) apply(server->second);
+    return one_of<Servers>(planner.system_, words.at(0));
   }
   static Result<Json> get_system(Planner& planner, const Words&, const std::string&) {
     return *parse_json(fleet::write_document(planner.system()));
@@ -301,8 +331,8 @@ namespace {
 using Call = Result<Json> (*)(Planner&, const Words&, const std::string&);
 
 struct Route {
-  std::string_view method, path;
-  std::size_t words;  // behind the path
+  std::string_view method, path;  // a * of the path stands for a word
+  std::size_t words;              // behind the path
   Call call;
 };
 
@@ -343,6 +373,10 @@ constexpr Route kRoutes[] = {
     {"GET", "applyAllocation", 0, Calls::apply_allocation},
     {"POST", "v1/plan", 0, Calls::plan_body},
     {"POST", "v1/optimize", 0, Calls::optimize},
+    {"GET", "v1/servers/*/size", 0, Calls::size},
+    {"POST", "v1/servers/*/size", 0, Calls::size},
+    {"POST", "v1/servers/*/reallocate", 0, Calls::reallocate},
+    {"POST", "v1/servers/*/apply", 0, Calls::apply_one},
     {"GET", "v1/accelerators", 0, Calls::get_all<Calls::Accelerators>},
     {"GET", "v1/models", 0, Calls::get_all<Calls::Models>},
     {"GET", "v1/system", 0, Calls::get_system},
@@ -366,18 +400,20 @@ std::string decoded(std::string_view text) {
   return result;
 }
 
-/// The words of the path behind the route's own; nullopt: it is not of this route.
+/// The words of the path that are not the route's own; nullopt: it is not of this route.
 std::optional<Words> match(const Route& route, std::string_view path) {
   if (!path.starts_with('/')) return std::nullopt;
   path.remove_prefix(1);
   if (path.ends_with('/')) path.remove_suffix(1);
-  if (!path.starts_with(route.path)) return std::nullopt;
-  path.remove_prefix(route.path.size());
+  const auto own = split(route.path, '/'), given = split(path, '/');
+  if (given.size() != own.size() + route.words) return std::nullopt;
   Words words;
-  if (path.empty()) return route.words == 0 ? std::optional(words) : std::nullopt;
-  if (!path.starts_with('/')) return std::nullopt;
-  for (const auto word : split(path.substr(1), '/')) words.push_back(decoded(word));
-  return words.size() == route.words ? std::optional(std::move(words)) : std::nullopt;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (i >= own.size() || own[i] == "*")
+      words.push_back(decoded(given[i]));
+    else if (own[i] != given[i])
+      return std::nullopt;
+  return words;
 }
 
 /// `message` is where the reference's clients look.
@@ -387,7 +423,12 @@ Reply reply_of(const Error& error, int status) {
       dump(Json{{"error", error.message}, {"message", error.message}, {"kind", name(error.kind)}})};
 }
 
-/// Clients of the reference read these as integers, and refuse a whole answer for a fraction.
+/// Whether clients of the reference can read the answer with their types.
+bool has_their_types(const Route& route) {
+  return !route.path.starts_with("v1/") || route.path.starts_with("v1/servers/");
+}
+
+/// They read these as integers, and refuse a whole answer for a fraction.
 constexpr std::string_view kWhole[] = {"memSize",  "memBW",       "idle",        "full",
                                        "midPower", "avgInTokens", "avgOutTokens"};
 
@@ -428,7 +469,7 @@ Reply Planner::answer(const Request& request) {
     }
     auto json = route.call(*this, *words, request.body);
     if (!json) return reply_of(json.error(), http_status(json.error().kind));
-    if (!route.path.starts_with("v1/")) round_whole(*json);
+    if (has_their_types(route)) round_whole(*json);
     return {200, dump(*json)};
   }
   if (other_method != nullptr)

@@ -222,6 +222,99 @@ TEST_F(PlannerTest, AFleetPlannedInOneCallIsShownByTheOthers) {
   get("/getAccelerator/gone", 404);
 }
 
+TEST_F(PlannerTest, OneServerIsSizedOnEachAccelerator) {
+  const auto before = planner_.system();
+  const Json size = get("/v1/servers/chat%2Feu/size");
+  EXPECT_EQ(size["server"], "chat/eu");
+  EXPECT_EQ(size["best"], "H100");
+  EXPECT_EQ(size["candidates"].size(), 2);
+  const Json& h100 = size["candidates"]["H100"];
+  EXPECT_EQ(h100["numReplicas"], 1);
+  EXPECT_GT(h100["maxRatePerReplica"], 60);
+  EXPECT_EQ(dump(h100["difference"]), R"({"from":"","to":"H100","numReplicas":1,"cost":100})");
+  EXPECT_EQ(size["current"]["saturated"], true) << "it has nothing";
+  EXPECT_EQ(post("/v1/servers/chat%2Feu/size", ""), size);
+  EXPECT_EQ(post("/v1/servers/chat%2Feu/size", "{}"), size);
+  get("/v1/servers/chat/size", 404);
+  get("/v1/servers/chat/eu/size", 404);
+  EXPECT_EQ(planner_.system(), before) << "asking changes nothing";
+}
+
+TEST_F(PlannerTest, AQuestionSaysWhatIsToBeOtherwise) {
+  const auto ask_for = [&](const std::string& body) {
+    return post("/v1/servers/chat%2Feu/size", body);
+  };
+  const double most = ask_for("")["candidates"]["H100"]["maxRatePerReplica"];
+  const Json scaled = ask_for(
+      fmt::format(R"({{"accelerator": "2xA100", "load": {{"ARRIVALRATE": {}}}}})", 3 * most));
+  EXPECT_EQ(scaled["load"]["arrivalRate"], 3 * most);
+  EXPECT_EQ(scaled["load"]["avgInTokens"], 200) << "what is not said stays";
+  EXPECT_EQ(scaled["candidates"].size(), 1);
+  EXPECT_GT(scaled["candidates"]["2xA100"]["numReplicas"], 3);
+  const Json two = ask_for(R"({"accelerator": "H100", "numReplicas": 2})");
+  EXPECT_EQ(two["candidates"]["H100"]["numReplicas"], 2);
+  EXPECT_EQ(two["candidates"]["H100"]["saturated"], false);
+  const Json from = ask_for(R"({"currentAlloc": {"accelerator": "2xA100", "numReplicas": 4,
+      "maxBatch": 8, "cost": 480, "load": {"arrivalRate": 1, "avgInTokens": 0}}})");
+  EXPECT_EQ(from["load"]["arrivalRate"], 60) << "the load of the server";
+  EXPECT_EQ(from["current"]["numReplicas"], 4);
+  EXPECT_EQ(from["current"]["saturated"], false);
+  EXPECT_EQ(dump(from["candidates"]["H100"]["difference"]),
+            R"({"from":"2xA100","to":"H100","numReplicas":-3,"cost":-380})");
+  EXPECT_EQ(from["candidates"]["H100"]["value"], -380 + 58);
+  EXPECT_EQ(dump(ask_for(R"({"load": {"avgInTokens": 200.6}})")["current"]["load"]["avgInTokens"]),
+            "201")
+      << "its clients refuse a fraction";
+}
+
+TEST_F(PlannerTest, WrongQuestionsAre400WithThePathOfTheFault) {
+  const auto before = planner_.system();
+  const auto error = [&](const std::string& body, int status = 400) {
+    return post("/v1/servers/chat%2Feu/size", body, status)["error"].get<std::string>();
+  };
+  EXPECT_EQ(error(R"({"acelerator": "H100"})"),
+            "body: acelerator: unknown key; wanted accelerator, numReplicas, load or currentAlloc");
+  EXPECT_NE(error(R"({"load": {"arrivalRate": "x"}})").find("load.arrivalRate: wanted a number"),
+            std::string::npos);
+  EXPECT_NE(error(R"({"load": {"arrivalRate": -1}})").find("at least 0"), std::string::npos);
+  for (const char* body :
+       {"7", "[]", "{", R"({"load": 7})", R"({"load": []})", R"({"currentAlloc": 7})",
+        R"({"currentAlloc": {"numReplicas": 0.5}})", R"({"accelerator": 7})",
+        R"({"numReplicas": "2"})", R"({"numReplicas": 0.5})", R"({"numReplicas": -1})",
+        R"({"numReplicas": 1e9})", R"({"numReplicas": 1e300})"})
+    error(body);
+  EXPECT_EQ(error(R"({"accelerator": "H10"})", 404),
+            "no accelerator 'H10' is known; did you mean 'H100'?");
+  ask("PUT", "/v1/servers/chat%2Feu/size", "", 405);
+  get("/v1/servers/chat%2Feu/reallocate", 405);
+  EXPECT_EQ(planner_.system(), before);
+}
+
+TEST_F(PlannerTest, AServerIsReallocatedAlone) {
+  const Json moved = post("/v1/servers/chat%2Feu/reallocate", "");
+  EXPECT_EQ(moved, get("/v1/servers/chat%2Feu/size")["candidates"]["H100"]);
+  EXPECT_EQ(get("/getServer/chat%2Feu")["desiredAlloc"]["accelerator"], "H100");
+  EXPECT_EQ(get("/getServer/chat%2Feu")["currentAlloc"]["accelerator"], "");
+  post("/v1/servers/chat%2Feu/reallocate", R"({"accelerator": "2xA100", "numReplicas": 2})");
+  Json other = get("/getServer/chat%2Feu");
+  other["name"] = "other";
+  other["currentAlloc"]["accelerator"] = "H100";
+  other.erase("desiredAlloc");
+  post("/addServer", dump(other));
+  const Json applied = post("/v1/servers/chat%2Feu/apply", "");
+  EXPECT_EQ(applied, get("/getServer/chat%2Feu"));
+  EXPECT_EQ(applied["currentAlloc"]["numReplicas"], 2);
+  EXPECT_EQ(applied["currentAlloc"]["load"]["arrivalRate"], 60);
+  EXPECT_EQ(get("/getServer/other")["currentAlloc"]["accelerator"], "H100") << "not applied";
+  post("/v1/servers/nobody/apply", "", 404);
+  post("/v1/servers/nobody/reallocate", "", 404);
+  EXPECT_EQ(post("/v1/servers/chat%2Feu/reallocate",
+                 R"({"accelerator": "H100", "numReplicas": 1, "load": {"arrivalRate": 1e5}})",
+                 422)["error"],
+            "chat/eu: H100: saturated");
+  EXPECT_EQ(get("/getServer/chat%2Feu")["desiredAlloc"]["accelerator"], "2xA100");
+}
+
 TEST_F(PlannerTest, ReadersWritersAndPlannersTogether) {
   std::atomic<int> failed = 0;
   const auto times = [&](int count, auto make) {
@@ -237,6 +330,8 @@ TEST_F(PlannerTest, ReadersWritersAndPlannersTogether) {
     threads.push_back(times(200, [](int) { return Request{"GET", "/getServers", ""}; }));
     threads.push_back(times(200, [](int) { return Request{"GET", "/v1/system", ""}; }));
     threads.push_back(times(20, [](int) { return Request{"POST", "/optimize", ""}; }));
+    threads.push_back(
+        times(50, [](int) { return Request{"POST", "/v1/servers/chat%2Feu/reallocate", ""}; }));
     threads.push_back(times(200, [](int i) {
       return Request{"POST", "/setCapacity",
                      fmt::format(R"({{"type": "H100", "count": {}}})", i % 9)};

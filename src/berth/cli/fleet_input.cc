@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/cli/print.h"
 #include "berth/fleet/simulated_limit.h"
 
@@ -80,6 +82,35 @@ void print_percentiles_note(const fleet::System& system, fleet::QueueModel model
       if (target.has_percentiles())
         return print_error(
             "note: the reference model knows averages; targets for percentiles are left out\n");
+}
+
+Result<Setting> setting_of(std::string_view option, const std::string& text) {
+  const auto equals = text.rfind('=');
+  if (equals == std::string::npos)
+    return fail(ErrorKind::usage, "{}: wanted PATH=VALUE, found '{}'", option, clip(text));
+  return Setting{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Result<double> number_given(std::string_view option, const std::string& text) {
+  const auto number = parse_number(text);
+  if (!number) return fail(ErrorKind::usage, "{}: {}", option, number.error().message);
+  return *number;
+}
+
+Status set_fleet_value(std::string_view option, fleet::System& system, const std::string& path,
+                       double value) {
+  auto status = fleet::set_value(system, path, value);
+  if (!status) return fail(ErrorKind::usage, "{}: {}", option, status.error().message);
+  return {};
+}
+
+Status set_fleet_values(fleet::System& system, const std::vector<std::string>& settings) {
+  for (const auto& text : settings) {
+    BERTH_ASSIGN(const auto setting, setting_of("--set", text));
+    BERTH_ASSIGN(const double value, number_given("--set", setting.value));
+    BERTH_TRY(set_fleet_value("--set", system, setting.path, value));
+  }
+  return {};
 }
 
 fleet::Execution planning_execution(std::string_view percentiles) {

@@ -26,6 +26,20 @@ void print_notes(const std::vector<std::string>& notes);
 /// Notes that the reference model leaves targets for percentiles out, where there are any.
 void print_percentiles_note(const fleet::System& system, fleet::QueueModel model);
 
+/// What an option such as --set capacity.H100=16 says.
+struct Setting {
+  std::string path;
+  std::string value;
+};
+/// Errors: usage, which names the option.
+Result<Setting> setting_of(std::string_view option, const std::string& text);
+Result<double> number_given(std::string_view option, const std::string& text);
+/// fleet::set_value(), with what is wrong as an error of usage.
+Status set_fleet_value(std::string_view option, fleet::System& system, const std::string& path,
+                       double value);
+/// All that --set was given.
+Status set_fleet_values(fleet::System& system, const std::vector<std::string>& settings);
+
 /// How berth plan and simulate have a fleet planned: on all cores, and with rates within targets
 /// for percentiles decided by `percentiles`, what add_percentiles() read.
 fleet::Execution planning_execution(std::string_view percentiles);

@@ -34,9 +34,9 @@ Result<fleet::MetricWindows> windows_of(os::Env& env, const MetricsWanted& wante
   BERTH_ASSIGN(windows.from_s, time_s(env, "--from", wanted.from));
   BERTH_ASSIGN(const std::int64_t to_s, time_s(env, "--to", wanted.to.empty() ? "0s" : wanted.to));
   const std::int64_t count = (to_s - windows.from_s) / windows.window_s;
-  if (count < 1 || count > static_cast<std::int64_t>(fleet::kMostMetricsWindows))
+  if (count < 1 || count > static_cast<std::int64_t>(fleet::kMostMetricWindows))
     return fail(ErrorKind::usage, "--from, --to: wanted 1 to {} windows of {}, found {}",
-                fleet::kMostMetricsWindows, length, count);
+                fleet::kMostMetricWindows, length, count);
   windows.count = static_cast<std::size_t>(count);
   return windows;
 }

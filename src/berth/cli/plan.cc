@@ -6,6 +6,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/fleet_view.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/manifests.h"
 #include "berth/cli/options.h"
@@ -95,30 +96,6 @@ Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options optio
   return options;
 }
 
-struct Setting {
-  std::string path;
-  std::string value;
-};
-
-Result<Setting> setting_of(std::string_view option, const std::string& text) {
-  const auto equals = text.rfind('=');
-  if (equals == std::string::npos)
-    return fail(ErrorKind::usage, "{}: wanted PATH=VALUE, found '{}'", option, clip(text));
-  return Setting{text.substr(0, equals), text.substr(equals + 1)};
-}
-
-Result<double> number_of(std::string_view option, const std::string& text) {
-  const auto number = parse_number(text);
-  if (!number) return fail(ErrorKind::usage, "{}: {}", option, number.error().message);
-  return *number;
-}
-
-Status set(std::string_view option, fleet::System& system, const std::string& path, double value) {
-  auto status = fleet::set_value(system, path, value);
-  if (!status) return fail(ErrorKind::usage, "{}: {}", option, status.error().message);
-  return {};
-}
-
 /// planning_execution(), with the time limit of --time-limit.
 Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
   auto means = planning_execution(given.percentiles);
@@ -128,25 +105,6 @@ Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
   means.stop = [&env, until = env.now() + *limit] { return env.now() >= until; };
   means.iteration_limit = INT64_MAX / 2;
   return means;
-}
-
-std::string figure(double value, int digits = 2) {
-  return fmt::format("{:.{}f}", value, digits);
-}
-
-std::string watts_text(double watts) {
-  return watts > 0 ? figure(watts, 0) : "-";
-}
-
-std::string against(double value, double target) {
-  return target > 0 ? fmt::format("{} / {}", figure(value, 1), figure(target, 1))
-                    : figure(value, 1);
-}
-
-std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to) {
-  const auto before = fleet::in_words(from);
-  if (before == fleet::in_words(to)) return "";
-  return fmt::format("{}, {:+.2f}", before.empty() ? "new" : "was " + before, to.cost - from.cost);
 }
 
 /// A field of each part of a mix, such as "8 + 4", or of the whole allocation.
@@ -176,21 +134,6 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
                watts_text(a.watts), change_of(server.current, allocation), a.reason});
   }
   return table.text();
-}
-
-/// "p95 TTFT 512.3 / 800.0, p99 ITL 41.0 / 60.0" of the percentiles that have targets.
-std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i) {
-    const auto add = [&](std::string_view figure_name, double is, double target) {
-      if (target > 0)
-        parts.push_back(
-            fmt::format("{} {} {}", fleet::kPercentileNames[i], figure_name, against(is, target)));
-    };
-    add("TTFT", found.ttft_ms[i], targets.ttft_ms[i]);
-    add("ITL", found.itl_ms[i], targets.itl_ms[i]);
-  }
-  return join(parts, ", ");
 }
 
 /// A line for each accelerator of a server whose targets have percentiles, and how they came about.
@@ -273,7 +216,7 @@ Result<Range> range_of(const std::string& text) {
   std::string_view rest = range.setting.value;
   for (std::size_t dots = 0; dots != std::string_view::npos && numbers.size() < 4;) {
     dots = rest.find("..");
-    BERTH_ASSIGN(const double number, number_of("--sweep", std::string(rest.substr(0, dots))));
+    BERTH_ASSIGN(const double number, number_given("--sweep", std::string(rest.substr(0, dots))));
     numbers.push_back(number);
     if (dots != std::string_view::npos) rest.remove_prefix(dots + 2);
   }
@@ -300,7 +243,7 @@ Result<int> sweep(fleet::System system, const fleet::Options& options,
   bool unserved = false;
   for (int i = 0; range.first + i * range.step <= range.last + 1e-9 * range.step; ++i) {
     const double value = range.first + i * range.step;
-    BERTH_TRY(set("--sweep", system, range.setting.path, value));
+    BERTH_TRY(set_fleet_value("--sweep", system, range.setting.path, value));
     if (i == 0) print_notes(fleet::dangling_names(system));
     if (!only_capacity) made = fleet::candidates(system, options.model, means);
     const auto plan = fleet::solve(system, made, options, means);
@@ -355,11 +298,7 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   print_notes(reading.notes);
   fleet::System& system = reading.system;
   BERTH_ASSIGN(const auto options, options_of(given, system.options));
-  for (const auto& text : given.sets) {
-    BERTH_ASSIGN(const auto setting, setting_of("--set", text));
-    BERTH_ASSIGN(const double value, number_of("--set", setting.value));
-    BERTH_TRY(set("--set", system, setting.path, value));
-  }
+  BERTH_TRY(set_fleet_values(system, given.sets));
   print_percentiles_note(system, options.model);
   if (options.heterogeneous && options.solver == fleet::Solver::greedy && !given.day.wanted())
     print_error("note: the greedy solver gives each server one accelerator\n");

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "berth/cli/serve.h"
+#include "berth/cli/shared_options.h"
 
 namespace berth::cli {
 namespace {
@@ -46,6 +47,7 @@ void ServeOptions::add_to(Options& options) {
   options.value("--token-file", token_file, "holds the token that requests must bear");
   options.value("--tls-cert", certificate, "certificate (PEM)");
   options.value("--tls-key", key, "its key (PEM)");
+  add_percentiles(options, percentiles);
   options.footer(
       "Beyond this machine it listens only with a token and TLS. Without --listen, INFERNO_HOST\n"
       "and INFERNO_PORT say where.\n"

@@ -11,6 +11,7 @@ namespace berth::cli {
 struct ServeOptions {
   std::string path;  // of a fleet document, or a directory of them; "": none
   std::string listen, token_file, certificate, key;
+  std::string percentiles = "simulated";
   std::vector<std::string> line;  // the whole command line
 
   void add_to(Options& options);

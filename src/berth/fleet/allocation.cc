@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "berth/base/text.h"
+#include "berth/fleet/server_size.h"
 #include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
 #include "berth/fleet/value.h"
@@ -10,83 +11,39 @@
 namespace berth::fleet {
 namespace {
 
-/// A server, and what its names stand for. Points into the system.
-struct Known {
-  const Server* server = nullptr;
-  const Accelerator* accelerator = nullptr;
-  const Performance* performance = nullptr;
-  const Target* target = nullptr;
-};
-
-template <class T>
-Result<const T*> find(const std::map<std::string, T>& entries, const std::string& name,
-                      std::string_view what) {
-  const auto found = entries.find(name);
-  if (found == entries.end()) return fail(ErrorKind::not_found, "no {} '{}' is known", what, name);
-  return &found->second;
-}
-
-Result<Known> look_up(const System& system, const std::string& server,
-                      const std::string& accelerator) {
-  Known known;
-  BERTH_ASSIGN(known.server, find(system.servers, server, "server"));
-  BERTH_ASSIGN(known.accelerator, find(system.accelerators, accelerator, "accelerator"));
-  BERTH_ASSIGN(const Model* model, find(system.models, known.server->model, "model"));
-  BERTH_ASSIGN(known.performance,
-               find(model->accelerators, accelerator, "performance data on accelerator"));
+/// not_found: something is missing that sizing the server on the accelerator takes.
+Status look_up(const System& system, const std::string& server, const std::string& accelerator) {
+  BERTH_ASSIGN(const Server* known, find(system.servers, server, "server"));
+  BERTH_TRY(find(system.accelerators, accelerator, "accelerator"));
+  BERTH_ASSIGN(const Model* model, find(system.models, known->model, "model"));
+  BERTH_TRY(find(model->accelerators, accelerator, "performance data on accelerator"));
   BERTH_ASSIGN(const ServiceClass* service_class,
-               find(system.classes, class_of(*known.server), "service class"));
-  BERTH_ASSIGN(known.target, find(service_class->targets, known.server->model, "target for model"));
-  return known;
+               find(system.classes, class_of(*known), "service class"));
+  BERTH_TRY(find(service_class->targets, known->model, "target for model"));
+  return {};
 }
 
-/// The one server as a fleet of its own, under a load and on some of the accelerators.
-System alone(const System& system, const std::string& server, const Load& load,
-             const std::string& accelerator) {
-  System one = system;
-  one.servers = {{server, system.servers.at(server)}};
-  one.servers.at(server).current.load = load;
-  if (accelerator.empty()) return one;
-  one.servers.at(server).keep_accelerator = false;
-  one.accelerators = {{accelerator, system.accelerators.at(accelerator)}};
-  return one;
+/// The system with no server but this one, which is to have the allocation or the load.
+System alone(const System& system, const std::string& name, const Server& server) {
+  return {.accelerators = system.accelerators,
+          .capacities = {},
+          .models = system.models,
+          .classes = system.classes,
+          .servers = {{name, server}},
+          .options = system.options};
 }
 
-Result<Allocation> best_alone(const System& one) {
-  const Candidates made = candidates(one, one.options.model);
-  const auto& [name, server] = *one.servers.begin();
-  const auto least = std::ranges::min_element(made.all, {}, &Candidate::value);
-  if (least != made.all.end()) return allocation_of(one, made, server, *least, least->replicas);
-  const Refusal refusal = made.refusals.empty() ? Refusal::no_performance : made.refusals.front();
-  return fail(ErrorKind::impossible, "{}: {}", name, fleet::name(refusal));
+Result<Allocation> best_of(const ServerSize& size) {
+  if (!size.best) return fail(ErrorKind::impossible, "{}: {}", size.name, why_no_best(size));
+  return size.accelerators.at(*size.best).allocation;
 }
 
-/// Those of a mix; else the allocation itself, where it is one.
+}  // namespace
+
 std::span<const Allocation> parts_of(const Allocation& allocation) {
   if (!allocation.parts.empty()) return allocation.parts;
   return {&allocation, allocation.accelerator.empty() ? std::size_t{0} : 1};
 }
-
-Result<bool> mix_saturated(const System& system, const std::string& server, const Allocation& mix,
-                           const Load& load) {
-  BERTH_TRY(check(load));
-  double left_per_ms = 0;
-  for (const Allocation& part : mix.parts) {
-    BERTH_ASSIGN(const Known known, look_up(system, server, part.accelerator));
-    const double rate = rate_per_ms(load, *known.target, system.options.model);
-    if (rate == 0) return false;
-    if (&part == mix.parts.data()) left_per_ms = rate * (1 - kRateRounding);
-    const Demand demand = demand_of(load, *known.server, *known.target);
-    const Sizing sizing = size_replica(demand, *known.performance, system.options.model);
-    if (sizing.refusal != Refusal::none)
-      return fail(ErrorKind::impossible, "{}: {}: {}", server, part.accelerator,
-                  fleet::name(sizing.refusal));
-    left_per_ms -= sizing.rate * part.replicas;
-  }
-  return left_per_ms > 0;
-}
-
-}  // namespace
 
 Part part_of(const Allocation& current, std::string_view accelerator) {
   for (const Allocation& one : parts_of(current))
@@ -114,44 +71,52 @@ Allocation allocation_of(const System& system, const Candidates& candidates, con
   const double rate = rate_per_ms(a.load, target, candidates.model);
   if (rate == 0) return a;
   const Demand demand = demand_of(a.load, server, target);
-  if (candidates.model == QueueModel::calibrated && target.has_percentiles())
+  if (is_partly)
+    set_figures(a, demand, performance, rate / replicas, candidates.model);
+  else if (candidates.model == QueueModel::calibrated && target.has_percentiles())
     a.percentiles = percentiles_at(demand, performance, a.batch, rate / replicas);
-  if (!is_partly) return a;
-  const Operation o = operation_at(demand, performance, a.batch, rate / replicas, candidates.model);
-  a.itl_ms = o.itl_ms;
-  a.ttft_ms = o.ttft_ms;
-  a.utilisation = o.utilisation;
   return a;
 }
 
 Result<Allocation> create(const System& system, const std::string& server,
-                          const std::string& accelerator) {
-  BERTH_ASSIGN(const Known known, look_up(system, server, accelerator));
-  return best_alone(alone(system, server, known.server->current.load, accelerator));
+                          const std::string& accelerator, const Execution& execution) {
+  BERTH_TRY(look_up(system, server, accelerator));
+  BERTH_ASSIGN(const ServerSize size, size_server(system, server, {accelerator}, execution));
+  return best_of(size);
 }
 
 Result<Allocation> scale(const System& system, const std::string& server,
-                         const Allocation& allocation, const Load& load) {
+                         const Allocation& allocation, const Load& load,
+                         const Execution& execution) {
   BERTH_TRY(check(load));
   if (!allocation.parts.empty())
     return fail(ErrorKind::impossible, "{}: {} is a mix, which is planned anew, not scaled", server,
                 in_words(allocation));
   BERTH_TRY(look_up(system, server, allocation.accelerator));
-  return best_alone(alone(system, server, load, allocation.accelerator));
+  Server loaded = system.servers.at(server);
+  loaded.current.load = load;
+  return create(alone(system, server, loaded), server, allocation.accelerator, execution);
 }
 
-Result<Allocation> reallocate(const System& system, const std::string& server) {
-  BERTH_ASSIGN(const Server* known, find(system.servers, server, "server"));
-  return best_alone(alone(system, server, known->current.load, ""));
+Result<Allocation> reallocate(const System& system, const std::string& server,
+                              const Execution& execution) {
+  BERTH_ASSIGN(const ServerSize size, size_server(system, server, {}, execution));
+  return best_of(size);
 }
 
 Result<bool> saturated(const System& system, const std::string& server,
-                       const Allocation& allocation, double arrivals_per_min) {
-  Load load = allocation.load;
-  load.arrivals_per_min = arrivals_per_min;
-  if (!allocation.parts.empty()) return mix_saturated(system, server, allocation, load);
-  BERTH_ASSIGN(const Allocation needed, scale(system, server, allocation, load));
-  return needed.replicas > allocation.replicas;
+                       const Allocation& allocation, double arrivals_per_min,
+                       const Execution& execution) {
+  BERTH_ASSIGN(const Server* known, find(system.servers, server, "server"));
+  Server having = *known;
+  having.current = allocation;
+  having.current.load.arrivals_per_min = arrivals_per_min;
+  BERTH_TRY(check(having.current));
+  for (const Allocation& part : parts_of(allocation))
+    BERTH_TRY(look_up(system, server, part.accelerator));
+  BERTH_ASSIGN(const ServerSize size, size_server(alone(system, server, having), server,
+                                                  {allocation.accelerator}, execution));
+  return size.current.saturated.value_or(true);
 }
 
 double transition_value(const Allocation& from, const Allocation& to, QueueModel model) {

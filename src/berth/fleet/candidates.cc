@@ -225,7 +225,7 @@ class Maker {
     c.replicas = static_cast<int>(sized.replicas);
     c.batch = sized.batch;
     c.rate_per_s = sizing.rate * kMsPerS;
-    c.binding = sizing.binding;
+    c.binding = c.rate_binding = sizing.binding;
     c.is_rate_asked_for = sizing.is_asked_for;
     if (c.replicas > std::ceil(row.rate / sizing.rate)) c.binding = Binding::min_replicas;
     const Operation operation =

@@ -7,6 +7,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/fleet/names.h"
+#include "berth/fleet/server_size.h"
 #include "berth/fleet/system_view.h"
 
 namespace berth::fleet {
@@ -135,6 +136,9 @@ class DocumentReader {
     return known_;
   }
 
+  /// Into what is asked, and into the server what it is to have otherwise.
+  Status read_question(const Json& document, SizeQuestion& question, Server& server);
+
  private:
   Status read_object(const Place& at, std::span<const Field> fields) {
     if (!at.value->is_object()) return at.wanted("an object");
@@ -189,6 +193,7 @@ class DocumentReader {
   Status read_model(const Place& at);
   Status read_class(const Place& at);
   Status read_server(const Place& at);
+  Status read_load(const Place& at, Load& to);
   Status read_allocation(const Place& at, Allocation& to);
   Status read_texts(const Place& at, std::vector<std::string>& to);
   Status read_texts(const Place& at, std::map<std::string, std::string>& to);
@@ -321,20 +326,22 @@ Status DocumentReader::read_class(const Place& at) {
   return keep(at, reading_.system.classes, name, std::move(service_class));
 }
 
+Status DocumentReader::read_load(const Place& at, Load& to) {
+  return read_object(at, std::array<Field, 7>{{{"arrivalRate", &to.arrivals_per_min},
+                                               {"throughput", &to.throughput},
+                                               {"avgInTokens", &to.in_tokens},
+                                               {"avgOutTokens", &to.out_tokens},
+                                               {"inTokensCv", &to.in_cv},
+                                               {"outTokensCv", &to.out_cv},
+                                               {"arrivalCv", &to.arrival_cv}}});
+}
+
 Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
   const Reader part = [&](const Place& place) {
     return read_allocation(place, to.parts.emplace_back());
   };
   const Reader parts = [&](const Place& place) { return read_list(place, part); };
-  const Reader load = [&](const Place& place) {
-    return read_object(place, std::array<Field, 7>{{{"arrivalRate", &to.load.arrivals_per_min},
-                                                    {"throughput", &to.load.throughput},
-                                                    {"avgInTokens", &to.load.in_tokens},
-                                                    {"avgOutTokens", &to.load.out_tokens},
-                                                    {"inTokensCv", &to.load.in_cv},
-                                                    {"outTokensCv", &to.load.out_cv},
-                                                    {"arrivalCv", &to.load.arrival_cv}}});
-  };
+  const Reader load = [&](const Place& place) { return read_load(place, to.load); };
   double watts = 0;  // which plans tell, as percentiles; they follow from the rest
   const Reader ignored = [](const Place&) -> Status { return {}; };
   return read_object(at, std::array<Field, 12>{{{"accelerator", &to.accelerator},
@@ -416,7 +423,37 @@ Status DocumentReader::read_optimizer(const Place& at) {
   return {};
 }
 
+Status DocumentReader::read_question(const Json& document, SizeQuestion& question, Server& server) {
+  const Place root{&document, nullptr, {}, 0};
+  Load load = server.current.load;
+  const Reader current = [&](const Place& place) {
+    server.current = {};
+    return read_allocation(place, server.current);
+  };
+  const std::array<Field, 4> fields{
+      {{"accelerator", &question.accelerator},
+       {"numReplicas", &question.replicas},
+       {"load", [&](const Place& place) { return read_load(place, load); }},
+       {"currentAlloc", current}}};
+  BERTH_TRY(read_object(root, fields));
+  for (const auto& [key, value] : document.items())
+    if (std::ranges::none_of(fields, [&](const Field& f) { return lower(f.key) == lower(key); }))
+      return Place{&value, &root, key, 0}.error(
+          "unknown key; wanted accelerator, numReplicas, load or currentAlloc");
+  server.current.load = load;
+  return check(server);
+}
+
 }  // namespace
+
+Status read_question(const Document& document, SizeQuestion& question, Server& server) {
+  const auto json = parse_json(document.text);
+  if (!json) return std::unexpected(within(document.name, json.error()));
+  Reading reading;
+  if (auto status = DocumentReader(reading).read_question(*json, question, server); !status)
+    return std::unexpected(within(document.name, std::move(status).error()));
+  return {};
+}
 
 Result<Reading> read_documents(std::span<const Document> documents) {
   Reading reading;

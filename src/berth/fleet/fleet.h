@@ -303,8 +303,9 @@ struct Candidate {
   double value = 0;  // the objective: the cost relative to what the server has
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;  // of a replica under its part of the load
   double watts = 0;                                 // of all replicas
-  Binding binding = Binding::none;
-  bool is_rate_asked_for = false;  // rate_per_s is what Execution::rate_limit says
+  Binding binding = Binding::none;                  // of the replicas: min_replicas, or
+  Binding rate_binding = Binding::none;             // of rate_per_s
+  bool is_rate_asked_for = false;                   // rate_per_s is what Execution::rate_limit says
 
   static constexpr std::uint32_t kNothing = UINT32_MAX;  // an idle server that needs none
   std::int64_t units() const { return std::int64_t{units_per_replica} * replicas; }
@@ -402,22 +403,26 @@ Plan plan(const System& system, const Execution& execution = {});
 std::string plan_json(const Plan& plan, const Candidates* candidates,
                       const std::vector<struct Manifest>* manifests = nullptr);
 
-// ---- Operations on one allocation --------------------------------------------------------------
+// ---- Operations on one allocation. server_size.h has all of them in one answer. -----------------
 
-/// Sizes the server on the accelerator for its load. Errors: impossible, with why it is no
-/// candidate.
+/// Sizes the server on the accelerator for its load, whatever accelerator it keeps. Errors:
+/// not_found, which names the nearest that is known; impossible, with why it is no candidate.
 Result<Allocation> create(const System& system, const std::string& server,
-                          const std::string& accelerator);
-/// Sizes the same accelerator for a new load. Errors: impossible for a mix, which has to be
-/// replanned.
+                          const std::string& accelerator, const Execution& execution = {});
+/// Sizes the same accelerator for a new load. Errors: as create(), and impossible for a mix, which
+/// has to be replanned.
 Result<Allocation> scale(const System& system, const std::string& server,
-                         const Allocation& allocation, const Load& load);
-/// Moves the server to the candidate of the least value.
-Result<Allocation> reallocate(const System& system, const std::string& server);
-/// Whether the load exceeds what the allocation's replicas serve within the SLO. The load of a mix
-/// is split in proportion to the greatest rate of each part.
+                         const Allocation& allocation, const Load& load,
+                         const Execution& execution = {});
+/// Moves the server to the candidate of the least value. Errors: as create().
+Result<Allocation> reallocate(const System& system, const std::string& server,
+                              const Execution& execution = {});
+/// Whether the load exceeds what the allocation's replicas serve within the SLO, at the batches
+/// that suit it best. The load of a mix is split in proportion to the greatest rate of each part.
+/// Errors: not_found, invalid.
 Result<bool> saturated(const System& system, const std::string& server,
-                       const Allocation& allocation, double arrivals_per_min);
+                       const Allocation& allocation, double arrivals_per_min,
+                       const Execution& execution = {});
 /// The value of going from one allocation to the other: the difference in cost, and, where the
 /// accelerators differ, 0.1 of the cost that each loses or gains (for one accelerator in place of
 /// another, 0.1 of both costs).

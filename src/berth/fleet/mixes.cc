@@ -177,10 +177,7 @@ Allocation allocation_of(const System& system, const Candidates& candidates, std
       const Performance& performance =
           system.models.at(wanted.server.model).accelerators.at(part.accelerator);
       const double rate = wanted.rate_per_ms * weights[i] / part.replicas;
-      const Operation o = operation_at(demand, performance, c.batch, rate, candidates.model);
-      if (candidates.model == QueueModel::calibrated && demand.target.has_percentiles())
-        part.percentiles = percentiles_at(demand, performance, c.batch, rate);
-      part.itl_ms = o.itl_ms, part.ttft_ms = o.ttft_ms, part.utilisation = o.utilisation;
+      set_figures(part, demand, performance, rate, candidates.model);
     }
     part.load = load;
     part.load.arrivals_per_min *= weights[i];

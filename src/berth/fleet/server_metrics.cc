@@ -78,7 +78,7 @@ Status read_answer(const MetricWindows& windows, const std::string& answer, std:
     BERTH_ASSIGN(name.instance, label_of(series, "instance"));
     BERTH_ASSIGN(name.engine, label_of(series, "engine"));
     BERTH_ASSIGN(const JsonPlace values, series.get("values"));
-    BERTH_ASSIGN(const auto samples, values.items(kMostMetricsWindows));
+    BERTH_ASSIGN(const auto samples, values.items(kMostMetricWindows));
     for (const JsonPlace& sample : samples) {
       BERTH_ASSIGN(const auto pair, sample.items(2));
       if (pair.size() != 2) return sample.error("wanted a time and a value");

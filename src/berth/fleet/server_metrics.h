@@ -16,12 +16,12 @@
 
 namespace berth::fleet {
 
-inline constexpr std::size_t kMostMetricsWindows = 2000;
+inline constexpr std::size_t kMostMetricWindows = 2000;
 
 /// Windows one behind the other, the first from `from_s` on; times in seconds since 1970.
 struct MetricWindows {
   std::int64_t from_s = 0, window_s = 300;
-  std::size_t count = 0;  // at most kMostMetricsWindows
+  std::size_t count = 0;  // at most kMostMetricWindows
 };
 
 /// What is asked of the server: each is the path and the parameters of one range query,

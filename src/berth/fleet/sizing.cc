@@ -187,6 +187,16 @@ Operation operation_at(const Demand& demand, const Performance& performance, int
                                         : CalibratedQueue(demand, performance, batch).at(rate);
 }
 
+void set_figures(Allocation& allocation, const Demand& demand, const Performance& performance,
+                 double rate, QueueModel model) {
+  const Operation o = operation_at(demand, performance, allocation.batch, rate, model);
+  allocation.itl_ms = o.itl_ms;
+  allocation.ttft_ms = o.ttft_ms;
+  allocation.utilisation = o.utilisation;
+  if (model == QueueModel::calibrated && demand.target.has_percentiles())
+    allocation.percentiles = percentiles_at(demand, performance, allocation.batch, rate);
+}
+
 Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high) {
   const double guess = queue.unlimited_rate(limits.target.itl_ms, limits.target.ttft_ms);
   return greatest_rate(queue, limits, low, high, guess);

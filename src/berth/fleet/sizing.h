@@ -74,6 +74,10 @@ Operation operation_at(const Demand& demand, const Performance& performance, int
 Percentiles percentiles_at(const Demand& demand, const Performance& performance, int batch,
                            double rate);
 
+/// Sets the figures of an allocation's replicas, each of which has a load of `rate`.
+void set_figures(Allocation& allocation, const Demand& demand, const Performance& performance,
+                 double rate, QueueModel model);
+
 /// The range of rates that the reference model considers.
 struct Range {
   double low = 0, high = 0;

@@ -8,10 +8,12 @@
 #include "berth/fleet/manifests.h"
 #include "berth/fleet/names.h"
 #include "berth/fleet/performance_entry.h"
+#include "berth/fleet/server_size.h"
 
 namespace berth::fleet {
 namespace {
 
+constexpr double kPerMinute = 60;
 constexpr const char* kClosedForm = "closed form";
 
 /// Only what is not the default is added to the keys that other planners know.
@@ -160,7 +162,6 @@ Json options_json(const Options& o) {
 }
 
 Json candidates_json(const Candidates& candidates) {
-  constexpr double kPerMinute = 60;
   Json all = Json::object();
   for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
     Json& of = all[candidates.servers[s]] = Json::object();
@@ -203,6 +204,32 @@ Json manifests_json(const std::vector<Manifest>& manifests) {
                     {"replicas", m.replicas},
                     {"file", m.file}});
   return list;
+}
+
+/// An allocation, and what there is to be said of it under the server's load.
+Json sized_json(const SizedAllocation& sized, QueueModel model) {
+  Json json = allocation_json(sized.allocation);
+  json["utilisation"] = sized.allocation.utilisation;
+  json["watts"] = sized.watts;
+  json["saturated"] = sized.saturated ? Json(*sized.saturated) : Json();
+  json["binds"] = fleet::name(sized.binding);
+  if (sized.rate_per_s > 0) {
+    json["maxRatePerReplica"] = kPerMinute * sized.rate_per_s;
+    json["rateBinds"] = fleet::name(sized.rate_binding);
+    if (model == QueueModel::calibrated)
+      json["rateMethod"] = sized.is_rate_asked_for ? "simulation" : kClosedForm;
+  }
+  return json;
+}
+
+Json candidate_json(const SizedAllocation& sized, QueueModel model) {
+  Json json = sized_json(sized, model);
+  json["value"] = sized.value;
+  json["difference"] = {{"from", sized.difference.from},
+                        {"to", sized.difference.to},
+                        {"numReplicas", sized.difference.replicas},
+                        {"cost", sized.difference.cost}};
+  return json;
 }
 
 /// Numbers that are whole become integers, which are written without a fraction.
@@ -316,6 +343,32 @@ std::string plan_json(const Plan& plan, const Candidates* candidates,
   }
   if (manifests != nullptr) json["manifests"] = manifests_json(*manifests);
   return whole_dump(std::move(json));
+}
+
+std::string size_json(const ServerSize& size) {
+  Json candidates = Json::object(), refused = Json::object();
+  for (const auto& [name, sized] : size.accelerators)
+    if (sized.refusal == Refusal::none)
+      candidates[name] = candidate_json(sized, size.model);
+    else
+      refused[name] = fleet::name(sized.refusal);
+  Json current = sized_json(size.current, size.model);
+  if (size.current.refusal != Refusal::none) current["refused"] = fleet::name(size.current.refusal);
+  return whole_dump({{"version", 1},
+                     {"server", size.name},
+                     {"class", size.server.service_class},
+                     {"model", size.server.model},
+                     {"load", load_json(size.server.current.load)},
+                     {"targets", target_json(size.server.model, size.target)},
+                     {"current", std::move(current)},
+                     {"candidates", std::move(candidates)},
+                     {"refused", std::move(refused)},
+                     {"best", size.best ? Json(*size.best) : Json()}});
+}
+
+std::string best_json(const ServerSize& size) {
+  BERTH_ASSERT(size.best);
+  return whole_dump(candidate_json(size.accelerators.at(*size.best), size.model));
 }
 
 Result<std::string> with_performance(std::string_view document, const PerformanceEntry& entry) {

@@ -32,9 +32,7 @@ Result<int> serve(os::Env& env, const ServeOptions& given) {
     system = std::move(reading.system);
     print_notes(fleet::dangling_names(system));
   }
-  fleet::Execution means;
-  means.parallel_for = on_all_cores;
-  api::Planner planner(std::move(system), std::move(means));
+  api::Planner planner(std::move(system), planning_execution(given.percentiles));
   os::install_stop_signals();
   const auto answer = [&](const api::Request& request) { return planner.answer(request); };
   BERTH_TRY(api::serve(env, answer, options, [&](int port) {

@@ -1,0 +1,20 @@
+// How the commands of fleets show figures.
+#pragma once
+
+#include <string>
+
+#include "berth/fleet/fleet.h"
+
+namespace berth::cli {
+
+std::string figure(double value, int digits = 2);
+/// Whole watts; "-" where no power curve is known.
+std::string watts_text(double watts);
+/// "37.0 / 40.0", or the value alone where there is no target.
+std::string against(double value, double target);
+/// "was 4 × L4, +110.00", "new, +310.00"; "" where nothing changes.
+std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to);
+/// "p95 TTFT 512.3 / 800.0, p99 ITL 41.0 / 60.0" of the percentiles that have targets.
+std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets);
+
+}  // namespace berth::cli
