@@ -26,8 +26,9 @@ constexpr int kMostSteps = 10'000;  // of a sweep
 struct PlanOptions {
   bool json = false;
   std::string path;
-  std::string model, solver, saturation, time_limit, sweep;  // as written; "": the document's
-  std::vector<std::string> sets;                             // "capacity.H100=16"
+  std::string model, solver, saturation, power_budget;  // as written; "": the document's
+  std::string time_limit, sweep;
+  std::vector<std::string> sets;  // "capacity.H100=16"
   bool delayed_best_effort = false, heterogeneous = false;
   bool candidates = false, fail_unserved = false;
   std::string percentiles = "simulated";
@@ -47,6 +48,8 @@ struct PlanOptions {
                  "greedy: best effort after all priorities");
     options.flag("--heterogeneous", heterogeneous,
                  "optimal, unlimited: mixes of two accelerators for one server too");
+    options.value("--power-budget", power_budget,
+                  "what all replicas may draw by the power curves, such as 20kW");
     options.flag("--candidates", candidates, "every server on every accelerator");
     options.flag("--fail-unserved", fail_unserved, "exit with 1 when a server goes without");
     options
@@ -82,6 +85,24 @@ Status choose(std::string_view option, const std::string& written,
   return {};
 }
 
+/// "700", "700W", "20kW", "1.5MW"; the unit in any case.
+Result<double> watts_of(std::string_view option, const std::string& text) {
+  std::string number = lower(text);
+  double factor = 1;
+  if (number.ends_with('w')) number.pop_back();
+  for (const auto& [unit, times] : {std::pair{'k', 1e3}, {'m', 1e6}})
+    if (number.ends_with(unit)) {
+      number.pop_back();
+      factor = times;
+      break;
+    }
+  const auto watts = parse_number(number);
+  if (!watts)
+    return fail(ErrorKind::usage, "{}: wanted a power such as 20kW, found '{}'", option,
+                clip(text));
+  return factor * *watts;
+}
+
 /// The options of the document, except where the command line has others.
 Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options options) {
   BERTH_TRY(
@@ -93,6 +114,11 @@ Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options optio
                    options.saturation));
   options.delayed_best_effort |= given.delayed_best_effort;
   options.heterogeneous |= given.heterogeneous;
+  if (!given.power_budget.empty()) {
+    BERTH_ASSIGN(options.power_budget_w, watts_of("--power-budget", given.power_budget));
+  }
+  if (auto status = fleet::check(options); !status)
+    return fail(ErrorKind::usage, "{}", status.error().message);
   return options;
 }
 
@@ -174,8 +200,13 @@ std::string summary_text(const fleet::Plan& plan) {
   text += fmt::format("\ncost {} cents an hour; value {}, at least {} (gap {:.4f} %){}\n",
                       figure(plan.cost), figure(proof.value), figure(proof.bound), 100 * proof.gap,
                       proof.stopped ? "; stopped by the time limit" : "");
-  if (plan.watts > 0)
-    text += fmt::format("draws {} W by the power curves\n", figure(plan.watts, 0));
+  if (plan.watts > 0 || plan.power)
+    text += fmt::format(
+        "draws {}{} W by the power curves{}\n", figure(plan.watts, 0),
+        plan.power ? " of " + figure(plan.power->limit_w, 0) : "",
+        plan.power && plan.power->shadow_price > 0
+            ? fmt::format("; one more kW is worth {}", figure(1000 * plan.power->shadow_price))
+            : "");
   for (const auto& [priority, count] : proof.unserved)
     if (count > 0)
       text += fmt::format("priority {}: {} not served, at least {} in any plan\n", priority, count,
@@ -234,19 +265,19 @@ bool leaves_unserved(const fleet::Proof& proof) {
   return std::ranges::any_of(proof.unserved, [](const auto& of) { return of.second > 0; });
 }
 
-Result<int> sweep(fleet::System system, const fleet::Options& options,
-                  const fleet::Execution& means, const PlanOptions& given) {
+Result<int> sweep(fleet::System system, const fleet::Execution& means, const PlanOptions& given) {
   BERTH_ASSIGN(const Range range, range_of(given.sweep));
-  const bool only_capacity = lower(range.setting.path).starts_with("capacity.");
-  auto made = fleet::candidates(system, options.model, means);
+  const std::string path = lower(range.setting.path);
+  const bool only_limits = path.starts_with("capacity.") || path.starts_with("optimizer.");
+  auto made = fleet::candidates(system, system.options.model, means);
   std::vector<SweepStep> steps;
   bool unserved = false;
   for (int i = 0; range.first + i * range.step <= range.last + 1e-9 * range.step; ++i) {
     const double value = range.first + i * range.step;
     BERTH_TRY(set_fleet_value("--sweep", system, range.setting.path, value));
     if (i == 0) print_notes(fleet::dangling_names(system));
-    if (!only_capacity) made = fleet::candidates(system, options.model, means);
-    const auto plan = fleet::solve(system, made, options, means);
+    if (!only_limits) made = fleet::candidates(system, system.options.model, means);
+    const auto plan = fleet::solve(system, made, system.options, means);
     steps.push_back({value, plan.cost, plan.proof.value, plan.proof.gap, plan.proof.unserved});
     unserved |= leaves_unserved(plan.proof);
   }
@@ -278,6 +309,7 @@ Status check_day_goes_with(const PlanOptions& given) {
         {"--heterogeneous", given.heterogeneous,
          "over a day each server has one accelerator at a time"},
         {"--sweep", !given.sweep.empty(), "a day has loads of its own"},
+        {"--power-budget", !given.power_budget.empty(), "a day is planned without one"},
         {"--candidates", given.candidates, "they are of one load, and a day has many"}})
     if (is_given)
       return fail(ErrorKind::usage, "{}: not with --profile or --trace: {}", option, why);
@@ -297,18 +329,18 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   BERTH_ASSIGN(auto reading, fleet::read_documents(documents));
   print_notes(reading.notes);
   fleet::System& system = reading.system;
-  BERTH_ASSIGN(const auto options, options_of(given, system.options));
   BERTH_TRY(set_fleet_values(system, given.sets));
+  BERTH_ASSIGN(system.options, options_of(given, system.options));
+  const fleet::Options& options = system.options;
   print_percentiles_note(system, options.model);
   if (options.heterogeneous && options.solver == fleet::Solver::greedy && !given.day.wanted())
     print_error("note: the greedy solver gives each server one accelerator\n");
   BERTH_ASSIGN(const auto means, means_of(env, given));
   if (given.day.wanted()) {
     print_notes(fleet::dangling_names(system));
-    system.options = options;
     return plan_and_print_day(env, system, given.day, means, given.json, given.fail_unserved);
   }
-  if (!given.sweep.empty()) return sweep(std::move(system), options, means, given);
+  if (!given.sweep.empty()) return sweep(std::move(system), means, given);
   print_notes(fleet::dangling_names(system));
   const auto made = fleet::candidates(system, options.model, means);
   if (only_candidates) print(candidates_text(made));

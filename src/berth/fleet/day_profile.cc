@@ -159,6 +159,8 @@ Status check_profile(const System& system, const Profile& profile) {
 }  // namespace
 
 Status check_day(const System& system, const Profile& profile, const DayOptions& options) {
+  if (system.options.power_budget_w)
+    return fail(ErrorKind::invalid, "powerBudget: a day is planned without one");
   BERTH_TRY(check_profile(system, profile));
   return check_options(options, profile);
 }

@@ -408,18 +408,24 @@ Status DocumentReader::read_optimizer(const Place& at) {
   known_ = true;
   Options& o = reading_.system.options;
   bool unlimited = false, ignored = false;
+  const Reader power = [&](const Place& place) {
+    return read_into(place, &o.power_budget_w.emplace());
+  };
   const Reader saturation = choice_reader(kSaturationNames.all(), fleet::saturation, o.saturation);
   const Reader solver = choice_reader(kSolverNames.all(), fleet::solver, o.solver);
   const Reader model = choice_reader(kModelNames.all(), fleet::queue_model, o.model);
-  BERTH_TRY(read_object(at, std::array<Field, 8>{{{"unlimited", &unlimited},
+  BERTH_TRY(read_object(at, std::array<Field, 9>{{{"unlimited", &unlimited},
                                                   {"heterogeneous", &o.heterogeneous},
                                                   {"milpSolver", &ignored},
                                                   {"useCplex", &ignored},
                                                   {"delayedBestEffort", &o.delayed_best_effort},
                                                   {"saturationPolicy", saturation},
+                                                  {"powerBudget", power},
                                                   {"solver", solver},
                                                   {"model", model}}}));
   if (unlimited) o.solver = Solver::unlimited;
+  if (auto status = check(o); !status)
+    return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);
   return {};
 }
 

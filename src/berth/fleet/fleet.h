@@ -156,6 +156,8 @@ struct Options {
   Saturation saturation = Saturation::none;  // greedy: what unserved servers get
   bool delayed_best_effort = false;          // greedy: after all priorities, not after each
   bool heterogeneous = false;                // optimal, unlimited: mixes of two accelerators too
+  // What all replicas may draw by the power curves; only optimal without mixes has it.
+  std::optional<double> power_budget_w{};
   bool operator==(const Options&) const = default;
 };
 
@@ -185,6 +187,8 @@ Status check(const Model& model);
 Status check(const Target& target);
 Status check(const ServiceClass& service_class);
 Status check(const Server& server);
+/// Also a power budget that the solver cannot keep.
+Status check(const Options& options);
 Status check(const System& system);
 
 /// Edit any of the maps above: put(system.models["llama"].accelerators, "H100", {…}). The value is
@@ -211,8 +215,8 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
 
 /// Sets one value by its path: capacity.TYPE, accelerator.NAME.cost, class.NAME.priority, and
 /// server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens, inTokensCv, outTokensCv,
-/// arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize. Keys match in any case, names exactly.
-/// Errors: not_found if nothing is there; invalid as check().
+/// arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize; optimizer.powerBudget. Keys match in
+/// any case, names exactly. Errors: not_found if nothing is there; invalid as check().
 Status set_value(System& system, std::string_view path, double value);
 
 /// What the server's class asks for its model; nothing where either is not known.
@@ -356,7 +360,7 @@ Candidates candidates(const System& system, QueueModel model, const Execution& e
 
 // ---- The plan ----------------------------------------------------------------------------------
 
-enum class Why : std::uint8_t { served, partly, no_candidate, capacity };
+enum class Why : std::uint8_t { served, partly, no_candidate, capacity, power };
 
 struct Assignment {
   Why why = Why::served;
@@ -375,6 +379,11 @@ struct TypeTotal {
   double shadow_price = 0;  // the value that one more would save, by the bound
 };
 
+struct PowerTotal {
+  double limit_w = 0;
+  double shadow_price = 0;  // the value that one more watt would save, by the bound
+};
+
 struct Proof {
   std::map<int, int> unserved, unserved_bound;  // by priority; no plan leaves fewer than the bound
   double value = 0;                             // summed over the served servers
@@ -385,11 +394,13 @@ struct Proof {
 
 struct Plan {
   std::map<std::string, Assignment> servers;
-  std::vector<TypeTotal> totals;  // by type
+  std::vector<TypeTotal> totals;      // by type
+  std::optional<PowerTotal> power{};  // where there is a budget
   double cost = 0, watts = 0;
   Proof proof;
 };
 
+/// Precondition: check(options).
 Plan solve(const System& system, const Candidates& candidates, const Options& options,
            const Execution& execution = {});
 /// Calls candidates() and solve() with the system's options.

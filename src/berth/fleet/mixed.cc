@@ -1,5 +1,6 @@
 // The optimum with mixes of two accelerators, by the stages of optimal.cc. Each stage starts from
-// the optimum of one accelerator a server, so that mixes never make a plan worse.
+// the optimum of one accelerator a server, so that mixes never make a plan worse. A power budget is
+// a row more, of which every candidate takes; then there are no mixes.
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +13,15 @@
 namespace berth::fleet {
 namespace {
 
+// Whole milliwatts, so that sums are exact, times a power of two, so that amounts of power are
+// about as large as those of accelerators.
+constexpr double kMilliwattsOfARow = 1 << 20, kWattsOfARow = kMilliwattsOfARow / 1000;
+constexpr double kPowerRounding = 1e-6;  // milliwatts
+
+double power_amount(const Candidate& candidate) {
+  return std::ceil(1000 * candidate.watts - kPowerRounding) / kMilliwattsOfARow;
+}
+
 constexpr double kMixedOptimalityGap = 3e-4;  // of the cost: where a search among many ends
 
 /// What a server may get: a mix, or replicas[1] = 0 and a candidate.
@@ -21,15 +31,17 @@ class MixedStages {
  public:
   MixedStages(const System& system, const Candidates& candidates,
               const std::vector<std::int64_t>& limits, const Execution& execution,
-              const Optimum& start)
+              const Optimum& start, std::optional<double> power_limit = {})
       : candidates_(candidates),
-        limits_(limits),
+        limits_(limits.begin(), limits.end()),
+        has_power_row_(power_limit),
         start_(start),
         entries_(candidates.servers.size()),
         chosen_(candidates.servers.size(), kUnserved) {
     budget_.iterations = execution.iteration_limit;
     budget_.stop = &execution.stop;
-    for_each(execution, entries_.size(), [&](std::size_t s) { fill(system, s); });
+    if (power_limit) limits_.push_back(*power_limit);
+    for_each(execution, entries_.size(), [&](std::size_t s) { fill(system, limits, s); });
     for (std::size_t s = 0; s < entries_.size(); ++s) {
       const int priority = candidates.priority[s];
       ++(entries_[s].empty() ? infeasible_ : servers_)[priority];
@@ -39,7 +51,7 @@ class MixedStages {
 
   Optimum solve() {
     Optimum optimum;
-    std::vector<double> left(limits_.begin(), limits_.end());
+    std::vector<double> left = limits_;
     for (auto& [priority, unserved] : unserved_) {
       int& bound = optimum.unserved_bound[priority];
       bound = infeasible_[priority];
@@ -62,6 +74,10 @@ class MixedStages {
     for (std::size_t type = 0; type < limits_.size(); ++type)
       if (const auto row = last.row_of_type[type]; row >= 0)
         optimum.prices[type] = answer.prices[static_cast<std::size_t>(row)];
+    if (has_power_row_) {
+      optimum.power_price = optimum.prices.back() / kWattsOfARow;
+      optimum.prices.pop_back();
+    }
     for (std::size_t s = 0; s < entries_.size(); ++s) optimum.solution.push_back(pick_of(s));
     optimum.stopped = start_.stopped || budget_.stopped;
     return optimum;
@@ -74,28 +90,30 @@ class MixedStages {
     Packing packing;
     Chosen start;
     std::vector<std::size_t> servers;       // by group
-    std::vector<std::int32_t> row_of_type;  // -1: there is more than can be used
+    std::vector<std::int32_t> row_of_type;  // and of power; -1: there is more than can be used
   };
 
   /// What fits, and what the server starts with.
-  void fill(const System& system, std::size_t s) {
+  void fill(const System& system, const std::vector<std::int64_t>& limits, std::size_t s) {
     auto& entries = entries_[s];
     for (std::size_t i = candidates_.begin[s]; i < candidates_.begin[s + 1]; ++i) {
       const Candidate& c = candidates_.all[i];
       const auto place = static_cast<std::uint32_t>(i);
-      if (c.accelerator != Candidate::kNothing && c.units() > limits_[type_of(place)]) continue;
+      if (c.accelerator != Candidate::kNothing && c.units() > limits[type_of(place)]) continue;
+      if (has_power_row_ && power_amount(c) > limits_.back()) continue;
       if (start_.solution[s].candidate == &c)
         chosen_[s] = static_cast<std::uint32_t>(entries.size());
       entries.push_back({{place, place}, {c.replicas, 0}, c.value});
     }
-    for (const Mix& mix : mixes_of(system, candidates_, s, limits_)) entries.push_back(mix);
+    if (has_power_row_) return;
+    for (const Mix& mix : mixes_of(system, candidates_, s, limits)) entries.push_back(mix);
   }
 
   std::uint32_t type_of(std::uint32_t place) const {
     return candidates_.type_of[candidates_.all[place].accelerator];
   }
 
-  /// What it takes of types; of one alone, nothing of the second.
+  /// What it takes of types; of one alone, nothing of the second, or power.
   std::array<Use, 2> uses_of(const Entry& entry) const {
     std::array<Use, 2> uses;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -105,6 +123,8 @@ class MixedStages {
                  static_cast<double>(c.units_per_replica) * entry.replicas[i]};
     }
     if (uses[0].row == uses[1].row) uses[0].amount += std::exchange(uses[1], {}).amount;
+    if (const Candidate& c = candidates_.all[entry.places[0]]; has_power_row_ && c.watts > 0)
+      uses[1] = {static_cast<std::int32_t>(limits_.size() - 1), power_amount(c)};
     return uses;
   }
 
@@ -119,10 +139,10 @@ class MixedStages {
       for (const auto& [type, units] : most_of) most[static_cast<std::size_t>(type)] += units;
     }
     for (std::size_t type = 0; type < limits_.size(); ++type) {
-      const bool scarce = most[type] > static_cast<double>(limits_[type]);
+      const bool scarce = most[type] > limits_[type];
       problem.row_of_type.push_back(
           scarce ? static_cast<std::int32_t>(problem.packing.limits.size()) : -1);
-      if (scarce) problem.packing.limits.push_back(static_cast<double>(limits_[type]));
+      if (scarce) problem.packing.limits.push_back(limits_[type]);
     }
   }
 
@@ -250,7 +270,7 @@ class MixedStages {
   }
 
   std::vector<double> left_beside(int last) const {
-    std::vector<double> left(limits_.begin(), limits_.end());
+    std::vector<double> left = limits_;
     for (std::size_t s = 0; s < entries_.size(); ++s)
       if (candidates_.priority[s] <= last && chosen_[s] != kUnserved) BERTH_ASSERT(take(s, left));
     return left;
@@ -264,7 +284,8 @@ class MixedStages {
   }
 
   const Candidates& candidates_;
-  const std::vector<std::int64_t>& limits_;
+  std::vector<double> limits_;  // by type, with that of power behind
+  const bool has_power_row_;
   const Optimum& start_;
   Budget budget_;
   std::vector<std::vector<Entry>> entries_;  // by server
@@ -279,6 +300,18 @@ Optimum solve_mixed(const System& system, const Candidates& candidates,
                     const std::vector<std::int64_t>& limits, const Execution& execution,
                     const Optimum& start) {
   return MixedStages(system, candidates, limits, execution, start).solve();
+}
+
+Optimum solve_within_power(const System& system, const Candidates& candidates,
+                           const std::vector<std::int64_t>& limits, double power_w,
+                           const Execution& execution) {
+  Optimum start = solve_optimal(candidates, limits, execution);
+  double drawn_w = 0;
+  for (const Pick& pick : start.solution)
+    if (pick.candidate != nullptr) drawn_w += pick.candidate->watts;
+  if (drawn_w <= power_w) return start;
+  const double limit = std::floor(1000 * power_w + kPowerRounding) / kMilliwattsOfARow;
+  return MixedStages(system, candidates, limits, execution, start, limit).solve();
 }
 
 }  // namespace berth::fleet

@@ -26,6 +26,7 @@ inline constexpr auto kSaturationNames =
 inline constexpr auto kWhyNames = names<Why>({{Why::served, "served"},
                                               {Why::partly, "partly"},
                                               {Why::no_candidate, "no_candidate"},
-                                              {Why::capacity, "capacity"}});
+                                              {Why::capacity, "capacity"},
+                                              {Why::power, "power"}});
 
 }  // namespace berth::fleet

@@ -15,8 +15,15 @@ class Planner {
           const Execution& execution)
       : system_(system), candidates_(candidates), options_(options) {
     limits_ = limits_of(system, candidates);
+    left_ = limits_;
+    left_w_ = options.power_budget_w.value_or(HUGE_VAL);
     prices_.assign(limits_.size(), 0);
     choose(execution);
+    for (const Pick& pick : solution_)
+      each_part(pick, [&](const Candidate& c, int replicas) {
+        left_[type_of(c)] -= std::int64_t{replicas} * c.units_per_replica;
+        left_w_ -= c.watts;
+      });
     assignments_.resize(system.servers.size());
     std::vector<const Server*> servers;
     for (const auto& [name, server] : system.servers) servers.push_back(&server);
@@ -37,6 +44,7 @@ class Planner {
       ++s;
     }
     add_totals();
+    if (options_.power_budget_w) plan_.power = {*options_.power_budget_w, power_price_};
     Proof& proof = plan_.proof;
     proof.bound = std::min(proof.bound, proof.value);
     proof.gap = (proof.value - proof.bound) / std::max(1.0, plan_.cost);
@@ -62,12 +70,15 @@ class Planner {
       if (unlimited)
         optimum.solution = solve_unlimited(candidates_);
       else
-        optimum = solve_optimal(candidates_, limits_, execution);
+        optimum = options_.power_budget_w ? solve_within_power(system_, candidates_, limits_,
+                                                               *options_.power_budget_w, execution)
+                                          : solve_optimal(candidates_, limits_, execution);
       if (options_.heterogeneous)
         optimum = solve_mixed(system_, candidates_, unlimited ? boundless() : limits_, execution,
                               optimum);
       solution_ = std::move(optimum.solution);
       prices_ = std::move(optimum.prices);
+      power_price_ = optimum.power_price;
       plan_.proof.unserved_bound = std::move(optimum.unserved_bound);
       plan_.proof.bound = optimum.bound;
       plan_.proof.stopped = optimum.stopped || candidates_.stopped;
@@ -105,9 +116,20 @@ class Planner {
       return result;
     }
     if (pick.candidate == nullptr) {
-      result.why = candidates_.of(s).empty() ? Why::no_candidate : Why::capacity;
-      result.reason = result.why == Why::capacity ? for_want_of_capacity(s)
-                                                  : why_no_candidate(server, candidates_, s);
+      if (candidates_.of(s).empty()) {
+        result.why = Why::no_candidate;
+        result.reason = why_no_candidate(server, candidates_, s);
+      } else if (const Candidate* c = least_that_wants_power(s)) {
+        result.why = Why::power;
+        result.reason = fmt::format(
+            "no power: {} × {} would draw {:.0f} W, of which {:.0f} are "
+            "left; {}",
+            c->replicas, candidates_.accelerators[c->accelerator], c->watts, std::max(0.0, left_w_),
+            power_scarcity());
+      } else {
+        result.why = Why::capacity;
+        result.reason = for_want_of_capacity(s);
+      }
       return result;
     }
     const Candidate& c = *pick.candidate;
@@ -148,7 +170,36 @@ class Planner {
     return fmt::format("; {} × {}{} would {} (value {:.2f} {}){}", least.replicas,
                        candidates_.accelerators[least.accelerator], is_better ? "" : " alone",
                        money, std::abs(least.value - value), is_better ? "less" : "more",
-                       is_better ? ", but " + scarcity(type_of(least)) : "");
+                       is_better ? ", but " + what_keeps_from(least, solution_[s]) : "");
+  }
+
+  /// What is scarce about the candidate beside what the server gets.
+  std::string what_keeps_from(const Candidate& better, const Pick& pick) const {
+    std::int64_t left = left_[type_of(better)];
+    each_part(pick, [&](const Candidate& c, int replicas) {
+      if (type_of(c) == type_of(better)) left += std::int64_t{replicas} * c.units_per_replica;
+    });
+    const bool wants_power = options_.power_budget_w && left >= better.units();
+    return wants_power ? power_scarcity() : scarcity(type_of(better));
+  }
+
+  /// The candidate of the least value, and of an accelerator of which enough is left, that the
+  /// power budget keeps from an unserved server; null: none, its accelerators are too few.
+  const Candidate* least_that_wants_power(std::size_t s) const {
+    const Candidate* least = nullptr;
+    if (!options_.power_budget_w) return least;
+    for (const Candidate& c : candidates_.of(s))
+      if (has_accelerator(c) && c.units() <= left_[type_of(c)] && c.watts > left_w_ &&
+          (least == nullptr || c.value < least->value))
+        least = &c;
+    return least;
+  }
+
+  std::string power_scarcity() const {
+    return fmt::format("all may draw {:.0f} W{}", *options_.power_budget_w,
+                       power_price_ > 0 ? fmt::format(", one more kW is worth {:.2f} of value",
+                                                      1000 * power_price_)
+                                        : "");
   }
 
   std::string scarcity(std::size_t type) const {
@@ -186,8 +237,9 @@ class Planner {
   const System& system_;
   const Candidates& candidates_;
   const Options& options_;
-  std::vector<std::int64_t> limits_;  // by type
-  std::vector<double> prices_;        // by type
+  std::vector<std::int64_t> limits_, left_;  // by type; what the plan leaves of them
+  std::vector<double> prices_;               // by type
+  double power_price_ = 0, left_w_ = 0;      // what the plan leaves of the power budget
   Solution solution_;
   std::vector<Assignment> assignments_;  // by server
   Plan plan_;

@@ -35,6 +35,7 @@ struct Optimum {
   std::map<int, int> unserved_bound;
   double bound = 0;
   std::vector<double> prices;  // by type: the value that one more accelerator would save
+  double power_price = 0;      // the value that one more watt would save
   bool stopped = false;
 };
 /// Minimises the unserved servers of the highest priority, then of the next, …, then the value.
@@ -44,5 +45,10 @@ Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64
 Optimum solve_mixed(const System& system, const Candidates& candidates,
                     const std::vector<std::int64_t>& limits, const Execution& execution,
                     const Optimum& start);
+/// The same as solve_optimal() among plans that draw no more than `power_w`. Each server counts in
+/// whole milliwatts, rounded up.
+Optimum solve_within_power(const System& system, const Candidates& candidates,
+                           const std::vector<std::int64_t>& limits, double power_w,
+                           const Execution& execution);
 
 }  // namespace berth::fleet

@@ -161,7 +161,17 @@ Status check(const Server& server) {
   return {};
 }
 
+Status check(const Options& options) {
+  if (!options.power_budget_w) return {};
+  BERTH_TRY(check_bounds({{"powerBudget", *options.power_budget_w}}));
+  if (options.solver == Solver::optimal && !options.heterogeneous) return {};
+  return fail(
+      ErrorKind::invalid,
+      "powerBudget: only the solver optimal without mixes of accelerators keeps within one");
+}
+
 Status check(const System& system) {
+  BERTH_TRY(check(system.options));
   BERTH_TRY(check_all(system.accelerators, "accelerator"));
   BERTH_TRY(check_all(system.capacities, "capacity"));
   BERTH_TRY(check_all(system.models, "model"));
@@ -206,6 +216,13 @@ Status set_at(System& system, std::string_view path, double value) {
   if (dot == std::string_view::npos) return fail(ErrorKind::not_found, "no such value");
   const std::string rest(path.substr(dot + 1));
   if (kind == "capacity") return put(system.capacities, rest, Capacity{to_int(value)});
+  if (kind == "optimizer" && lower(rest) == "powerbudget") {
+    Options options = system.options;
+    options.power_budget_w = value;
+    BERTH_TRY(check(options));
+    system.options = options;
+    return {};
+  }
   const auto last = rest.rfind('.');  // names may have dots
   if (last == std::string::npos) return fail(ErrorKind::not_found, "no such value");
   const std::string name = rest.substr(0, last), field = lower(rest.substr(last + 1));

@@ -153,12 +153,14 @@ Json servers_json(const System& system) {
 }
 
 Json options_json(const Options& o) {
-  return {{"unlimited", o.solver == Solver::unlimited},
-          {"heterogeneous", o.heterogeneous},
-          {"delayedBestEffort", o.delayed_best_effort},
-          {"saturationPolicy", kSaturationNames.name(o.saturation)},
-          {"solver", kSolverNames.name(o.solver)},
-          {"model", kModelNames.name(o.model)}};
+  Json json = {{"unlimited", o.solver == Solver::unlimited},
+               {"heterogeneous", o.heterogeneous},
+               {"delayedBestEffort", o.delayed_best_effort},
+               {"saturationPolicy", kSaturationNames.name(o.saturation)},
+               {"solver", kSolverNames.name(o.solver)},
+               {"model", kModelNames.name(o.model)}};
+  if (o.power_budget_w) json["powerBudget"] = *o.power_budget_w;
+  return json;
 }
 
 Json candidates_json(const Candidates& candidates) {
@@ -337,6 +339,10 @@ std::string plan_json(const Plan& plan, const Candidates* candidates,
                {"cost", plan.cost},
                {"watts", plan.watts},
                {"totals", totals}};
+  if (plan.power)
+    json["power"] = {{"watts", plan.watts},
+                     {"limit", plan.power->limit_w},
+                     {"shadowPrice", plan.power->shadow_price}};
   if (candidates != nullptr) {
     json["candidates"] = candidates_json(*candidates);
     json["refused"] = refused_json(*candidates);

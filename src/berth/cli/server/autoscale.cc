@@ -58,6 +58,8 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
   print_notes(fleet::dangling_names(reading.system));
   if (reading.system.servers.empty())
     return fail(ErrorKind::invalid, "{}: there is no server in it", path);
+  if (reading.system.options.power_budget_w)
+    return fail(ErrorKind::invalid, "{}: powerBudget: only berth plan keeps within one", path);
   return std::move(reading.system);
 }
 
