@@ -54,6 +54,36 @@ class Plan(Case):
             found = greedy["allocations"][server]
             self.assertEqual((found["accelerator"], found["numReplicas"]), (accelerator, replicas))
 
+    def test_a_power_budget(self):
+        made = self.plan(EXAMPLE, "--power-budget", "4.5kW")
+        self.assertEqual(made["power"]["limit"], 4500)
+        self.assertLessEqual(made["watts"], 4500)
+        self.assertIn("power", [reason["status"] for reason in made["reasons"].values()])
+        self.assertEqual(made["power"], self.plan(EXAMPLE, "--set", "optimizer.powerBudget=4500")["power"])
+        self.assertIn("of 4500 W by the power curves", self.berth("plan", EXAMPLE, "--power-budget", "4500").out.decode())
+        for wrong in (["--power-budget", "much"], ["--power-budget", "1kW", "--heterogeneous"],
+                      ["--power-budget", "1kW", "--solver", "greedy"]):
+            self.assertEqual(self.berth("plan", EXAMPLE, *wrong, code=2).code, 2)
+
+    def test_kinds_of_purchase(self):
+        document = json.loads((ROOT / "examples/fleet/fleet.json").read_text())
+        for entry in document["capacityData"]["count"]:
+            if entry["type"] == "L4":
+                entry["purchase"] = [{"kind": "reserved", "count": 4, "cost": 30},
+                                     {"kind": "spot", "count": entry["count"] - 4, "cost": 20}]
+        for server in document["serverData"]["servers"]:
+            server["spot"] = server["name"] == "summaries"
+        path = self.dir / "purchase.json"
+        path.write_text(json.dumps(document))
+        made = self.plan(str(path))
+        self.assertTrue(made["allocations"]["summaries"]["spot"])
+        [total] = [t for t in made["totals"] if t["type"] == "L4"]
+        self.assertEqual(total["cost"], sum(kind["cost"] for kind in total["purchase"]))
+        self.assertEqual(total["purchase"][0]["cost"], 120)
+        self.assertIn("L4 (spot)", self.berth("plan", str(path)).out.decode())
+        for wrong in (["--solver", "greedy"], ["--heterogeneous"], ["--power-budget", "1kW"], ["--set", "capacity.L4=3"]):
+            self.assertEqual(self.berth("plan", str(path), *wrong, code=2).code, 2)
+
     def test_readable(self):
         text = self.berth("plan", EXAMPLE).out.decode()
         self.assertRegex(text, r"assistant +Interactive +A100 +3 ")

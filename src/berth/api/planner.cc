@@ -221,7 +221,9 @@ struct Calls {
 
   // ---- Planning: on a copy, so that nobody waits for it.
 
-  static Json solved(const System& system, const fleet::Execution& means, fleet::Plan& plan) {
+  static Result<Json> solved(const System& system, const fleet::Execution& means,
+                             fleet::Plan& plan) {
+    BERTH_TRY(check(system));
     const auto candidates = fleet::candidates(system, system.options.model, means);
     plan = fleet::solve(system, candidates, system.options, means);
     return *parse_json(fleet::plan_json(plan, nullptr));
@@ -237,7 +239,7 @@ struct Calls {
       system.options = part.options;
     }
     fleet::Plan plan;
-    Json json = solved(system, planner.means_, plan);
+    BERTH_ASSIGN(Json json, solved(system, planner.means_, plan));
     const std::unique_lock lock(planner.mutex_);
     planner.system_.options = system.options;
     desire(planner.system_, plan);
@@ -274,7 +276,7 @@ struct Calls {
   static Result<Json> optimize_one(Planner& planner, const Words&, const std::string& body) {
     BERTH_ASSIGN(System system, read_body(body));
     fleet::Plan plan;
-    Json json = solved(system, planner.means_, plan);
+    BERTH_ASSIGN(Json json, solved(system, planner.means_, plan));
     desire(system, plan);
     const std::unique_lock lock(planner.mutex_);
     planner.system_ = std::move(system);

@@ -151,7 +151,8 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
     const auto& allocation = a.allocation;
     const bool is_given = !allocation.accelerator.empty();
     table.add({name, server.service_class.empty() ? "Free" : server.service_class,
-               is_given ? each_of(allocation, &fleet::Allocation::accelerator) : "-",
+               (is_given ? each_of(allocation, &fleet::Allocation::accelerator) : "-") +
+                   (a.is_spot ? " (spot)" : ""),
                each_of(allocation, &fleet::Allocation::replicas),
                is_given ? each_of(allocation, &fleet::Allocation::batch) : "-",
                figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
@@ -191,10 +192,15 @@ std::string limits_text(const fleet::Candidates& all) {
 std::string summary_text(const fleet::Plan& plan) {
   std::string text;
   Table table({"type", "used", "of", "cost", "value of one more"});
-  for (const auto& total : plan.totals)
+  for (const auto& total : plan.totals) {
     table.add({total.type, fmt::format("{}", total.used),
                total.limit ? fmt::format("{}", *total.limit) : "-", figure(total.cost),
                total.shadow_price > 0 ? figure(total.shadow_price) : "-"});
+    for (const auto& [kind, bought] : total.purchases)
+      table.add({"  " + std::string(fleet::name(kind)), fmt::format("{}", bought.used),
+                 fmt::format("{}", bought.limit), figure(bought.cost),
+                 bought.shadow_price > 0 ? figure(bought.shadow_price) : "-"});
+  }
   if (!table.empty()) text += "\n" + table.text();
   const fleet::Proof& proof = plan.proof;
   text += fmt::format("\ncost {} cents an hour; value {}, at least {} (gap {:.4f} %){}\n",
@@ -331,6 +337,8 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
   fleet::System& system = reading.system;
   BERTH_TRY(set_fleet_values(system, given.sets));
   BERTH_ASSIGN(system.options, options_of(given, system.options));
+  if (auto status = check(system); !status)
+    return fail(ErrorKind::usage, "{}", status.error().message);
   const fleet::Options& options = system.options;
   print_percentiles_note(system, options.model);
   if (options.heterogeneous && options.solver == fleet::Solver::greedy && !given.day.wanted())

@@ -161,6 +161,10 @@ Status check_profile(const System& system, const Profile& profile) {
 Status check_day(const System& system, const Profile& profile, const DayOptions& options) {
   if (system.options.power_budget_w)
     return fail(ErrorKind::invalid, "powerBudget: a day is planned without one");
+  if (has_purchases(system))
+    return fail(ErrorKind::invalid,
+                "capacityData: a day is planned without kinds of purchase, whose prices it would "
+                "leave out");
   BERTH_TRY(check_profile(system, profile));
   return check_options(options, profile);
 }

@@ -28,6 +28,12 @@ struct Place {
     const std::string before = parent->path();
     return before.empty() ? key : before + "." + key;
   }
+  /// Whether the object has the key, in any case, with a value.
+  bool has(std::string_view wanted) const {
+    for (const auto& [name, item] : value->items())
+      if (lower(name) == wanted && !item.is_null()) return true;
+    return false;
+  }
   std::unexpected<Error> error(std::string_view message) const {
     const std::string where = path();
     return fail(ErrorKind::invalid, "{}{}{}", where, where.empty() ? "" : ": ", message);
@@ -94,30 +100,6 @@ struct Field {
   std::string_view key;  // as the format spells it
   std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
 };
-
-/// Adds what earlier documents said. What several say must be the same.
-template <class T>
-Status merge(std::map<std::string, T>& entries, std::map<std::string, T>&& earlier,
-             std::string_view what) {
-  entries.merge(earlier);  // which leaves there what both have
-  for (const auto& [name, entry] : earlier)
-    if (entries.at(name) != entry)
-      return fail(ErrorKind::invalid, "{} '{}' is not the same as in an earlier document", what,
-                  clip(name));
-  return {};
-}
-
-Status merge(System& system, System&& earlier) {
-  BERTH_TRY(merge(system.accelerators, std::move(earlier.accelerators), "accelerator"));
-  BERTH_TRY(merge(system.capacities, std::move(earlier.capacities), "the capacity of"));
-  for (auto& [name, model] : earlier.models) {
-    const auto what = fmt::format("model '{}' on accelerator", clip(name));
-    BERTH_TRY(merge(system.models[name].accelerators, std::move(model.accelerators), what));
-    BERTH_TRY(merge(system.models[name].starts, std::move(model.starts), "the start of " + what));
-  }
-  BERTH_TRY(merge(system.classes, std::move(earlier.classes), "service class"));
-  return merge(system.servers, std::move(earlier.servers), "server");
-}
 
 class DocumentReader {
  public:
@@ -272,8 +254,29 @@ Status DocumentReader::read_accelerator(const Place& at) {
 Status DocumentReader::read_capacity(const Place& at) {
   std::string type;
   Capacity capacity;
-  BERTH_TRY(read_object(at, std::array<Field, 2>{{{"type", &type}, {"count", &capacity.count}}}));
-  return keep(at, reading_.system.capacities, type, capacity);
+  bool has_count = false;
+  const Reader count = [&](const Place& place) {
+    has_count = true;
+    return read_into(place, &capacity.count);
+  };
+  const Reader purchase = [&](const Place& place) -> Status {
+    auto kind = PurchaseKind::on_demand;
+    Purchase bought;
+    const Reader kind_reader = choice_reader(kPurchaseNames.all(), fleet::purchase_kind, kind);
+    BERTH_TRY(read_object(
+        place, std::array<Field, 3>{
+                   {{"kind", kind_reader}, {"count", &bought.count}, {"cost", &bought.cost}}}));
+    if (!place.has("kind") || !place.has("cost")) return place.error("wanted a kind and a cost");
+    if (!capacity.purchases.emplace(kind, bought).second)
+      return place.error(fmt::format("'{}' is given twice", name(kind)));
+    return {};
+  };
+  const Reader purchases = [&](const Place& place) { return read_list(place, purchase); };
+  BERTH_TRY(read_object(
+      at, std::array<Field, 3>{{{"type", &type}, {"count", count}, {"purchase", purchases}}}));
+  if (!has_count)
+    for (const auto& [kind, bought] : capacity.purchases) capacity.count += bought.count;
+  return keep(at, reading_.system.capacities, type, std::move(capacity));
 }
 
 Status DocumentReader::read_model(const Place& at) {
@@ -344,7 +347,7 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
   const Reader load = [&](const Place& place) { return read_load(place, to.load); };
   double watts = 0;  // which plans tell, as percentiles; they follow from the rest
   const Reader ignored = [](const Place&) -> Status { return {}; };
-  return read_object(at, std::array<Field, 12>{{{"accelerator", &to.accelerator},
+  return read_object(at, std::array<Field, 13>{{{"accelerator", &to.accelerator},
                                                 {"numReplicas", &to.replicas},
                                                 {"maxBatch", &to.batch},
                                                 {"cost", &to.cost},
@@ -355,6 +358,7 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
                                                 {"ttftPercentiles", ignored},
                                                 {"itlPercentiles", ignored},
                                                 {"method", ignored},
+                                                {"spot", ignored},
                                                 {"parts", parts}}});
 }
 
@@ -391,13 +395,14 @@ Status DocumentReader::read_server(const Place& at) {
   const Reader current = [&](const Place& place) { return read_allocation(place, s.current); };
   const Reader desired = [&](const Place& place) { return read_allocation(place, s.desired); };
   const Reader start = [&](const Place& place) { return read_start(place, s.start); };
-  BERTH_TRY(read_object(at, std::array<Field, 10>{{{"name", &name},
+  BERTH_TRY(read_object(at, std::array<Field, 11>{{{"name", &name},
                                                    {"class", &s.service_class},
                                                    {"model", &s.model},
                                                    {"keepAccelerator", &s.keep_accelerator},
                                                    {"minNumReplicas", &s.min_replicas},
                                                    {"maxBatchSize", &s.max_batch},
                                                    {"maxQueueSize", &s.max_queue},
+                                                   {"spot", &s.spot},
                                                    {"currentAlloc", current},
                                                    {"desiredAlloc", desired},
                                                    {"start", start}}}));
@@ -479,6 +484,7 @@ Result<Reading> read_documents(std::span<const Document> documents) {
                 "{}: nothing of a fleet: wanted acceleratorData, capacityData, modelData, "
                 "serviceClassData, serverData or optimizerData",
                 empty.empty() ? "no document" : join(empty, ", "));
+  if (auto status = check(reading.system); !status) return std::unexpected(status.error());
   for (const auto& name : empty)
     reading.notes.push_back(fmt::format("{}: nothing of a fleet, left out", name));
   return reading;

@@ -46,8 +46,24 @@ struct Accelerator {
   bool operator==(const Accelerator&) const = default;
 };
 
+/// How capacity is bought; the first is used up before the next.
+enum class PurchaseKind : std::uint8_t {
+  reserved,   // paid for whether it is used or not
+  on_demand,  // paid for where it is used
+  spot        // the same, and may be taken away: for servers that allow it
+};
+
+struct Purchase {
+  std::int64_t count = 0;
+  double cost = 0;  // of a unit of the type
+  bool operator==(const Purchase&) const = default;
+};
+
 struct Capacity {
   std::int64_t count = 0;  // of one type
+  /// Which add up to it; none: a unit costs what its accelerator does. Only optimal without mixes
+  /// and without a power budget has them.
+  std::map<PurchaseKind, Purchase> purchases{};
   bool operator==(const Capacity&) const = default;
 };
 
@@ -136,6 +152,7 @@ struct Server {
   int min_replicas = 0;
   int max_batch = 0;  // 0: not set
   int max_queue = 0;
+  bool spot = false;  // its replicas may be taken away
   Allocation current, desired;
   Start start{};
   bool operator==(const Server&) const = default;
@@ -167,6 +184,8 @@ std::optional<StepForm> step_form(std::string_view name);
 std::string_view name(StepForm form);
 std::optional<Solver> solver(std::string_view name);
 std::optional<Saturation> saturation(std::string_view name);
+std::optional<PurchaseKind> purchase_kind(std::string_view name);
+std::string_view name(PurchaseKind kind);
 
 struct System {
   std::map<std::string, Accelerator> accelerators;
@@ -189,7 +208,10 @@ Status check(const ServiceClass& service_class);
 Status check(const Server& server);
 /// Also a power budget that the solver cannot keep.
 Status check(const Options& options);
+/// Also kinds of purchase that the solver cannot tell apart.
 Status check(const System& system);
+/// Whether some type is bought in several ways.
+bool has_purchases(const System& system);
 
 /// Edit any of the maps above: put(system.models["llama"].accelerators, "H100", {…}). The value is
 /// checked first, and an error changes nothing.
@@ -213,10 +235,12 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
   return found->second;
 }
 
-/// Sets one value by its path: capacity.TYPE, accelerator.NAME.cost, class.NAME.priority, and
-/// server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens, inTokensCv, outTokensCv,
-/// arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize; optimizer.powerBudget. Keys match in
-/// any case, names exactly. Errors: not_found if nothing is there; invalid as check().
+/// Sets one value by its path: capacity.TYPE, of a type with kinds of purchase
+/// capacity.TYPE.reserved (on-demand, spot) and capacity.TYPE.reserved.cost, accelerator.NAME.cost,
+/// class.NAME.priority, and server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens,
+/// inTokensCv, outTokensCv, arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize;
+/// optimizer.powerBudget. Keys match in any case, names exactly. Errors: not_found if nothing is
+/// there; invalid as check().
 Status set_value(System& system, std::string_view path, double value);
 
 /// What the server's class asks for its model; nothing where either is not known.
@@ -367,8 +391,15 @@ struct Assignment {
   Allocation allocation;  // of an unserved server: nothing, or a part of what it needs
   double watts = 0;
   double value = 0;
+  bool is_spot = false;
   Binding binding = Binding::none;
   std::string reason;  // for people: the binding constraint, or why it is not served
+};
+
+struct PurchaseTotal {
+  std::int64_t used = 0, limit = 0;
+  double cost = 0;          // of all that is reserved, of the rest what is used
+  double shadow_price = 0;  // as of TypeTotal
 };
 
 struct TypeTotal {
@@ -377,6 +408,7 @@ struct TypeTotal {
   std::optional<std::int64_t> limit{};  // nullopt under the solver `unlimited`
   double cost = 0;
   double shadow_price = 0;  // the value that one more would save, by the bound
+  std::map<PurchaseKind, PurchaseTotal> purchases{};
 };
 
 struct PowerTotal {
@@ -400,7 +432,7 @@ struct Plan {
   Proof proof;
 };
 
-/// Precondition: check(options).
+/// Precondition: check(system) with these options.
 Plan solve(const System& system, const Candidates& candidates, const Options& options,
            const Execution& execution = {});
 /// Calls candidates() and solve() with the system's options.

@@ -57,6 +57,12 @@ constexpr auto kBindingNames = names<Binding>({
 
 }  // namespace
 
+std::optional<PurchaseKind> purchase_kind(std::string_view name) {
+  return choice(kPurchaseNames, name);
+}
+std::string_view name(PurchaseKind kind) {
+  return kPurchaseNames.name(kind);
+}
 std::optional<QueueModel> queue_model(std::string_view name) {
   return choice(kModelNames, name);
 }

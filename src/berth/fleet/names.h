@@ -23,6 +23,10 @@ inline constexpr auto kSaturationNames =
                        {Saturation::priority_round_robin, "PriorityRoundRobin"},
                        {Saturation::round_robin, "RoundRobin"}});
 
+inline constexpr auto kPurchaseNames = names<PurchaseKind>({{PurchaseKind::reserved, "reserved"},
+                                                            {PurchaseKind::on_demand, "on-demand"},
+                                                            {PurchaseKind::spot, "spot"}});
+
 inline constexpr auto kWhyNames = names<Why>({{Why::served, "served"},
                                               {Why::partly, "partly"},
                                               {Why::no_candidate, "no_candidate"},

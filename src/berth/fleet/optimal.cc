@@ -19,8 +19,11 @@ constexpr double kIntegralityTolerance = 1e-6;  // of whole numbers
 class Stages {
  public:
   Stages(const Candidates& candidates, const std::vector<std::int64_t>& limits,
-         const Execution& execution)
-      : candidates_(candidates), limits_(limits), chosen_(candidates.servers.size(), kUnserved) {
+         const Execution& execution, const std::vector<Step>& steps)
+      : candidates_(candidates),
+        limits_(limits),
+        steps_(steps),
+        chosen_(candidates.servers.size(), kUnserved) {
     budget_.iterations = execution.iteration_limit;
     budget_.stop = &execution.stop;
     for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
@@ -104,8 +107,10 @@ class Stages {
     return kept;
   }
 
-  /// Adds a row for each type of which there may be too little.
-  void add_type_rows(Problem& problem, const std::vector<std::size_t>& servers) const {
+  /// Adds a row for each type of which there may be too little; and, of `steps`, for each of which
+  /// more may be used than is free.
+  void add_type_rows(Problem& problem, const std::vector<std::size_t>& servers,
+                     const std::vector<Step>& steps = {}) const {
     std::vector<double> most(limits_.size(), 0);
     for (const std::size_t s : servers) {
       std::map<std::uint32_t, std::int64_t> most_of;
@@ -117,10 +122,13 @@ class Stages {
       for (const auto& [type, units] : most_of) most[type] += static_cast<double>(units);
     }
     for (std::size_t type = 0; type < limits_.size(); ++type) {
-      const bool scarce = most[type] > static_cast<double>(limits_[type]);
+      const auto limit = static_cast<double>(limits_[type]);
+      const bool has_step = type < steps.size() && steps[type].price > 0 &&
+                            most[type] > static_cast<double>(steps[type].free);
+      const bool has_row = most[type] > limit || has_step;
       problem.row_of_type.push_back(
-          scarce ? static_cast<std::int32_t>(problem.knapsack.limits.size()) : -1);
-      if (scarce) problem.knapsack.limits.push_back(static_cast<double>(limits_[type]));
+          has_row ? static_cast<std::int32_t>(problem.knapsack.limits.size()) : -1);
+      if (has_row) problem.knapsack.limits.push_back(std::min(limit, most[type]));
     }
   }
 
@@ -222,7 +230,7 @@ class Stages {
     std::vector<std::size_t> servers;
     for (std::size_t s = 0; s < options_.size(); ++s)
       if (!is_infeasible(s)) servers.push_back(s);
-    add_type_rows(problem, servers);
+    add_type_rows(problem, servers, steps_);
     add_count_rows(problem, INT_MAX);
     for (const std::size_t s : servers) {
       begin_group(problem, s);
@@ -230,7 +238,31 @@ class Stages {
       add_counted_unserved(problem, s);
       problem.knapsack.end_group();
     }
+    for (std::size_t type = 0; type < steps_.size(); ++type) add_step(problem, type);
     return problem;
+  }
+
+  /// Further units are paid for in packs of 1, 2, 4, … and the rest, whose sums are all numbers: a
+  /// group each, which either costs its price or takes its units out of the row. Those that the
+  /// start leaves over are taken out.
+  void add_step(Problem& problem, std::size_t type) const {
+    const auto row = problem.row_of_type[type];
+    if (row < 0 || steps_[type].price <= 0) return;
+    double left = problem.knapsack.limits[static_cast<std::size_t>(row)];
+    std::vector<double> packs;
+    for (double rest = left - static_cast<double>(steps_[type].free), pack = 1; rest > 0; pack *= 2)
+      rest -= packs.emplace_back(std::min(pack, rest));
+    for (const std::uint32_t o : problem.start)
+      if (problem.knapsack.options[o].row == row) left -= problem.knapsack.options[o].amount;
+    for (std::size_t p = packs.size(); p-- > 0;) {
+      const bool is_over = packs[p] <= left;
+      if (is_over) left -= packs[p];
+      problem.start.push_back(
+          static_cast<std::uint32_t>(problem.knapsack.options.size() + (is_over ? 1 : 0)));
+      problem.knapsack.options.push_back({.cost = steps_[type].price * packs[p]});
+      problem.knapsack.options.push_back({.amount = packs[p], .row = row});
+      problem.knapsack.end_group();
+    }
   }
 
   /// Whether all can be served, all priorities at once; then they are.
@@ -293,6 +325,7 @@ class Stages {
 
   const Candidates& candidates_;
   const std::vector<std::int64_t>& limits_;
+  const std::vector<Step>& steps_;
   Budget budget_;
   std::vector<std::vector<std::uint32_t>> options_;  // by server
   std::vector<bool> is_infeasible_,
@@ -305,8 +338,8 @@ class Stages {
 }  // namespace
 
 Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
-                      const Execution& execution) {
-  return Stages(candidates, limits, execution).solve();
+                      const Execution& execution, const std::vector<Step>& steps) {
+  return Stages(candidates, limits, execution, steps).solve();
 }
 
 }  // namespace berth::fleet

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "berth/base/text.h"
+#include "berth/fleet/purchase.h"
 #include "berth/fleet/solution.h"
 #include "berth/fleet/system_view.h"
 #include "berth/fleet/value.h"
@@ -24,6 +25,7 @@ class Planner {
         left_[type_of(c)] -= std::int64_t{replicas} * c.units_per_replica;
         left_w_ -= c.watts;
       });
+    if (!spot_prices_.empty()) make_bills();
     assignments_.resize(system.servers.size());
     std::vector<const Server*> servers;
     for (const auto& [name, server] : system.servers) servers.push_back(&server);
@@ -70,15 +72,14 @@ class Planner {
       if (unlimited)
         optimum.solution = solve_unlimited(candidates_);
       else
-        optimum = options_.power_budget_w ? solve_within_power(system_, candidates_, limits_,
-                                                               *options_.power_budget_w, execution)
-                                          : solve_optimal(candidates_, limits_, execution);
+        optimum = solve_alone(execution);
       if (options_.heterogeneous)
         optimum = solve_mixed(system_, candidates_, unlimited ? boundless() : limits_, execution,
                               optimum);
       solution_ = std::move(optimum.solution);
       prices_ = std::move(optimum.prices);
       power_price_ = optimum.power_price;
+      spot_prices_ = std::move(optimum.spot_prices);
       plan_.proof.unserved_bound = std::move(optimum.unserved_bound);
       plan_.proof.bound = optimum.bound;
       plan_.proof.stopped = optimum.stopped || candidates_.stopped;
@@ -96,8 +97,47 @@ class Planner {
     }
   }
 
+  /// The optimum with one accelerator a server.
+  Optimum solve_alone(const Execution& execution) const {
+    if (has_purchases(system_)) return solve_by_purchase(system_, candidates_, execution);
+    if (const auto budget_w = options_.power_budget_w)
+      return solve_within_power(system_, candidates_, limits_, *budget_w, execution);
+    return solve_optimal(candidates_, limits_, execution);
+  }
+
   std::vector<std::int64_t> boundless() const {
     return std::vector<std::int64_t>(limits_.size(), INT64_MAX);
+  }
+
+  /// What is bought in several ways; after the choice.
+  void make_bills() {
+    bills_.resize(limits_.size());
+    std::vector<std::array<std::int64_t, 2>> used(limits_.size());  // by type; of spot
+    for (const Pick& pick : solution_)
+      each_part(pick, [&](const Candidate& c, int replicas) {
+        used[type_of(c)][pick.is_spot ? 1 : 0] += std::int64_t{replicas} * c.units_per_replica;
+      });
+    for (std::size_t type = 0; type < limits_.size(); ++type) {
+      const auto found = system_.capacities.find(candidates_.types[type]);
+      if (found == system_.capacities.end() || found->second.purchases.empty()) continue;
+      bills_[type] =
+          bill_of(found->second, used[type][0], used[type][1], prices_[type], spot_prices_[type]);
+    }
+  }
+
+  /// What a server that stays on one accelerator pays, and what it adds to the bill.
+  void set_bought(Assignment& result, const Server& server, const Pick& pick) const {
+    const Candidate& c = *pick.candidate;
+    if (bills_.empty() || !has_accelerator(c) || !bills_[type_of(c)]) return;
+    const Bill& bill = *bills_[type_of(c)];
+    const auto units = static_cast<double>(c.units());
+    result.is_spot = pick.is_spot;
+    const double change = value_of(server.current, candidates_.accelerators[c.accelerator],
+                                   c.replicas, c.cost, QueueModel::calibrated) -
+                          c.cost;
+    result.value = change + units * (pick.is_spot ? bill.spot_cost : bill.unit_added);
+    result.allocation.cost = units * (pick.is_spot ? bill.spot_cost : bill.unit_cost);
+    result.reason += pick.is_spot ? "; on spot" : "";
   }
 
   Assignment assignment_of(std::size_t s, const Server& server) const {
@@ -138,6 +178,7 @@ class Planner {
     if (pick.serves()) {
       result.value = c.value;
       result.reason = served_because(s, c);
+      set_bought(result, server, pick);
       return result;
     }
     const Allocation& current = server.current;
@@ -160,6 +201,7 @@ class Planner {
   /// The candidate of the least value beside what the server gets: in money, and in the value that
   /// the choice was made by.
   std::string beside(std::size_t s, double cost, double value) const {
+    if (!bills_.empty()) return "";  // candidates have no price before all are chosen
     const Candidate& least = *std::ranges::min_element(candidates_.of(s), {}, &Candidate::value);
     if (!has_accelerator(least) || std::abs(value - least.value) <= 1e-9) return "";
     const double more = least.cost - cost;
@@ -203,6 +245,16 @@ class Planner {
   }
 
   std::string scarcity(std::size_t type) const {
+    if (!bills_.empty() && bills_[type]) {
+      std::vector<std::string> kinds;
+      for (const auto& [kind, total] : bills_[type]->kinds)
+        kinds.push_back(
+            fmt::format("{} {}", total.limit, fleet::name(kind)) +
+            (total.shadow_price > 0
+                 ? fmt::format(" (one more is worth {:.2f} of value)", total.shadow_price)
+                 : ""));
+      return fmt::format("of {} there are {}", candidates_.types[type], join(kinds, ", "));
+    }
     return fmt::format(
         "of {} there are {}{}", candidates_.types[type], limits_[type],
         prices_[type] > 0 ? fmt::format(", one more is worth {:.2f} of value", prices_[type]) : "");
@@ -230,6 +282,14 @@ class Planner {
                       .cost = costs[type],
                       .shadow_price = prices_[type]};
       if (options_.solver != Solver::unlimited) total.limit = limits_[type];
+      if (!bills_.empty() && bills_[type]) {
+        total.purchases = bills_[type]->kinds;
+        total.cost = bills_[type]->cost;
+        total.shadow_price = 0;
+        for (const auto& [kind, bought] : total.purchases)
+          total.shadow_price = std::max(total.shadow_price, bought.shadow_price);
+        plan_.cost += bills_[type]->unused;
+      }
       plan_.totals.push_back(std::move(total));
     }
   }
@@ -239,6 +299,8 @@ class Planner {
   const Options& options_;
   std::vector<std::int64_t> limits_, left_;  // by type; what the plan leaves of them
   std::vector<double> prices_;               // by type
+  std::vector<double> spot_prices_;          // the same; none: nothing is bought in several ways
+  std::vector<std::optional<Bill>> bills_;   // by type; or none
   double power_price_ = 0, left_w_ = 0;      // what the plan leaves of the power budget
   Solution solution_;
   std::vector<Assignment> assignments_;  // by server

@@ -11,6 +11,7 @@ struct Pick {
   const Candidate* candidate = nullptr;  // in Candidates::all; null: not served
   int replicas = 0;                      // fewer than the candidate has: best effort
   std::optional<Mix> mix{};              // instead of a candidate
+  bool is_spot = false;                  // of capacity that may be taken away
   bool serves() const { return mix || (candidate != nullptr && replicas == candidate->replicas); }
 };
 using Solution = std::vector<Pick>;  // by server
@@ -34,13 +35,20 @@ struct Optimum {
   Solution solution;
   std::map<int, int> unserved_bound;
   double bound = 0;
-  std::vector<double> prices;  // by type: the value that one more accelerator would save
-  double power_price = 0;      // the value that one more watt would save
+  std::vector<double> prices;         // by type: the value that one more accelerator would save
+  double power_price = 0;             // the value that one more watt would save
+  std::vector<double> spot_prices{};  // by type: the value that one more of spot would save
   bool stopped = false;
 };
 /// Minimises the unserved servers of the highest priority, then of the next, …, then the value.
+/// What is used of a type costs nothing for the first units, and the price for each further one.
+struct Step {
+  std::int64_t free = 0;
+  double price = 0;  // 0: there is no such cost
+};
+/// `steps`: by type, beside the candidates' values; or none.
 Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
-                      const Execution& execution);
+                      const Execution& execution, const std::vector<Step>& steps = {});
 /// The same with mixes, from `start`, an optimum without them. Its proof is that of a packing.
 Optimum solve_mixed(const System& system, const Candidates& candidates,
                     const std::vector<std::int64_t>& limits, const Execution& execution,

@@ -64,6 +64,17 @@ Status check(const Accelerator& a) {
 }
 
 Status check(const Capacity& capacity) {
+  std::int64_t sum = 0;
+  for (const auto& [kind, purchase] : capacity.purchases) {
+    if (auto status = check_bounds(
+            {{"count", static_cast<double>(purchase.count), 1e9}, {"cost", purchase.cost, 1e9}});
+        !status)
+      return fail(ErrorKind::invalid, "purchase of {}: {}", name(kind), status.error().message);
+    sum += purchase.count;
+  }
+  if (!capacity.purchases.empty() && sum != capacity.count)
+    return fail(ErrorKind::invalid, "count: {}, the kinds of purchase have {}", capacity.count,
+                sum);
   return check_bounds({{"count", static_cast<double>(capacity.count), 1e9}});
 }
 
@@ -172,6 +183,11 @@ Status check(const Options& options) {
 
 Status check(const System& system) {
   BERTH_TRY(check(system.options));
+  const Options& o = system.options;
+  if (has_purchases(system) && (o.solver != Solver::optimal || o.heterogeneous || o.power_budget_w))
+    return fail(ErrorKind::invalid,
+                "capacity with kinds of purchase: only the solver optimal without mixes of "
+                "accelerators and without a power budget tells them apart");
   BERTH_TRY(check_all(system.accelerators, "accelerator"));
   BERTH_TRY(check_all(system.capacities, "capacity"));
   BERTH_TRY(check_all(system.models, "model"));
@@ -179,7 +195,43 @@ Status check(const System& system) {
   return check_all(system.servers, "server");
 }
 
+bool has_purchases(const System& system) {
+  return std::ranges::any_of(system.capacities,
+                             [](const auto& of) { return !of.second.purchases.empty(); });
+}
+
 namespace {
+
+/// A whole number, or one that check() refuses.
+int to_int(double value) {
+  return value == std::floor(value) && std::abs(value) < 2e9 ? static_cast<int>(value) : -1;
+}
+
+/// TYPE, or of a type with kinds of purchase TYPE.KIND and TYPE.KIND.cost.
+Status set_capacity(System& system, const std::string& path, double value) {
+  const std::string plain = lower(path);
+  for (const auto& [type, capacity] : system.capacities) {
+    if (capacity.purchases.empty()) continue;
+    if (path == type)
+      return fail(ErrorKind::invalid, "has kinds of purchase: wanted one of them, such as {}.{}",
+                  type, name(capacity.purchases.begin()->first));
+    for (const auto& [kind, purchase] : capacity.purchases) {
+      const std::string of = fmt::format("{}.{}", type, name(kind));
+      const bool is_cost = plain == lower(of) + ".cost";
+      if (!path.starts_with(type) || (!is_cost && plain != lower(of))) continue;
+      Capacity changed = capacity;
+      Purchase& to = changed.purchases[kind];
+      if (is_cost) {
+        to.cost = value;
+      } else {
+        changed.count += to_int(value) - to.count;
+        to.count = to_int(value);
+      }
+      return put(system.capacities, type, std::move(changed));
+    }
+  }
+  return put(system.capacities, path, Capacity{to_int(value)});
+}
 
 /// Changes a copy of an entry, and puts it back where it may stand so.
 template <class T, class Change>
@@ -187,11 +239,6 @@ Status changed(std::map<std::string, T>& entries, const std::string& name, const
   BERTH_ASSIGN(T entry, get(entries, name));
   if (!change(entry)) return fail(ErrorKind::not_found, "no such field");
   return put(entries, name, std::move(entry));
-}
-
-/// A whole number, or one that check() refuses.
-int to_int(double value) {
-  return value == std::floor(value) && std::abs(value) < 2e9 ? static_cast<int>(value) : -1;
 }
 
 bool set_field(Server& server, std::string_view field, double value) {
@@ -215,7 +262,7 @@ Status set_at(System& system, std::string_view path, double value) {
   const std::string kind = lower(path.substr(0, dot));
   if (dot == std::string_view::npos) return fail(ErrorKind::not_found, "no such value");
   const std::string rest(path.substr(dot + 1));
-  if (kind == "capacity") return put(system.capacities, rest, Capacity{to_int(value)});
+  if (kind == "capacity") return set_capacity(system, rest, value);
   if (kind == "optimizer" && lower(rest) == "powerbudget") {
     Options options = system.options;
     options.power_budget_w = value;
@@ -244,6 +291,34 @@ Status set_value(System& system, std::string_view path, double value) {
   auto status = set_at(system, path, value);
   if (!status) return std::unexpected(within(clip(path), std::move(status).error()));
   return {};
+}
+
+namespace {
+
+/// Adds the earlier entries. What both have must be the same.
+template <class T>
+Status merge(std::map<std::string, T>& entries, std::map<std::string, T>&& earlier,
+             std::string_view what) {
+  entries.merge(earlier);  // which leaves there what both have
+  for (const auto& [name, entry] : earlier)
+    if (entries.at(name) != entry)
+      return fail(ErrorKind::invalid, "{} '{}' is not the same as in an earlier document", what,
+                  clip(name));
+  return {};
+}
+
+}  // namespace
+
+Status merge(System& system, System&& earlier) {
+  BERTH_TRY(merge(system.accelerators, std::move(earlier.accelerators), "accelerator"));
+  BERTH_TRY(merge(system.capacities, std::move(earlier.capacities), "the capacity of"));
+  for (auto& [name, model] : earlier.models) {
+    const auto what = fmt::format("model '{}' on accelerator", clip(name));
+    BERTH_TRY(merge(system.models[name].accelerators, std::move(model.accelerators), what));
+    BERTH_TRY(merge(system.models[name].starts, std::move(model.starts), "the start of " + what));
+  }
+  BERTH_TRY(merge(system.classes, std::move(earlier.classes), "service class"));
+  return merge(system.servers, std::move(earlier.servers), "server");
 }
 
 double power_w(const Accelerator& accelerator, double utilisation) {

@@ -28,6 +28,8 @@ std::string class_of(const Server& server);
 int priority_of(const System& system, const Server& server);
 /// The load that the server is planned for, in requests a millisecond; 0: it is idle.
 double rate_per_ms(const Load& load, const Target& target, QueueModel model);
+/// Adds what earlier documents said. Errors: invalid, for an entry that is not the same in both.
+Status merge(System& system, System&& earlier);
 bool keeps_another(const Server& server, std::string_view accelerator);
 
 Status check(const Load& load);

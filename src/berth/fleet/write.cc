@@ -145,6 +145,7 @@ Json servers_json(const System& system) {
                    {"maxBatchSize", s.max_batch},
                    {"maxQueueSize", s.max_queue},
                    {"currentAlloc", allocation_json(s.current)}};
+    add_unless(server, "spot", s.spot, false);
     if (s.desired != Allocation{}) server["desiredAlloc"] = allocation_json(s.desired);
     if (s.start != Start{}) server["start"] = start_json(s.start);
     list.push_back(std::move(server));
@@ -292,8 +293,12 @@ Json& value_of(Json& map, const std::string& key) {
 
 std::string write_document(const System& system) {
   Json capacities = Json::array();
-  for (const auto& [type, capacity] : system.capacities)
+  for (const auto& [type, capacity] : system.capacities) {
     capacities.push_back({{"type", type}, {"count", capacity.count}});
+    for (const auto& [kind, purchase] : capacity.purchases)
+      capacities.back()["purchase"].push_back(
+          {{"kind", fleet::name(kind)}, {"count", purchase.count}, {"cost", purchase.cost}});
+  }
   return whole_dump({{"acceleratorData", {{"accelerators", accelerators_json(system)}}},
                      {"capacityData", {{"count", capacities}}},
                      {"modelData", {{"models", models_json(system)}}},
@@ -310,17 +315,25 @@ std::string plan_json(const Plan& plan, const Candidates* candidates,
     if (has_some) {
       Json& allocation = allocations[name] = allocation_json(server.allocation);
       allocation["watts"] = server.watts;
+      add_unless(allocation, "spot", server.is_spot, false);
     }
     reasons[name] = {{"status", kWhyNames.name(server.why)},
                      {"binds", fleet::name(server.binding)},
                      {"text", server.reason}};
   }
-  for (const TypeTotal& t : plan.totals)
+  for (const TypeTotal& t : plan.totals) {
     totals.push_back({{"type", t.type},
                       {"count", t.used},
                       {"limit", t.limit ? Json(*t.limit) : Json()},
                       {"cost", t.cost},
                       {"shadowPrice", t.shadow_price}});
+    for (const auto& [kind, bought] : t.purchases)
+      totals.back()["purchase"].push_back({{"kind", fleet::name(kind)},
+                                           {"count", bought.used},
+                                           {"limit", bought.limit},
+                                           {"cost", bought.cost},
+                                           {"shadowPrice", bought.shadow_price}});
+  }
   const auto by_priority = [](const std::map<int, int>& counts) {
     Json object = Json::object();
     for (const auto& [priority, count] : counts) object[fmt::format("{}", priority)] = count;
