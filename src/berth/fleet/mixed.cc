@@ -96,9 +96,14 @@ class MixedStages {
   /// What fits, and what the server starts with.
   void fill(const System& system, const std::vector<std::int64_t>& limits, std::size_t s) {
     auto& entries = entries_[s];
-    for (std::size_t i = candidates_.begin[s]; i < candidates_.begin[s + 1]; ++i) {
-      const Candidate& c = candidates_.all[i];
-      const auto place = static_cast<std::uint32_t>(i);
+    std::vector<std::uint32_t> places;
+    for (std::size_t i = candidates_.begin[s]; i < candidates_.begin[s + 1]; ++i)
+      places.push_back(static_cast<std::uint32_t>(i));
+    // Of equals the packing takes the first: where only the count matters, what draws the least.
+    if (has_power_row_)
+      std::ranges::stable_sort(places, {}, [&](auto i) { return candidates_.all[i].watts; });
+    for (const std::uint32_t place : places) {
+      const Candidate& c = candidates_.all[place];
       if (c.accelerator != Candidate::kNothing && c.units() > limits[type_of(place)]) continue;
       if (has_power_row_ && power_amount(c) > limits_.back()) continue;
       if (start_.solution[s].candidate == &c)

@@ -106,6 +106,16 @@ TEST(PowerBudget, SaysWhoGoesWithoutForPowerAndWhatOneMoreIsWorth) {
   EXPECT_GT(json["power"]["shadowPrice"].get<double>(), 0);
 }
 
+TEST(PowerBudget, ServesAllWhereAllCanBeServed) {
+  System system = testing::generated_fleet(9, 30, 20);
+  const Candidates made = candidates(system, QueueModel::calibrated);
+  double least_w = 0;
+  for (std::size_t s = 0; s < made.servers.size(); ++s)
+    least_w += std::ranges::min(made.of(s), {}, &Candidate::watts).watts;
+  system.options.power_budget_w = least_w + 1;
+  EXPECT_EQ(plan(system).proof.unserved, (std::map<int, int>{{1, 0}, {5, 0}, {10, 0}, {100, 0}}));
+}
+
 TEST(PowerBudget, OneThatIsEnoughChangesNothing) {
   System system = testing::generated_fleet(3, 40, 12);
   const Plan without = plan(system);
