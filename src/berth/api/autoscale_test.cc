@@ -129,6 +129,9 @@ TEST(ControlLoop, ServersAreToldApart) {
   EXPECT_TRUE(check(options, system));
   options.selectors["c"] = R"(x="y")";
   EXPECT_FALSE(check(options, system));
+  options.selectors.erase("c");
+  system.servers["a"].current.parts.resize(2);
+  EXPECT_FALSE(check(options, system));  // a mix
 }
 
 TEST(ControlLoop, ADecisionIsOneLineOfJson) {

@@ -34,6 +34,10 @@ Status check(const LoopOptions& options, const fleet::System& system) {
     return fail(ErrorKind::invalid, "the window: wanted more than 0 s, found {}", options.window_s);
   std::map<std::string, std::string> servers;
   for (const auto& [name, server] : system.servers) {
+    if (!server.current.parts.empty())
+      return fail(ErrorKind::invalid,
+                  "{} has a mix of accelerators: the loop scales one; make each part a server",
+                  name);
     const std::string selector = selector_of(options, name, server);
     const auto [other, is_new] = servers.emplace(selector, name);
     if (!is_new)

@@ -51,6 +51,12 @@ double growth_of(const Times& rates, double now_s) {
   return std::max(0.0, slope - std::sqrt(rest / (n - 2) / spread));
 }
 
+std::optional<int> count_of(const Live& live) {
+  if (!live.replicas || !(*live.replicas >= 0 && *live.replicas <= kMostReplicas))
+    return std::nullopt;
+  return static_cast<int>(*live.replicas);
+}
+
 std::string text_of(double per_min) {
   return fmt::format("{:.1f}/min", per_min);
 }
@@ -98,6 +104,7 @@ Autoscaler::Autoscaler(System system, const AutoscalerOptions& options, const Ex
       server.current.accelerator = plan.servers.at(name).allocation.accelerator;
     server.keep_accelerator = true;
     states_[name].load = server.current.load;
+    states_[name].counted = server.current.replicas;
   }
 }
 
@@ -338,16 +345,18 @@ std::vector<Decision> Autoscaler::decide(double now_s, const std::map<std::strin
     d.server = name, d.accelerator = server.current.accelerator;
     const auto found = live.find(name);
     const Live seen = found == live.end() ? Live{} : found->second;
-    const bool counts = seen.replicas && std::isfinite(*seen.replicas) && *seen.replicas >= 0 &&
-                        *seen.replicas <= kMostReplicas;
-    d.current = options_.applies && state.desired ? *state.desired
-                : counts                          ? static_cast<int>(*seen.replicas)
-                                                  : server.current.replicas;
-    d.is_known = (options_.applies && state.desired) || counts;
+    const auto count = count_of(seen);
+    const bool is_decided = options_.applies && state.desired;
+    // The first look may come when Prometheus has seen some of the replicas only: it has to be
+    // what the document says, or what the second one sees.
+    d.is_known = is_decided || (count && (state.desired || state.counted == count));
+    state.counted = count;
+    d.current = is_decided ? *state.desired : count.value_or(server.current.replicas);
     d.desired = d.current;
     d.reason = take(now_s, state, seen);
     if (d.reason.empty() && !d.is_known)
-      d.reason = "no data: nobody tells how many replicas it has";
+      d.reason = count ? fmt::format("no data: {} replicas are seen for the first time", *count)
+                       : "no data: nobody tells how many replicas it has";
     if (d.reason.empty()) {
       learn(state, server, seen);
       learn_batch(state, seen);

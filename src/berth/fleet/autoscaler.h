@@ -87,6 +87,7 @@ class Autoscaler {
   using Times = std::deque<std::pair<double, double>>;  // when, what
   struct State {
     std::optional<int> desired;     // by the last decision
+    std::optional<int> counted;     // replicas that were seen last, at first the document's
     std::optional<double> doubted;  // a rate that is not believed yet
     Load load;                      // the last one that was believed
     Times rates;                    // that were believed

@@ -86,6 +86,18 @@ TEST(Autoscaler, HoldsStillWithoutData) {
   EXPECT_NE(held.reason.find("connection refused"), std::string::npos);
 }
 
+TEST(Autoscaler, BelievesAFirstCountOfReplicasTheSecondTime) {
+  // Prometheus has scraped one of four so far: nobody must be told that one is enough.
+  Autoscaler loop(system_of({"s"}), quick());
+  const auto first = loop.decide(0, {{"s", live(200, 2)}})[0];
+  EXPECT_FALSE(first.is_known);
+  EXPECT_NE(first.reason.find("2 replicas are seen for the first time"), std::string::npos);
+  EXPECT_FALSE(loop.decide(10, {{"s", live(200, 4)}})[0].is_known);
+  const auto third = loop.decide(20, {{"s", live(200, 4)}})[0];
+  EXPECT_TRUE(third.is_known);
+  EXPECT_EQ(third.desired, 4);
+}
+
 TEST(Autoscaler, HoldsStillWhereDataAreAbsurd) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinite = std::numeric_limits<double>::infinity();

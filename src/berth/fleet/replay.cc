@@ -212,6 +212,8 @@ Result<Replay> replay(const System& system, const std::string& server,
                       std::span<const Request> trace, const ReplayOptions& options,
                       const Execution& execution) {
   BERTH_ASSIGN(const Server known, get(system.servers, server));
+  if (!known.current.parts.empty())
+    return fail(ErrorKind::impossible, "{} has a mix of accelerators: the loop scales one", server);
   BERTH_TRY(check(options.autoscaler));
   const double length_s = trace.size() < 2 ? 0 : trace.back().arrival / kMsPerS;
   const double intervals = length_s / options.autoscaler.interval_s;
