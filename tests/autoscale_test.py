@@ -176,8 +176,10 @@ class Autoscale(Case):
         self.prometheus(fleet, port)
         calls = self.dir / "calls"
         self.autoscale(self.fleet_file(), port, "--apply", "--hook",
-                       f'echo x >> {calls}; echo no route to the cluster >&2; test $(wc -l < {calls}) -ge 3')
+                       f'echo "$BERTH_REPLICAS_BEFORE" >> {calls}; echo no route to the cluster >&2; '
+                       f'test $(wc -l < {calls}) -ge 3')
         until(lambda: calls.exists() and len(calls.read_text().split()) >= 3, "it is called thrice", 30)
+        self.assertEqual(set(calls.read_text().split()), {"2"}, "it has heard of nothing yet")
         self.assertIn("chat to ", (self.dir / "err").read_text())
         self.assertIn("it ended with 1: no route to the cluster", (self.dir / "err").read_text())
 
@@ -230,6 +232,8 @@ class Autoscale(Case):
                 ((file, "--trace", ""), "--trace"),
                 ((file, "--trace", "missing.csv"), "missing.csv"),
                 ((file, "--trace", file, "--apply"), "--apply"),
+                ((file, "--trace", file, "--tls-key", "none"), "--tls-key"),
+                ((file, *url, "--apply", "--once"), "--hook"),
                 ((file, "--trace", file, *url), "excludes"),
                 ((file, "--headroom", "much", "--trace", file), "--headroom"),
                 ((file, *url, "--listen", "0.0.0.0:0"), "a token and TLS")):
@@ -237,12 +241,32 @@ class Autoscale(Case):
             self.assertIn(ended.code, (1, 2), (words, ended))
             self.assertIn(what, ended.err.decode(), words)
         ended = self.house.run("autoscale", file, *url, "--once")
-        self.assertEqual(ended.code, 0, ended)
+        self.assertEqual(ended.code, 1, ended)
         self.assertIn("hold", ended.out.decode())
         self.assertIn("127.0.0.1:9", ended.out.decode())
         nobody = self.house.run("why", "autoscale/chta")
         self.assertNotEqual(nobody.code, 0)
         self.assertIn("there are some for chat", nobody.err.decode())
+
+    def test_half_a_line_costs_no_other(self):
+        """A loop that is killed leaves half a line; what the next one decides first is told all the same."""
+        self.house.run("autoscale", self.fleet_file(), "--prometheus", "http://127.0.0.1:9", "--once")
+        record = self.house.state / "autoscale.jsonl"
+        record.write_text(record.read_text()[:-60])
+        self.house.run("autoscale", self.fleet_file(), "--prometheus", "http://127.0.0.1:9", "--once")
+        self.assertEqual(len(self.house.json("why", "autoscale/chat")["decisions"]), 1)
+        record.rename(record.with_name("autoscale.jsonl.1"))
+        self.assertEqual(self.house.run("why", "autoscale/chat").code, 0, "the file before is read too")
+
+    def test_one_decision(self):
+        fleet = self.fleet(lambda t: 60.0, replicas=2)
+        self.prometheus(fleet, free_port())
+        until(lambda: self.ask("sum(rate(vllm:request_success_total[4s])) > 30"), "a rate is known", 30)
+        ended = self.house.run("autoscale", self.fleet_file(), "--prometheus", self.url, "--once", "--window", "4s",
+                               "--json")
+        self.assertEqual(ended.code, 0, ended)
+        last = json.loads(ended.out.decode().splitlines()[-1])
+        self.assertEqual((last["current"], last["action"]), (2, "more"), last)
 
 
 if __name__ == "__main__":

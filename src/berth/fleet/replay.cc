@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "berth/fleet/simulation.h"
 #include "berth/fleet/system_view.h"
@@ -80,15 +81,17 @@ class Replayer {
     const double first_s = std::min(options_.window_s, found_.length_s);
     BERTH_ASSIGN(const Candidate first,
                  candidate_for(system_, load_of(live_of(trace_, 0, first_s)), execution_));
-    server.current.replicas = first.replicas;
+    server.current.replicas = room_for(first);
+    if (server.current.replicas == 0)
+      return fail(ErrorKind::impossible, "the capacity has no room for one replica of it");
     Autoscaler loop(system_, options_.autoscaler, execution_);
     for (double at_s = first_s; at_s <= found_.length_s; at_s += interval_s) {
       Live live = live_of(trace_, at_s - options_.window_s, at_s);
-      live.replicas = server.current.replicas;  // looked at by the first decision alone
+      live.replicas = serving_at(at_s);
       found_.decisions.emplace_back(
           at_s, loop.decide(at_s, {{system_.servers.begin()->first, live}}, execution_)[0]);
       BERTH_ASSIGN(const Candidate now, candidate_for(system_, load_of(live), execution_));
-      found_.static_replicas = std::max(found_.static_replicas, now.replicas);
+      found_.static_replicas = std::max(found_.static_replicas, room_for(now));
       found_.batch = std::max(found_.batch, now.batch);
     }
     return {};
@@ -127,28 +130,43 @@ class Replayer {
   }
 
   /// A replica serves when it has been wanted for as long as it takes to start.
+  int serving_at(double at_s) const {
+    const auto& decisions = found_.decisions;
+    const auto after = std::ranges::upper_bound(
+        decisions, at_s, {}, [](const auto& decision) { return decision.first; });
+    int least = std::numeric_limits<int>::max();
+    for (auto d = after; d != decisions.begin();) {
+      --d;
+      least = std::min(least, d->second.desired);
+      if (d->first <= at_s - options_.autoscaler.startup_s) return least;
+    }
+    return std::min(least, system_.servers.begin()->second.current.replicas);
+  }
+
   std::vector<ReplicaChange> serving() const {
-    const double startup_s = options_.autoscaler.startup_s;
     std::vector<double> times;
     for (const auto& [at_s, d] : found_.decisions) {
       times.push_back(at_s);
-      times.push_back(at_s + startup_s);
+      times.push_back(at_s + options_.autoscaler.startup_s);
     }
     std::ranges::sort(times);
     std::vector<ReplicaChange> changes;
-    const int first = system_.servers.begin()->second.current.replicas;
-    std::size_t begin = 0, end = 0;
-    for (const double t : times) {
-      while (end < found_.decisions.size() && found_.decisions[end].first <= t) ++end;
-      // `begin`: the first decision within the time; the one before it was in force at its start.
-      while (begin < end && found_.decisions[begin].first <= t - startup_s) ++begin;
-      int least = begin == 0 ? first : found_.decisions[begin - 1].second.desired;
-      for (std::size_t i = begin; i < end; ++i)
-        least = std::min(least, found_.decisions[i].second.desired);
-      const int before = changes.empty() ? first : changes.back().replicas;
-      if (least != before) changes.push_back({t * kMsPerS, least});
-    }
+    int before = system_.servers.begin()->second.current.replicas;
+    for (const double t : times)
+      if (const int now = serving_at(t); now != before)
+        changes.push_back({t * kMsPerS, before = now});
     return changes;
+  }
+
+  /// Of what a candidate wants, what the capacity has room for.
+  int room_for(const Candidate& candidate) const {
+    if (system_.options.solver == Solver::unlimited) return candidate.replicas;
+    const auto& type =
+        system_.accelerators.at(system_.servers.begin()->second.current.accelerator).type;
+    const auto capacity = system_.capacities.find(type);
+    const std::int64_t units = capacity == system_.capacities.end() ? 0 : capacity->second.count;
+    return static_cast<int>(std::min<std::int64_t>(
+        candidate.replicas, units / std::max(1, candidate.units_per_replica)));
   }
 
   Result<Replay> serve() {
@@ -212,8 +230,6 @@ Result<Replay> replay(const System& system, const std::string& server,
                       std::span<const Request> trace, const ReplayOptions& options,
                       const Execution& execution) {
   BERTH_ASSIGN(const Server known, get(system.servers, server));
-  if (!known.current.parts.empty())
-    return fail(ErrorKind::impossible, "{} has a mix of accelerators: the loop scales one", server);
   BERTH_TRY(check(options.autoscaler));
   const double length_s = trace.size() < 2 ? 0 : trace.back().arrival / kMsPerS;
   const double intervals = length_s / options.autoscaler.interval_s;
@@ -227,6 +243,7 @@ Result<Replay> replay(const System& system, const std::string& server,
                 options.window_s);
   System only = system;
   only.servers = {{server, known}};
+  BERTH_TRY(check_scalable(only));
   return Replayer(std::move(only), trace, options, execution).run();
 }
 

@@ -1,6 +1,7 @@
 // berth autoscale: the control loop, or what it would have done with a trace.
 #include "berth/cli/server/autoscale.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
 #include "berth/cli/table.h"
+#include "berth/cli/visible.h"
 #include "berth/fleet/replay.h"
 #include "berth/run/context.h"
 
@@ -21,6 +23,7 @@ namespace berth::cli {
 namespace {
 
 constexpr int kPort = 8322;
+constexpr Duration kSecondLook = std::chrono::seconds(2);
 constexpr std::size_t kMostToken = 64U << 10;
 constexpr std::size_t kMostShown = 20;  // changes of a replay
 
@@ -90,7 +93,7 @@ void print_replay(const std::string& server, const fleet::Replay& found, bool ha
         100 * found.within, format_number(found.within_ms), 100 * found.worst_within,
         format_duration(std::chrono::seconds(std::llround(found.worst_at_s))));
   text += fmt::format(
-      "cost {:.2f} cents; {} replicas for the busiest minute all the time {:.2f} ({:+.1f} %)\n",
+      "cost {:.2f} cents; {} replicas for the busiest window all the time {:.2f} ({:+.1f} %)\n",
       found.cents, found.static_replicas, found.static_cents,
       found.static_cents > 0 ? 100 * (found.cents / found.static_cents - 1) : 0.0);
   text += fmt::format("{} starts, {} stops{}\n", found.starts, found.stops,
@@ -227,9 +230,10 @@ class Teller {
     const std::string replicas =
         d.desired == d.current ? fmt::format("{} {}", fleet::kActionNames.name(d.action), d.current)
                                : fmt::format("{} → {}", d.current, d.desired);
-    return fmt::format("{}  {}: {}{}{}: {}\n", format_utc(env_.wall()).substr(11, 8), d.server,
-                       replicas, d.accelerator.empty() ? "" : " × " + d.accelerator,
-                       d.desired != d.current && !given_.apply ? " (advice)" : "", d.reason);
+    return Visible()(
+        fmt::format("{}  {}: {}{}{}: {}\n", format_utc(env_.wall()).substr(11, 8), d.server,
+                    replicas, d.accelerator.empty() ? "" : " × " + d.accelerator,
+                    d.desired != d.current && !given_.apply ? " (advice)" : "", d.reason));
   }
 
   os::Env& env_;
@@ -253,12 +257,21 @@ Status check_words(const AutoscaleOptions& given) {
     return fail(ErrorKind::usage, "--hook: is called with --apply alone");
   if (given.old_names && !given.apply)
     return fail(ErrorKind::usage, "--old-names: there are desired replicas with --apply alone");
-  if (given.trace && (given.apply || given.once || given.listen || !given.selects.empty()))
-    return fail(ErrorKind::usage, "{}: not with --trace, which plays",
-                given.apply    ? "--apply"
-                : given.once   ? "--once"
-                : given.listen ? "--listen"
-                               : "--select");
+  if (given.trace)
+    for (const auto& [option, is_given] :
+         {std::pair("--apply", given.apply),
+          {"--once", given.once},
+          {"--listen", given.listen.has_value()},
+          {"--select", !given.selects.empty()},
+          {"--namespace", given.name_space != "default"},
+          {"--prometheus-token-file", !given.prometheus_token_file.empty()},
+          {"--token-file", !given.token_file.empty()},
+          {"--tls-cert", !given.certificate.empty()},
+          {"--tls-key", !given.key.empty()}})
+      if (is_given) return fail(ErrorKind::usage, "{}: not with --trace, which plays", option);
+  if (given.once && given.apply && given.hook.empty())
+    return fail(ErrorKind::usage,
+                "--once --apply: wants a --hook, for nobody reads what is published once");
   if (!given.trace && given.prometheus.empty())
     return fail(ErrorKind::usage, "wanted --prometheus URL, or --trace FILE");
   if (given.once && given.listen)
@@ -280,12 +293,22 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   BERTH_ASSIGN(const auto* cloud, remote::load_cloud(env));
   os::install_stop_signals();
   Teller teller(env, given);
-  api::ControlLoop loop(
-      env, *cloud, system, options, planning_execution(given.percentiles),
-      [&](const auto& decisions, const auto& live) { teller.tell(decisions, live); });
+  bool is_first_look = false;
+  api::ControlLoop loop(env, *cloud, system, options, planning_execution(given.percentiles),
+                        [&](const std::vector<fleet::Decision>& decisions, const auto& live) {
+                          teller.tell(decisions, live);
+                          is_first_look = std::ranges::any_of(decisions, [](const auto& d) {
+                            return !d.is_known && d.reporting.has_value();
+                          });
+                        });
   if (given.once) {
     BERTH_TRY(loop.turn());
-    return 0;
+    if (is_first_look) {  // its count of replicas wants a second one
+      is_first_look = false;
+      BERTH_TRY(env.wait({}, env.now() + kSecondLook));
+      if (env.stop_signals() == 0) BERTH_TRY(loop.turn());
+    }
+    return loop.failures() > 0 ? 1 : 0;
   }
   const auto answer_of = [&](const api::Request& request) { return answer(loop, request); };
   const auto say = [&](int port) {
