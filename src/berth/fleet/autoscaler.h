@@ -32,9 +32,9 @@ struct AutoscalerOptions {
   int most_up = 0;             // replicas that a server gets in one decision; 0: any number
   int most_down = 1;           // and that it gives up; 0: any number
   int most_changes_per_h = 0;  // replicas that a server gets and gives up in an hour; 0: any number
-  double most_jump = 10;       // a rate that grew to more times as much is believed the second time
-  double most_drift = 0.5;     // beta and gamma are taken for at most so much more, as a part
-  bool applies = true;         // decisions are carried out; else others scale, and are looked at
+  double most_jump = 10;    // a rate of more times the greatest of late is believed the second time
+  double most_drift = 0.5;  // beta and gamma are taken for at most so much more, as a part
+  bool applies = true;      // decisions are carried out; else others scale, and are looked at
 };
 /// Errors: invalid, with what was wanted.
 Status check(const AutoscalerOptions& options);

@@ -137,6 +137,15 @@ TEST(Autoscaler, BelievesAJumpTheSecondTime) {
   EXPECT_EQ(other.decide(20, {{"s", live(500, 1)}})[0].desired, 1);
 }
 
+TEST(Autoscaler, APauseIsNoReasonToDoubt) {
+  AutoscalerOptions options = quick();
+  options.startup_s = 60;
+  Autoscaler loop(system_of({"s"}), options);
+  loop.decide(0, {{"s", live(500, 1)}});
+  loop.decide(10, {{"s", live(0, 1)}});
+  EXPECT_NE(loop.decide(20, {{"s", live(600, 1)}})[0].action, Action::hold);
+}
+
 TEST(Autoscaler, AJumpIsAsGreatTheSecondTime) {
   Autoscaler loop(system_of({"s"}), quick());
   loop.decide(0, {{"s", live(500, 1)}});

@@ -69,7 +69,8 @@ std::string doubts_of(const Live& live) {
 std::string LoadEstimate::take(double now_s, const Live& live, const AutoscalerOptions& options) {
   if (auto doubts = doubts_of(live); !doubts.empty()) return doubts;
   const double rate = *live.arrivals_per_min;
-  const double before = rates_.empty() ? rate : rates_.back().second;
+  double before = rates_.empty() ? rate : 0;  // the greatest of late: a pause is no reason to doubt
+  for (const auto& [at_s, believed] : rates_) before = std::max(before, believed);
   if (rate > options.most_jump * std::max(before, 1.0)) {
     const bool is_again = doubted_ &&
                           now_s - doubted_->first <= kBelievedWithin * options.interval_s &&
