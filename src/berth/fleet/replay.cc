@@ -10,7 +10,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kMsPerS = 1000, kWorst_s = 300;
+constexpr double kMsPerS = 1000;
 constexpr double kMostDecisions = 100'000;
 
 /// What arrives in [from, until) seconds.
@@ -143,21 +143,6 @@ class Replayer {
     return std::min(least, system_.servers.begin()->second.current.replicas);
   }
 
-  std::vector<ReplicaChange> serving() const {
-    std::vector<double> times;
-    for (const auto& [at_s, d] : found_.decisions) {
-      times.push_back(at_s);
-      times.push_back(at_s + options_.autoscaler.startup_s);
-    }
-    std::ranges::sort(times);
-    std::vector<ReplicaChange> changes;
-    int before = system_.servers.begin()->second.current.replicas;
-    for (const double t : times)
-      if (const int now = serving_at(t); now != before)
-        changes.push_back({t * kMsPerS, before = now});
-    return changes;
-  }
-
   /// Of what a candidate wants, what the capacity has room for.
   int room_for(const Candidate& candidate) const {
     if (system_.options.solver == Solver::unlimited) return candidate.replicas;
@@ -176,45 +161,15 @@ class Replayer {
                       found_.batch, server.max_queue);
     deployment.replicas = server.current.replicas;
     deployment.routing = options_.routing;
-    deployment.changes = serving();
+    std::vector<WantedReplicas> wanted;
+    for (const auto& [at_s, d] : found_.decisions)
+      wanted.push_back({at_s, at_s + options_.autoscaler.startup_s, d.desired});
+    deployment.changes = changes_of(deployment.replicas, wanted);
     BERTH_TRY(check(deployment));
     std::vector<double> ttft_ms;
     const Outcome outcome = simulate(deployment, trace_, 1, {}, options_.seed, &ttft_ms);
-    found_.requests = std::ssize(trace_);
-    found_.lost = outcome.lost;
-    found_.mean_ttft_ms = outcome.mean_ttft_ms();
-    found_.mean_itl_ms = outcome.itl.mean_ms();
-    const auto ttft = quantiles(outcome.ttft_ms, kPercentiles);
-    const auto itl = outcome.itl.quantiles_ms(kPercentiles);
-    std::ranges::copy(ttft, found_.attained.ttft_ms.begin());
-    std::ranges::copy(itl, found_.attained.itl_ms.begin());
-    judge(target_of(system_, server), ttft_ms);
+    found_.attained = attainment_of(outcome, trace_, ttft_ms, target_of(system_, server));
     return std::move(found_);
-  }
-
-  void judge(const Target& target, std::span<const double> ttft_ms) {
-    found_.within_ms = target.ttft_ms;
-    for (const double ms : target.percentiles.ttft_ms)
-      if (ms > 0) found_.within_ms = ms;
-    if (!(found_.within_ms > 0)) return;
-    std::int64_t within = 0, within_now = 0, now = 0;
-    double begin_s = 0;
-    const auto end_part = [&](double next_s) {
-      if (now > 0) {
-        const double part = static_cast<double>(within_now) / static_cast<double>(now);
-        if (part < found_.worst_within) found_.worst_within = part, found_.worst_at_s = begin_s;
-      }
-      within_now = now = 0;
-      begin_s = next_s;
-    };
-    for (std::size_t i = 0; i < ttft_ms.size(); ++i) {
-      const double at_s = trace_[i].arrival / kMsPerS;
-      if (at_s >= begin_s + kWorst_s) end_part(std::floor(at_s / kWorst_s) * kWorst_s);
-      const bool is_within = ttft_ms[i] <= found_.within_ms;  // not where it is NaN: it was lost
-      within += is_within ? 1 : 0, within_now += is_within ? 1 : 0, ++now;
-    }
-    end_part(0);
-    found_.within = static_cast<double>(within) / static_cast<double>(ttft_ms.size());
   }
 
   System system_;

@@ -12,6 +12,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/fleet_view.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
 #include "berth/cli/table.h"
@@ -67,6 +68,7 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
 // ---- A trace
 
 void print_replay(const std::string& server, const fleet::Replay& found, bool has_hold) {
+  const fleet::Attainment& attained = found.attained;
   Table table({"at", "replicas", "why"});
   std::size_t changes = 0;
   for (const auto& [at_s, d] : found.decisions) {
@@ -77,21 +79,21 @@ void print_replay(const std::string& server, const fleet::Replay& found, bool ha
   std::string text = table.empty() ? "" : table.text();
   if (changes > kMostShown)
     text += fmt::format("and {} changes more; --json has all\n", changes - kMostShown);
-  text +=
-      fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, found.requests,
-                  format_duration(std::chrono::seconds(std::llround(found.length_s))),
-                  found.accelerator, found.lost > 0 ? fmt::format("; {} lost", found.lost) : "");
+  text += fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, attained.requests,
+                      format_duration(std::chrono::seconds(std::llround(found.length_s))),
+                      found.accelerator,
+                      attained.lost > 0 ? fmt::format("; {} lost", attained.lost) : "");
   text += fmt::format(
       "TTFT mean {:.1f} ms, p50 {:.1f}, p95 {:.1f}, p99 {:.1f}; ITL mean {:.1f}, p95 {:.1f}\n",
-      found.mean_ttft_ms, found.attained.ttft_ms[0], found.attained.ttft_ms[2],
-      found.attained.ttft_ms[3], found.mean_itl_ms, found.attained.itl_ms[2]);
-  if (found.within_ms > 0)
+      attained.mean_ttft_ms, attained.percentiles.ttft_ms[0], attained.percentiles.ttft_ms[2],
+      attained.percentiles.ttft_ms[3], attained.mean_itl_ms, attained.percentiles.itl_ms[2]);
+  if (attained.within_ms > 0)
     text += fmt::format(
         "{:.2f} % of the requests have their first token within {} ms; {:.2f} % in the worst five "
         "minutes, "
         "from {} on\n",
-        100 * found.within, format_number(found.within_ms), 100 * found.worst_within,
-        format_duration(std::chrono::seconds(std::llround(found.worst_at_s))));
+        100 * attained.within, format_number(attained.within_ms), 100 * attained.worst_within,
+        format_duration(std::chrono::seconds(std::llround(attained.worst_at_s))));
   text += fmt::format(
       "cost {:.2f} cents; {} replicas for the busiest window all the time {:.2f} ({:+.1f} %)\n",
       found.cents, found.static_replicas, found.static_cents,
@@ -104,20 +106,8 @@ void print_replay(const std::string& server, const fleet::Replay& found, bool ha
 std::string replay_json(const std::string& server, const fleet::Replay& found) {
   JsonWriter json;
   json.object().add("server", server).add("accelerator", found.accelerator);
-  json.add("requests", found.requests).add("lost", found.lost).add("seconds", found.length_s);
-  json.add("ttftAverage", found.mean_ttft_ms).add("itlAverage", found.mean_itl_ms);
-  for (const auto& [name, figures] : {std::pair("ttftPercentiles", &found.attained.ttft_ms),
-                                      {"itlPercentiles", &found.attained.itl_ms}}) {
-    json.key(name).object();
-    for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i)
-      json.add(fleet::kPercentileNames[i], (*figures)[i]);
-    json.end();
-  }
-  if (found.within_ms > 0)
-    json.add("withinMs", found.within_ms)
-        .add("within", found.within)
-        .add("worstWithin", found.worst_within)
-        .add("worstAt", found.worst_at_s);
+  json.add("seconds", found.length_s);
+  write_attainment(json, found.attained);
   json.add("cost", found.cents).add("staticCost", found.static_cents);
   json.add("staticReplicas", found.static_replicas);
   json.add("starts", found.starts).add("stops", found.stops).add("flaps", found.flaps);
