@@ -76,7 +76,7 @@ Result<std::map<std::string, double>> parts_of(const fleet::System& system,
 }
 
 Result<fleet::Profile> profile_for(os::Env& env, const fleet::System& system,
-                                   const DayChoices& given, const fleet::Execution& means) {
+                                   const DayChoices& given) {
   for (const auto& [option, path] :
        {std::pair("--profile", &given.profile), {"--trace", &given.trace}})
     if (*path && (*path)->empty())
@@ -89,8 +89,7 @@ Result<fleet::Profile> profile_for(os::Env& env, const fleet::System& system,
   BERTH_TRY(read_seconds("--window", given.window, window_s));
   BERTH_ASSIGN(const auto parts, parts_of(system, given.server));
   BERTH_ASSIGN(const auto trace, fleet_trace(env, *given.trace));
-  BERTH_ASSIGN(auto profile, fleet::profile_of(trace, window_s, parts));
-  return fleet::at_one_replica(system, std::move(profile), means);
+  return fleet::profile_of(trace, window_s, parts);
 }
 
 std::string clock_text(double seconds) {
@@ -334,7 +333,7 @@ Status check_no_day(const DayChoices& given) {
 Result<int> plan_and_print_day(os::Env& env, const fleet::System& system, const DayChoices& given,
                                const fleet::Execution& means, bool json, bool fail_unserved) {
   BERTH_ASSIGN(const auto options, day_options(given));
-  BERTH_ASSIGN(const auto profile, profile_for(env, system, given, means));
+  BERTH_ASSIGN(const auto profile, profile_for(env, system, given));
   if (system.options.solver == fleet::Solver::greedy)
     print_error(
         "note: the document's solver, greedy, is of one load; a day is planned by optimal\n");
