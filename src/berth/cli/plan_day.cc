@@ -91,8 +91,7 @@ struct DayLoads {
   std::map<std::string, double> parts;
 };
 
-Result<DayLoads> loads_for(os::Env& env, const fleet::System& system, const DayChoices& given,
-                           const fleet::Execution& means) {
+Result<DayLoads> loads_for(os::Env& env, const fleet::System& system, const DayChoices& given) {
   for (const auto& [option, path] :
        {std::pair("--profile", &given.profile), {"--trace", &given.trace}})
     if (*path && (*path)->empty())
@@ -107,8 +106,7 @@ Result<DayLoads> loads_for(os::Env& env, const fleet::System& system, const DayC
   BERTH_TRY(read_seconds("--window", given.window, window_s));
   BERTH_ASSIGN(loads.parts, parts_of(system, given.server));
   BERTH_ASSIGN(loads.trace, fleet_trace(env, *given.trace));
-  BERTH_ASSIGN(auto profile, fleet::profile_of(loads.trace, window_s, loads.parts));
-  loads.profile = fleet::at_one_replica(system, std::move(profile), means);
+  BERTH_ASSIGN(loads.profile, fleet::profile_of(loads.trace, window_s, loads.parts));
   return loads;
 }
 
@@ -419,7 +417,7 @@ Result<int> plan_and_print_day(os::Env& env, const fleet::System& system, const 
                                const fleet::Execution& means, bool json, bool fail_unserved) {
   BERTH_TRY(check_replay(given));
   BERTH_ASSIGN(const auto options, day_options(given));
-  BERTH_ASSIGN(const auto loads, loads_for(env, system, given, means));
+  BERTH_ASSIGN(const auto loads, loads_for(env, system, given));
   if (system.options.solver == fleet::Solver::greedy)
     print_error(
         "note: the document's solver, greedy, is of one load; a day is planned by optimal\n");

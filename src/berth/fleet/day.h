@@ -42,13 +42,6 @@ Result<Profile> read_profile(std::string_view name, std::string_view text, const
 Result<Profile> profile_of(std::span<const Request> trace, double window_s,
                            const std::map<std::string, double>& parts);
 
-/// The same profile of a trace with the arrivals' variation at one replica in place of that at the
-/// whole server, as the queue model takes it: where requests are spread over n replicas at random,
-/// cv² − 1 is an n-th, here to the nearest 0.05, so that servers ask the same of
-/// Execution::rate_limit. n is the fewest replicas of any accelerator under Poisson arrivals.
-/// Precondition: a window or more, the same servers in all of them, all known.
-Profile at_one_replica(const System& system, Profile profile, const Execution& execution = {});
-
 struct DayOptions {
   double change_cents = 0;  // of each start and each stop of a replica,
   double change_s = 0;      // and what a replica costs in so much time

@@ -50,11 +50,6 @@ struct DayServers {
 };
 DayServers day_servers(const System& system, const Profile& profile, const Execution& execution);
 
-/// Of the gaps between those requests of a renewal process that fall to one of several with the
-/// probability `part`: a gap is then the sum of a geometric number of gaps, so that
-/// cv² = part·cv² + 1 − part.
-double cv_of_part(double gap_cv, double part);
-
 /// The windows, and what a change between two of them is.
 struct DayTimes {
   std::vector<double> start_s, hours;

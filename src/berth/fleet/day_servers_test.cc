@@ -103,23 +103,5 @@ TEST(DayServers, EndsSoonAfterItIsStopped) {
   }
 }
 
-TEST(DayServers, AReplicaOfATraceSeesAPartOfItsBursts) {
-  System system = small_system(2);
-  Load& load = system.servers.at("s0").current.load;
-  load.arrivals_per_min = 20 * kUnit;
-  const auto replicas = [&](double arrival_cv) {
-    Load at = load;
-    at.arrival_cv = arrival_cv;
-    return plan_day(system, {{0, 600, {{"s0", at}}}}, {})->best.allocations[0][0];
-  };
-  const DayAllocation poisson = replicas(1), bursts = replicas(9);
-  ASSERT_EQ(poisson.accelerator, "large") << "of which there are the fewest";
-  load.arrival_cv = 9;
-  const Profile thinned = at_one_replica(system, {{0, 600, {{"s0", load}}}});
-  EXPECT_NEAR(thinned[0].loads.at("s0").arrival_cv, std::sqrt(1 + 80.0 / poisson.replicas), 0.025);
-  EXPECT_FALSE(thinned[0].loads.contains("s1"));
-  EXPECT_LT(replicas(thinned[0].loads.at("s0").arrival_cv).replicas, bursts.replicas);
-}
-
 }  // namespace
 }  // namespace berth::fleet
