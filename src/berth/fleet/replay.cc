@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "berth/fleet/simulation.h"
 #include "berth/fleet/system_view.h"
@@ -87,9 +86,11 @@ class Replayer {
     Autoscaler loop(system_, options_.autoscaler, execution_);
     for (double at_s = first_s; at_s <= found_.length_s; at_s += interval_s) {
       Live live = live_of(trace_, at_s - options_.window_s, at_s);
-      live.replicas = serving_at(at_s);
+      live.replicas = serving_at(server.current.replicas, wanted_, at_s);
       found_.decisions.emplace_back(
           at_s, loop.decide(at_s, {{system_.servers.begin()->first, live}}, execution_)[0]);
+      wanted_.push_back(
+          {at_s, at_s + options_.autoscaler.startup_s, found_.decisions.back().second.desired});
       BERTH_ASSIGN(const Candidate now, candidate_for(system_, load_of(live), execution_));
       found_.static_replicas = std::max(found_.static_replicas, room_for(now));
       found_.batch = std::max(found_.batch, now.batch);
@@ -129,20 +130,6 @@ class Replayer {
         1, system_.models.at(server.model).accelerators.at(found_.accelerator).accelerators);
   }
 
-  /// A replica serves when it has been wanted for as long as it takes to start.
-  int serving_at(double at_s) const {
-    const auto& decisions = found_.decisions;
-    const auto after = std::ranges::upper_bound(
-        decisions, at_s, {}, [](const auto& decision) { return decision.first; });
-    int least = std::numeric_limits<int>::max();
-    for (auto d = after; d != decisions.begin();) {
-      --d;
-      least = std::min(least, d->second.desired);
-      if (d->first <= at_s - options_.autoscaler.startup_s) return least;
-    }
-    return std::min(least, system_.servers.begin()->second.current.replicas);
-  }
-
   /// Of what a candidate wants, what the capacity has room for.
   int room_for(const Candidate& candidate) const {
     if (system_.options.solver == Solver::unlimited) return candidate.replicas;
@@ -161,10 +148,7 @@ class Replayer {
                       found_.batch, server.max_queue);
     deployment.replicas = server.current.replicas;
     deployment.routing = options_.routing;
-    std::vector<WantedReplicas> wanted;
-    for (const auto& [at_s, d] : found_.decisions)
-      wanted.push_back({at_s, at_s + options_.autoscaler.startup_s, d.desired});
-    deployment.changes = changes_of(deployment.replicas, wanted);
+    deployment.changes = changes_of(deployment.replicas, wanted_);
     BERTH_TRY(check(deployment));
     std::vector<double> ttft_ms;
     const Outcome outcome = simulate(deployment, trace_, 1, {}, options_.seed, &ttft_ms);
@@ -176,6 +160,7 @@ class Replayer {
   std::span<const Request> trace_;
   const ReplayOptions& options_;
   const Execution& execution_;
+  std::vector<WantedReplicas> wanted_;  // by found_.decisions
   Replay found_;
 };
 

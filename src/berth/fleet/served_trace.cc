@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace berth::fleet {
 namespace {
@@ -36,20 +37,26 @@ void judge(std::span<const Request> trace, std::span<const double> ttft_ms, Atta
 
 }  // namespace
 
+int serving_at(int first, std::span<const WantedReplicas> wanted, double at_s) {
+  int least = std::numeric_limits<int>::max();
+  for (auto w = std::ranges::upper_bound(wanted, at_s, {}, &WantedReplicas::at_s);
+       w != wanted.begin();) {
+    --w;
+    least = std::min(least, w->replicas);
+    if (w->up_s <= at_s) return least;
+  }
+  return std::min(least, first);
+}
+
 std::vector<ReplicaChange> changes_of(int first, std::span<const WantedReplicas> wanted) {
   std::vector<double> times;
   for (const auto& each : wanted) times.push_back(each.at_s), times.push_back(each.up_s);
   std::ranges::sort(times);
   std::vector<ReplicaChange> changes;
-  std::size_t up = 0, known = 0;  // how many are up, and how many are wanted by then
-  for (const double t : times) {
-    while (known < wanted.size() && wanted[known].at_s <= t) ++known;
-    while (up < known && wanted[up].up_s <= t) ++up;
-    int least = up == 0 ? first : wanted[up - 1].replicas;
-    for (std::size_t i = up; i < known; ++i) least = std::min(least, wanted[i].replicas);
-    const int before = changes.empty() ? first : changes.back().replicas;
-    if (least != before) changes.push_back({t * kMsInSecond, least});
-  }
+  int before = first;
+  for (const double at_s : times)
+    if (const int now = serving_at(first, wanted, at_s); now != before)
+      changes.push_back({at_s * kMsInSecond, before = now});
   return changes;
 }
 

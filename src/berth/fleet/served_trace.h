@@ -19,9 +19,10 @@ struct WantedReplicas {
   int replicas = 1;
 };
 
-/// The replicas that are given requests, for Deployment::changes: at each time the fewest of what
-/// was wanted since the last of it that is up; at first `first`. Precondition: neither at_s nor
-/// up_s falls from one to the next, and up_s >= at_s.
+/// How many serve at a time: the fewest of what was wanted since the last of it that is up; at
+/// first `first`. Precondition: neither at_s nor up_s falls from one to the next, and up_s >= at_s.
+int serving_at(int first, std::span<const WantedReplicas> wanted, double at_s);
+/// The same over all times, for Deployment::changes.
 std::vector<ReplicaChange> changes_of(int first, std::span<const WantedReplicas> wanted);
 
 /// What the requests of a trace attained.
