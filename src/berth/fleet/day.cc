@@ -82,6 +82,12 @@ class DayPlanner {
       limits_.push_back(static_cast<double>(limit));
     weigh();
     for (const DayServer& server : servers_) {
+      auto& batches = day_.batches.emplace_back();
+      for (const DayLevel& level : server.levels)
+        if (level.accelerator != Candidate::kNothing) {
+          int& most = batches[accelerators_[level.accelerator]];
+          most = std::max(most, level.batch);
+        }
       const auto levels = static_cast<double>(server.levels.size());
       work_of_paths_ += levels * levels * static_cast<double>(times_.count());
     }
@@ -385,6 +391,7 @@ class DayPlanner {
     DayPlan plan;
     plan.allocations.assign(times_.count(), std::vector<DayAllocation>(servers_.size()));
     plan.costs.assign(times_.count(), 0);
+    plan.server_costs.assign(servers_.size(), 0);
     plan.short_s.assign(times_.count(), 0);
     for (std::size_t s = 0; s < servers_.size(); ++s) add(s, paths[s], plan);
     for (const double cost : plan.costs) plan.cost += cost;
@@ -395,6 +402,10 @@ class DayPlanner {
     const DayServer& server = servers_[s];
     const double flap_s = times_.options.min_up_s > 0 ? times_.options.min_up_s : kFlapTime_s;
     std::size_t since = kLongUp;
+    const auto pay = [&](std::size_t w, double cost) {
+      plan.costs[w] += cost;
+      plan.server_costs[s] += cost;
+    };
     for (std::size_t w = 0; w < path.size(); ++w) {
       const auto [at, late] = path[w];
       const DayLevel& level = server.levels[at];
@@ -402,12 +413,12 @@ class DayPlanner {
       if (at != 0) to = {accelerators_[level.accelerator], level.replicas};
       to.serves = server.serves[w][at];
       to.late = late;
-      plan.costs[w] += times_.hours[w] * level.cost();
+      pay(w, times_.hours[w] * level.cost());
       plan.unserved_h += !to.serves ? times_.hours[w] : late ? times_.late_h(w) : 0;
       if (w == 0 || at == path[w - 1].level) continue;
       const DayLevel& before = server.levels[path[w - 1].level];
       const int up = starts(before, level), down = stops(before, level);
-      plan.costs[w] += times_.change_cost(before, level, w, late);
+      pay(w, times_.change_cost(before, level, w, late));
       ++plan.changes;
       plan.starts += up;
       plan.stops += down;

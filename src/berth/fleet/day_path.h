@@ -16,6 +16,7 @@ struct DayLevel {
   std::uint32_t accelerator = Candidate::kNothing;
   std::size_t type = 0;
   int replicas = 0;
+  int batch = 0;  // the most that a window asks for with so many replicas
   std::int64_t units_each = 0;
   double cost_each = 0;  // cents an hour
   double cost() const { return cost_each * replicas; }

@@ -32,12 +32,15 @@ DayServer day_server(const Server& like, const Candidates& made, std::size_t fir
   std::map<std::pair<std::uint32_t, int>, DayLevel> levels;
   for (std::size_t w = first; w < first + count; ++w)
     for (const Candidate& c : made.of(w))
-      if (c.accelerator != Candidate::kNothing && c.replicas > 0)
-        levels[{c.accelerator, c.replicas}] = {.accelerator = c.accelerator,
-                                               .type = made.type_of[c.accelerator],
-                                               .replicas = c.replicas,
-                                               .units_each = c.units_per_replica,
-                                               .cost_each = c.cost / c.replicas};
+      if (c.accelerator != Candidate::kNothing && c.replicas > 0) {
+        DayLevel& level = levels[{c.accelerator, c.replicas}];
+        level = {.accelerator = c.accelerator,
+                 .type = made.type_of[c.accelerator],
+                 .replicas = c.replicas,
+                 .batch = std::max(level.batch, c.batch),
+                 .units_each = c.units_per_replica,
+                 .cost_each = c.cost / c.replicas};
+      }
   DayServer server;
   server.levels.push_back({});
   for (const auto& [key, level] : levels) server.levels.push_back(level);

@@ -20,8 +20,8 @@ TEST(DayServers, WhatNothingServesIsToldAndSavesNothing) {
     system.capacities["small"] = system.capacities["large"] = {10};
     system.servers["s1"].model = "unknown";
     Profile profile;
-    for (int w = 0; w < 5; ++w) {
-      profile.push_back({600.0 * w, 600, {}});
+    for (std::size_t w = 0; w < 5; ++w) {
+      profile.push_back({600.0 * static_cast<double>(w), 600, {}});
       profile[w].loads["s0"] = system.servers["s0"].current.load;
       profile[w].loads["s0"].arrivals_per_min = 2 * kUnit;
       if (w == 0 || w == 3) profile[w].loads["s0"].in_tokens = kTooLong;
@@ -55,7 +55,7 @@ std::pair<System, Profile> day_of_percentiles(int servers,
   for (int w = 0; w < 24; ++w) {
     profile.push_back({600.0 * w, 600, {}});
     for (const auto& [name, server] : system.servers) {
-      Load& load = profile[w].loads[name] = server.current.load;
+      Load& load = profile.back().loads[name] = server.current.load;
       load.arrivals_per_min += 100 * w;
       load.in_tokens = of(w);
     }
