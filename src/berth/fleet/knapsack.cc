@@ -212,8 +212,7 @@ double cost_of(const Knapsack& knapsack, const Chosen& chosen) {
 std::vector<double> left_of(const Knapsack& knapsack, const Chosen& chosen) {
   std::vector<double> left = knapsack.limits;
   for (const std::uint32_t o : chosen)
-    if (const Option& option = knapsack.options[o]; option.row >= 0)
-      left[static_cast<std::size_t>(option.row)] -= option.amount;
+    for (const Use& use : knapsack.uses_of(knapsack.options[o])) left[use.row] -= use.amount;
   return left;
 }
 

@@ -44,7 +44,7 @@ class Stages {
         keep(problem, answer);
         eliminate_options(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
-        optimum.unserved_bound[priority] = static_cast<int>(std::lround(answer.bound));
+        unserved_bound_[priority] = static_cast<int>(std::lround(answer.bound));
       }
     }
     Problem last = value_stage();
@@ -57,7 +57,7 @@ class Stages {
       if (const auto row = last.row_of_type[type]; row >= 0)
         optimum.prices[type] = answer.prices[static_cast<std::size_t>(row)];
     for (const auto& [priority, unserved] : unserved_)
-      optimum.unserved_bound[priority] += infeasible_[priority];
+      optimum.unserved_bound[priority] = unserved_bound_[priority] + infeasible_[priority];
     optimum.solution.resize(chosen_.size());
     for (std::size_t s = 0; s < chosen_.size(); ++s)
       if (chosen_[s] != kUnserved) {
@@ -118,21 +118,21 @@ class Stages {
     }
     for (std::size_t type = 0; type < limits_.size(); ++type) {
       const bool scarce = most[type] > static_cast<double>(limits_[type]);
-      problem.row_of_type.push_back(
-          scarce ? static_cast<std::int32_t>(problem.knapsack.limits.size()) : -1);
-      if (scarce) problem.knapsack.limits.push_back(static_cast<double>(limits_[type]));
+      problem.row_of_type.push_back(scarce ? static_cast<std::int32_t>(problem.knapsack.add_row(
+                                                 static_cast<double>(limits_[type])))
+                                           : -1);
     }
   }
 
   void add_option(Problem& problem, std::uint32_t place, double cost) const {
     const Candidate& c = candidates_.all[place];
-    Option option{.cost = cost, .tag = place};
+    std::vector<Use> uses;
     if (c.accelerator != Candidate::kNothing)
-      option.row = problem.row_of_type[candidates_.type_of[c.accelerator]];
-    if (option.row >= 0) option.amount = static_cast<double>(c.units());
+      if (const auto row = problem.row_of_type[candidates_.type_of[c.accelerator]]; row >= 0)
+        uses.push_back({static_cast<std::uint32_t>(row), static_cast<double>(c.units())});
     if (place == chosen_[problem.servers.back()])
       problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
-    problem.knapsack.options.push_back(option);
+    problem.knapsack.add(cost, uses, place);
   }
 
   /// A server that can be served from a type that is not scarce always is, and needs no such
@@ -141,14 +141,15 @@ class Stages {
     if (!may_stay_unserved_[problem.servers.back()]) return;
     const auto& knapsack = problem.knapsack;
     for (std::size_t o = knapsack.begin.back(); o < knapsack.options.size(); ++o) {
-      if (knapsack.options[o].row >= 0) continue;
+      if (!knapsack.uses_of(knapsack.options[o]).empty()) continue;
       if (problem.start.back() == UINT32_MAX) problem.start.back() = static_cast<std::uint32_t>(o);
       return;
     }
     if (chosen_[problem.servers.back()] == kUnserved)
       problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
-    problem.knapsack.options.push_back(
-        {.cost = cost, .amount = row >= 0 ? 1.0 : 0.0, .row = row, .tag = kUnserved});
+    std::vector<Use> uses;
+    if (row >= 0) uses.push_back({static_cast<std::uint32_t>(row), 1});
+    problem.knapsack.add(cost, uses, kUnserved);
   }
 
   void add_counted_unserved(Problem& problem, std::size_t s) const {
@@ -167,8 +168,11 @@ class Stages {
       const auto all = servers_.find(priority);
       problem.row_of_priority[priority] = -1;
       if (all == servers_.end() || unserved >= all->second) continue;
-      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.knapsack.limits.size());
-      problem.knapsack.limits.push_back(unserved);
+      const auto proven = unserved_bound_.find(priority);
+      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.knapsack.add_row(
+          unserved, proven != unserved_bound_.end() && proven->second == unserved
+                        ? RowKind::exact
+                        : RowKind::limit));
     }
   }
 
@@ -297,8 +301,8 @@ class Stages {
   std::vector<std::vector<std::uint32_t>> options_;  // by server
   std::vector<bool> is_infeasible_,
       may_stay_unserved_;  // by server: it has no candidate; it may stay unserved
-  std::map<int, int> servers_, infeasible_,
-      unserved_;                       // by priority: with options, without, as found
+  std::map<int, int> servers_, infeasible_, unserved_,
+      unserved_bound_;                 // by priority: with options, without, as found, at least
   std::vector<std::uint32_t> chosen_;  // by server: place in Candidates::all
 };
 

@@ -34,14 +34,14 @@ class Relaxation {
   void forbid(std::uint32_t option);
   bool allowed(std::uint32_t option) const { return columns_[option].is_allowed; }
 
-  /// The prices by row, >= 0.
+  /// The prices by row; >= 0 but for exact rows.
   const std::vector<double>& prices() const { return prices_; }
   /// A lower bound on every choice of the allowed options, valid despite all rounding so far.
   double bound(Budget& budget);
   /// How much dearer the option is than the cheapest one of its group, at the prices of the last
   /// bound().
   double reduced_cost(std::uint32_t option) const {
-    return knapsack_.options[option].cost + priced_amount(option) - least_[group_of_[option]];
+    return knapsack_.options[option].cost + weighted(option, prices_) - least_[group_of_[option]];
   }
 
   struct Fraction {
@@ -76,9 +76,7 @@ class Relaxation {
     }
   };
   struct Column {
-    double cost;        // perturbed, so that no two are equal
-    double amount;      // 0 if it uses no row
-    std::uint32_t row;  // one behind the last: none
+    double cost;  // perturbed, so that no two are equal
     bool is_allowed;
   };
   struct Leaving {
@@ -89,17 +87,22 @@ class Relaxation {
   bool is_slack(std::size_t position) const { return is_row(basis_[position]); }
   double* inverse_row(std::size_t position) { return &inverse_[position * rows_]; }
   const double* inverse_row(std::size_t position) const { return &inverse_[position * rows_]; }
-  double priced_amount(std::size_t option) const {
-    const Column& c = columns_[option];
-    return prices_[c.row] * c.amount;
+  double weighted(std::size_t option, const std::vector<double>& by_row) const {
+    return knapsack_.weighted(knapsack_.options[option], by_row);
   }
-  double priced(std::size_t option) const { return columns_[option].cost + priced_amount(option); }
+  double priced(std::size_t option) const {
+    return columns_[option].cost + weighted(option, prices_);
+  }
+  std::span<const Use> uses_of(std::uint32_t option) const {
+    return knapsack_.uses_of(knapsack_.options[option]);
+  }
   void add_columns();
   bool factor();
   void restart();
   void count_basics();
   void compute_values();
   double objective() const;
+  bool is_accurate() const;
 
   Leaving choose_leaving();
   void consider(std::size_t position, double value, bool is_forbidden, double norm, double& best,
@@ -125,7 +128,7 @@ class Relaxation {
   std::vector<double> inverse_;                      // of the basis' columns, by position and row
   std::vector<double> values_;                       // by position
   std::vector<double> left_;                         // what the keys leave of the limits, by row
-  std::vector<double> prices_, along_, ahead_;       // by row, with 0 behind for no row
+  std::vector<double> prices_, along_, ahead_;       // by row
   std::vector<double> least_;                        // by group, as of the last bound()
   std::vector<Breakpoint> breakpoints_;
   double key_costs_ = 0;
