@@ -1,8 +1,7 @@
 // The multiple-choice knapsack problem beneath every plan: choose exactly one option of each group
 // at the least cost. An option costs something and uses amounts of some rows, and no row is
-// used beyond its limit. Of some rows it is known that every choice uses all of their limit. (A
-// group is a server, its options are its candidates; a row is the capacity of an accelerator type,
-// or how many servers of a priority may stay unserved.)
+// used beyond its limit. (A group is a server, its options are its candidates; a row is the
+// capacity of an accelerator type, or how many servers of a priority may stay unserved.)
 //
 // Prices >= 0 of the rows give a lower bound: the sum over the groups of their cheapest option at
 // these prices, less what the limits are worth. The duals of the linear relaxation (relaxation.h)
@@ -42,10 +41,9 @@ struct Option {
   std::size_t first_use = 0, end_use = 0;  // in Knapsack::uses
 };
 
-/// What is known of a row: nothing but that limit and amounts are whole numbers; that besides no
-/// choice within the limits uses less than all of it; or that it is a cut (cuts.cc), whose amounts
-/// are any, and that holds of each choice within the other rows.
-enum class RowKind : std::uint8_t { limit, exact, cut };
+/// Limit and amounts of a row are whole numbers; but those of a cut (cuts.cc) are any, and it holds
+/// of every choice within the other rows.
+enum class RowKind : std::uint8_t { limit, cut };
 
 struct Knapsack {
   std::vector<std::size_t> begin{0};  // by group, with the end of the last one behind

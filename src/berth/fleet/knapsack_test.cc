@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "berth/base/rng.h"
+#include "berth/fleet/relaxation.h"
 
 namespace berth::fleet {
 namespace {
@@ -68,41 +70,51 @@ TEST(Knapsack, IsTheLeastOfAll) {
   }
 }
 
-/// First the fewest groups without a row, then the least cost with so few, which is known of a row.
-TEST(Knapsack, ExactRowHoldsWhatIsProven) {
-  Rng rng(3);
-  double raised = 0;  // how much of the bound of the relaxation comes from what is known
-  for (int round = 0; round < 300; ++round) {
-    Knapsack knapsack = random_knapsack(rng, 2 + rng.below(6), 1 + rng.below(3), true);
-    Budget budget{.iterations = 100'000'000};
-    const Answer fewest = solve(knapsack, last_options(knapsack), budget);
-    ASSERT_NEAR(fewest.cost, fewest.bound, 1e-6);
-    Knapsack known;
-    known.limits = knapsack.limits;
-    known.kinds = knapsack.kinds;
-    const Use unserved{known.add_row(std::round(fewest.cost), RowKind::exact), 1};
-    for (std::size_t g = 0; g < knapsack.groups(); ++g) {
-      for (const Option& o : knapsack.of(g)) {
-        const double cost = std::round(1000 * rng.uniform()) - 300;
-        const bool is_last = &o == &knapsack.of(g).back();
-        known.add(cost, is_last ? std::span(&unserved, 1) : knapsack.uses_of(o));
-      }
-      known.end_group();
-    }
-    knapsack = known;
-    std::vector<double> left = knapsack.limits;
-    const double least = least_cost(knapsack, 0, left);
-    const Answer answer = solve(knapsack, fewest.chosen, budget);
-    ASSERT_NEAR(answer.cost, least, 1e-6) << "round " << round;
-    ASSERT_NEAR(answer.bound, least, 1e-6) << "round " << round;
-    ASSERT_LE(answer.relaxed, least + 1e-6) << "round " << round;
-    knapsack.kinds.back() = RowKind::limit;
-    const Answer unknown = solve(knapsack, fewest.chosen, budget);
-    ASSERT_NEAR(unknown.cost, least, 1e-6) << "round " << round;
-    ASSERT_LE(unknown.relaxed, answer.relaxed + 1e-6) << "round " << round;
-    raised += answer.relaxed - unknown.relaxed;
+/// Visits every choice within the first `rows` limits.
+void each_choice(const Knapsack& knapsack, std::size_t rows, std::vector<double>& left,
+                 Chosen& chosen, const std::function<void(const Chosen&)>& visit) {
+  if (chosen.size() == knapsack.groups()) return visit(chosen);
+  const std::size_t group = chosen.size();
+  for (std::size_t o = knapsack.begin[group]; o < knapsack.begin[group + 1]; ++o) {
+    const auto uses = knapsack.uses_of(knapsack.options[o]);
+    for (const Use& use : uses) left[use.row] -= use.amount;
+    chosen.push_back(static_cast<std::uint32_t>(o));
+    bool fits = true;
+    for (std::size_t r = 0; r < rows; ++r) fits = fits && left[r] >= 0;
+    if (fits) each_choice(knapsack, rows, left, chosen, visit);
+    chosen.pop_back();
+    for (const Use& use : uses) left[use.row] += use.amount;
   }
-  EXPECT_GT(raised, 100);
+}
+
+TEST(Knapsack, CutsHoldOfEveryChoice) {
+  Rng rng(4);
+  int cuts = 0;
+  double before = 0, after = 0;  // the bounds' distances from the optimum
+  for (int round = 0; round < 400; ++round) {
+    const Knapsack knapsack =
+        random_knapsack(rng, 2 + rng.below(5), 1 + rng.below(4), round % 3 == 0);
+    Budget budget{.iterations = 100'000'000};
+    const Knapsack strong = strengthened(knapsack, budget);
+    std::vector<double> left = strong.limits;
+    Chosen chosen;
+    double least = HUGE_VAL;
+    each_choice(strong, knapsack.limits.size(), left, chosen, [&](const Chosen& choice) {
+      least = std::min(least, cost_of(strong, choice));
+      for (const double unused : left_of(strong, choice)) ASSERT_GE(unused, 0) << "round " << round;
+    });
+    const auto bound_of = [&](const Knapsack& of) {
+      Relaxation lp(of);
+      EXPECT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
+      return lp.bound(budget);
+    };
+    ASSERT_LE(bound_of(strong), least + 1e-4) << "round " << round;
+    before += least - bound_of(knapsack);
+    after += least - bound_of(strong);
+    cuts += static_cast<int>(strong.limits.size() - knapsack.limits.size());
+  }
+  EXPECT_GT(cuts, 400);
+  EXPECT_LT(after, before / 2);
 }
 
 TEST(Knapsack, BoundHoldsWhateverTheBudget) {

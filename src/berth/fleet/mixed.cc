@@ -12,7 +12,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kMixedOptimalityGap = 5e-4;  // of the cost: where a search among many ends
+constexpr double kMixedOptimalityGap = 1e-4;  // of the cost: where a search among many ends
 
 /// What a server may get: a mix, or replicas[1] = 0 and a candidate.
 using Entry = Mix;
@@ -44,12 +44,10 @@ class MixedStages {
       int& bound = optimum.unserved_bound[priority];
       bound = infeasible_[priority];
       unserved = keep_what_fits(priority, left);
-      is_proven_[priority] = unserved == 0;
       if (unserved == 0) continue;
       const Problem problem = stage(priority);
-      const Answer answer = run(problem, budget_.iterations / 3);
+      const Answer answer = run(problem, budget_.iterations / 2);
       bound += static_cast<int>(std::lround(answer.bound));
-      is_proven_[priority] = std::lround(answer.bound) == std::lround(answer.cost);
       if (std::lround(answer.cost) == unserved) continue;
       unserved = static_cast<int>(std::lround(answer.cost));
       take_over(problem, answer);
@@ -144,8 +142,7 @@ class MixedStages {
     for (const auto& [before, unserved] : unserved_) {
       if (before >= priority || unserved == 0) continue;
       const bool all = unserved >= servers_.at(before);
-      const auto kind = is_proven_.at(before) ? RowKind::exact : RowKind::limit;
-      count_rows[before] = all ? -1 : static_cast<std::int32_t>(knapsack.add_row(unserved, kind));
+      count_rows[before] = all ? -1 : static_cast<std::int32_t>(knapsack.add_row(unserved));
     }
     for (const std::size_t s : problem.servers) {
       add_entries(problem, s);
@@ -265,8 +262,7 @@ class MixedStages {
   std::vector<std::vector<Entry>> entries_;  // by server
   std::vector<std::uint32_t> chosen_;        // by server: place in its entries
   std::map<int, int> servers_, infeasible_,
-      unserved_;                   // by priority: with entries, without, as found
-  std::map<int, bool> is_proven_;  // by priority: no fewer are unserved in any plan
+      unserved_;  // by priority: with entries, without, as found
 };
 
 }  // namespace

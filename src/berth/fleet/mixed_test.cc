@@ -346,6 +346,17 @@ TEST(Mixed, EveryPartMeetsTheTargets) {
   }
 }
 
+TEST(Mixed, GapIsSmallUnderTightCapacity) {
+  for (const unsigned seed : {2U, 3U}) {
+    System system = testing::generated_fleet(seed, 300, 20);
+    const Candidates made = candidates(system, QueueModel::reference);
+    testing::limit_to(system, 0.3, made);
+    const Plan plan = solve(system, made, kMixed);
+    EXPECT_LT(plan.proof.gap, 1e-3) << seed;
+    EXPECT_EQ(plan.proof.unserved, plan.proof.unserved_bound) << seed;
+  }
+}
+
 TEST(Mixed, NeverWorseThanWithout) {
   for (const auto& [seed, part] : {std::pair{21U, 0.3}, {22U, 0.6}, {23U, 1.5}}) {
     System system = testing::generated_fleet(seed, 200, 20);

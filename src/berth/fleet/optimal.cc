@@ -12,8 +12,8 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kOptimalityGap = 5e-4;         // of the cost: where a search among many ends
-constexpr std::int64_t kLeastShare = 3;         // of what is left for a stage: a third at most
+constexpr double kOptimalityGap = 1e-4;         // of the cost: where a search among many ends
+constexpr std::int64_t kLeastShare = 2;         // of what is left for a stage: a half at most
 constexpr double kIntegralityTolerance = 1e-6;  // of whole numbers
 
 class Stages {
@@ -39,12 +39,12 @@ class Stages {
       auto stages = static_cast<std::int64_t>(unserved_.size()) + 1;  // that are still to come
       for (auto& [priority, unserved] : unserved_) {
         const Problem problem = stage(priority, priority);
-        const Answer answer =
-            run(problem, budget_.iterations / std::max<std::int64_t>(kLeastShare, stages--));
+        const Answer answer = run(
+            problem, budget_.iterations / std::max<std::int64_t>(kLeastShare, 2 * stages-- / 3));
         keep(problem, answer);
         eliminate_options(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
-        unserved_bound_[priority] = static_cast<int>(std::lround(answer.bound));
+        optimum.unserved_bound[priority] = static_cast<int>(std::lround(answer.bound));
       }
     }
     Problem last = value_stage();
@@ -57,7 +57,7 @@ class Stages {
       if (const auto row = last.row_of_type[type]; row >= 0)
         optimum.prices[type] = answer.prices[static_cast<std::size_t>(row)];
     for (const auto& [priority, unserved] : unserved_)
-      optimum.unserved_bound[priority] = unserved_bound_[priority] + infeasible_[priority];
+      optimum.unserved_bound[priority] += infeasible_[priority];
     optimum.solution.resize(chosen_.size());
     for (std::size_t s = 0; s < chosen_.size(); ++s)
       if (chosen_[s] != kUnserved) {
@@ -168,11 +168,8 @@ class Stages {
       const auto all = servers_.find(priority);
       problem.row_of_priority[priority] = -1;
       if (all == servers_.end() || unserved >= all->second) continue;
-      const auto proven = unserved_bound_.find(priority);
-      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.knapsack.add_row(
-          unserved, proven != unserved_bound_.end() && proven->second == unserved
-                        ? RowKind::exact
-                        : RowKind::limit));
+      problem.row_of_priority[priority] =
+          static_cast<std::int32_t>(problem.knapsack.add_row(unserved));
     }
   }
 
@@ -301,8 +298,8 @@ class Stages {
   std::vector<std::vector<std::uint32_t>> options_;  // by server
   std::vector<bool> is_infeasible_,
       may_stay_unserved_;  // by server: it has no candidate; it may stay unserved
-  std::map<int, int> servers_, infeasible_, unserved_,
-      unserved_bound_;                 // by priority: with options, without, as found, at least
+  std::map<int, int> servers_, infeasible_,
+      unserved_;                       // by priority: with options, without, as found
   std::vector<std::uint32_t> chosen_;  // by server: place in Candidates::all
 };
 

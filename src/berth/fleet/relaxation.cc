@@ -153,8 +153,7 @@ void Relaxation::compute_values() {
         columns_[basis_[i]].cost - columns_[group_keys_[group_of_[basis_[i]]]].cost;
     for (std::size_t r = 0; r < rows_; ++r) prices_[r] -= dearer * row[r];
   }
-  for (std::size_t r = 0; r < rows_; ++r)
-    if (knapsack_.kinds[r] != RowKind::exact) prices_[r] = std::max(prices_[r], 0.0);
+  for (double& price : prices_) price = std::max(price, 0.0);
 }
 
 /// Whether the values are right in spite of the roundings of all pivots since the last inversion.
@@ -202,7 +201,7 @@ double Relaxation::bound(Budget& budget) {
   }
   for (std::size_t r = 0; r < rows_; ++r) {
     sum -= prices_[r] * knapsack_.limits[r];
-    terms += std::abs(prices_[r] * knapsack_.limits[r]);
+    terms += prices_[r] * std::abs(knapsack_.limits[r]);
   }
   // What rounding may have added: each addition at most 2^-53 of what there was.
   return sum - terms * static_cast<double>(knapsack_.groups() + rows_ + 4) * 0x1p-52;
@@ -268,8 +267,7 @@ Relaxation::Leaving Relaxation::choose_leaving() {
     double norm = 1e-9;
     for (std::size_t r = 0; r < rows_; ++r) norm += row[r] * row[r];
     if (is_slack(i)) {
-      const bool is_exact = knapsack_.kinds[basis_[i] & ~kSlack] == RowKind::exact;
-      consider(i, values_[i], is_exact, norm, best, leaving);
+      consider(i, values_[i], false, norm, best, leaving);
       continue;
     }
     consider(i, values_[i], !columns_[basis_[i]].is_allowed, norm, best, leaving);
@@ -347,8 +345,7 @@ void Relaxation::find_breakpoints(double slope) {
   const auto none = static_cast<std::uint32_t>(knapsack_.groups());
   double end = HUGE_VAL;  // of the way
   for (std::uint32_t r = 0; r < rows_; ++r)
-    if (along_[r] < -kTiny && knapsack_.kinds[r] != RowKind::exact &&
-        std::ranges::find(basis_, kSlack + r) == basis_.end()) {
+    if (along_[r] < -kTiny && std::ranges::find(basis_, kSlack + r) == basis_.end()) {
       breakpoints_.push_back({prices_[r] / -along_[r], along_[r], none, kSlack + r});
       end = std::min(end, breakpoints_.back().at);
     }

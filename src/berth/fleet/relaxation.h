@@ -11,11 +11,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "berth/fleet/knapsack.h"
 
 namespace berth::fleet {
+
+/// A row that holds of every choice within the other rows: amounts by option, >= 0.
+struct Cut {
+  std::vector<double> amounts;
+  double limit = 0;
+};
 
 class Relaxation {
   static constexpr std::uint32_t kSlack = 1u << 31;  // in a basis: the slack of the row added to it
@@ -34,7 +41,7 @@ class Relaxation {
   void forbid(std::uint32_t option);
   bool allowed(std::uint32_t option) const { return columns_[option].is_allowed; }
 
-  /// The prices by row; >= 0 but for exact rows.
+  /// The prices by row, >= 0.
   const std::vector<double>& prices() const { return prices_; }
   /// A lower bound on every choice of the allowed options, valid despite all rounding so far.
   double bound(Budget& budget);
@@ -50,6 +57,8 @@ class Relaxation {
   };
   /// The options with a fraction above 0 in fractional groups; after `optimal`.
   std::vector<Fraction> fractions() const;
+  /// What the fractions violate (cuts.cc); after `optimal`, while every option is allowed.
+  std::vector<Cut> cuts() const;
   /// The option with the greatest fraction of each group.
   Chosen rounded() const;
 
@@ -60,6 +69,7 @@ class Relaxation {
   Basis basis() const { return {group_keys_, basis_}; }
   /// Whether an entry of Basis::columns is the slack of a row, and no option.
   static bool is_row(std::uint32_t basic) { return (basic & kSlack) != 0; }
+  static std::size_t row_of(std::uint32_t basic) { return basic & ~kSlack; }
   void allow(std::uint32_t option) { columns_[option].is_allowed = true; }
   void restore(const Basis& basis);
 
@@ -97,6 +107,7 @@ class Relaxation {
     return knapsack_.uses_of(knapsack_.options[option]);
   }
   void add_columns();
+  std::optional<Cut> cut_of(std::size_t position) const;
   bool factor();
   void restart();
   void count_basics();
@@ -134,5 +145,8 @@ class Relaxation {
   double key_costs_ = 0;
   int pivots_ = 0;  // since the basis was inverted anew
 };
+
+/// The same problem with rows for cuts, so that its relaxation is nearer to the optimum.
+Knapsack strengthened(const Knapsack& knapsack, Budget& budget);
 
 }  // namespace berth::fleet
