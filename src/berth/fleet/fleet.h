@@ -348,8 +348,8 @@ struct Execution {
   /// A search calls it now and then, on the caller's thread; true ends it with the best plan so
   /// far.
   std::function<bool()> stop;
-  /// How many candidates the search for the optimum may visit (about 2·10⁸ a second).
-  std::int64_t iteration_limit = 350'000'000;
+  /// How many candidates the search for the optimum may visit (about 4·10⁸ a second).
+  std::int64_t iteration_limit = 500'000'000;
 };
 
 Candidates candidates(const System& system, QueueModel model, const Execution& execution = {});

@@ -12,8 +12,8 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kOptimalityGap = 5e-4;         // of the cost: where a search among many ends
-constexpr std::int64_t kLeastShare = 3;         // of what is left for a stage: a third at most
+constexpr double kOptimalityGap = 1e-4;         // of the cost: where a search among many ends
+constexpr std::int64_t kLeastShare = 2;         // of what is left for a stage: a half at most
 constexpr double kIntegralityTolerance = 1e-6;  // of whole numbers
 
 class Stages {
@@ -39,8 +39,8 @@ class Stages {
       auto stages = static_cast<std::int64_t>(unserved_.size()) + 1;  // that are still to come
       for (auto& [priority, unserved] : unserved_) {
         const Problem problem = stage(priority, priority);
-        const Answer answer =
-            run(problem, budget_.iterations / std::max<std::int64_t>(kLeastShare, stages--));
+        const Answer answer = run(
+            problem, budget_.iterations / std::max<std::int64_t>(kLeastShare, 2 * stages-- / 3));
         keep(problem, answer);
         eliminate_options(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
@@ -118,21 +118,21 @@ class Stages {
     }
     for (std::size_t type = 0; type < limits_.size(); ++type) {
       const bool scarce = most[type] > static_cast<double>(limits_[type]);
-      problem.row_of_type.push_back(
-          scarce ? static_cast<std::int32_t>(problem.knapsack.limits.size()) : -1);
-      if (scarce) problem.knapsack.limits.push_back(static_cast<double>(limits_[type]));
+      problem.row_of_type.push_back(scarce ? static_cast<std::int32_t>(problem.knapsack.add_row(
+                                                 static_cast<double>(limits_[type])))
+                                           : -1);
     }
   }
 
   void add_option(Problem& problem, std::uint32_t place, double cost) const {
     const Candidate& c = candidates_.all[place];
-    Option option{.cost = cost, .tag = place};
+    std::vector<Use> uses;
     if (c.accelerator != Candidate::kNothing)
-      option.row = problem.row_of_type[candidates_.type_of[c.accelerator]];
-    if (option.row >= 0) option.amount = static_cast<double>(c.units());
+      if (const auto row = problem.row_of_type[candidates_.type_of[c.accelerator]]; row >= 0)
+        uses.push_back({static_cast<std::uint32_t>(row), static_cast<double>(c.units())});
     if (place == chosen_[problem.servers.back()])
       problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
-    problem.knapsack.options.push_back(option);
+    problem.knapsack.add(cost, uses, place);
   }
 
   /// A server that can be served from a type that is not scarce always is, and needs no such
@@ -141,14 +141,15 @@ class Stages {
     if (!may_stay_unserved_[problem.servers.back()]) return;
     const auto& knapsack = problem.knapsack;
     for (std::size_t o = knapsack.begin.back(); o < knapsack.options.size(); ++o) {
-      if (knapsack.options[o].row >= 0) continue;
+      if (!knapsack.uses_of(knapsack.options[o]).empty()) continue;
       if (problem.start.back() == UINT32_MAX) problem.start.back() = static_cast<std::uint32_t>(o);
       return;
     }
     if (chosen_[problem.servers.back()] == kUnserved)
       problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
-    problem.knapsack.options.push_back(
-        {.cost = cost, .amount = row >= 0 ? 1.0 : 0.0, .row = row, .tag = kUnserved});
+    std::vector<Use> uses;
+    if (row >= 0) uses.push_back({static_cast<std::uint32_t>(row), 1});
+    problem.knapsack.add(cost, uses, kUnserved);
   }
 
   void add_counted_unserved(Problem& problem, std::size_t s) const {
@@ -167,8 +168,8 @@ class Stages {
       const auto all = servers_.find(priority);
       problem.row_of_priority[priority] = -1;
       if (all == servers_.end() || unserved >= all->second) continue;
-      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.knapsack.limits.size());
-      problem.knapsack.limits.push_back(unserved);
+      problem.row_of_priority[priority] =
+          static_cast<std::int32_t>(problem.knapsack.add_row(unserved));
     }
   }
 

@@ -40,7 +40,7 @@ struct Optimum {
 /// Minimises the unserved servers of the highest priority, then of the next, …, then the value.
 Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
                       const Execution& execution);
-/// The same with mixes, from `start`, an optimum without them. Its proof is that of a packing.
+/// The same with mixes, from `start`, an optimum without them.
 Optimum solve_mixed(const System& system, const Candidates& candidates,
                     const std::vector<std::int64_t>& limits, const Execution& execution,
                     const Optimum& start);
