@@ -93,7 +93,7 @@ TEST(DayReplay, AStaticPlanIsWhatTheSimulatorMakesOfIt) {
   const std::map<std::string, double> parts{{"s0", 0.25}, {"s1", 0.75}};
   const auto profile = profile_of(trace, 120, parts);
   ASSERT_TRUE(profile);
-  const auto day = plan_day(system, at_one_replica(system, *profile), {});
+  const auto day = plan_day(system, *profile, {});
   ASSERT_TRUE(day);
   const auto found = replay_day(system, *day, {}, trace, parts, 3);
   ASSERT_TRUE(found);
