@@ -77,8 +77,10 @@ class Manifests(Case):
             self.assert_deployment(made, deployment, servers[name]["start"])
             trigger = scaled["spec"]["triggers"][0]["metadata"]
             self.assertEqual(trigger["serverAddress"], "http://p:9090/?a: b")
-            self.assertRegex(trigger["query"], r'(?s)\Awva_desired_replicas\{variant_name=".*"\}\Z')
-            self.assertEqual(json.loads(trigger["query"][len("wva_desired_replicas{variant_name="):-1]), name)
+            head, _, accelerator = trigger["query"].rpartition(",accelerator_type=")
+            self.assertRegex(head, r'(?s)\Awva_desired_replicas\{variant_name=".*"\Z')
+            self.assertEqual(json.loads(head[len("wva_desired_replicas{variant_name="):]), name)
+            self.assertEqual(json.loads(accelerator[:-1]), made["accelerator"])
             self.assertRegex(made["name"], r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 
     def test_what_autoscalers_read(self):
@@ -97,19 +99,22 @@ class Manifests(Case):
             self.assertLessEqual(made["replicas"], hpa["spec"].pop("maxReplicas"))
             self.assertEqual(hpa["spec"], {"metrics": [{"type": "External", "external": {
                 "metric": {"name": "wva_desired_replicas",
-                           "selector": {"matchLabels": {"variant_name": name, "exported_namespace": "llm"}}},
+                           "selector": {"matchLabels": {"variant_name": name, "accelerator_type": made["accelerator"],
+                                                        "exported_namespace": "llm"}}},
                 "target": {"type": "AverageValue", "averageValue": "1"}}}]})
         container = of_hpa["expert"][1]["spec"]["template"]["spec"]["containers"][0]
         self.assertEqual(container["resources"], {"limits": {"nvidia.com/gpu": "2"}}, "2xH100 is two of them")
         self.assertEqual(container["args"][5:], ["2", "--max-num-seqs", str(plan["expert"]["maxBatch"])])
         of_keda = self.written("--namespace", "llm", "--scaler", "keda", "--prometheus", "http://p:9090")
-        for name, (_, deployment, scaled) in of_keda.items():
+        for name, (made, deployment, scaled) in of_keda.items():
             self.assertEqual(deployment, of_hpa[name][1])
             self.assertEqual((scaled["apiVersion"], scaled["kind"]), ("keda.sh/v1alpha1", "ScaledObject"))
             self.assertEqual(scaled["spec"]["triggers"], [{
                 "type": "prometheus", "metricType": "AverageValue", "metadata": {
                     "serverAddress": "http://p:9090", "threshold": "1", "activationThreshold": "0",
-                    "query": f'wva_desired_replicas{{variant_name="{name}",exported_namespace="llm"}}'}}])
+                    "ignoreNullValues": "false",  # no series is no wish for none
+                    "query": f'wva_desired_replicas{{variant_name="{name}",accelerator_type="{made["accelerator"]}",'
+                             'exported_namespace="llm"}'}}])
         self.assertEqual({len(found) for found in self.written("--scaler", "none").values()}, {2})
 
     def test_a_mix_has_a_file_for_each_accelerator(self):

@@ -327,12 +327,41 @@ class Plan(Case):
         made = self.plan(EXAMPLE, "--trace", "trace.csv", "--window", "30m")
         self.assertAlmostEqual(made["windows"][0]["loads"]["assistant"]["arrivalRate"], 60 * 900 / 1230, 3)
 
+    def test_a_day_is_replayed(self):
+        """Two requests a second, and thirty in five minutes of them, which an hour's mean hides."""
+        rows = [f"{i / 2},400,100" for i in range(2 * 1500)] + [f"{1500 + i / 30:.3f},400,100" for i in range(30 * 300)]
+        rows += [f"{1800 + i / 2},400,100" for i in range(2 * 1800 + 1)]
+        self.write("trace.csv", "seconds,in_tokens,out_tokens\n" + "\n".join(rows) + "\n")
+        day = [EXAMPLE, "--trace", "trace.csv", "--server", "assistant", "--solver", "unlimited", "--replay"]
+        made = self.plan(*day, "--window", "1h")
+        self.assertEqual(list(made["replay"]), ["assistant"])
+        mean = made["replay"]["assistant"]["plans"]
+        self.assertEqual({plan["requests"] for plan in mean.values()}, {len(rows)})
+        self.assertEqual(mean["static"], mean["day"])
+        self.assertEqual(mean["static"]["worstAt"], 1500)
+        self.assertEqual(round(mean["static"]["worstRate"]), 1800)
+        self.assertLess(mean["static"]["worstWithin"], 0.5)
+        made = self.plan(*day, "--window", "5m", "--startup", "1m")
+        fine = made["replay"]["assistant"]["plans"]
+        for name, plan in fine.items():
+            self.assertGreater(plan["worstWithin"], 0.9, name)
+            self.assertEqual(plan["lost"], 0)
+        self.assertLess(fine["day"]["cost"], fine["static"]["cost"])
+        self.assertLess(mean["static"]["cost"], fine["static"]["cost"])
+        text = self.berth("plan", *day, "--window", "1h").out.decode()
+        self.assertRegex(text, r"\nassistant +static +\d+\.\d\d .* 00:25: \d+\.\d % of 1800/min +\d+\n +greedy ")
+        self.assertEqual(text, self.berth("plan", *day, "--window", "1h").out.decode())
+        self.assertNotIn("replay", self.plan(*day[:-1], "--window", "1h"))
+
     def test_wrong_days(self):
         self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n25:70,assistant,1\n")
         done = self.berth("plan", EXAMPLE, "--profile", "p.csv", code=2)
         self.assertIn(b"p.csv:3:1: wanted HH:MM or seconds, found '25:70'", done.err)
         self.write("p.csv", "time,server,arrivalRate\n00:00,assistant,1\n")
         self.write("t.csv", "seconds,in_tokens,out_tokens\n0,1,1\n9,1,1\n")
+        for without in ([], ["--profile", "p.csv"]):
+            done = self.berth("plan", EXAMPLE, "--replay", *without, code=2)
+            self.assertIn(b"--replay: needs --trace: only a trace has requests", done.err)
         for arguments in (["--startup", "3m"], ["--profile", "none.csv"], ["--profile", "p.csv", "--trace", "t.csv"],
                           ["--profile", "p.csv", "--startup", "soon"], ["--profile", "p.csv", "--hysteresis", "2"],
                           ["--profile", "p.csv", "--transition-cost", "-1"], ["--profile", "p.csv", "--candidates"],

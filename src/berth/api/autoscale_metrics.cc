@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "berth/api/prometheus.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
@@ -11,19 +12,6 @@ namespace berth::api {
 namespace {
 
 using fleet::Decision;
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '\n') {
-      result += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result;
-}
 
 /// One metric after another, each with its lines together.
 class Exposition {
@@ -36,7 +24,7 @@ class Exposition {
     text_ += name_;
     for (std::size_t i = 0; i < labels.size(); ++i)
       text_ += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", labels[i].first,
-                           escaped(labels[i].second));
+                           escaped_label(labels[i].second));
     text_ += fmt::format("{} {}\n", labels.empty() ? "" : "}", format_number(value));
   }
   std::string take() { return std::move(text_); }
@@ -50,15 +38,19 @@ struct Gauge {
   double (*of)(const Decision&);
 };
 
+double current(const Decision& d) {
+  return d.reporting.value_or(d.current);
+}
+
 double ratio(const Decision& d) {
-  return d.current > 0 ? static_cast<double>(d.desired) / d.current : d.desired;
+  const double has = current(d);
+  return has > 0 ? d.desired / has : d.desired;
 }
 
 constexpr Gauge kReplicas[] = {
     {"desired_replicas", "Replicas that the variant should have.",
      [](const Decision& d) { return static_cast<double>(d.desired); }},
-    {"current_replicas", "Replicas that the variant has.",
-     [](const Decision& d) { return static_cast<double>(d.current); }},
+    {"current_replicas", "Replicas that the variant has.", current},
     {"desired_ratio",
      "Desired replicas divided by current ones; the desired ones where there are none.", ratio},
 };
@@ -99,9 +91,12 @@ constexpr LiveGauge kLive[] = {
 }  // namespace
 
 void Scalings::add(const Decision& decision) {
-  if (decision.desired == decision.current) return;
-  ++counts[{decision.server, decision.accelerator,
-            decision.desired > decision.current ? "up" : "down"}];
+  if (decision.desired == decision.current || !decision.is_known) return;
+  const bool is_up = decision.desired > decision.current;
+  ++counts[{decision.server, decision.accelerator, is_up ? "up" : "down",
+            is_up               ? "load"
+            : decision.is_short ? "capacity"
+                                : "needless"}];
 }
 
 std::string autoscale_metrics(std::span<const Decision> decisions,
@@ -124,12 +119,12 @@ std::string autoscale_metrics(std::span<const Decision> decisions,
     for (const Gauge& g : kReplicas) gauge(generation + std::string(g.name), g);
     out.begin(generation + "replica_scaling_total", "counter", "Changes of desired replicas.");
     for (const auto& [of, count] : scalings.counts) {
-      const auto& [server, accelerator, direction] = of;
+      const auto& [server, accelerator, direction, reason] = of;
       out.add({{"variant_name", server},
                {"namespace", published.name_space},
                {"accelerator_type", accelerator},
                {"direction", direction},
-               {"reason", direction == "up" ? "load" : "needless"}},
+               {"reason", reason}},
               static_cast<double>(count));
     }
   }

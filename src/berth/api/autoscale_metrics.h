@@ -26,8 +26,8 @@ struct Published {
 
 /// How often, and in which direction, servers were scaled since the loop began.
 struct Scalings {
-  /// By server, accelerator, direction ("up", "down").
-  std::map<std::tuple<std::string, std::string, std::string>, std::int64_t> counts;
+  /// By server, accelerator, direction ("up", "down") and reason ("load", "needless", "capacity").
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::int64_t> counts;
   void add(const fleet::Decision& decision);
 };
 

@@ -78,6 +78,7 @@ Decision decision() {
   d.is_known = true;
   d.current = 2;
   d.desired = 3;
+  d.reporting = 1;
   d.needed = 3;
   return d;
 }
@@ -95,15 +96,22 @@ TEST(AutoscaleMetrics, AdviceHasNoDesiredReplicas) {
   published.applies = true;
   const auto applied = autoscale_metrics(decisions, {}, {}, published);
   EXPECT_NE(applied.find("# TYPE wva_desired_replicas gauge\nwva_desired_replicas{"), applied.npos);
-  EXPECT_NE(applied.find("accelerator_type=\"H100\"} 1.5\n"), applied.npos);  // the ratio
+  EXPECT_NE(applied.find("accelerator_type=\"H100\"} 3\n"), applied.npos);  // the ratio
   EXPECT_EQ(applied.find("inferno_"), applied.npos);
   published.old_names = true;
   Scalings scalings;
   scalings.add(decisions[0]);
   scalings.add(decisions[0]);
+  Decision short_of = decision();
+  short_of.desired = 1;
+  short_of.is_short = true;
+  scalings.add(short_of);
+  short_of.is_known = false;
+  scalings.add(short_of);  // which nobody carries out
   const auto both = autoscale_metrics(decisions, {}, scalings, published);
   EXPECT_NE(both.find("\ninferno_replica_scaling_total{"), both.npos);
   EXPECT_NE(both.find("direction=\"up\",reason=\"load\"} 2\n"), both.npos);
+  EXPECT_NE(both.find("direction=\"down\",reason=\"capacity\"} 1\n"), both.npos);
 }
 
 TEST(AutoscaleMetrics, WhatIsNotKnownIsNotPublished) {
@@ -125,10 +133,15 @@ TEST(ControlLoop, ServersAreToldApart) {
   const auto same = check(options, system);
   ASSERT_FALSE(same);
   EXPECT_NE(same.error().message.find("--select b="), std::string::npos) << same.error().message;
+  options.selectors = {{"b", R"( model_name = "m" )"}};
+  EXPECT_FALSE(check(options, system));  // the same with other blanks
   options.selectors = {{"b", R"(model_name="m",namespace="b")"}};
   EXPECT_TRUE(check(options, system));
   options.selectors["c"] = R"(x="y")";
   EXPECT_FALSE(check(options, system));
+  options.selectors.erase("c");
+  system.servers["a"].current.parts.resize(2);
+  EXPECT_FALSE(check(options, system));  // a mix
 }
 
 TEST(ControlLoop, ADecisionIsOneLineOfJson) {

@@ -14,7 +14,20 @@ namespace {
 using fleet::Decision;
 using fleet::Live;
 
+constexpr int kMostFailed = 2;  // queries in a row: then it is Prometheus, and not the query
 constexpr Duration kHookWithin = std::chrono::seconds(60);
+
+/// Blanks between quotes are part of a value; others mean nothing.
+std::string without_blanks(std::string_view selector) {
+  std::string text;
+  bool is_quoted = false;
+  for (std::size_t i = 0; i < selector.size(); ++i) {
+    const bool is_escaped = i > 0 && selector[i - 1] == '\\';
+    if (selector[i] == '"' && !is_escaped) is_quoted = !is_quoted;
+    if (is_quoted || selector[i] != ' ') text += selector[i];
+  }
+  return text;
+}
 
 Duration seconds(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
@@ -32,10 +45,11 @@ Status check(const LoopOptions& options, const fleet::System& system) {
   BERTH_TRY(fleet::check(options.autoscaler));
   if (!(options.window_s > 0))
     return fail(ErrorKind::invalid, "the window: wanted more than 0 s, found {}", options.window_s);
+  BERTH_TRY(fleet::check_scalable(system));
   std::map<std::string, std::string> servers;
   for (const auto& [name, server] : system.servers) {
     const std::string selector = selector_of(options, name, server);
-    const auto [other, is_new] = servers.emplace(selector, name);
+    const auto [other, is_new] = servers.emplace(without_blanks(selector), name);
     if (!is_new)
       return fail(ErrorKind::invalid,
                   "{} and {} would be measured by the same metrics, {{{}}}: tell them apart by "
@@ -91,7 +105,8 @@ ControlLoop::ControlLoop(os::Env& env, const remote::Cloud& cloud, const fleet::
 
 std::map<std::string, Live> ControlLoop::ask() {
   std::map<std::string, Live> live;
-  std::string down;  // where nobody answers, the others are not asked in turn
+  int failed = 0;    // in a row
+  std::string down;  // where that happens twice, the others are not asked in turn
   for (const auto& [name, query] : queries_) {
     Live& figures = live[name];
     if (!down.empty()) {
@@ -100,11 +115,13 @@ std::map<std::string, Live> ControlLoop::ask() {
     }
     const auto samples = prometheus_.query(query);
     if (!samples) {
+      if (env_.stop_signals() > 0) break;
       complain("prometheus", samples.error().message);
       figures.trouble = samples.error().message;
-      if (samples.error().kind == ErrorKind::io) down = figures.trouble;
+      if (samples.error().kind == ErrorKind::io && ++failed == kMostFailed) down = figures.trouble;
       continue;
     }
+    failed = 0;
     figures = live_of(*samples);
     if (samples->empty())
       figures.trouble =
@@ -117,13 +134,13 @@ std::map<std::string, Live> ControlLoop::ask() {
   return live;
 }
 
-Status ControlLoop::call_hook(const Decision& d) {
+Status ControlLoop::call_hook(const Decision& d, int before) {
   exec::Environment environment = env_.environment();
   for (const auto& [name, value] : {std::pair<std::string, std::string>("BERTH_SERVER", d.server),
                                     {"BERTH_ACCELERATOR", d.accelerator},
                                     {"BERTH_NAMESPACE", options_.name_space},
                                     {"BERTH_REPLICAS", fmt::format("{}", d.desired)},
-                                    {"BERTH_REPLICAS_BEFORE", fmt::format("{}", d.current)},
+                                    {"BERTH_REPLICAS_BEFORE", fmt::format("{}", before)},
                                     {"BERTH_REASON", d.reason}})
     environment.emplace_back(name, value);
   bool over = false;
@@ -147,16 +164,25 @@ Status ControlLoop::hand_over(const std::vector<Decision>& decisions) {
   if (options_.hook.empty() || !options_.autoscaler.applies) return {};
   for (const Decision& d : decisions) {
     if (!d.is_known) continue;
-    const auto known = handed_over_.find(d.server);
-    if (d.desired == (known != handed_over_.end() ? known->second : d.current)) continue;
-    if (auto called = call_hook(d); called)
-      handed_over_[d.server] = d.desired;
+    int& heard = handed_over_.try_emplace(d.server, d.current).first->second;
+    if (d.desired == heard) continue;
+    if (auto called = call_hook(d, heard); called)
+      heard = d.desired;
     else if (called.error().kind == ErrorKind::interrupted)
       return called;
     else
       complain("hook", called.error().message);
   }
   return {};
+}
+
+/// False: a process that was killed has left half a line.
+Result<bool> ControlLoop::ends_with_a_line() const {
+  const auto status = env_.status(options_.record);
+  if (!status || status->size == 0) return true;
+  BERTH_ASSIGN(const os::Fd file, env_.open_read(options_.record));
+  BERTH_ASSIGN(const std::string last, env_.read_at(file, status->size - 1, 1));
+  return last == "\n";
 }
 
 void ControlLoop::record(const std::vector<Decision>& decisions,
@@ -168,8 +194,9 @@ void ControlLoop::record(const std::vector<Decision>& decisions,
   const auto append = [&]() -> Status {
     if (const auto status = env_.status(options_.record); status && status->size > kMostRecord)
       BERTH_TRY(env_.rename(options_.record, options_.record + ".1"));
+    BERTH_ASSIGN(const bool is_whole, ends_with_a_line());
     BERTH_ASSIGN(const os::Fd file, env_.open_append(options_.record, 0600));
-    return env_.write_all(file, lines);
+    return env_.write_all(file, (is_whole ? "" : "\n") + lines);
   };
   if (const auto appended = append(); !appended)
     complain("record", fmt::format("{}: {}", options_.record, appended.error().message));
@@ -221,6 +248,12 @@ Status ControlLoop::run() {
     while (env_.stop_signals() == 0 && env_.now() < next) BERTH_TRY(env_.wait({}, next));
   }
   return {};
+}
+
+std::int64_t ControlLoop::failures() const {
+  std::int64_t sum = 0;
+  for (const auto& [what, count] : published_.failures) sum += count;
+  return sum;
 }
 
 std::string ControlLoop::metrics() const {

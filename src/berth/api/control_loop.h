@@ -57,13 +57,16 @@ class ControlLoop {
   /// Turns every interval until a stop signal.
   Status run();
 
+  /// Queries, hooks and records that failed so far.
+  std::int64_t failures() const;
   std::string metrics() const;
   /// The last decisions: {"decisions": […]}.
   std::string decisions_json() const;
 
  private:
   std::map<std::string, fleet::Live> ask();
-  Status call_hook(const fleet::Decision& decision);
+  Status call_hook(const fleet::Decision& decision, int before);
+  Result<bool> ends_with_a_line() const;
   Status hand_over(const std::vector<fleet::Decision>& decisions);
   void record(const std::vector<fleet::Decision>& decisions,
               const std::map<std::string, fleet::Live>& live);

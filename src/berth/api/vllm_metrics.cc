@@ -54,16 +54,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
 }  // namespace
 
 std::string selector_of(const std::string& model) {
-  std::string text = "model_name=\"";
-  for (const char c : model) {
-    if (c == '\n') {
-      text += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
-  }
-  return text + '"';
+  return "model_name=\"" + escaped_label(model) + '"';
 }
 
 std::string live_query(const std::string& selector, double window_s) {

@@ -48,7 +48,7 @@ void AutoscaleOptions::add_to(Options& options) {
   options.value("--namespace", name_space, "label of the metrics (default: default)").named("NAME");
   options.flag("--old-names", old_names, "metrics under inferno_… too");
   add_percentiles(options, percentiles);
-  options.flag("--once", once, "decide once, and end");
+  options.flag("--once", once, "decide once, and end; exit 1 where something failed");
   options
       .value("--trace", trace,
              "without Prometheus: what would have been done with these requests, simulated")
@@ -68,7 +68,7 @@ void AutoscaleOptions::add_to(Options& options) {
       "Examples:\n"
       "  berth autoscale fleet.json --prometheus http://127.0.0.1:9090\n"
       "  berth autoscale fleet.json --prometheus http://127.0.0.1:9090 --apply \\\n"
-      "      --hook 'kubectl scale deploy/$BERTH_SERVER --replicas=$BERTH_REPLICAS'\n"
+      "      --hook 'kubectl scale \"deploy/$BERTH_SERVER\" --replicas=$BERTH_REPLICAS'\n"
       "  berth autoscale fleet.json --server chat --trace requests.csv");
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostRead = 8 << 20;  // of the record's end: at three servers, a day
 constexpr std::size_t kMostChanges = 20;
+constexpr double kMostShownReplicas = 1e8;
 
 /// The lines at the end of the file, of which the first may be cut.
 Result<std::vector<std::string>> last_lines(os::Env& env, const std::string& path) {
@@ -51,8 +52,12 @@ std::optional<Recorded> recorded_of(const std::string& line) {
     if (!text) return std::nullopt;
     *to = *std::move(text);
   }
-  found.current = static_cast<int>(json->number_or("current", 0).value_or(0));
-  found.desired = static_cast<int>(json->number_or("desired", 0).value_or(0));
+  for (const auto& [key, to] :
+       {std::pair("current", &found.current), {"desired", &found.desired}}) {
+    const double number = json->number_or(key, 0).value_or(-1);
+    if (!(number >= 0 && number <= kMostShownReplicas)) return std::nullopt;
+    *to = static_cast<int>(number);
+  }
   found.applied = line.find("\"applied\":true") != line.npos;
   return found;
 }
@@ -68,7 +73,13 @@ std::string text_of(const Recorded& d) {
 
 Result<int> explain_decisions(os::Env& env, const std::string& state_directory,
                               const std::string& server, bool json) {
-  const auto lines = last_lines(env, autoscale_record(state_directory));
+  const std::string record = autoscale_record(state_directory);
+  auto lines = last_lines(env, record + ".1");  // before the file had grown to its bound
+  auto newest = last_lines(env, record);
+  if (lines && newest)
+    lines->insert(lines->end(), newest->begin(), newest->end());
+  else if (!lines)
+    lines = std::move(newest);
   if (!lines)
     return fail(ErrorKind::not_found,
                 "there are no decisions: berth autoscale has not run here ({})",

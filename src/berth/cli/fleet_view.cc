@@ -39,4 +39,22 @@ std::string percentiles_text(const fleet::Percentiles& found, const fleet::Perce
   return join(parts, ", ");
 }
 
+void write_attainment(JsonWriter& json, const fleet::Attainment& attained) {
+  json.add("requests", attained.requests).add("lost", attained.lost);
+  json.add("ttftAverage", attained.mean_ttft_ms).add("itlAverage", attained.mean_itl_ms);
+  for (const auto& [name, figures] : {std::pair("ttftPercentiles", &attained.percentiles.ttft_ms),
+                                      {"itlPercentiles", &attained.percentiles.itl_ms}}) {
+    json.key(name).object();
+    for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i)
+      json.add(fleet::kPercentileNames[i], (*figures)[i]);
+    json.end();
+  }
+  if (attained.within_ms > 0)
+    json.add("withinMs", attained.within_ms)
+        .add("within", attained.within)
+        .add("worstWithin", attained.worst_within)
+        .add("worstAt", attained.worst_at_s)
+        .add("worstRate", attained.worst_per_min);
+}
+
 }  // namespace berth::cli

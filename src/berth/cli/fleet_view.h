@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "berth/base/json_writer.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/served_trace.h"
 
 namespace berth::cli {
 
@@ -16,5 +18,9 @@ std::string against(double value, double target);
 std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to);
 /// "p95 TTFT 512.3 / 800.0, p99 ITL 41.0 / 60.0" of the percentiles that have targets.
 std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets);
+/// Adds "requests", "lost", "ttftAverage", "itlAverage", "ttftPercentiles", "itlPercentiles" and,
+/// where there is a target for TTFT, "withinMs", "within", "worstWithin", "worstAt" (seconds) and
+/// "worstRate" (requests a minute).
+void write_attainment(JsonWriter& json, const fleet::Attainment& attained);
 
 }  // namespace berth::cli

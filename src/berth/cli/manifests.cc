@@ -15,6 +15,8 @@ constexpr std::string_view kManifestSuffix = ".yaml";
 
 /// Whether berth plan wrote the file.
 Result<bool> is_ours(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const auto status, env.status(path));
+  if (status.kind != os::FileStatus::Kind::file) return false;
   BERTH_ASSIGN(const auto text, env.read_file(path, kMostManifestBytes));
   return text.starts_with(fleet::kManifestMark);
 }
@@ -67,6 +69,8 @@ Result<fleet::ManifestOptions> ManifestChoices::read() const {
                                         {"--namespace", &kubernetes_namespace},
                                         {"--prometheus", &prometheus}})
       if (!value->empty()) return fail(ErrorKind::usage, "{}: needs --manifests", option);
+  if (directory && directory->empty())
+    return fail(ErrorKind::usage, "--manifests: wanted a directory");
   fleet::ManifestOptions options;
   if (!scaler.empty()) options.scaler = *fleet::scaler(scaler);
   options.kubernetes_namespace = kubernetes_namespace;
@@ -88,9 +92,9 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
                                                      const ManifestChoices& given) {
   BERTH_ASSIGN(const auto options, given.read());
   BERTH_ASSIGN(auto manifests, fleet::manifests(system, plan, options));
-  BERTH_TRY(env.make_directory(given.directory, kManifestDirectoryMode));
+  BERTH_TRY(env.make_directory(*given.directory, kManifestDirectoryMode));
   for (auto& manifest : manifests) {
-    manifest.file = given.directory + "/" + manifest.name + std::string(kManifestSuffix);
+    manifest.file = *given.directory + "/" + manifest.name + std::string(kManifestSuffix);
     if (!env.status(manifest.file)) continue;
     BERTH_ASSIGN(const bool ours, is_ours(env, manifest.file));
     if (!ours)
@@ -102,7 +106,7 @@ Result<std::vector<fleet::Manifest>> write_manifests(os::Env& env, const fleet::
   for (const auto& manifest : manifests)
     BERTH_TRY(env.replace_file(manifest.file, manifest.text, kManifestMode));
   print_notes(notes_on_servers(plan));
-  BERTH_ASSIGN(const auto left, notes_on_left(env, given.directory, manifests));
+  BERTH_ASSIGN(const auto left, notes_on_left(env, *given.directory, manifests));
   print_notes(left);
   return manifests;
 }
@@ -114,7 +118,7 @@ std::string manifests_text(const std::vector<fleet::Manifest>& written,
   for (const auto& manifest : written)
     table.add({manifest.server, manifest.accelerator, fmt::format("{}", manifest.replicas),
                manifest.file});
-  return fmt::format("\n{}\nkubectl apply -f {}\n", table.text(), shell_quote(given.directory));
+  return fmt::format("\n{}\nkubectl apply -f {}\n", table.text(), shell_quote(*given.directory));
 }
 
 }  // namespace berth::cli

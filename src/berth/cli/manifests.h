@@ -1,6 +1,7 @@
 // berth plan --manifests: the planned servers as files for Kubernetes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,11 @@
 namespace berth::cli {
 
 struct ManifestChoices {
-  std::string directory, scaler, kubernetes_namespace, prometheus;  // as written
+  std::optional<std::string> directory;
+  std::string scaler, kubernetes_namespace, prometheus;  // as written
 
   void add_to(Options& options);
-  bool wanted() const { return !directory.empty(); }
+  bool wanted() const { return directory.has_value(); }
   /// usage: an option that cannot be, or none of it is wanted.
   Result<fleet::ManifestOptions> read() const;
 };

@@ -68,6 +68,7 @@ struct PlanOptions {
         "  berth plan examples/fleet --set capacity.H100=16\n"
         "  berth plan examples/fleet --sweep capacity.H100=8..64..8\n"
         "  berth plan examples/fleet --profile examples/fleet/day.csv --startup 3m --min-up 1h\n"
+        "  berth plan examples/fleet --trace requests.csv --server assistant --replay\n"
         "  berth plan examples/fleet --manifests k8s --namespace llm\n"
         "  berth plan fleet.json --start");
   }

@@ -8,9 +8,11 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/fleet_view.h"
 #include "berth/cli/print.h"
 #include "berth/cli/table.h"
 #include "berth/fleet/day.h"
+#include "berth/fleet/day_replay.h"
 
 namespace berth::cli {
 namespace {
@@ -20,6 +22,8 @@ constexpr std::size_t kMostServersAside = 4;  // that change, with a column each
 constexpr std::size_t kWidestLine = 96;       // of a chart, in windows
 constexpr std::size_t kMostSpans = 4;         // of time in which a server is not served
 constexpr double kRounding_h = 1e-9;
+constexpr std::uint64_t kReplaySeed = 1;
+constexpr std::array kPlanNames{"static", "greedy", "whole day"};
 constexpr std::array<const char*, 8> kHeights{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 Status read_seconds(std::string_view option, const std::optional<std::string>& text, double& to) {
@@ -39,6 +43,11 @@ Status read_transition_cost(const std::optional<std::string>& text, fleet::DayOp
     return fail(ErrorKind::usage, "--transition-cost: wanted 0 or more, found '{}'", clip(*text));
   to.change_cents = *cents;
   return {};
+}
+
+Status check_replay(const DayChoices& given) {
+  if (!given.replay || given.trace) return {};
+  return fail(ErrorKind::usage, "--replay: needs --trace: only a trace has requests to replay");
 }
 
 Result<fleet::DayOptions> day_options(const DayChoices& given) {
@@ -75,22 +84,30 @@ Result<std::map<std::string, double>> parts_of(const fleet::System& system,
   return parts;
 }
 
-Result<fleet::Profile> profile_for(os::Env& env, const fleet::System& system,
-                                   const DayChoices& given, const fleet::Execution& means) {
+/// The windows, and of a trace the requests that they were made of with the part of each server.
+struct DayLoads {
+  fleet::Profile profile;
+  std::vector<fleet::Request> trace;
+  std::map<std::string, double> parts;
+};
+
+Result<DayLoads> loads_for(os::Env& env, const fleet::System& system, const DayChoices& given) {
   for (const auto& [option, path] :
        {std::pair("--profile", &given.profile), {"--trace", &given.trace}})
     if (*path && (*path)->empty())
       return fail(ErrorKind::usage, "{}: wanted a file, found ''", option);
+  DayLoads loads;
   if (given.profile) {
     BERTH_ASSIGN(const auto text, env.read_file(*given.profile, kMostProfileBytes));
-    return fleet::read_profile(*given.profile, text, system);
+    BERTH_ASSIGN(loads.profile, fleet::read_profile(*given.profile, text, system));
+    return loads;
   }
   double window_s = 600;
   BERTH_TRY(read_seconds("--window", given.window, window_s));
-  BERTH_ASSIGN(const auto parts, parts_of(system, given.server));
-  BERTH_ASSIGN(const auto trace, fleet_trace(env, *given.trace));
-  BERTH_ASSIGN(auto profile, fleet::profile_of(trace, window_s, parts));
-  return fleet::at_one_replica(system, std::move(profile), means);
+  BERTH_ASSIGN(loads.parts, parts_of(system, given.server));
+  BERTH_ASSIGN(loads.trace, fleet_trace(env, *given.trace));
+  BERTH_ASSIGN(loads.profile, fleet::profile_of(loads.trace, window_s, loads.parts));
+  return loads;
 }
 
 std::string clock_text(double seconds) {
@@ -242,6 +259,65 @@ std::string unservable_text(const fleet::Day& day) {
              day.unservable_h);
 }
 
+/// What the requests attained under each plan; "": they were not replayed.
+std::string replay_text(const fleet::System& system, const fleet::Day& day,
+                        const std::vector<fleet::ReplayedServer>& replayed) {
+  Table table({"replayed", "plan", "cost", "TTFT ms / SLO", "p50", "p95", "p99", "ITL ms / SLO",
+               "p95", "in time", "worst 5 min", "lost"});
+  for (std::size_t i = 0; i < std::min(replayed.size(), kMostRows); ++i) {
+    const auto& name = day.servers[replayed[i].server];
+    const fleet::Target target = fleet::target_of(system, system.servers.at(name));
+    const std::array plans{&day.static_plan, &day.greedy, &day.best};
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+      const fleet::Attainment& found = replayed[i].plans[p];
+      const auto shown = [&](double ms, double target_ms) {
+        return found.lost == found.requests ? "-" : against(ms, target_ms);
+      };
+      const auto ttft = [&](std::size_t at) {
+        return shown(found.percentiles.ttft_ms[at], target.percentiles.ttft_ms[at]);
+      };
+      const std::string worst =
+          found.worst_within == 1
+              ? "-"
+              : fmt::format("{}: {:.1f} % of {:.0f}/min", clock_text(found.worst_at_s),
+                            100 * found.worst_within, found.worst_per_min);
+      table.add({p == 0 ? name : "", kPlanNames[p],
+                 fmt::format("{:.2f}", plans[p]->server_costs[replayed[i].server]),
+                 shown(found.mean_ttft_ms, target.ttft_ms), ttft(0), ttft(2), ttft(3),
+                 shown(found.mean_itl_ms, target.itl_ms),
+                 shown(found.percentiles.itl_ms[2], target.percentiles.itl_ms[2]),
+                 found.within_ms > 0 ? fmt::format("{:.2f} %", 100 * found.within) : "-", worst,
+                 fmt::format("{}", found.lost)});
+    }
+  }
+  if (table.empty()) return "";
+  std::string text = "\n" + table.text();
+  if (replayed.size() > kMostRows)
+    text += fmt::format("{} more servers; --json has all\n", replayed.size() - kMostRows);
+  return text +
+         "in time: the first token within the TTFT target, of the highest percentile that "
+         "has one\n";
+}
+
+void write(JsonWriter& json, const fleet::Day& day,
+           const std::vector<fleet::ReplayedServer>& replayed) {
+  json.key("replay").object();
+  for (const auto& of : replayed) {
+    json.key(day.servers[of.server]).object().key("maxBatch").object();
+    for (const auto& [accelerator, batch] : day.batches[of.server]) json.add(accelerator, batch);
+    json.end().key("plans").object();
+    const std::array plans{std::pair("static", &day.static_plan), std::pair("greedy", &day.greedy),
+                           std::pair("day", &day.best)};
+    for (std::size_t p = 0; p < plans.size(); ++p) {
+      json.key(plans[p].first).object().add("cost", plans[p].second->server_costs[of.server]);
+      write_attainment(json, of.plans[p]);
+      json.end();
+    }
+    json.end().end();
+  }
+  json.end();
+}
+
 void write(JsonWriter& json, const fleet::Day& day, const fleet::DayPlan& plan) {
   json.object().add("cost", plan.cost).add("starts", plan.starts).add("stops", plan.stops);
   json.add("changes", plan.changes).add("flaps", plan.flaps);
@@ -259,7 +335,8 @@ void write(JsonWriter& json, const fleet::Day& day, const fleet::DayPlan& plan) 
   json.end().end();
 }
 
-std::string day_json(const fleet::Day& day) {
+/// With "replay" by server where the day was replayed.
+std::string day_json(const fleet::Day& day, const std::vector<fleet::ReplayedServer>* replayed) {
   JsonWriter json;
   json.object().add("version", 1).key("windows").array();
   for (const auto& window : day.windows) {
@@ -291,7 +368,9 @@ std::string day_json(const fleet::Day& day) {
         .add("server", day.servers[each.server])
         .add("reason", each.reason)
         .end();
-  return json.end().end().take() + "\n";
+  json.end();
+  if (replayed != nullptr) write(json, day, *replayed);
+  return json.end().take() + "\n";
 }
 
 }  // namespace
@@ -302,6 +381,8 @@ void DayChoices::add_to(Options& options) {
   options.value("--trace", trace, "a day from requests: seconds,in_tokens,out_tokens")
       .named("FILE")
       .excludes("--profile");
+  options.flag("--replay", replay,
+               "of a trace: what its requests would have attained under each plan, simulated");
   options.value("--window", window, "of a trace (default 10m)").named("TIME").excludes("--profile");
   options.value("--server", server, "has all of the trace (default: by the arrivalRates)")
       .named("NAME")
@@ -321,6 +402,7 @@ void DayChoices::add_to(Options& options) {
 }
 
 Status check_no_day(const DayChoices& given) {
+  BERTH_TRY(check_replay(given));
   for (const auto& [option, value] : {std::pair("--window", &given.window),
                                       {"--server", &given.server},
                                       {"--transition-cost", &given.transition_cost},
@@ -333,17 +415,23 @@ Status check_no_day(const DayChoices& given) {
 
 Result<int> plan_and_print_day(os::Env& env, const fleet::System& system, const DayChoices& given,
                                const fleet::Execution& means, bool json, bool fail_unserved) {
+  BERTH_TRY(check_replay(given));
   BERTH_ASSIGN(const auto options, day_options(given));
-  BERTH_ASSIGN(const auto profile, profile_for(env, system, given, means));
+  BERTH_ASSIGN(const auto loads, loads_for(env, system, given));
   if (system.options.solver == fleet::Solver::greedy)
     print_error(
         "note: the document's solver, greedy, is of one load; a day is planned by optimal\n");
   if (system.options.heterogeneous)
     print_error("note: over a day each server has one accelerator at a time\n");
-  BERTH_ASSIGN(const auto day, fleet::plan_day(system, profile, options, means));
-  print(json ? day_json(day)
+  BERTH_ASSIGN(const auto day, fleet::plan_day(system, loads.profile, options, means));
+  std::vector<fleet::ReplayedServer> replayed;
+  if (given.replay) {
+    BERTH_ASSIGN(replayed, fleet::replay_day(system, day, options, loads.trace, loads.parts,
+                                             kReplaySeed, means));
+  }
+  print(json ? day_json(day, given.replay ? &replayed : nullptr)
              : windows_text(day) + "\n" + charts_text(day) + "\n" + totals_text(day) +
-                   unservable_text(day));
+                   unservable_text(day) + replay_text(system, day, replayed));
   const bool without = day.best.unserved_h > 0 || !day.unservable.empty();
   return fail_unserved && without ? 1 : 0;
 }

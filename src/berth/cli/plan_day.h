@@ -13,6 +13,7 @@ namespace berth::cli {
 struct DayChoices {
   std::optional<std::string> profile, trace, server;  // as written
   std::optional<std::string> window, transition_cost, startup, min_up, hysteresis;
+  bool replay = false;
 
   void add_to(Options& options);
   bool wanted() const { return profile || trace; }

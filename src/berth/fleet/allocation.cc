@@ -4,8 +4,8 @@
 
 #include "berth/base/text.h"
 #include "berth/fleet/server_size.h"
-#include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
+#include "berth/fleet/thinning.h"
 #include "berth/fleet/value.h"
 
 namespace berth::fleet {
@@ -70,7 +70,7 @@ Allocation allocation_of(const System& system, const Candidates& candidates, con
   const Target& target = system.classes.at(class_of(server)).targets.at(server.model);
   const double rate = rate_per_ms(a.load, target, candidates.model);
   if (rate == 0) return a;
-  const Demand demand = demand_of(a.load, server, target);
+  const Demand demand = thinned(demand_of(a.load, server, target), 1.0 / replicas);
   if (is_partly)
     set_figures(a, demand, performance, rate / replicas, candidates.model);
   else if (candidates.model == QueueModel::calibrated && target.has_percentiles())

@@ -20,6 +20,7 @@
 
 #include "berth/base/names.h"
 #include "berth/fleet/fleet.h"
+#include "berth/fleet/load_estimate.h"
 
 namespace berth::fleet {
 
@@ -31,27 +32,20 @@ struct AutoscalerOptions {
   int most_up = 0;             // replicas that a server gets in one decision; 0: any number
   int most_down = 1;           // and that it gives up; 0: any number
   int most_changes_per_h = 0;  // replicas that a server gets and gives up in an hour; 0: any number
-  double most_jump = 10;       // a rate that grew to more times as much is believed the second time
-  double most_drift = 0.5;     // beta and gamma are taken for at most so much more, as a part
-  bool applies = true;         // decisions are carried out; else others scale, and are looked at
+  double most_jump = 10;    // a rate of more times the greatest of late is believed the second time
+  double most_drift = 0.5;  // beta and gamma are taken for at most so much more, as a part
+  bool applies = true;      // decisions are carried out; else others scale, and are looked at
 };
 /// Errors: invalid, with what was wanted.
 Status check(const AutoscalerOptions& options);
 
+/// Whether the loop can scale the servers. Errors: invalid, with the server: it has a mix of
+/// accelerators; impossible: it has an accelerator of whose type there is no capacity.
+Status check_scalable(const System& system);
+
 /// Mean tokens as they are planned for, in steps of 5 % upwards, so that the limits of percentiles
 /// are simulated once for lengths that hardly differ.
 double in_token_steps(double tokens);
-
-/// What was measured of one server over the last while; nullopt: nobody tells. Rates are requests a
-/// minute, over all replicas.
-struct Live {
-  std::optional<double> arrivals_per_min, served_per_min;
-  std::optional<double> in_tokens, out_tokens;  // of a request, on average
-  std::optional<double> ttft_ms, itl_ms;        // on average
-  std::optional<double> running, waiting;       // requests, on average
-  std::optional<double> replicas;               // that report
-  std::string trouble;                          // why there are no figures
-};
 
 enum class Action : std::uint8_t { keep, more, fewer, hold };
 inline constexpr auto kActionNames = names<Action>({{Action::keep, "keep"},
@@ -65,9 +59,11 @@ struct Decision {
   bool is_known = false;  // how many it has; else `current` and `desired` are the document's
   int current = 0;        // replicas that it has, by what was measured or decided before
   int desired = 0;        // that it should have now
-  int needed = 0;         // by the model for the load that is planned for; 0: not known
+  std::optional<int> reporting{};  // replicas that told of themselves
+  int needed = 0;                  // by the model for the load that is planned for; 0: not known
   double planned_per_min = 0;
-  double drift = 1;  // what beta and gamma have turned out to be, as a multiple
+  double drift = 1;       // what beta and gamma have turned out to be, as a multiple
+  bool is_short = false;  // of capacity: it has fewer than it should have
   std::string reason;
   bool operator==(const Decision&) const = default;
 };
@@ -86,27 +82,22 @@ class Autoscaler {
  private:
   using Times = std::deque<std::pair<double, double>>;  // when, what
   struct State {
-    std::optional<int> desired;     // by the last decision
-    std::optional<double> doubted;  // a rate that is not believed yet
-    Load load;                      // the last one that was believed
-    Times rates;                    // that were believed
-    Times needs;                    // of the last hold_s
-    Times changes;                  // replicas, of the last hour
-    int batch = 0;                  // that was planned last
-    int full_at = 0;      // requests that a replica takes at once, where more wait; 0: not known
-    int waiting_for = 0;  // decisions in a row at which some waited
-    double drift_product = 0, drift_square = 0;  // of the least squares for the drift
+    LoadEstimate estimate;
+    std::optional<int> desired;  // by the last decision
+    std::optional<int> counted;  // replicas that were seen last, at first the document's
+    Times needs;                 // of the last hold_s
+    Times desires;               // that were decided, of the last startup_s
+    Times changes;               // replicas, of the last hour
+    int batch = 0;               // that was planned last
   };
   struct Draft;
 
-  std::string take(double now_s, State& state, const Live& live) const;
-  void learn(State& state, const Server& server, const Live& live) const;
-  static void learn_batch(State& state, const Live& live);
-  double drift_of(const State& state, const Server& server) const;
-  double forecast_per_min(double now_s, const State& state, const Live& live) const;
-  void size(std::vector<Draft>& drafts, const Execution& execution);
+  void look(double now_s, Draft& draft, const Live& live);
+  void size(double now_s, std::vector<Draft>& drafts, const Execution& execution);
   void choose(double now_s, Draft& draft) const;
+  int allowed(double now_s, State& state, int wanted, int most_step, std::string& why) const;
   void fit_capacity(std::vector<Draft>& drafts) const;
+  Decision conclude(double now_s, Draft& draft) const;
 
   System system_;
   AutoscalerOptions options_;

@@ -18,13 +18,10 @@ constexpr std::size_t kDivingOptions = 4;    // options that a diving search tak
 /// Rounds each limit down to a multiple of the greatest common divisor of the amounts in its row.
 void cut_limits(Knapsack& knapsack) {
   std::vector<std::int64_t> divisors(knapsack.limits.size(), 0);
-  for (const Option& o : knapsack.options)
-    if (o.row >= 0) {
-      std::int64_t& divisor = divisors[static_cast<std::size_t>(o.row)];
-      divisor = std::gcd(divisor, std::llround(o.amount));
-    }
+  for (const Use& use : knapsack.uses)
+    divisors[use.row] = std::gcd(divisors[use.row], std::llround(use.amount));
   for (std::size_t r = 0; r < divisors.size(); ++r) {
-    if (divisors[r] <= 1) continue;
+    if (divisors[r] <= 1 || knapsack.kinds[r] == RowKind::any) continue;
     const auto divisor = static_cast<double>(divisors[r]);
     knapsack.limits[r] =
         divisor * std::floor((knapsack.limits[r] + kFeasibilityTolerance) / divisor);
@@ -171,8 +168,7 @@ class Search {
   std::vector<Relaxation::Fraction> heaviest(std::vector<Relaxation::Fraction> fractions) const {
     const auto weight = [&](const Relaxation::Fraction& part) {
       const Option& o = node_.open.options[part.option];
-      const double worth = o.row < 0 ? 0 : lp_.prices()[static_cast<std::size_t>(o.row)] * o.amount;
-      return std::tuple(-worth, -part.part, part.option);
+      return std::tuple(-node_.open.weighted(o, lp_.prices()), -part.part, part.option);
     };
     std::ranges::sort(fractions, {}, weight);
     std::vector<Relaxation::Fraction> chosen;
@@ -229,6 +225,7 @@ bool narrow(const Node& from, const std::vector<bool>& stays, Node& to,
             std::vector<std::uint32_t>& kept) {
   to = {};
   to.open.limits = from.open.limits;
+  to.open.kinds = from.open.kinds;
   to.open.whole_costs = from.open.whole_costs;
   to.taken = from.taken;
   to.cost = from.cost;
@@ -242,11 +239,13 @@ bool narrow(const Node& from, const std::vector<bool>& stays, Node& to,
       kept.pop_back();
       to.taken.push_back(only.tag);
       to.cost += only.cost;
-      if (only.row >= 0) to.open.limits[static_cast<std::size_t>(only.row)] -= only.amount;
+      for (const Use& use : from.open.uses_of(only)) to.open.limits[use.row] -= use.amount;
       continue;
     }
-    for (std::size_t i = before; i < kept.size(); ++i)
-      to.open.options.push_back(from.open.options[kept[i]]);
+    for (std::size_t i = before; i < kept.size(); ++i) {
+      const Option& option = from.open.options[kept[i]];
+      to.open.add(option.cost, from.open.uses_of(option), option.tag);
+    }
     to.open.end_group();
   }
   if (std::ranges::any_of(to.open.limits,

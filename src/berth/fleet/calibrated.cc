@@ -211,18 +211,10 @@ Percentiles percentiles_at(const Demand& demand, const Performance& performance,
   return Latencies(CalibratedQueue(demand, performance, batch), rate).percentiles();
 }
 
-Sized replicas_calibrated(const Sizing& sizing, const Demand& demand,
-                          const Performance& performance, double rate, int least) {
-  Sized sized;
-  // The least batch must not cost a replica more.
-  sized.replicas =
-      std::max<double>(std::ceil(rate / sizing.best_rate * (1 - kRateRounding)), least);
-  const double part = rate / sized.replicas;
-  sized.batch =
-      part <= sizing.rate
-          ? sizing.batch
-          : BatchSearch(demand, performance).least_batch(sizing.batch, sizing.best_batch, part);
-  return sized;
+int batch_calibrated(const Sizing& sizing, const Demand& demand, const Performance& performance,
+                     double rate) {
+  if (rate <= sizing.rate) return sizing.batch;
+  return BatchSearch(demand, performance).least_batch(sizing.batch, sizing.best_batch, rate);
 }
 
 }  // namespace berth::fleet

@@ -1,14 +1,15 @@
-// Every accelerator for every server. Servers with the same demand share the sizing, which is where
-// the time goes; then each gets its replicas and the figures of one of them under its part of the
-// load.
+// Every accelerator for every server. Servers with the same demand share the sizings, which is
+// where the time goes; then each gets its replicas and the figures of one of them under its part of
+// the load. What a replica sees of a server's arrivals depends on how many there are, so that their
+// number is searched for: by the closed form, and where Execution::rate_limit decides once more.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <tuple>
 
-#include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
+#include "berth/fleet/thinning.h"
 #include "berth/fleet/value.h"
 
 namespace berth::fleet {
@@ -64,12 +65,20 @@ Candidate idle_candidate(const Server& server, const Performance& performance) {
   return c;
 }
 
-RateQuestion question_of(const Row& row, const Performance& performance, const Sizing& sizing) {
-  Load load = row.server->current.load;
-  load.arrivals_per_min = load.throughput = 0;
-  return {performance,       load,
-          sizing.best_batch, row.demand.max_queue,
-          row.demand.target, sizing.best_rate * kMsPerS};
+/// Demands of one model on one accelerator differ in nothing but this.
+double key_of(const Demand& demand) {
+  return demand.arrival_cv;
+}
+
+RateQuestion question_of(const Demand& demand, const Performance& performance,
+                         const Sizing& sizing) {
+  const Load load{.in_tokens = demand.in_tokens,
+                  .out_tokens = demand.out_tokens,
+                  .in_cv = demand.in_cv,
+                  .out_cv = demand.out_cv,
+                  .arrival_cv = demand.arrival_cv};
+  return {performance,      load,          sizing.best_batch,
+          demand.max_queue, demand.target, sizing.best_rate * kMsPerS};
 }
 
 /// The limit was asked for: it holds at the best batch, of which the closed form knew.
@@ -83,11 +92,11 @@ void decide(Sizing& sizing, double rate) {
 /// Where the closed form finds that a percentile's target cannot be met, it need not have the last
 /// word: sized as if there were no percentiles, so that the limit can be asked for.
 Sizing size_by_averages(Demand demand, const Performance& performance, const Sizing& refused) {
+  if (!is_of_percentile(refused.refusal)) return refused;
   demand.target.percentiles = {};
   Sizing sizing = size_replica(demand, performance, QueueModel::calibrated);
   if (sizing.refusal != Refusal::none) return refused;
   sizing.binding = binding_of(refused.refusal);
-  sizing.unless_asked = refused.refusal;
   return sizing;
 }
 
@@ -106,8 +115,8 @@ class Maker {
 
   void make(const Execution& execution) {
     sizings_.resize((groups_.size() - 1) * accelerators_.size());
-    const bool asks = execution.rate_limit != nullptr;
-    for_each(execution, groups_.size() - 1, [&](std::size_t g) { size_group(g, asks); });
+    settled_.resize(rows_.size() * accelerators_.size());
+    for_each(execution, groups_.size() - 1, [&](std::size_t g) { settle_group(g); });
     if (execution.rate_limit) ask(execution);
     for_each(execution, groups_.size() - 1, [&](std::size_t g) { make_group(g); });
     for (std::size_t s = 0; s < rows_.size(); ++s) {
@@ -132,56 +141,130 @@ class Maker {
     groups_.push_back(order_.size());
   }
 
-  /// One sizing of each group on each accelerator; those that nobody needs stay idle.
-  void size_group(std::size_t g, bool asks) {
-    const Row& row = rows_[order_[groups_[g]]];
-    if (row.refusal != Refusal::none || row.rate == 0) return;
-    std::size_t a = g * accelerators_.size();
-    for (const auto& [name, accelerator] : system_.accelerators) {
-      const std::size_t place = a++;
-      const auto performance = row.model->accelerators.find(name);
-      if (performance == row.model->accelerators.end() || all_keep_another(g, name)) continue;
-      sizings_[place] = size_replica(row.demand, performance->second, model_);
-      if (asks && is_of_percentile(sizings_[place].refusal))
-        sizings_[place] = size_by_averages(row.demand, performance->second, sizings_[place]);
+  /// Calls visit(s, a, performance) for the servers of a group under load and the accelerators that
+  /// they may have.
+  template <class Visit>
+  void each_loaded(std::size_t g, const Visit& visit) const {
+    for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
+      const Row& row = rows_[order_[i]];
+      if (row.refusal != Refusal::none || row.rate == 0) return;  // nor has the rest of the group
+      std::size_t a = 0;
+      for (const auto& [name, accelerator] : system_.accelerators) {
+        const auto performance = row.model->accelerators.find(name);
+        if (performance != row.model->accelerators.end() && !keeps_another(*row.server, name))
+          visit(order_[i], a, performance->second);
+        ++a;
+      }
     }
   }
 
-  bool all_keep_another(std::size_t g, const std::string& name) const {
-    for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i)
-      if (!keeps_another(*rows_[order_[i]].server, name)) return false;
-    return true;
+  /// What each of the server's replicas asks for.
+  Demand demand_of_each(std::size_t s, double replicas) const {
+    return model_ == QueueModel::reference ? rows_[s].demand
+                                           : thinned(rows_[s].demand, 1 / replicas);
   }
+  ReplicaSearch search_of(std::size_t s, double start) const {
+    const double cv = model_ == QueueModel::reference ? 1 : rows_[s].demand.arrival_cv;
+    return {cv, std::max(1.0, static_cast<double>(rows_[s].server->min_replicas)), start};
+  }
+
+  /// The closed form's sizing, which the group shares. Of one group on one thread at a time.
+  const Sizing& sized(std::size_t g, std::size_t a, const Demand& demand,
+                      const Performance& performance) {
+    auto& of = sizings_[g * accelerators_.size() + a];
+    const auto known = of.find(key_of(demand));
+    if (known != of.end()) return known->second;
+    return of.emplace(key_of(demand), size_replica(demand, performance, model_)).first->second;
+  }
+
+  void settle_group(std::size_t g) {
+    each_loaded(g, [&](std::size_t s, std::size_t a, const Performance& performance) {
+      ReplicaSearch search = search_of(s, 1);
+      const Sizing* sizing = nullptr;
+      const auto look = [&] {
+        sizing = &sized(g, a, demand_of_each(s, search.replicas()), performance);
+      };
+      do {
+        look();
+        search.look(replicas_for(*sizing, model_, rows_[s].rate));
+      } while (!search.is_found());
+      look();
+      settled_[s * accelerators_.size() + a] = {search.replicas(), sizing};
+    });
+  }
+
+  /// A server on an accelerator whose limit execution.rate_limit is to decide.
+  struct Open {
+    std::size_t g = 0, s = 0, a = 0;
+    const Performance* performance = nullptr;
+    ReplicaSearch search;
+  };
+  using Questions = std::map<RateQuestion, std::vector<Sizing*>>;
 
   /// Has the limits that percentiles set decided by execution.rate_limit; equal questions are asked
   /// once. Where the time is over, the closed form has the last word on what is left.
   void ask(const Execution& execution) {
-    std::map<RateQuestion, std::vector<Sizing*>> asked;
-    for (std::size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const Row& row = rows_[order_[groups_[g]]];
-      std::size_t place = g * accelerators_.size();
-      for (const auto& [name, accelerator] : system_.accelerators)
-        if (Sizing& sizing = sizings_[place++]; sizing.refusal == Refusal::none &&
-                                                sizing.best_rate > 0 &&
-                                                row.demand.target.has_percentiles())
-          asked[question_of(row, row.model->accelerators.at(name), sizing)].push_back(&sizing);
+    std::vector<Open> open;
+    for (std::size_t g = 0; g + 1 < groups_.size(); ++g)
+      each_loaded(g, [&](std::size_t s, std::size_t a, const Performance& performance) {
+        const auto& [replicas, sizing] = settled_[s * accelerators_.size() + a];
+        const bool is_served = sizing->refusal == Refusal::none && sizing->best_rate > 0;
+        if (rows_[s].demand.target.has_percentiles() &&
+            (is_served || is_of_percentile(sizing->refusal)))
+          open.push_back({g, s, a, &performance, search_of(s, is_served ? replicas : 1)});
+      });
+    asked_.resize(sizings_.size());
+    while (!open.empty()) {
+      Questions questions;
+      for (const Open& o : open) add_question(o, questions);
+      answer(questions, execution);
+      std::erase_if(open, [&](Open& o) { return is_settled(o); });
     }
-    std::vector<decltype(asked)::value_type*> each;
-    for (auto& question : asked) each.push_back(&question);
+  }
+
+  void add_question(const Open& o, Questions& questions) {
+    const Demand demand = demand_of_each(o.s, o.search.replicas());
+    auto& of = asked_[o.g * accelerators_.size() + o.a];
+    if (of.contains(key_of(demand))) return;
+    const Sizing& closed_form = sized(o.g, o.a, demand, *o.performance);
+    Sizing& sizing = of[key_of(demand)] = size_by_averages(demand, *o.performance, closed_form);
+    if (sizing.refusal == Refusal::none)
+      questions[question_of(demand, *o.performance, sizing)].push_back(&sizing);
+  }
+
+  /// Where the time is over, what is left stays undecided.
+  void answer(const Questions& questions, const Execution& execution) {
+    std::vector<const Questions::value_type*> each;
+    for (const auto& question : questions) each.push_back(&question);
     for (std::size_t first = 0; first < each.size(); first += kQuestionsBetweenStops) {
+      made_.stopped = made_.stopped || (execution.stop && execution.stop());
+      if (made_.stopped) return;
       const auto left = std::span(each).subspan(first);
-      if (execution.stop && execution.stop()) {
-        made_.stopped = true;
-        for (const auto* question : left)
-          for (Sizing* sizing : question->second) sizing->refusal = sizing->unless_asked;
-        return;
-      }
       for_each(execution, std::min(kQuestionsBetweenStops, left.size()), [&](std::size_t i) {
         const auto& [question, sizings] = *left[i];
         const double rate = execution.rate_limit(question) / kMsPerS;
         for (Sizing* sizing : sizings) decide(*sizing, rate);
       });
     }
+  }
+
+  /// Whether there is nothing more to ask for it. Until its search has found something, it stays
+  /// with what the closed form says.
+  bool is_settled(Open& o) {
+    auto& of = asked_[o.g * accelerators_.size() + o.a];
+    const auto sizing_at = [&]() -> const Sizing* {
+      const auto known = of.find(key_of(demand_of_each(o.s, o.search.replicas())));
+      if (known == of.end()) return nullptr;
+      const Sizing& sizing = known->second;
+      return sizing.is_asked_for || sizing.refusal != Refusal::none ? &sizing : nullptr;
+    };
+    while (!o.search.is_found()) {
+      const Sizing* sizing = sizing_at();
+      if (sizing == nullptr) return made_.stopped;
+      o.search.look(replicas_for(*sizing, model_, rows_[o.s].rate));
+    }
+    settled_[o.s * accelerators_.size() + o.a] = {o.search.replicas(), sizing_at()};
+    return true;
   }
 
   void make_group(std::size_t g) {
@@ -193,7 +276,6 @@ class Maker {
   }
 
   void make_column(std::size_t g, std::size_t a, const std::string& name) {
-    const Sizing& sizing = sizings_[g * accelerators_.size() + a];
     for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
       const std::size_t s = order_[i];
       const Row& row = rows_[s];
@@ -209,27 +291,28 @@ class Maker {
       } else if (row.rate == 0) {
         add(s, a, name, performance->second, idle_candidate(server, performance->second));
       } else {
-        refusal = add_loaded(s, a, name, performance->second, sizing);
+        refusal = add_loaded(s, a, name, performance->second);
       }
     }
   }
 
   Refusal add_loaded(std::size_t s, std::size_t a, const std::string& name,
-                     const Performance& performance, const Sizing& sizing) {
-    if (sizing.refusal != Refusal::none) return sizing.refusal;
+                     const Performance& performance) {
+    const auto& [replicas, sizing] = settled_[s * accelerators_.size() + a];
+    if (sizing->refusal != Refusal::none) return sizing->refusal;
+    if (!(replicas <= kMostReplicas)) return Refusal::overloaded;
     const Row& row = rows_[s];
-    const Sized sized =
-        replicas_for(sizing, row.demand, performance, model_, row.rate, row.server->min_replicas);
-    if (!(sized.replicas <= kMostReplicas)) return Refusal::overloaded;
+    const Demand demand = demand_of_each(s, replicas);
+    const double rate = row.rate / replicas;
     Candidate c;
-    c.replicas = static_cast<int>(sized.replicas);
-    c.batch = sized.batch;
-    c.rate_per_s = sizing.rate * kMsPerS;
-    c.binding = c.rate_binding = sizing.binding;
-    c.is_rate_asked_for = sizing.is_asked_for;
-    if (c.replicas > std::ceil(row.rate / sizing.rate)) c.binding = Binding::min_replicas;
-    const Operation operation =
-        operation_at(row.demand, performance, sized.batch, row.rate / c.replicas, model_);
+    c.replicas = static_cast<int>(replicas);
+    c.batch = batch_for(*sizing, demand, performance, model_, rate);
+    c.rate_per_s = sizing->rate * kMsPerS;
+    c.binding = c.rate_binding = sizing->binding;
+    c.is_rate_asked_for = sizing->is_asked_for;
+    if (c.replicas == row.server->min_replicas && c.replicas > std::ceil(row.rate / sizing->rate))
+      c.binding = Binding::min_replicas;
+    const Operation operation = operation_at(demand, performance, c.batch, rate, model_);
     c.itl_ms = operation.itl_ms;
     c.ttft_ms = operation.ttft_ms;
     c.utilisation = operation.utilisation;
@@ -267,7 +350,13 @@ class Maker {
   std::vector<const Accelerator*> accelerators_;
   std::vector<std::vector<Candidate>> by_server_;
   std::vector<std::size_t> order_, groups_;
-  std::vector<Sizing> sizings_;  // groups × accelerators, row-major
+  // By what a replica sees of the arrivals; groups × accelerators, row-major.
+  std::vector<std::map<double, Sizing>> sizings_, asked_;
+  struct Settled {
+    double replicas = 0;
+    const Sizing* sizing = nullptr;
+  };
+  std::vector<Settled> settled_;  // servers × accelerators, row-major
 };
 
 }  // namespace

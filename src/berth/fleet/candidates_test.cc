@@ -1,6 +1,8 @@
 #include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/generated_fleet.h"
-#include "berth/fleet/sizing.h"
+#include "berth/fleet/simulated_limit.h"
+#include "berth/fleet/simulation.h"
+#include "berth/fleet/thinning.h"
 
 namespace berth::fleet {
 namespace {
@@ -61,6 +63,104 @@ TEST(Candidates, WithoutTimeAreTheClosedForms) {
     EXPECT_FALSE(stopped.all[i].is_rate_asked_for);
   }
   EXPECT_TRUE(solve(system, stopped, system.options, execution).proof.stopped);
+}
+
+/// One server of a model on one accelerator, under arrivals that vary.
+System one_server_under(double arrivals_per_min, double arrival_cv, const Target& target) {
+  System system;
+  system.accelerators["A"] = {.type = "T", .power = {}, .cost = 100};
+  system.models["M"].accelerators["A"] = {
+      .max_batch = 34, .at_tokens = 1024, .alpha_ms = 55, .beta_ms = 0.3, .gamma_ms = 0.0007};
+  system.classes["C"] = {.priority = 1, .targets = {{"M", target}}};
+  system.servers["S"] = {
+      .service_class = "C", .model = "M", .max_queue = 100'000, .current = {}, .desired = {}};
+  system.servers["S"].current.load = {.arrivals_per_min = arrivals_per_min,
+                                      .in_tokens = 700,
+                                      .out_tokens = 250,
+                                      .in_cv = 1,
+                                      .out_cv = 1,
+                                      .arrival_cv = arrival_cv};
+  return system;
+}
+
+Target mean_and_p95(double mean_ms, double p95_ms) {
+  return {.ttft_ms = mean_ms, .percentiles = {.ttft_ms = {0, 0, p95_ms, 0}}};
+}
+
+/// The fewest replicas of which each takes its part of the load with what it sees of the arrivals,
+/// looked for one by one.
+int fewest(System system, const Execution& execution) {
+  Server& server = system.servers.at("S");
+  const Load whole = server.current.load;
+  for (int n = 1;; ++n) {
+    server.current.load.arrivals_per_min = whole.arrivals_per_min / n;
+    server.current.load.arrival_cv =
+        thinned({.target = {}, .arrival_cv = whole.arrival_cv}, 1.0 / n).arrival_cv;
+    const Candidates made = candidates(system, QueueModel::calibrated, execution);
+    if (!made.all.empty() && made.all[0].replicas == 1) return n;
+  }
+}
+
+TEST(Candidates, EachReplicaSeesItsPartOfTheArrivals) {
+  Execution asks;
+  asks.rate_limit = [](const RateQuestion& question) {
+    // As of a simulator: it tells otherwise than the closed form, and bursts cost more.
+    return question.estimate_per_s * (1.2 - 0.1 * question.load.arrival_cv);
+  };
+  int whole_bursts = 0, planned = 0;
+  for (const double cv : {0.0, 0.5, 1.0, 1.5, 3.0, 9.0})
+    for (const double rate : {10.0, 70.0, 300.0, 900.0})
+      for (const Target& target : {Target{.itl_ms = 120, .ttft_ms = 1000}, mean_and_p95(0, 3000)}) {
+        SCOPED_TRACE(fmt::format("cv {}, {} a minute, {}", cv, rate, target.ttft_ms));
+        const System system = one_server_under(rate, cv, target);
+        for (const Execution& execution : {Execution{}, asks}) {
+          const Candidates made = candidates(system, QueueModel::calibrated, execution);
+          ASSERT_EQ(made.all.size(), 1U);
+          EXPECT_EQ(made.all[0].replicas, fewest(system, execution));
+          // The figures are of the same arrivals as the limit.
+          EXPECT_TRUE(target.ttft_ms == 0 || made.all[0].ttft_ms <= target.ttft_ms);
+        }
+        if (cv != 9 || rate != 900) continue;
+        planned += candidates(system, QueueModel::calibrated).all[0].replicas;
+        const Candidates each_all =
+            candidates(one_server_under(1, cv, target), QueueModel::calibrated);
+        whole_bursts += each_all.all.empty() ? 10'000 : int(rate / 60 / each_all.all[0].rate_per_s);
+      }
+  EXPECT_LT(2 * planned, whole_bursts) << "as if every replica saw all bursts";
+}
+
+TEST(Candidates, BurstsAskTheSimulatorAFewTimesMore) {
+  for (const double cv : {0.0, 0.5, 1.5, 3.0, 9.0}) {
+    int asked = 0;
+    Execution execution;
+    execution.rate_limit = [&](const RateQuestion& question) {
+      ++asked;
+      return 0.95 * question.estimate_per_s;
+    };
+    System system = one_server_under(3000, cv, mean_and_p95(0, 3000));
+    candidates(system, QueueModel::calibrated, execution);
+    EXPECT_LE(asked, 4) << cv;
+    system.options.model = QueueModel::reference;
+    asked = 0;
+    candidates(system, QueueModel::reference, execution);
+    EXPECT_EQ(asked, 0);
+  }
+}
+
+TEST(Candidates, WhatIsPlannedForBurstsIsWhatTheSimulatorSays) {
+  Execution execution;
+  execution.rate_limit = [](const RateQuestion& question) { return simulated_limit(question); };
+  for (const double cv : {0.5, 3.0}) {
+    const System system = one_server_under(200, cv, mean_and_p95(0, 4000));
+    Allocation allocation = solve(system, candidates(system, QueueModel::calibrated, execution),
+                                  {.solver = Solver::unlimited})
+                                .servers.at("S")
+                                .allocation;
+    const SimulationOptions drawn{.trace = {}};
+    EXPECT_LE(simulate_server(system, "S", allocation, drawn)->ttft_ms.percentiles[2].value, 4000);
+    --allocation.replicas;
+    EXPECT_GT(simulate_server(system, "S", allocation, drawn)->ttft_ms.percentiles[2].value, 4000);
+  }
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "berth/fleet/day_path.h"
-#include "berth/fleet/packing.h"
+#include "berth/fleet/knapsack.h"
 #include "berth/fleet/solution.h"
 #include "berth/fleet/system_view.h"
 
@@ -25,7 +25,7 @@ constexpr int kAscents = 300, kAscentsBetweenRepairs = 10, kMostBetterings = 8;
 constexpr double kFirstStep = 1.0, kLastStep = 1e-3;  // of the subgradient method
 constexpr double kCloseEnough = 5e-4;                 // of the cost, where the ascent ends
 constexpr double kStatesPerIteration = 10;  // that a path visits, for one iteration of the limit
-constexpr std::int64_t kPackingIterations = 4'000'000;
+constexpr std::int64_t kChoiceIterations = 4'000'000;
 constexpr std::size_t kServersBetweenStops = 8;
 
 using Paths = std::vector<DayPath>;  // by server
@@ -82,6 +82,12 @@ class DayPlanner {
       limits_.push_back(static_cast<double>(limit));
     weigh();
     for (const DayServer& server : servers_) {
+      auto& batches = day_.batches.emplace_back();
+      for (const DayLevel& level : server.levels)
+        if (level.accelerator != Candidate::kNothing) {
+          int& most = batches[accelerators_[level.accelerator]];
+          most = std::max(most, level.batch);
+        }
       const auto levels = static_cast<double>(server.levels.size());
       work_of_paths_ += levels * levels * static_cast<double>(times_.count());
     }
@@ -198,18 +204,16 @@ class DayPlanner {
   std::vector<WindowChoice> choose(const std::vector<std::vector<DayMove>>& moves,
                                    const std::vector<std::uint32_t>& from, std::size_t window,
                                    const DayTable& left) {
-    Packing packing;
+    Knapsack knapsack;
     Chosen cheapest, start;
-    for (std::size_t type = 0; type < types_; ++type)
-      packing.limits.push_back(left.at(window, type));
+    for (std::size_t type = 0; type < types_; ++type) knapsack.add_row(left.at(window, type));
     for (std::size_t type = 0; type < types_ && window > 0; ++type)
-      packing.limits.push_back(left.at(window - 1, type));
-    std::vector<double> used(packing.limits.size());
+      knapsack.add_row(left.at(window - 1, type));
     for (std::size_t s = 0; s < servers_.size(); ++s) {
       const auto& of = moves[s];
-      const auto first = static_cast<std::uint32_t>(packing.items.size());
-      for (const DayMove& move : of) packing.items.push_back(item_of(s, move, from[s], window));
-      packing.begin.push_back(packing.items.size());
+      const auto first = static_cast<std::uint32_t>(knapsack.options.size());
+      for (const DayMove& move : of) add_option(knapsack, s, move, from[s], window);
+      knapsack.end_group();
       const auto least = std::ranges::min_element(of, {}, &DayMove::cost) - of.begin();
       cheapest.push_back(first + static_cast<std::uint32_t>(least));
       const auto at = [&](std::uint32_t level) {
@@ -219,61 +223,56 @@ class DayPlanner {
       if (safe == of.end()) safe = at(from[s]);
       start.push_back(first +
                       static_cast<std::uint32_t>(safe == of.end() ? least : safe - of.begin()));
-      for (const Use& use : packing.items[cheapest.back()].uses)
-        if (use.row >= 0) used[static_cast<std::size_t>(use.row)] += use.amount;
     }
-    bool fits = true;
-    for (std::size_t r = 0; r < used.size(); ++r)
-      fits = fits && used[r] <= packing.limits[r] + kFeasibilityTolerance;
+    const bool fits = std::ranges::all_of(left_of(knapsack, cheapest), [](double unused) {
+      return unused >= -kFeasibilityTolerance;
+    });
     if (is_limited_ && !fits) {
-      serve_one_by_one(packing, start);
-      Budget budget{kPackingIterations, execution_.stop ? &execution_.stop : nullptr, false};
-      cheapest =
-          is_stopped()
-              ? start
-              : pack(packing, start, std::vector<double>(packing.limits.size()), budget).chosen;
+      serve_one_by_one(knapsack, start);
+      Budget budget{kChoiceIterations, execution_.stop ? &execution_.stop : nullptr, false};
+      cheapest = is_stopped() ? start : fleet::solve(knapsack, start, budget).chosen;
       day_.stopped |= budget.stopped;
     }
     std::vector<WindowChoice> choices;
-    for (const std::uint32_t item : cheapest)
-      choices.push_back({packing.items[item].tag / 2, packing.items[item].tag % 2 == 1});
+    for (const std::uint32_t option : cheapest) {
+      const std::uint32_t tag = knapsack.options[option].tag;
+      choices.push_back({tag / 2, tag % 2 == 1});
+    }
     return choices;
   }
 
-  /// Gives each server, the highest priority first, the cheapest of its items for which the others'
-  /// leave room.
-  void serve_one_by_one(const Packing& packing, Chosen& chosen) const {
-    std::vector<double> left = packing.limits;
-    const auto take = [&](const Item& item, double factor) {
-      for (const Use& use : item.uses)
-        if (use.row >= 0) left[static_cast<std::size_t>(use.row)] -= factor * use.amount;
+  /// Gives each server, the highest priority first, the cheapest of its options for which the
+  /// others' leave room.
+  void serve_one_by_one(const Knapsack& knapsack, Chosen& chosen) const {
+    std::vector<double> left = left_of(knapsack, chosen);
+    const auto take = [&](const Option& option, double factor) {
+      for (const Use& use : knapsack.uses_of(option)) left[use.row] -= factor * use.amount;
     };
-    const auto fits = [&](const Item& item) {
-      return std::ranges::all_of(item.uses, [&](const Use& use) {
-        return use.row < 0 ||
-               use.amount <= left[static_cast<std::size_t>(use.row)] + kFeasibilityTolerance;
+    const auto fits = [&](const Option& option) {
+      return std::ranges::all_of(knapsack.uses_of(option), [&](const Use& use) {
+        return use.amount <= left[use.row] + kFeasibilityTolerance;
       });
     };
-    for (const std::uint32_t item : chosen) take(packing.items[item], 1);
     for (const std::size_t s : by_priority_) {
-      take(packing.items[chosen[s]], -1);
-      for (auto i = packing.begin[s]; i < packing.begin[s + 1]; ++i)
-        if (packing.items[i].cost < packing.items[chosen[s]].cost && fits(packing.items[i]))
+      take(knapsack.options[chosen[s]], -1);
+      for (auto i = knapsack.begin[s]; i < knapsack.begin[s + 1]; ++i)
+        if (knapsack.options[i].cost < knapsack.options[chosen[s]].cost &&
+            fits(knapsack.options[i]))
           chosen[s] = static_cast<std::uint32_t>(i);
-      take(packing.items[chosen[s]], 1);
+      take(knapsack.options[chosen[s]], 1);
     }
   }
 
-  Item item_of(std::size_t s, const DayMove& move, std::uint32_t from, std::size_t window) const {
+  void add_option(Knapsack& knapsack, std::size_t s, const DayMove& move, std::uint32_t from,
+                  std::size_t window) const {
     const DayLevel& level = servers_[s].levels[move.to.level];
-    Item item{.cost = move.cost, .tag = 2 * move.to.level + (move.to.late ? 1 : 0)};
-    if (move.to.level == 0) return item;
-    item.uses[0] = {static_cast<std::int32_t>(level.type), level.units()};
+    std::vector<Use> uses;
+    if (move.to.level > 0) uses.push_back({static_cast<std::uint32_t>(level.type), level.units()});
     const int begun = window == 0 ? 0 : starts(servers_[s].levels[from], level);
-    if (begun > 0 && times_.options.startup_s > 0 && !move.to.late)
-      item.uses[1] = {static_cast<std::int32_t>(types_ + level.type),
-                      static_cast<double>(level.units_each * begun)};
-    return item;
+    if (move.to.level > 0 && begun > 0 && times_.options.startup_s > 0 && !move.to.late)
+      uses.push_back({static_cast<std::uint32_t>(types_ + level.type),
+                      static_cast<double>(level.units_each * begun)});
+    knapsack.add(move.cost, uses, 2 * move.to.level + (move.to.late ? 1 : 0));
   }
 
   // ---- The whole day ----
@@ -385,6 +384,7 @@ class DayPlanner {
     DayPlan plan;
     plan.allocations.assign(times_.count(), std::vector<DayAllocation>(servers_.size()));
     plan.costs.assign(times_.count(), 0);
+    plan.server_costs.assign(servers_.size(), 0);
     plan.short_s.assign(times_.count(), 0);
     for (std::size_t s = 0; s < servers_.size(); ++s) add(s, paths[s], plan);
     for (const double cost : plan.costs) plan.cost += cost;
@@ -395,6 +395,10 @@ class DayPlanner {
     const DayServer& server = servers_[s];
     const double flap_s = times_.options.min_up_s > 0 ? times_.options.min_up_s : kFlapTime_s;
     std::size_t since = kLongUp;
+    const auto pay = [&](std::size_t w, double cost) {
+      plan.costs[w] += cost;
+      plan.server_costs[s] += cost;
+    };
     for (std::size_t w = 0; w < path.size(); ++w) {
       const auto [at, late] = path[w];
       const DayLevel& level = server.levels[at];
@@ -402,12 +406,12 @@ class DayPlanner {
       if (at != 0) to = {accelerators_[level.accelerator], level.replicas};
       to.serves = server.serves[w][at];
       to.late = late;
-      plan.costs[w] += times_.hours[w] * level.cost();
+      pay(w, times_.hours[w] * level.cost());
       plan.unserved_h += !to.serves ? times_.hours[w] : late ? times_.late_h(w) : 0;
       if (w == 0 || at == path[w - 1].level) continue;
       const DayLevel& before = server.levels[path[w - 1].level];
       const int up = starts(before, level), down = stops(before, level);
-      plan.costs[w] += times_.change_cost(before, level, w, late);
+      pay(w, times_.change_cost(before, level, w, late));
       ++plan.changes;
       plan.starts += up;
       plan.stops += down;

@@ -42,13 +42,6 @@ Result<Profile> read_profile(std::string_view name, std::string_view text, const
 Result<Profile> profile_of(std::span<const Request> trace, double window_s,
                            const std::map<std::string, double>& parts);
 
-/// The same profile of a trace with the arrivals' variation at one replica in place of that at the
-/// whole server, as the queue model takes it: where requests are spread over n replicas at random,
-/// cv² − 1 is an n-th, here to the nearest 0.05, so that servers ask the same of
-/// Execution::rate_limit. n is the fewest replicas of any accelerator under Poisson arrivals.
-/// Precondition: a window or more, the same servers in all of them, all known.
-Profile at_one_replica(const System& system, Profile profile, const Execution& execution = {});
-
 struct DayOptions {
   double change_cents = 0;  // of each start and each stop of a replica,
   double change_s = 0;      // and what a replica costs in so much time
@@ -69,6 +62,7 @@ struct DayAllocation {
 struct DayPlan {
   std::vector<std::vector<DayAllocation>> allocations;  // by window, then by server
   std::vector<double> costs;                            // by window, with what its starts cost
+  std::vector<double> server_costs;                     // by server, of the day
   std::vector<double> short_s;  // by window: so long its new replicas do not serve at its beginning
   double cost = 0;              // of the day
   std::int64_t starts = 0, stops = 0;  // of replicas; before the first window all are up
@@ -86,13 +80,16 @@ struct Unservable {
 struct Day {
   std::vector<std::string> servers;  // ascending
   Profile windows;                   // with the loads of all servers
-  DayPlan static_plan;               // for each server the cheapest that does in all windows
-  DayPlan greedy;                    // each window by what it and its changes cost
-  DayPlan best;                      // the least cost of the whole day that was found
-  double bound = 0;                  // no day costs less, where capacity is not short; else
-                                     // docs/fleet.md. 0 where it was stopped early
-  double gap = 0;                    // (best − bound) / best, with the weight of the unserved
-  bool stopped = false;              // by Execution::stop
+  /// By server, then by accelerator: the most requests that one replica is to serve at once, of all
+  /// windows.
+  std::vector<std::map<std::string, int>> batches;
+  DayPlan static_plan;   // for each server the cheapest that does in all windows
+  DayPlan greedy;        // each window by what it and its changes cost
+  DayPlan best;          // the least cost of the whole day that was found
+  double bound = 0;      // no day costs less, where capacity is not short; else
+                         // docs/fleet.md. 0 where it was stopped early
+  double gap = 0;        // (best − bound) / best, with the weight of the unserved
+  bool stopped = false;  // by Execution::stop
   /// No accelerator serves them, whatever capacity there is. They keep what they had in the window
   /// before, in the beginning of the day what they get in the first window that something serves,
   /// so that nothing is saved by not serving them.

@@ -16,6 +16,7 @@ struct DayLevel {
   std::uint32_t accelerator = Candidate::kNothing;
   std::size_t type = 0;
   int replicas = 0;
+  int batch = 0;  // the most that a window asks for with so many replicas
   std::int64_t units_each = 0;
   double cost_each = 0;  // cents an hour
   double cost() const { return cost_each * replicas; }
@@ -48,11 +49,6 @@ struct DayServers {
   bool stopped = false;
 };
 DayServers day_servers(const System& system, const Profile& profile, const Execution& execution);
-
-/// Of the gaps between those requests of a renewal process that fall to one of several with the
-/// probability `part`: a gap is then the sum of a geometric number of gaps, so that
-/// cv² = part·cv² + 1 − part.
-double cv_of_part(double gap_cv, double part);
 
 /// The windows, and what a change between two of them is.
 struct DayTimes {

@@ -10,6 +10,7 @@
 #include "berth/fleet/queue.h"
 #include "berth/fleet/system_view.h"
 #include "berth/fleet/table_lines.h"
+#include "berth/fleet/thinning.h"
 
 namespace berth::fleet {
 namespace {

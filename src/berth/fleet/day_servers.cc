@@ -1,6 +1,5 @@
 // What the servers of a day may have: their candidates of all windows.
 #include <algorithm>
-#include <cmath>
 
 #include "berth/fleet/day_path.h"
 #include "berth/fleet/solution.h"
@@ -9,7 +8,6 @@ namespace berth::fleet {
 namespace {
 
 constexpr std::size_t kMostCopies = 4096;  // of servers, for which candidates are made together
-constexpr double kVariationStep = 0.05;  // of a replica's arrivals; moves limits by half a percent
 
 /// The servers from `first` to `end`, each once for each window with the window's load.
 System windows_of(const System& system, const Profile& profile, std::size_t first,
@@ -34,12 +32,15 @@ DayServer day_server(const Server& like, const Candidates& made, std::size_t fir
   std::map<std::pair<std::uint32_t, int>, DayLevel> levels;
   for (std::size_t w = first; w < first + count; ++w)
     for (const Candidate& c : made.of(w))
-      if (c.accelerator != Candidate::kNothing && c.replicas > 0)
-        levels[{c.accelerator, c.replicas}] = {.accelerator = c.accelerator,
-                                               .type = made.type_of[c.accelerator],
-                                               .replicas = c.replicas,
-                                               .units_each = c.units_per_replica,
-                                               .cost_each = c.cost / c.replicas};
+      if (c.accelerator != Candidate::kNothing && c.replicas > 0) {
+        DayLevel& level = levels[{c.accelerator, c.replicas}];
+        level = {.accelerator = c.accelerator,
+                 .type = made.type_of[c.accelerator],
+                 .replicas = c.replicas,
+                 .batch = std::max(level.batch, c.batch),
+                 .units_each = c.units_per_replica,
+                 .cost_each = c.cost / c.replicas};
+      }
   DayServer server;
   server.levels.push_back({});
   for (const auto& [key, level] : levels) server.levels.push_back(level);
@@ -60,12 +61,10 @@ DayServer day_server(const Server& like, const Candidates& made, std::size_t fir
   return server;
 }
 
-/// Makes the candidates of all windows and calls use(server, made, first) for each server by name,
-/// whose windows are the candidates' from `first` on. It returns whether it was stopped.
-template <class Use>
-bool with_candidates(const System& system, const Profile& profile, const Execution& execution,
-                     const Use& use) {
-  bool stopped = false;
+}  // namespace
+
+DayServers day_servers(const System& system, const Profile& profile, const Execution& execution) {
+  DayServers servers;
   const std::size_t count = system.servers.size(), windows = profile.size();
   const std::size_t at_once = std::max<std::size_t>(1, kMostCopies / windows);
   auto server = system.servers.begin();
@@ -73,49 +72,11 @@ bool with_candidates(const System& system, const Profile& profile, const Executi
     const std::size_t end = std::min(count, first + at_once);
     const Candidates made =
         candidates(windows_of(system, profile, first, end), system.options.model, execution);
-    for (std::size_t s = first; s < end; ++s, ++server) use(*server, made, (s - first) * windows);
-    stopped |= made.stopped;
+    for (std::size_t s = first; s < end; ++s, ++server)
+      servers.all.push_back(day_server(server->second, made, (s - first) * windows, windows));
+    servers.stopped |= made.stopped;
   }
-  return stopped;
-}
-
-}  // namespace
-
-DayServers day_servers(const System& system, const Profile& profile, const Execution& execution) {
-  DayServers servers;
-  servers.stopped = with_candidates(
-      system, profile, execution,
-      [&](const auto& named, const Candidates& made, std::size_t first) {
-        servers.all.push_back(day_server(named.second, made, first, profile.size()));
-      });
   return servers;
-}
-
-double cv_of_part(double gap_cv, double part) {
-  return std::sqrt(1 + part * (gap_cv * gap_cv - 1));
-}
-
-Profile at_one_replica(const System& system, Profile profile, const Execution& execution) {
-  System served = system;
-  std::erase_if(served.servers,
-                [&](const auto& named) { return !profile.front().loads.contains(named.first); });
-  Profile poisson = profile;
-  for (DayWindow& window : poisson)
-    for (auto& [name, load] : window.loads) load.arrival_cv = 1;
-  Execution closed_form = execution;
-  closed_form.rate_limit = nullptr;
-  with_candidates(served, poisson, closed_form,
-                  [&](const auto& named, const Candidates& made, std::size_t first) {
-                    for (std::size_t w = 0; w < profile.size(); ++w) {
-                      const auto of = made.of(first + w);
-                      if (of.empty()) continue;
-                      const int fewest = std::ranges::min(of, {}, &Candidate::replicas).replicas;
-                      double& cv = profile[w].loads.at(named.first).arrival_cv;
-                      cv = cv_of_part(cv, 1.0 / std::max(1, fewest));
-                      cv = std::round(cv / kVariationStep) * kVariationStep;
-                    }
-                  });
-  return profile;
 }
 
 }  // namespace berth::fleet

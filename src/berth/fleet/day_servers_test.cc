@@ -20,8 +20,8 @@ TEST(DayServers, WhatNothingServesIsToldAndSavesNothing) {
     system.capacities["small"] = system.capacities["large"] = {10};
     system.servers["s1"].model = "unknown";
     Profile profile;
-    for (int w = 0; w < 5; ++w) {
-      profile.push_back({600.0 * w, 600, {}});
+    for (std::size_t w = 0; w < 5; ++w) {
+      profile.push_back({600.0 * static_cast<double>(w), 600, {}});
       profile[w].loads["s0"] = system.servers["s0"].current.load;
       profile[w].loads["s0"].arrivals_per_min = 2 * kUnit;
       if (w == 0 || w == 3) profile[w].loads["s0"].in_tokens = kTooLong;
@@ -55,7 +55,7 @@ std::pair<System, Profile> day_of_percentiles(int servers,
   for (int w = 0; w < 24; ++w) {
     profile.push_back({600.0 * w, 600, {}});
     for (const auto& [name, server] : system.servers) {
-      Load& load = profile[w].loads[name] = server.current.load;
+      Load& load = profile.back().loads[name] = server.current.load;
       load.arrivals_per_min += 100 * w;
       load.in_tokens = of(w);
     }
@@ -101,24 +101,6 @@ TEST(DayServers, EndsSoonAfterItIsStopped) {
     EXPECT_GE(day.best.cost, whole.best.cost - 1e-6);
     EXPECT_LE(day.bound, day.best.cost);
   }
-}
-
-TEST(DayServers, AReplicaOfATraceSeesAPartOfItsBursts) {
-  System system = small_system(2);
-  Load& load = system.servers.at("s0").current.load;
-  load.arrivals_per_min = 20 * kUnit;
-  const auto replicas = [&](double arrival_cv) {
-    Load at = load;
-    at.arrival_cv = arrival_cv;
-    return plan_day(system, {{0, 600, {{"s0", at}}}}, {})->best.allocations[0][0];
-  };
-  const DayAllocation poisson = replicas(1), bursts = replicas(9);
-  ASSERT_EQ(poisson.accelerator, "large") << "of which there are the fewest";
-  load.arrival_cv = 9;
-  const Profile thinned = at_one_replica(system, {{0, 600, {{"s0", load}}}});
-  EXPECT_NEAR(thinned[0].loads.at("s0").arrival_cv, std::sqrt(1 + 80.0 / poisson.replicas), 0.025);
-  EXPECT_FALSE(thinned[0].loads.contains("s1"));
-  EXPECT_LT(replicas(thinned[0].loads.at("s0").arrival_cv).replicas, bursts.replicas);
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ struct Load {
   double throughput = 0;  // as the document has it; not used
   double in_tokens = 0, out_tokens = 0;
   // Coefficients of variation: standard deviation / mean. 0: all are equal; an arrival_cv of 1 is
-  // that of Poisson arrivals. Of the calibrated model alone.
+  // that of Poisson arrivals, at the server as a whole. Of the calibrated model alone.
   double in_cv = 0, out_cv = 0, arrival_cv = 1;
   auto operator<=>(const Load&) const = default;
 };
@@ -357,7 +357,7 @@ struct Candidates {
 /// What decides how great a rate one replica serves within targets for percentiles.
 struct RateQuestion {
   Performance performance;
-  Load load;  // lengths and variations; no arrivals
+  Load load;  // lengths and variations, that of arrivals as a replica has it; no rate
   int batch = 1, queue = 0;
   Target target;
   double estimate_per_s = 0;  // the limit by the closed form
@@ -376,8 +376,8 @@ struct Execution {
   /// A search calls it now and then, on the caller's thread; true ends it with the best plan so
   /// far.
   std::function<bool()> stop;
-  /// How many candidates the search for the optimum may visit (about 2·10⁸ a second).
-  std::int64_t iteration_limit = 350'000'000;
+  /// How many candidates the search for the optimum may visit (about 4·10⁸ a second).
+  std::int64_t iteration_limit = 500'000'000;
 };
 
 Candidates candidates(const System& system, QueueModel model, const Execution& execution = {});

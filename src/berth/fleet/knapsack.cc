@@ -23,11 +23,13 @@ constexpr double kFirstReach =
 /// Solves one problem; holds its relaxation, the best bound and the best choice so far.
 class KnapsackSolver {
  public:
-  KnapsackSolver(const Knapsack& knapsack, const Chosen& start, Budget& budget)
+  KnapsackSolver(const Knapsack& knapsack, const Chosen& start, Budget& budget, double enough,
+                 bool is_strengthened)
       : knapsack_(knapsack),
         budget_(budget),
         root_(knapsack),
-        enough_(knapsack.groups() > kMostExact ? knapsack.close_enough : 0) {
+        enough_(enough),
+        is_strengthened_(is_strengthened) {
     root_.solve(HUGE_VAL, budget);
     answer_.relaxed = root_.bound(budget);
     answer_.bound = whole(knapsack, answer_.relaxed);
@@ -44,7 +46,17 @@ class KnapsackSolver {
       if (Chosen start = root_.rounded(); repair(knapsack_, answer_.prices, start, budget_))
         accept(std::move(start));
       search_neighbourhood();
-      close_gap(useful);
+      if (is_strengthened_) {
+        close_gap(useful);
+      } else {
+        // Most are proven sooner in the smaller problem without cuts.
+        const std::int64_t spared = budget_.iterations / 3 * (knapsack_.whole_costs ? 1 : 2);
+        budget_.iterations -= spared;
+        close_gap(useful);
+        budget_.iterations += spared;
+        if (!is_done() && answer_.bound <= useful) solve_strengthened(useful);
+        close_gap(useful);
+      }
       if (!is_done()) {
         Chosen better = answer_.chosen;
         improve(knapsack_, better, budget_);
@@ -70,6 +82,31 @@ class KnapsackSolver {
     if (cost >= answer_.cost) return;
     answer_.chosen = std::move(chosen);
     answer_.cost = cost;
+  }
+
+  /// Solves what is left of the problem when all is dropped that cannot be part of a better choice,
+  /// with cuts.
+  void solve_strengthened(double useful) {
+    SearchState state = state_below(answer_.cost, Branching::by_weight);
+    state.less = tolerance_of(answer_.cost);
+    std::vector<bool> stays(knapsack_.options.size());
+    for (std::uint32_t o = 0; o < stays.size(); ++o) stays[o] = may_be_part(state, o);
+    for (const std::uint32_t o : answer_.chosen) stays[o] = true;
+    Node rest;
+    std::vector<std::uint32_t> kept;
+    BERTH_ASSERT(narrow(all_, stays, rest, kept));
+    Chosen start;
+    for (std::uint32_t i = 0; i < kept.size(); ++i)
+      if (std::ranges::binary_search(answer_.chosen, kept[i])) start.push_back(i);
+    const Knapsack strong = strengthened(rest.open, budget_);
+    KnapsackSolver solver(strong, start, budget_, enough_, true);
+    if (!knapsack_.whole_costs && solver.answer_.bound + rest.cost <= answer_.bound) return;
+    const Answer answer = solver.answer(useful - rest.cost);
+    Chosen chosen = rest.taken;
+    for (const std::uint32_t o : answer.chosen) chosen.push_back(strong.options[o].tag);
+    std::ranges::sort(chosen);
+    answer_.bound = std::max(answer_.bound, std::min(answer.bound + rest.cost, state.cutoff));
+    accept(std::move(chosen));
   }
 
   /// Searches below cutoffs further and further from the bound until a choice is found, then
@@ -189,6 +226,7 @@ class KnapsackSolver {
   Budget& budget_;
   Relaxation root_;
   const double enough_;
+  const bool is_strengthened_;
   Node all_;
   Answer answer_;
   Branching branching_ = Branching::by_weight;
@@ -212,14 +250,14 @@ double cost_of(const Knapsack& knapsack, const Chosen& chosen) {
 std::vector<double> left_of(const Knapsack& knapsack, const Chosen& chosen) {
   std::vector<double> left = knapsack.limits;
   for (const std::uint32_t o : chosen)
-    if (const Option& option = knapsack.options[o]; option.row >= 0)
-      left[static_cast<std::size_t>(option.row)] -= option.amount;
+    for (const Use& use : knapsack.uses_of(knapsack.options[o])) left[use.row] -= use.amount;
   return left;
 }
 
 Answer solve(const Knapsack& knapsack, const Chosen& start, Budget& budget, double useful) {
   if (knapsack.groups() == 0) return {};
-  return KnapsackSolver(knapsack, start, budget).answer(useful);
+  const double enough = knapsack.groups() > kMostExact ? knapsack.close_enough : 0;
+  return KnapsackSolver(knapsack, start, budget, enough, false).answer(useful);
 }
 
 }  // namespace berth::fleet

@@ -1,7 +1,8 @@
 // The multiple-choice knapsack problem beneath every plan: choose exactly one option of each group
-// at the least cost. An option costs something and uses an amount of at most one row, and no row is
+// at the least cost. An option costs something and uses amounts of some rows, and no row is
 // used beyond its limit. (A group is a server, its options are its candidates; a row is the
-// capacity of an accelerator type, or how many servers of a priority may stay unserved.)
+// capacity of an accelerator type, a power budget, or how many servers of a priority may stay
+// unserved.)
 //
 // Prices >= 0 of the rows give a lower bound: the sum over the groups of their cheapest option at
 // these prices, less what the limits are worth. The duals of the linear relaxation (relaxation.h)
@@ -21,7 +22,7 @@
 
 namespace berth::fleet {
 
-/// Limits and amounts are whole numbers: a row that is exceeded by less than this is rounding.
+/// A row that is exceeded by less than this is rounding: no amount that counts is so small.
 inline constexpr double kFeasibilityTolerance = 1e-9;
 
 /// Costs that differ by no more than this are equal.
@@ -29,23 +30,54 @@ inline double tolerance_of(double cost) {
   return 1e-9 * std::max(1.0, std::abs(cost));
 }
 
+/// An amount > 0 of a row.
+struct Use {
+  std::uint32_t row = 0;
+  double amount = 0;
+};
+
 struct Option {
   double cost = 0;
-  double amount = 0;      // of the row
-  std::int32_t row = -1;  // -1: it uses no row
-  std::uint32_t tag = 0;  // for the caller's use
+  std::uint32_t tag = 0;                   // for the caller's use
+  std::size_t first_use = 0, end_use = 0;  // in Knapsack::uses
 };
+
+/// What limit and amounts of a row are: whole numbers, or any.
+enum class RowKind : std::uint8_t { whole, any };
 
 struct Knapsack {
   std::vector<std::size_t> begin{0};  // by group, with the end of the last one behind
   std::vector<Option> options;
+  std::vector<Use> uses;       // by option
   std::vector<double> limits;  // by row
+  std::vector<RowKind> kinds;  // by row
   bool whole_costs = false;    // every cost is a whole number
   double close_enough = 0;     // a search over many groups may end at this distance from the bound
 
   std::size_t groups() const { return begin.size() - 1; }
   std::span<const Option> of(std::size_t group) const {
     return std::span(options).subspan(begin[group], begin[group + 1] - begin[group]);
+  }
+  std::uint32_t add_row(double limit, RowKind kind = RowKind::whole) {
+    limits.push_back(limit);
+    kinds.push_back(kind);
+    return static_cast<std::uint32_t>(limits.size() - 1);
+  }
+  /// Adds an option to the group that is not ended yet.
+  void add(double cost, std::span<const Use> used, std::uint32_t tag = 0) {
+    const std::size_t first = uses.size();
+    uses.insert(uses.end(), used.begin(), used.end());
+    options.push_back({cost, tag, first, uses.size()});
+  }
+  std::span<const Use> uses_of(const Option& option) const {
+    return std::span(uses).subspan(option.first_use, option.end_use - option.first_use);
+  }
+  /// The sum over what the option uses, each amount times its row's factor.
+  double weighted(const Option& option, const std::vector<double>& by_row) const {
+    double sum = 0;
+    for (std::size_t u = option.first_use; u < option.end_use; ++u)
+      sum += uses[u].amount * by_row[uses[u].row];
+    return sum;
   }
   void end_group() { begin.push_back(options.size()); }
 };

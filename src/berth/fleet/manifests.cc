@@ -76,8 +76,7 @@ std::string plain_name(const ReplicaGroup& group) {
 
 /// The labels that choose one server's series of the gauge, in the order that people write them.
 NamedTexts selector_of(const ReplicaGroup& group, const ManifestOptions& options) {
-  NamedTexts labels{{"variant_name", group.server}};
-  if (group.is_part) labels.emplace_back("accelerator_type", group.accelerator);
+  NamedTexts labels{{"variant_name", group.server}, {"accelerator_type", group.accelerator}};
   // Prometheus renames a scraped `namespace`, since the scrape adds one of its own.
   if (!options.kubernetes_namespace.empty())
     labels.emplace_back("exported_namespace", options.kubernetes_namespace);
@@ -183,7 +182,9 @@ std::string scaled_object_text(const ReplicaGroup& group, const ReplicaBounds& b
                   NamedTexts{{"serverAddress", options.prometheus},
                              {"query", query_of(selector_of(group, options))},
                              {"threshold", "1"},
-                             {"activationThreshold", "0"}});
+                             {"activationThreshold", "0"},
+                             // No series is no wish for none: the loop may be starting anew.
+                             {"ignoreNullValues", "false"}});
 }
 
 /// What the document has to say for a manifest, and does not.

@@ -218,6 +218,7 @@ spec:
           selector:
             matchLabels:
               "variant_name": "s"
+              "accelerator_type": "H100"
         target:
           type: AverageValue
           averageValue: "1"
@@ -240,9 +241,10 @@ spec:
       metricType: AverageValue
       metadata:
         "serverAddress": "http://p:9090"
-        "query": "wva_desired_replicas{variant_name=\"s\",exported_namespace=\"llm\"}"
+        "query": "wva_desired_replicas{variant_name=\"s\",accelerator_type=\"H100\",exported_namespace=\"llm\"}"
         "threshold": "1"
         "activationThreshold": "0"
+        "ignoreNullValues": "false"
 )";
 
 TEST(Manifests, OneOfEachKind) {

@@ -259,7 +259,7 @@ TEST(Mixed, WithoutLimitsEachServerItsLeast) {
   System system = small_fleet({{"large", 100, 8, 0}, {"small", 25, 40, 0}}, {200, 500, 900});
   system.options.solver = Solver::unlimited;
   const Plan mixed = plan(system);
-  EXPECT_EQ(mixed.proof.bound, mixed.proof.value);
+  EXPECT_NEAR(mixed.proof.bound, mixed.proof.value, 1e-9);
   EXPECT_FALSE(mixed.totals[0].limit.has_value());
   for (auto& [_, capacity] : system.capacities) capacity.count = 1000;
   system.options.solver = Solver::optimal;
@@ -343,6 +343,17 @@ TEST(Mixed, EveryPartMeetsTheTargets) {
       }
     }
     EXPECT_GT(parts, 20);
+  }
+}
+
+TEST(Mixed, GapIsSmallUnderTightCapacity) {
+  for (const unsigned seed : {2U, 3U}) {
+    System system = testing::generated_fleet(seed, 300, 20);
+    const Candidates made = candidates(system, QueueModel::reference);
+    testing::limit_to(system, 0.3, made);
+    const Plan plan = solve(system, made, kMixed);
+    EXPECT_LT(plan.proof.gap, 1e-3) << seed;
+    EXPECT_EQ(plan.proof.unserved, plan.proof.unserved_bound) << seed;
   }
 }
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <tuple>
 
-#include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
+#include "berth/fleet/thinning.h"
 #include "berth/fleet/value.h"
 
 namespace berth::fleet {
@@ -177,7 +177,8 @@ Allocation allocation_of(const System& system, const Candidates& candidates, std
       const Performance& performance =
           system.models.at(wanted.server.model).accelerators.at(part.accelerator);
       const double rate = wanted.rate_per_ms * weights[i] / part.replicas;
-      set_figures(part, demand, performance, rate, candidates.model);
+      set_figures(part, thinned(demand, weights[i] / part.replicas), performance, rate,
+                  candidates.model);
     }
     part.load = load;
     part.load.arrivals_per_min *= weights[i];

@@ -2,6 +2,7 @@
 // unserved while no higher priority has more unserved servers than necessary; then the least value
 // with these counts. Every stage is a multiple-choice knapsack (knapsack.h).
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cmath>
 
@@ -12,8 +13,8 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kOptimalityGap = 5e-4;         // of the cost: where a search among many ends
-constexpr std::int64_t kLeastShare = 3;         // of what is left for a stage: a third at most
+constexpr double kOptimalityGap = 1e-4;         // of the cost: where a search among many ends
+constexpr std::int64_t kLeastShare = 2;         // of what is left for a stage: a half at most
 constexpr double kIntegralityTolerance = 1e-6;  // of whole numbers
 
 class Stages {
@@ -42,8 +43,8 @@ class Stages {
       auto stages = static_cast<std::int64_t>(unserved_.size()) + 1;  // that are still to come
       for (auto& [priority, unserved] : unserved_) {
         const Problem problem = stage(priority, priority);
-        const Answer answer =
-            run(problem, budget_.iterations / std::max<std::int64_t>(kLeastShare, stages--));
+        const Answer answer = run(
+            problem, budget_.iterations / std::max<std::int64_t>(kLeastShare, 2 * stages-- / 3));
         keep(problem, answer);
         eliminate_options(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
@@ -127,20 +128,20 @@ class Stages {
                             most[type] > static_cast<double>(steps[type].free);
       const bool has_row = most[type] > limit || has_step;
       problem.row_of_type.push_back(
-          has_row ? static_cast<std::int32_t>(problem.knapsack.limits.size()) : -1);
-      if (has_row) problem.knapsack.limits.push_back(std::min(limit, most[type]));
+          has_row ? static_cast<std::int32_t>(problem.knapsack.add_row(std::min(limit, most[type])))
+                  : -1);
     }
   }
 
   void add_option(Problem& problem, std::uint32_t place, double cost) const {
     const Candidate& c = candidates_.all[place];
-    Option option{.cost = cost, .tag = place};
+    std::vector<Use> uses;
     if (c.accelerator != Candidate::kNothing)
-      option.row = problem.row_of_type[candidates_.type_of[c.accelerator]];
-    if (option.row >= 0) option.amount = static_cast<double>(c.units());
+      if (const auto row = problem.row_of_type[candidates_.type_of[c.accelerator]]; row >= 0)
+        uses.push_back({static_cast<std::uint32_t>(row), static_cast<double>(c.units())});
     if (place == chosen_[problem.servers.back()])
       problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
-    problem.knapsack.options.push_back(option);
+    problem.knapsack.add(cost, uses, place);
   }
 
   /// A server that can be served from a type that is not scarce always is, and needs no such
@@ -149,14 +150,15 @@ class Stages {
     if (!may_stay_unserved_[problem.servers.back()]) return;
     const auto& knapsack = problem.knapsack;
     for (std::size_t o = knapsack.begin.back(); o < knapsack.options.size(); ++o) {
-      if (knapsack.options[o].row >= 0) continue;
+      if (!knapsack.uses_of(knapsack.options[o]).empty()) continue;
       if (problem.start.back() == UINT32_MAX) problem.start.back() = static_cast<std::uint32_t>(o);
       return;
     }
     if (chosen_[problem.servers.back()] == kUnserved)
       problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
-    problem.knapsack.options.push_back(
-        {.cost = cost, .amount = row >= 0 ? 1.0 : 0.0, .row = row, .tag = kUnserved});
+    std::vector<Use> uses;
+    if (row >= 0) uses.push_back({static_cast<std::uint32_t>(row), 1});
+    problem.knapsack.add(cost, uses, kUnserved);
   }
 
   void add_counted_unserved(Problem& problem, std::size_t s) const {
@@ -175,8 +177,8 @@ class Stages {
       const auto all = servers_.find(priority);
       problem.row_of_priority[priority] = -1;
       if (all == servers_.end() || unserved >= all->second) continue;
-      problem.row_of_priority[priority] = static_cast<std::int32_t>(problem.knapsack.limits.size());
-      problem.knapsack.limits.push_back(unserved);
+      problem.row_of_priority[priority] =
+          static_cast<std::int32_t>(problem.knapsack.add_row(unserved));
     }
   }
 
@@ -246,22 +248,24 @@ class Stages {
   /// group each, which either costs its price or takes its units out of the row. Those that the
   /// start leaves over are taken out.
   void add_step(Problem& problem, std::size_t type) const {
-    const auto row = problem.row_of_type[type];
-    if (row < 0 || steps_[type].price <= 0) return;
-    double left = problem.knapsack.limits[static_cast<std::size_t>(row)];
+    if (problem.row_of_type[type] < 0 || steps_[type].price <= 0) return;
+    Knapsack& knapsack = problem.knapsack;
+    const auto row = static_cast<std::uint32_t>(problem.row_of_type[type]);
+    double left = knapsack.limits[row];
     std::vector<double> packs;
     for (double rest = left - static_cast<double>(steps_[type].free), pack = 1; rest > 0; pack *= 2)
       rest -= packs.emplace_back(std::min(pack, rest));
     for (const std::uint32_t o : problem.start)
-      if (problem.knapsack.options[o].row == row) left -= problem.knapsack.options[o].amount;
+      for (const Use& use : knapsack.uses_of(knapsack.options[o]))
+        if (use.row == row) left -= use.amount;
     for (std::size_t p = packs.size(); p-- > 0;) {
       const bool is_over = packs[p] <= left;
       if (is_over) left -= packs[p];
       problem.start.push_back(
-          static_cast<std::uint32_t>(problem.knapsack.options.size() + (is_over ? 1 : 0)));
-      problem.knapsack.options.push_back({.cost = steps_[type].price * packs[p]});
-      problem.knapsack.options.push_back({.amount = packs[p], .row = row});
-      problem.knapsack.end_group();
+          static_cast<std::uint32_t>(knapsack.options.size() + (is_over ? 1 : 0)));
+      knapsack.add(steps_[type].price * packs[p], {});
+      knapsack.add(0, std::array{Use{row, packs[p]}});
+      knapsack.end_group();
     }
   }
 

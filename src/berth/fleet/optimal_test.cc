@@ -166,6 +166,15 @@ TEST(Optimal, AnIdleServerIsServedWhateverIsScarce) {
   }
 }
 
+TEST(Optimal, GapIsSmallWhereLittleIsLeft) {
+  System system = testing::generated_fleet(11, 1000, 20);
+  const Candidates made = candidates(system, QueueModel::reference);
+  testing::limit_to(system, 0.3, made);
+  const Plan plan = solve(system, made, {.model = QueueModel::reference});
+  EXPECT_LT(plan.proof.gap, 1e-3);
+  EXPECT_EQ(plan.proof.unserved, plan.proof.unserved_bound);
+}
+
 TEST(Optimal, StopsWhenTold) {
   System system = testing::generated_fleet(9, 300, 20);
   const Candidates made = candidates(system, QueueModel::reference);

@@ -11,6 +11,7 @@ constexpr double kTiny = 1e-9;        // what of a step's slopes is none
 constexpr double kHinders = 1e-6;     // the least by which a limit is missed for certain
 constexpr double kApart = 1e-10;      // of the costs' spread: by how much equal costs are set apart
 constexpr double kWholeApart = 1e-7;  // what of equal whole costs all of a row is dearer than none
+constexpr double kInaccurate = 1e-9;  // of the amounts in a row
 constexpr std::size_t kToTrim = 32;   // breakpoints
 constexpr int kPivotsOfAnInverse = 30;
 
@@ -30,7 +31,7 @@ Relaxation::Relaxation(const Knapsack& knapsack)
   least_.resize(knapsack.groups());
   inverse_.resize(rows_ * rows_);
   values_.resize(rows_);
-  for (auto* by_row : {&prices_, &along_, &ahead_}) by_row->resize(rows_ + 1);
+  for (auto* by_row : {&prices_, &along_, &ahead_}) by_row->resize(rows_);
   add_columns();
   for (std::uint32_t r = 0; r < rows_; ++r) basis_.push_back(kSlack + r);
   restore(basis());
@@ -44,18 +45,15 @@ void Relaxation::add_columns() {
   const double apart = knapsack_.whole_costs ? kWholeApart : kApart * (most - least);
   // Of equal whole costs that is cheaper which takes a smaller part of its row.
   const auto share = [&](const Option& o) {
-    return !knapsack_.whole_costs || o.row < 0
-               ? 0
-               : o.amount / std::max(1.0, knapsack_.limits[static_cast<std::size_t>(o.row)]);
+    if (!knapsack_.whole_costs || o.first_use == o.end_use) return 0.0;
+    const Use& use = knapsack_.uses[o.first_use];
+    return use.amount / std::max(1.0, knapsack_.limits[use.row]);
   };
   for (std::uint32_t g = 0; g < knapsack_.groups(); ++g) {
     std::size_t cheapest = knapsack_.begin[g];
     for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o) {
       const Option& option = knapsack_.options[o];
-      const std::size_t row = option.row < 0 ? rows_ : static_cast<std::size_t>(option.row);
       columns_.push_back({.cost = option.cost + apart * (share(option) + 1e-3 * quasi_random(o)),
-                          .amount = option.row < 0 ? 0 : option.amount,
-                          .row = static_cast<std::uint32_t>(row),
                           .is_allowed = true});
       group_of_.push_back(g);
       if (columns_[o].cost < columns_[cheapest].cost) cheapest = o;
@@ -96,10 +94,9 @@ void Relaxation::count_basics() {
   for (std::size_t i = 0; i < rows_; ++i)
     if (!is_slack(i)) ++basics_[group_of_[basis_[i]]];
   left_ = knapsack_.limits;
-  left_.push_back(0);
   key_costs_ = 0;
   for (const std::uint32_t key : group_keys_) {
-    left_[columns_[key].row] -= columns_[key].amount;
+    for (const Use& use : uses_of(key)) left_[use.row] -= use.amount;
     key_costs_ += columns_[key].cost;
   }
 }
@@ -116,8 +113,8 @@ bool Relaxation::factor() {
       continue;
     }
     const std::uint32_t option = basis_[i], key = group_keys_[group_of_[option]];
-    if (columns_[option].row < n) matrix[columns_[option].row * n + i] += columns_[option].amount;
-    if (columns_[key].row < n) matrix[columns_[key].row * n + i] -= columns_[key].amount;
+    for (const Use& use : uses_of(option)) matrix[use.row * n + i] += use.amount;
+    for (const Use& use : uses_of(key)) matrix[use.row * n + i] -= use.amount;
   }
   for (std::size_t c = 0; c < n; ++c) {
     std::size_t best = c;
@@ -159,6 +156,28 @@ void Relaxation::compute_values() {
   for (double& price : prices_) price = std::max(price, 0.0);
 }
 
+/// Whether the values are right in spite of the roundings of all pivots since the last inversion.
+bool Relaxation::is_accurate() const {
+  std::vector<double> left = left_, size(rows_, 1);
+  const auto take = [&](std::uint32_t option, double times) {
+    for (const Use& use : uses_of(option)) {
+      left[use.row] -= times * use.amount;
+      size[use.row] += std::abs(times * use.amount);
+    }
+  };
+  for (std::size_t i = 0; i < rows_; ++i) {
+    if (is_slack(i)) {
+      left[basis_[i] & ~kSlack] -= values_[i];
+      continue;
+    }
+    take(basis_[i], values_[i]);
+    take(group_keys_[group_of_[basis_[i]]], -values_[i]);
+  }
+  for (std::size_t r = 0; r < rows_; ++r)
+    if (std::abs(left[r]) > kInaccurate * size[r]) return false;
+  return true;
+}
+
 double Relaxation::objective() const {
   double sum = key_costs_;
   for (std::size_t i = 0; i < rows_; ++i)
@@ -175,7 +194,7 @@ double Relaxation::bound(Budget& budget) {
     double least = HUGE_VAL;
     for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o)
       if (columns_[o].is_allowed)
-        least = std::min(least, knapsack_.options[o].cost + priced_amount(o));
+        least = std::min(least, knapsack_.options[o].cost + weighted(o, prices_));
     least_[g] = least;
     sum += least;
     terms += std::abs(least);
@@ -190,8 +209,8 @@ double Relaxation::bound(Budget& budget) {
 
 void Relaxation::set_group_key(std::uint32_t group, std::uint32_t option) {
   const std::uint32_t old = group_keys_[group];
-  left_[columns_[old].row] += columns_[old].amount;
-  left_[columns_[option].row] -= columns_[option].amount;
+  for (const Use& use : uses_of(old)) left_[use.row] += use.amount;
+  for (const Use& use : uses_of(option)) left_[use.row] -= use.amount;
   key_costs_ += columns_[option].cost - columns_[old].cost;
   group_keys_[group] = option;
 }
@@ -280,16 +299,15 @@ Relaxation::Leaving Relaxation::choose_leaving() {
 }
 
 bool Relaxation::next_breakpoint(std::uint32_t group, Breakpoint& next) const {
-  const Column& key = columns_[group_keys_[group]];
-  const double key_cost = key.cost + prices_[key.row] * key.amount;
-  const double key_slope = along_[key.row] * key.amount;
+  const double key_cost = priced(group_keys_[group]);
+  const double key_slope = weighted(group_keys_[group], along_);
   double dearer = 1, slope = 0;  // of the first; it is at dearer / -slope
   std::size_t first = 0;
   for (std::size_t o = knapsack_.begin[group]; o < knapsack_.begin[group + 1]; ++o) {
-    const Column& c = columns_[o];
-    const double by = along_[c.row] * c.amount - key_slope;
-    if (by >= -kTiny || !c.is_allowed) continue;
-    const double cost = std::max(0.0, c.cost + prices_[c.row] * c.amount - key_cost);
+    if (!columns_[o].is_allowed) continue;
+    const double by = weighted(o, along_) - key_slope;
+    if (by >= -kTiny) continue;
+    const double cost = std::max(0.0, priced(o) - key_cost);
     const double sooner = cost * slope - dearer * by;  // > 0: than the first
     if (sooner > 0 || (sooner == 0 && by < slope)) dearer = cost, slope = by, first = o;
   }
@@ -337,12 +355,11 @@ void Relaxation::find_breakpoints(double slope) {
   for (std::uint32_t g = 0; g < none; ++g) {
     if (end < HUGE_VAL) {
       // Only who is cheaper at the end of the way than the key is there overtakes it before.
-      const Column& key = columns_[group_keys_[g]];
-      const double at_end = key.cost + ahead_[key.row] * key.amount;
+      const std::uint32_t key = group_keys_[g];
+      const double at_end = columns_[key].cost + weighted(key, ahead_);
       bool is_overtaken = false;
       for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o)
-        is_overtaken |= columns_[o].cost + ahead_[columns_[o].row] * columns_[o].amount <= at_end &&
-                        o != group_keys_[g];
+        is_overtaken |= columns_[o].cost + weighted(o, ahead_) <= at_end && o != key;
       if (!is_overtaken) continue;
     }
     if (!next_breakpoint(g, next) || next.at > end) continue;
@@ -391,9 +408,8 @@ bool Relaxation::pivot(std::size_t position, std::uint32_t entering) {
       continue;
     }
     const std::uint32_t key = group_keys_[group_of_[entering]];
-    if (columns_[entering].row < rows_)
-      column[i] += row[columns_[entering].row] * columns_[entering].amount;
-    if (columns_[key].row < rows_) column[i] -= row[columns_[key].row] * columns_[key].amount;
+    for (const Use& use : uses_of(entering)) column[i] += row[use.row] * use.amount;
+    for (const Use& use : uses_of(key)) column[i] -= row[use.row] * use.amount;
   }
   if (std::abs(column[position]) < kTiny) return false;
   double* row = inverse_row(position);
@@ -428,7 +444,11 @@ Relaxation::Outcome Relaxation::solve(double enough, Budget& budget) {
     }
     if (objective() >= enough) return Outcome::enough;
     const Leaving leaving = choose_leaving();
-    if (leaving.sign == 0) return Outcome::optimal;
+    if (leaving.sign == 0) {
+      if (pivots_ == 0 || is_accurate()) return Outcome::optimal;
+      if (!factor()) restart();
+      continue;
+    }
     bool is_infeasible = false;
     if (!step(leaving, budget, is_infeasible)) return Outcome::given_up;
     if (is_infeasible) return Outcome::infeasible;

@@ -11,11 +11,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "berth/fleet/knapsack.h"
 
 namespace berth::fleet {
+
+/// A row that holds of every choice within the other rows: amounts by option, >= 0.
+struct Cut {
+  std::vector<double> amounts;
+  double limit = 0;
+};
 
 class Relaxation {
   static constexpr std::uint32_t kSlack = 1u << 31;  // in a basis: the slack of the row added to it
@@ -41,7 +48,7 @@ class Relaxation {
   /// How much dearer the option is than the cheapest one of its group, at the prices of the last
   /// bound().
   double reduced_cost(std::uint32_t option) const {
-    return knapsack_.options[option].cost + priced_amount(option) - least_[group_of_[option]];
+    return knapsack_.options[option].cost + weighted(option, prices_) - least_[group_of_[option]];
   }
 
   struct Fraction {
@@ -50,6 +57,8 @@ class Relaxation {
   };
   /// The options with a fraction above 0 in fractional groups; after `optimal`.
   std::vector<Fraction> fractions() const;
+  /// What the fractions violate (cuts.cc); after `optimal`, while every option is allowed.
+  std::vector<Cut> cuts() const;
   /// The option with the greatest fraction of each group.
   Chosen rounded() const;
 
@@ -60,6 +69,7 @@ class Relaxation {
   Basis basis() const { return {group_keys_, basis_}; }
   /// Whether an entry of Basis::columns is the slack of a row, and no option.
   static bool is_row(std::uint32_t basic) { return (basic & kSlack) != 0; }
+  static std::size_t row_of(std::uint32_t basic) { return basic & ~kSlack; }
   void allow(std::uint32_t option) { columns_[option].is_allowed = true; }
   void restore(const Basis& basis);
 
@@ -76,9 +86,7 @@ class Relaxation {
     }
   };
   struct Column {
-    double cost;        // perturbed, so that no two are equal
-    double amount;      // 0 if it uses no row
-    std::uint32_t row;  // one behind the last: none
+    double cost;  // perturbed, so that no two are equal
     bool is_allowed;
   };
   struct Leaving {
@@ -89,17 +97,23 @@ class Relaxation {
   bool is_slack(std::size_t position) const { return is_row(basis_[position]); }
   double* inverse_row(std::size_t position) { return &inverse_[position * rows_]; }
   const double* inverse_row(std::size_t position) const { return &inverse_[position * rows_]; }
-  double priced_amount(std::size_t option) const {
-    const Column& c = columns_[option];
-    return prices_[c.row] * c.amount;
+  double weighted(std::size_t option, const std::vector<double>& by_row) const {
+    return knapsack_.weighted(knapsack_.options[option], by_row);
   }
-  double priced(std::size_t option) const { return columns_[option].cost + priced_amount(option); }
+  double priced(std::size_t option) const {
+    return columns_[option].cost + weighted(option, prices_);
+  }
+  std::span<const Use> uses_of(std::uint32_t option) const {
+    return knapsack_.uses_of(knapsack_.options[option]);
+  }
   void add_columns();
+  std::optional<Cut> cut_of(std::size_t position) const;
   bool factor();
   void restart();
   void count_basics();
   void compute_values();
   double objective() const;
+  bool is_accurate() const;
 
   Leaving choose_leaving();
   void consider(std::size_t position, double value, bool is_forbidden, double norm, double& best,
@@ -125,11 +139,14 @@ class Relaxation {
   std::vector<double> inverse_;                      // of the basis' columns, by position and row
   std::vector<double> values_;                       // by position
   std::vector<double> left_;                         // what the keys leave of the limits, by row
-  std::vector<double> prices_, along_, ahead_;       // by row, with 0 behind for no row
+  std::vector<double> prices_, along_, ahead_;       // by row
   std::vector<double> least_;                        // by group, as of the last bound()
   std::vector<Breakpoint> breakpoints_;
   double key_costs_ = 0;
   int pivots_ = 0;  // since the basis was inverted anew
 };
+
+/// The same problem with rows for cuts, so that its relaxation is nearer to the optimum.
+Knapsack strengthened(const Knapsack& knapsack, Budget& budget);
 
 }  // namespace berth::fleet

@@ -10,18 +10,27 @@
 namespace berth::fleet {
 namespace {
 
+/// Adds an option that uses one row, or two.
+void add(Knapsack& knapsack, double cost, Rng& rng, std::size_t rows, std::size_t most) {
+  std::vector<Use> uses;
+  for (std::size_t i = 0; i <= rng.below(2); ++i) {
+    const Use use{static_cast<std::uint32_t>(rng.below(rows)),
+                  static_cast<double>(1 + rng.below(most))};
+    if (uses.empty() || uses[0].row != use.row) uses.push_back(use);
+  }
+  knapsack.add(cost, uses);
+}
+
 Knapsack random_knapsack(Rng& rng, std::size_t groups, std::size_t rows, std::size_t most = 20) {
   Knapsack knapsack;
   for (std::size_t g = 0; g < groups; ++g) {
     for (std::size_t o = 0; o <= rng.below(8); ++o)
-      knapsack.options.push_back({.cost = std::round(1000 * rng.uniform()),
-                                  .amount = static_cast<double>(1 + rng.below(most)),
-                                  .row = static_cast<std::int32_t>(rng.below(rows))});
-    knapsack.options.push_back({.cost = 2000});
+      add(knapsack, std::round(1000 * rng.uniform()), rng, rows, most);
+    knapsack.add(2000, {});
     knapsack.end_group();
   }
   for (std::size_t r = 0; r < rows; ++r)
-    knapsack.limits.push_back(static_cast<double>(rng.below(most * groups / 5 + 1)));
+    knapsack.add_row(static_cast<double>(rng.below(most * groups / 5 + 1)));
   return knapsack;
 }
 
@@ -32,7 +41,7 @@ double cost_of_fractions(const Knapsack& knapsack, const Relaxation& lp) {
   const auto add = [&](std::uint32_t option, double part) {
     const Option& o = knapsack.options[option];
     cost += part * o.cost;
-    if (o.row >= 0) used[static_cast<std::size_t>(o.row)] += part * o.amount;
+    for (const Use& use : knapsack.uses_of(o)) used[use.row] += part * use.amount;
     EXPECT_TRUE(lp.allowed(option));
   };
   for (const Relaxation::Fraction& part : lp.fractions()) {
@@ -77,7 +86,7 @@ TEST(Relaxation, ComesBackFromWhatWasForbidden) {
     std::vector<std::uint32_t> forbidden;
     for (int i = 0; i < 10; ++i) {
       const auto option = static_cast<std::uint32_t>(rng.below(knapsack.options.size()));
-      if (knapsack.options[option].row < 0 || !lp.allowed(option)) continue;
+      if (knapsack.uses_of(knapsack.options[option]).empty() || !lp.allowed(option)) continue;
       lp.forbid(option);
       forbidden.push_back(option);
       ASSERT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
@@ -109,15 +118,16 @@ TEST(Relaxation, BeginsAnewFromABasisThatIsNone) {
 TEST(Relaxation, SaysThatNoneIsWithinTheLimits) {
   Knapsack knapsack;
   for (int g = 0; g < 3; ++g) {
-    knapsack.options.push_back({.cost = 1, .amount = 2, .row = 0});
-    knapsack.options.push_back({.cost = 1, .amount = 3, .row = 1});
+    knapsack.add(1, std::array{Use{0, 2}});
+    knapsack.add(1, std::array{Use{1, 3}});
     knapsack.end_group();
   }
-  knapsack.limits = {2, 5};
+  knapsack.add_row(2);
+  knapsack.add_row(5);
   Relaxation lp(knapsack);
   Budget budget{.iterations = 1'000'000};
   EXPECT_EQ(lp.solve(HUGE_VAL, budget), Relaxation::Outcome::infeasible);
-  knapsack.limits = {2, 6};
+  knapsack.limits[1] = 6;
   Relaxation wider(knapsack);
   EXPECT_EQ(wider.solve(HUGE_VAL, budget), Relaxation::Outcome::optimal);
 }

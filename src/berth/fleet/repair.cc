@@ -31,7 +31,7 @@ class Mover {
     for (int pass = 0; pass < kPasses && !budget_.spent(); ++pass) {
       bool any = false;
       for (std::size_t row = 0; row < left_.size(); ++row)
-        if (is_over(left_[row])) any = relieve(static_cast<std::int32_t>(row), prices) || any;
+        if (is_over(left_[row])) any = relieve(static_cast<std::uint32_t>(row), prices) || any;
       if (!any) break;
     }
     return std::ranges::none_of(left_, is_over);
@@ -46,11 +46,14 @@ class Mover {
 
  private:
   const Option& at(std::uint32_t option) const { return knapsack_.options[option]; }
-  double left(std::int32_t row) const {
-    return row < 0 ? HUGE_VAL : left_[static_cast<std::size_t>(row)];
-  }
   void use(const Option& o, double times) {
-    if (o.row >= 0) left_[static_cast<std::size_t>(o.row)] -= times * o.amount;
+    for (const Use& use : knapsack_.uses_of(o)) left_[use.row] -= times * use.amount;
+  }
+  double amount_of(const Option& o, std::uint32_t row) const {
+    double amount = 0;
+    for (const Use& use : knapsack_.uses_of(o))
+      if (use.row == row) amount += use.amount;
+    return amount;
   }
   void apply(const Move& move) {
     use(at(chosen_[move.group]), -1);
@@ -59,9 +62,10 @@ class Mover {
   }
   /// Whether `to` fits once `from` is gone.
   bool fits(const Option& from, const Option& to) const {
-    const double room = left(to.row) + (from.row == to.row ? from.amount : 0);
-    return to.amount <= room + kFeasibilityTolerance ||
-           (from.row == to.row && to.amount <= from.amount);
+    return std::ranges::all_of(knapsack_.uses_of(to), [&](const Use& use) {
+      const double given = amount_of(from, use.row);
+      return use.amount <= std::max(given, left_[use.row] + given + kFeasibilityTolerance);
+    });
   }
   template <class Visit>
   void each_move(std::uint32_t group, const Visit& visit) const {
@@ -71,20 +75,21 @@ class Mover {
                    static_cast<std::uint32_t>(o)});
   }
 
-  static double priced(const Option& o, const std::vector<double>& prices) {
-    return o.row < 0 ? o.cost : o.cost + prices[static_cast<std::size_t>(o.row)] * o.amount;
+  double priced(const Option& o, const std::vector<double>& prices) const {
+    return o.cost + knapsack_.weighted(o, prices);
   }
 
-  bool relieve(std::int32_t row, const std::vector<double>& prices) {
+  bool relieve(std::uint32_t row, const std::vector<double>& prices) {
     std::vector<Move> moves;
     for (std::uint32_t g = 0; g < knapsack_.groups(); ++g) {
       const Option& from = at(chosen_[g]);
-      if (from.row != row) continue;
+      const double amount = amount_of(from, row);
+      if (amount == 0) continue;
       each_move(g, [&](Move move) {
         const Option& to = at(move.to);
-        const double freed = from.amount - (to.row == row ? to.amount : 0);
+        const double freed = amount - amount_of(to, row);
         if (freed <= 0) return;
-        move.cost = (priced(to, prices) - priced(from, prices)) / std::min(freed, -left(row));
+        move.cost = (priced(to, prices) - priced(from, prices)) / std::min(freed, -left_[row]);
         moves.push_back(move);
       });
     }
@@ -92,9 +97,9 @@ class Mover {
     std::ranges::sort(moves, cheaper);
     bool any = false;
     for (const Move& move : moves) {
-      if (left(row) >= -kFeasibilityTolerance) break;
+      if (left_[row] >= -kFeasibilityTolerance) break;
       const Option& from = at(chosen_[move.group]);
-      if (from.row != row || !fits(from, at(move.to))) continue;
+      if (amount_of(from, row) == 0 || !fits(from, at(move.to))) continue;
       apply(move);
       any = true;
     }
@@ -127,9 +132,10 @@ class Mover {
       const Option& from = at(chosen_[g]);
       each_move(g, [&](const Move& move) {
         const Option& to = at(move.to);
-        if (move.cost < 0 && to.row >= 0) wanted.push_back(move);
-        if (move.cost >= 0 && from.row >= 0 && (to.row != from.row || to.amount < from.amount))
-          leaving[static_cast<std::size_t>(from.row)].push_back(move);
+        if (move.cost < 0 && to.first_use < to.end_use) wanted.push_back(move);
+        if (move.cost < 0) return;
+        for (const Use& use : knapsack_.uses_of(from))
+          if (amount_of(to, use.row) < use.amount) leaving[use.row].push_back(move);
       });
     }
     budget_.iterations -= 3 * static_cast<std::int64_t>(knapsack_.options.size());
@@ -139,9 +145,16 @@ class Mover {
     for (const Move& move : wanted) {
       if (budget_.spent()) break;
       if (chosen_[move.group] == move.to || cost_now(move) >= 0) continue;
-      any = with_partner(move, leaving[static_cast<std::size_t>(at(move.to).row)]) || any;
+      for (const Use& use : knapsack_.uses_of(at(move.to)))
+        if (chosen_[move.group] != move.to) any = with_partner(move, leaving[use.row]) || any;
     }
     return any;
+  }
+
+  bool has_room(const Option& o) const {
+    return std::ranges::all_of(knapsack_.uses_of(o), [&](const Use& use) {
+      return left_[use.row] >= -kFeasibilityTolerance;
+    });
   }
 
   double cost_now(const Move& move) const {
@@ -160,8 +173,7 @@ class Mover {
       // Both leave, then both must fit.
       const Option from = at(chosen_[partner.group]);
       use(out, -1), use(from, -1), use(at(move.to), 1), use(at(partner.to), 1);
-      if (left(at(move.to).row) >= -kFeasibilityTolerance &&
-          left(at(partner.to).row) >= -kFeasibilityTolerance) {
+      if (has_room(at(move.to)) && has_room(at(partner.to))) {
         chosen_[move.group] = move.to;
         chosen_[partner.group] = partner.to;
         budget_.iterations -= static_cast<std::int64_t>(looked_at);

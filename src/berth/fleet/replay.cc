@@ -9,7 +9,7 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kMsPerS = 1000, kWorst_s = 300;
+constexpr double kMsPerS = 1000;
 constexpr double kMostDecisions = 100'000;
 
 /// What arrives in [from, until) seconds.
@@ -80,15 +80,19 @@ class Replayer {
     const double first_s = std::min(options_.window_s, found_.length_s);
     BERTH_ASSIGN(const Candidate first,
                  candidate_for(system_, load_of(live_of(trace_, 0, first_s)), execution_));
-    server.current.replicas = first.replicas;
+    server.current.replicas = room_for(first);
+    if (server.current.replicas == 0)
+      return fail(ErrorKind::impossible, "the capacity has no room for one replica of it");
     Autoscaler loop(system_, options_.autoscaler, execution_);
     for (double at_s = first_s; at_s <= found_.length_s; at_s += interval_s) {
       Live live = live_of(trace_, at_s - options_.window_s, at_s);
-      live.replicas = server.current.replicas;  // looked at by the first decision alone
+      live.replicas = serving_at(server.current.replicas, wanted_, at_s);
       found_.decisions.emplace_back(
           at_s, loop.decide(at_s, {{system_.servers.begin()->first, live}}, execution_)[0]);
+      wanted_.push_back(
+          {at_s, at_s + options_.autoscaler.startup_s, found_.decisions.back().second.desired});
       BERTH_ASSIGN(const Candidate now, candidate_for(system_, load_of(live), execution_));
-      found_.static_replicas = std::max(found_.static_replicas, now.replicas);
+      found_.static_replicas = std::max(found_.static_replicas, room_for(now));
       found_.batch = std::max(found_.batch, now.batch);
     }
     return {};
@@ -126,29 +130,15 @@ class Replayer {
         1, system_.models.at(server.model).accelerators.at(found_.accelerator).accelerators);
   }
 
-  /// A replica serves when it has been wanted for as long as it takes to start.
-  std::vector<ReplicaChange> serving() const {
-    const double startup_s = options_.autoscaler.startup_s;
-    std::vector<double> times;
-    for (const auto& [at_s, d] : found_.decisions) {
-      times.push_back(at_s);
-      times.push_back(at_s + startup_s);
-    }
-    std::ranges::sort(times);
-    std::vector<ReplicaChange> changes;
-    const int first = system_.servers.begin()->second.current.replicas;
-    std::size_t begin = 0, end = 0;
-    for (const double t : times) {
-      while (end < found_.decisions.size() && found_.decisions[end].first <= t) ++end;
-      // `begin`: the first decision within the time; the one before it was in force at its start.
-      while (begin < end && found_.decisions[begin].first <= t - startup_s) ++begin;
-      int least = begin == 0 ? first : found_.decisions[begin - 1].second.desired;
-      for (std::size_t i = begin; i < end; ++i)
-        least = std::min(least, found_.decisions[i].second.desired);
-      const int before = changes.empty() ? first : changes.back().replicas;
-      if (least != before) changes.push_back({t * kMsPerS, least});
-    }
-    return changes;
+  /// Of what a candidate wants, what the capacity has room for.
+  int room_for(const Candidate& candidate) const {
+    if (system_.options.solver == Solver::unlimited) return candidate.replicas;
+    const auto& type =
+        system_.accelerators.at(system_.servers.begin()->second.current.accelerator).type;
+    const auto capacity = system_.capacities.find(type);
+    const std::int64_t units = capacity == system_.capacities.end() ? 0 : capacity->second.count;
+    return static_cast<int>(std::min<std::int64_t>(
+        candidate.replicas, units / std::max(1, candidate.units_per_replica)));
   }
 
   Result<Replay> serve() {
@@ -158,51 +148,19 @@ class Replayer {
                       found_.batch, server.max_queue);
     deployment.replicas = server.current.replicas;
     deployment.routing = options_.routing;
-    deployment.changes = serving();
+    deployment.changes = changes_of(deployment.replicas, wanted_);
     BERTH_TRY(check(deployment));
     std::vector<double> ttft_ms;
     const Outcome outcome = simulate(deployment, trace_, 1, {}, options_.seed, &ttft_ms);
-    found_.requests = std::ssize(trace_);
-    found_.lost = outcome.lost;
-    found_.mean_ttft_ms = outcome.mean_ttft_ms();
-    found_.mean_itl_ms = outcome.itl.mean_ms();
-    const auto ttft = quantiles(outcome.ttft_ms, kPercentiles);
-    const auto itl = outcome.itl.quantiles_ms(kPercentiles);
-    std::ranges::copy(ttft, found_.attained.ttft_ms.begin());
-    std::ranges::copy(itl, found_.attained.itl_ms.begin());
-    judge(target_of(system_, server), ttft_ms);
+    found_.attained = attainment_of(outcome, trace_, ttft_ms, target_of(system_, server));
     return std::move(found_);
-  }
-
-  void judge(const Target& target, std::span<const double> ttft_ms) {
-    found_.within_ms = target.ttft_ms;
-    for (const double ms : target.percentiles.ttft_ms)
-      if (ms > 0) found_.within_ms = ms;
-    if (!(found_.within_ms > 0)) return;
-    std::int64_t within = 0, within_now = 0, now = 0;
-    double begin_s = 0;
-    const auto end_part = [&](double next_s) {
-      if (now > 0) {
-        const double part = static_cast<double>(within_now) / static_cast<double>(now);
-        if (part < found_.worst_within) found_.worst_within = part, found_.worst_at_s = begin_s;
-      }
-      within_now = now = 0;
-      begin_s = next_s;
-    };
-    for (std::size_t i = 0; i < ttft_ms.size(); ++i) {
-      const double at_s = trace_[i].arrival / kMsPerS;
-      if (at_s >= begin_s + kWorst_s) end_part(std::floor(at_s / kWorst_s) * kWorst_s);
-      const bool is_within = ttft_ms[i] <= found_.within_ms;  // not where it is NaN: it was lost
-      within += is_within ? 1 : 0, within_now += is_within ? 1 : 0, ++now;
-    }
-    end_part(0);
-    found_.within = static_cast<double>(within) / static_cast<double>(ttft_ms.size());
   }
 
   System system_;
   std::span<const Request> trace_;
   const ReplayOptions& options_;
   const Execution& execution_;
+  std::vector<WantedReplicas> wanted_;  // by found_.decisions
   Replay found_;
 };
 
@@ -225,6 +183,7 @@ Result<Replay> replay(const System& system, const std::string& server,
                 options.window_s);
   System only = system;
   only.servers = {{server, known}};
+  BERTH_TRY(check_scalable(only));
   return Replayer(std::move(only), trace, options, execution).run();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "berth/fleet/autoscaler.h"
+#include "berth/fleet/served_trace.h"
 #include "berth/fleet/simulator.h"
 
 namespace berth::fleet {
@@ -27,13 +28,7 @@ struct Replay {
   int batch = 1;
   double length_s = 0;
   std::vector<std::pair<double, Decision>> decisions;  // by time in seconds
-  std::int64_t requests = 0, lost = 0;
-  double mean_ttft_ms = 0, mean_itl_ms = 0;
-  Percentiles attained;
-  /// What a request's TTFT should be within: the target for the highest percentile that has one,
-  /// else that for the mean; 0: there is none. The part of the requests that was within it, and the
-  /// five minutes (or the whole, where that is shorter) in which it was smallest.
-  double within_ms = 0, within = 1, worst_within = 1, worst_at_s = 0;
+  Attainment attained;
   double cents = 0;                               // of the replicas, those that start included
   int static_replicas = 0;                        // that the busiest window needs
   double static_cents = 0;                        // of these over the whole time

@@ -52,11 +52,11 @@ TEST(Replay, FollowsAWaveForLessThanItsPeak) {
   const auto trace = wave();
   const auto found = replay(one_server(), "s", trace, options_of(120));
   ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->requests, std::ssize(trace));
-  EXPECT_EQ(found->lost, 0);
+  EXPECT_EQ(found->attained.requests, std::ssize(trace));
+  EXPECT_EQ(found->attained.lost, 0);
   EXPECT_EQ(found->flaps, 0);
-  EXPECT_GT(found->within, 0.97);
-  EXPECT_LE(found->worst_within, found->within);
+  EXPECT_GT(found->attained.within, 0.97);
+  EXPECT_LE(found->attained.worst_within, found->attained.within);
   EXPECT_LT(found->cents, 0.85 * found->static_cents);
   EXPECT_GT(found->starts, 5);
   // Two accelerators a replica at 360 cents an hour.
@@ -69,8 +69,8 @@ TEST(Replay, LateReplicasServeLate) {
   ReplayOptions late_options = options_of(900);
   const auto late = replay(one_server(), "s", trace, late_options);
   ASSERT_TRUE(soon && late);
-  EXPECT_GT(soon->within, late->worst_within);
-  EXPECT_LT(late->worst_within, soon->worst_within);
+  EXPECT_GT(soon->attained.within, late->attained.within);
+  EXPECT_LT(late->attained.worst_within, soon->attained.worst_within);
 }
 
 TEST(Replay, CostsAreThoseOfTheDecisions) {
@@ -93,6 +93,14 @@ TEST(Replay, ShortOrWrongTracesAreRefused) {
   ReplayOptions options = options_of(0);
   options.window_s = 1e6;
   EXPECT_FALSE(replay(one_server(), "s", wave(), options));
+  System little = one_server();
+  little.capacities["A"].count = 6;  // three replicas
+  const auto short_of = replay(little, "s", wave(), options_of(60));
+  ASSERT_TRUE(short_of) << short_of.error().message;
+  EXPECT_EQ(short_of->static_replicas, 3);
+  for (const auto& [at_s, d] : short_of->decisions) EXPECT_LE(d.desired, 3);
+  little.capacities["A"].count = 1;
+  EXPECT_FALSE(replay(little, "s", wave(), options_of(60)));
   System none = one_server();
   none.classes["c"].targets["m"].ttft_ms = 1;
   const auto refused = replay(none, "s", wave(), options_of(0));

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "berth/fleet/sizing.h"
 #include "berth/fleet/system_view.h"
+#include "berth/fleet/thinning.h"
 
 namespace berth::fleet {
 namespace {
 
-constexpr double kAnyRate = 1;  // a minute: a replica's greatest rate does not depend on the load
+constexpr double kAnyRate = 1;  // a minute: of an idle server any load shows the limits
 
 template <class T>
 void copy_entry(std::map<std::string, T>& to, const std::map<std::string, T>& from,
@@ -47,8 +47,8 @@ class Sizer {
   }
 
  private:
-  // Two servers stand for the one, and share its sizing: what is asked; and its limits, which are
-  // those of any load, whatever accelerator it keeps and however many replicas it has at least.
+  // Two servers stand for the one, and share its sizing: what is asked; and the limits of as many
+  // replicas as it has now, whatever accelerator it keeps and however many it is to have at least.
   enum : std::size_t { kAsked, kLimits };
 
   void copy_system(const System& system) {
@@ -63,7 +63,7 @@ class Sizer {
     asked.keep_accelerator = server_.keep_accelerator && question_.accelerator.empty();
     if (question_.replicas > 0) asked.min_replicas = question_.replicas;
     limits.keep_accelerator = false;
-    limits.min_replicas = 0;
+    limits.min_replicas = server_.current.replicas;
     double& rate_per_min = limits.current.load.arrivals_per_min;
     if (rate_per_min == 0) rate_per_min = kAnyRate;
     system_.servers = {{"asked", asked}, {"limits", limits}};
@@ -83,8 +83,7 @@ class Sizer {
     return made_.refusals[server * made_.accelerators.size() + place];
   }
 
-  void set_limit(SizedAllocation& to, const std::string& accelerator) const {
-    const Candidate* limit = candidate(kLimits, accelerator);
+  static void set_limit(SizedAllocation& to, const Candidate* limit) {
     if (limit == nullptr) return;
     to.rate_per_s = limit->rate_per_s;
     to.rate_binding = to.binding = limit->rate_binding;
@@ -99,9 +98,9 @@ class Sizer {
 
   SizedAllocation sized_on(const std::string& accelerator) const {
     SizedAllocation sized;
-    set_limit(sized, accelerator);
-    sized.refusal = refusal(kAsked, accelerator);
     const Candidate* needed = candidate(kAsked, accelerator);
+    set_limit(sized, needed != nullptr && rate_ > 0 ? needed : candidate(kLimits, accelerator));
+    sized.refusal = refusal(kAsked, accelerator);
     if (needed == nullptr) return sized;
     const int replicas = question_.replicas > 0 ? question_.replicas : needed->replicas;
     sized.allocation = allocation_of(system_, made_, server_, *needed, replicas);
@@ -131,7 +130,7 @@ class Sizer {
       if (const Refusal found = refusal(kLimits, part.accelerator);
           now.refusal == Refusal::none && found != Refusal::idle)
         now.refusal = found;
-    if (parts.size() == 1) set_limit(now, parts[0].accelerator);
+    if (parts.size() == 1) set_limit(now, candidate(kLimits, parts[0].accelerator));
     if (!is_of_service(now.refusal)) return now;
     now.saturated = is_saturated(parts);
     if (!parts.empty() && now.refusal != Refusal::memory) operate(now.allocation);
@@ -175,8 +174,10 @@ class Sizer {
       Allocation& part = parts[i];
       const double weight = weights[i] / all;
       if (weight == 0 || part.batch == 0) continue;
-      set_figures(part, demand, system_.models.at(server_.model).accelerators.at(part.accelerator),
-                  rate_ * weight / part.replicas, size_.model);
+      const double each = weight / part.replicas;
+      set_figures(part, thinned(demand, each),
+                  system_.models.at(server_.model).accelerators.at(part.accelerator), rate_ * each,
+                  size_.model);
       if (!is_mix) continue;
       part.load.arrivals_per_min = server_.current.load.arrivals_per_min * weight;
       whole.itl_ms += weight * part.itl_ms;

@@ -24,6 +24,8 @@ TEST(ServerSize, HasTheCandidatesOfThePlan) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       System system = testing::generated_fleet(seed, 30, 6);
       system.options.model = model;
+      for (auto& [name, server] : system.servers)  // from regular arrivals to bursts
+        server.current.load.arrival_cv = 2.0 * static_cast<double>(seed - 1);
       const Candidates made = candidates(system, model);
       for (std::size_t s = 0; s < made.servers.size(); ++s) {
         const auto size = size_server(system, made.servers[s]);
@@ -57,6 +59,8 @@ TEST(ServerSize, HasTheCandidatesOfThePlan) {
 TEST(ServerSize, WhatAPlanGaveIsNotSaturatedAndAReplicaLessIs) {
   System system = testing::generated_fleet(5, 40, 6);
   system.options.solver = Solver::unlimited;
+  for (auto& [name, server] : system.servers)
+    server.current.load.arrival_cv = server.max_queue > 64 ? 3 : 1;
   for (const auto& [name, assignment] : plan(system).servers) {
     if (assignment.why != Why::served || assignment.allocation.accelerator.empty()) continue;
     const Load load = system.servers.at(name).current.load;

@@ -44,29 +44,13 @@ double ms_per_unit(const Load& load, const SimulationOptions& options) {
   return gap_ms > 0 ? kMinute_ms / load.arrivals_per_min / gap_ms : 1;
 }
 
-/// Each request goes to one of the shares at random, by their parts of the load.
-std::vector<std::vector<Request>> divide(std::vector<Request> requests,
-                                         std::span<const Share> shares, std::uint64_t seed) {
-  std::vector<std::vector<Request>> of(shares.size());
-  if (shares.size() == 1) {
-    of[0] = std::move(requests);
-    return of;
-  }
-  Rng rng(seed_of(seed, Stream::routing, 1));
-  for (const Request& request : requests) {
-    double left = rng.uniform();
-    std::size_t s = 0;
-    while (s + 1 < shares.size() && left >= shares[s].load_part) left -= shares[s++].load_part;
-    of[s].push_back(request);
-  }
-  return of;
-}
-
 Outcome history_of(std::span<const Share> shares, const Traffic& traffic, double unit_ms,
                    const SimulationOptions& options, std::uint64_t seed) {
   auto requests = requests_of(traffic, options, seed);
   const Window window = has_times(options) ? Window{} : steady_window(requests, unit_ms, kWarmUp);
-  const auto of = divide(std::move(requests), shares, seed);
+  std::vector<double> parts;
+  for (const Share& share : shares) parts.push_back(share.load_part);
+  const auto of = divide(std::move(requests), parts, seed);
   Outcome all;
   for (std::size_t s = 0; s < shares.size(); ++s)
     all.add(simulate(shares[s].deployment, of[s], unit_ms, window,

@@ -219,11 +219,17 @@ Sizing size_replica(const Demand& demand, const Performance& performance, QueueM
                                         : size_calibrated(demand, performance);
 }
 
-Sized replicas_for(const Sizing& sizing, const Demand& demand, const Performance& performance,
-                   QueueModel model, double rate, int least) {
-  if (model == QueueModel::calibrated)
-    return replicas_calibrated(sizing, demand, performance, rate, least);
-  return {std::max<double>(std::ceil(rate / sizing.rate), least), sizing.batch};
+double replicas_for(const Sizing& sizing, QueueModel model, double rate) {
+  if (sizing.refusal != Refusal::none) return HUGE_VAL;
+  // The least batch must not cost a replica more.
+  return model == QueueModel::reference ? std::ceil(rate / sizing.rate)
+                                        : std::ceil(rate / sizing.best_rate * (1 - kRateRounding));
+}
+
+int batch_for(const Sizing& sizing, const Demand& demand, const Performance& performance,
+              QueueModel model, double rate) {
+  return model == QueueModel::reference ? sizing.batch
+                                        : batch_calibrated(sizing, demand, performance, rate);
 }
 
 }  // namespace berth::fleet

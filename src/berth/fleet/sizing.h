@@ -47,8 +47,7 @@ struct Sizing {
   double rate = 0;     // requests a ms of one replica
   int best_batch = 1;  // calibrated: the batch of the greatest rate, at most 1 % above `rate`
   double best_rate = 0;
-  bool is_asked_for = false;             // the rate is Execution::rate_limit's
-  Refusal unless_asked = Refusal::none;  // what the closed form says where it need not be right
+  bool is_asked_for = false;  // the rate is Execution::rate_limit's
 };
 /// Why nothing is served where that binds even a nearly idle replica.
 Refusal refusal_of(Binding binding);
@@ -58,13 +57,12 @@ Binding binding_of(Refusal refusal);
 
 Sizing size_replica(const Demand& demand, const Performance& performance, QueueModel model);
 
-/// The number of replicas for a load of `rate`, at least `least`, and the batch of each.
-struct Sized {
-  double replicas = 0;  // may be more than an int holds
-  int batch = 1;
-};
-Sized replicas_for(const Sizing& sizing, const Demand& demand, const Performance& performance,
-                   QueueModel model, double rate, int least);
+/// The number of replicas that take a load of `rate`, which may be more than an int holds; HUGE_VAL
+/// where the sizing is refused.
+double replicas_for(const Sizing& sizing, QueueModel model, double rate);
+/// The batch of a replica that gets this rate.
+int batch_for(const Sizing& sizing, const Demand& demand, const Performance& performance,
+              QueueModel model, double rate);
 
 /// A replica under a load of `rate` requests a ms.
 Operation operation_at(const Demand& demand, const Performance& performance, int batch, double rate,
@@ -86,8 +84,8 @@ Range reference_range(const Queue& queue);
 
 // calibrated.cc
 Sizing size_calibrated(const Demand& demand, const Performance& performance);
-Sized replicas_calibrated(const Sizing& sizing, const Demand& demand,
-                          const Performance& performance, double rate, int least);
+int batch_calibrated(const Sizing& sizing, const Demand& demand, const Performance& performance,
+                     double rate);
 
 inline constexpr double kRateRounding = 1e-9;  // part of a rate
 inline constexpr double kMargin = 1e-3;        // how far a rate stays from saturation, and from 0

@@ -40,16 +40,16 @@ struct Optimum {
   std::vector<double> spot_prices{};  // by type: the value that one more of spot would save
   bool stopped = false;
 };
-/// Minimises the unserved servers of the highest priority, then of the next, …, then the value.
 /// What is used of a type costs nothing for the first units, and the price for each further one.
 struct Step {
   std::int64_t free = 0;
   double price = 0;  // 0: there is no such cost
 };
+/// Minimises the unserved servers of the highest priority, then of the next, …, then the value.
 /// `steps`: by type, beside the candidates' values; or none.
 Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
                       const Execution& execution, const std::vector<Step>& steps = {});
-/// The same with mixes, from `start`, an optimum without them. Its proof is that of a packing.
+/// The same with mixes, from `start`, an optimum without them.
 Optimum solve_mixed(const System& system, const Candidates& candidates,
                     const std::vector<std::int64_t>& limits, const Execution& execution,
                     const Optimum& start);

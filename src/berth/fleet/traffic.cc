@@ -207,6 +207,23 @@ std::vector<Request> draw_requests(const Traffic& traffic, std::size_t count, st
   return requests;
 }
 
+std::vector<std::vector<Request>> divide(std::vector<Request> requests,
+                                         std::span<const double> parts, std::uint64_t seed) {
+  std::vector<std::vector<Request>> of(parts.size());
+  if (parts.size() == 1) {
+    of[0] = std::move(requests);
+    return of;
+  }
+  Rng rng(seed_of(seed, Stream::routing, 1));
+  for (const Request& request : requests) {
+    double left = rng.uniform();
+    std::size_t i = 0;
+    while (i + 1 < parts.size() && left >= parts[i]) left -= parts[i++];
+    of[i].push_back(request);
+  }
+  return of;
+}
+
 Result<std::vector<Request>> read_trace(std::string_view name, std::string_view text) {
   return TraceReader(name, text).read();
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -53,6 +54,11 @@ std::uint64_t seed_of(std::uint64_t seed, Stream stream, std::uint64_t number = 
 
 /// `count` requests one mean gap apart. Precondition: check(traffic).
 std::vector<Request> draw_requests(const Traffic& traffic, std::size_t count, std::uint64_t seed);
+
+/// Each request goes to one of several at random, in their order: to the i-th with the probability
+/// parts[i]. Precondition: there are parts, and they add up to 1.
+std::vector<std::vector<Request>> divide(std::vector<Request> requests,
+                                         std::span<const double> parts, std::uint64_t seed);
 
 /// Reads the text of a trace: CSV whose first line names the columns, in any order; `seconds`,
 /// `in_tokens` and `out_tokens` are read. Arrivals are in ms after the first. Errors: invalid,

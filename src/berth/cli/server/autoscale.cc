@@ -1,6 +1,7 @@
 // berth autoscale: the control loop, or what it would have done with a trace.
 #include "berth/cli/server/autoscale.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <mutex>
@@ -11,9 +12,11 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/fleet_view.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/listen.h"
 #include "berth/cli/table.h"
+#include "berth/cli/visible.h"
 #include "berth/fleet/replay.h"
 #include "berth/run/context.h"
 
@@ -21,6 +24,7 @@ namespace berth::cli {
 namespace {
 
 constexpr int kPort = 8322;
+constexpr Duration kSecondLook = std::chrono::seconds(2);
 constexpr std::size_t kMostToken = 64U << 10;
 constexpr std::size_t kMostShown = 20;  // changes of a replay
 
@@ -68,6 +72,7 @@ Result<fleet::System> read_system(os::Env& env, const std::string& path) {
 // ---- A trace
 
 void print_replay(const std::string& server, const fleet::Replay& found, bool has_hold) {
+  const fleet::Attainment& attained = found.attained;
   Table table({"at", "replicas", "why"});
   std::size_t changes = 0;
   for (const auto& [at_s, d] : found.decisions) {
@@ -78,23 +83,23 @@ void print_replay(const std::string& server, const fleet::Replay& found, bool ha
   std::string text = table.empty() ? "" : table.text();
   if (changes > kMostShown)
     text += fmt::format("and {} changes more; --json has all\n", changes - kMostShown);
-  text +=
-      fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, found.requests,
-                  format_duration(std::chrono::seconds(std::llround(found.length_s))),
-                  found.accelerator, found.lost > 0 ? fmt::format("; {} lost", found.lost) : "");
+  text += fmt::format("\n{}: {} requests in {} on {}, simulated{}\n", server, attained.requests,
+                      format_duration(std::chrono::seconds(std::llround(found.length_s))),
+                      found.accelerator,
+                      attained.lost > 0 ? fmt::format("; {} lost", attained.lost) : "");
   text += fmt::format(
       "TTFT mean {:.1f} ms, p50 {:.1f}, p95 {:.1f}, p99 {:.1f}; ITL mean {:.1f}, p95 {:.1f}\n",
-      found.mean_ttft_ms, found.attained.ttft_ms[0], found.attained.ttft_ms[2],
-      found.attained.ttft_ms[3], found.mean_itl_ms, found.attained.itl_ms[2]);
-  if (found.within_ms > 0)
+      attained.mean_ttft_ms, attained.percentiles.ttft_ms[0], attained.percentiles.ttft_ms[2],
+      attained.percentiles.ttft_ms[3], attained.mean_itl_ms, attained.percentiles.itl_ms[2]);
+  if (attained.within_ms > 0)
     text += fmt::format(
         "{:.2f} % of the requests have their first token within {} ms; {:.2f} % in the worst five "
         "minutes, "
         "from {} on\n",
-        100 * found.within, format_number(found.within_ms), 100 * found.worst_within,
-        format_duration(std::chrono::seconds(std::llround(found.worst_at_s))));
+        100 * attained.within, format_number(attained.within_ms), 100 * attained.worst_within,
+        format_duration(std::chrono::seconds(std::llround(attained.worst_at_s))));
   text += fmt::format(
-      "cost {:.2f} cents; {} replicas for the busiest minute all the time {:.2f} ({:+.1f} %)\n",
+      "cost {:.2f} cents; {} replicas for the busiest window all the time {:.2f} ({:+.1f} %)\n",
       found.cents, found.static_replicas, found.static_cents,
       found.static_cents > 0 ? 100 * (found.cents / found.static_cents - 1) : 0.0);
   text += fmt::format("{} starts, {} stops{}\n", found.starts, found.stops,
@@ -105,20 +110,8 @@ void print_replay(const std::string& server, const fleet::Replay& found, bool ha
 std::string replay_json(const std::string& server, const fleet::Replay& found) {
   JsonWriter json;
   json.object().add("server", server).add("accelerator", found.accelerator);
-  json.add("requests", found.requests).add("lost", found.lost).add("seconds", found.length_s);
-  json.add("ttftAverage", found.mean_ttft_ms).add("itlAverage", found.mean_itl_ms);
-  for (const auto& [name, figures] : {std::pair("ttftPercentiles", &found.attained.ttft_ms),
-                                      {"itlPercentiles", &found.attained.itl_ms}}) {
-    json.key(name).object();
-    for (std::size_t i = 0; i < fleet::kPercentiles.size(); ++i)
-      json.add(fleet::kPercentileNames[i], (*figures)[i]);
-    json.end();
-  }
-  if (found.within_ms > 0)
-    json.add("withinMs", found.within_ms)
-        .add("within", found.within)
-        .add("worstWithin", found.worst_within)
-        .add("worstAt", found.worst_at_s);
+  json.add("seconds", found.length_s);
+  write_attainment(json, found.attained);
   json.add("cost", found.cents).add("staticCost", found.static_cents);
   json.add("staticReplicas", found.static_replicas);
   json.add("starts", found.starts).add("stops", found.stops).add("flaps", found.flaps);
@@ -231,9 +224,10 @@ class Teller {
     const std::string replicas =
         d.desired == d.current ? fmt::format("{} {}", fleet::kActionNames.name(d.action), d.current)
                                : fmt::format("{} → {}", d.current, d.desired);
-    return fmt::format("{}  {}: {}{}{}: {}\n", format_utc(env_.wall()).substr(11, 8), d.server,
-                       replicas, d.accelerator.empty() ? "" : " × " + d.accelerator,
-                       d.desired != d.current && !given_.apply ? " (advice)" : "", d.reason);
+    return Visible()(
+        fmt::format("{}  {}: {}{}{}: {}\n", format_utc(env_.wall()).substr(11, 8), d.server,
+                    replicas, d.accelerator.empty() ? "" : " × " + d.accelerator,
+                    d.desired != d.current && !given_.apply ? " (advice)" : "", d.reason));
   }
 
   os::Env& env_;
@@ -257,12 +251,21 @@ Status check_words(const AutoscaleOptions& given) {
     return fail(ErrorKind::usage, "--hook: is called with --apply alone");
   if (given.old_names && !given.apply)
     return fail(ErrorKind::usage, "--old-names: there are desired replicas with --apply alone");
-  if (given.trace && (given.apply || given.once || given.listen || !given.selects.empty()))
-    return fail(ErrorKind::usage, "{}: not with --trace, which plays",
-                given.apply    ? "--apply"
-                : given.once   ? "--once"
-                : given.listen ? "--listen"
-                               : "--select");
+  if (given.trace)
+    for (const auto& [option, is_given] :
+         {std::pair("--apply", given.apply),
+          {"--once", given.once},
+          {"--listen", given.listen.has_value()},
+          {"--select", !given.selects.empty()},
+          {"--namespace", given.name_space != "default"},
+          {"--prometheus-token-file", !given.prometheus_token_file.empty()},
+          {"--token-file", !given.token_file.empty()},
+          {"--tls-cert", !given.certificate.empty()},
+          {"--tls-key", !given.key.empty()}})
+      if (is_given) return fail(ErrorKind::usage, "{}: not with --trace, which plays", option);
+  if (given.once && given.apply && given.hook.empty())
+    return fail(ErrorKind::usage,
+                "--once --apply: wants a --hook, for nobody reads what is published once");
   if (!given.trace && given.prometheus.empty())
     return fail(ErrorKind::usage, "wanted --prometheus URL, or --trace FILE");
   if (given.once && given.listen)
@@ -284,12 +287,22 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   BERTH_ASSIGN(const auto* cloud, remote::load_cloud(env));
   os::install_stop_signals();
   Teller teller(env, given);
-  api::ControlLoop loop(
-      env, *cloud, system, options, planning_execution(given.percentiles),
-      [&](const auto& decisions, const auto& live) { teller.tell(decisions, live); });
+  bool is_first_look = false;
+  api::ControlLoop loop(env, *cloud, system, options, planning_execution(given.percentiles),
+                        [&](const std::vector<fleet::Decision>& decisions, const auto& live) {
+                          teller.tell(decisions, live);
+                          is_first_look = std::ranges::any_of(decisions, [](const auto& d) {
+                            return !d.is_known && d.reporting.has_value();
+                          });
+                        });
   if (given.once) {
     BERTH_TRY(loop.turn());
-    return 0;
+    if (is_first_look) {  // its count of replicas wants a second one
+      is_first_look = false;
+      BERTH_TRY(env.wait({}, env.now() + kSecondLook));
+      if (env.stop_signals() == 0) BERTH_TRY(loop.turn());
+    }
+    return loop.failures() > 0 ? 1 : 0;
   }
   const auto answer_of = [&](const api::Request& request) { return answer(loop, request); };
   const auto say = [&](int port) {
