@@ -37,7 +37,8 @@ Result<int> become(os::Env& env, const char* name, const std::vector<std::string
   values.push_back(nullptr);
   ::umask(env.mask());  // as we found it
   ::execv(program.c_str(), values.data());
-  return fail(ErrorKind::not_found, "{}: {}", program, std::strerror(errno));
+  return fail(ErrorKind::not_found, "{}: {}{}", program, std::strerror(errno),
+              errno == ENOENT ? "; in a clone, ./dev build makes it" : "");
 }
 
 void ServeOptions::add_to(Options& options) {
