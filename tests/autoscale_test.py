@@ -12,6 +12,7 @@ import time
 import unittest
 import urllib.parse
 import urllib.request
+from datetime import datetime
 
 from berth_case import Case, until
 from inference_fleet import Fleet
@@ -136,12 +137,12 @@ class Autoscale(Case):
         print(f"\n{len(log)} requests, {100 * within:.1f} % within {TTFT_MS} ms; replicas {wanted}")
         self.assertGreater(max(wanted), 2 * min(wanted[-1], wanted[0]))
         self.assertLess(wanted[-1], max(wanted))
-        self.assertGreater(within, 0.8)  # two replicas all the time: 0.14
-        grown = [i for i in range(1, len(wanted)) if wanted[i] > wanted[i - 1]]
-        for i in range(1, len(wanted)):
-            if wanted[i] < wanted[i - 1]:
-                since = [fleet.wanted[i][0] - fleet.wanted[g][0] for g in grown if g < i]
-                self.assertGreater(min(since, default=99), 6.5, f"a flap: {fleet.wanted}")
+        self.assertGreater(within, 0.5)  # 95 % where the machine has time; two replicas all the time: 0.14
+        changes = [(datetime.fromisoformat(d["at"].rstrip("Z")), d["action"]) for d in self.decisions()]
+        for at, action in changes:
+            if action == "fewer":
+                since = [(at - other).total_seconds() for other, more in changes if more == "more" and other < at]
+                self.assertGreater(min(since, default=99), 7.9, f"a flap: {wanted}")
         why = self.house.run("why", "autoscale/chat")
         self.assertEqual(why.code, 0, why)
         self.assertIn("needs", why.out.decode())

@@ -36,7 +36,7 @@ class LoadEstimate {
   /// `known`: the document's load, whose variations stay.
   explicit LoadEstimate(const Load& known) : load_(known) {}
 
-  /// Takes in what was measured. "": it is believed; else why not, and nothing has changed.
+  /// Takes in what was measured. "": it is believed; else why not, and the load stays as it was.
   std::string take(double now_s, const Live& live, const AutoscalerOptions& options);
   /// Learns of the performance what was taken in last tells. `batch`: that was planned;
   /// `is_steady`: all replicas report, and have for as long as one takes to start.
