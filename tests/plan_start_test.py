@@ -82,7 +82,7 @@ class Start(Case):
         self.fleet()
         nearest = self.house.json("place", 2)["devices"]
         chat, code = self.start()
-        self.assertEqual(chat, {"server": "chat", "accelerator": "V100", "run": "chat-1", "replicas": 2,
+        self.assertEqual(chat, {"server": "chat", "accelerator": "V100", "role": "whole", "run": "chat-1", "replicas": 2,
                                 "accelerators": 2, "ports": [self.port, self.port + 1]})
         self.assertEqual((code["server"], code["accelerators"], code["ports"]), ("code 7b", 1, [self.port + 2]))
         one, two, three = self.answers()

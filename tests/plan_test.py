@@ -84,6 +84,33 @@ class Plan(Case):
         for wrong in (["--solver", "greedy"], ["--heterogeneous"], ["--power-budget", "1kW"], ["--set", "capacity.L4=3"]):
             self.assertEqual(self.berth("plan", str(path), *wrong, code=2).code, 2)
 
+    def test_prefill_and_decode_apart(self):
+        document = json.loads((ROOT / "examples/fleet/fleet.json").read_text())
+        [target] = [target for service in document["serviceClassData"]["serviceClasses"] if service["name"] == "Interactive"
+                    for target in service["modelTargets"] if target["model"] == "chat-8b"]
+        target["slo-itl-p99"] = 25  # a prompt in the way takes longer
+        path = self.dir / "apart.json"
+        path.write_text(json.dumps(document))
+        together, apart = self.plan(str(path)), self.plan(str(path), "--disaggregated", "--candidates")
+        self.assertEqual(together["reasons"]["assistant"]["status"], "capacity")
+        split = apart["allocations"]["assistant"]
+        self.assertEqual([part["role"] for part in split["parts"]], ["prefill", "decode"])
+        self.assertEqual(sum(part["numReplicas"] for part in split["parts"]), split["numReplicas"])
+        self.assertIn(split["parts"][0]["accelerator"], apart["pools"]["assistant"]["prefill"])
+        text = self.berth("plan", str(path), "--disaggregated").out.decode()
+        self.assertRegex(text, r"assistant +Interactive +\S+ prefill \+ \S+ decode +\d+ \+ \d+ ")
+        # What is planned is attained, and is read again as what a server has.
+        [server] = [server for server in document["serverData"]["servers"] if server["name"] == "assistant"]
+        server["currentAlloc"] = split
+        path.write_text(json.dumps(document))
+        lines = self.berth("simulate", str(path), "--current", "--server", "assistant").out.decode().splitlines()
+        self.assertRegex(lines[2], r"ITL .* / 25.0 met")
+        self.assertEqual(self.plan(str(path), "--disaggregated")["allocations"]["assistant"]["numReplicas"],
+                         split["numReplicas"])
+        self.assertEqual(json.loads(self.berth("size", str(path), "assistant", "--json").out)["current"]["saturated"], False)
+        for wrong in (["--model", "reference"], ["--power-budget", "1kW"], ["--profile", "day.csv"]):
+            self.assertEqual(self.berth("plan", str(path), "--disaggregated", *wrong, code=2).code, 2)
+
     def test_readable(self):
         text = self.berth("plan", EXAMPLE).out.decode()
         self.assertRegex(text, r"assistant +Interactive +A100 +3 ")

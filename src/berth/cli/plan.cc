@@ -29,7 +29,7 @@ struct PlanOptions {
   std::string model, solver, saturation, power_budget;  // as written; "": the document's
   std::string time_limit, sweep;
   std::vector<std::string> sets;  // "capacity.H100=16"
-  bool delayed_best_effort = false, heterogeneous = false;
+  bool delayed_best_effort = false, heterogeneous = false, disaggregated = false;
   bool candidates = false, fail_unserved = false;
   std::string percentiles = "simulated";
   DayChoices day;
@@ -48,6 +48,8 @@ struct PlanOptions {
                  "greedy: best effort after all priorities");
     options.flag("--heterogeneous", heterogeneous,
                  "optimal, unlimited: mixes of two accelerators for one server too");
+    options.flag("--disaggregated", disaggregated,
+                 "optimal, unlimited: prefill and decode apart where that is better");
     options.value("--power-budget", power_budget,
                   "what all replicas may draw by the power curves, such as 20kW");
     options.flag("--candidates", candidates, "every server on every accelerator");
@@ -115,6 +117,7 @@ Result<fleet::Options> options_of(const PlanOptions& given, fleet::Options optio
                    options.saturation));
   options.delayed_best_effort |= given.delayed_best_effort;
   options.heterogeneous |= given.heterogeneous;
+  options.disaggregated |= given.disaggregated;
   if (!given.power_budget.empty()) {
     BERTH_ASSIGN(options.power_budget_w, watts_of("--power-budget", given.power_budget));
   }
@@ -143,6 +146,15 @@ std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation
   return join(parts, " + ");
 }
 
+/// "H100", "H100 + L4", "H100 prefill + L4 decode".
+std::string accelerators_of(const fleet::Allocation& allocation) {
+  if (allocation.parts.empty()) return allocation.accelerator;
+  std::vector<std::string> parts;
+  for (const auto& part : allocation.parts)
+    parts.push_back(fleet::with_role(part.accelerator, part.role));
+  return join(parts, " + ");
+}
+
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "change", "why"});
@@ -152,8 +164,7 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
     const auto& allocation = a.allocation;
     const bool is_given = !allocation.accelerator.empty();
     table.add({name, server.service_class.empty() ? "Free" : server.service_class,
-               (is_given ? each_of(allocation, &fleet::Allocation::accelerator) : "-") +
-                   (a.is_spot ? " (spot)" : ""),
+               (is_given ? accelerators_of(allocation) : "-") + (a.is_spot ? " (spot)" : ""),
                each_of(allocation, &fleet::Allocation::replicas),
                is_given ? each_of(allocation, &fleet::Allocation::batch) : "-",
                figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
@@ -175,14 +186,17 @@ std::string tails_text(const fleet::System& system, const fleet::Plan& plan) {
     if (parts.empty()) parts.push_back(a.allocation);
     for (const auto& part : parts)
       if (part.percentiles)
-        table.add({name, part.accelerator, percentiles_text(*part.percentiles, targets)});
+        table.add({name, fleet::with_role(part.accelerator, part.role),
+                   percentiles_text(*part.percentiles, fleet::targets_of(targets, part.role))});
   }
   return table.empty() ? "" : "\n" + table.text();
 }
 
 /// How the limits of targets for percentiles came about; "": there are none.
 std::string limits_text(const fleet::Candidates& all) {
-  const auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
+  auto asked = std::ranges::count_if(all.all, &fleet::Candidate::is_rate_asked_for);
+  for (const auto& pools : all.pools)
+    asked += std::ranges::count_if(pools, &fleet::Candidate::is_rate_asked_for);
   if (all.stopped) return "the time limit left some limits to the closed form\n";
   if (asked == 0) return "";
   return fmt::format(
@@ -306,6 +320,27 @@ Result<int> sweep(fleet::System system, const fleet::Execution& means, const Pla
   return code;
 }
 
+/// What keeps each server on one accelerator though the options ask otherwise.
+std::vector<std::string> notes_on_pairs(const fleet::System& system) {
+  const fleet::Options& options = system.options;
+  const bool is_greedy = options.solver == fleet::Solver::greedy;
+  std::vector<std::string> notes;
+  if (is_greedy && options.heterogeneous)
+    notes.emplace_back("the greedy solver gives each server one accelerator");
+  if (is_greedy && options.disaggregated)
+    notes.emplace_back("the greedy solver keeps prefill and decode together");
+  const auto can_send = [](const auto& performance) {
+    return performance.second.transfer.has_value();
+  };
+  if (options.disaggregated && std::ranges::none_of(system.models, [&](const auto& model) {
+        return std::ranges::any_of(model.second.accelerators, can_send);
+      }))
+    notes.emplace_back(
+        "prefill and decode stay together: no perfParms say what the transfer of a prompt's cache "
+        "takes, such as \"transfer\": {\"fixed\": 3, \"perToken\": 0.01} in ms");
+  return notes;
+}
+
 /// usage: what is of one load alone is given with a day.
 Status check_day_goes_with(const PlanOptions& given) {
   for (const auto& [option, is_given, why] :
@@ -315,6 +350,7 @@ Status check_day_goes_with(const PlanOptions& given) {
         {"--delayed-best-effort", given.delayed_best_effort, "only the solver greedy has it"},
         {"--heterogeneous", given.heterogeneous,
          "over a day each server has one accelerator at a time"},
+        {"--disaggregated", given.disaggregated, "over a day prefill and decode stay together"},
         {"--sweep", !given.sweep.empty(), "a day has loads of its own"},
         {"--power-budget", !given.power_budget.empty(), "a day is planned without one"},
         {"--candidates", given.candidates, "they are of one load, and a day has many"}})
@@ -342,8 +378,7 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
     return fail(ErrorKind::usage, "{}", status.error().message);
   const fleet::Options& options = system.options;
   print_percentiles_note(system, options.model);
-  if (options.heterogeneous && options.solver == fleet::Solver::greedy && !given.day.wanted())
-    print_error("note: the greedy solver gives each server one accelerator\n");
+  if (!given.day.wanted()) print_notes(notes_on_pairs(system));
   BERTH_ASSIGN(const auto means, means_of(env, given));
   if (given.day.wanted()) {
     print_notes(fleet::dangling_names(system));

@@ -423,6 +423,8 @@ Result<int> plan_and_print_day(os::Env& env, const fleet::System& system, const 
         "note: the document's solver, greedy, is of one load; a day is planned by optimal\n");
   if (system.options.heterogeneous)
     print_error("note: over a day each server has one accelerator at a time\n");
+  if (system.options.disaggregated)
+    print_error("note: over a day prefill and decode stay together\n");
   BERTH_ASSIGN(const auto day, fleet::plan_day(system, loads.profile, options, means));
   std::vector<fleet::ReplayedServer> replayed;
   if (given.replay) {

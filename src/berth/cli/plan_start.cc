@@ -73,6 +73,8 @@ Result<experiment::Program> program_of_group(const fleet::ReplicaGroup& group,
   program.name = name;
   BERTH_TRY(exec::set_label("server", group.server, program.labels));
   BERTH_TRY(exec::set_label("accelerator", group.accelerator, program.labels));
+  if (group.role != fleet::Role::whole)
+    BERTH_TRY(exec::set_label("role", std::string(fleet::name(group.role)), program.labels));
   constexpr double kBytesPerGigabyte = 1e9, kMilliCores = 1000;
   const double cores = group.start.cpu > 0 ? group.start.cpu : 1;
   program.resources.set(Known::cpu, std::llround(std::ceil(cores * kMilliCores)));
@@ -226,8 +228,9 @@ std::string started_text(const std::vector<StartedRun>& started) {
   if (started.empty()) return {};
   Table table({"server", "accelerator", "run", "replicas", "GPUs each", "ports"});
   for (const auto& [group, run, ports] : started)
-    table.add({group.server, group.accelerator, run, fmt::format("{}", group.replicas),
-               fmt::format("{}", group.accelerators), ports.empty() ? "-" : ranges_text(ports)});
+    table.add({group.server, fleet::with_role(group.accelerator, group.role), run,
+               fmt::format("{}", group.replicas), fmt::format("{}", group.accelerators),
+               ports.empty() ? "-" : ranges_text(ports)});
   return "\n" + table.text() + "\nberth runs --label server; berth logs -f RUN; berth stop RUN\n";
 }
 
@@ -238,6 +241,7 @@ std::string started_json(const std::vector<StartedRun>& started, const std::stri
     json.object()
         .add("server", group.server)
         .add("accelerator", group.accelerator)
+        .add("role", fleet::name(group.role))
         .add("run", run)
         .add("replicas", group.replicas)
         .add("accelerators", group.accelerators)

@@ -45,9 +45,10 @@ std::span<const Allocation> parts_of(const Allocation& allocation) {
   return {&allocation, allocation.accelerator.empty() ? std::size_t{0} : 1};
 }
 
-Part part_of(const Allocation& current, std::string_view accelerator) {
+Part part_of(const Allocation& current, std::string_view accelerator, Role role) {
   for (const Allocation& one : parts_of(current))
-    if (one.accelerator == accelerator) return {true, one.replicas, 0, one.cost, 0};
+    if (one.accelerator == accelerator && one.role == role)
+      return {true, one.replicas, 0, one.cost, 0};
   return {};
 }
 
@@ -90,8 +91,8 @@ Result<Allocation> scale(const System& system, const std::string& server,
                          const Execution& execution) {
   BERTH_TRY(check(load));
   if (!allocation.parts.empty())
-    return fail(ErrorKind::impossible, "{}: {} is a mix, which is planned anew, not scaled", server,
-                in_words(allocation));
+    return fail(ErrorKind::impossible, "{}: {} is a {}, which is planned anew, not scaled", server,
+                in_words(allocation), allocation.is_split() ? "split" : "mix");
   BERTH_TRY(look_up(system, server, allocation.accelerator));
   Server loaded = system.servers.at(server);
   loaded.current.load = load;
@@ -122,24 +123,29 @@ Result<bool> saturated(const System& system, const std::string& server,
 double transition_value(const Allocation& from, const Allocation& to, QueueModel model) {
   std::vector<Part> parts;
   for (const Allocation& one : parts_of(to)) {
-    parts.push_back(part_of(from, one.accelerator));
+    parts.push_back(part_of(from, one.accelerator, one.role));
     parts.back().replicas = one.replicas;
     parts.back().cost = one.cost;
   }
   return value_of(from, parts, model);
 }
 
+std::string with_role(const std::string& accelerator, Role role) {
+  return role == Role::whole ? accelerator : fmt::format("{} {}", accelerator, name(role));
+}
+
 std::string in_words(const Allocation& allocation) {
   std::vector<std::string> parts;
   for (const Allocation& one : parts_of(allocation))
-    parts.push_back(fmt::format("{} × {}", one.replicas, one.accelerator));
+    parts.push_back(fmt::format("{} × {}", one.replicas, with_role(one.accelerator, one.role)));
   return join(parts, " + ");
 }
 
 Difference difference(const Allocation& from, const Allocation& to) {
   const auto accelerators_of = [](const Allocation& allocation) {
     std::vector<std::string> names;
-    for (const Allocation& one : parts_of(allocation)) names.push_back(one.accelerator);
+    for (const Allocation& one : parts_of(allocation))
+      names.push_back(with_role(one.accelerator, one.role));
     return join(names, " + ");
   };
   return {accelerators_of(from), accelerators_of(to), to.replicas - from.replicas,

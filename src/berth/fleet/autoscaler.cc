@@ -61,9 +61,9 @@ Status check_scalable(const System& system) {
   for (const auto& [name, server] : system.servers) {
     const Allocation& has = server.current;
     if (!has.parts.empty())
-      return fail(ErrorKind::invalid,
-                  "{} has a mix of accelerators: the loop scales one; make each part a server",
-                  name);
+      return fail(ErrorKind::invalid, "{} has {}: the loop scales {}", name, in_words(has),
+                  has.is_split() ? "no pools that prefill and decode apart"
+                                 : "one accelerator; make each part a server");
     if (has.accelerator.empty()) continue;
     const auto accelerator = system.accelerators.find(has.accelerator);
     if (accelerator == system.accelerators.end())
@@ -98,7 +98,7 @@ struct Autoscaler::Draft {
 Autoscaler::Autoscaler(System system, const AutoscalerOptions& options, const Execution& execution)
     : system_(std::move(system)), options_(options) {
   BERTH_ASSERT(check(options));
-  system_.options.heterogeneous = false;
+  system_.options.heterogeneous = system_.options.disaggregated = false;
   const Plan plan = fleet::plan(system_, execution);
   for (auto& [name, server] : system_.servers) {
     if (server.current.accelerator.empty())

@@ -194,8 +194,11 @@ Sizing size_calibrated(const Demand& demand, const Performance& performance) {
   if (fit < 1) return refused(Refusal::memory);
   const int ceiling = static_cast<int>(std::min<double>(told, fit));
   const BatchSearch batches(demand, performance);
-  const auto [best, too_small] =
-      batches.search(std::min(ceiling, batches.queue(ceiling).work().within_tokens));
+  // What is beyond the tokens of a step only makes requests wait for one another; where they are
+  // prefilled alone they do nothing else, and had better wait than be lost.
+  const int useful =
+      demand.role == Role::prefill ? ceiling : batches.queue(ceiling).work().within_tokens;
+  const auto [best, too_small] = batches.search(std::min(ceiling, useful));
   if (best.rate == 0) return refused(refusal_of(best.binding));
   Sizing sizing;
   sizing.best_batch = best.batch;

@@ -35,6 +35,10 @@ Dual operator/(Dual a, Dual b) {
 bool operator<(Dual a, double b) {
   return a.is < b;
 }
+Dual exp(Dual a) {
+  const double value = std::exp(a.is);
+  return {value, a.grows * value};
+}
 Dual at_most(Dual a, double most) {
   return a < most ? a : Dual(most);
 }
@@ -108,16 +112,20 @@ Dual wait_factor(double service_variation, double arrival_variation, double serv
 
 CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int batch_size)
     : Queue(batch_size, demand.max_queue) {
-  const double n = demand.in_tokens, m = demand.out_tokens;
+  const double n = demand.in_tokens;
+  const double m = demand.role == Role::prefill ? 1 : demand.out_tokens;
   BERTH_ASSERT(n >= 0 && m >= 0 && n + m > 0);
   BERTH_ASSERT(p.alpha_ms >= 0 && p.beta_ms >= 0 && p.gamma_ms >= 0);
   const double in_variation = demand.in_cv * demand.in_cv;
-  const double out_variation = demand.out_cv * demand.out_cv;
+  const double out_variation = demand.role == Role::prefill ? 0 : demand.out_cv * demand.out_cv;
   const double square = m * m * (1 + out_variation);  // E m²
   const Chunks chunks = chunks_of(n, demand.in_cv);
   StepWork& w = work_;
   w.alpha_ms = p.alpha_ms;
   w.offset_ms = p.ttft_offset_ms;
+  w.only_prefills = demand.role == Role::prefill;
+  if (demand.role == Role::prefill && p.transfer)
+    w.offset_ms += p.transfer->fixed_ms + p.transfer->per_token_ms * n;
   w.decodes = std::max(0.0, m - 1);
   w.chunks = chunks.count;
   w.chunk_tokens = n / w.chunks;
@@ -139,6 +147,7 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
       w.prompt_variation = std::max(0.0, square_ms / (left_ms * left_ms) - 1);
   }
   w.prompt_ms += p.gamma_ms * n * (chunks.by_token + 1) / 2;
+  if (demand.role == Role::decode) give_up_prompts();
   w.request_ms = w.prompt_ms + p.beta_ms * w.decodes +
                  p.gamma_ms * (n * w.decodes + std::max(0.0, (square - m) / 2));
   if (w.alpha_ms == 0) w.request_ms = std::max(w.request_ms, kLeastWork_ms);
@@ -156,6 +165,17 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   w.service_variation = (square - m * m) / (w.steps * w.steps);
   w.arrival_variation = demand.arrival_cv * demand.arrival_cv;
   set_full_step();
+}
+
+/// Prompts come prefilled.
+void CalibratedQueue::give_up_prompts() {
+  StepWork& w = work_;
+  BERTH_ASSERT(w.decodes > 0);
+  w.only_decodes = true;
+  w.offset_ms = w.prompt_ms = w.prompt_variation = w.chunk_tokens = 0;
+  w.chunks = 1;
+  w.steps = w.decodes;
+  w.within_tokens = static_cast<int>(kBatchTokens);
 }
 
 /// Where steps are full of tokens, a larger batch only makes its requests wait for one another.
@@ -184,7 +204,7 @@ Operation CalibratedQueue::at(double rate, Growth* growth) const {
   const double servers = batch();
   const Dual lambda(rate, rate), loss(present.loss, present.loss_growth);
   const Dual in_service(present.in_service, present.in_service_growth);
-  const Dual alone(present.alone, present.alone_growth);
+  Dual alone(present.alone, present.alone_growth);
   const Dual waits(present.waits, present.waits_growth);
   const Dual served = lambda * (1 - loss);
   const Dual wait_ms = Dual(present.waiting, present.waiting_growth) / served *
@@ -195,6 +215,8 @@ Operation CalibratedQueue::at(double rate, Growth* growth) const {
   const auto prefill_ms = [&](Dual others) {
     return GatedPrefill<Dual>(w, others, served).mean_ms();
   };
+  if (w.only_prefills)
+    alone = at_least((1 - loss) * (1 - GatedPrefill<Dual>(w, 0, served).busy) - waits, 0);
   const Dual some = 1 - loss - alone - waits;  // others, and a free place
   Dual prefill = alone * (w.prompt_ms + w.chunks * w.alpha_ms);
   if (some.is > 1e-9)
@@ -203,9 +225,11 @@ Operation CalibratedQueue::at(double rate, Growth* growth) const {
   prefill = prefill / (1 - loss);
 
   // What a request is in service for, less its own prompt's work, is spread over its steps.
-  const Dual itl_ms =
+  Dual itl_ms =
       w.decodes > 0 ? at_least((service_ms - w.prompt_ms) / w.steps, w.alpha_ms) : Dual(0);
   const Dual ttft_ms = wait_ms + prefill + w.offset_ms;
+  // The first gap has the wait in it, and the rest of the step that an arrival meets.
+  if (w.only_decodes) itl_ms = itl_ms + (ttft_ms - itl_ms) / w.decodes;
   Operation o;
   o.throughput = served.is;
   o.loss = loss.is;

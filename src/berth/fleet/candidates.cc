@@ -51,6 +51,14 @@ Row row_of(const System& system, const Server& server, QueueModel model) {
   return row;
 }
 
+/// What a server is sized on: an accelerator, for one role.
+struct Column {
+  const std::string* name = nullptr;
+  const Accelerator* accelerator = nullptr;
+  std::uint32_t place = 0;  // of the accelerator
+  Role role = Role::whole;
+};
+
 /// Under no load: as many as the least, at a batch that is full.
 Candidate idle_candidate(const Server& server, const Performance& performance) {
   Candidate c;
@@ -77,8 +85,8 @@ RateQuestion question_of(const Demand& demand, const Performance& performance,
                   .in_cv = demand.in_cv,
                   .out_cv = demand.out_cv,
                   .arrival_cv = demand.arrival_cv};
-  return {performance,      load,          sizing.best_batch,
-          demand.max_queue, demand.target, sizing.best_rate * kMsPerS};
+  return {performance,   load,        sizing.best_batch,         demand.max_queue,
+          demand.target, demand.role, sizing.best_rate * kMsPerS};
 }
 
 /// The limit was asked for: it holds at the best batch, of which the closed form knew.
@@ -106,16 +114,20 @@ class Maker {
       : system_(system), model_(model), made_(made) {
     for (const auto& [name, server] : system.servers)
       rows_.push_back(row_of(system, server, model));
-    for (const auto& [name, accelerator] : system.accelerators)
-      accelerators_.push_back(&accelerator);
+    add_columns(Role::whole);
+    if (system.options.disaggregated && model == QueueModel::calibrated) {
+      add_columns(Role::prefill);
+      add_columns(Role::decode);
+      made_.pools.resize(rows_.size());
+    }
     by_server_.resize(rows_.size());
-    made_.refusals.assign(rows_.size() * accelerators_.size(), Refusal::none);
+    made_.refusals.assign(rows_.size() * system.accelerators.size(), Refusal::none);
     group();
   }
 
   void make(const Execution& execution) {
-    sizings_.resize((groups_.size() - 1) * accelerators_.size());
-    settled_.resize(rows_.size() * accelerators_.size());
+    sizings_.resize((groups_.size() - 1) * columns_.size());
+    settled_.resize(rows_.size() * columns_.size());
     for_each(execution, groups_.size() - 1, [&](std::size_t g) { settle_group(g); });
     if (execution.rate_limit) ask(execution);
     for_each(execution, groups_.size() - 1, [&](std::size_t g) { make_group(g); });
@@ -128,6 +140,12 @@ class Maker {
   }
 
  private:
+  void add_columns(Role role) {
+    std::uint32_t place = 0;
+    for (const auto& [name, accelerator] : system_.accelerators)
+      columns_.push_back({&name, &accelerator, place++, role});
+  }
+
   /// Servers of one model and demand stand together in order_, from groups_[g] to groups_[g + 1].
   void group() {
     for (std::size_t s = 0; s < rows_.size(); ++s) order_.push_back(s);
@@ -141,61 +159,67 @@ class Maker {
     groups_.push_back(order_.size());
   }
 
-  /// Calls visit(s, a, performance) for the servers of a group under load and the accelerators that
-  /// they may have.
+  /// Calls visit(s, column, performance) for the servers of a group under load and what they may
+  /// have.
   template <class Visit>
   void each_loaded(std::size_t g, const Visit& visit) const {
     for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
       const Row& row = rows_[order_[i]];
       if (row.refusal != Refusal::none || row.rate == 0) return;  // nor has the rest of the group
-      std::size_t a = 0;
-      for (const auto& [name, accelerator] : system_.accelerators) {
-        const auto performance = row.model->accelerators.find(name);
-        if (performance != row.model->accelerators.end() && !keeps_another(*row.server, name))
-          visit(order_[i], a, performance->second);
-        ++a;
-      }
+      for (std::size_t column = 0; column < columns_.size(); ++column)
+        if (const Performance* performance = performance_of(row, columns_[column]))
+          visit(order_[i], column, *performance);
     }
   }
 
-  /// What each of the server's replicas asks for.
-  Demand demand_of_each(std::size_t s, double replicas) const {
-    return model_ == QueueModel::reference ? rows_[s].demand
-                                           : thinned(rows_[s].demand, 1 / replicas);
+  /// nullptr: the server may not have it.
+  const Performance* performance_of(const Row& row, const Column& column) const {
+    const auto found = row.model->accelerators.find(*column.name);
+    if (found == row.model->accelerators.end() || keeps_another(*row.server, *column.name))
+      return nullptr;
+    const bool can_split = found->second.transfer && row.demand.out_tokens > 1;
+    return column.role == Role::whole || can_split ? &found->second : nullptr;
   }
-  ReplicaSearch search_of(std::size_t s, double start) const {
+
+  /// What each of the server's replicas asks for.
+  Demand demand_of_each(std::size_t s, std::size_t column, double replicas) const {
+    if (model_ == QueueModel::reference) return rows_[s].demand;
+    return demand_of(thinned(rows_[s].demand, 1 / replicas), columns_[column].role);
+  }
+  ReplicaSearch search_of(std::size_t s, std::size_t column, double start) const {
     const double cv = model_ == QueueModel::reference ? 1 : rows_[s].demand.arrival_cv;
-    return {cv, std::max(1.0, static_cast<double>(rows_[s].server->min_replicas)), start};
+    const int least = columns_[column].role == Role::whole ? rows_[s].server->min_replicas : 1;
+    return {cv, std::max(1.0, static_cast<double>(least)), start};
   }
 
   /// The closed form's sizing, which the group shares. Of one group on one thread at a time.
-  const Sizing& sized(std::size_t g, std::size_t a, const Demand& demand,
+  const Sizing& sized(std::size_t g, std::size_t column, const Demand& demand,
                       const Performance& performance) {
-    auto& of = sizings_[g * accelerators_.size() + a];
+    auto& of = sizings_[g * columns_.size() + column];
     const auto known = of.find(key_of(demand));
     if (known != of.end()) return known->second;
     return of.emplace(key_of(demand), size_replica(demand, performance, model_)).first->second;
   }
 
   void settle_group(std::size_t g) {
-    each_loaded(g, [&](std::size_t s, std::size_t a, const Performance& performance) {
-      ReplicaSearch search = search_of(s, 1);
+    each_loaded(g, [&](std::size_t s, std::size_t column, const Performance& performance) {
+      ReplicaSearch search = search_of(s, column, 1);
       const Sizing* sizing = nullptr;
       const auto look = [&] {
-        sizing = &sized(g, a, demand_of_each(s, search.replicas()), performance);
+        sizing = &sized(g, column, demand_of_each(s, column, search.replicas()), performance);
       };
       do {
         look();
         search.look(replicas_for(*sizing, model_, rows_[s].rate));
       } while (!search.is_found());
       look();
-      settled_[s * accelerators_.size() + a] = {search.replicas(), sizing};
+      settled_[s * columns_.size() + column] = {search.replicas(), sizing};
     });
   }
 
-  /// A server on an accelerator whose limit execution.rate_limit is to decide.
+  /// A server on a column whose limit execution.rate_limit is to decide.
   struct Open {
-    std::size_t g = 0, s = 0, a = 0;
+    std::size_t g = 0, s = 0, column = 0;
     const Performance* performance = nullptr;
     ReplicaSearch search;
   };
@@ -206,12 +230,13 @@ class Maker {
   void ask(const Execution& execution) {
     std::vector<Open> open;
     for (std::size_t g = 0; g + 1 < groups_.size(); ++g)
-      each_loaded(g, [&](std::size_t s, std::size_t a, const Performance& performance) {
-        const auto& [replicas, sizing] = settled_[s * accelerators_.size() + a];
+      each_loaded(g, [&](std::size_t s, std::size_t column, const Performance& performance) {
+        const auto& [replicas, sizing] = settled_[s * columns_.size() + column];
         const bool is_served = sizing->refusal == Refusal::none && sizing->best_rate > 0;
         if (rows_[s].demand.target.has_percentiles() &&
             (is_served || is_of_percentile(sizing->refusal)))
-          open.push_back({g, s, a, &performance, search_of(s, is_served ? replicas : 1)});
+          open.push_back(
+              {g, s, column, &performance, search_of(s, column, is_served ? replicas : 1)});
       });
     asked_.resize(sizings_.size());
     while (!open.empty()) {
@@ -223,10 +248,10 @@ class Maker {
   }
 
   void add_question(const Open& o, Questions& questions) {
-    const Demand demand = demand_of_each(o.s, o.search.replicas());
-    auto& of = asked_[o.g * accelerators_.size() + o.a];
+    const Demand demand = demand_of_each(o.s, o.column, o.search.replicas());
+    auto& of = asked_[o.g * columns_.size() + o.column];
     if (of.contains(key_of(demand))) return;
-    const Sizing& closed_form = sized(o.g, o.a, demand, *o.performance);
+    const Sizing& closed_form = sized(o.g, o.column, demand, *o.performance);
     Sizing& sizing = of[key_of(demand)] = size_by_averages(demand, *o.performance, closed_form);
     if (sizing.refusal == Refusal::none)
       questions[question_of(demand, *o.performance, sizing)].push_back(&sizing);
@@ -251,9 +276,9 @@ class Maker {
   /// Whether there is nothing more to ask for it. Until its search has found something, it stays
   /// with what the closed form says.
   bool is_settled(Open& o) {
-    auto& of = asked_[o.g * accelerators_.size() + o.a];
+    auto& of = asked_[o.g * columns_.size() + o.column];
     const auto sizing_at = [&]() -> const Sizing* {
-      const auto known = of.find(key_of(demand_of_each(o.s, o.search.replicas())));
+      const auto known = of.find(key_of(demand_of_each(o.s, o.column, o.search.replicas())));
       if (known == of.end()) return nullptr;
       const Sizing& sizing = known->second;
       return sizing.is_asked_for || sizing.refusal != Refusal::none ? &sizing : nullptr;
@@ -263,7 +288,7 @@ class Maker {
       if (sizing == nullptr) return made_.stopped;
       o.search.look(replicas_for(*sizing, model_, rows_[o.s].rate));
     }
-    settled_[o.s * accelerators_.size() + o.a] = {o.search.replicas(), sizing_at()};
+    settled_[o.s * columns_.size() + o.column] = {o.search.replicas(), sizing_at()};
     return true;
   }
 
@@ -271,66 +296,76 @@ class Maker {
     for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i)
       if (const Row& row = rows_[order_[i]]; row.refusal == Refusal::none && needs_nothing(row))
         by_server_[order_[i]] = {nothing(*row.server)};
-    std::size_t a = 0;
-    for (const auto& [name, accelerator] : system_.accelerators) make_column(g, a++, name);
+    for (std::size_t column = 0; column < columns_.size(); ++column)
+      if (columns_[column].role == Role::whole) make_column(g, column);
+    if (made_.pools.empty()) return;
+    each_loaded(g, [&](std::size_t s, std::size_t column, const Performance& performance) {
+      if (columns_[column].role == Role::whole) return;
+      Candidate c;
+      if (fill_loaded(s, column, performance, c) == Refusal::none)
+        made_.pools[s].push_back(priced(s, column, performance, c));
+    });
   }
 
-  void make_column(std::size_t g, std::size_t a, const std::string& name) {
+  void make_column(std::size_t g, std::size_t column) {
+    const auto& [name, accelerator, place, role] = columns_[column];
     for (std::size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
       const std::size_t s = order_[i];
       const Row& row = rows_[s];
       const Server& server = *row.server;
-      Refusal& refusal = made_.refusals[s * accelerators_.size() + a];
+      Refusal& refusal = made_.refusals[s * system_.accelerators.size() + place];
       refusal = row.refusal == Refusal::none && needs_nothing(row) ? Refusal::idle : row.refusal;
       if (refusal != Refusal::none) continue;
-      const auto performance = row.model->accelerators.find(name);
-      if (performance == row.model->accelerators.end()) {
+      const auto performance = row.model->accelerators.find(*name);
+      Candidate c;
+      if (performance == row.model->accelerators.end())
         refusal = Refusal::no_performance;
-      } else if (keeps_another(server, name)) {
+      else if (keeps_another(server, *name))
         refusal = Refusal::kept;
-      } else if (row.rate == 0) {
-        add(s, a, name, performance->second, idle_candidate(server, performance->second));
-      } else {
-        refusal = add_loaded(s, a, name, performance->second);
-      }
+      else if (row.rate == 0)
+        c = idle_candidate(server, performance->second);
+      else
+        refusal = fill_loaded(s, column, performance->second, c);
+      if (refusal == Refusal::none)
+        by_server_[s].push_back(priced(s, column, performance->second, c));
     }
   }
 
-  Refusal add_loaded(std::size_t s, std::size_t a, const std::string& name,
-                     const Performance& performance) {
-    const auto& [replicas, sizing] = settled_[s * accelerators_.size() + a];
+  /// Why it is no candidate, where it is none.
+  Refusal fill_loaded(std::size_t s, std::size_t column, const Performance& performance,
+                      Candidate& c) const {
+    const auto& [replicas, sizing] = settled_[s * columns_.size() + column];
     if (sizing->refusal != Refusal::none) return sizing->refusal;
     if (!(replicas <= kMostReplicas)) return Refusal::overloaded;
     const Row& row = rows_[s];
-    const Demand demand = demand_of_each(s, replicas);
+    const Demand demand = demand_of_each(s, column, replicas);
     const double rate = row.rate / replicas;
-    Candidate c;
     c.replicas = static_cast<int>(replicas);
     c.batch = batch_for(*sizing, demand, performance, model_, rate);
     c.rate_per_s = sizing->rate * kMsPerS;
     c.binding = c.rate_binding = sizing->binding;
     c.is_rate_asked_for = sizing->is_asked_for;
-    if (c.replicas == row.server->min_replicas && c.replicas > std::ceil(row.rate / sizing->rate))
+    if (columns_[column].role == Role::whole && c.replicas == row.server->min_replicas &&
+        c.replicas > std::ceil(row.rate / sizing->rate))
       c.binding = Binding::min_replicas;
     const Operation operation = operation_at(demand, performance, c.batch, rate, model_);
-    c.itl_ms = operation.itl_ms;
-    c.ttft_ms = operation.ttft_ms;
+    if (columns_[column].role != Role::prefill) c.itl_ms = operation.itl_ms;
+    if (columns_[column].role != Role::decode) c.ttft_ms = operation.ttft_ms;
     c.utilisation = operation.utilisation;
-    add(s, a, name, performance, c);
     return Refusal::none;
   }
 
-  void add(std::size_t s, std::size_t a, const std::string& name, const Performance& performance,
-           Candidate c) {
-    const Server& server = *rows_[s].server;
-    const Accelerator& accelerator = *accelerators_[a];
+  Candidate priced(std::size_t s, std::size_t column, const Performance& performance,
+                   Candidate c) const {
+    const auto& [name, accelerator, place, role] = columns_[column];
     const int each = std::max(1, performance.accelerators);
-    c.accelerator = static_cast<std::uint32_t>(a);
-    c.units_per_replica = each * accelerator.multiplicity;
-    c.cost = accelerator.cost * each * c.replicas;
-    c.watts = power_w(accelerator, c.utilisation) * each * c.replicas;
-    c.value = value_of(server.current, name, c.replicas, c.cost, model_);
-    by_server_[s].push_back(c);
+    c.accelerator = place;
+    c.role = role;
+    c.units_per_replica = each * accelerator->multiplicity;
+    c.cost = accelerator->cost * each * c.replicas;
+    c.watts = power_w(*accelerator, c.utilisation) * each * c.replicas;
+    c.value = value_of(rows_[s].server->current, *name, c.replicas, c.cost, model_);
+    return c;
   }
 
   static bool needs_nothing(const Row& row) {
@@ -347,16 +382,16 @@ class Maker {
   const QueueModel model_;
   Candidates& made_;
   std::vector<Row> rows_;
-  std::vector<const Accelerator*> accelerators_;
+  std::vector<Column> columns_;
   std::vector<std::vector<Candidate>> by_server_;
   std::vector<std::size_t> order_, groups_;
-  // By what a replica sees of the arrivals; groups × accelerators, row-major.
+  // By what a replica sees of the arrivals; groups × columns, row-major.
   std::vector<std::map<double, Sizing>> sizings_, asked_;
   struct Settled {
     double replicas = 0;
     const Sizing* sizing = nullptr;
   };
-  std::vector<Settled> settled_;  // servers × accelerators, row-major
+  std::vector<Settled> settled_;  // servers × columns, row-major
 };
 
 }  // namespace
@@ -384,7 +419,8 @@ double rate_per_ms(const Load& load, const Target& target, QueueModel model) {
 
 bool keeps_another(const Server& server, std::string_view accelerator) {
   return server.keep_accelerator && !server.current.accelerator.empty() &&
-         !part_of(server.current, accelerator).held;
+         std::ranges::find(parts_of(server.current), accelerator, &Allocation::accelerator) ==
+             parts_of(server.current).end();
 }
 
 void for_each(const Execution& execution, std::size_t count,

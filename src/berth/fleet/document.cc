@@ -283,13 +283,18 @@ Status DocumentReader::read_model(const Place& at) {
   std::string name, accelerator;
   Performance p;
   const Reader form = choice_reader(kFormNames.all(), fleet::step_form, p.form);
+  const Reader transfer = [&](const Place& place) {
+    return read_object(place, std::array<Field, 2>{{{"fixed", &p.transfer.emplace().fixed_ms},
+                                                    {"perToken", &p.transfer->per_token_ms}}});
+  };
   const Reader parameters = [&](const Place& place) {
-    return read_object(place, std::array<Field, 6>{{{"alpha", &p.alpha_ms},
+    return read_object(place, std::array<Field, 7>{{{"alpha", &p.alpha_ms},
                                                     {"beta", &p.beta_ms},
                                                     {"gamma", &p.gamma_ms},
                                                     {"betaPrefill", &p.beta_prefill_ms},
                                                     {"ttftOffset", &p.ttft_offset_ms},
-                                                    {"form", form}}});
+                                                    {"form", form},
+                                                    {"transfer", transfer}}});
   };
   Start start;
   const Reader start_reader = [&](const Place& place) { return read_start(place, start); };
@@ -345,9 +350,11 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
   };
   const Reader parts = [&](const Place& place) { return read_list(place, part); };
   const Reader load = [&](const Place& place) { return read_load(place, to.load); };
+  const Reader role = choice_reader(kRoleNames.all(), fleet::role, to.role);
   double watts = 0;  // which plans tell, as percentiles; they follow from the rest
   const Reader ignored = [](const Place&) -> Status { return {}; };
-  return read_object(at, std::array<Field, 13>{{{"accelerator", &to.accelerator},
+  return read_object(at, std::array<Field, 14>{{{"accelerator", &to.accelerator},
+                                                {"role", role},
                                                 {"numReplicas", &to.replicas},
                                                 {"maxBatch", &to.batch},
                                                 {"cost", &to.cost},
@@ -419,15 +426,16 @@ Status DocumentReader::read_optimizer(const Place& at) {
   const Reader saturation = choice_reader(kSaturationNames.all(), fleet::saturation, o.saturation);
   const Reader solver = choice_reader(kSolverNames.all(), fleet::solver, o.solver);
   const Reader model = choice_reader(kModelNames.all(), fleet::queue_model, o.model);
-  BERTH_TRY(read_object(at, std::array<Field, 9>{{{"unlimited", &unlimited},
-                                                  {"heterogeneous", &o.heterogeneous},
-                                                  {"milpSolver", &ignored},
-                                                  {"useCplex", &ignored},
-                                                  {"delayedBestEffort", &o.delayed_best_effort},
-                                                  {"saturationPolicy", saturation},
-                                                  {"powerBudget", power},
-                                                  {"solver", solver},
-                                                  {"model", model}}}));
+  BERTH_TRY(read_object(at, std::array<Field, 10>{{{"unlimited", &unlimited},
+                                                   {"heterogeneous", &o.heterogeneous},
+                                                   {"disaggregated", &o.disaggregated},
+                                                   {"milpSolver", &ignored},
+                                                   {"useCplex", &ignored},
+                                                   {"delayedBestEffort", &o.delayed_best_effort},
+                                                   {"saturationPolicy", saturation},
+                                                   {"powerBudget", power},
+                                                   {"solver", solver},
+                                                   {"model", model}}}));
   if (unlimited) o.solver = Solver::unlimited;
   if (auto status = check(o); !status)
     return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);

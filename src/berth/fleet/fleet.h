@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/fleet/capacity.h"
 #include "berth/fleet/start.h"
 
 namespace berth::fleet {
@@ -46,31 +47,16 @@ struct Accelerator {
   bool operator==(const Accelerator&) const = default;
 };
 
-/// How capacity is bought; the first is used up before the next.
-enum class PurchaseKind : std::uint8_t {
-  reserved,   // paid for whether it is used or not
-  on_demand,  // paid for where it is used
-  spot        // the same, and may be taken away: for servers that allow it
-};
-
-struct Purchase {
-  std::int64_t count = 0;
-  double cost = 0;  // of a unit of the type
-  bool operator==(const Purchase&) const = default;
-};
-
-struct Capacity {
-  std::int64_t count = 0;  // of one type
-  /// Which add up to it; none: a unit costs what its accelerator does. Only optimal without mixes
-  /// and without a power budget has them.
-  std::map<PurchaseKind, Purchase> purchases{};
-  bool operator==(const Capacity&) const = default;
-};
-
 /// How a step's time is made of alpha and of its prompts' tokens.
 enum class StepForm : std::uint8_t {
   sum,  // alpha + betaPrefill·tokens
   max   // the greater of the two: the weights are read while prompts are computed
+};
+
+/// How long a prompt's cache takes from a replica that prefills to one that decodes.
+struct Transfer {
+  double fixed_ms = 0, per_token_ms = 0;  // of the prompt
+  auto operator<=>(const Transfer&) const = default;
 };
 
 /// The performance of a model on an accelerator. A step takes alpha + beta·(its tokens of prefill
@@ -84,6 +70,9 @@ struct Performance {
   double beta_prefill_ms = 0;  // beta of a prompt's token; 0: beta
   double ttft_offset_ms = 0;   // what the first token takes outside of steps
   StepForm form = StepForm::sum;
+  // Of a cache that leaves a replica, to wherever it goes; nullopt: prefill and decode stay
+  // together.
+  std::optional<Transfer> transfer{};
   double prefill_ms() const { return beta_prefill_ms > 0 ? beta_prefill_ms : beta_ms; }
   auto operator<=>(const Performance&) const = default;
 };
@@ -103,6 +92,16 @@ struct Percentiles {
   std::array<double, 4> ttft_ms{}, itl_ms{};
   auto operator<=>(const Percentiles&) const = default;
 };
+
+/// What of a request a replica does. Where prefill and decode are apart, a request goes through one
+/// replica of each.
+enum class Role : std::uint8_t { whole, prefill, decode };
+std::string_view name(Role role);
+std::optional<Role> role(std::string_view name);
+
+/// What of targets a replica of the role is to meet: of one that prefills nothing for ITL, of one
+/// that decodes nothing for TTFT.
+Percentiles targets_of(Percentiles targets, Role role);
 
 /// The service level objectives of a model; 0: none.
 struct Target {
@@ -132,16 +131,21 @@ struct Load {
 
 /// What one server has, or is to get; without an accelerator: nothing. A mix of several
 /// accelerators has parts: then `accelerator` and `batch` are those of the part with the most load,
-/// replicas and cost are sums, and times and utilisation are means weighted by load.
+/// replicas and cost are sums, and times and utilisation are means weighted by load. A split has
+/// two parts, of the roles prefill and decode, each with all of the load: `accelerator` and `batch`
+/// are those of the one that decodes, TTFT is of the one, ITL of the other, and utilisation is
+/// weighted by replicas.
 struct Allocation {
   std::string accelerator;
+  Role role = Role::whole;  // of a part
   int replicas = 0, batch = 0;
   double cost = 0;
   double itl_ms = 0, ttft_ms = 0, utilisation = 0;
   Load load;
   // Expected by the calibrated model's closed form, of servers whose targets have percentiles.
   std::optional<Percentiles> percentiles{};
-  std::vector<Allocation> parts;  // one for each accelerator of a mix; a part has no parts
+  std::vector<Allocation> parts;  // of a mix or a split; a part has no parts
+  bool is_split() const { return !parts.empty() && parts.front().role != Role::whole; }
   bool operator==(const Allocation&) const = default;
 };
 
@@ -173,6 +177,7 @@ struct Options {
   Saturation saturation = Saturation::none;  // greedy: what unserved servers get
   bool delayed_best_effort = false;          // greedy: after all priorities, not after each
   bool heterogeneous = false;                // optimal, unlimited: mixes of two accelerators too
+  bool disaggregated = false;                // the same: splits into prefill and decode too
   // What all replicas may draw by the power curves; only optimal without mixes has it.
   std::optional<double> power_budget_w{};
   bool operator==(const Options&) const = default;
@@ -184,8 +189,6 @@ std::optional<StepForm> step_form(std::string_view name);
 std::string_view name(StepForm form);
 std::optional<Solver> solver(std::string_view name);
 std::optional<Saturation> saturation(std::string_view name);
-std::optional<PurchaseKind> purchase_kind(std::string_view name);
-std::string_view name(PurchaseKind kind);
 
 struct System {
   std::map<std::string, Accelerator> accelerators;
@@ -200,7 +203,6 @@ struct System {
 /// Errors: invalid, with the field and what was found: negative, not finite, all zero, out of
 /// range.
 Status check(const Accelerator& accelerator);
-Status check(const Capacity& capacity);
 Status check(const Performance& performance);
 Status check(const Model& model);
 Status check(const Target& target);
@@ -323,6 +325,7 @@ std::string_view name(Binding binding);
 /// One accelerator for one server. It is small, as there are hundreds of thousands.
 struct Candidate {
   std::uint32_t accelerator = 0;  // index into Candidates::accelerators, or kNothing
+  Role role = Role::whole;
   std::int32_t replicas = 0;
   std::int32_t batch = 0;
   std::int32_t units_per_replica = 0;  // of the accelerator's type
@@ -347,7 +350,10 @@ struct Candidates {
   std::vector<std::size_t> begin;  // by server, with the end of the last one behind
   std::vector<Candidate> all;      // by server, then by accelerator
   std::vector<Refusal> refusals;   // servers × accelerators, row-major
-  bool stopped = false;            // by Execution::stop: limits not asked for are the closed form's
+  // Of Options::disaggregated: the pools that a split may be made of, by server, then by
+  // accelerator; those that prefill have no ITL, those that decode no TTFT.
+  std::vector<std::vector<Candidate>> pools;
+  bool stopped = false;  // by Execution::stop: limits not asked for are the closed form's
 
   std::span<const Candidate> of(std::size_t server) const {
     return std::span(all).subspan(begin[server], begin[server + 1] - begin[server]);
@@ -360,6 +366,7 @@ struct RateQuestion {
   Load load;  // lengths and variations, that of arrivals as a replica has it; no rate
   int batch = 1, queue = 0;
   Target target;
+  Role role = Role::whole;
   double estimate_per_s = 0;  // the limit by the closed form
   auto operator<=>(const RateQuestion&) const = default;
 };
@@ -470,7 +477,9 @@ Result<bool> saturated(const System& system, const std::string& server,
 /// accelerators differ, 0.1 of the cost that each loses or gains (for one accelerator in place of
 /// another, 0.1 of both costs).
 double transition_value(const Allocation& from, const Allocation& to, QueueModel model);
-/// "3 × H100", "2 × H100 + 1 × L4", "".
+/// "H100", "H100 prefill".
+std::string with_role(const std::string& accelerator, Role role);
+/// "3 × H100", "2 × H100 + 1 × L4", "2 × H100 prefill + 3 × L4 decode", "".
 std::string in_words(const Allocation& allocation);
 
 struct Difference {

@@ -119,13 +119,20 @@ Latencies::Latencies(const CalibratedQueue& queue, double rate) {
 
   // What an arrival finds: nobody, some, or no place.
   const double least = 1 - std::min(1.0, std::sqrt(prompt_variation_));
+  double alone = present.alone, scale = 1;  // of the groups' weights, so that all is 1
+  if (work.only_prefills) {
+    const double busy = GatedPrefill<double>(work, 0, served).busy;
+    const double some = all - present.alone - present.waits;
+    alone = std::max(0.0, all * (1 - busy) - present.waits);
+    scale = some > 0 ? (some + present.alone - alone) / some : 0;
+  }
   const double alone_ms = work.prompt_ms + (work.chunks - 1) * work.alpha_ms;
-  prefills_.push_back({present.alone / all, work.alpha_ms + least * alone_ms,
-                       (1 - least) * alone_ms, alone_ms * alone_ms * prompt_variation_, 0});
+  prefills_.push_back({alone / all, work.alpha_ms + least * alone_ms, (1 - least) * alone_ms,
+                       alone_ms * alone_ms * prompt_variation_, 0});
   Queue::Weights free = weights;
   if (has_full) free.of.pop_back();
   for (const Group& group : groups_of(free))
-    add_prefill({work, group.present, served}, group.weight / all, 0, served);
+    add_prefill({work, group.present, served}, group.weight / all * scale, 0, served);
   if (present.waits > 0)
     add_prefill({work, queue.batch() - 1.0, served}, present.waits / all,
                 o.wait_ms * all / present.waits, served);
@@ -135,7 +142,7 @@ Latencies::Latencies(const CalibratedQueue& queue, double rate) {
   most_prompts_ = static_cast<int>(std::max(1.0, kBatchTokens / std::max(1.0, work.chunk_tokens)));
   for (const Group& group : groups_of(weights)) {
     const GatedPrefill<double> prefill(work, group.present, served);
-    const double step_ms = prefill.mean_step_ms(), piece_ms = work.prompt_ms / work.chunks;
+    const double step_ms = prefill.mean_step_ms, piece_ms = work.prompt_ms / work.chunks;
     steps_.push_back({group.weight * group.present / step_ms, prefill.step_ms,
                       work.other_ms_square * group.present, served * step_ms * work.chunks,
                       piece_ms, piece_ms * piece_ms * prompt_variation_,
@@ -144,6 +151,7 @@ Latencies::Latencies(const CalibratedQueue& queue, double rate) {
   double tokens = 0;
   for (const Steps& steps : steps_) tokens += steps.weight;
   for (Steps& steps : steps_) steps.weight /= tokens;
+  if (work.only_decodes) first_gaps_ = 1 / work.decodes;
 }
 
 /// The variance of what GatedPrefill has the mean of: the rest of a step of which any moment is
@@ -151,7 +159,7 @@ Latencies::Latencies(const CalibratedQueue& queue, double rate) {
 /// distribution, which gives their third moment.
 void Latencies::add_prefill(const GatedPrefill<double>& p, double weight, double wait_ms,
                             double served) {
-  const double mean = p.mean_step_ms(), variance = p.excess_ms * mean;
+  const double mean = p.mean_step_ms, variance = p.excess_ms * mean;
   const double beyond = mean - p.step_ms;
   const double third = mean * mean * mean + 3 * mean * variance +
                        (beyond > 0 ? 2 * variance * variance / beyond : 0);
@@ -199,7 +207,7 @@ double Latencies::itl_above(double ms) const {
     }
     sum += s.weight * above;
   }
-  return sum;
+  return first_gaps_ > 0 ? sum + first_gaps_ * (ttft_above(ms) - sum) : sum;
 }
 
 Percentiles Latencies::percentiles() const {

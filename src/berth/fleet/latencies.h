@@ -40,7 +40,8 @@ class Latencies {
   std::vector<Steps> steps_;
   double offset_ms_ = 0;
   double prompt_variation_ = 0, arrival_variation_ = 1, step_variance_ = 0;
-  int most_prompts_ = 1;  // a step takes
+  int most_prompts_ = 1;   // a step takes
+  double first_gaps_ = 0;  // the part of the tokens that prefills_ are the gaps before
 };
 
 }  // namespace berth::fleet

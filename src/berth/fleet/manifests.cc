@@ -70,8 +70,14 @@ std::string as_label(std::string_view text, std::size_t most) {
   return label.substr(0, label.find_last_not_of('-') + 1);
 }
 
+/// Which part it is; "": the only one.
+std::string part_name(const ReplicaGroup& group) {
+  if (group.role != Role::whole) return std::string(name(group.role));
+  return group.is_part ? group.accelerator : "";
+}
+
 std::string plain_name(const ReplicaGroup& group) {
-  return group.is_part ? group.server + "-" + group.accelerator : group.server;
+  return group.is_part ? group.server + "-" + part_name(group) : group.server;
 }
 
 /// The labels that choose one server's series of the gauge, in the order that people write them.
@@ -120,9 +126,9 @@ std::string deployment_text(const ReplicaGroup& group, const Accelerator& accele
   const NamedTexts labels{{"app.kubernetes.io/name", name}};
   std::string text = head_text("apps/v1", "Deployment", name, options);
   text += map_text(2, "labels", labels);
-  text += map_text(
-      2, "annotations",
-      NamedTexts{{"berth/server", group.server}, {"berth/accelerator", group.accelerator}});
+  NamedTexts annotations{{"berth/server", group.server}, {"berth/accelerator", group.accelerator}};
+  if (group.role != Role::whole) annotations.emplace_back("berth/role", fleet::name(group.role));
+  text += map_text(2, "annotations", annotations);
   text += fmt::format("spec:\n  replicas: {}\n  selector:\n{}  template:\n    metadata:\n{}",
                       group.replicas, map_text(4, "matchLabels", labels),
                       map_text(6, "labels", labels));
@@ -227,8 +233,7 @@ std::vector<std::string> object_names(const std::vector<ReplicaGroup>& all) {
     if (!all[i].is_part) take(i, all[i].server);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!names_of_all[i].empty() || (all[i].is_part && take(i, plain_name(all[i])))) continue;
-    const std::string digest =
-        to_hex(sha256(all[i].server + '\0' + (all[i].is_part ? all[i].accelerator : "")));
+    const std::string digest = to_hex(sha256(all[i].server + '\0' + part_name(all[i])));
     for (std::size_t digits = 8; names_of_all[i].empty(); ++digits)
       take(i, as_label(plain_name(all[i]), kMostObjectName - 1 - digits) + "-" +
                   digest.substr(0, digits));
@@ -253,9 +258,9 @@ Result<std::vector<Manifest>> manifests(const System& system, const Plan& plan,
     std::string text(kManifestMark);
     text += deployment_text(group, system.accelerators.at(group.accelerator), *start, all_names[i],
                             options);
-    if (options.scaler == Scaler::hpa) text += hpa_text(group, bounds, all_names[i], options);
-    if (options.scaler == Scaler::keda)
-      text += scaled_object_text(group, bounds, all_names[i], options);
+    const Scaler scaler = group.role == Role::whole ? options.scaler : Scaler::none;
+    if (scaler == Scaler::hpa) text += hpa_text(group, bounds, all_names[i], options);
+    if (scaler == Scaler::keda) text += scaled_object_text(group, bounds, all_names[i], options);
     made.push_back(
         {group.server, group.accelerator, all_names[i], group.replicas, std::move(text), {}});
   }

@@ -1,5 +1,6 @@
-// A plan as Kubernetes takes it: for each server, and each accelerator of a mix, a Deployment and
-// what scales it by the gauge wva_desired_replicas.
+// A plan as Kubernetes takes it: for each server, and each part of a mix or a split, a Deployment
+// and what scales it by the gauge wva_desired_replicas. The parts of a split have no series of the
+// gauge, and nothing that scales them.
 #pragma once
 
 #include <optional>
@@ -33,9 +34,9 @@ struct Manifest {
 inline constexpr std::string_view kManifestMark = "# Written by berth plan, which replaces it.\n";
 
 /// The names of the objects, one for each of these: the server's, and of a part of a mix the
-/// accelerator's behind it. What is no DNS label, or another one's name, is made one, with letters
-/// of its digest behind it, so that a server's name does not depend on which others there are
-/// unless two are alike.
+/// accelerator's behind it, of a split the role. What is no DNS label, or another one's name, is
+/// made one, with letters of its digest behind it, so that a server's name does not depend on which
+/// others there are unless two are alike.
 std::vector<std::string> object_names(const std::vector<ReplicaGroup>& groups);
 
 /// One for each group of replicas of the plan, in the same order. Errors: invalid: names the server

@@ -1,6 +1,6 @@
-// The optimum with mixes of two accelerators, by the stages of optimal.cc. Each stage starts from
-// the optimum of one accelerator a server, so that mixes never make a plan worse. A power budget is
-// a row more, of which every candidate takes; then there are no mixes.
+// The optimum with mixes of two accelerators, and with splits, by the stages of optimal.cc. Each
+// stage starts from the optimum of one accelerator a server, so that these never make a plan worse.
+// A power budget is a row more, of which every candidate takes; then there are none.
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +8,7 @@
 #include "berth/fleet/knapsack.h"
 #include "berth/fleet/mixes.h"
 #include "berth/fleet/solution.h"
+#include "berth/fleet/splits.h"
 #include "berth/fleet/system_view.h"
 
 namespace berth::fleet {
@@ -24,14 +25,15 @@ double power_amount(const Candidate& candidate) {
 
 constexpr double kMixedOptimalityGap = 1e-4;  // of the cost: where a search among many ends
 
-/// What a server may get: a mix, or replicas[1] = 0 and a candidate.
+/// What a server may get: a mix, a split, or replicas[1] = 0 and a candidate.
 using Entry = Mix;
 
 class MixedStages {
  public:
   MixedStages(const System& system, const Candidates& candidates,
-              const std::vector<std::int64_t>& limits, const Execution& execution,
-              const Optimum& start, std::optional<double> power_limit = {})
+              const std::vector<std::int64_t>& limits, const Options& options,
+              const Execution& execution, const Optimum& start,
+              std::optional<double> power_limit = {})
       : candidates_(candidates),
         limits_(limits.begin(), limits.end()),
         start_(start),
@@ -40,7 +42,7 @@ class MixedStages {
     budget_.iterations = execution.iteration_limit;
     budget_.stop = &execution.stop;
     if (power_limit) limits_.push_back(*power_limit);
-    for_each(execution, entries_.size(), [&](std::size_t s) { fill(system, limits, s); });
+    for_each(execution, entries_.size(), [&](std::size_t s) { fill(system, limits, options, s); });
     for (std::size_t s = 0; s < entries_.size(); ++s) {
       const int priority = candidates.priority[s];
       ++(entries_[s].empty() ? infeasible_ : servers_)[priority];
@@ -93,7 +95,8 @@ class MixedStages {
   };
 
   /// What fits, and what the server starts with.
-  void fill(const System& system, const std::vector<std::int64_t>& limits, std::size_t s) {
+  void fill(const System& system, const std::vector<std::int64_t>& limits, const Options& options,
+            std::size_t s) {
     auto& entries = entries_[s];
     for (std::size_t i = candidates_.begin[s]; i < candidates_.begin[s + 1]; ++i) {
       const Candidate& c = candidates_.all[i];
@@ -105,7 +108,10 @@ class MixedStages {
       entries.push_back({{place, place}, {c.replicas, 0}, c.value});
     }
     if (has_power_row()) return;
-    for (const Mix& mix : mixes_of(system, candidates_, s, limits)) entries.push_back(mix);
+    if (options.heterogeneous)
+      for (const Mix& mix : mixes_of(system, candidates_, s, limits)) entries.push_back(mix);
+    if (options.disaggregated)
+      for (const Mix& split : splits_of(system, candidates_, s, limits)) entries.push_back(split);
   }
 
   std::uint32_t power_row() const { return static_cast<std::uint32_t>(candidates_.types.size()); }
@@ -116,19 +122,19 @@ class MixedStages {
   }
 
   /// What it takes of types and of power, which stand in place of rows.
-  std::vector<Use> uses_of(const Entry& entry) const {
+  std::vector<Use> uses_of(std::size_t s, const Entry& entry) const {
     std::vector<Use> uses;
     for (std::size_t i = 0; i < 2; ++i) {
-      const Candidate& c = candidates_.all[entry.places[i]];
+      const Candidate& c = side_of(candidates_, s, entry, i);
       if (c.accelerator == Candidate::kNothing || entry.replicas[i] == 0) continue;
-      const Use use{type_of(entry.places[i]),
+      const Use use{candidates_.type_of[c.accelerator],
                     static_cast<double>(c.units_per_replica) * entry.replicas[i]};
       if (!uses.empty() && uses[0].row == use.row)
         uses[0].amount += use.amount;
       else
         uses.push_back(use);
     }
-    if (const Candidate& c = candidates_.all[entry.places[0]]; has_power_row() && c.watts > 0)
+    if (const Candidate& c = side_of(candidates_, s, entry, 0); has_power_row() && c.watts > 0)
       uses.push_back({power_row(), power_amount(c)});
     return uses;
   }
@@ -139,7 +145,7 @@ class MixedStages {
     for (const std::size_t s : problem.servers) {
       std::map<std::uint32_t, double> most_of;
       for (const Entry& entry : entries_[s])
-        for (const Use& use : uses_of(entry))
+        for (const Use& use : uses_of(s, entry))
           most_of[use.row] = std::max(most_of[use.row], use.amount);
       for (const auto& [type, units] : most_of) most[type] += units;
     }
@@ -185,7 +191,7 @@ class MixedStages {
       const Entry& entry = entries_[s][e];
       if (problem.knapsack.whole_costs && e != chosen_[s] && is_dominated(s, e)) continue;
       std::vector<Use> uses;
-      for (const Use& use : uses_of(entry))
+      for (const Use& use : uses_of(s, entry))
         if (const auto row = problem.row_of_type[use.row]; row >= 0)
           uses.push_back({static_cast<std::uint32_t>(row), use.amount});
       add_option(problem, problem.knapsack.whole_costs ? 0 : entry.value, uses, e);
@@ -202,9 +208,9 @@ class MixedStages {
   /// Whether another entry takes no more of any type: where only the count matters, that one will
   /// do.
   bool is_dominated(std::size_t s, std::uint32_t e) const {
-    const auto own = uses_of(entries_[s][e]);
+    const auto own = uses_of(s, entries_[s][e]);
     for (std::uint32_t other = 0; other < entries_[s].size(); ++other) {
-      const auto uses = uses_of(entries_[s][other]);
+      const auto uses = uses_of(s, entries_[s][other]);
       const auto amount_of = [](const std::vector<Use>& in, std::uint32_t type) {
         const auto at = std::ranges::find(in, type, &Use::row);
         return at == in.end() ? 0 : at->amount;
@@ -223,7 +229,7 @@ class MixedStages {
   double least_cost() const {
     double sum = 0;
     for (std::size_t s = 0; s < chosen_.size(); ++s)
-      if (chosen_[s] != kUnserved)
+      if (chosen_[s] != kUnserved && !candidates_.of(s).empty())
         sum += std::ranges::min(candidates_.of(s), {}, &Candidate::cost).cost;
     return sum;
   }
@@ -256,7 +262,7 @@ class MixedStages {
 
   /// Whether there was enough left for the server.
   bool take(std::size_t s, std::vector<double>& left) const {
-    const auto uses = uses_of(entries_[s][chosen_[s]]);
+    const auto uses = uses_of(s, entries_[s][chosen_[s]]);
     if (std::ranges::any_of(uses, [&](const Use& use) { return use.amount > left[use.row]; }))
       return false;
     for (const Use& use : uses) left[use.row] -= use.amount;
@@ -290,9 +296,9 @@ class MixedStages {
 }  // namespace
 
 Optimum solve_mixed(const System& system, const Candidates& candidates,
-                    const std::vector<std::int64_t>& limits, const Execution& execution,
-                    const Optimum& start) {
-  return MixedStages(system, candidates, limits, execution, start).solve();
+                    const std::vector<std::int64_t>& limits, const Options& options,
+                    const Execution& execution, const Optimum& start) {
+  return MixedStages(system, candidates, limits, options, execution, start).solve();
 }
 
 Optimum solve_within_power(const System& system, const Candidates& candidates,
@@ -304,7 +310,7 @@ Optimum solve_within_power(const System& system, const Candidates& candidates,
     if (pick.candidate != nullptr) drawn_w += pick.candidate->watts;
   if (drawn_w <= power_w) return start;
   const double limit = std::floor(1000 * power_w + kPowerRounding) / kMilliwattsOfARow;
-  return MixedStages(system, candidates, limits, execution, start, limit).solve();
+  return MixedStages(system, candidates, limits, {}, execution, start, limit).solve();
 }
 
 }  // namespace berth::fleet

@@ -67,6 +67,13 @@ std::optional<QueueModel> queue_model(std::string_view name) {
   return choice(kModelNames, name);
 }
 
+std::string_view name(Role role) {
+  return kRoleNames.name(role);
+}
+std::optional<Role> role(std::string_view name) {
+  return choice(kRoleNames, name);
+}
+
 std::string_view name(StepForm form) {
   return kFormNames.name(form);
 }

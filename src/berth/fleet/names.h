@@ -15,6 +15,8 @@ inline constexpr auto kModelNames = names<QueueModel>(
     {{QueueModel::calibrated, "calibrated"}, {QueueModel::reference, "reference"}});
 inline constexpr auto kFormNames =
     names<StepForm>({{StepForm::sum, "sum"}, {StepForm::max, "max"}});
+inline constexpr auto kRoleNames =
+    names<Role>({{Role::whole, "whole"}, {Role::prefill, "prefill"}, {Role::decode, "decode"}});
 inline constexpr auto kSolverNames = names<Solver>(
     {{Solver::optimal, "optimal"}, {Solver::greedy, "greedy"}, {Solver::unlimited, "unlimited"}});
 inline constexpr auto kSaturationNames =

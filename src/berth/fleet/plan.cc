@@ -4,6 +4,7 @@
 #include "berth/base/text.h"
 #include "berth/fleet/purchase.h"
 #include "berth/fleet/solution.h"
+#include "berth/fleet/splits.h"
 #include "berth/fleet/system_view.h"
 #include "berth/fleet/value.h"
 
@@ -20,8 +21,8 @@ class Planner {
     left_w_ = options.power_budget_w.value_or(HUGE_VAL);
     prices_.assign(limits_.size(), 0);
     choose(execution);
-    for (const Pick& pick : solution_)
-      each_part(pick, [&](const Candidate& c, int replicas) {
+    for (std::size_t s = 0; s < solution_.size(); ++s)
+      each_part(s, [&](const Candidate& c, int replicas) {
         left_[type_of(c)] -= std::int64_t{replicas} * c.units_per_replica;
         left_w_ -= c.watts;
       });
@@ -57,25 +58,27 @@ class Planner {
   static bool has_accelerator(const Candidate& c) { return c.accelerator != Candidate::kNothing; }
   /// visit(candidate, replicas of it) for each accelerator that the server gets.
   template <class Visit>
-  void each_part(const Pick& pick, const Visit& visit) const {
+  void each_part(std::size_t s, const Visit& visit) const {
+    const Pick& pick = solution_[s];
     if (pick.candidate != nullptr && has_accelerator(*pick.candidate))
       visit(*pick.candidate, pick.replicas);
     for (std::size_t i = 0; pick.mix && i < 2; ++i)
-      visit(candidates_.all[pick.mix->places[i]], pick.mix->replicas[i]);
+      visit(side_of(candidates_, s, *pick.mix, i), pick.mix->replicas[i]);
   }
   std::size_t type_of(const Candidate& c) const { return candidates_.type_of[c.accelerator]; }
 
   void choose(const Execution& execution) {
     const bool unlimited = options_.solver == Solver::unlimited;
-    if (options_.solver == Solver::optimal || (unlimited && options_.heterogeneous)) {
+    const bool is_paired = options_.heterogeneous || options_.disaggregated;
+    if (options_.solver == Solver::optimal || (unlimited && is_paired)) {
       Optimum optimum;
       if (unlimited)
         optimum.solution = solve_unlimited(candidates_);
       else
         optimum = solve_alone(execution);
-      if (options_.heterogeneous)
-        optimum = solve_mixed(system_, candidates_, unlimited ? boundless() : limits_, execution,
-                              optimum);
+      if (is_paired)
+        optimum = solve_mixed(system_, candidates_, unlimited ? boundless() : limits_, options_,
+                              execution, optimum);
       solution_ = std::move(optimum.solution);
       prices_ = std::move(optimum.prices);
       power_price_ = optimum.power_price;
@@ -113,9 +116,10 @@ class Planner {
   void make_bills() {
     bills_.resize(limits_.size());
     std::vector<std::array<std::int64_t, 2>> used(limits_.size());  // by type; of spot
-    for (const Pick& pick : solution_)
-      each_part(pick, [&](const Candidate& c, int replicas) {
-        used[type_of(c)][pick.is_spot ? 1 : 0] += std::int64_t{replicas} * c.units_per_replica;
+    for (std::size_t s = 0; s < solution_.size(); ++s)
+      each_part(s, [&](const Candidate& c, int replicas) {
+        used[type_of(c)][solution_[s].is_spot ? 1 : 0] +=
+            std::int64_t{replicas} * c.units_per_replica;
       });
     for (std::size_t type = 0; type < limits_.size(); ++type) {
       const auto found = system_.capacities.find(candidates_.types[type]);
@@ -145,18 +149,16 @@ class Planner {
     Assignment result;
     result.allocation.load = server.current.load;
     if (pick.mix) {
-      result.allocation = allocation_of(system_, candidates_, s, *pick.mix);
-      result.value = pick.mix->value;
-      each_part(pick, [&](const Candidate& c, int) {
-        if (candidates_.accelerators[c.accelerator] == result.allocation.accelerator)
-          result.binding = c.binding;
-      });
-      result.reason = fmt::format("{} binds{}", fleet::name(result.binding),
-                                  beside(s, result.allocation.cost, result.value));
+      set_mix(result, s, *pick.mix);
       return result;
     }
     if (pick.candidate == nullptr) {
-      if (candidates_.of(s).empty()) {
+      if (const auto splits = splits_beyond(s); !splits.empty()) {
+        result.why = Why::capacity;
+        result.reason =
+            fmt::format("no capacity for prefill and decode apart: {} would do",
+                        in_words(allocation_of_split(system_, candidates_, s, splits.front())));
+      } else if (candidates_.of(s).empty()) {
         result.why = Why::no_candidate;
         result.reason = why_no_candidate(server, candidates_, s);
       } else if (const Candidate* c = least_that_wants_power(s)) {
@@ -190,6 +192,27 @@ class Planner {
     return result;
   }
 
+  void set_mix(Assignment& result, std::size_t s, const Mix& mix) const {
+    result.allocation = mix.is_split ? allocation_of_split(system_, candidates_, s, mix)
+                                     : allocation_of(system_, candidates_, s, mix);
+    result.value = mix.value;
+    std::vector<std::string> bounds;
+    each_part(s, [&](const Candidate& c, int) {
+      if (candidates_.accelerators[c.accelerator] == result.allocation.accelerator)
+        result.binding = c.binding;
+      bounds.push_back(fmt::format("{} binds {}", fleet::name(c.binding), fleet::name(c.role)));
+    });
+    result.reason =
+        (mix.is_split ? join(bounds, ", ") : fmt::format("{} binds", fleet::name(result.binding))) +
+        beside(s, result.allocation.cost, result.value);
+  }
+
+  /// Where only splits could serve it, those that there is no capacity for, the least value first.
+  std::vector<Mix> splits_beyond(std::size_t s) const {
+    if (!options_.disaggregated || !candidates_.of(s).empty()) return {};
+    return splits_of(system_, candidates_, s, boundless());
+  }
+
   std::string served_because(std::size_t s, const Candidate& c) const {
     if (!has_accelerator(c)) return "idle, and none has to be kept";
     std::string text = c.binding == Binding::min_replicas
@@ -201,7 +224,8 @@ class Planner {
   /// The candidate of the least value beside what the server gets: in money, and in the value that
   /// the choice was made by.
   std::string beside(std::size_t s, double cost, double value) const {
-    if (!bills_.empty()) return "";  // candidates have no price before all are chosen
+    // Candidates have no price before all are chosen.
+    if (!bills_.empty() || candidates_.of(s).empty()) return "";
     const Candidate& least = *std::ranges::min_element(candidates_.of(s), {}, &Candidate::value);
     if (!has_accelerator(least) || std::abs(value - least.value) <= 1e-9) return "";
     const double more = least.cost - cost;
@@ -212,13 +236,13 @@ class Planner {
     return fmt::format("; {} × {}{} would {} (value {:.2f} {}){}", least.replicas,
                        candidates_.accelerators[least.accelerator], is_better ? "" : " alone",
                        money, std::abs(least.value - value), is_better ? "less" : "more",
-                       is_better ? ", but " + what_keeps_from(least, solution_[s]) : "");
+                       is_better ? ", but " + what_keeps_from(least, s) : "");
   }
 
   /// What is scarce about the candidate beside what the server gets.
-  std::string what_keeps_from(const Candidate& better, const Pick& pick) const {
+  std::string what_keeps_from(const Candidate& better, std::size_t s) const {
     std::int64_t left = left_[type_of(better)];
-    each_part(pick, [&](const Candidate& c, int replicas) {
+    each_part(s, [&](const Candidate& c, int replicas) {
       if (type_of(c) == type_of(better)) left += std::int64_t{replicas} * c.units_per_replica;
     });
     const bool wants_power = options_.power_budget_w && left >= better.units();
@@ -271,8 +295,8 @@ class Planner {
   void add_totals() {
     std::vector<double> costs(limits_.size(), 0);
     std::vector<std::int64_t> used(limits_.size(), 0);
-    for (const Pick& pick : solution_)
-      each_part(pick, [&](const Candidate& c, int replicas) {
+    for (std::size_t s = 0; s < solution_.size(); ++s)
+      each_part(s, [&](const Candidate& c, int replicas) {
         costs[type_of(c)] += c.cost / std::max(1, c.replicas) * replicas;
         used[type_of(c)] += std::int64_t{replicas} * c.units_per_replica;
       });

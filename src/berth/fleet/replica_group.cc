@@ -12,6 +12,7 @@ ReplicaGroup group_of(const System& system, const std::string& name, const Serve
   ReplicaGroup made{.server = name,
                     .model = server.model,
                     .accelerator = allocation.accelerator,
+                    .role = allocation.role,
                     .replicas = allocation.replicas,
                     .batch = allocation.batch,
                     .start = server.start};
@@ -35,14 +36,14 @@ std::vector<ReplicaGroup> replica_groups(const System& system, const Plan& plan)
   std::vector<ReplicaGroup> all;
   for (const auto& [name, assignment] : plan.servers) {
     const Allocation& whole = assignment.allocation;
-    const bool is_mix = !whole.parts.empty();
+    const bool has_parts = !whole.parts.empty();
     std::vector<Allocation> parts = whole.parts;
-    if (!is_mix) parts.push_back(whole);
-    std::ranges::sort(parts, {}, &Allocation::accelerator);
+    if (!has_parts) parts.push_back(whole);
+    std::ranges::stable_sort(parts, {}, &Allocation::accelerator);
     for (const Allocation& part : parts) {
       if (part.replicas == 0) continue;
       all.push_back(group_of(system, name, system.servers.at(name), part));
-      all.back().is_part = is_mix;
+      all.back().is_part = has_parts;
     }
   }
   return all;
@@ -61,7 +62,8 @@ NamedTexts names_of(const ReplicaGroup& group) {
                    {"model", group.model},
                    {"accelerator", group.accelerator},
                    {"accelerators", fmt::format("{}", group.accelerators)},
-                   {"batch", fmt::format("{}", group.batch)}};
+                   {"batch", fmt::format("{}", group.batch)},
+                   {"role", std::string(name(group.role))}};
   if (group.start.port > 0) names.emplace_back("port", fmt::format("{}", group.start.port));
   return names;
 }

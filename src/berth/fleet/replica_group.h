@@ -11,10 +11,12 @@
 
 namespace berth::fleet {
 
-/// The replicas of one server on one accelerator; a mix has one ReplicaGroup for each of its parts.
+/// The replicas of one server on one accelerator; a mix or a split has one ReplicaGroup for each of
+/// its parts.
 struct ReplicaGroup {
   std::string server, model, accelerator;
-  bool is_part = false;  // of a mix
+  Role role = Role::whole;
+  bool is_part = false;  // of a mix or a split
   int replicas = 0;
   int batch = 0;         // of a replica
   int accelerators = 1;  // units of the accelerator's type that a replica takes

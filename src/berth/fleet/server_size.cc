@@ -53,6 +53,7 @@ class Sizer {
 
   void copy_system(const System& system) {
     system_.options = system.options;
+    if (server_.current.is_split()) system_.options.disaggregated = true;
     copy_entry(system_.models, system.models, server_.model);
     copy_entry(system_.classes, system.classes, class_of(server_));
     if (question_.accelerator.empty()) system_.accelerators = system.accelerators;
@@ -69,6 +70,14 @@ class Sizer {
     system_.servers = {{"asked", asked}, {"limits", limits}};
   }
 
+  /// The limits of a replica of what the server has now; nullptr: it can serve nothing.
+  const Candidate* limit_of(const Allocation& part) const {
+    if (part.role == Role::whole) return candidate(kLimits, part.accelerator);
+    for (const Candidate& pool : made_.pools[kLimits])
+      if (pool.role == part.role && made_.accelerators[pool.accelerator] == part.accelerator)
+        return &pool;
+    return nullptr;
+  }
   /// nullptr: the accelerator is no candidate for the server.
   const Candidate* candidate(std::size_t server, const std::string& accelerator) const {
     for (const Candidate& c : made_.of(server))
@@ -128,7 +137,8 @@ class Sizer {
     const auto parts = parts_of(server_.current);
     for (const Allocation& part : parts)
       if (const Refusal found = refusal(kLimits, part.accelerator);
-          now.refusal == Refusal::none && found != Refusal::idle)
+          now.refusal == Refusal::none && found != Refusal::idle &&
+          !(part.role != Role::whole && is_of_service(found)))
         now.refusal = found;
     if (parts.size() == 1) set_limit(now, candidate(kLimits, parts[0].accelerator));
     if (!is_of_service(now.refusal)) return now;
@@ -144,25 +154,29 @@ class Sizer {
       const Candidate* limit = candidate(kLimits, parts[0].accelerator);
       return limit == nullptr || limit->replicas > parts[0].replicas;
     }
-    double left_per_s = 1000 * rate_ * (1 - kRateRounding);
-    for (const Allocation& part : parts)
-      if (const Candidate* limit = candidate(kLimits, part.accelerator))
-        left_per_s -= limit->rate_per_s * part.replicas;
-    return left_per_s > 0;
+    const double wanted_per_s = 1000 * rate_ * (1 - kRateRounding);
+    double mixed_per_s = 0;
+    for (const Allocation& part : parts) {
+      const Candidate* limit = limit_of(part);
+      const double most_per_s = limit == nullptr ? 0 : limit->rate_per_s * part.replicas;
+      if (part.role != Role::whole && most_per_s < wanted_per_s) return true;
+      mixed_per_s += most_per_s;
+    }
+    return mixed_per_s < wanted_per_s;
   }
 
   /// Gives the parts the figures of their replicas, among which the load is split by what each
-  /// takes at most; and the whole its means by load.
+  /// takes at most; and the whole its means by load. Each pool of a split has all of the load.
   void operate(Allocation& whole) const {
-    const bool is_mix = !whole.parts.empty();
+    const bool is_mix = !whole.parts.empty(), is_split = whole.is_split();
     const std::span<Allocation> parts = is_mix ? std::span(whole.parts) : std::span(&whole, 1);
     std::vector<double> weights;
     double all = 0;
     for (Allocation& part : parts) {
-      const Candidate* limit = candidate(kLimits, part.accelerator);
+      const Candidate* limit = limit_of(part);
       if (part.batch == 0 && limit != nullptr) part.batch = limit->batch;
       weights.push_back(limit == nullptr ? 0 : limit->rate_per_s * part.replicas);
-      if (!is_mix) weights.back() = part.replicas;
+      if (!is_mix || is_split) weights.back() = part.replicas;
       all += weights.back();
       part.itl_ms = part.ttft_ms = part.utilisation = 0;
       part.percentiles.reset();
@@ -174,14 +188,15 @@ class Sizer {
       Allocation& part = parts[i];
       const double weight = weights[i] / all;
       if (weight == 0 || part.batch == 0) continue;
-      const double each = weight / part.replicas;
-      set_figures(part, thinned(demand, each),
+      const double each = (is_split ? 1 : weight) / part.replicas;
+      set_figures(part, demand_of(thinned(demand, each), part.role),
                   system_.models.at(server_.model).accelerators.at(part.accelerator), rate_ * each,
                   size_.model);
       if (!is_mix) continue;
-      part.load.arrivals_per_min = server_.current.load.arrivals_per_min * weight;
-      whole.itl_ms += weight * part.itl_ms;
-      whole.ttft_ms += weight * part.ttft_ms;
+      const double of_load = is_split ? 1 : weight;
+      part.load.arrivals_per_min = server_.current.load.arrivals_per_min * of_load;
+      whole.itl_ms += of_load * part.itl_ms;
+      whole.ttft_ms += of_load * part.ttft_ms;
       whole.utilisation += weight * part.utilisation;
     }
   }

@@ -32,8 +32,11 @@ class RateTrial {
  public:
   RateTrial(const RateQuestion& question, const LimitSearch& search)
       : target_(question.target),
-        deployment_(deployment_of(question.performance, question.batch, question.queue)),
-        requests_(draw_requests(traffic_of(question.load, {}), search.requests, search.seed)) {}
+        deployment_(
+            deployment_of(question.performance, question.batch, question.queue, question.role)),
+        requests_(draw_requests(traffic_of(question.load, {}), search.requests, search.seed)) {
+    give_role(requests_, question.role);
+  }
 
   bool is_within_targets(double rate_per_s) const {
     const double gap_ms = 1000 / rate_per_s;
@@ -51,7 +54,7 @@ class RateTrial {
  private:
   const Target target_;
   const Deployment deployment_;
-  const std::vector<Request> requests_;
+  std::vector<Request> requests_;
 };
 
 }  // namespace
@@ -59,7 +62,7 @@ class RateTrial {
 double simulated_limit(const RateQuestion& question, const LimitSearch& search) {
   Server server;
   server.max_queue = question.queue;
-  const Demand demand = demand_of(question.load, server, question.target);
+  const Demand demand = demand_of(demand_of(question.load, server, question.target), question.role);
   const CalibratedQueue queue(demand, question.performance, question.batch);
   const double end = (1 - kMargin) * queue.service_rate(question.batch) * 1000;
   const RateTrial replica(question, search);

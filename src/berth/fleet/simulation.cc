@@ -52,9 +52,13 @@ Outcome history_of(std::span<const Share> shares, const Traffic& traffic, double
   for (const Share& share : shares) parts.push_back(share.load_part);
   const auto of = divide(std::move(requests), parts, seed);
   Outcome all;
-  for (std::size_t s = 0; s < shares.size(); ++s)
-    all.add(simulate(shares[s].deployment, of[s], unit_ms, window,
-                     seed_of(seed, Stream::routing, 2 + s)));
+  for (std::size_t s = 0; s < shares.size(); ++s) {
+    const std::uint64_t routing = seed_of(seed, Stream::routing, 2 + s);
+    if (shares[s].decode)
+      return simulate_split(shares[s].deployment, *shares[s].decode, of[s], unit_ms, window,
+                            routing);
+    all.add(simulate(shares[s].deployment, of[s], unit_ms, window, routing));
+  }
   return all;
 }
 
@@ -126,8 +130,9 @@ Verdict verdict(const Simulated& simulated, const Estimate& figure, std::int64_t
 
 Result<std::vector<Share>> shares_of(const System& system, const Server& server,
                                      const Allocation& allocation, Routing routing) {
-  const std::span<const Allocation> parts =
-      allocation.parts.empty() ? std::span(&allocation, 1) : std::span(allocation.parts);
+  std::vector<Allocation> parts = allocation.parts;
+  if (parts.empty()) parts.push_back(allocation);
+  std::ranges::stable_sort(parts, {}, &Allocation::role);  // those that prefill before the others
   const auto model = system.models.find(server.model);
   std::vector<Share> shares;
   for (const Allocation& part : parts) {
@@ -140,18 +145,27 @@ Result<std::vector<Share>> shares_of(const System& system, const Server& server,
       return fail(ErrorKind::impossible, "maxBatch: wanted at least 1, found {}", part.batch);
     const Performance& performance = model->second.accelerators.at(part.accelerator);
     Share share;
-    share.deployment = deployment_of(performance, part.batch, server.max_queue);
+    share.deployment = deployment_of(performance, part.batch, server.max_queue, part.role);
     share.deployment.replicas = part.replicas;
     share.deployment.routing = routing;
+    if (part.role == Role::decode) {
+      if (shares.empty()) return fail(ErrorKind::impossible, "it has nothing that prefills");
+      BERTH_TRY(check(share.deployment));
+      shares.back().decode = share.deployment;
+      continue;
+    }
     const double whole = allocation.load.arrivals_per_min;
-    if (parts.size() > 1 && whole > 0) share.load_part = part.load.arrivals_per_min / whole;
+    if (parts.size() > 1 && !allocation.is_split() && whole > 0)
+      share.load_part = part.load.arrivals_per_min / whole;
     BERTH_TRY(check(share.deployment));
     shares.push_back(share);
   }
   return shares;
 }
 
-Deployment deployment_of(const Performance& performance, int batch, std::int64_t queue) {
+Deployment deployment_of(const Performance& performance, int batch, std::int64_t queue, Role role) {
+  const Transfer transfer =
+      role == Role::prefill ? performance.transfer.value_or(Transfer{}) : Transfer{};
   return {.step = {.alpha_ms = performance.alpha_ms,
                    .beta_ms = performance.beta_ms,
                    .gamma_ms = performance.gamma_ms,
@@ -160,7 +174,16 @@ Deployment deployment_of(const Performance& performance, int batch, std::int64_t
           .batch = batch,
           .queue = queue,
           .budget = static_cast<std::int64_t>(kBatchTokens),
-          .ttft_offset_ms = performance.ttft_offset_ms};
+          .ttft_offset_ms = performance.ttft_offset_ms + transfer.fixed_ms,
+          .ttft_per_token_ms = transfer.per_token_ms,
+          .only_decodes = role == Role::decode};
+}
+
+void give_role(std::vector<Request>& requests, Role role) {
+  if (role == Role::prefill)
+    for (Request& request : requests) request.out_tokens = std::min(request.out_tokens, 1);
+  if (role == Role::decode)
+    std::erase_if(requests, [](const Request& request) { return request.out_tokens < 2; });
 }
 
 Traffic traffic_of(const Load& load, const SimulationOptions& options) {

@@ -76,18 +76,23 @@ Verdict verdict(const Simulated& simulated, const Estimate& figure, std::int64_t
                 double target_ms);
 
 /// Replicas of one accelerator, as the simulator takes them, and the part of the load that they
-/// get.
+/// get. Of a split those that prefill, with those that decode.
 struct Share {
   Deployment deployment;
   double load_part = 1;
+  std::optional<Deployment> decode{};
 };
 /// What of a fleet's document the simulator sees: of an allocation without parts one share, of a
-/// mix one for each. Errors: impossible, with what is missing: an accelerator, replicas,
-/// performance data, a batch.
+/// mix one for each, of a split one. Errors: impossible, with what is missing: an accelerator,
+/// replicas, performance data, a batch.
 Result<std::vector<Share>> shares_of(const System& system, const Server& server,
                                      const Allocation& allocation, Routing routing);
 /// One replica.
-Deployment deployment_of(const Performance& performance, int batch, std::int64_t queue);
+Deployment deployment_of(const Performance& performance, int batch, std::int64_t queue,
+                         Role role = Role::whole);
+/// Makes of whole requests what a replica of the role sees of them: answers of a token where it
+/// prefills, none of less than two where it decodes.
+void give_role(std::vector<Request>& requests, Role role);
 Traffic traffic_of(const Load& load, const SimulationOptions& options);
 
 /// Simulates the allocation at its load, or at the trace. Drawn requests are ten histories, each

@@ -45,7 +45,7 @@ struct History {
   std::span<const Request> requests;
   double ms_per_unit;
   Window window;
-  std::vector<double> ttft_ms;  // by request; NaN: not measured
+  std::vector<double> ttft_ms;  // by request; NaN: lost
   Outcome outcome;
   double busy_ms = 0;  // time that requests spent in service, added up
   double end_ms = 0;   // of the last iteration
@@ -99,6 +99,7 @@ class Replica {
 
   void end_stretch() {
     measure();
+    for (; first_gaps_ > 0; --first_gaps_) measure_first_gap(taken_[at(prefilling_ - first_gaps_)]);
     iteration_ += stretch_.count;
     context_ += stretch_.count * std::ssize(decoding_);
     while (!decoding_.empty() && decoding_.front().last == iteration_) {
@@ -112,14 +113,27 @@ class Replica {
 
   void give_first_token(std::uint32_t index) {
     const Request& request = history_->requests[index];
-    const double arrival_ms = history_->arrival_ms(index);
-    if (history_->measures(arrival_ms))
-      history_->ttft_ms[index] = end_ms_ - arrival_ms + history_->deployment.ttft_offset_ms;
+    const Deployment& deployment = history_->deployment;
+    history_->ttft_ms[index] = end_ms_ - history_->arrival_ms(index) + deployment.ttft_offset_ms +
+                               deployment.ttft_per_token_ms * request.in_tokens;
     if (request.out_tokens <= 1) return complete();
+    decode(request);
+  }
+
+  /// The request has its first token, and its others from the next iteration on.
+  void decode(const Request& request) {
     context_ += std::int64_t{request.in_tokens} + 1;
     decoding_.push_back({iteration_ + request.out_tokens - 1,
                          std::int64_t{request.in_tokens} + request.out_tokens});
     std::ranges::push_heap(decoding_, std::greater{});
+  }
+
+  /// Where replicas only decode: the gap before the first token of a request that has come since
+  /// the iteration before.
+  void measure_first_gap(std::uint32_t index) {
+    const double gap_ms = end_ms_ - history_->arrival_ms(index);
+    history_->ttft_ms[index] = gap_ms;
+    if (history_->measures(stretch_.begin_ms)) history_->outcome.itl.add(gap_ms, 0, 1, 1);
   }
 
   void complete() { history_->outcome.completed += history_->measures(end_ms_) ? 1 : 0; }
@@ -128,6 +142,9 @@ class Replica {
     const Deployment& deployment = history_->deployment;
     const std::int64_t places = deployment.batch - in_batch();
     waiting_ += std::min(places, std::ssize(taken_) - waiting_);
+    if (deployment.only_decodes)
+      for (; prefilling_ < waiting_; ++prefilling_, ++first_gaps_)
+        decode(history_->requests[taken_[at(prefilling_)]]);
     const auto decoding = std::ssize(decoding_);
     if (in_batch() == 0) {
       end_ms_ = kForever;
@@ -140,7 +157,7 @@ class Replica {
     } else {
       stretch_.first_ms = step_ms(0, context_);
       stretch_.growth_ms = deployment.step.gamma_ms * static_cast<double>(decoding);
-      stretch_.count = decoding_.front().last - iteration_;
+      stretch_.count = first_gaps_ > 0 ? 1 : decoding_.front().last - iteration_;
     }
     end_ms_ = stretch_.boundary_ms(stretch_.count);
   }
@@ -174,6 +191,7 @@ class Replica {
   /// Enters the iterations of the stretch that begin within the window.
   void measure() {
     const auto decoding = std::ssize(decoding_);
+    const std::int64_t gaps = decoding - first_gaps_;
     const std::int64_t from = stretch_.first_from(history_->window.from_ms);
     const std::int64_t until = end_ms_ <= history_->window.until_ms
                                    ? stretch_.count
@@ -182,9 +200,9 @@ class Replica {
     history_->busy_ms += (stretch_.boundary_ms(until) - stretch_.boundary_ms(from)) *
                          static_cast<double>(decoding + waiting_ - prefilling_);
     history_->end_ms = std::max(history_->end_ms, end_ms_);
-    if (decoding > 0)
+    if (gaps > 0)
       history_->outcome.itl.add(stretch_.first_ms + stretch_.growth_ms * static_cast<double>(from),
-                                stretch_.growth_ms, until - from, decoding);
+                                stretch_.growth_ms, until - from, gaps);
   }
 
   static std::size_t at(std::int64_t place) { return static_cast<std::size_t>(place); }
@@ -193,9 +211,10 @@ class Replica {
   std::vector<std::uint32_t> taken_;
   std::int64_t prefilling_ = 0, prefilled_ = 0, waiting_ = 0;  // places in taken_
   std::int64_t done_ = 0;                                      // of the prompt at prefilled_
-  std::vector<Decoding> decoding_;                             // a heap, the first to end on top
-  std::int64_t iteration_ = 0;                                 // how many have ended
-  std::int64_t context_ = 0;  // what the next iteration reads of the requests that decode
+  std::int64_t first_gaps_ = 0;     // before prefilling_: decode their first token now
+  std::vector<Decoding> decoding_;  // a heap, the first to end on top
+  std::int64_t iteration_ = 0;      // how many have ended
+  std::int64_t context_ = 0;        // what the next iteration reads of the requests that decode
   Stretch stretch_;
   double end_ms_ = kForever;  // of the stretch; never: the replica is idle
 };
@@ -246,7 +265,8 @@ Status check(const Deployment& d) {
                                   {"beta", d.step.beta_ms},
                                   {"gamma", d.step.gamma_ms},
                                   {"betaPrefill", d.step.beta_prefill_ms},
-                                  {"ttftOffset", d.ttft_offset_ms}})
+                                  {"ttftOffset", d.ttft_offset_ms},
+                                  {"transfer.perToken", d.ttft_per_token_ms}})
     if (!(ms >= 0) || !std::isfinite(ms)) return wanted(field, "at least 0", ms);
   if (d.step.alpha_ms + d.step.beta_ms + d.step.gamma_ms == 0)
     return fail(ErrorKind::invalid, "alpha, beta and gamma are all zero");
@@ -299,14 +319,44 @@ Outcome simulate(const Deployment& deployment, std::span<const Request> requests
   }
   for (auto& replica : replicas) replica.advance(kForever);
   Outcome& outcome = history.outcome;
-  if (ttft_by_request != nullptr) *ttft_by_request = history.ttft_ms;
-  outcome.ttft_ms = std::move(history.ttft_ms);
-  std::erase_if(outcome.ttft_ms, [](double ms) { return std::isnan(ms); });
+  outcome.ttft_ms.reserve(requests.size());
+  for (std::uint32_t i = 0; i < requests.size(); ++i)
+    if (!std::isnan(history.ttft_ms[i]) && history.measures(history.arrival_ms(i)))
+      outcome.ttft_ms.push_back(history.ttft_ms[i]);
+  if (ttft_by_request != nullptr) *ttft_by_request = std::move(history.ttft_ms);
   outcome.window_ms = std::max(0.0, std::min(window.until_ms, history.end_ms) - window.from_ms);
   outcome.in_service = outcome.window_ms > 0 ? history.busy_ms / outcome.window_ms : 0;
   outcome.slots = mean_replicas(deployment, window.from_ms, window.from_ms + outcome.window_ms) *
                   deployment.batch;
   return std::move(outcome);
+}
+
+Outcome simulate_split(const Deployment& prefill, const Deployment& decode,
+                       std::span<const Request> requests, double ms_per_unit, const Window& window,
+                       std::uint64_t seed) {
+  BERTH_ASSERT(decode.only_decodes && !prefill.only_decodes);
+  std::vector<Request> first_tokens(requests.begin(), requests.end()), others;
+  for (Request& request : first_tokens) request.out_tokens = std::min(request.out_tokens, 1);
+  std::vector<double> ttft_ms;
+  Outcome all = simulate(prefill, first_tokens, ms_per_unit, window, seed, &ttft_ms);
+  all.completed = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (std::isnan(ttft_ms[i])) continue;
+    const double from_ms = requests[i].arrival * ms_per_unit + ttft_ms[i];
+    if (requests[i].out_tokens > 1)
+      others.push_back({from_ms, requests[i].in_tokens, requests[i].out_tokens});
+    else if (from_ms >= window.from_ms && from_ms < window.until_ms)
+      ++all.completed;
+  }
+  std::ranges::stable_sort(others, {}, &Request::arrival);
+  const Outcome decoded = simulate(decode, others, 1, window, seed_of(seed, Stream::routing, 1));
+  all.itl = decoded.itl;
+  all.lost += decoded.lost;
+  all.completed += decoded.completed;
+  all.window_ms = std::max(all.window_ms, decoded.window_ms);
+  all.in_service += decoded.in_service;
+  all.slots += decoded.slots;
+  return all;
 }
 
 Window steady_window(std::span<const Request> requests, double ms_per_unit, double part) {

@@ -68,6 +68,10 @@ struct Deployment {
   int replicas = 1;
   Routing routing = Routing::round_robin;
   std::vector<ReplicaChange> changes{};  // by time; `replicas` is what there is before the first
+  double ttft_per_token_ms = 0;          // added to a TTFT for each token of the prompt
+  /// Requests come with their prompts prefilled and their first token made: a replica makes the
+  /// others, and its TTFT is the gap before the first of these.
+  bool only_decodes = false;
 };
 
 /// Errors: invalid, with the field.
@@ -97,11 +101,20 @@ struct Outcome {
 
 /// Runs the requests, which stand in the order of arrival, until the last is done; each arrives
 /// at arrival · ms_per_unit. The replicas are empty at first. `seed` is for random routing.
-/// `ttft_by_request`, where it is given, gets one figure a request: NaN where it was lost or is not
-/// measured. Precondition: check(deployment); tokens as check(Traffic) allows them.
+/// `ttft_by_request`, where it is given, gets one figure a request, within the window or not: NaN
+/// where it was lost. Precondition: check(deployment); tokens as check(Traffic) allows them, and of
+/// answers at least 2 where the deployment only decodes.
 Outcome simulate(const Deployment& deployment, std::span<const Request> requests,
                  double ms_per_unit, const Window& window, std::uint64_t seed,
                  std::vector<double>* ttft_by_request = nullptr);
+
+/// The same of requests that are prefilled by a replica of the one deployment, and are decoded by
+/// one of the other from when their first token is there, to which the transfer of the cache
+/// counts. TTFT is of the first deployment, ITL of the second, and all else the sum of both.
+/// Precondition: `decode` only decodes.
+Outcome simulate_split(const Deployment& prefill, const Deployment& decode,
+                       std::span<const Request> requests, double ms_per_unit, const Window& window,
+                       std::uint64_t seed);
 
 /// The replicas that are given requests, on average over a time.
 double mean_replicas(const Deployment& deployment, double from_ms, double until_ms);

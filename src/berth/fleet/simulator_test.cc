@@ -22,6 +22,7 @@ struct NaiveRequest {
   double arrival = 0;
   long prompt = 0, output = 0;
   long prefilled = 0, produced = 0;
+  long made = 0;  // here, where prompts come prefilled
 };
 
 struct NaiveResult {
@@ -75,15 +76,19 @@ void naive_end(const Deployment& d, NaiveReplica& replica, const Window& w, Naiv
   for (std::size_t i = 0; i < replica.inside.size(); ++i) {
     auto& r = replica.inside[i];
     if (replica.chunks[i] == -1) {
+      const bool is_first = d.only_decodes && ++r.made == 1;
       ++r.produced;
-      if (counts(replica.began)) result.itl.push_back(time);
+      if (counts(replica.began)) result.itl.push_back(is_first ? replica.ends - r.arrival : time);
+      if (is_first && counts(r.arrival)) result.ttft.push_back(replica.ends - r.arrival);
       continue;
     }
     const bool had_its_turn = replica.chunks[i] > 0;
     r.prefilled += replica.chunks[i];
     if (!had_its_turn || r.prefilled < r.prompt) continue;
     r.produced = 1;
-    if (counts(r.arrival)) result.ttft.push_back(replica.ends - r.arrival + d.ttft_offset_ms);
+    if (counts(r.arrival))
+      result.ttft.push_back(replica.ends - r.arrival + d.ttft_offset_ms +
+                            d.ttft_per_token_ms * static_cast<double>(r.prompt));
   }
   std::erase_if(replica.inside, [&](const NaiveRequest& r) {
     const bool done = r.produced > 0 && r.produced >= r.output;
@@ -128,6 +133,7 @@ NaiveResult naive(const Deployment& d, const std::vector<Request>& requests, dou
       continue;
     }
     replica.outside.push_back({arrival, r.in_tokens, r.out_tokens});
+    if (d.only_decodes) replica.outside.back().produced = 1;
     // An empty iteration, so that who comes at the same instant is in the first one, too.
     if (!replica.working) replica.working = true, replica.began = replica.ends = arrival;
   }
@@ -178,6 +184,7 @@ const Traffic kSteady{fixed(512), fixed(64), 1};
 const Traffic kLong{lognormal(9000, 0.8), geometric(30), 1};
 const Traffic kBursts{geometric(300), lognormal(90, 1.5), 3};
 const Traffic kPrompts{lognormal(400, 0.5), fixed(0), 1};
+const Traffic kAnswers{lognormal(700, 1.2), {Lengths::Kind::histogram, 0, 0, {{2, 1}, {90, 4}}}, 1};
 const Traffic kMixed{{Lengths::Kind::histogram, 0, 0, {{10, 5}, {900, 2}, {30'000, 0.1}}},
                      {Lengths::Kind::histogram, 0, 0, {{1, 1}, {2, 1}, {200, 3}}},
                      1};
@@ -211,6 +218,20 @@ const std::vector<Setting> kSettings{
     {"4 at random", {kSum, 24, 40, 8192, 0, 4, Routing::random}, kChat, 60},
     {"4 least loaded", {kSum, 24, 40, 8192, 0, 4, Routing::least_loaded}, kChat, 60},
     {"7 least loaded, idle", {kMax, 24, 40, 2048, 2, 7, Routing::least_loaded}, kBursts, 20},
+    {"a transfer for each token",
+     {.step = kSum, .batch = 16, .queue = 30, .ttft_per_token_ms = 0.01},
+     kPrompts,
+     40},
+    {"decode", {.step = kSum, .batch = 64, .only_decodes = true}, kAnswers, 25},
+    {"decode, busy", {.step = kMax, .batch = 48, .queue = 20, .only_decodes = true}, kAnswers, 60},
+    {"decode, 3 least loaded",
+     {.step = kSum,
+      .batch = 4,
+      .replicas = 3,
+      .routing = Routing::least_loaded,
+      .only_decodes = true},
+     kAnswers,
+     9},
     {"3 at random, long", {kSlowPrefill, 6, 2, 4096, 0, 3, Routing::random}, kLong, 0.8},
 };
 

@@ -181,6 +181,20 @@ Demand demand_of(const Load& load, const Server& server, const Target& target) {
           target,         load.in_cv,      load.out_cv,      load.arrival_cv};
 }
 
+Demand demand_of(Demand demand, Role role) {
+  demand.role = role;
+  demand.target.percentiles = targets_of(demand.target.percentiles, role);
+  if (role == Role::prefill) demand.target.itl_ms = 0;
+  if (role == Role::decode) demand.target.ttft_ms = 0;
+  return demand;
+}
+
+Percentiles targets_of(Percentiles targets, Role role) {
+  if (role == Role::prefill) targets.itl_ms = {};
+  if (role == Role::decode) targets.ttft_ms = {};
+  return targets;
+}
+
 Operation operation_at(const Demand& demand, const Performance& performance, int batch, double rate,
                        QueueModel model) {
   return model == QueueModel::reference ? reference_queue_of(demand, performance, batch).at(rate)
@@ -195,6 +209,10 @@ void set_figures(Allocation& allocation, const Demand& demand, const Performance
   allocation.utilisation = o.utilisation;
   if (model == QueueModel::calibrated && demand.target.has_percentiles())
     allocation.percentiles = percentiles_at(demand, performance, allocation.batch, rate);
+  if (demand.role == Role::prefill) allocation.itl_ms = 0;
+  if (demand.role == Role::decode) allocation.ttft_ms = 0;
+  if (allocation.percentiles)
+    allocation.percentiles = targets_of(*allocation.percentiles, demand.role);
 }
 
 Rate greatest_rate(const Queue& queue, const Limits& limits, double low, double high) {

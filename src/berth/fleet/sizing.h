@@ -16,9 +16,14 @@ struct Demand {
   int max_batch = 0, max_queue = 0;
   Target target;
   double in_cv = 0, out_cv = 0, arrival_cv = 1;
+  Role role = Role::whole;
   auto operator<=>(const Demand&) const = default;
 };
 Demand demand_of(const Load& load, const Server& server, const Target& target);
+/// What a replica of a pool is asked for. The one that prefills makes an answer's first token and
+/// has the targets for TTFT, to which the transfer of the cache counts; the one that decodes makes
+/// the others.
+Demand demand_of(Demand whole, Role role);
 
 /// The limits of a replica.
 struct Limits {

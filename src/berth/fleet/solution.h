@@ -1,5 +1,5 @@
 // The result of the solvers: for each server one of its candidates and a number of replicas, or a
-// mix of two candidates.
+// mix of two candidates, or a split.
 #pragma once
 
 #include "berth/fleet/fleet.h"
@@ -10,7 +10,7 @@ namespace berth::fleet {
 struct Pick {
   const Candidate* candidate = nullptr;  // in Candidates::all; null: not served
   int replicas = 0;                      // fewer than the candidate has: best effort
-  std::optional<Mix> mix{};              // instead of a candidate
+  std::optional<Mix> mix{};              // or a split, instead of a candidate
   bool is_spot = false;                  // of capacity that may be taken away
   bool serves() const { return mix || (candidate != nullptr && replicas == candidate->replicas); }
 };
@@ -49,10 +49,11 @@ struct Step {
 /// `steps`: by type, beside the candidates' values; or none.
 Optimum solve_optimal(const Candidates& candidates, const std::vector<std::int64_t>& limits,
                       const Execution& execution, const std::vector<Step>& steps = {});
-/// The same with mixes, from `start`, an optimum without them.
+/// The same with the mixes and splits that the options ask for, from `start`, an optimum without
+/// them.
 Optimum solve_mixed(const System& system, const Candidates& candidates,
-                    const std::vector<std::int64_t>& limits, const Execution& execution,
-                    const Optimum& start);
+                    const std::vector<std::int64_t>& limits, const Options& options,
+                    const Execution& execution, const Optimum& start);
 /// The same as solve_optimal() among plans that draw no more than `power_w`. Each server counts in
 /// whole milliwatts, rounded up.
 Optimum solve_within_power(const System& system, const Candidates& candidates,

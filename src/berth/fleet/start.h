@@ -13,7 +13,8 @@ namespace berth::fleet {
 
 /// A document has it as `start` of a server, or of a model on an accelerator; empty and 0 are not
 /// said. In the texts of command, args and environment {server}, {model}, {accelerator},
-/// {accelerators} (how many a replica takes), {batch} and {port} stand for what they name.
+/// {accelerators} (how many a replica takes), {batch}, {role} (whole, prefill or decode) and {port}
+/// stand for what they name.
 struct Start {
   std::string image;                       // of a container
   std::vector<std::string> command, args;  // one word each; no shell reads them

@@ -80,6 +80,7 @@ Status check(const Capacity& capacity) {
 
 // All zero is found where it matters: under a load.
 Status check(const Performance& p) {
+  const Transfer transfer = p.transfer.value_or(Transfer{});
   return check_bounds({{"accCount", static_cast<double>(p.accelerators), 1000},
                        {"maxBatchSize", static_cast<double>(p.max_batch), kMostBatch},
                        {"atTokens", static_cast<double>(p.at_tokens), kMostTokens},
@@ -87,7 +88,9 @@ Status check(const Performance& p) {
                        {"perfParms.beta", p.beta_ms, 1e9},
                        {"perfParms.gamma", p.gamma_ms, 1e9},
                        {"perfParms.betaPrefill", p.beta_prefill_ms, 1e9},
-                       {"perfParms.ttftOffset", p.ttft_offset_ms, 1e9}});
+                       {"perfParms.ttftOffset", p.ttft_offset_ms, 1e9},
+                       {"perfParms.transfer.fixed", transfer.fixed_ms, 1e9},
+                       {"perfParms.transfer.perToken", transfer.per_token_ms, 1e9}});
 }
 
 Status check(const Model& model) {
@@ -121,7 +124,24 @@ Status check(const Load& load) {
 
 namespace {
 
-/// The parts of a mix are of several accelerators, each once, and add up to the whole.
+/// Of a split there is one part that prefills and one that decodes.
+Status check_roles(const Allocation& whole) {
+  if (whole.role != Role::whole)
+    return fail(ErrorKind::invalid, "role: '{}' is of one of two parts", name(whole.role));
+  const auto count = [&](Role role) {
+    return std::ranges::count(whole.parts, role, &Allocation::role);
+  };
+  const auto apart = count(Role::prefill) + count(Role::decode);
+  if (apart == 0 ||
+      (whole.parts.size() == 2 && count(Role::prefill) == 1 && count(Role::decode) == 1))
+    return {};
+  return fail(ErrorKind::invalid,
+              "parts: wanted one with the role prefill and one with decode, found {} and {} among "
+              "{}",
+              count(Role::prefill), count(Role::decode), whole.parts.size());
+}
+
+/// The parts of a mix are of several accelerators, each once; parts add up to the whole.
 Status check_parts(const Allocation& mix) {
   if (mix.parts.empty()) return {};
   std::set<std::string_view> names;
@@ -133,7 +153,7 @@ Status check_parts(const Allocation& mix) {
     if (auto status = check(part); !status)
       return fail(ErrorKind::invalid, "{}.{}", where, status.error().message);
     if (part.accelerator.empty()) return fail(ErrorKind::invalid, "{}: has no accelerator", where);
-    if (!names.insert(part.accelerator).second)
+    if (!names.insert(part.accelerator).second && !mix.is_split())
       return fail(ErrorKind::invalid, "{}: '{}' is given twice", where, clip(part.accelerator));
     replicas += part.replicas;
     cost += part.cost;
@@ -163,6 +183,10 @@ Status check(const Server& server) {
       check_bounds({{"minNumReplicas", static_cast<double>(server.min_replicas), kMostReplicas},
                     {"maxBatchSize", static_cast<double>(server.max_batch), kMostBatch},
                     {"maxQueueSize", static_cast<double>(server.max_queue), kMostBatch}}));
+  if (auto status = check_roles(server.current); !status)
+    return std::unexpected(within("currentAlloc", std::move(status).error()));
+  if (auto status = check_roles(server.desired); !status)
+    return std::unexpected(within("desiredAlloc", std::move(status).error()));
   if (auto status = check(server.current); !status)
     return std::unexpected(within("currentAlloc", std::move(status).error()));
   if (auto status = check(server.desired); !status)
@@ -173,21 +197,29 @@ Status check(const Server& server) {
 }
 
 Status check(const Options& options) {
+  if (options.disaggregated && options.model == QueueModel::reference)
+    return fail(ErrorKind::invalid,
+                "disaggregated: the reference model knows nothing of prefill and decode apart");
   if (!options.power_budget_w) return {};
   BERTH_TRY(check_bounds({{"powerBudget", *options.power_budget_w}}));
-  if (options.solver == Solver::optimal && !options.heterogeneous) return {};
+  if (options.solver == Solver::optimal && !options.heterogeneous && !options.disaggregated)
+    return {};
   return fail(
       ErrorKind::invalid,
-      "powerBudget: only the solver optimal without mixes of accelerators keeps within one");
+      "powerBudget: only the solver optimal without mixes of accelerators and without prefill and "
+      "decode apart keeps within one");
 }
 
 Status check(const System& system) {
   BERTH_TRY(check(system.options));
   const Options& o = system.options;
-  if (has_purchases(system) && (o.solver != Solver::optimal || o.heterogeneous || o.power_budget_w))
-    return fail(ErrorKind::invalid,
-                "capacity with kinds of purchase: only the solver optimal without mixes of "
-                "accelerators and without a power budget tells them apart");
+  if (has_purchases(system) &&
+      (o.solver != Solver::optimal || o.heterogeneous || o.disaggregated || o.power_budget_w))
+    return fail(
+        ErrorKind::invalid,
+        "capacity with kinds of purchase: only the solver optimal without mixes of "
+        "accelerators, without prefill and decode apart and without a power budget tells them "
+        "apart");
   BERTH_TRY(check_all(system.accelerators, "accelerator"));
   BERTH_TRY(check_all(system.capacities, "capacity"));
   BERTH_TRY(check_all(system.models, "model"));

@@ -1,4 +1,4 @@
-// The value of a candidate or a mix: its cost relative to what the server has now.
+// The value of a candidate, a mix or a split: its cost relative to what the server has now.
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@ namespace berth::fleet {
 inline constexpr double kChangePart =
     0.1;  // of the cost that comes and goes: the price of a change
 
-/// One accelerator of a server: what the server has of it, and what it is to have.
+/// One accelerator of a server, in one role: what the server has of it, and what it is to have.
 struct Part {
   bool held = false;  // the server has it now, if only without replicas
   int replicas_before = 0, replicas = 0;
   double cost_before = 0, cost = 0;
 };
 
-/// What `current` has of the accelerator; nothing is to come.
-Part part_of(const Allocation& current, std::string_view accelerator);
+/// What `current` has of the accelerator in the role; nothing is to come.
+Part part_of(const Allocation& current, std::string_view accelerator, Role role = Role::whole);
 
 /// The new cost − the old where the accelerators stay the same ones; else 0.1·(what each of them
 /// loses or gains in cost) is added, which is 0.1·(old + new) where none stays. `parts`: of the

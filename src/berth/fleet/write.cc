@@ -39,6 +39,8 @@ Json parameters_json(const Performance& p) {
   add_unless(json, "betaPrefill", p.beta_prefill_ms, 0.0);
   add_unless(json, "ttftOffset", p.ttft_offset_ms, 0.0);
   add_unless(json, "form", kFormNames.name(p.form), kFormNames.name(StepForm::sum));
+  if (p.transfer)
+    json["transfer"] = {{"fixed", p.transfer->fixed_ms}, {"perToken", p.transfer->per_token_ms}};
   return json;
 }
 
@@ -69,6 +71,7 @@ Json allocation_json(const Allocation& a) {
     json["itlPercentiles"] = percentiles_json(a.percentiles->itl_ms);
     json["method"] = kClosedForm;
   }
+  add_unless(json, "role", name(a.role), name(Role::whole));
   for (const Allocation& part : a.parts) json["parts"].push_back(allocation_json(part));
   return json;
 }
@@ -160,7 +163,24 @@ Json options_json(const Options& o) {
                {"saturationPolicy", kSaturationNames.name(o.saturation)},
                {"solver", kSolverNames.name(o.solver)},
                {"model", kModelNames.name(o.model)}};
+  add_unless(json, "disaggregated", o.disaggregated, false);
   if (o.power_budget_w) json["powerBudget"] = *o.power_budget_w;
+  return json;
+}
+
+Json candidate_json(const Candidate& c, QueueModel model) {
+  Json json = {{"numReplicas", c.replicas},
+               {"maxBatch", c.batch},
+               {"cost", c.cost},
+               {"itlAverage", c.itl_ms},
+               {"ttftAverage", c.ttft_ms},
+               {"utilisation", c.utilisation},
+               {"maxRatePerReplica", kPerMinute * c.rate_per_s},
+               {"binds", fleet::name(c.binding)},
+               {"watts", c.watts},
+               {"value", c.value}};
+  if (model == QueueModel::calibrated)
+    json["rateMethod"] = c.is_rate_asked_for ? "simulation" : kClosedForm;
   return json;
 }
 
@@ -169,22 +189,24 @@ Json candidates_json(const Candidates& candidates) {
   for (std::size_t s = 0; s < candidates.servers.size(); ++s) {
     Json& of = all[candidates.servers[s]] = Json::object();
     for (const Candidate& c : candidates.of(s)) {
-      Json& json =
-          of[c.accelerator == Candidate::kNothing ? "" : candidates.accelerators[c.accelerator]];
-      json = {{"numReplicas", c.replicas},
-              {"maxBatch", c.batch},
-              {"cost", c.cost},
-              {"itlAverage", c.itl_ms},
-              {"ttftAverage", c.ttft_ms},
-              {"utilisation", c.utilisation},
-              {"maxRatePerReplica", kPerMinute * c.rate_per_s},
-              {"binds", fleet::name(c.binding)},
-              {"watts", c.watts},
-              {"value", c.value}};
-      if (candidates.model == QueueModel::calibrated)
-        json["rateMethod"] = c.is_rate_asked_for ? "simulation" : kClosedForm;
+      const bool is_nothing = c.accelerator == Candidate::kNothing;
+      of[is_nothing ? "" : candidates.accelerators[c.accelerator]] =
+          candidate_json(c, candidates.model);
     }
   }
+  return all;
+}
+
+/// By server, then by role and accelerator.
+Json pools_json(const Candidates& candidates) {
+  Json all = Json::object();
+  for (std::size_t s = 0; s < candidates.pools.size(); ++s)
+    for (const Candidate& c : candidates.pools[s]) {
+      Json& json = all[candidates.servers[s]][std::string(name(c.role))]
+                      [candidates.accelerators[c.accelerator]];
+      json = candidate_json(c, candidates.model);
+      json.erase("value");
+    }
   return all;
 }
 
@@ -359,6 +381,7 @@ std::string plan_json(const Plan& plan, const Candidates* candidates,
   if (candidates != nullptr) {
     json["candidates"] = candidates_json(*candidates);
     json["refused"] = refused_json(*candidates);
+    if (!candidates->pools.empty()) json["pools"] = pools_json(*candidates);
   }
   if (manifests != nullptr) json["manifests"] = manifests_json(*manifests);
   return whole_dump(std::move(json));
