@@ -7,6 +7,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/fleet_view.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
@@ -225,6 +226,18 @@ std::string lost_text(const SimulatedServer& server) {
       is_sure ? "" : "known to be ");
 }
 
+/// Whose lengths are drawn of a histogram.
+std::string drawn_text(const std::vector<SimulatedServer>& servers,
+                       const fleet::SimulationOptions& options) {
+  std::vector<std::string> by_histogram;
+  for (const auto& s : servers) {
+    const auto traffic = fleet::traffic_of(s.allocation.load, options);
+    const bool is_drawn = s.not_simulated.empty() && options.trace.empty();
+    if (is_drawn && (traffic.in.histogram || traffic.out.histogram)) by_histogram.push_back(s.name);
+  }
+  return histograms_text(by_histogram);
+}
+
 std::string simulated_text(const std::vector<SimulatedServer>& servers) {
   Table table(
       {"server", "on", "use", "lost", "", "mean / SLO ms", "p50", "p90", "p95", "p99", "planned"});
@@ -395,7 +408,7 @@ Result<int> simulate(os::Env& env, const SimulateOptions& given) {
     print(simulation_json(servers));
     return 0;
   }
-  print(simulated_text(servers));
+  print(simulated_text(servers) + drawn_text(servers, options));
   if (servers.size() <= kMostCharts)
     for (const auto& server : servers) print(ttft_chart(server));
   return 0;
