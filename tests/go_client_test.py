@@ -11,7 +11,7 @@ from pathlib import Path
 from berth_case import Case
 
 ROOT = Path(__file__).resolve().parent.parent
-FLEET = ROOT / "examples/fleet/fleet.json"
+EXAMPLE = ROOT / "examples/fleet/fleet.json"
 
 
 @unittest.skipUnless(shutil.which("go"), "no go (Debian: golang-go) to build the client with")
@@ -25,26 +25,30 @@ class GoClient(Case):
         self.assertEqual(made.returncode, 0, made.stderr)
         server = self.house.start("serve", "--listen", "127.0.0.1:0")
         url = server.stdout.readline().decode().strip()
-        done = subprocess.run([client, url, FLEET], capture_output=True, text=True)
+        fleet = json.loads(EXAMPLE.read_text())
+        load = fleet["serverData"]["servers"][0]["currentAlloc"]["load"]  # keys that the client's types lack
+        load["outTokensHistogram"] = [{"tokens": 100.5, "weight": 3}, {"tokens": 700, "weight": 1}]
+        del load["avgOutTokens"]
+        path = self.write("fleet.json", json.dumps(fleet))
+        done = subprocess.run([client, url, path], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         answers = json.loads(done.stdout)
-        fleet = json.loads(FLEET.read_text())
         self.assertEqual({a["name"] for a in answers["Accelerators"]},
                          {a["name"] for a in fleet["acceleratorData"]["accelerators"]})
         self.assertEqual(len(answers["Servers"]["servers"]), len(fleet["serverData"]["servers"]))
-        planned = json.loads(self.berth("plan", FLEET, "--json").out)["allocations"]
+        planned = json.loads(self.berth("plan", path, "--json").out)["allocations"]
         for server in answers["Servers"]["servers"]:
             chosen = answers["Solution"]["allocations"][server["name"]]
             self.assertEqual(server["desiredAlloc"], chosen)
             for key in ("accelerator", "numReplicas", "maxBatch"):
                 self.assertEqual(chosen[key], planned[server["name"]][key])
         size, moved, name = answers["Size"], answers["Moved"], answers["Servers"]["servers"][0]["name"]
-        printed = json.loads(self.berth("size", FLEET, name, "--json").out)
+        printed = json.loads(self.berth("size", path, name, "--json").out)
         self.assertEqual(size["best"], printed["best"])
         self.assertEqual({a: c["numReplicas"] for a, c in size["candidates"].items()},
                          {a: c["numReplicas"] for a, c in printed["candidates"].items()})
         self.assertEqual(moved["current"]["numReplicas"], size["candidates"][size["best"]]["numReplicas"] + 1)
-        self.assertEqual(moved["load"]["avgInTokens"], 700)
+        self.assertEqual((moved["load"]["avgInTokens"], moved["load"]["avgOutTokens"]), (700, 250))
         self.assertEqual(answers["Move"], size["candidates"][size["best"]])
 
 

@@ -178,6 +178,43 @@ class Plan(Case):
         self.write("fleet.json", json.dumps(fleet))
         self.assertIn("p95 TTFT not met even when idle", self.berth("plan", "fleet.json").out.decode())
 
+    def test_histograms_of_lengths(self):
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        target = fleet["serviceClassData"]["serviceClasses"][0]["modelTargets"][0]
+        target.update({"slo-itl": 200, "slo-ttft": 0, "slo-ttft-p95": 300})
+        fleet["optimizerData"] = {"optimizer": {"unlimited": True}}
+        load = fleet["serverData"]["servers"][0]["currentAlloc"]["load"]
+        load["arrivalRate"] = 300
+
+        def plan(*more):
+            self.write("fleet.json", json.dumps(fleet))
+            return self.plan("fleet.json", *more)["allocations"]["assistant"]
+
+        bins = [{"tokens": 200, "weight": 24}, {"tokens": 12700, "weight": 1}]
+        load.update(avgInTokens=700, inTokensCv=3.5)
+        by_variation = plan()
+        reference = plan("--model", "reference")
+        load["inTokensHistogram"] = bins
+        by_bins = plan()
+        self.assertGreater(by_bins["cost"], 1.5 * by_variation["cost"], "prompts are longer than those of the same Cv")
+        self.assertEqual(by_bins["load"]["inTokensHistogram"], bins)
+        self.assertEqual(plan("--model", "reference")["cost"], reference["cost"])
+        done = self.berth("plan", "fleet.json")
+        self.assertEqual(done.err, b"")
+        self.assertIn("\nlengths by histogram: assistant\n", done.out.decode())
+        self.assertNotIn(b"histogram", self.berth("plan", "fleet.json", "--model", "reference").out)
+        longer = plan("--set", "server.assistant.avgInTokens=1400")["load"]
+        self.assertEqual([b["tokens"] for b in longer["inTokensHistogram"]], [400, 25400])
+        other = plan("--set", "server.assistant.inTokensCv=1")["load"]
+        self.assertNotIn("inTokensHistogram", other, "a variation takes its place")
+        fleet["serverData"]["servers"][0]["currentAlloc"] = by_bins  # is read as it is written
+        self.assertEqual(plan()["load"], by_bins["load"])
+        load = fleet["serverData"]["servers"][0]["currentAlloc"]["load"]
+        load["avgInTokens"] = 900
+        self.write("fleet.json", json.dumps(fleet))
+        self.assertIn(b"avgInTokens: 900, the mean of inTokensHistogram is 700\n",
+                      self.berth("plan", "fleet.json", code=2).err)
+
     def test_unserved_may_fail(self):
         self.berth("plan", EXAMPLE, "--fail-unserved")
         none = [EXAMPLE, "--set", "capacity.H100=0", "--fail-unserved"]

@@ -66,6 +66,17 @@ class Size(Case):
         self.assertRegex(idle, r"A100 +- +- +189\.4 \(ITL\) .* idle, needs none")
         self.assertIn("best: none, for it is idle", idle)
 
+    def test_lengths_by_histogram(self):
+        fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
+        load = fleet["serverData"]["servers"][0]["currentAlloc"]["load"]
+        load["outTokensHistogram"] = [{"tokens": 50, "weight": 4}, {"tokens": 1050, "weight": 1}]
+        self.write("fleet.json", json.dumps(fleet))
+        made = self.size("fleet.json", "assistant")
+        self.assertAlmostEqual(made["load"]["outTokensCv"], 1.6)
+        self.assertGreater(self.size(EXAMPLE, "assistant")["candidates"]["H100"]["maxRatePerReplica"],
+                           1.1 * made["candidates"]["H100"]["maxRatePerReplica"])
+        self.assertIn("lengths by histogram: assistant\n", self.berth("size", "fleet.json", "assistant").out.decode())
+
     def test_a_kept_accelerator(self):
         fleet = json.loads(Path(EXAMPLE, "fleet.json").read_text())
         fleet["serverData"]["servers"][0]["keepAccelerator"] = True

@@ -1,7 +1,5 @@
 #include "berth/cli/fleet_view.h"
 
-#include <vector>
-
 #include "berth/base/text.h"
 
 namespace berth::cli {
@@ -37,6 +35,17 @@ std::string percentiles_text(const fleet::Percentiles& found, const fleet::Perce
     add("ITL", found.itl_ms[i], targets.itl_ms[i]);
   }
   return join(parts, ", ");
+}
+
+std::string histograms_text(const std::vector<std::string>& servers) {
+  constexpr std::size_t kMostBytes = 200;
+  return servers.empty()
+             ? ""
+             : fmt::format("lengths by histogram: {}\n", clip(join(servers, ", "), kMostBytes));
+}
+
+bool has_histogram(const fleet::Load& load, fleet::QueueModel model) {
+  return model == fleet::QueueModel::calibrated && (load.in_histogram || load.out_histogram);
 }
 
 void write_attainment(JsonWriter& json, const fleet::Attainment& attained) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "berth/base/json_writer.h"
 #include "berth/fleet/fleet.h"
@@ -18,6 +19,10 @@ std::string against(double value, double target);
 std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to);
 /// "p95 TTFT 512.3 / 800.0, p99 ITL 41.0 / 60.0" of the percentiles that have targets.
 std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets);
+/// "lengths by histogram: assistant, chat" of the servers whose figures rest on one; "" of none.
+std::string histograms_text(const std::vector<std::string>& servers);
+/// Whether the model counts a histogram of the load.
+bool has_histogram(const fleet::Load& load, fleet::QueueModel model);
 /// Adds "requests", "lost", "ttftAverage", "itlAverage", "ttftPercentiles", "itlPercentiles" and,
 /// where there is a target for TTFT, "withinMs", "within", "worstWithin", "worstAt" (seconds) and
 /// "worstRate" (requests a minute).

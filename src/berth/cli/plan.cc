@@ -204,6 +204,14 @@ std::string limits_text(const fleet::Candidates& all) {
       asked, asked == 1 ? "" : "s");
 }
 
+/// Which servers' lengths are those of a histogram.
+std::string lengths_text(const fleet::System& system) {
+  std::vector<std::string> servers;
+  for (const auto& [name, server] : system.servers)
+    if (has_histogram(server.current.load, system.options.model)) servers.push_back(name);
+  return histograms_text(servers);
+}
+
 std::string summary_text(const fleet::Plan& plan) {
   std::string text;
   Table table({"type", "used", "of", "cost", "value of one more"});
@@ -404,7 +412,8 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
     print((given.start.wanted ? started_json(started, json) : json) + "\n");
   } else if (!only_candidates) {
     print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +
-          summary_text(solved) + manifests_text(written, given.manifests) + started_text(started));
+          lengths_text(system) + summary_text(solved) + manifests_text(written, given.manifests) +
+          started_text(started));
   }
   return given.fail_unserved && leaves_unserved(solved.proof) ? 1 : 0;
 }

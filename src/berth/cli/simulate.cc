@@ -7,6 +7,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/fleet_input.h"
+#include "berth/cli/fleet_view.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/shared_options.h"
@@ -146,7 +147,8 @@ Result<std::vector<SimulatedServer>> servers_of(const fleet::System& system,
     }
     if (given.replicas > 0) {
       if (!one.allocation.parts.empty())
-        return fail(ErrorKind::usage, "--replicas: {} has {}, whose parts have replicas of their own", name,
+        return fail(ErrorKind::usage,
+                    "--replicas: {} has {}, whose parts have replicas of their own", name,
                     fleet::in_words(one.allocation));
       one.allocation.replicas = given.replicas;
       one.allocation.ttft_ms = one.allocation.itl_ms = 0;  // they were of other replicas
@@ -224,6 +226,18 @@ std::string lost_text(const SimulatedServer& server) {
       "{}: {:.2f} % of its requests are lost, {}more than {:g} %: no target is {}met\n",
       server.name, 100 * lost.value, is_sure ? "" : "perhaps ", 100 * fleet::kMostLoss,
       is_sure ? "" : "known to be ");
+}
+
+/// Whose lengths are drawn of a histogram.
+std::string drawn_text(const std::vector<SimulatedServer>& servers,
+                       const fleet::SimulationOptions& options) {
+  std::vector<std::string> by_histogram;
+  for (const auto& s : servers) {
+    const auto traffic = fleet::traffic_of(s.allocation.load, options);
+    const bool is_drawn = s.not_simulated.empty() && options.trace.empty();
+    if (is_drawn && (traffic.in.histogram || traffic.out.histogram)) by_histogram.push_back(s.name);
+  }
+  return histograms_text(by_histogram);
 }
 
 std::string simulated_text(const std::vector<SimulatedServer>& servers) {
@@ -396,7 +410,7 @@ Result<int> simulate(os::Env& env, const SimulateOptions& given) {
     print(simulation_json(servers));
     return 0;
   }
-  print(simulated_text(servers));
+  print(simulated_text(servers) + drawn_text(servers, options));
   if (servers.size() <= kMostCharts)
     for (const auto& server : servers) print(ttft_chart(server));
   return 0;

@@ -70,6 +70,21 @@ TEST(Autoscaler, GivesWhatThePlanGives) {
   }
 }
 
+TEST(Autoscaler, MeasuredMeansStretchAHistogram) {
+  System system = system_of({"s"});
+  Load& load = system.servers["s"].current.load;
+  const System plain = system;
+  load.out_histogram = *LengthHistogram::of({{10, 9}, {910, 1}});
+  ASSERT_EQ(load.out_histogram.mean(), load.out_tokens);
+  Live longer = live(3'000, 1);
+  longer.out_tokens = 200;
+  const int needed = Autoscaler(system, quick()).decide(0, {{"s", longer}})[0].needed;
+  load.in_tokens = in_token_steps(100);
+  load.out_tokens = in_token_steps(200);
+  EXPECT_EQ(needed, planned(system, 3'000));
+  EXPECT_GT(needed, Autoscaler(plain, quick()).decide(0, {{"s", longer}})[0].needed);
+}
+
 TEST(Autoscaler, HoldsStillWithoutData) {
   Autoscaler loop(system_of({"s"}), quick());
   const auto unknown = loop.decide(0, {})[0];

@@ -46,14 +46,37 @@ Dual at_least(Dual a, double least) {
   return a.is > least ? a : Dual(least);
 }
 
-/// P(x > least), and E x and E x² of these, for x of a gamma distribution with the mean and the
-/// coefficient of variation, which may be 0.
+/// How a length or a work varies about its mean: as a histogram has it, else as a gamma
+/// distribution with the coefficient of variation, which may be 0.
+struct Spread {
+  double cv = 0;
+  const LengthHistogram* histogram = nullptr;
+
+  Spread(double gamma_cv) : cv(gamma_cv) {}
+  Spread(double load_cv, const LengthHistogram& of)
+      : cv(of ? of.cv() : load_cv), histogram(of ? &of : nullptr) {}
+  double variation() const { return cv * cv; }
+  /// E x³ / (mean · E x²)
+  double third_by_square() const {
+    return histogram != nullptr ? histogram->third() / (1 + variation()) : 1 + 2 * variation();
+  }
+};
+
+/// P(x > least), and E x and E x² of these.
 struct Above {
   double part = 0, mean = 0, square = 0;
 };
-Above above(double mean, double cv, double least) {
-  const double square = mean * mean * (1 + cv * cv);
+Above above(double mean, const Spread& spread, double least) {
+  const double cv = spread.cv, square = mean * mean * (1 + cv * cv);
   if (mean <= 0) return {};
+  if (spread.histogram != nullptr) {
+    Above sum;
+    spread.histogram->each(mean, [&](double x, double probability) {
+      if (x <= least) return;
+      sum.part += probability, sum.mean += probability * x, sum.square += probability * x * x;
+    });
+    return sum;
+  }
   if (least <= 0) return {1, mean, square};
   if (cv == 0) return mean > least ? Above{1, mean, square} : Above{};
   const double shape = 1 / (cv * cv), x = least * shape / mean;
@@ -65,11 +88,11 @@ Above above(double mean, double cv, double least) {
 struct Chunks {
   double count = 1, by_token = 1;
 };
-Chunks chunks_of(double mean, double cv) {
+Chunks chunks_of(double mean, const Spread& spread) {
   Chunks chunks;
   for (int i = 1;; ++i) {
     const double length = i * kBatchTokens;
-    const Above more = above(mean, cv, length);
+    const Above more = above(mean, spread, length);
     if (more.mean <= 1e-6 * mean) return chunks;
     if (i == kFewChunks) {  // the rest of both sums as integrals
       chunks.count += more.mean / kBatchTokens - i * more.part + 0.5 * more.part;
@@ -81,16 +104,17 @@ Chunks chunks_of(double mean, double cv) {
   }
 }
 
-/// E max(0, Σ − hidden) for a sum of a Poisson number of gamma-distributed works, by the work:
-/// what remains of a prompt's work where a step hides so much of it.
-double unhidden(double work_ms, double cv, double hidden_ms, double works_a_step) {
+/// E max(0, Σ − hidden) for a sum of a Poisson number of works, by the work: what remains of a
+/// prompt's work where a step hides so much of it. Sums of several are gamma distributed.
+double unhidden(double work_ms, const Spread& spread, double hidden_ms, double works_a_step) {
   constexpr double kMany = 50;  // they hardly ever hide behind the step
   if (works_a_step > kMany) return std::max(0.0, work_ms - hidden_ms / works_a_step);
   double probability = std::exp(-works_a_step), sum_ms = 0, left = 1 - probability;
   for (int i = 1; left > 1e-6; ++i) {
     probability *= works_a_step / i;
     left -= probability;
-    const Above more = above(i * work_ms, cv / std::sqrt(i), hidden_ms);
+    const Above more =
+        above(i * work_ms, i == 1 ? spread : Spread(spread.cv / std::sqrt(i)), hidden_ms);
     sum_ms += probability * (more.mean - hidden_ms * more.part);
   }
   return sum_ms / works_a_step;
@@ -116,10 +140,11 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   const double m = demand.role == Role::prefill ? 1 : demand.out_tokens;
   BERTH_ASSERT(n >= 0 && m >= 0 && n + m > 0);
   BERTH_ASSERT(p.alpha_ms >= 0 && p.beta_ms >= 0 && p.gamma_ms >= 0);
-  const double in_variation = demand.in_cv * demand.in_cv;
-  const double out_variation = demand.role == Role::prefill ? 0 : demand.out_cv * demand.out_cv;
+  const Spread in(demand.in_cv, demand.in_histogram), out(demand.out_cv, demand.out_histogram);
+  const double in_variation = in.variation();
+  const double out_variation = demand.role == Role::prefill ? 0 : out.variation();
   const double square = m * m * (1 + out_variation);  // E m²
-  const Chunks chunks = chunks_of(n, demand.in_cv);
+  const Chunks chunks = chunks_of(n, in);
   StepWork& w = work_;
   w.alpha_ms = p.alpha_ms;
   w.offset_ms = p.ttft_offset_ms;
@@ -136,10 +161,10 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   w.prompt_ms = p.prefill_ms() * n;
   if (p.form == StepForm::max && n > 0) {
     const double chunk_ms = w.prompt_ms / w.chunks;
-    w.prompt_ms = w.chunks * unhidden(chunk_ms, demand.in_cv, w.alpha_ms,
+    w.prompt_ms = w.chunks * unhidden(chunk_ms, in, w.alpha_ms,
                                       w.chunks * std::min(batch(), w.within_tokens) / w.steps);
     // Of one prompt, what is not hidden varies more than its length.
-    const Above one = above(chunk_ms, demand.in_cv, w.alpha_ms);
+    const Above one = above(chunk_ms, in, w.alpha_ms);
     const double left_ms = one.mean - w.alpha_ms * one.part;
     const double square_ms =
         one.square - 2 * w.alpha_ms * one.mean + w.alpha_ms * w.alpha_ms * one.part;
@@ -153,9 +178,9 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
   if (w.alpha_ms == 0) w.request_ms = std::max(w.request_ms, kLeastWork_ms);
   if (w.decodes > 0) {
     // Met at a random step, an answer has E m² / 2m tokens so far, and E m³ / 3m is their square's
-    // mean; the third moment is that of a gamma distribution.
+    // mean.
     const double so_far = square / (2 * m), decoding = w.decodes / w.steps;
-    const double so_far_square = square * (1 + 2 * out_variation) / 3;
+    const double so_far_square = square * out.third_by_square() / 3;
     const double other_ms = p.beta_ms + p.gamma_ms * (n + so_far);
     const double context_variance = n * n * in_variation + so_far_square - so_far * so_far;
     w.other_ms = other_ms * decoding;

@@ -168,6 +168,77 @@ TEST(CalibratedQueue, VariationCostsCapacityOrTime) {
   }
 }
 
+/// The work of a request, as sums over the bins of both histograms.
+TEST(CalibratedQueue, CountsAHistogramBinByBin) {
+  using Bins = std::vector<LengthHistogram::Bin>;
+  Rng rng(10);
+  for (int i = 0; i < 100; ++i) {
+    const auto drawn = [&](double most) {
+      Bins bins;
+      for (double tokens = 1; tokens < most; tokens += 1 + std::floor(most / 4 * rng.uniform()))
+        bins.push_back({tokens, rng.uniform()});
+      return *LengthHistogram::of(bins);
+    };
+    Demand demand = demand_for(0, 0);
+    demand.in_histogram = drawn(60'000), demand.out_histogram = drawn(700);
+    const double stretch = i % 2 == 0 ? 1 : 0.5 + rng.uniform();
+    demand.in_tokens = demand.in_histogram.mean() * stretch;
+    demand.out_tokens = demand.out_histogram.mean();
+    demand.in_cv = demand.out_cv = 3;  // which is not looked at
+    const double n = demand.in_tokens, m = demand.out_tokens;
+    double chunks = 0, chunks_by_token = 0, square = 0, weights = 0;
+    for (const auto& [tokens, weight] : demand.in_histogram.bins()) {
+      const double length = tokens * stretch, pieces = std::ceil(length / 8192);
+      weights += weight, chunks += weight * pieces, chunks_by_token += weight * pieces * length;
+    }
+    chunks /= weights, chunks_by_token /= weights * n;
+    weights = 0;
+    for (const auto& [tokens, weight] : demand.out_histogram.bins())
+      weights += weight, square += weight * tokens * tokens;
+    square /= weights;
+    const double work = 0.04 * n + 0.00006 * n * (chunks_by_token + 1) / 2 + 0.04 * (m - 1) +
+                        0.00006 * (n * (m - 1) + (square - m) / 2);
+    const CalibratedQueue queue(demand, kCard, 1);
+    EXPECT_NEAR(queue.service_rate(1) * ((chunks + m - 1) * 8 + work), 1, 1e-9) << i;
+    EXPECT_NEAR(queue.work().service_variation, (square - m * m) / std::pow(chunks + m - 1, 2),
+                1e-9);
+    EXPECT_EQ(queue.work().prompt_variation, demand.in_histogram.cv() * demand.in_histogram.cv());
+  }
+}
+
+/// What others add to a step: E m³ / 3m is the mean square of what an answer has so far.
+TEST(CalibratedQueue, TakesTheThirdMomentOfAHistogram) {
+  Demand demand = demand_for(0.5, 0);
+  demand.out_histogram = *LengthHistogram::of({{10, 9}, {1000, 1}});
+  demand.out_tokens = demand.out_histogram.mean();
+  const double m = 109, square = (9 * 1e2 + 1e6) / 10, third = (9 * 1e3 + 1e9) / 10;
+  const double decoding = (m - 1) / m, other = 0.04 + 0.00006 * (0.5 + square / (2 * m));
+  const double variance = third / (3 * m) - std::pow(square / (2 * m), 2);
+  EXPECT_NEAR(CalibratedQueue(demand, kCard, 8).work().other_ms_square,
+              0.00006 * 0.00006 * variance * decoding + other * other * decoding * (1 - decoding),
+              1e-12);
+}
+
+TEST(CalibratedQueue, AHistogramOfOneLengthIsThatLength) {
+  Rng rng(11);
+  for (int i = 0; i < 500; ++i) {
+    Demand fixed = drawn_demand(rng);
+    fixed.in_cv = fixed.out_cv = 0;
+    Demand one = fixed;
+    one.in_histogram = *LengthHistogram::of({{fixed.in_tokens, 3}});
+    one.out_histogram = *LengthHistogram::of({{fixed.out_tokens, 0.1}});
+    const Performance card = drawn_card(rng);
+    const int batch = 1 + static_cast<int>(std::exp2(9 * rng.uniform()));
+    const CalibratedQueue a(fixed, card, batch), b(one, card, batch);
+    const double rate = rng.uniform() * a.service_rate(batch);
+    const Operation by_length = a.at(rate), by_bin = b.at(rate);
+    EXPECT_EQ(by_length.ttft_ms, by_bin.ttft_ms) << i;
+    EXPECT_EQ(by_length.itl_ms, by_bin.itl_ms) << i;
+    EXPECT_EQ(by_length.wait_ms, by_bin.wait_ms) << i;
+    EXPECT_EQ(a.work().other_ms_square, b.work().other_ms_square) << i;
+  }
+}
+
 TEST(CalibratedQueue, LongerPromptsThanAStepTakesAreChunked) {
   // 20,000 tokens in three steps; the lengths that vary have as many tokens in more pieces.
   Demand demand = demand_for(20'000, 1);

@@ -84,7 +84,9 @@ RateQuestion question_of(const Demand& demand, const Performance& performance,
                   .out_tokens = demand.out_tokens,
                   .in_cv = demand.in_cv,
                   .out_cv = demand.out_cv,
-                  .arrival_cv = demand.arrival_cv};
+                  .arrival_cv = demand.arrival_cv,
+                  .in_histogram = demand.in_histogram,
+                  .out_histogram = demand.out_histogram};
   return {performance,   load,        sizing.best_batch,         demand.max_queue,
           demand.target, demand.role, sizing.best_rate * kMsPerS};
 }

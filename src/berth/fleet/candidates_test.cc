@@ -147,6 +147,41 @@ TEST(Candidates, BurstsAskTheSimulatorAFewTimesMore) {
   }
 }
 
+/// Equal variations are not equal lengths, and equal bins are, whoever made them.
+TEST(Candidates, EqualHistogramsShareASimulationAndOthersDoNot) {
+  System system = one_server_under(300, 1, mean_and_p95(0, 3000));
+  const Server plain = system.servers.at("S");
+  const auto with = [&](const std::string& name, std::vector<LengthHistogram::Bin> bins) {
+    Server server = plain;
+    Load& load = server.current.load;
+    load.in_histogram = *LengthHistogram::of(std::move(bins));
+    load.in_tokens = load.in_histogram.mean();
+    load.in_cv = load.in_histogram.cv();
+    system.servers[name] = server;
+    return load;
+  };
+  system.servers.clear();
+  with("a", {{200, 24}, {12'700, 1}});
+  const Load same = with("b", {{12'700, 1}, {200, 24}});
+  Load by_cv = same;
+  by_cv.in_histogram = {};
+  system.servers["c"] = plain;
+  system.servers["c"].current.load = by_cv;
+  std::map<RateQuestion, double> asked;
+  Execution execution;
+  execution.rate_limit = [&](const RateQuestion& question) {
+    EXPECT_FALSE(asked.contains(question));
+    return asked[question] = simulated_limit(question, {.requests = 10'000});
+  };
+  const Candidates made = candidates(system, QueueModel::calibrated, execution);
+  ASSERT_EQ(made.all.size(), 3U);
+  EXPECT_EQ(asked.size(), 2U);
+  EXPECT_EQ(made.of(0)[0].rate_per_s, made.of(1)[0].rate_per_s);
+  EXPECT_LT(made.of(0)[0].rate_per_s, 0.9 * made.of(2)[0].rate_per_s);
+  const Candidates reference = candidates(system, QueueModel::reference);
+  EXPECT_EQ(reference.of(0)[0].rate_per_s, reference.of(2)[0].rate_per_s);
+}
+
 TEST(Candidates, WhatIsPlannedForBurstsIsWhatTheSimulatorSays) {
   Execution execution;
   execution.rate_limit = [](const RateQuestion& question) { return simulated_limit(question); };

@@ -1,11 +1,8 @@
 // A fleet document, which is JSON whose keys are matched in any case.
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <variant>
+#include <set>
 
-#include "berth/base/json.h"
-#include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/fleet/document_place.h"
 #include "berth/fleet/names.h"
 #include "berth/fleet/server_size.h"
 #include "berth/fleet/system_view.h"
@@ -14,92 +11,6 @@ namespace berth::fleet {
 namespace {
 
 constexpr std::size_t kMostNotes = 20;
-
-/// A value and where it stands, as a chain to the document's root: spelt out only for an error.
-struct Place {
-  const Json* value = nullptr;
-  const Place* parent = nullptr;
-  std::string key;
-  std::size_t index = 0;  // where `key` is empty
-
-  std::string path() const {
-    if (parent == nullptr) return {};
-    if (key.empty()) return fmt::format("{}[{}]", parent->path(), index);
-    const std::string before = parent->path();
-    return before.empty() ? key : before + "." + key;
-  }
-  /// Whether the object has the key, in any case, with a value.
-  bool has(std::string_view wanted) const {
-    for (const auto& [name, item] : value->items())
-      if (lower(name) == wanted && !item.is_null()) return true;
-    return false;
-  }
-  std::unexpected<Error> error(std::string_view message) const {
-    const std::string where = path();
-    return fail(ErrorKind::invalid, "{}{}{}", where, where.empty() ? "" : ": ", message);
-  }
-  std::unexpected<Error> wanted(std::string_view what) const {
-    return error(fmt::format("wanted {}, found {}", what, clip(dump(*value), 60)));
-  }
-};
-
-template <class Number>
-Status read_number(const Place& at, Number& to) {
-  if (!at.value->is_number()) return at.wanted("a number");
-  const auto number = at.value->get<double>();
-  if constexpr (std::is_integral_v<Number>) {
-    if (number != std::floor(number)) return at.wanted("a whole number");
-    if (std::abs(number) > 2e9) return at.wanted("a smaller number");
-  }
-  to = static_cast<Number>(number);
-  return {};
-}
-
-Status read_into(const Place& at, double* to) {
-  return read_number(at, *to);
-}
-Status read_into(const Place& at, int* to) {
-  return read_number(at, *to);
-}
-Status read_into(const Place& at, std::int64_t* to) {
-  return read_number(at, *to);
-}
-Status read_into(const Place& at, bool* to) {
-  if (!at.value->is_boolean()) return at.wanted("true or false");
-  *to = at.value->get<bool>();
-  return {};
-}
-Status read_into(const Place& at, std::string* to) {
-  if (!at.value->is_string()) return at.wanted("text");
-  *to = at.value->get<std::string>();
-  if (to->size() > 1000) return at.error("longer than 1000 bytes");
-  return {};
-}
-using Reader = std::function<Status(const Place&)>;
-Status read_into(const Place& at, const Reader& reader) {
-  return reader(at);
-}
-
-/// One of the names; "" is the first.
-template <class Choice, std::size_t kCount>
-Reader choice_reader(const std::array<std::string_view, kCount>& names,
-                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
-  return [&names, choice, &to](const Place& at) -> Status {
-    std::string text;
-    BERTH_TRY(read_into(at, &text));
-    const auto found = choice(text.empty() ? names[0] : text);
-    if (!found)
-      return at.wanted("one of " +
-                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
-    to = *found;
-    return {};
-  };
-}
-
-struct Field {
-  std::string_view key;  // as the format spells it
-  std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
-};
 
 class DocumentReader {
  public:
@@ -175,6 +86,7 @@ class DocumentReader {
   Status read_model(const Place& at);
   Status read_class(const Place& at);
   Status read_server(const Place& at);
+  Status read_histogram(const Place& at, LengthHistogram& to);
   Status read_load(const Place& at, Load& to);
   Status read_allocation(const Place& at, Allocation& to);
   Status read_texts(const Place& at, std::vector<std::string>& to);
@@ -183,6 +95,7 @@ class DocumentReader {
   Status read_optimizer(const Place& at);
 
   Reading& reading_;
+  std::set<LengthHistogram> histograms_;  // equal ones share their bins
   std::string file_;
   bool known_ = false, known_top_ = true;
 };
@@ -334,14 +247,58 @@ Status DocumentReader::read_class(const Place& at) {
   return keep(at, reading_.system.classes, name, std::move(service_class));
 }
 
+Status DocumentReader::read_histogram(const Place& at, LengthHistogram& to) {
+  std::vector<LengthHistogram::Bin> bins;
+  const Reader bin_reader = [&](const Place& place) -> Status {
+    auto& bin = bins.emplace_back();
+    BERTH_TRY(read_object(
+        place, std::array<Field, 2>{{{"tokens", &bin.tokens}, {"weight", &bin.weight}}}));
+    if (!place.has("tokens") || !place.has("weight"))
+      return place.error("wanted tokens and a weight");
+    return {};
+  };
+  BERTH_TRY(read_list(at, bin_reader));
+  auto made = LengthHistogram::of(std::move(bins));
+  if (!made) {
+    const std::string& message = made.error().message;
+    return fail(ErrorKind::invalid, "{}{}{}", at.path(), message[0] == '[' ? "" : ": ", message);
+  }
+  to = *histograms_.insert(*std::move(made)).first;
+  return {};
+}
+
+/// Into a load that may have lengths already: another mean stretches its histogram, another
+/// variation takes the histogram's place.
 Status DocumentReader::read_load(const Place& at, Load& to) {
-  return read_object(at, std::array<Field, 7>{{{"arrivalRate", &to.arrivals_per_min},
-                                               {"throughput", &to.throughput},
-                                               {"avgInTokens", &to.in_tokens},
-                                               {"avgOutTokens", &to.out_tokens},
-                                               {"inTokensCv", &to.in_cv},
-                                               {"outTokensCv", &to.out_cv},
-                                               {"arrivalCv", &to.arrival_cv}}});
+  std::vector<Field> fields{{"arrivalRate", &to.arrivals_per_min},
+                            {"throughput", &to.throughput},
+                            {"arrivalCv", &to.arrival_cv}};
+  for (const LengthKeys& keys : kLengthKeys) {
+    fields.push_back({keys.mean, &(to.*keys.mean_at)});
+    fields.push_back({keys.cv, &(to.*keys.cv_at)});
+    fields.push_back({keys.histogram, [&](const Place& place) {
+                        return read_histogram(place, to.*keys.histogram_at);
+                      }});
+  }
+  BERTH_TRY(read_object(at, fields));
+  for (const LengthKeys& keys : kLengthKeys) {
+    LengthHistogram& histogram = to.*keys.histogram_at;
+    double &mean = to.*keys.mean_at, &cv = to.*keys.cv_at;
+    const bool has_mean = at.has(lower(keys.mean)), has_cv = at.has(lower(keys.cv));
+    if (!at.has(lower(keys.histogram))) {
+      if (has_cv) histogram = {};
+      continue;
+    }
+    if (has_mean && !histogram.has_mean(mean))
+      return at.error(fmt::format("{}: {}, the mean of {} is {}", keys.mean, mean, keys.histogram,
+                                  histogram.mean()));
+    if (has_cv && !histogram.has_cv(cv))
+      return at.error(
+          fmt::format("{}: {}, that of {} is {}", keys.cv, cv, keys.histogram, histogram.cv()));
+    mean = histogram.mean();
+    cv = histogram.cv();
+  }
+  return {};
 }
 
 Status DocumentReader::read_allocation(const Place& at, Allocation& to) {

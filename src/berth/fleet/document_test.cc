@@ -188,6 +188,89 @@ TEST(FleetDocument, KeysThatOtherPlannersLackAreReadAndWrittenBack) {
       "fleet.json: servers[0].currentAlloc: arrivalCv: 21, at most 20 can be");
 }
 
+std::string with_load(const std::string& load) {
+  return R"({"servers": [{"name": "S", "currentAlloc": {"load": )" + load + "}}]}";
+}
+const Load& load_in(const System& system) {
+  return system.servers.at("S").current.load;
+}
+const std::string kBimodal =
+    R"("outTokensHistogram": [{"weight": 3, "tokens": 100}, {"tokens": 500, "weight": 1}])";
+
+TEST(FleetDocument, HistogramsAreReadAndWrittenBack) {
+  const System system = testing::read(
+      {{"a", with_load(R"({"avgInTokens": 512, "inTokensCv": 1,)" + kBimodal + "}")}});
+  const Load& load = load_in(system);
+  EXPECT_EQ(load.out_tokens, 200);
+  EXPECT_EQ(load.out_histogram, *LengthHistogram::of({{100, 3}, {500, 1}}));
+  EXPECT_EQ(load.out_cv, load.out_histogram.cv());
+  EXPECT_FALSE(load.in_histogram);
+  const std::string written = write_document(system);
+  EXPECT_EQ(testing::read({{"w", written}}), system);
+  EXPECT_NE(written.find(R"("outTokensHistogram":[{"tokens":100,"weight":3},)"), std::string::npos)
+      << written;
+  EXPECT_NE(written.find(R"("avgOutTokens":200,)"), std::string::npos) << written;
+
+  const System rounded = testing::read(
+      {{"a", with_load(R"({"avgInTokens": 2, "inTokensCv": 0.19, "INTOKENSHISTOGRAM": [
+                          {"tokens": 2, "weight": 0.3}, {"tokens": 3, "weight": 0.1},
+                          {"tokens": 9, "weight": 0}]})")}});
+  EXPECT_NEAR(load_in(rounded).in_tokens, 2.25, 1e-12) << "the histogram knows better";
+  EXPECT_EQ(load_in(rounded).in_histogram.bins().size(), 2U);
+  EXPECT_EQ(testing::read({{"w", write_document(rounded)}}), rounded);
+}
+
+TEST(FleetDocument, HistogramsThatAreNoneAreRefused) {
+  const std::string at = "fleet.json: servers[0].currentAlloc.load";
+  const auto error_with = [](const std::string& keys) { return error_of(with_load(keys)); };
+  EXPECT_EQ(error_with(R"({"avgOutTokens": 300, )" + kBimodal + "}"),
+            at + ": avgOutTokens: 300, the mean of outTokensHistogram is 200");
+  EXPECT_EQ(error_with(R"({"outTokensCv": 1, )" + kBimodal + "}"),
+            at + ": outTokensCv: 1, that of outTokensHistogram is 0.8660254037844386");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": {}})"),
+            at + ".inTokensHistogram: wanted a list, found {}");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": []})"),
+            at + ".inTokensHistogram: no bin has a weight");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": [7]})"),
+            at + ".inTokensHistogram[0]: wanted an object, found 7");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7}]})"),
+            at + ".inTokensHistogram[0]: wanted tokens and a weight");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": "x"}]})"),
+            at + ".inTokensHistogram[0].weight: wanted a number, found \"x\"");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": -2}]})"),
+            at + ".inTokensHistogram[0].weight: -2, 0 to 1000000000000 can be");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": 1},
+                           {"tokens": 2e7, "weight": 1}]})"),
+            at + ".inTokensHistogram[1].tokens: 20000000, more than 0 and at most 10000000 can be");
+  EXPECT_EQ(error_with(R"({"inTokensHistogram": [{"tokens": 7, "weight": 1},
+                           {"tokens": 7, "weight": 1}]})"),
+            at + ".inTokensHistogram: 7 tokens are given twice");
+  EXPECT_EQ(
+      error_with(R"({"inTokensHistogram": [{"tokens": 1, "weight": 1e6},
+                           {"tokens": 1e7, "weight": 1}]})"),
+      "fleet.json: servers[0].currentAlloc: inTokensCv: 909.0908181818181, at most 20 can be");
+}
+
+/// What sets a mean stretches the histogram; what sets a variation takes its place.
+TEST(FleetDocument, SetValuesKeepTheShapeOfAHistogram) {
+  System system = testing::read({{"a", with_load("{" + kBimodal + "}")}});
+  ASSERT_TRUE(set_value(system, "server.S.avgOutTokens", 400));
+  const System written = testing::read({{"w", write_document(system)}});
+  EXPECT_EQ(load_in(written).out_tokens, 400);
+  EXPECT_EQ(load_in(written).out_histogram, *LengthHistogram::of({{200, 3}, {1000, 1}}));
+  EXPECT_EQ(set_value(system, "server.S.avgOutTokens", 5e6).error().message,
+            "server.S.avgOutTokens: S: currentAlloc: avgOutTokens: 5000000 stretches "
+            "outTokensHistogram to 12500000 tokens, at most 10000000 can be");
+  ASSERT_TRUE(set_value(system, "server.S.avgOutTokens", 0));
+  EXPECT_FALSE(load_in(testing::read({{"w", write_document(system)}})).out_histogram);
+  ASSERT_TRUE(set_value(system, "server.S.avgOutTokens", 200));
+  ASSERT_TRUE(set_value(system, "server.S.inTokensCv", 2));
+  EXPECT_TRUE(load_in(system).out_histogram);
+  ASSERT_TRUE(set_value(system, "server.S.outTokensCv", 1));
+  EXPECT_FALSE(load_in(system).out_histogram);
+  EXPECT_EQ(load_in(system).out_cv, 1);
+}
+
 TEST(FleetDocument, UnknownKeysAreNoted) {
   const auto reading = read_documents(
       std::array{Document{"a.json", R"({"servers": [{"name": "S", "colour": 1}], "extra": 2})"},

@@ -23,6 +23,7 @@
 
 #include "berth/base/result.h"
 #include "berth/fleet/capacity.h"
+#include "berth/fleet/length_histogram.h"
 #include "berth/fleet/start.h"
 
 namespace berth::fleet {
@@ -126,6 +127,9 @@ struct Load {
   // Coefficients of variation: standard deviation / mean. 0: all are equal; an arrival_cv of 1 is
   // that of Poisson arrivals, at the server as a whole. Of the calibrated model alone.
   double in_cv = 0, out_cv = 0, arrival_cv = 1;
+  // In place of a variation, all of the distribution: about in_tokens and out_tokens, whatever its
+  // own mean. Of the calibrated model alone.
+  LengthHistogram in_histogram{}, out_histogram{};
   auto operator<=>(const Load&) const = default;
 };
 
@@ -240,9 +244,9 @@ Result<T> get(const std::map<std::string, T>& entries, const std::string& name) 
 /// Sets one value by its path: capacity.TYPE, of a type with kinds of purchase
 /// capacity.TYPE.reserved (on-demand, spot) and capacity.TYPE.reserved.cost, accelerator.NAME.cost,
 /// class.NAME.priority, and server.NAME.F where F is arrivalRate, avgInTokens, avgOutTokens,
-/// inTokensCv, outTokensCv, arrivalCv, minNumReplicas, maxBatchSize or maxQueueSize;
-/// optimizer.powerBudget. Keys match in any case, names exactly. Errors: not_found if nothing is
-/// there; invalid as check().
+/// inTokensCv, outTokensCv (which takes the place of a histogram), arrivalCv, minNumReplicas,
+/// maxBatchSize or maxQueueSize; optimizer.powerBudget. Keys match in any case, names exactly.
+/// Errors: not_found if nothing is there; invalid as check().
 Status set_value(System& system, std::string_view path, double value);
 
 /// What the server's class asks for its model; nothing where either is not known.

@@ -11,6 +11,19 @@ inline constexpr std::array<std::string_view, 4> kTtftKeys{"slo-ttft-p50", "slo-
 inline constexpr std::array<std::string_view, 4> kItlKeys{"slo-itl-p50", "slo-itl-p90",
                                                           "slo-itl-p95", "slo-itl-p99"};
 
+/// What a load says of its lengths on one side, in and out.
+struct LengthKeys {
+  std::string_view mean, cv, histogram;
+  double Load::* mean_at;
+  double Load::* cv_at;
+  LengthHistogram Load::* histogram_at;
+};
+inline constexpr std::array<LengthKeys, 2> kLengthKeys{
+    {{"avgInTokens", "inTokensCv", "inTokensHistogram", &Load::in_tokens, &Load::in_cv,
+      &Load::in_histogram},
+     {"avgOutTokens", "outTokensCv", "outTokensHistogram", &Load::out_tokens, &Load::out_cv,
+      &Load::out_histogram}}};
+
 inline constexpr auto kModelNames = names<QueueModel>(
     {{QueueModel::calibrated, "calibrated"}, {QueueModel::reference, "reference"}});
 inline constexpr auto kFormNames =

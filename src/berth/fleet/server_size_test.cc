@@ -218,6 +218,30 @@ TEST(ServerSize, WhatIsNotKnownIsSaid) {
   EXPECT_EQ(why_no_best(*size_server(system, "S0")), "no accelerators are known");
 }
 
+TEST(ServerSize, AnotherMeanStretchesAHistogramAndAVariationReplacesIt) {
+  System system = served();
+  Load& load = system.servers.at("S0").current.load;
+  load.out_histogram = *LengthHistogram::of({{100, 3}, {500, 1}});
+  load.out_tokens = 200;
+  const auto asked = [&](const std::string& text) {
+    return size_as_asked(system, "S0", {"q", text})->server.current.load;
+  };
+  EXPECT_EQ(asked(R"({"load": {"arrivalRate": 7}})").out_histogram, load.out_histogram);
+  const Load longer = asked(R"({"load": {"avgOutTokens": 300}})");
+  EXPECT_EQ(longer.out_tokens, 300);
+  EXPECT_EQ(longer.out_histogram.stretched(longer.out_tokens),
+            (std::vector<LengthHistogram::Bin>{{150, 3}, {750, 1}}));
+  EXPECT_FALSE(asked(R"({"load": {"outTokensCv": 1}})").out_histogram);
+  const Load other = asked(R"({"load": {"outTokensHistogram": [{"tokens": 10, "weight": 1}]}})");
+  EXPECT_EQ(other.out_tokens, 10);
+  EXPECT_EQ(other.out_cv, 0);
+  EXPECT_EQ(size_as_asked(system, "S0", {"q", R"({"load": {"avgOutTokens": 9,
+                "outTokensHistogram": [{"tokens": 10, "weight": 1}]}})"})
+                .error()
+                .message,
+            "q: load: avgOutTokens: 9, the mean of outTokensHistogram is 10");
+}
+
 TEST(ServerSize, ReplicasOfNoAcceleratorAreNone) {
   System system = served();
   system.servers.at("S0").current.accelerator.clear();

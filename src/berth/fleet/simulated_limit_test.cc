@@ -84,6 +84,27 @@ TEST(SimulatedLimit, IsNoneWhereEvenAnIdleReplicaIsLateAndEndsBelowSaturation) {
   EXPECT_EQ(simulated_limit(asked), end) << "a queue that grows shows late in a short history";
 }
 
+/// Most prompts are short and some are so long that they hold up many: more than lognormal lengths
+/// of the same mean and variation do.
+TEST(SimulatedLimit, AHistogramIsMoreThanItsVariation) {
+  RateQuestion by_cv = question(64, 0);
+  RateQuestion by_bins = by_cv;
+  by_bins.load.in_histogram = *LengthHistogram::of({{200, 24}, {12'700, 1}});
+  by_bins.load.in_tokens = by_cv.load.in_tokens = by_bins.load.in_histogram.mean();
+  by_bins.load.in_cv = by_cv.load.in_cv = by_bins.load.in_histogram.cv();
+  for (RateQuestion* asked : {&by_cv, &by_bins}) asked->target.percentiles.ttft_ms[2] = 200;
+  const double limit = simulated_limit(by_bins);
+  EXPECT_GT(limit, 0);
+  EXPECT_LT(limit, 0.6 * simulated_limit(by_cv));
+  EXPECT_LE(attained(by_bins, 0.9 * limit).p95_ttft_ms, 200);
+  EXPECT_GT(attained(by_bins, 1.15 * limit).p95_ttft_ms, 200);
+  RateQuestion same = by_bins;
+  same.load.in_histogram = *LengthHistogram::of({{12'700, 1}, {200, 24}});
+  EXPECT_EQ(same, by_bins);
+  EXPECT_EQ(simulated_limit(same), limit);
+  EXPECT_TRUE(by_cv < by_bins || by_bins < by_cv);
+}
+
 TEST(SimulatedLimit, ATighterTargetAndALongerAnswerNeverRaiseIt) {
   Rng rng(5);
   const LimitSearch search{.requests = 4000, .seed = 1, .precision = 0.003};

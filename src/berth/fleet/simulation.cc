@@ -187,11 +187,14 @@ void give_role(std::vector<Request>& requests, Role role) {
 }
 
 Traffic traffic_of(const Load& load, const SimulationOptions& options) {
-  const auto lengths = [](double mean, double cv) {
-    return Lengths{cv > 0 ? Lengths::Kind::lognormal : Lengths::Kind::fixed, mean, cv, {}};
+  const auto lengths = [](double mean, double load_cv, const LengthHistogram& histogram,
+                          const std::optional<double>& told_cv) {
+    if (histogram && !told_cv) return Lengths{Lengths::Kind::histogram, mean, 0, histogram};
+    const double cv = told_cv.value_or(load_cv);
+    return Lengths{cv > 0 ? Lengths::Kind::lognormal : Lengths::Kind::fixed, mean, cv};
   };
-  return {lengths(load.in_tokens, options.in_cv.value_or(load.in_cv)),
-          lengths(load.out_tokens, options.out_cv.value_or(load.out_cv)),
+  return {lengths(load.in_tokens, load.in_cv, load.in_histogram, options.in_cv),
+          lengths(load.out_tokens, load.out_cv, load.out_histogram, options.out_cv),
           options.arrival_cv.value_or(load.arrival_cv)};
 }
 

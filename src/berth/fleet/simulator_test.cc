@@ -184,10 +184,13 @@ const Traffic kSteady{fixed(512), fixed(64), 1};
 const Traffic kLong{lognormal(9000, 0.8), geometric(30), 1};
 const Traffic kBursts{geometric(300), lognormal(90, 1.5), 3};
 const Traffic kPrompts{lognormal(400, 0.5), fixed(0), 1};
-const Traffic kAnswers{lognormal(700, 1.2), {Lengths::Kind::histogram, 0, 0, {{2, 1}, {90, 4}}}, 1};
-const Traffic kMixed{{Lengths::Kind::histogram, 0, 0, {{10, 5}, {900, 2}, {30'000, 0.1}}},
-                     {Lengths::Kind::histogram, 0, 0, {{1, 1}, {2, 1}, {200, 3}}},
-                     1};
+Lengths histogram(std::vector<LengthHistogram::Bin> bins) {
+  const auto made = *LengthHistogram::of(std::move(bins));
+  return {Lengths::Kind::histogram, made.mean(), 0, made};
+}
+const Traffic kMixed{histogram({{10, 5}, {900, 2}, {30'000, 0.1}}),
+                     histogram({{1, 1}, {2, 1}, {200, 3}}), 1};
+const Traffic kAnswers{lognormal(700, 1.2), histogram({{2, 1}, {90, 4}}), 1};
 constexpr auto kTurn = Routing::round_robin;
 
 const std::vector<Setting> kSettings{

@@ -177,8 +177,8 @@ Sizing size_reference(const Demand& demand, const Performance& performance) {
 }  // namespace
 
 Demand demand_of(const Load& load, const Server& server, const Target& target) {
-  return {load.in_tokens, load.out_tokens, server.max_batch, server.max_queue,
-          target,         load.in_cv,      load.out_cv,      load.arrival_cv};
+  return {load.in_tokens, load.out_tokens, server.max_batch, server.max_queue,  target,
+          load.in_cv,     load.out_cv,     load.arrival_cv,  load.in_histogram, load.out_histogram};
 }
 
 Demand demand_of(Demand demand, Role role) {

@@ -16,6 +16,7 @@ struct Demand {
   int max_batch = 0, max_queue = 0;
   Target target;
   double in_cv = 0, out_cv = 0, arrival_cv = 1;
+  LengthHistogram in_histogram{}, out_histogram{};  // in place of a variation, as in Load
   Role role = Role::whole;
   auto operator<=>(const Demand&) const = default;
 };

@@ -114,12 +114,21 @@ Status check(const ServiceClass& service_class) {
 }
 
 Status check(const Load& load) {
-  return check_bounds({{"arrivalRate", load.arrivals_per_min},
-                       {"avgInTokens", load.in_tokens, kMostTokens},
-                       {"avgOutTokens", load.out_tokens, kMostTokens},
-                       {"inTokensCv", load.in_cv, kMostVariation},
-                       {"outTokensCv", load.out_cv, kMostVariation},
-                       {"arrivalCv", load.arrival_cv, kMostVariation}});
+  BERTH_TRY(check_bounds({{"arrivalRate", load.arrivals_per_min},
+                          {"avgInTokens", load.in_tokens, kMostTokens},
+                          {"avgOutTokens", load.out_tokens, kMostTokens},
+                          {"inTokensCv", load.in_cv, kMostVariation},
+                          {"outTokensCv", load.out_cv, kMostVariation},
+                          {"arrivalCv", load.arrival_cv, kMostVariation}}));
+  for (const LengthKeys& keys : kLengthKeys) {
+    const LengthHistogram& histogram = load.*keys.histogram_at;
+    if (!histogram) continue;
+    const double longest = histogram.bins().back().tokens * (load.*keys.mean_at / histogram.mean());
+    if (longest > kMostTokens)
+      return fail(ErrorKind::invalid, "{}: {} stretches {} to {} tokens, at most {} can be",
+                  keys.mean, load.*keys.mean_at, keys.histogram, longest, kMostTokens);
+  }
+  return {};
 }
 
 namespace {
@@ -283,7 +292,12 @@ bool set_field(Server& server, std::string_view field, double value) {
                                                       {"maxbatchsize", &server.max_batch},
                                                       {"maxqueuesize", &server.max_queue}};
   for (const auto& [name, to] : numbers)
-    if (name == field) return *to = value, true;
+    if (name == field) {
+      *to = value;
+      for (const LengthKeys& keys : kLengthKeys)
+        if (to == &(load.*keys.cv_at)) load.*keys.histogram_at = {};
+      return true;
+    }
   for (const auto& [name, to] : counts)
     if (name == field) return *to = to_int(value), true;
   return false;

@@ -18,21 +18,8 @@ namespace {
 constexpr double kMostCv = 100;
 
 Status check(std::string_view field, const Lengths& lengths) {
-  if (lengths.kind == Lengths::Kind::histogram) {
-    double sum = 0;
-    for (const auto& bin : lengths.bins) {
-      if (bin.tokens < 0 || bin.tokens > kMostTokens)
-        return fail(ErrorKind::invalid, "{}: wanted 0 to {} tokens, found {}", field, kMostTokens,
-                    bin.tokens);
-      if (!(bin.weight >= 0) || !std::isfinite(bin.weight))
-        return fail(ErrorKind::invalid, "{}: wanted weights of at least 0, found {}", field,
-                    bin.weight);
-      sum += bin.weight;
-    }
-    if (!(sum > 0) || !std::isfinite(sum))
-      return fail(ErrorKind::invalid, "{}: the histogram is empty", field);
-    return {};
-  }
+  if (lengths.kind == Lengths::Kind::histogram && !lengths.histogram)
+    return fail(ErrorKind::invalid, "{}: there is no histogram", field);
   if (!(lengths.mean >= 0) || lengths.mean > kMostTokens)
     return fail(ErrorKind::invalid, "{}: wanted a mean of 0 to {} tokens, found {}", field,
                 kMostTokens, lengths.mean);
@@ -73,10 +60,10 @@ class LengthSampler {
   explicit LengthSampler(const Lengths& lengths) : kind_(lengths.kind), mean_(lengths.mean) {
     if (kind_ == Lengths::Kind::histogram) {
       double sum = 0;
-      for (const auto& bin : lengths.bins) {
-        tokens_.push_back(bin.tokens);
-        ends_.push_back(sum += bin.weight);
-      }
+      lengths.histogram.each(mean_, [&](double tokens, double probability) {
+        tokens_.push_back(std::clamp(tokens, std::min(1.0, mean_), kMostTokens));
+        ends_.push_back(sum += probability);
+      });
       return;
     }
     const bool is_constant = mean_ <= 1 || (kind_ == Lengths::Kind::lognormal && lengths.cv == 0);
@@ -91,22 +78,26 @@ class LengthSampler {
 
   std::int32_t draw(Rng& rng) const {
     switch (kind_) {
-      case Lengths::Kind::fixed: {
-        const double whole = std::floor(mean_);
-        return static_cast<std::int32_t>(whole) + (rng.uniform() < mean_ - whole ? 1 : 0);
-      }
+      case Lengths::Kind::fixed: return whole(mean_, rng.uniform());
       case Lengths::Kind::geometric:
         return tokens(1 + std::floor(std::log(above_zero(rng)) / log_of_more_));
       case Lengths::Kind::lognormal:
         return tokens(std::round(std::exp(mu_ + sigma_ * normal(rng))));
       case Lengths::Kind::histogram: break;
     }
-    const auto end = std::ranges::upper_bound(ends_, rng.uniform() * ends_.back());
-    const auto bin = std::min<std::ptrdiff_t>(end - ends_.begin(), std::ssize(tokens_) - 1);
-    return tokens_[static_cast<std::size_t>(bin)];
+    const double at = rng.uniform() * ends_.back();
+    const auto end = std::ranges::upper_bound(ends_, at);
+    const auto bin = std::min(static_cast<std::size_t>(end - ends_.begin()), tokens_.size() - 1);
+    const double begin = bin == 0 ? 0 : ends_[bin - 1];
+    return whole(tokens_[bin], (at - begin) / (ends_[bin] - begin));
   }
 
  private:
+  /// One of the whole numbers beside a length, by a number that is uniform in [0, 1).
+  static std::int32_t whole(double length, double uniform) {
+    const double below = std::floor(length);
+    return static_cast<std::int32_t>(below) + (uniform < length - below ? 1 : 0);
+  }
   static std::int32_t tokens(double number) {
     return static_cast<std::int32_t>(std::clamp(number, 1.0, kMostTokens));
   }
@@ -115,8 +106,8 @@ class LengthSampler {
   double mean_;
   double log_of_more_ = 0;     // geometric: of the probability of one more token
   double mu_ = 0, sigma_ = 0;  // lognormal
-  std::vector<double> ends_;   // histogram: weights up to and with each bin
-  std::vector<std::int32_t> tokens_;
+  std::vector<double> ends_;   // histogram: probabilities up to and with each bin
+  std::vector<double> tokens_;
 };
 
 constexpr std::array<std::string_view, 3> kColumns{"seconds", "in_tokens", "out_tokens"};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/fleet/length_histogram.h"
 
 namespace berth::fleet {
 
@@ -26,14 +27,10 @@ struct Request {
 /// is 0 tokens.
 struct Lengths {
   enum class Kind : std::uint8_t { fixed, geometric, lognormal, histogram };
-  struct Bin {
-    std::int32_t tokens = 0;
-    double weight = 0;  // its part of all weights is the probability
-  };
   Kind kind = Kind::fixed;
   double mean = 0;  // fixed, and not whole: of both whole numbers beside it as many as it takes
   double cv = 0;    // lognormal: standard deviation / mean, before it is rounded
-  std::vector<Bin> bins;  // histogram
+  LengthHistogram histogram{};  // about the mean; its bins are whole as fixed lengths are
 };
 
 struct Traffic {
@@ -43,7 +40,7 @@ struct Traffic {
 };
 
 /// Errors: invalid, with the field: not finite, negative, beyond 10⁷ tokens, a cv beyond 100, no
-/// bins.
+/// histogram.
 Status check(const Traffic& traffic);
 
 /// Random numbers that do not depend on one another, so that a change of one distribution, of the

@@ -46,7 +46,27 @@ TEST(Traffic, LengthsHaveTheirMoments) {
   expect({Lengths::Kind::geometric, 40, 0, {}}, 40, std::sqrt(1 - 1.0 / 40));
   expect({Lengths::Kind::lognormal, 900, 1.2, {}}, 900, 1.2);
   expect({Lengths::Kind::lognormal, 900, 0, {}}, 900, 0);
-  expect({Lengths::Kind::histogram, 0, 0, {{10, 3}, {20, 1}}}, 12.5, std::sqrt(75.0 / 4) / 12.5);
+  const auto histogram = *LengthHistogram::of({{10, 3}, {20, 1}});
+  for (const double mean : {12.5, 25.0, 20.3})
+    expect({Lengths::Kind::histogram, mean, 0, histogram}, mean, std::sqrt(75.0 / 4) / 12.5);
+}
+
+TEST(Traffic, AHistogramOfOneLengthIsThatLength) {
+  for (const double mean : {1.0, 300.0, 2.25, 511.6, 0.4, 0.0}) {
+    const Lengths one{Lengths::Kind::histogram, mean, 0, *LengthHistogram::of({{300, 7}})};
+    const Lengths fixed{Lengths::Kind::fixed, mean, 0, {}};
+    EXPECT_EQ(draw_requests({one, fixed, 1}, 10'000, 4), draw_requests({fixed, one, 1}, 10'000, 4));
+    EXPECT_EQ(draw_requests({one, one, 1}, 10'000, 4), draw_requests({fixed, fixed, 1}, 10'000, 4));
+  }
+}
+
+TEST(Traffic, AStretchedHistogramHasNoRequestWithoutTokens) {
+  const Lengths few{Lengths::Kind::histogram, 2, 0, *LengthHistogram::of({{1, 9}, {1000, 1}})};
+  const Lengths many{Lengths::Kind::histogram, 9e6, 0, few.histogram};
+  for (const auto& request : draw_requests({few, many, 1}, 10'000, 1)) {
+    ASSERT_GE(request.in_tokens, 1);
+    ASSERT_LE(request.out_tokens, 10'000'000);
+  }
 }
 
 TEST(Traffic, NobodyHasNoTokensUnlessTheMeanSaysSo) {
@@ -110,9 +130,7 @@ TEST(Traffic, RefusesWhatIsNoDistribution) {
   EXPECT_EQ(refusal({{}, {Lengths::Kind::lognormal, 5, NAN, {}}, 1}),
             "out_tokens: wanted a cv of 0 to 100, found nan");
   EXPECT_EQ(refusal({{Lengths::Kind::histogram, 0, 0, {}}, {}, 1}),
-            "in_tokens: the histogram is empty");
-  EXPECT_EQ(refusal({{Lengths::Kind::histogram, 0, 0, {{-5, 1}}}, {}, 1}),
-            "in_tokens: wanted 0 to 10000000 tokens, found -5");
+            "in_tokens: there is no histogram");
   EXPECT_EQ(refusal({{}, {}, INFINITY}), "arrival_cv: wanted 0 to 100, found inf");
 }
 

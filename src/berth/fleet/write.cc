@@ -22,6 +22,15 @@ void add_unless(Json& object, const std::string& key, Value value, Value usual) 
   if (value != usual) object[key] = value;
 }
 
+/// Of lengths that have a mean of 0 by now no histogram is left.
+void add_histogram(Json& json, std::string_view key, const LengthHistogram& histogram,
+                   double mean) {
+  if (!histogram || !(mean > 0)) return;
+  Json& list = json[std::string(key)] = Json::array();
+  for (const auto& [tokens, weight] : histogram.stretched(mean))
+    list.push_back({{"tokens", tokens}, {"weight", weight}});
+}
+
 Json load_json(const Load& load) {
   Json json = {{"arrivalRate", load.arrivals_per_min},
                {"throughput", load.throughput},
@@ -31,6 +40,8 @@ Json load_json(const Load& load) {
   add_unless(json, "inTokensCv", load.in_cv, usual.in_cv);
   add_unless(json, "outTokensCv", load.out_cv, usual.out_cv);
   add_unless(json, "arrivalCv", load.arrival_cv, usual.arrival_cv);
+  for (const LengthKeys& keys : kLengthKeys)
+    add_histogram(json, keys.histogram, load.*keys.histogram_at, load.*keys.mean_at);
   return json;
 }
 

@@ -1,0 +1,103 @@
+// A value of a fleet document and where it stands, and the readers of single values. For
+// document.cc.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "berth/base/json.h"
+#include "berth/base/text.h"
+#include "berth/fleet/fleet.h"
+
+namespace berth::fleet {
+
+/// A value and where it stands, as a chain to the document's root: spelt out only for an error.
+struct Place {
+  const Json* value = nullptr;
+  const Place* parent = nullptr;
+  std::string key;
+  std::size_t index = 0;  // where `key` is empty
+
+  std::string path() const {
+    if (parent == nullptr) return {};
+    if (key.empty()) return fmt::format("{}[{}]", parent->path(), index);
+    const std::string before = parent->path();
+    return before.empty() ? key : before + "." + key;
+  }
+  /// Whether the object has the key, in any case, with a value.
+  bool has(std::string_view wanted) const {
+    for (const auto& [name, item] : value->items())
+      if (lower(name) == wanted && !item.is_null()) return true;
+    return false;
+  }
+  std::unexpected<Error> error(std::string_view message) const {
+    const std::string where = path();
+    return fail(ErrorKind::invalid, "{}{}{}", where, where.empty() ? "" : ": ", message);
+  }
+  std::unexpected<Error> wanted(std::string_view what) const {
+    return error(fmt::format("wanted {}, found {}", what, clip(dump(*value), 60)));
+  }
+};
+
+template <class Number>
+Status read_number(const Place& at, Number& to) {
+  if (!at.value->is_number()) return at.wanted("a number");
+  const auto number = at.value->get<double>();
+  if constexpr (std::is_integral_v<Number>) {
+    if (number != std::floor(number)) return at.wanted("a whole number");
+    if (std::abs(number) > 2e9) return at.wanted("a smaller number");
+  }
+  to = static_cast<Number>(number);
+  return {};
+}
+
+inline Status read_into(const Place& at, double* to) {
+  return read_number(at, *to);
+}
+inline Status read_into(const Place& at, int* to) {
+  return read_number(at, *to);
+}
+inline Status read_into(const Place& at, std::int64_t* to) {
+  return read_number(at, *to);
+}
+inline Status read_into(const Place& at, bool* to) {
+  if (!at.value->is_boolean()) return at.wanted("true or false");
+  *to = at.value->get<bool>();
+  return {};
+}
+inline Status read_into(const Place& at, std::string* to) {
+  if (!at.value->is_string()) return at.wanted("text");
+  *to = at.value->get<std::string>();
+  if (to->size() > 1000) return at.error("longer than 1000 bytes");
+  return {};
+}
+using Reader = std::function<Status(const Place&)>;
+inline Status read_into(const Place& at, const Reader& reader) {
+  return reader(at);
+}
+
+/// One of the names; "" is the first.
+template <class Choice, std::size_t kCount>
+Reader choice_reader(const std::array<std::string_view, kCount>& names,
+                     std::optional<Choice> (*choice)(std::string_view), Choice& to) {
+  return [&names, choice, &to](const Place& at) -> Status {
+    std::string text;
+    BERTH_TRY(read_into(at, &text));
+    const auto found = choice(text.empty() ? names[0] : text);
+    if (!found)
+      return at.wanted("one of " +
+                       join(std::vector<std::string>(names.begin(), names.end()), ", "));
+    to = *found;
+    return {};
+  };
+}
+
+struct Field {
+  std::string_view key;  // as the format spells it
+  std::variant<double*, int*, std::int64_t*, bool*, std::string*, Reader> to;
+};
+
+}  // namespace berth::fleet
