@@ -159,8 +159,12 @@ CalibratedQueue::CalibratedQueue(const Demand& demand, const Performance& p, int
       static_cast<int>(std::clamp(kBatchTokens * w.steps / (n + w.decodes), 1.0, 1e6));
   w.prompt_variation = in_variation;
   w.prompt_ms = p.prefill_ms() * n;
-  if (p.form == StepForm::max && n > 0) {
-    const double chunk_ms = w.prompt_ms / w.chunks;
+  const double chunk_ms = w.prompt_ms / w.chunks;
+  if (p.form == StepForm::max && w.only_prefills) {
+    // No step is without a prompt: of alpha there remains what one chunk does not cover.
+    const Above one = above(chunk_ms, in, w.alpha_ms);
+    w.alpha_ms = std::max(0.0, w.alpha_ms * (1 - one.part) - (chunk_ms - one.mean));
+  } else if (p.form == StepForm::max && n > 0) {
     w.prompt_ms = w.chunks * unhidden(chunk_ms, in, w.alpha_ms,
                                       w.chunks * std::min(batch(), w.within_tokens) / w.steps);
     // Of one prompt, what is not hidden varies more than its length.
