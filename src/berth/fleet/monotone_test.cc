@@ -16,7 +16,8 @@ int wanted_fleets(int usual) {
   return wanted == nullptr ? usual : usual * std::atoi(wanted) / 100;
 }
 
-/// A generated fleet with lengths and arrivals that vary, and percentiles where `tails`.
+/// A generated fleet with lengths and arrivals that vary, performance of which half lets prefill
+/// and decode be apart, and percentiles where `tails`.
 System varied_fleet(Rng& rng, std::uint64_t seed, int servers, int accelerators, bool tails) {
   System system = testing::generated_fleet(seed, servers, accelerators);
   constexpr std::array kArrivalCvs{0.0, 0.5, 1.0, 1.0, 1.5, 3.0};
@@ -26,6 +27,9 @@ System varied_fleet(Rng& rng, std::uint64_t seed, int servers, int accelerators,
     load.out_cv = rng.below(2) == 0 ? 0 : 1.5 * rng.uniform();
     load.arrival_cv = kArrivalCvs[rng.below(kArrivalCvs.size())];
   }
+  for (auto& [name, model] : system.models)
+    for (auto& [accelerator, performance] : model.accelerators)
+      if (rng.below(2) == 0) performance.transfer = {3, 0.01};
   for (auto& [name, service_class] : system.classes)
     for (auto& [model, target] : service_class.targets)
       if (tails && rng.below(2) == 0)
@@ -79,19 +83,25 @@ std::string betterment(const Proof& before, const Proof& after) {
   return fmt::format("value {:.6f}, not {:.6f}", after.value, before.bound);
 }
 
-/// The candidates that became smaller by more than this part of their replicas, or appeared.
+/// The candidates and pools that became smaller by more than this part of their replicas, or
+/// appeared.
 std::string smaller(const Candidates& before, const Candidates& after, double error) {
   std::string found;
-  for (std::size_t s = 0; s < before.servers.size(); ++s)
-    for (const Candidate& now : after.of(s)) {
-      const auto of = before.of(s);
-      const auto was = std::ranges::find(of, now.accelerator, &Candidate::accelerator);
+  const auto compare = [&](std::size_t s, std::span<const Candidate> of,
+                           std::span<const Candidate> to) {
+    for (const Candidate& now : to) {
+      const auto was = std::ranges::find_if(of, [&](const Candidate& c) {
+        return c.accelerator == now.accelerator && c.role == now.role;
+      });
       if (now.accelerator == Candidate::kNothing) continue;
       if (was == of.end() || now.replicas < std::floor(was->replicas * (1 - error)))
         found += fmt::format("{} on {}: {} replicas, not {}\n", before.servers[s],
-                             before.accelerators[now.accelerator], now.replicas,
-                             was == of.end() ? 0 : was->replicas);
+                             with_role(before.accelerators[now.accelerator], now.role),
+                             now.replicas, was == of.end() ? 0 : was->replicas);
     }
+  };
+  for (std::size_t s = 0; s < before.servers.size(); ++s) compare(s, before.of(s), after.of(s));
+  for (std::size_t s = 0; s < before.pools.size(); ++s) compare(s, before.pools[s], after.pools[s]);
   return found;
 }
 
@@ -104,13 +114,14 @@ TEST(Monotone, NothingGetsBetterByWhatIsWorse) {
     System system =
         varied_fleet(rng, 500 + static_cast<std::uint64_t>(i), 4 + static_cast<int>(rng.below(17)),
                      3 + static_cast<int>(rng.below(6)), i % 4 == 0);
+    system.options = {.model = model, .disaggregated = i % 6 < 4 && i % 2 == 0};
     const Candidates made = candidates(system, model);
     testing::limit_to(system, std::array{0.3, 0.6, 0.9, 1.5}[rng.below(4)], made);
-    const Plan plan = solve(system, made, {.model = model});
+    const Plan plan = solve(system, made, system.options);
     for (const Change change : kChanges) {
       const System after = worse(rng, system, change);
       const Candidates now = candidates(after, model);
-      const Plan then = solve(after, now, {.model = model});
+      const Plan then = solve(after, now, system.options);
       EXPECT_EQ(smaller(made, now, 0), "") << "fleet " << i << " change " << int(change);
       EXPECT_EQ(betterment(plan.proof, then.proof), "")
           << "fleet " << i << " change " << int(change);
@@ -127,7 +138,8 @@ TEST(Monotone, SimulatedLimitsToWithinTheirError) {
   Execution execution;
   execution.rate_limit = [](const RateQuestion& question) { return simulated_limit(question); };
   for (int i = 0; i < fleets; ++i) {
-    const System system = varied_fleet(rng, 900 + static_cast<std::uint64_t>(i), 4, 3, true);
+    System system = varied_fleet(rng, 900 + static_cast<std::uint64_t>(i), 4, 3, true);
+    system.options.disaggregated = true;
     const Candidates made = candidates(system, QueueModel::calibrated, execution);
     for (const Change change : {Change::more_load, Change::tighter_targets}) {
       const System after = worse(rng, system, change);
