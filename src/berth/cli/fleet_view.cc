@@ -38,10 +38,10 @@ std::string percentiles_text(const fleet::Percentiles& found, const fleet::Perce
 }
 
 std::string histograms_text(const std::vector<std::string>& servers) {
-  constexpr std::size_t kMostBytes = 200;
-  return servers.empty()
-             ? ""
-             : fmt::format("lengths by histogram: {}\n", clip(join(servers, ", "), kMostBytes));
+  constexpr std::size_t kMostNamesBytes = 200;
+  return servers.empty() ? ""
+                         : fmt::format("lengths by histogram: {}\n",
+                                       clip(join(servers, ", "), kMostNamesBytes));
 }
 
 bool has_histogram(const fleet::Load& load, fleet::QueueModel model) {
