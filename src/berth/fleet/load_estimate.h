@@ -33,7 +33,7 @@ std::string doubts_of(const Live& live);
 class LoadEstimate {
  public:
   LoadEstimate() = default;
-  /// `known`: the document's load, whose variations stay.
+  /// `known`: the document's load, whose variations and histograms stay.
   explicit LoadEstimate(const Load& known) : load_(known) {}
 
   /// Takes in what was measured. "": it is believed; else why not, and the load stays as it was.

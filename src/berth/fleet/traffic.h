@@ -30,7 +30,7 @@ struct Lengths {
   Kind kind = Kind::fixed;
   double mean = 0;  // fixed, and not whole: of both whole numbers beside it as many as it takes
   double cv = 0;    // lognormal: standard deviation / mean, before it is rounded
-  LengthHistogram histogram{};  // about the mean; its bins are whole as fixed lengths are
+  LengthHistogram histogram{};  // stretched to the mean; what is not whole as of fixed lengths
 };
 
 struct Traffic {
