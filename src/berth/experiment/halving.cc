@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "berth/base/units.h"
 #include "berth/experiment/space.h"
@@ -13,7 +14,8 @@ constexpr std::size_t kEnough = 10;  // trials of a level, for a model to tell g
 constexpr double kFailed = -HUGE_VAL;
 
 bool whole(const Budget& budget) {
-  return budget.min == std::floor(budget.min) && budget.max == std::floor(budget.max);
+  return budget.whole && budget.min == std::floor(budget.min) &&
+         budget.max == std::floor(budget.max);
 }
 
 /// How many trials of a round begin at each level: what all of a bracket spend together is about
@@ -53,9 +55,16 @@ std::string budget_text(const Budget& budget, double amount) {
 }
 
 std::int64_t hyperband_round(const Budget& budget) {
-  std::int64_t all = 0;
-  for (const auto size : bracket_sizes(budget)) all += size;
-  return all;
+  return hyperband_samples(budget, static_cast<std::int64_t>(levels(budget).size()));
+}
+
+std::int64_t hyperband_samples(const Budget& budget, std::int64_t brackets) {
+  const auto sizes = bracket_sizes(budget);
+  const auto count = static_cast<std::int64_t>(sizes.size());
+  const auto sum = [&](std::int64_t first) {
+    return std::accumulate(sizes.begin(), sizes.begin() + first, std::int64_t{0});
+  };
+  return brackets / count * sum(count) + sum(brackets % count);
 }
 
 Halving::Halving(const Program& program)

@@ -51,6 +51,7 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                .one_success_is_enough = !program_.stop_on_failure,
                .outlive = program_.outlive,
                .asked = program_.passive ? asked_of(program_) : std::vector<std::string>(),
+               .score_labels = program_.score_labels,
                .retain = program_.retain,
                .in_turn = false,
                .learns = adaptive(program_.search),
@@ -99,7 +100,10 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   if (names(kParameterFile)) {
     BERTH_TRY(env_.make_directory(directory_ + "/params", 0700));
     experiment::Values values = task.params;
-    if (program_.auptimizer) values.emplace_back("job_id", task.label);
+    if (program_.auptimizer) values.emplace_back("job_id", fmt::format("{}", task.number.value));
+    // By this a script finds what the trial left when its budget was smaller.
+    if (program_.auptimizer && program_.search.budget)
+      values.emplace_back("tid", task.label.substr(0, task.label.find('@')));
     if (program_.auptimizer && save_of(task) == "1") {
       values.emplace_back("save_model", "true");
       values.emplace_back("folder_name", "models_" + record_.name);
