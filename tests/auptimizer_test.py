@@ -24,6 +24,48 @@ EXPERIMENT = {
                          {"name": "y", "range": [-5, 5], "type": "int"}],
     "resource": "cpu", "n_parallel": 2, "target": "min"}
 
+# Every key and kind of value that the package's examples of experiments use: docs/auptimizer.md has the table.
+POINT = [{"name": "x", "range": [-5, 5], "type": "float"}, {"name": "y", "range": [-5, 5], "type": "float"}]
+SIZED = [{**parameter, "size": 1} for parameter in POINT]
+LAYERS = [{"name": "layer1", "range": [2, 4], "type": "int"}, {"name": "layer2", "range": [2, 4], "type": "int"}]
+NET = [{"name": "dropout", "range": [0.0, 0.5], "type": "float"},
+       {"name": "learning_rate", "range": [0.01, 0.05, 0.001], "type": "choice"},
+       {"name": "conv1", "range": [20, 50], "type": "int"}]
+GRID = [{"name": "dropout", "range": [0.0, 0.5], "type": "float", "n": 3},
+        {"name": "conv1", "range": [20, 50], "type": "int", "n": 3}]
+BOHB = {"proposer": "bohb", "n_iterations": 3, "min_points_in_model": "", "top_n_percent": 15, "num_samples": 64,
+        "random_fraction": 0.3333333333333333, "bandwidth_factor": 3, "min_bandwidth": 0.001, "eta": 3,
+        "min_budget": 1, "max_budget": 5}
+SPEARMINT = {"proposer": "spearmint", "engine": "GPEIChooser", "n_samples": 4}
+POLICIES = ({"aup_policy": "bandit", "bandit_factor": 0.5}, {"aup_policy": "median"},
+            {"aup_policy": "truncation", "truncation_percentage": 0.7},
+            {"aup_policy": "curve_fitting", "curve_fitting_max_iters": 235, "curve_fitting_threshold": 0.95,
+             "curve_fitting_timeout": 60})
+KINDS = {  # and the number of trials; None: it depends on how they go
+    "random": ({"proposer": "random", "n_samples": 4, "parameter_config": POINT}, 4),
+    "random without a name, a seed, or samples": ({"name": None, "random_seed": None, "n_samples": None,
+                                                   "proposer": "random", "parameter_config": POINT}, 10),
+    "no proposer": ({"proposer": None, "n_samples": 3, "parameter_config": NET}, 3),
+    "labels": ({"n_samples": 2, "parameter_config": POINT, "resource_args": {"multi_res_labels": ["x", "y"]}}, 2),
+    "a parameter that the function does not take": ({"n_samples": 2, "parameter_config": [
+        *POINT, {"name": "c", "range": [0, 1], "type": "float"}]}, 2),
+    "a model that is saved": ({"n_samples": 2, "parameter_config": NET, "resource_args": {"save_model": True}}, 3),
+    "sequence by its default interval": ({"proposer": "sequence", "parameter_config": [
+        {"name": "x", "range": [-1, 1], "type": "float"}]}, 3),
+    "sequence of points": ({"proposer": "sequence", "parameter_config": GRID}, 9),
+    "sequence of integers": ({"proposer": "sequence", "parameter_config": LAYERS}, 9),
+    "hyperopt": ({"proposer": "hyperopt", "engine": "tpe", "n_samples": 4, "parameter_config": POINT}, 4),
+    "spearmint": ({**SPEARMINT, "parameter_config": SIZED}, 4),
+    "hyperband": ({"proposer": "hyperband", "max_iter": 3, "engine": "random", "parameter_config": POINT}, None),
+    "bohb": ({**BOHB, "parameter_config": POINT}, None),
+    **{f"gpu, {proposer['proposer']}": ({**proposer, "resource": "gpu", "parameter_config": LAYERS}, count)
+       for proposer, count in (({"proposer": "random", "n_samples": 3}, 3), ({"proposer": "sequence"}, 9),
+                               ({"proposer": "hyperopt", "engine": "tpe", "n_samples": 3}, 3), (SPEARMINT, 4))},
+    **{f"{proposer['proposer']}, stopped by {policy['aup_policy']}": (
+        {**proposer, "parameter_config": NET, "target": "max", "n_parallel": 4,
+         "resource_args": {"early_stop": {**policy, "aup_policy_steps": 10}}}, count)
+       for policy in POLICIES for proposer, count in (({"proposer": "random", "n_samples": 3}, 3), (SPEARMINT, 4), (BOHB, None))}}
+
 
 class Auptimizer(Case):
     def document(self, **more):
@@ -45,6 +87,31 @@ class Auptimizer(Case):
         self.assertEqual(self.house.json("best", "exp-1")["id"], best["id"])
         again = self.house.json("run", "experiment.json")["tasks"]
         self.assertEqual([task["params"] for task in again], [task["params"] for task in tasks])
+
+    def test_every_kind_of_their_examples(self):
+        self.script("work/any.py", """#!/usr/bin/env python3
+import sys
+import aup
+config = aup.BasicConfig().load(sys.argv[1])
+for step in range(12):
+    aup.print_result([sum(v for v in config.values() if type(v) in (int, float)) + step, step, 1])
+""")
+        self.house.environment["BERTH_TOPOLOGY"] = "dgx1-v100"
+        for number, (kind, (more, count)) in enumerate(KINDS.items(), 1):
+            with self.subTest(kind):
+                document = {**EXPERIMENT, "script": "any.py", "workingdir": "./work", "name": f"k{number}", **more}
+                self.write("kind.json", json.dumps({k: v for k, v in document.items() if v is not None}))
+                self.berth("check", "kind.json")
+                self.berth("run", "--plan", "kind.json")
+                self.berth("run", "kind.json")
+                run = f"k{number}-1" if document["name"] else "kind-1"
+                tasks = self.house.tasks(run)
+                self.assertEqual({task["state"] for task in tasks}, {"done"})
+                if count is not None:
+                    self.assertEqual(len(tasks), count)
+                names = {p["name"] for p in more["parameter_config"]}
+                for task in tasks:
+                    self.assertEqual(set(task["params"]) - {"n_iterations"}, names)
 
     def test_a_sequence_with_choices_and_failures(self):
         self.script("work/sometimes.py", """#!/usr/bin/python3

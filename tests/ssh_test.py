@@ -333,14 +333,15 @@ class Ssh(Case):
     def test_auptimizer_s_working_directory_there(self):
         hosts = self.lab(2)
         self.knowing_ssh()
-        self.script("aup/train.py", "#!/usr/bin/python3\nimport os, sys\nfrom aup import BasicConfig, print_result\n"
-                    "config = BasicConfig().load(sys.argv[1])\nprint(os.getcwd(), os.environ['SOURCED'])\n"
-                    "print_result(config.x)\n")
+        self.script("aup/train.py", "#!/usr/bin/python3\nimport os, sys\nfrom aup import aup_args, aup_save_model\n"
+                    "def save(x):\n    open('model.txt', 'w').write(str(x))\n"
+                    "@aup_args\ndef train(x):\n    print(os.getcwd(), os.environ['SOURCED'])\n"
+                    "    aup_save_model(save, x)\n    return x\ntrain(sys.argv[1])\n")
         there = self.dir / "not/yet/there"
         document = {"workingdir": str(there), "script": "train.py", "proposer": "sequence", "resource": "node",
                     "parameter_config": [{"name": "x", "range": [0, 2], "type": "int"}], "n_parallel": 4,
                     "resource_args": {"max_retries": 2, "reconn_wait_time": 3, "async_run": True, "async_reconnect": 1,
-                                      "async_timeout": 100},
+                                      "async_timeout": 100, "save_model": True},
                     "runtime_args": {"prescript": "source .profile", "postscript": "echo DONE > done", "overwrite": True}}
         self.write("aup/exp.json", json.dumps({**document, "workingdir": "there"}))
         refused = self.berth("run", "--cluster", "lab", "aup/exp.json", code=2)
@@ -353,7 +354,9 @@ class Ssh(Case):
         self.write("aup/.aup/env.ini", "[Auptimizer]\nSQL_ENGINE = sqlite\nnode_mapping = {\n" + lines + "}\nTMP = x\n")
         self.write("aup/exp.json", json.dumps(document))
         self.berth("run", "aup/exp.json")
-        self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [0, 1, 2])
+        self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [0, 1, 2, 2])
+        model = "aup_models/models_exp-1/model.txt"
+        self.assertEqual([(place / model).read_text() for place in (there, self.dir / "aup")], ["2", "2"])
         for number in (1, 2, 3):
             self.assertRegex(self.berth("logs", f"exp-1/{number}").out.decode(), f"{there} ({hosts[0].name}|{hosts[1].name})")
         self.assertEqual((there / "done").read_text(), "DONE\n")
@@ -379,6 +382,19 @@ class Ssh(Case):
         self.assertEqual(sorted(task["metrics"]["score"] for task in self.house.tasks("exp-1")), [0, 1, 2, 3])
         own = (self.house.state / "runs/exp-1/clusters.yaml").read_text()
         self.assertIn("aws:\n  kind: ssh\n", own)
+
+    def test_a_model_that_auptimizer_saves_comes_back_from_a_folder_that_was_sent(self):
+        self.lab(1)
+        self.script("aup/train.py", "#!/usr/bin/python3\nimport sys\nfrom aup import aup_args, aup_save_model\n"
+                    "def save(x):\n    open('model.txt', 'w').write(str(x))\n"
+                    "@aup_args\ndef train(x):\n    aup_save_model(save, x)\n    return x\ntrain(sys.argv[1])\n")
+        self.write("aup/aup_models/models_exp-0/model.txt", "an older one")
+        self.write("aup/exp.json", json.dumps({
+            "script": "train.py", "proposer": "sequence", "resource": "node", "n_parallel": 2,
+            "resource_args": {"save_model": True}, "parameter_config": [{"name": "x", "range": [0, 1], "type": "int"}]}))
+        self.berth("run", "--cluster", "lab", "aup/exp.json")
+        self.assertEqual({path.parent.name: path.read_text() for path in (self.dir / "aup").rglob("model.txt")},
+                         {"models_exp-0": "an older one", "models_exp-1": "1"})
 
     def test_no_name_reaches_a_shell(self):
         self.lab(1)

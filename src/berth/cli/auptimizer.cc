@@ -10,6 +10,13 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t kLargestEnvironmentFile = 1U << 20;
+/// The saved model comes back from the folder of another machine.
+constexpr std::string_view kModelIsTaken = R"sh(
+berth_status=$?
+if [ "${BERTH_SAVE-}" = 1 ] && [ -d "aup_models/${BERTH_MODEL##*/}" ]
+then mkdir -p "${BERTH_MODEL%/*}" && cp -r "aup_models/${BERTH_MODEL##*/}" "${BERTH_MODEL%/*}/"
+fi
+exit $berth_status)sh";
 constexpr const char* kEnvironmentFile = "/.aup/env.ini";
 
 /// Reads the environment file beside the document, else the one of the user.
@@ -57,6 +64,7 @@ Status start_there(os::Env& env, const std::string& directory, const std::string
   auto& command = program.run.text;
   command.replace(command.find(experiment.script + " {"), experiment.script.size(), line);
   const std::string folder = shell_quote(experiment.directory);
+  if (program.save_best) command = fmt::format("(\n{}\n){}", command, kModelIsTaken);
   command = fmt::format("mkdir -p -- {0} && cd -- {0} || exit 1\n{1}", folder, command);
   experiment.notes.push_back(fmt::format(
       "workingdir: trials start in {} of the machines where they run; of here {} goes "
