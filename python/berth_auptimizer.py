@@ -64,9 +64,8 @@ class Job:
 class Connector:
     """The run to which a manager belongs, in place of Auptimizer's database. Any thread."""
 
-    def __init__(self, run, n_parallel, labels=()):
+    def __init__(self, run, n_parallel):
         self.run = run
-        self.labels = list(labels)
         self._study = berth.Study.open(run)
         self._lock = threading.Lock()
         self._free = set(range(1, n_parallel + 1))
@@ -90,8 +89,8 @@ class Connector:
         with self._lock:
             self._free.add(rid)
 
-    def save_multiple_results(self, jid, scores):
-        self._further[jid] = dict(zip(self.labels, scores))
+    def save_multiple_results(self, jid, irid, eid, labels, scores):
+        self._further[jid] = dict(zip(labels, scores))
 
     def job_finished(self, rid, jid, score, status=None):
         """Durable on return. A score of None is a failure."""
@@ -200,7 +199,7 @@ class AbstractResourceManager(abc.ABC):
     def append_multiple_results(self, jid, irid, eid, scores):
         """Keeps the values behind the score; those of the last report count, by multi_res_labels."""
         if self.result_labels and scores:
-            self.connector.save_multiple_results(jid, scores)
+            self.connector.save_multiple_results(jid, irid, eid, self.result_labels, scores)
 
     def set_last_multiple_results(self, eid, jid):
         pass
@@ -293,7 +292,7 @@ class Experiment:
         self.run = berth._berth("run", "--detach", "--parallel", str(self.n_parallel), "/dev/stdin",
                                 text=json.dumps({**passive, "resource": "passive"}))["run"]["id"]
         self._study = berth.Study.open(self.run)
-        self.connector = Connector(self.run, self.n_parallel, arguments.get("multi_res_labels", ()))
+        self.connector = Connector(self.run, self.n_parallel)
         if isinstance(resource_manager, type):
             try:
                 resource_manager = resource_manager(
@@ -365,7 +364,7 @@ class Experiment:
         config = BasicConfig(trial.params)
         job = Job(self.exp_config["script"], config, self.path)
         self._jobs[trial.id] = job
-        job.jid = config["job_id"] = len(self._jobs)
+        job.jid = len(self._jobs)
         number, _, budget = trial.id.rpartition("/")[2].partition("@")
         if budget:
             config["tid"] = int(number)

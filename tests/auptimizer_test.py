@@ -182,7 +182,11 @@ def train(x, width=10):
     print_result(-1)
     aup_save_model(save, "model.txt", text=str(x))
     return [x * width, 2 * x]
+def strict(x, width, save_model=False, folder_name=None):
+    assert (folder_name == "models_exp-1") is save_model
 config = BasicConfig(width=5).load(sys.argv[1])
+strict(**config)
+assert config.job_id == config["job_id"] in (1, 2, 3, 4), config
 assert config.x == config["x"] and config.width == 5 and not hasattr(config, "depth")
 train(sys.argv[1])
 """)

@@ -12,7 +12,7 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 3> kParameterTypes{"float", "int", "choice"};
+constexpr std::array<std::string_view, 3> kParameterTypes{"int", "float", "choice"};
 /// The parameter in which hyperband and bohb tell a script how long to train.
 constexpr const char* kBudget = "n_iterations";
 
@@ -52,9 +52,11 @@ Result<Parameter> read_parameter(const Field& field, bool sequence) {
     return name.error("a parameter's name is made of letters, digits and _");
   if (const auto size = field.find("size"); size && size->text() != "1")
     return size->error("a parameter is one value: give each one a name");
-  BERTH_ASSIGN(const Field range, field.get("range"));
-  BERTH_ASSIGN(const auto items, range.items());
   BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kParameterTypes));
+  // As there, where nothing is told it is an integer from 0 to 1.
+  BERTH_ASSIGN(const Field otherwise, Field::parse("[0, 1]", ""));
+  const Field range = field.find("range").value_or(otherwise);
+  BERTH_ASSIGN(const auto items, range.items());
   if (kParameterTypes[type] == "choice") {
     if (items.empty()) return range.error("the list of choices is empty");
     for (const auto& item : items) {

@@ -88,6 +88,11 @@ TEST(Auptimizer, WhatIsNotToldIsAsThere) {
   EXPECT_EQ(least->program.parallel, 1);
   EXPECT_TRUE(least->program.goal->maximize);
   EXPECT_TRUE(least->program.stop_on_failure);
+  const auto bare =
+      read_experiment(R"({"script": "t", "resource": "cpu", "parameter_config": [{"name": "x"}]})");
+  ASSERT_TRUE(bare) << bare.error().message;
+  EXPECT_TRUE(bare->program.params[0].integer);
+  EXPECT_EQ(bare->program.params[0].max, 1);
   EXPECT_TRUE(least->notes.empty());
 }
 
