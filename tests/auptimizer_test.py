@@ -258,7 +258,7 @@ main(sys.argv)
         # Two brackets of 3 and of 2; a third of five is not two.
         given, tasks = run("bohb", n_iterations=3, min_budget=1, max_budget=5, min_points_in_model="", top_n_percent=15,
                            num_samples=64, random_fraction=0.3333333333333333, bandwidth_factor=3, min_bandwidth=0.001)
-        self.assertEqual({values["n_iterations"] for values in given}, {1.66667, 5})
+        self.assertEqual({values["n_iterations"] for values in given}, {5 / 3, 5})
         self.assertEqual({values["tid"] for values in given}, set(range(1, 9)))
         # What stops a trial early goes together with it.
         given, tasks = run("bohb", script="""#!/usr/bin/python3

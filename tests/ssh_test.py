@@ -353,6 +353,9 @@ class Ssh(Case):
                            for i, host in enumerate(hosts))
         self.write("aup/.aup/env.ini", "[Auptimizer]\nSQL_ENGINE = sqlite\nnode_mapping = {\n" + lines + "}\nTMP = x\n")
         self.write("aup/exp.json", json.dumps(document))
+        planned = self.berth("run", "--plan", "aup/exp.json", code=2)
+        self.assertIn(f"of here only {self.dir}/aup/train.py goes with them".encode(), planned.err)
+        self.assertNotIn(b"with the trials goes", planned.out + planned.err)
         self.berth("run", "aup/exp.json")
         self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [0, 1, 2, 2])
         model = "aup_models/models_exp-1/model.txt"

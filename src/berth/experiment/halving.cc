@@ -51,7 +51,7 @@ std::optional<std::size_t> level_of(const Budget& budget, const Values& params) 
 }
 
 std::string budget_text(const Budget& budget, double amount) {
-  return number_text(amount, budget.min, budget.max);
+  return budget.whole ? number_text(amount, budget.min, budget.max) : format_number(amount);
 }
 
 std::int64_t hyperband_round(const Budget& budget) {
@@ -128,8 +128,9 @@ std::optional<std::int64_t> Halving::promotable(const Rung& rung) const {
 
 Proposal Halving::proposal(std::int64_t trial, const Values& params, std::size_t level) const {
   const Budget& budget = *program_.search.budget;
-  Proposal next{.label = fmt::format("{}@{}", trial, budget_text(budget, levels_[level])),
-                .params = params};
+  Proposal next{
+      .label = fmt::format("{}@{}", trial, number_text(levels_[level], budget.min, budget.max)),
+      .params = params};
   next.params.emplace_back(budget.parameter, budget_text(budget, levels_[level]));
   return next;
 }
