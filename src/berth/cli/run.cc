@@ -317,8 +317,8 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   }
   BERTH_TRY(check(context, prepared));
   const auto* program = std::get_if<experiment::Program>(&prepared.program);
-  const bool takes_folder = program != nullptr && program->kind != "command" &&
-                            program->remote_directory.empty();
+  const bool takes_folder =
+      program != nullptr && program->kind != "command" && program->remote_directory.empty();
   if (options.plan && takes_folder && !prepared.where.names.empty())
     return show_sending(env, prepared.directory, prepared.where.names, options.json);
   if (options.plan && !prepared.where.names.empty())
