@@ -36,7 +36,15 @@ def print_result(result):
 
 
 class BasicConfig(dict):
-    """The parameters of a trial: a dict whose keys are attributes too. Files end in .json or .pkl."""
+    """The parameters of a trial: a dict whose keys are attributes too. Files end in .json or .pkl.
+
+    The number of the trial is config.job_id and config["job_id"], but no parameter: **config is without it.
+    """
+
+    def __missing__(self, name):
+        if name == "job_id" and "job_id" in vars(self):
+            return vars(self)["job_id"]
+        raise KeyError(name)
 
     def __getattr__(self, name):
         # What is no parameter is no attribute: copy and pickle ask for some that are not there.
@@ -64,7 +72,9 @@ class BasicConfig(dict):
                 read = json.load(file)
         if not isinstance(read, dict):
             raise TypeError(f"{filename}: wanted parameters by name, found {type(read).__name__}")
-        self.update(read)
+        if "job_id" in read:
+            vars(self)["job_id"] = read["job_id"]
+        self.update({name: value for name, value in read.items() if name != "job_id"})
         return self
 
     def save(self, filename):

@@ -24,6 +24,48 @@ EXPERIMENT = {
                          {"name": "y", "range": [-5, 5], "type": "int"}],
     "resource": "cpu", "n_parallel": 2, "target": "min"}
 
+# Every key and kind of value that the package's examples of experiments use: docs/auptimizer.md has the table.
+POINT = [{"name": "x", "range": [-5, 5], "type": "float"}, {"name": "y", "range": [-5, 5], "type": "float"}]
+SIZED = [{**parameter, "size": 1} for parameter in POINT]
+LAYERS = [{"name": "layer1", "range": [2, 4], "type": "int"}, {"name": "layer2", "range": [2, 4], "type": "int"}]
+NET = [{"name": "dropout", "range": [0.0, 0.5], "type": "float"},
+       {"name": "learning_rate", "range": [0.01, 0.05, 0.001], "type": "choice"},
+       {"name": "conv1", "range": [20, 50], "type": "int"}]
+GRID = [{"name": "dropout", "range": [0.0, 0.5], "type": "float", "n": 3},
+        {"name": "conv1", "range": [20, 50], "type": "int", "n": 3}]
+BOHB = {"proposer": "bohb", "n_iterations": 3, "min_points_in_model": "", "top_n_percent": 15, "num_samples": 64,
+        "random_fraction": 0.3333333333333333, "bandwidth_factor": 3, "min_bandwidth": 0.001, "eta": 3,
+        "min_budget": 1, "max_budget": 5}
+SPEARMINT = {"proposer": "spearmint", "engine": "GPEIChooser", "n_samples": 4}
+POLICIES = ({"aup_policy": "bandit", "bandit_factor": 0.5}, {"aup_policy": "median"},
+            {"aup_policy": "truncation", "truncation_percentage": 0.7},
+            {"aup_policy": "curve_fitting", "curve_fitting_max_iters": 235, "curve_fitting_threshold": 0.95,
+             "curve_fitting_timeout": 60})
+KINDS = {  # and the number of trials; None: it depends on how they go
+    "random": ({"proposer": "random", "n_samples": 4, "parameter_config": POINT}, 4),
+    "random without a name, a seed, or samples": ({"name": None, "random_seed": None, "n_samples": None,
+                                                   "proposer": "random", "parameter_config": POINT}, 10),
+    "no proposer": ({"proposer": None, "n_samples": 3, "parameter_config": NET}, 3),
+    "labels": ({"n_samples": 2, "parameter_config": POINT, "resource_args": {"multi_res_labels": ["x", "y"]}}, 2),
+    "a parameter that the function does not take": ({"n_samples": 2, "parameter_config": [
+        *POINT, {"name": "c", "range": [0, 1], "type": "float"}]}, 2),
+    "a model that is saved": ({"n_samples": 2, "parameter_config": NET, "resource_args": {"save_model": True}}, 3),
+    "sequence by its default interval": ({"proposer": "sequence", "parameter_config": [
+        {"name": "x", "range": [-1, 1], "type": "float"}]}, 3),
+    "sequence of points": ({"proposer": "sequence", "parameter_config": GRID}, 9),
+    "sequence of integers": ({"proposer": "sequence", "parameter_config": LAYERS}, 9),
+    "hyperopt": ({"proposer": "hyperopt", "engine": "tpe", "n_samples": 4, "parameter_config": POINT}, 4),
+    "spearmint": ({**SPEARMINT, "parameter_config": SIZED}, 4),
+    "hyperband": ({"proposer": "hyperband", "max_iter": 3, "engine": "random", "parameter_config": POINT}, None),
+    "bohb": ({**BOHB, "parameter_config": POINT}, None),
+    **{f"gpu, {proposer['proposer']}": ({**proposer, "resource": "gpu", "parameter_config": LAYERS}, count)
+       for proposer, count in (({"proposer": "random", "n_samples": 3}, 3), ({"proposer": "sequence"}, 9),
+                               ({"proposer": "hyperopt", "engine": "tpe", "n_samples": 3}, 3), (SPEARMINT, 4))},
+    **{f"{proposer['proposer']}, stopped by {policy['aup_policy']}": (
+        {**proposer, "parameter_config": NET, "target": "max", "n_parallel": 4,
+         "resource_args": {"early_stop": {**policy, "aup_policy_steps": 10}}}, count)
+       for policy in POLICIES for proposer, count in (({"proposer": "random", "n_samples": 3}, 3), (SPEARMINT, 4), (BOHB, None))}}
+
 
 class Auptimizer(Case):
     def document(self, **more):
@@ -33,19 +75,43 @@ class Auptimizer(Case):
     def test_an_experiment_runs_as_it_is(self):
         self.document(resource_args={"multi_res_labels": ["x"]}, runtime_args={"env": {"MODE": "fast"}}, extra=1)
         done = self.berth("run", "experiment.json")
-        self.assertIn(b"experiment.json: multi_res_labels: x is score_2", done.err)
         self.assertIn(b"experiment.json: passed over, as nothing here corresponds to it: extra", done.err)
         tasks = self.house.tasks("exp-1")
         self.assertEqual(len(tasks), 5)
         for number, task in enumerate(tasks, 1):
             x, y = task["params"]["x"], task["params"]["y"]
             self.assertAlmostEqual(task["metrics"]["score"], (1 - x) ** 2 + 100 * (y - x ** 2) ** 2, places=4)
-            self.assertEqual((task["metrics"]["score_2"], type(y)), (x, int))
+            self.assertEqual((task["metrics"]["x"], type(y)), (x, int), "its label is the metric's name")
             self.assertIn(f"{number}  fast".encode(), self.berth("logs", f"exp-1/{number}").out)
         best = min(tasks, key=lambda task: task["metrics"]["score"])
         self.assertEqual(self.house.json("best", "exp-1")["id"], best["id"])
         again = self.house.json("run", "experiment.json")["tasks"]
         self.assertEqual([task["params"] for task in again], [task["params"] for task in tasks])
+
+    def test_every_kind_of_their_examples(self):
+        self.script("work/any.py", """#!/usr/bin/env python3
+import sys
+import aup
+config = aup.BasicConfig().load(sys.argv[1])
+for step in range(12):
+    aup.print_result([sum(v for v in config.values() if type(v) in (int, float)) + step, step, 1])
+""")
+        self.house.environment["BERTH_TOPOLOGY"] = "dgx1-v100"
+        for number, (kind, (more, count)) in enumerate(KINDS.items(), 1):
+            with self.subTest(kind):
+                document = {**EXPERIMENT, "script": "any.py", "workingdir": "./work", "name": f"k{number}", **more}
+                self.write("kind.json", json.dumps({k: v for k, v in document.items() if v is not None}))
+                self.berth("check", "kind.json")
+                self.berth("run", "--plan", "kind.json")
+                self.berth("run", "kind.json")
+                run = f"k{number}-1" if document["name"] else "kind-1"
+                tasks = self.house.tasks(run)
+                self.assertEqual({task["state"] for task in tasks}, {"done"})
+                if count is not None:
+                    self.assertEqual(len(tasks), count)
+                names = {p["name"] for p in more["parameter_config"]}
+                for task in tasks:
+                    self.assertEqual(set(task["params"]) - {"n_iterations"}, names)
 
     def test_a_sequence_with_choices_and_failures(self):
         self.script("work/sometimes.py", """#!/usr/bin/python3
@@ -116,13 +182,17 @@ def train(x, width=10):
     print_result(-1)
     aup_save_model(save, "model.txt", text=str(x))
     return [x * width, 2 * x]
+def strict(x, width, save_model=False, folder_name=None):
+    assert (folder_name == "models_exp-1") is save_model
 config = BasicConfig(width=5).load(sys.argv[1])
+strict(**config)
+assert config.job_id == config["job_id"] in (1, 2, 3, 4), config
 assert config.x == config["x"] and config.width == 5 and not hasattr(config, "depth")
 train(sys.argv[1])
 """)
         self.berth("run", "experiment.json")
         self.assertEqual([task["metrics"] for task in self.house.tasks("exp-1")][:3],
-                         [{"score": 10 * x, "score_2": 2 * x} for x in (1, 2, 3)])
+                         [{"score": 10 * x, "twice": 2 * x} for x in (1, 2, 3)])
         self.assertEqual((self.dir / "work/aup_models/models_exp-1/model.txt").read_text(), "3")
         self.script("work/train.py", "#!/usr/bin/python3\nimport sys\nfrom aup import aup_args\n@aup_args\n"
                     "def train(depth):\n    pass\ntrain(sys.argv[1])\n")
@@ -166,12 +236,42 @@ main(sys.argv)
         self.assertEqual(saved.pop("folder_name"), "models_exp-1")
         best = min(tasks[:12], key=lambda t: t["metrics"]["score"])
         self.assertEqual(saved, {**best["params"], "job_id": saved["job_id"]})
-        for proposer, budget in (("hyperband", {"max_iter": 9}), ("bohb", {"max_budget": 9})):
-            self.document(proposer=proposer, n_parallel=2, **budget)
+
+    def test_proposers_that_give_budgets(self):
+        def run(proposer, script=SCRIPT, **more):
+            self.document(**{"proposer": proposer, "n_parallel": 2, **more})
+            self.script("work/rosenbrock.py", script)
             self.berth("run", "experiment.json")
-        for run in ("exp-2", "exp-3"):
-            given = {t["params"]["n_iterations"] for t in self.house.tasks(run)}
-            self.assertEqual(given, {1, 3, 9}, run)
+            name = f"exp-{len(self.house.json('runs')['runs'])}"
+            files = (self.house.state / f"runs/{name}/params").iterdir()
+            return [json.loads(file.read_text()) for file in files], self.house.tasks(name)
+
+        given, tasks = run("HyperBand", max_iter=9, eta=3, engine="random", skip_last=0)
+        self.assertEqual({values["n_iterations"] for values in given}, {1, 3, 9})
+        whose = {(task["params"]["x"], task["params"]["y"]): set() for task in tasks}
+        for values in given:
+            whose[values["x"], values["y"]].add(values["tid"])
+            self.assertIs(type(values["job_id"]), int)
+        self.assertEqual(sorted(whose.values()), sorted({number} for number in range(1, len(whose) + 1)))
+        given, _ = run("hyperband", max_iter=9, skip_last=1)
+        self.assertEqual({values["n_iterations"] for values in given}, {1, 3})
+        # Two brackets of 3 and of 2; a third of five is not two.
+        given, tasks = run("bohb", n_iterations=3, min_budget=1, max_budget=5, min_points_in_model="", top_n_percent=15,
+                           num_samples=64, random_fraction=0.3333333333333333, bandwidth_factor=3, min_bandwidth=0.001)
+        self.assertEqual({values["n_iterations"] for values in given}, {5 / 3, 5})
+        self.assertEqual({values["tid"] for values in given}, set(range(1, 9)))
+        # What stops a trial early goes together with it.
+        given, tasks = run("bohb", script="""#!/usr/bin/python3
+import sys, time
+from aup import BasicConfig, print_result
+config = BasicConfig().load(sys.argv[1])
+print_result(2 - config.job_id % 2)
+time.sleep(0 if config.job_id % 2 else 3600)  # until it is stopped
+""", n_iterations=2, min_budget=1, max_budget=3, n_parallel=1,
+                           resource_args={"early_stop": {"aup_policy": "bandit", "aup_policy_steps": 1, "bandit_factor": 0.5}})
+        self.assertGreater(len(tasks), 4)
+        for number, task in enumerate(tasks, 1):
+            self.assertEqual(task["cause"] == "ok", number % 2 == 1, task)
 
     def test_other_machines_have_to_be_named(self):
         for resource in ("node", "aws"):
@@ -184,13 +284,43 @@ main(sys.argv)
         self.assertFalse((self.dir / "owned").exists())
 
     def test_what_is_wrong_is_told(self):
-        self.document(script="nothing.py")
-        self.assertIn("nothing.py: no such file", self.one_line(self.berth("run", "experiment.json", code=2)))
-        self.document(workingdir="elsewhere")
-        self.assertIn("elsewhere", self.one_line(self.berth("run", "experiment.json", code=2)))
-        self.document(parameter_config=[{"name": "x", "range": [1], "type": "float"}])
-        self.assertIn("wanted [min, max]", self.one_line(self.berth("run", "experiment.json", code=2)))
+        def refused(without=(), **more):
+            self.document(**more)
+            whole = json.loads((self.dir / "experiment.json").read_text())
+            self.write("experiment.json", json.dumps({k: v for k, v in whole.items() if k not in without}))
+            return self.one_line(self.berth("run", "experiment.json", code=2))
+
+        self.assertIn("nothing.py: no such file", refused(script="nothing.py"))
+        self.assertIn("elsewhere", refused(workingdir="elsewhere"))
+        self.assertIn("wanted [min, max]", refused(parameter_config=[{"name": "x", "range": [1], "type": "float"}]))
+        for key in ("script", "resource", "parameter_config"):
+            self.assertRegex(refused(without=[key]), f"experiment.json:.*'{key}' is missing")
+        self.assertIn("proposer: eas trains networks itself", refused(proposer="eas", parameter_config=[]))
+        self.assertIn("compression", refused(compression={"compressors": []}))
+        self.document(resource="gpu")
+        self.assertIn("resources.gpu: wanted 1", self.one_line(self.berth("run", "experiment.json", code=3)))
         self.assertEqual(self.house.json("runs")["runs"], [])
+
+    def test_more_in_parallel_than_there_are_cores(self):
+        self.write("machine.yaml", "cpu: 2\n")
+        self.house.environment["BERTH_MACHINE"] = str(self.dir / "machine.yaml")
+        for parallel, cores in ((1, 1), (2, 1), (8, 0.25)):
+            self.document(n_parallel=parallel)
+            plan = self.house.json("run", "--plan", "experiment.json")
+            self.assertEqual(plan["resources"]["cpu"], cores)
+        # Eight wait for each other, which takes that they run side by side.
+        self.script("work/rosenbrock.py", """#!/usr/bin/python3
+import json, os, sys, time
+open("here-%s" % json.load(open(sys.argv[1]))["job_id"], "w")
+end = time.monotonic() + 60
+while len([name for name in os.listdir() if name.startswith("here-")]) < 8 and time.monotonic() < end:
+    time.sleep(0.01)
+if time.monotonic() < end:
+    print("#Auptimizer:1")
+""")
+        self.write("experiment.json", json.dumps({**EXPERIMENT, "workingdir": "./work", "n_parallel": 8, "n_samples": 8}))
+        self.berth("run", "experiment.json")
+        self.assertEqual(self.house.counts("exp-1")["done"], 8)
 
 
 if __name__ == "__main__":

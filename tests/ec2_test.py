@@ -184,6 +184,33 @@ class Ec2Test(Case):
         instance, = self.instances()
         self.assertIn(instance["state"], ("stopping", "stopped"))
 
+    def test_auptimizer_s_instances_of_two_keys(self):
+        names = ["i-0123456789abcdef0", "i-0123456789abcdef1"]
+        self.tell(make=[{"id": name, "type": "t3.medium"} for name in names])
+        self.script("bin/sudo", '#!/bin/sh\nshift\nexec "$@"\n')
+        self.house.environment["AWS_REGION"] = "eu-west-1"
+        for key in "kq":
+            self.write(key, "")
+        self.write("aup/.aup/env.ini", "[Auptimizer]\naws_mapping = {\n" + ",\n".join(
+            f'  "{i}": "ubuntu@{name} {self.dir}/{key}"' for i, (name, key) in enumerate(zip(names, "kq"))) + "}\n")
+        self.script("aup/train.py", "#!/usr/bin/env python3\nimport sys\nfrom aup import BasicConfig, print_result\n"
+                    "print_result(BasicConfig().load(sys.argv[1]).x)\n")
+        folder = self.dir / "home/ubuntu/aup"
+        document = {"workingdir": str(folder), "proposer": "sequence", "script": "train.py", "resource": "aws",
+                    "n_parallel": 4, "target": "max", "parameter_config": [{"name": "x", "range": [1, 6], "type": "int"}],
+                    "runtime_args": {"prescript": "source .profile; true", "postscript": "echo DONE", "overwrite": True},
+                    "job_failure": {"ignore_fail": True, "job_retries": 3},
+                    "resource_args": {"shutdown": True, "connection_retry": 5, "async_run": True, "async_reconnect": 60,
+                                      "async_timeout": 1000}}
+        self.write("aup/exp.json", json.dumps(document))
+        self.berth("run", "aup/exp.json", timeout=120)
+        self.assertEqual([task["metrics"] for task in self.house.tasks("exp-1")], [{"score": x} for x in range(1, 7)])
+        self.assertIn(b"DONE", self.berth("logs", "exp-1/1").out)
+        until(lambda: not self.instances("pending", "running"), "they are shut down")
+        own = (self.house.state / "runs/exp-1/clusters.yaml").read_text()
+        for part in ("aws:\n  kind: ec2", "aws-2:\n  kind: ec2", "reconnect: 60s", "at_end: stop", "patience: 150s"):
+            self.assertIn(part, own)
+
     def test_instances_come_and_go_with_the_need(self):
         self.cluster(most=3)
         run = self.house.start("run", "--cluster", "cloud", self.write("sweep.yaml", (

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -323,32 +324,80 @@ class Ssh(Case):
         for part in ("kind: ssh", "lease: 20s", "outlive: 86400s", str(self.bed.hosts[1].port)):
             self.assertIn(part, own)
 
+    def knowing_ssh(self):
+        """As after a first visit: an ssh that knows the hosts' keys, for runs whose hosts no cluster file describes."""
+        self.bed.clusters()
+        self.script("bin/ssh", f"#!/bin/sh\nexec {SSH} -F /dev/null -o UserKnownHostsFile={self.bed.path}/known_hosts \"$@\"\n")
+        self.house.environment["PATH"] = f"{self.dir}/bin:{self.house.environment['PATH']}"
+
     def test_auptimizer_s_working_directory_there(self):
         hosts = self.lab(2)
-        self.script("aup/train.py", "#!/usr/bin/python3\nimport os, sys\nfrom aup import BasicConfig, print_result\n"
-                    "config = BasicConfig().load(sys.argv[1])\nprint(os.getcwd(), open('data').read())\n"
-                    "print_result(config.x)\n")
-        there = self.dir / "there"
+        self.knowing_ssh()
+        self.script("aup/train.py", "#!/usr/bin/python3\nimport os, sys\nfrom aup import aup_args, aup_save_model\n"
+                    "def save(x):\n    open('model.txt', 'w').write(str(x))\n"
+                    "@aup_args\ndef train(x):\n    print(os.getcwd(), os.environ['SOURCED'])\n"
+                    "    aup_save_model(save, x)\n    return x\ntrain(sys.argv[1])\n")
+        there = self.dir / "not/yet/there"
         document = {"workingdir": str(there), "script": "train.py", "proposer": "sequence", "resource": "node",
-                    "parameter_config": [{"name": "x", "range": [0, 1], "type": "int", "interval": 1}]}
+                    "parameter_config": [{"name": "x", "range": [0, 2], "type": "int"}], "n_parallel": 4,
+                    "resource_args": {"max_retries": 2, "reconn_wait_time": 3, "async_run": True, "async_reconnect": 1,
+                                      "async_timeout": 100, "save_model": True},
+                    "runtime_args": {"prescript": "source .profile", "postscript": "echo DONE > done", "overwrite": True}}
         self.write("aup/exp.json", json.dumps({**document, "workingdir": "there"}))
         refused = self.berth("run", "--cluster", "lab", "aup/exp.json", code=2)
         self.assertIn("begins with /", self.one_line(refused))
+        # The file of an environment goes on in further lines; each machine is named with user, port and key.
+        for host in hosts:
+            (host.home / ".profile").write_text(f"export SOURCED={host.name}\n")
+        lines = ",\n".join(f'    "{i}": "{ME}@127.0.0.1:{host.port} {self.bed.path}/client_key"'
+                           for i, host in enumerate(hosts))
+        self.write("aup/.aup/env.ini", "[Auptimizer]\nSQL_ENGINE = sqlite\nnode_mapping = {\n" + lines + "}\nTMP = x\n")
         self.write("aup/exp.json", json.dumps(document))
-        # It is not there either: told, and not for ever.
-        failed = self.berth("run", "--cluster", "lab", "aup/exp.json", code=1)
-        self.assertIn(str(there).encode(), failed.out + failed.err)
-        # On one machine a folder is here as well: it comes to be after the run was submitted.
-        for host in hosts:
-            host.cut()
-        process = self.house.start("run", "--cluster", "lab", "aup/exp.json")
-        until(lambda: self.house.run("show", "exp-2").code == 0, "it is submitted")
-        self.write("there/data", "of that machine")
-        for host in hosts:
-            host.start()
-        self.assertEqual(process.wait(60), 0)
-        self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-2")], [0, 1])
-        self.assertIn(f"{there} of that machine".encode(), self.berth("logs", "exp-2/1").out)
+        planned = self.berth("run", "--plan", "aup/exp.json", code=2)
+        self.assertIn(f"of here only {self.dir}/aup/train.py goes with them".encode(), planned.err)
+        self.assertNotIn(b"with the trials goes", planned.out + planned.err)
+        self.berth("run", "aup/exp.json")
+        self.assertEqual([task["metrics"]["score"] for task in self.house.tasks("exp-1")], [0, 1, 2, 2])
+        model = "aup_models/models_exp-1/model.txt"
+        self.assertEqual([(place / model).read_text() for place in (there, self.dir / "aup")], ["2", "2"])
+        for number in (1, 2, 3):
+            self.assertRegex(self.berth("logs", f"exp-1/{number}").out.decode(), f"{there} ({hosts[0].name}|{hosts[1].name})")
+        self.assertEqual((there / "done").read_text(), "DONE\n")
+        self.assertIn("reconnect: 1s", (self.house.state / "runs/exp-1/clusters.yaml").read_text())
+        # It is there now, and here too; the script is beside the document only.
+        again = self.berth("run", "aup/exp.json")
+        self.assertIn(f"trials start in {there} of the machines".encode(), again.err)
+
+    def test_auptimizer_s_instances_may_be_addresses(self):
+        hosts = self.lab(2)
+        self.knowing_ssh()
+        self.script("aup/train.py", "#!/usr/bin/python3\nimport sys\nfrom aup import BasicConfig, print_result\n"
+                    "print_result(BasicConfig().load(sys.argv[1]).x)\n")
+        shutil.copy(self.bed.path / "client_key", self.dir / "other_key")
+        names = {"1": f"{ME}@127.0.0.1:{hosts[0].port} {self.bed.path}/client_key",
+                 "2": f"{ME}@127.0.0.1:{hosts[1].port} {self.dir}/other_key"}
+        self.write("aup/.aup/env.ini", f"[Auptimizer]\naws_mapping = {json.dumps(names)}\n")
+        self.write("aup/exp.json", json.dumps({
+            "script": "train.py", "proposer": "sequence", "resource": "aws", "n_parallel": 4, "target": "max",
+            "workingdir": "./", "resource_args": {"shutdown": False, "connection_retry": 5},
+            "parameter_config": [{"name": "x", "range": [0, 3], "type": "int"}]}))
+        self.berth("run", "aup/exp.json")
+        self.assertEqual(sorted(task["metrics"]["score"] for task in self.house.tasks("exp-1")), [0, 1, 2, 3])
+        own = (self.house.state / "runs/exp-1/clusters.yaml").read_text()
+        self.assertIn("aws:\n  kind: ssh\n", own)
+
+    def test_a_model_that_auptimizer_saves_comes_back_from_a_folder_that_was_sent(self):
+        self.lab(1)
+        self.script("aup/train.py", "#!/usr/bin/python3\nimport sys\nfrom aup import aup_args, aup_save_model\n"
+                    "def save(x):\n    open('model.txt', 'w').write(str(x))\n"
+                    "@aup_args\ndef train(x):\n    aup_save_model(save, x)\n    return x\ntrain(sys.argv[1])\n")
+        self.write("aup/aup_models/models_exp-0/model.txt", "an older one")
+        self.write("aup/exp.json", json.dumps({
+            "script": "train.py", "proposer": "sequence", "resource": "node", "n_parallel": 2,
+            "resource_args": {"save_model": True}, "parameter_config": [{"name": "x", "range": [0, 1], "type": "int"}]}))
+        self.berth("run", "--cluster", "lab", "aup/exp.json")
+        self.assertEqual({path.parent.name: path.read_text() for path in (self.dir / "aup").rglob("model.txt")},
+                         {"models_exp-0": "an older one", "models_exp-1": "1"})
 
     def test_no_name_reaches_a_shell(self):
         self.lab(1)

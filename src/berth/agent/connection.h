@@ -34,6 +34,8 @@ struct ConnectionOptions {
   std::vector<std::string> command;
   std::string agent_file;                              ///< The program, sent where it is wanted.
   Duration answers_within = std::chrono::seconds(30);  ///< So long the far end may be silent.
+  /// The pause before a broken connection is made again; 0: 0.5 s, then twice as long each time.
+  Duration reconnect = {};
 };
 
 class Connection {

@@ -43,8 +43,9 @@ void RemoteAgent::on_broken(Error because) {
   cut_ = std::move(because);
   connection_.reset();
   // An agent that can be reached again in time goes on: several calls fall within its lease.
-  const Duration most = std::min(kDialMost, timeout() / 8);
-  const Duration pause = std::min(most, kDialFirst * (1 << std::min(dials_++, 6)));
+  const bool fixed = options_.reconnect > Duration(0);
+  const Duration most = std::min(fixed ? options_.reconnect : kDialMost, timeout() / 8);
+  const Duration pause = fixed ? most : std::min(most, kDialFirst * (1 << std::min(dials_++, 6)));
   const auto jitter = static_cast<std::int64_t>(env_.random() % 1024);  // 50 % to 150 %
   dial_at_ = env_.boot_clock() + pause * (512 + jitter) / 1024;
 }

@@ -24,6 +24,7 @@ class RemoteAgentTest : public ::testing::Test {
       return spec.argv[0] == "ssh" ? os::FakeProgram{} : takes(std::chrono::hours(1));
     };
     world_.env.talk = [this](const os::SpawnSpec&, os::Fd end) {
+      ++calls_;
       if (way_ == Way::held || way_ == Way::none) return;
       (void)world_.env.write_some(end, std::string(kHere) + "\n");
       near_ = std::move(end);
@@ -63,6 +64,7 @@ class RemoteAgentTest : public ::testing::Test {
 
   FakeWorld world_;
   Way way_ = Way::both;
+  int calls_ = 0;
   os::Fd near_, far_;
   std::unique_ptr<AgentClient> client_;
   Reports reports_;
@@ -121,6 +123,17 @@ TEST_F(RemoteAgentTest, AnAgentThatIsReachedAgainInTimeGoesOn) {
   EXPECT_FALSE(client_->lost());
   EXPECT_NE(world_.agent, nullptr);
   EXPECT_TRUE(reports_.ended.empty());
+}
+
+TEST_F(RemoteAgentTest, WhatBrokeIsMadeAgainAtThePaceThatIsAskedFor) {
+  client_ = RemoteAgent::through(
+      world_.env,
+      {.command = {"ssh"}, .agent_file = {}, .reconnect = std::chrono::milliseconds(200)}, kLease,
+      kLease, side(1));
+  cut();
+  calls_ = 0;
+  run_for(kLease / 2);
+  EXPECT_GE(calls_, 20) << "10 s, by 0.3 s at most and what a step takes";
 }
 
 TEST_F(RemoteAgentTest, WhoIsSilentForGoodIsNotSpokenToForEver) {

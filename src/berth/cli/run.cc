@@ -102,15 +102,14 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
     BERTH_ASSIGN(auto read,
                  from_auptimizer(env, text, file, prepared.directory, !options.clusters.empty()));
     program = std::move(read.program);
-    if (!read.cluster.empty() && !read.machines && options.clusters.empty())
+    if (!read.settings.empty() && read.cluster_names.empty() && options.clusters.empty())
       return fail(
           ErrorKind::invalid,
           "{}: resource: which machines? Name them as {}_mapping in .aup/env.ini, or run it "
           "with --cluster NAME",
-          file, read.cluster.substr(0, read.cluster.find(':')));
-    prepared.where.own = read.cluster;
-    if (!read.cluster.empty())
-      prepared.where.names = {read.cluster.substr(0, read.cluster.find(':'))};
+          file, read.resource);
+    prepared.where.own = read.clusters;
+    prepared.where.names = read.cluster_names;
   } else {
     BERTH_ASSIGN(program, experiment::read_program(text, file));
     prepared.where.names = program.clusters;
@@ -198,6 +197,7 @@ Status check(run::Context& context, Prepared& prepared, bool noted = true) {
     return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
   if (!here) return {};
   BERTH_TRY(run::divide_gpus(context, program));
+  BERTH_TRY(run::divide_cores(context, program));
   return run::check_program(context, program, prepared.directory, prepared.file);
 }
 
@@ -317,7 +317,8 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   }
   BERTH_TRY(check(context, prepared));
   const auto* program = std::get_if<experiment::Program>(&prepared.program);
-  const bool takes_folder = program != nullptr && program->kind != "command";
+  const bool takes_folder =
+      program != nullptr && program->kind != "command" && program->remote_directory.empty();
   if (options.plan && takes_folder && !prepared.where.names.empty())
     return show_sending(env, prepared.directory, prepared.where.names, options.json);
   if (options.plan && !prepared.where.names.empty())

@@ -13,14 +13,6 @@ constexpr std::string_view kAuptimizersMark = "#Auptimizer:";
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kLongestName = 128;
 
-bool valid_name(std::string_view name) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_-./@").find(c) != std::string_view::npos;
-  };
-  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, allowed);
-}
-
 /// "0.93,12"; also a list as Python prints it. False: something in it is no finite number.
 bool read_scores(std::string_view text, std::vector<std::pair<std::string, double>>& metrics) {
   text = trim(text);
@@ -37,6 +29,14 @@ bool read_scores(std::string_view text, std::vector<std::pair<std::string, doubl
 
 }  // namespace
 
+bool valid_metric_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./@").find(c) != std::string_view::npos;
+  };
+  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, allowed);
+}
+
 void MetricReader::read_line(std::string_view line, Reading& reading) const {
   const auto malformed = [&] {
     if (reading.unreadable.empty()) reading.unreadable = clip(line);
@@ -48,7 +48,7 @@ void MetricReader::read_line(std::string_view line, Reading& reading) const {
   if (stream_ != Stream::out || !line.starts_with(kMark)) return;
   for (const auto word : words(line.substr(kMark.size()))) {
     const auto equals = word.find('=');
-    if (equals == std::string_view::npos || !valid_name(word.substr(0, equals))) {
+    if (equals == std::string_view::npos || !valid_metric_name(word.substr(0, equals))) {
       malformed();
       continue;
     }

@@ -13,6 +13,9 @@
 
 namespace berth::exec {
 
+/// Whether a metric may have the name: letters, digits and any of "_-./@", at most 128 of them.
+bool valid_metric_name(std::string_view name);
+
 /// Splits a stream into lines as it comes and returns what its metric lines say. It is bounded: a
 /// line longer than 64 KiB is no metric line.
 class MetricReader {

@@ -2,44 +2,43 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 
 #include "berth/base/document.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/exec/metrics.h"
 #include "berth/experiment/auptimizer_elsewhere.h"
-#include "berth/experiment/halving.h"
+#include "berth/experiment/auptimizer_search.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 3> kParameterTypes{"float", "int", "choice"};
 constexpr std::array<std::string_view, 2> kTargets{"max", "min"};
 constexpr std::array<std::string_view, 4> kAupPolicies{"median", "bandit", "truncation",
                                                        "curve_fitting"};
-/// The parameter in which hyperband and bohb tell a script how long to train.
-constexpr const char* kBudget = "n_iterations";
 constexpr std::array<std::string_view, 13> kKnown{
     "name",        "script",        "proposer",    "n_samples",   "n_parallel",
     "target",      "resource",      "workingdir",  "job_failure", "parameter_config",
     "random_seed", "resource_args", "runtime_args"};
+/// A script is sent with the trials in any case, and each of their reports is kept.
+constexpr std::array<std::string_view, 4> kRuntimeArguments{"env", "prescript", "postscript",
+                                                            "overwrite"};
+constexpr std::array<std::string_view, 6> kResourceArguments{
+    "save_model", "early_stop", "multi_res_labels", "track_intermediate_results",
+    "prescript",  "postscript"};
+constexpr std::array<std::string_view, 7> kEarlyStopArguments{"aup_policy",
+                                                              "aup_policy_steps",
+                                                              "warmup",
+                                                              "bandit_factor",
+                                                              "truncation_percentage",
+                                                              "curve_fitting_threshold",
+                                                              "curve_fitting_max_iters"};
 
 bool among(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
-}
-
-Result<std::int64_t> integer_or(const Field& map, std::string_view key, std::int64_t otherwise,
-                                std::int64_t least) {
-  const auto field = map.find(key);
-  return field ? exec::integer_within(*field, least, kMostTrials) : otherwise;
-}
-
-Result<double> number_or(const Field& map, std::string_view key, double otherwise) {
-  const auto field = map.find(key);
-  return field ? field->number() : otherwise;
 }
 
 Result<bool> flag(const Field& map, std::string_view key) {
@@ -61,125 +60,11 @@ std::string name_of(std::string_view text) {
   return valid_name(name) ? name : "experiment";
 }
 
-/// Every `interval` from min to max: a list of choices, as the steps need not end at max.
-Status read_interval(const Field& field, Parameter& parameter) {
-  BERTH_ASSIGN(const double interval, field.number());
-  const double steps = (parameter.max - parameter.min) / interval;
-  if (!(interval > 0) || !(steps < static_cast<double>(kMostTrials)))
-    return field.error(fmt::format("wanted at most {} steps", kMostTrials));
-  for (std::int64_t i = 0; i <= static_cast<std::int64_t>(steps + 1e-9); ++i)
-    parameter.choices.push_back(
-        fmt::format("{:.12g}", parameter.min + static_cast<double>(i) * interval));
-  return {};
-}
-
-Result<Parameter> read_parameter(const Field& field, bool sequence) {
-  BERTH_ASSIGN(const Field name, field.get("name"));
-  Parameter parameter{.name = {}, .choices = {}};
-  BERTH_ASSIGN(parameter.name, name.text());
-  if (!valid_parameter_name(parameter.name))
-    return name.error("a parameter's name is made of letters, digits and _");
-  BERTH_ASSIGN(const Field range, field.get("range"));
-  BERTH_ASSIGN(const auto items, range.items());
-  BERTH_ASSIGN(const std::size_t type, choice_or(field, "type", kParameterTypes));
-  if (kParameterTypes[type] == "choice") {
-    if (items.empty()) return range.error("the list of choices is empty");
-    for (const auto& item : items) {
-      BERTH_ASSIGN(std::string text, exec::process_text(item));
-      parameter.choices.push_back(std::move(text));
-    }
-    return parameter;
-  }
-  if (items.size() != 2) return range.error("wanted [min, max]");
-  BERTH_ASSIGN(parameter.min, items[0].number());
-  BERTH_ASSIGN(parameter.max, items[1].number());
-  if (parameter.min > parameter.max) return range.error("max is below min");
-  parameter.integer = kParameterTypes[type] == "int";
-  if (parameter.integer)
-    for (const auto& item : items)
-      if (const auto whole = item.integer(); !whole) return std::unexpected(whole.error());
-  if (!sequence) return parameter;
-  BERTH_ASSIGN(parameter.points, integer_or(field, "n", 0, 1));
-  if (const auto interval = field.find("interval"); interval && parameter.points == 0)
-    BERTH_TRY(read_interval(*interval, parameter));
-  if (!parameter.integer && parameter.points == 0 && parameter.choices.empty())
-    return field.error(
-        "a sequence takes n points of a range, or one every interval: neither is told");
-  return parameter;
-}
-
-Status read_parameters(const Field& root, Program& program) {
-  BERTH_ASSIGN(const Field config, root.get("parameter_config"));
-  BERTH_ASSIGN(const auto items, config.items());
-  for (const auto& item : items) {
-    BERTH_ASSIGN(Parameter parameter,
-                 read_parameter(item, program.search.method == Search::Method::grid));
-    for (const auto& earlier : program.params)
-      if (lower(earlier.name) == lower(parameter.name))
-        return item.error(fmt::format("'{}' and '{}' would share one BERTH_PARAM_ variable",
-                                      earlier.name, parameter.name));
-    program.params.push_back(std::move(parameter));
-  }
-  return {};
-}
-
-Status read_budget(const Field& root, std::string_view proposer, Program& program) {
-  Budget budget;
-  budget.parameter = kBudget;
-  BERTH_ASSIGN(budget.reduction, integer_or(root, "eta", 3, 2));
-  if (proposer == "hyperband") {
-    BERTH_ASSIGN(budget.max, number_or(root, "max_iter", 81));
-  } else {
-    BERTH_ASSIGN(budget.min, number_or(root, "min_budget", 1));
-    BERTH_ASSIGN(budget.max, number_or(root, "max_budget", 9));
-  }
-  if (!(budget.min > 0) || budget.max < budget.min)
-    return root.error(fmt::format("a budget from {} to {} is none", budget.min, budget.max));
-  program.search.method = Search::Method::hyperband;
-  program.search.model = proposer == "bohb";
-  program.search.budget = budget;
-  program.search.samples = hyperband_round(budget);
-  return {};
-}
-
-/// Theirs, and the nearest of ours.
-Status read_proposer(const Field& root, AuptimizerExperiment& experiment) {
-  Program& program = experiment.program;
-  Search& search = program.search;
-  const auto field = root.find("proposer");
-  std::string proposer = "random";
-  if (field) {
-    BERTH_ASSIGN(proposer, field->text());
-  }
-  BERTH_ASSIGN(search.samples, integer_or(root, "n_samples", 10, 1));
-  BERTH_ASSIGN(const std::int64_t seed, integer_or(root, "random_seed", 0, 0));
-  search.seed = static_cast<std::uint64_t>(seed);
-  search.method = Search::Method::random;
-  if (proposer == "sequence") {
-    search.method = Search::Method::grid;
-    search.samples = 0;
-  } else if (proposer == "hyperopt" || proposer == "spearmint") {
-    search.method = Search::Method::tpe;
-    experiment.notes.push_back(fmt::format("proposer {}: searched by method tpe", proposer));
-  } else if (proposer == "hyperband" || proposer == "bohb") {
-    BERTH_TRY(read_budget(root, proposer, program));
-    if (proposer == "bohb")
-      experiment.notes.emplace_back(
-          "proposer bohb: method hyperband, its points drawn as tpe does");
-  } else if (proposer == "passive") {
-    program.passive = true;
-  } else if (proposer != "random") {
-    return field->error(fmt::format(
-        "wanted random, sequence, hyperband, bohb, hyperopt, spearmint or passive, found '{}'",
-        clip(proposer)));
-  }
-  return {};
-}
-
 Status read_resource(const Field& root, AuptimizerExperiment& experiment) {
   Program& program = experiment.program;
   BERTH_ASSIGN(const Field field, root.get("resource"));
   BERTH_ASSIGN(const std::string resource, field.text());
+  experiment.resource = resource;
   BERTH_ASSIGN(program.parallel, integer_or(root, "n_parallel", 1, 1));
   if (resource == "passive") {
     program.passive = true;
@@ -187,7 +72,7 @@ Status read_resource(const Field& root, AuptimizerExperiment& experiment) {
   } else if (resource == "gpu") {
     program.resources.set(Known::gpu, 1);
   } else if (resource == "node" || resource == "aws" || resource == "slurm") {
-    BERTH_TRY(read_elsewhere(root, resource, experiment));
+    BERTH_TRY(read_elsewhere(root, experiment));
   } else if (resource != "cpu") {
     return field.error(
         fmt::format("wanted cpu, gpu, passive, node, aws or slurm, found '{}'", clip(resource)));
@@ -210,6 +95,7 @@ Status read_early_stop(const Field& field, AuptimizerExperiment& experiment) {
   stop.part = std::clamp(part, 0.0, 1.0);
   BERTH_ASSIGN(const double threshold, number_or(field, "curve_fitting_threshold", 0.95));
   stop.probability = std::clamp(1 - threshold, 0.0, 1.0);
+  BERTH_ASSIGN(stop.steps, integer_or(field, "curve_fitting_max_iters", 0, 1));
   if (stop.policy == EarlyStop::Policy::curve)
     experiment.notes.push_back(
         fmt::format("early_stop curve_fitting: stops what beats the best with less than {:.3g}",
@@ -218,19 +104,37 @@ Status read_early_stop(const Field& field, AuptimizerExperiment& experiment) {
   return {};
 }
 
+/// The names of the values behind the score, as metrics; what no metric may have in its name is
+/// '_'.
+Status read_labels(const Field& field, Program& program) {
+  BERTH_ASSIGN(const auto items, field.items());
+  for (const auto& item : items) {
+    BERTH_ASSIGN(std::string label, item.text());
+    for (char& c : label)
+      if (!exec::valid_metric_name(std::string_view(&c, 1))) c = '_';
+    const bool twice = label == "score" ||
+                       std::ranges::find(program.score_labels, label) != program.score_labels.end();
+    if (twice || !exec::valid_metric_name(label))
+      return item.error(fmt::format("'{}' is another metric's name, or none", clip(label)));
+    program.score_labels.push_back(std::move(label));
+  }
+  return {};
+}
+
 Status read_resource_arguments(const Field& field, AuptimizerExperiment& experiment) {
   BERTH_ASSIGN(experiment.program.save_best, flag(field, "save_model"));
   if (const auto stop = field.find("early_stop")) BERTH_TRY(read_early_stop(*stop, experiment));
-  if (const auto labels = field.find("multi_res_labels")) {
-    BERTH_ASSIGN(const auto items, labels->items());
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      BERTH_ASSIGN(const std::string label, items[i].text());
-      names.push_back(fmt::format("{} is score_{}", clip(label), i + 2));
-    }
-    if (!names.empty()) experiment.notes.push_back("multi_res_labels: " + join(names, ", "));
-  }
+  if (const auto labels = field.find("multi_res_labels"))
+    BERTH_TRY(read_labels(*labels, experiment.program));
   return {};
+}
+
+/// What is run before or after the script. Older documents have it in resource_args.
+Result<std::string> around(const Field& root, std::string_view key) {
+  for (const auto* map : {"runtime_args", "resource_args"})
+    if (const auto arguments = root.find(map))
+      if (const auto script = arguments->find(key)) return exec::process_text(*script);
+  return "";
 }
 
 /// The command, with what is to be done before and after it.
@@ -243,22 +147,27 @@ Status read_script(const Field& root, AuptimizerExperiment& experiment) {
   if (script.find('/') == std::string::npos && words(script).size() == 1) script = "./" + script;
   program.run.text = script + " {params_file}";
   experiment.script = std::move(script);
-  // What stands before and behind the script is not ours to be strict with.
   program.run.shell.assign(exec::kPlainShell.begin(), exec::kPlainShell.end());
   program.run_line = field.node().line;
   const auto arguments = root.find("runtime_args");
-  if (!arguments) return {};
-  if (const auto env = arguments->find("env"))
+  if (const auto env = arguments ? arguments->find("env") : std::nullopt)
     BERTH_TRY(exec::read_environment(*env, program.environment));
-  if (const auto before = arguments->find("prescript")) {
-    BERTH_ASSIGN(const std::string text, exec::process_text(*before));
-    if (!text.empty()) program.run.text = text + "\n" + program.run.text;
-  }
-  if (const auto after = arguments->find("postscript")) {
-    BERTH_ASSIGN(const std::string text, exec::process_text(*after));
-    if (!text.empty())
-      program.run.text += fmt::format("\nberth_status=$?\n{}\nexit $berth_status", text);
-  }
+  BERTH_ASSIGN(const std::string before, around(root, "prescript"));
+  BERTH_ASSIGN(const std::string after, around(root, "postscript"));
+  if (before.empty() && after.empty()) return {};
+  // They are not ours to be strict with; and theirs is a login shell, which knows `source`.
+  program.run.shell = {"bash", "--norc", "-c"};
+  const auto resource = root.find("resource");
+  const auto name = resource ? resource->text() : Result<std::string>("");
+  const bool remote = name && (*name == "node" || *name == "aws");
+  // There the one before begins in the home directory, and the other in the script's.
+  if (!before.empty() && remote)
+    program.run.text = fmt::format("berth_directory=$PWD\ncd\n{}\ncd \"$berth_directory\"\n{}",
+                                   before, program.run.text);
+  else if (!before.empty())
+    program.run.text = before + "\n" + program.run.text;
+  if (!after.empty())
+    program.run.text += fmt::format("\nberth_status=$?\n{}\nexit $berth_status", after);
   return {};
 }
 
@@ -273,13 +182,36 @@ Status read_failures(const Field& root, Program& program) {
   return {};
 }
 
+/// Adds the keys of a map that are not known here.
+Status add_unknown(const Field& map, const std::string& prefix,
+                   std::span<const std::string_view> known, std::vector<std::string>& unused) {
+  BERTH_ASSIGN(const auto entries, map.entries());
+  for (const auto& [key, value] : entries)
+    if (!among(known, key)) unused.push_back(prefix + clip(key, 32));
+  return {};
+}
+
 Status note_the_rest(const Field& root, AuptimizerExperiment& experiment) {
-  BERTH_ASSIGN(const auto entries, root.entries());
   std::vector<std::string> unused;
-  for (const auto& [key, value] : entries) {
-    const bool budget = experiment.program.search.budget.has_value();
-    const bool used = budget && (key == "eta" || key == "max_iter" || key.ends_with("_budget"));
-    if (!among(kKnown, key) && !used) unused.push_back(clip(key, 32));
+  std::vector<std::string_view> known(kKnown.begin(), kKnown.end());
+  const Search& search = experiment.program.search;
+  if (search.budget) {
+    known.emplace_back("eta");
+    if (search.model)
+      known.insert(known.end(), {"n_iterations", "min_budget", "max_budget"});
+    else
+      known.insert(known.end(), {"max_iter", "skip_last"});
+  }
+  BERTH_TRY(add_unknown(root, "", known, unused));
+  if (const auto arguments = root.find("runtime_args"))
+    BERTH_TRY(add_unknown(*arguments, "runtime_args.", kRuntimeArguments, unused));
+  if (const auto arguments = root.find("resource_args")) {
+    std::vector<std::string_view> of_resource(kResourceArguments.begin(), kResourceArguments.end());
+    const auto elsewhere = elsewhere_arguments(experiment.resource);
+    of_resource.insert(of_resource.end(), elsewhere.begin(), elsewhere.end());
+    BERTH_TRY(add_unknown(*arguments, "resource_args.", of_resource, unused));
+    if (const auto stop = arguments->find("early_stop"))
+      BERTH_TRY(add_unknown(*stop, "early_stop.", kEarlyStopArguments, unused));
   }
   if (!unused.empty())
     experiment.notes.push_back("passed over, as nothing here corresponds to it: " +
@@ -291,7 +223,9 @@ Status note_the_rest(const Field& root, AuptimizerExperiment& experiment) {
 
 bool is_auptimizer(std::string_view text) {
   const auto root = Field::parse(text, "");
-  return root && root->is_map() && root->find("script") && !root->find("run");
+  if (!root || !root->is_map() || root->find("run") || root->find("steps")) return false;
+  // One that lacks its script is told so, and not what Berth's own files lack.
+  return root->find("script") || root->find("parameter_config");
 }
 
 Result<AuptimizerExperiment> read_auptimizer(std::string_view text, const std::string& file) {
@@ -300,11 +234,14 @@ Result<AuptimizerExperiment> read_auptimizer(std::string_view text, const std::s
   Program& program = experiment.program;
   program.kind = "experiment";
   program.auptimizer = true;
+  if (const auto compression = root.find("compression"))
+    return compression->error(
+        "compressing a model is work for Auptimizer's own tools; Berth runs experiments");
   const auto name = root.find("name");
   program.name = name_of(name && name->text() ? *name->text() : file);
   BERTH_TRY(read_script(root, experiment));
   BERTH_TRY(read_proposer(root, experiment));
-  BERTH_TRY(read_parameters(root, program));
+  BERTH_TRY(read_parameters(root, experiment));
   BERTH_TRY(read_resource(root, experiment));
   Goal goal{.metric = "score"};
   BERTH_ASSIGN(const std::size_t target, choice_or(root, "target", kTargets));
@@ -312,10 +249,6 @@ Result<AuptimizerExperiment> read_auptimizer(std::string_view text, const std::s
   program.goal = goal;
   if (const auto arguments = root.find("resource_args"))
     BERTH_TRY(read_resource_arguments(*arguments, experiment));
-  if (program.search.budget && program.early_stop) {
-    program.early_stop.reset();
-    experiment.notes.emplace_back("early_stop: passed over, the proposer stops trials itself");
-  }
   BERTH_TRY(read_failures(root, program));
   if (const auto directory = root.find("workingdir")) {
     BERTH_ASSIGN(experiment.directory, directory->text());

@@ -58,23 +58,44 @@ Result<std::vector<Mapped>> read_hosts(const Field& root) {
   return hosts;
 }
 
-/// Instances are started as one cluster: by one user and key.
-Result<std::string> instances_entry(const Field& root, const std::vector<Mapped>& hosts) {
-  std::string ids;
-  for (const auto& [host, line] : hosts) {
-    const auto& first = hosts.front().host;
-    if (host.user != first.user || host.key != first.key || host.port != first.port)
-      return root.error(
-          "its instances differ in user, key or port; a file of clusters can have "
-          "them as two: berth cluster --help");
-    ids += (ids.empty() ? "" : ", ") + json_quote(host.host);
+/// Whether it names an instance of EC2; an address or a name is reached as any host is.
+bool is_instance(std::string_view host) {
+  return host.starts_with("i-") && host.size() > 2 &&
+         host.find_first_not_of("0123456789abcdef", 2) == std::string_view::npos;
+}
+
+void add_cluster(AuptimizerExperiment& experiment, std::string_view kind, const std::string& body) {
+  auto& names = experiment.cluster_names;
+  names.push_back(names.empty() ? experiment.resource
+                                : fmt::format("{}-{}", experiment.resource, names.size() + 1));
+  experiment.clusters +=
+      fmt::format("{}:\n  kind: {}\n{}{}", names.back(), kind, experiment.settings, body);
+}
+
+void add_hosts(AuptimizerExperiment& experiment, const std::vector<Mapped>& hosts) {
+  std::string body = "  hosts:\n";
+  for (const auto& [host, line] : hosts) body += fmt::format("    - {}\n", json_quote(line));
+  if (!hosts.empty()) add_cluster(experiment, "ssh", body);
+}
+
+/// Instances are started as one cluster: by one user, key and port.
+void add_instances(AuptimizerExperiment& experiment, const std::vector<Mapped>& hosts) {
+  std::vector<std::pair<remote::SshHost, std::vector<std::string>>> groups;
+  for (const auto& mapped : hosts) {
+    remote::SshHost how = mapped.host;
+    how.host.clear();
+    auto group = std::ranges::find(groups, how, [](const auto& one) { return one.first; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {how, {}});
+    group->second.push_back(json_quote(mapped.host.host));
   }
-  const auto& [host, line] = hosts.front();
-  std::string entry = fmt::format("  instances: [{}]\n", ids);
-  if (!host.user.empty()) entry += fmt::format("  user: {}\n", json_quote(host.user));
-  if (!host.key.empty()) entry += fmt::format("  key_file: {}\n", json_quote(host.key));
-  if (host.port != 0) entry += fmt::format("  port: {}\n", host.port);
-  return entry;
+  for (const auto& [how, ids] : groups) {
+    std::string body =
+        fmt::format("{}  instances: [{}]\n", experiment.instance_settings, join(ids, ", "));
+    if (!how.user.empty()) body += fmt::format("  user: {}\n", json_quote(how.user));
+    if (!how.key.empty()) body += fmt::format("  key_file: {}\n", json_quote(how.key));
+    if (how.port != 0) body += fmt::format("  port: {}\n", how.port);
+    add_cluster(experiment, "ec2", body);
+  }
 }
 
 /// As docs/slurm.md has them.
@@ -95,62 +116,85 @@ Status read_slurm(const Field& arguments, std::string& entry) {
 
 }  // namespace
 
+std::span<const std::string_view> elsewhere_arguments(std::string_view resource) {
+  static constexpr std::array<std::string_view, 5> kNode{
+      "async_run", "async_timeout", "async_reconnect", "reconn_wait_time", "max_retries"};
+  static constexpr std::array<std::string_view, 8> kAws{
+      "async_run",   "async_timeout", "async_reconnect",  "reconn_wait_time",
+      "max_retries", "shutdown",      "connection_retry", "retry"};
+  static constexpr std::array<std::string_view, 8> kSlurm{
+      "async_run",  "async_timeout", "reconn_wait_time", "max_retries",
+      "partitions", "account",       "time_limit",       "flags"};
+  if (resource == "node") return kNode;
+  if (resource == "aws") return kAws;
+  if (resource == "slurm") return kSlurm;
+  return {};
+}
+
 std::string environment_value(std::string_view text, std::string_view key) {
   std::string value;
+  bool within = false;     // the value of this key
+  std::size_t indent = 0;  // of the last key
   for (const auto line : split(text, '\n')) {
-    const auto equals = line.find('=');
-    if (equals != std::string_view::npos && lower(trim(line.substr(0, equals))) == key)
-      value = trim(line.substr(equals + 1));
+    const auto begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos || line[begin] == '#' || line[begin] == ';') continue;
+    if (within && begin > indent) {
+      value += " ";
+      value += trim(line);
+      continue;
+    }
+    const auto equals = line.find_first_of("=:");
+    if (equals == std::string_view::npos) continue;
+    indent = begin;
+    within = lower(trim(line.substr(0, equals))) == key;
+    if (within) value = trim(line.substr(equals + 1));
   }
   return value;
 }
 
-Status read_elsewhere(const Field& root, const std::string& resource,
-                      AuptimizerExperiment& experiment) {
+Status read_elsewhere(const Field& root, AuptimizerExperiment& experiment) {
   const auto arguments = root.find("resource_args");
   constexpr std::int64_t kWait_s = 30, kRetries = 3;  // as there
   BERTH_ASSIGN(const auto wait_s, seconds_or(arguments, "reconn_wait_time", kWait_s));
   BERTH_ASSIGN(const auto retries, seconds_or(arguments, "max_retries", kRetries));
   BERTH_ASSIGN(const auto alone_s, seconds_or(arguments, "async_timeout", kDay_s));
   BERTH_ASSIGN(const bool alone, yes_or(arguments, "async_run", false));
-  std::string& entry = experiment.cluster;
-  entry = fmt::format("{}:\n  kind: {}\n  lease: {}s\n", resource,
-                      resource == "node"  ? "ssh"
-                      : resource == "aws" ? "ec2"
-                                          : "slurm",
-                      std::min(kMost_s, wait_s * retries));
-  if (alone) entry += fmt::format("  outlive: {}s\n", alone_s);
-  if (resource == "aws") {
+  BERTH_ASSIGN(const auto reconnect_s, seconds_or(arguments, "async_reconnect", 0));
+  std::string& settings = experiment.settings;
+  settings = fmt::format("  lease: {}s\n", std::min(kMost_s, wait_s * retries));
+  if (alone) settings += fmt::format("  outlive: {}s\n", alone_s);
+  if (experiment.resource == "aws") {
     BERTH_ASSIGN(const bool shutdown, yes_or(arguments, "shutdown", false));
-    entry += fmt::format("  at_end: {}\n", shutdown ? "stop" : "keep");
     constexpr std::int64_t kConnections = 10;  // tries, of 30 s each
-    BERTH_ASSIGN(const auto connections, seconds_or(arguments, "connection_retry", kConnections));
-    entry += fmt::format("  patience: {}s\n", std::min(kMost_s, connections * kWait_s));
+    BERTH_ASSIGN(const auto older, seconds_or(arguments, "retry", kConnections));
+    BERTH_ASSIGN(const auto connections, seconds_or(arguments, "connection_retry", older));
+    experiment.instance_settings =
+        fmt::format("  at_end: {}\n  patience: {}s\n", shutdown ? "stop" : "keep",
+                    std::min(kMost_s, connections * kWait_s));
   }
-  if (resource == "slurm" && arguments) BERTH_TRY(read_slurm(*arguments, entry));
-  if (arguments && arguments->find("async_reconnect"))
-    experiment.notes.emplace_back(
-        "async_reconnect: passed over, a connection that broke is made again after 0.5 s, and then "
-        "ever more slowly");
+  if (experiment.resource == "slurm") {
+    std::string body;
+    if (arguments) BERTH_TRY(read_slurm(*arguments, body));
+    add_cluster(experiment, "slurm", body);
+  } else if (reconnect_s > 0) {
+    settings += fmt::format("  reconnect: {}s\n", reconnect_s);
+  }
   return {};
 }
 
 Result<bool> read_machines(std::string_view text, const std::string& file,
                            AuptimizerExperiment& experiment) {
-  const bool instances = experiment.cluster.starts_with("aws:");
-  const std::string key = instances ? "aws_mapping" : "node_mapping";
+  const bool aws = experiment.resource == "aws";
+  if (!aws && experiment.resource != "node") return false;
+  const std::string key = experiment.resource + "_mapping";
   const std::string mapping = environment_value(text, key);
   if (mapping.empty()) return false;
   BERTH_ASSIGN(const Field root, Field::parse(mapping, fmt::format("{}: {}", file, key)));
-  BERTH_ASSIGN(const auto hosts, read_hosts(root));
-  if (instances) {
-    BERTH_ASSIGN(const auto entry, instances_entry(root, hosts));
-    experiment.cluster += entry;
-    return true;
-  }
-  experiment.cluster += "  hosts:\n";
-  for (const auto& [host, line] : hosts)
-    experiment.cluster += fmt::format("    - {}\n", json_quote(line));
+  BERTH_ASSIGN(auto hosts, read_hosts(root));
+  const auto others = std::ranges::stable_partition(
+      hosts, [&](const Mapped& one) { return aws && is_instance(one.host.host); });
+  add_instances(experiment, {hosts.begin(), others.begin()});
+  add_hosts(experiment, {others.begin(), others.end()});
   return true;
 }
 

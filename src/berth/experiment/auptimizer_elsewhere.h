@@ -1,15 +1,19 @@
 // The part of read_auptimizer() that is about other machines.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "berth/base/document.h"
 #include "berth/experiment/auptimizer.h"
 
 namespace berth::experiment {
 
-/// Reads the resource_args of the resources node, aws and slurm into the experiment's cluster.
-Status read_elsewhere(const Field& root, const std::string& resource,
-                      AuptimizerExperiment& experiment);
+/// The keys of resource_args that are about the machines of that resource.
+std::span<const std::string_view> elsewhere_arguments(std::string_view resource);
+
+/// Reads the resource_args of the resources node, aws and slurm into the experiment's settings.
+Status read_elsewhere(const Field& root, AuptimizerExperiment& experiment);
 
 }  // namespace berth::experiment

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "berth/experiment/halving.h"
 #include "berth/os/fake_env.h"
 #include "berth/remote/clusters.h"
 #include "berth/remote/ec2_settings.h"
@@ -30,6 +31,8 @@ TEST(Auptimizer, IsToldFromFilesOfBerthsOwn) {
   EXPECT_TRUE(is_auptimizer(document("")));
   EXPECT_FALSE(is_auptimizer("run: ./train.py\nparams: {script: [a]}"));
   EXPECT_FALSE(is_auptimizer(R"({"run": "x", "script": "y"})"));
+  EXPECT_TRUE(is_auptimizer(R"({"parameter_config": [], "resource": "cpu"})"));
+  EXPECT_TRUE(error_of(R"({"parameter_config": [], "resource": "cpu"})").contains("'script'"));
   EXPECT_FALSE(is_auptimizer("{broken"));
   EXPECT_FALSE(is_auptimizer(""));
 }
@@ -72,8 +75,8 @@ TEST(Auptimizer, AWholeDocument) {
   EXPECT_EQ(program.params[2].choices, (std::vector<std::string>{"relu", "tanh", "3", "true"}));
   EXPECT_EQ(whole->directory, "./work");
   EXPECT_EQ(whole->notes,
-            (std::vector<std::string>{"multi_res_labels: flops is score_2, size is score_3",
-                                      "passed over, as nothing here corresponds to it: dropped"}));
+            std::vector<std::string>{"passed over, as nothing here corresponds to it: dropped"});
+  EXPECT_EQ(program.score_labels, (std::vector<std::string>{"flops", "size"}));
 }
 
 TEST(Auptimizer, WhatIsNotToldIsAsThere) {
@@ -85,21 +88,47 @@ TEST(Auptimizer, WhatIsNotToldIsAsThere) {
   EXPECT_EQ(least->program.parallel, 1);
   EXPECT_TRUE(least->program.goal->maximize);
   EXPECT_TRUE(least->program.stop_on_failure);
+  const auto bare =
+      read_experiment(R"({"script": "t", "resource": "cpu", "parameter_config": [{"name": "x"}]})");
+  ASSERT_TRUE(bare) << bare.error().message;
+  EXPECT_TRUE(bare->program.params[0].integer);
+  EXPECT_EQ(bare->program.params[0].max, 1);
   EXPECT_TRUE(least->notes.empty());
 }
 
+/// The values of the one parameter of a sequence that says this.
+std::vector<std::string> steps_of(const std::string& parameter) {
+  const auto sequence = read_experiment(R"({"script": "t.py", "resource": "cpu",
+    "proposer": "sequence", "parameter_config": [{"name": "x", )" +
+                                        parameter + "}]}");
+  return sequence ? sequence->program.params[0].choices
+                  : std::vector<std::string>{sequence.error().message};
+}
+
 TEST(Auptimizer, ASequenceTakesPointsOrIntervals) {
-  const auto sequence =
-      read_experiment(R"({"script": "t.py", "resource": "cpu", "proposer": "sequence",
-    "parameter_config": [{"name": "x", "range": [0, 1], "type": "float", "n": 3},
-      {"name": "y", "range": [0, 1], "type": "float", "interval": 0.4},
-      {"name": "z", "range": [1, 2], "type": "int"}]})");
-  ASSERT_TRUE(sequence) << sequence.error().message;
-  EXPECT_EQ(sequence->program.params[0].points, 3);
-  EXPECT_EQ(sequence->program.params[1].choices, (std::vector<std::string>{"0", "0.4", "0.8"}));
-  EXPECT_EQ(*count_trials(sequence->program), 3 * 3 * 2);
-  EXPECT_NE(error_of(document(R"("proposer": "sequence")")).find("neither is told"),
-            std::string::npos);
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(steps_of(R"("range": [0, 1], "type": "float", "n": 3)"), (Texts{"0", "0.5", "1"}));
+  EXPECT_EQ(steps_of(R"("range": [0, 1], "type": "float", "interval": 0.4)"),
+            (Texts{"0", "0.4", "0.8"}));
+  EXPECT_EQ(steps_of(R"("range": [0, 1], "type": "float", "interval": 0.5, "n": 9)"),
+            (Texts{"0", "0.5", "1"}));
+  EXPECT_EQ(steps_of(R"("range": [-1, 1.5], "type": "float")"), (Texts{"-1", "0", "1"}));
+  EXPECT_EQ(steps_of(R"("range": [1, 3], "type": "int")"), (Texts{"1", "2", "3"}));
+  EXPECT_EQ(steps_of(R"("range": [1, 10], "type": "int", "n": 3)"), (Texts{"1", "5", "9"}));
+  EXPECT_EQ(steps_of(R"("range": [2, 6], "type": "int", "n": 100)").size(), 5U);
+  EXPECT_EQ(steps_of(R"("range": [2, 2], "type": "float", "n": 5)"), (Texts{"2"}));
+  for (const auto* wrong :
+       {R"("range": [0, 9], "type": "int", "interval": 0.5)",
+        R"("range": [0, 9], "type": "float", "interval": 0)",
+        R"("range": [0, 9], "type": "float", "interval": -1)",
+        R"("range": [0, 9], "type": "float", "n": 1)", R"("range": [0, 1e12], "type": "float")",
+        R"("range": [0, 9], "type": "float", "size": 2)"})
+    EXPECT_TRUE(steps_of(wrong).front().contains("experiment.json")) << wrong;
+  EXPECT_EQ(*count_trials(read_experiment(R"({"script": "t.py", "resource": "cpu",
+    "proposer": "Sequence", "parameter_config": [{"name": "x", "range": [0, 1], "type": "float"},
+      {"name": "z", "range": [1, 3], "type": "int"}]})")
+                              ->program),
+            2 * 3);
 }
 
 TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
@@ -117,11 +146,54 @@ TEST(Auptimizer, ProposersAreTheNearestOfOurs) {
   EXPECT_EQ(bohb->program.search.budget->max, 32);
   EXPECT_EQ(bohb->program.search.budget->reduction, 4);
   EXPECT_EQ(bohb->notes.back(), "passed over, as nothing here corresponds to it: top_n_percent");
-  const auto hyperband = read_experiment(document(R"("proposer": "hyperband", "max_iter": 9)"));
+  EXPECT_FALSE(bohb->program.search.budget->whole);
+  const auto hyperband = read_experiment(document(R"("proposer": "HyperBand", "max_iter": 9)"));
   ASSERT_TRUE(hyperband) << hyperband.error().message;
   EXPECT_EQ(hyperband->program.search.budget->max, 9);
   EXPECT_FALSE(hyperband->program.search.model);
-  EXPECT_NE(error_of(document(R"("proposer": "eas")")).find("found 'eas'"), std::string::npos);
+  EXPECT_TRUE(error_of(document(R"("proposer": "eas")")).contains("none of Berth's methods"));
+  EXPECT_TRUE(error_of(document(R"("proposer": "best")")).contains("found 'best'"));
+}
+
+TEST(Auptimizer, BudgetsAndBrackets) {
+  const auto least = read_experiment(document(R"("proposer": "bohb")"));
+  ASSERT_TRUE(least) << least.error().message;
+  EXPECT_EQ(levels(*least->program.search.budget).size(), 5U) << "1/81, 1/27, 1/9, 1/3, 1";
+  EXPECT_EQ(least->program.search.samples, 81 + 34 + 15 + 8) << "four brackets";
+  const auto fifths = read_experiment(
+      document(R"("proposer": "bohb", "n_iterations": 50, "min_budget": 1, "max_budget": 5)"));
+  EXPECT_NEAR(levels(*fifths->program.search.budget)[0], 5.0 / 3, 1e-12);
+  EXPECT_EQ(fifths->program.search.samples, 25 * (3 + 2));
+  const auto skips = read_experiment(
+      document(R"("proposer": "hyperband", "max_iter": 81, "skip_last": 1, "engine": "random")"));
+  EXPECT_EQ(skips->program.search.budget->max, 27);
+  EXPECT_EQ(skips->program.search.samples, 81 + 34 + 15 + 8);
+  EXPECT_EQ(skips->notes.front(), "passed over, as nothing here corresponds to it: engine");
+  const auto stops = read_experiment(document(
+      R"("proposer": "bohb", "resource_args": {"early_stop": {"aup_policy": "curve_fitting",
+         "aup_policy_steps": 10, "curve_fitting_max_iters": 235, "curve_fitting_timeout": 60}})"));
+  ASSERT_TRUE(stops->program.early_stop);
+  EXPECT_EQ(stops->program.early_stop->steps, 235);
+  EXPECT_TRUE(stops->notes.back().ends_with(": early_stop.curve_fitting_timeout"));
+  for (const auto* wrong : {R"("max_iter": 2, "skip_last": 1)", R"("skip_last": 2)",
+                            R"("max_iter": 0.5)", R"("eta": 1)", R"("max_iter": "many")"})
+    EXPECT_NE(error_of(document(R"("proposer": "hyperband", )" + std::string(wrong))), "") << wrong;
+  for (const auto* name : {"tid", "n_iterations", "job_id"}) {
+    std::string text = document(R"("proposer": "bohb")");
+    text.replace(text.find("\"x\""), 3, fmt::format("\"{}\"", name));
+    EXPECT_TRUE(error_of(text).contains("told by itself")) << name;
+  }
+}
+
+TEST(Auptimizer, LabelsAreNamesOfMetrics) {
+  const auto labels = [](const char* list) {
+    return read_experiment(
+        document(fmt::format(R"("resource_args": {{"multi_res_labels": {}}})", list)));
+  };
+  EXPECT_EQ(labels(R"j(["x", "FLOPs (M)", "a/b"])j")->program.score_labels,
+            (std::vector<std::string>{"x", "FLOPs__M_", "a/b"}));
+  for (const auto* wrong : {R"(["a", "a"])", R"(["score"])", R"([""])", "3"})
+    EXPECT_FALSE(labels(wrong)) << wrong;
 }
 
 TEST(Auptimizer, Resources) {
@@ -147,18 +219,18 @@ TEST(Auptimizer, OtherMachines) {
   auto node = with("node");
   EXPECT_EQ(node.program.resources.get(Known::cpu), 1000);
   ASSERT_TRUE(*read_machines(ini, "env.ini", node));
-  EXPECT_EQ(node.cluster,
+  EXPECT_EQ(node.clusters,
             "node:\n  kind: ssh\n  lease: 90s\n  hosts:\n"
             "    - \"ann@a:2200 ~/k\"\n    - \"b\"\n");
   auto aws = with("aws", R"({"async_run": true, "async_timeout": 600, "shutdown": true})");
   ASSERT_TRUE(*read_machines(ini, "env.ini", aws));
-  EXPECT_EQ(aws.cluster,
+  EXPECT_EQ(aws.clusters,
             "aws:\n  kind: ec2\n  lease: 90s\n  outlive: 600s\n  at_end: stop\n"
             "  patience: 300s\n  instances: [\"i-12\", \"i-34\"]\n  user: \"ec2-user\"\n"
             "  key_file: \"~/k.pem\"\n");
   const auto slurm = with("slurm", R"({"partitions": "gpu", "flags": ["--qos=high"],
                                        "time_limit": "2h", "account": "ada"})");
-  EXPECT_EQ(slurm.cluster,
+  EXPECT_EQ(slurm.clusters,
             "slurm:\n  kind: slurm\n  lease: 90s\n  account: \"ada\"\n  time_limit: \"2h\"\n"
             "  partitions: [\"gpu\"]\n  flags: [\"--qos=high\"]\n");
   // Each is what the cluster of its kind understands.
@@ -168,7 +240,7 @@ TEST(Auptimizer, OtherMachines) {
                    {"AWS_ACCESS_KEY_ID", "k"},
                    {"AWS_SECRET_ACCESS_KEY", "s"}};
   const auto entry = [](const AuptimizerExperiment& experiment) {
-    return remote::parse_clusters(experiment.cluster, "its own").value().at(0);
+    return remote::parse_clusters(experiment.clusters, "its own").value().at(0);
   };
   const auto ec2 = remote::read_ec2_settings(env, "aws", entry(aws).body);
   ASSERT_TRUE(ec2) << ec2.error().message;
@@ -181,8 +253,43 @@ TEST(Auptimizer, OtherMachines) {
        {"node_mapping = {}", "node_mapping = {\"1\": \"-oProxy=x\"}",
         "node_mapping = {\"1\": \"a;b\"}", "node_mapping = {\"1\": [", "node_mapping = 7"})
     EXPECT_FALSE(read_machines(wrong, "env.ini", other)) << wrong;
-  auto two = with("aws");
-  EXPECT_FALSE(read_machines("aws_mapping = [a@i-1, b@i-2]", "env.ini", two));
+}
+
+TEST(Auptimizer, MachinesOfSeveralKinds) {
+  const auto with = [](const std::string& resource, const std::string& arguments) {
+    std::string text = document(R"("resource_args": )" + arguments);
+    return *read_experiment(text.replace(text.find("cpu"), 3, resource));
+  };
+  auto aws = with("aws", R"({"retry": 2, "async_reconnect": 60})");
+  ASSERT_TRUE(
+      *read_machines("[Auptimizer]\naws_mapping = {\n  \"1\": \"a@i-1 k\",\n"
+                     "# not this\n  \"2\": \"b@i-2\",\n"
+                     "  \"3\": \"c@ec2-3-4.aws:2200 q\",\n  \"4\": \"a@i-5 k\"}\n"
+                     "node_mapping = {\"1\": \"z\"}\n",
+                     "env.ini", aws));
+  EXPECT_EQ(aws.cluster_names, (std::vector<std::string>{"aws", "aws-2", "aws-3"}));
+  const std::string same = "  lease: 90s\n  reconnect: 60s\n";
+  const std::string instances = same + "  at_end: keep\n  patience: 60s\n";
+  EXPECT_EQ(aws.clusters, "aws:\n  kind: ec2\n" + instances +
+                              "  instances: [\"i-1\", \"i-5\"]\n  user: \"a\"\n  key_file: \"k\"\n"
+                              "aws-2:\n  kind: ec2\n" +
+                              instances +
+                              "  instances: [\"i-2\"]\n  user: \"b\"\naws-3:\n  kind: ssh\n" +
+                              same + "  hosts:\n    - \"c@ec2-3-4.aws:2200 q\"\n");
+  const auto entries = remote::parse_clusters(aws.clusters, "its own");
+  ASSERT_TRUE(entries) << entries.error().message;
+  EXPECT_EQ((*entries)[2].reconnect, std::chrono::seconds(60));
+  // Slurm knows its machines itself, whatever the file names.
+  auto slurm = with("slurm", "{}");
+  const std::string before = slurm.clusters;
+  EXPECT_FALSE(*read_machines("node_mapping = {\"1\": \"z\"}\n", "env.ini", slurm));
+  EXPECT_EQ(slurm.clusters, before);
+}
+
+TEST(Auptimizer, AValueGoesOnInLinesThatAreIndentedFurther) {
+  EXPECT_EQ(environment_value("  A = 1\n  b : {\n    x\n\n  }\n", "b"), "{ x");
+  EXPECT_EQ(environment_value("b = {\n\tx=1,\r\n\ty}\r\nc = 3\n", "b"), "{ x=1, y}");
+  EXPECT_EQ(environment_value("bb = 3\n", "b"), "");
 }
 
 TEST(Auptimizer, TheEnvironmentFileNamesGpus) {
@@ -229,6 +336,14 @@ TEST(Auptimizer, WhatStandsBeforeAndAfterTheScriptRunsWithIt) {
   EXPECT_EQ(around->program.run.text,
             "source env.sh\n./train.py {params_file}\nberth_status=$?\nrm -f tmp\n"
             "exit $berth_status");
+  EXPECT_EQ(around->program.run.shell.front(), "bash") << "which knows source";
+  // On other machines the one before begins in the home directory; older documents put them so.
+  std::string text = document(R"("resource_args": {"prescript": "source .profile"})");
+  const auto remote = read_experiment(text.replace(text.find("cpu"), 3, "node"));
+  EXPECT_EQ(remote->program.run.text,
+            "berth_directory=$PWD\ncd\nsource .profile\ncd \"$berth_directory\"\n"
+            "./train.py {params_file}");
+  EXPECT_TRUE(remote->notes.empty());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "berth/base/units.h"
 #include "berth/experiment/space.h"
@@ -13,7 +14,8 @@ constexpr std::size_t kEnough = 10;  // trials of a level, for a model to tell g
 constexpr double kFailed = -HUGE_VAL;
 
 bool whole(const Budget& budget) {
-  return budget.min == std::floor(budget.min) && budget.max == std::floor(budget.max);
+  return budget.whole && budget.min == std::floor(budget.min) &&
+         budget.max == std::floor(budget.max);
 }
 
 /// How many trials of a round begin at each level: what all of a bracket spend together is about
@@ -49,13 +51,20 @@ std::optional<std::size_t> level_of(const Budget& budget, const Values& params) 
 }
 
 std::string budget_text(const Budget& budget, double amount) {
-  return number_text(amount, budget.min, budget.max);
+  return budget.whole ? number_text(amount, budget.min, budget.max) : format_number(amount);
 }
 
 std::int64_t hyperband_round(const Budget& budget) {
-  std::int64_t all = 0;
-  for (const auto size : bracket_sizes(budget)) all += size;
-  return all;
+  return hyperband_samples(budget, static_cast<std::int64_t>(levels(budget).size()));
+}
+
+std::int64_t hyperband_samples(const Budget& budget, std::int64_t brackets) {
+  const auto sizes = bracket_sizes(budget);
+  const auto count = static_cast<std::int64_t>(sizes.size());
+  const auto sum = [&](std::int64_t first) {
+    return std::accumulate(sizes.begin(), sizes.begin() + first, std::int64_t{0});
+  };
+  return brackets / count * sum(count) + sum(brackets % count);
 }
 
 Halving::Halving(const Program& program)
@@ -119,8 +128,9 @@ std::optional<std::int64_t> Halving::promotable(const Rung& rung) const {
 
 Proposal Halving::proposal(std::int64_t trial, const Values& params, std::size_t level) const {
   const Budget& budget = *program_.search.budget;
-  Proposal next{.label = fmt::format("{}@{}", trial, budget_text(budget, levels_[level])),
-                .params = params};
+  Proposal next{
+      .label = fmt::format("{}@{}", trial, number_text(levels_[level], budget.min, budget.max)),
+      .params = params};
   next.params.emplace_back(budget.parameter, budget_text(budget, levels_[level]));
   return next;
 }

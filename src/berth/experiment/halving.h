@@ -20,6 +20,8 @@ std::optional<std::size_t> level_of(const Budget& budget, const Values& params);
 std::string budget_text(const Budget& budget, double amount);
 /// The number of trials in one round of hyperband's brackets.
 std::int64_t hyperband_round(const Budget& budget);
+/// The number of trials in so many of hyperband's brackets, which come round and round.
+std::int64_t hyperband_samples(const Budget& budget, std::int64_t brackets);
 
 class Halving final : public Proposer {
  public:

@@ -77,7 +77,13 @@ TEST(Halving, TheLevelsEndWithTheWholeBudget) {
   EXPECT_EQ(levels({"b", 4, 100, 3}), (std::vector<double>{11, 33, 100}));
   EXPECT_EQ(levels({"b", 7, 7, 2}), (std::vector<double>{7}));
   EXPECT_EQ(levels({"b", 0.25, 1, 2}), (std::vector<double>{0.25, 0.5, 1}));
+  const std::vector<double> parts = levels({"b", 1, 5, 3, false});
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(budget_text({"b", 1, 5, 3, false}, parts[0]), "1.6666666666666667");
+  EXPECT_EQ(levels({"b", 1, 5, 3}), (std::vector<double>{2, 5}));
   EXPECT_EQ(hyperband_round({"b", 1, 81, 3}), 81 + 34 + 15 + 8 + 5);
+  EXPECT_EQ(hyperband_samples({"b", 1, 81, 3}, 2), 81 + 34);
+  EXPECT_EQ(hyperband_samples({"b", 1, 81, 3}, 11), 2 * 143 + 81);
 }
 
 TEST(Halving, OneOfThreeGoesOnAndOneAtLeastToTheEnd) {

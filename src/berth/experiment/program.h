@@ -47,6 +47,7 @@ struct Budget {
   std::string parameter;
   double min = 1, max = 1;
   std::int64_t reduction = 3;  // one of this many goes on, with this many times the budget
+  bool whole = true;           // between whole amounts there are only whole ones (epochs)
 };
 
 struct Search {
@@ -142,11 +143,12 @@ struct Program {
   bool stop_on_failure = false;
   std::int64_t priority = 0;
   exec::GpuMemOver gpu_mem_over = exec::GpuMemOver::warn;
-  bool outlive = false;             // tasks continue when their runner dies
-  bool auptimizer = false;          // its parameter file also holds job_id
-  std::string remote_directory;     // on other machines trials start in this directory
-  std::string script;               // the one local file that is sent to remote_directory
-  std::string gpus;                 // the GPUs that it may use, by CUDA's numbers; "": any
+  bool outlive = false;                   // tasks continue when their runner dies
+  bool auptimizer = false;                // its parameter file also holds job_id
+  std::vector<std::string> score_labels;  // the metrics score_2, score_3, … of #Auptimizer: lines
+  std::string remote_directory;           // on other machines trials start in this directory
+  std::string script;                     // the one local file that is sent to remote_directory
+  std::string gpus;                       // the GPUs that it may use, by CUDA's numbers; "": any
   std::int64_t trials_per_gpu = 1;  // how many share a GPU; resolved when the run is submitted
   bool passive = false;  // a person or program outside carries the trials out and reports
   Duration retain{};     // how long its alloc is kept when it fails

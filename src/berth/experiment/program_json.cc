@@ -114,6 +114,7 @@ std::string to_json_text(const Program& program) {
   if (program.passive) json["passive"] = true;
   if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
+  if (!program.score_labels.empty()) json["score_labels"] = program.score_labels;
   if (!program.remote_directory.empty()) json["there"] = program.remote_directory;
   if (!program.script.empty()) json["script"] = program.script;
   if (!program.gpus.empty()) json["gpus"] = program.gpus;
@@ -153,6 +154,7 @@ Result<Program> from_json_text(std::string_view text) {
     program.passive = json.value("passive", false);
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     program.auptimizer = json.value("auptimizer", false);
+    program.score_labels = json.value("score_labels", std::vector<std::string>());
     program.remote_directory = json.value("there", "");
     program.script = json.value("script", "");
     program.gpus = json.value("gpus", std::string());

@@ -76,7 +76,8 @@ Json search_json(const Search& search) {
     json["budget"] = Json{{"param", budget->parameter},
                           {"min", budget->min},
                           {"max", budget->max},
-                          {"reduction", budget->reduction}};
+                          {"reduction", budget->reduction},
+                          {"whole", budget->whole}};
   return json;
 }
 
@@ -103,8 +104,8 @@ Search search_of(const Json& json) {
   search.samples = json.at("samples");
   search.model = json.value("model", false);
   if (const auto budget = json.find("budget"); budget != json.end())
-    search.budget =
-        Budget{budget->at("param"), budget->at("min"), budget->at("max"), budget->at("reduction")};
+    search.budget = Budget{budget->at("param"), budget->at("min"), budget->at("max"),
+                           budget->at("reduction"), budget->value("whole", true)};
   if (search.method == Search::Method::external) {
     search.proposer.text = json.at("run");
     search.proposer.words = json.at("words").get<std::vector<std::string>>();

@@ -91,6 +91,10 @@ Result<ClusterEntry> read_entry(const std::string& name, const Field& body) {
   }
   if (const auto outlive = body.find("outlive")) BERTH_TRY(read_outlive(*outlive, entry));
   entry.timeout = std::max(entry.timeout, entry.lease);
+  if (const auto reconnect = body.find("reconnect")) {
+    BERTH_ASSIGN(entry.reconnect, reconnect->duration());
+    if (entry.reconnect <= Duration(0)) return reconnect->error("wanted more than 0");
+  }
   if (const auto shares = body.find("shared_folders")) {
     BERTH_ASSIGN(entry.shares, truth_of(*shares));
   }
@@ -136,8 +140,8 @@ Result<SshHost> read_host(const Field& field) {
 
 Result<OpenedCluster> open_ssh(os::Env& env, const ClusterEntry& entry, const AgentFile& agent) {
   BERTH_TRY(entry.body.expect_keys({"kind", "env", "prescript", "postscript", "lease", "outlive",
-                                    "shared_folders", "hosts", "options", "connects_within",
-                                    "silent_most", "direct"}));
+                                    "reconnect", "shared_folders", "hosts", "options",
+                                    "connects_within", "silent_most", "direct"}));
   SshOptions options;
   options.direct = true;
   if (const auto direct = entry.body.find("direct")) {

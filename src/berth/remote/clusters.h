@@ -35,7 +35,8 @@ struct ClusterEntry {
   Duration lease = std::chrono::minutes(2);  ///< So long an alloc lives without a message of ours.
   bool outlive = false;                      ///< Tasks go on when we are gone for longer than that.
   Duration timeout{};                        ///< So long a machine that fell silent is waited for.
-  bool shares = true;  ///< A folder that both machines see is used as it is, and not copied.
+  Duration reconnect{};  ///< Before a connection that broke is made again; 0: ever more slowly.
+  bool shares = true;    ///< A folder that both machines see is used as it is, and not copied.
 };
 
 /// $BERTH_CLUSTERS, else $XDG_CONFIG_HOME/berth/clusters.yaml, else ~/.config/….

@@ -164,7 +164,7 @@ Status read_place(os::Env& env, const Field& field, Ec2Settings& settings) {
 Result<Ec2Settings> read_ec2_settings(os::Env& env, std::string name, const Field& field) {
   BERTH_TRY(field.expect_keys(
       {// what every kind of cluster has
-       "kind", "env", "prescript", "postscript", "lease", "outlive", "shared_folders",
+       "kind", "env", "prescript", "postscript", "lease", "outlive", "reconnect", "shared_folders",
        // and this one
        "region", "endpoint", "profile", "instances", "image", "types", "spot", "key_name", "subnet",
        "security_groups", "instance_profile", "user", "key_file", "port", "most", "budget",

@@ -73,16 +73,17 @@ RemoteWorker::RemoteWorker(os::Env& env, RemoteWorkerOptions options)
     : env_(env), options_(std::move(options)) {
   const LeaseDirectory& lease_directory = options_.lease_directory;
   const std::array<std::string, 2> stdio{"stdio", agent::agent_directory(lease_directory.path)};
-  client_ = agent::RemoteAgent::through(
-      env_, connection_to(lease_directory.transport, options_.agent, stdio), options_.timeout,
-      options_.lease,
-      {.epoch = options_.epoch,
-       .environment = options_.task_environment.environment,
-       .beside = true},
-      [this] {
-        const Duration lease = ready() ? agent().lease : options_.lease;
-        (void)record_contact(env_, options_.directory, lease);
-      });
+  auto connection = connection_to(lease_directory.transport, options_.agent, stdio);
+  connection.reconnect = options_.reconnect;
+  client_ =
+      agent::RemoteAgent::through(env_, std::move(connection), options_.timeout, options_.lease,
+                                  {.epoch = options_.epoch,
+                                   .environment = options_.task_environment.environment,
+                                   .beside = true},
+                                  [this] {
+                                    const Duration lease = ready() ? agent().lease : options_.lease;
+                                    (void)record_contact(env_, options_.directory, lease);
+                                  });
   const auto left_out = env_.read_file(options_.directory + kLeftOut, kRecordMost);
   left_out_ = left_out.value_or("");
   auto transfers = TransferQueue::open(env_,

@@ -42,7 +42,8 @@ struct RemoteWorkerOptions {
   std::string store;      ///< The object store on this machine.
   Duration lease = std::chrono::minutes(2);    ///< The lease that the agent was given.
   Duration timeout = std::chrono::minutes(2);  ///< So long an agent that does not answer is tried.
-  std::int64_t epoch = 0;                      ///< Of this runner.
+  Duration reconnect{};    ///< Before a connection that broke is made again; 0: ever more slowly.
+  std::int64_t epoch = 0;  ///< Of this runner.
   bool shares = true;      ///< The RemoteWorker looks for folders that both machines share.
   bool confirmed = false;  ///< It sends an experiment's folder whatever its size.
   TaskEnvironment task_environment;

@@ -69,8 +69,8 @@ Status read_times(const Field& body, SlurmOptions& options) {
 Result<SlurmOptions> read_slurm(os::Env& env, const ClusterEntry& entry, const AgentFile& agent) {
   const Field& body = entry.body;
   BERTH_TRY(body.expect_keys({"kind", "env", "prescript", "postscript", "lease", "outlive",
-                              "shared_folders", "partitions", "account", "time_limit", "drain",
-                              "flags", "jobs", "gpus", "directory"}));
+                              "reconnect", "shared_folders", "partitions", "account", "time_limit",
+                              "drain", "flags", "jobs", "gpus", "directory"}));
   SlurmOptions options{.name = entry.name,
                        .lease = entry.lease,
                        .outlive = entry.outlive,

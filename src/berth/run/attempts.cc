@@ -192,8 +192,14 @@ void Attempts::note_advice(const exec::Started& started, const Live& live) {
   if (advice_.insert(note).second) run_.observer.on_note(note);
 }
 
-void Attempts::report_metric(const exec::Metric& metric) {
+void Attempts::report_metric(exec::Metric metric) {
   const auto& goal = run_.options().goal;
+  const auto& labels = run_.options().score_labels;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (metric.name == fmt::format("score_{}", i + 2)) {
+      metric.name = labels[i];
+      break;
+    }
   const MetricVerdict verdict = run_.workload->on_metric(run_.task(metric.task), metric);
   // It has its grace, and whatever it reports meanwhile does not count.
   const auto live = live_.find(metric.token.value);

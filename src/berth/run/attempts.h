@@ -58,7 +58,7 @@ class Attempts {
                std::span<const schedule::Effect> effects);
   /// The end of an attempt whose agent is gone, as the agent's journal has it.
   void end_from_journal(exec::Ended ended);
-  void report_metric(const exec::Metric& metric);
+  void report_metric(exec::Metric metric);
   /// Of the attempts on the worker, what an agent that answers again does not know ends as lost.
   /// `known`: what it runs; `wanted`: whether the run wants it to go on.
   void reconcile(const WorkerSlot& slot, std::span<const schedule::Earlier> known, bool wanted);

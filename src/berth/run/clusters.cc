@@ -50,6 +50,7 @@ remote::RemoteWorkerOptions options_of(Context& context, const store::RunRecord&
           .store = cache_directory(context.state_directory),
           .lease = entry.lease,
           .timeout = std::max(entry.timeout, entry.lease),
+          .reconnect = entry.reconnect,
           .epoch = record.epoch + 1,  // of the runner that is about to take over
           .shares = entry.shares,
           .confirmed =

@@ -109,6 +109,16 @@ Status divide_gpus(Context& context, experiment::Program& program) {
   return {};
 }
 
+Status divide_cores(Context& context, experiment::Program& program) {
+  constexpr std::int64_t kCore = 1000;
+  const bool asks_for_cores = program.resources.get(Known::cpu) != kCore;  // by an option
+  if (!program.auptimizer || program.parallel < 2 || asks_for_cores) return {};
+  BERTH_ASSIGN(const auto capacity, machine::discover(*context.env, context.capacity));
+  const std::int64_t cores = capacity.total.get(Known::cpu);
+  program.resources.set(Known::cpu, std::clamp<std::int64_t>(cores / program.parallel, 1, kCore));
+  return {};
+}
+
 Result<store::RunRecord> submit(Context& context, const experiment::Program& program,
                                 const std::string& directory) {
   BERTH_ASSIGN(auto trials, experiment::propose(program));

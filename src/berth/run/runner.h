@@ -91,6 +91,10 @@ Status check_program(Context& context, const experiment::Program& program,
 /// impossible, where there is no such GPU.
 Status divide_gpus(Context& context, experiment::Program& program);
 
+/// Lets an Auptimizer document's trials share the cores of this machine, where more of them are to
+/// run side by side than there are cores.
+Status divide_cores(Context& context, experiment::Program& program);
+
 /// Submits the run with all its trials, durably. Its tasks start in `directory`, which is absolute.
 Result<store::RunRecord> submit(Context& context, const experiment::Program& program,
                                 const std::string& directory);

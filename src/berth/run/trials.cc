@@ -51,6 +51,7 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                .one_success_is_enough = !program_.stop_on_failure,
                .outlive = program_.outlive,
                .asked = program_.passive ? asked_of(program_) : std::vector<std::string>(),
+               .score_labels = program_.score_labels,
                .retain = program_.retain,
                .in_turn = false,
                .learns = adaptive(program_.search),
@@ -96,11 +97,17 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
     set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task));
   }
   if (program_.save_best) set(environment, "BERTH_SAVE", save_of(task));
+  const std::string model = fmt::format("{}/aup_models/models_{}", record_.directory, record_.name);
+  const bool saves_model = program_.auptimizer && save_of(task) == "1";
+  if (saves_model) set(environment, "BERTH_MODEL", model);
   if (names(kParameterFile)) {
     BERTH_TRY(env_.make_directory(directory_ + "/params", 0700));
     experiment::Values values = task.params;
-    if (program_.auptimizer) values.emplace_back("job_id", task.label);
-    if (program_.auptimizer && save_of(task) == "1") {
+    if (program_.auptimizer) values.emplace_back("job_id", fmt::format("{}", task.number.value));
+    // By this a script finds what the trial left when its budget was smaller.
+    if (program_.auptimizer && program_.search.budget)
+      values.emplace_back("tid", task.label.substr(0, task.label.find('@')));
+    if (saves_model) {
       values.emplace_back("save_model", "true");
       values.emplace_back("folder_name", "models_" + record_.name);
     }
@@ -126,6 +133,7 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   if (launch.there && !program_.script.empty()) launch.stage_in_once = {program_.script};
   if (!launch.there && program_.kind == "experiment") launch.stage_in_once = {record_.directory};
   if (program_.auptimizer) launch.stage_in_once.push_back(modules);
+  if (saves_model) launch.stage_out.push_back(model);
   if (names(kParameterFile)) launch.stage_in.push_back(parameter_file(task));
   if (names(kCheckpoint) || program_.checkpoints) {
     launch.stage_in.push_back(checkpoint(task));

@@ -30,11 +30,12 @@ struct RunOptions {
   bool one_success_is_enough = false;
   bool outlive = false;              // its tasks go on when their runner dies
   std::vector<std::string> asked{};  // not empty: others carry tasks out, and tell these metrics
-  Duration retain{};                 // for which a run that failed keeps its primary alloc
-  bool in_turn = false;              // a task starts only when next() names it
-  bool learns = false;               // what next() adds depends on how earlier ones ended
-  Resources most;                    // that a task of it asks for, of each resource
-  std::string gpus{};                // the only ones that it may use; "": any
+  std::vector<std::string> score_labels{};  // what the metrics score_2, score_3, … are called
+  Duration retain{};                        // for which a run that failed keeps its primary alloc
+  bool in_turn = false;                     // a task starts only when next() names it
+  bool learns = false;                      // what next() adds depends on how earlier ones ended
+  Resources most;                           // that a task of it asks for, of each resource
+  std::string gpus{};                       // the only ones that it may use; "": any
   std::vector<machine::DeviceSelection> selections{};  // of its tasks, each once; no default
   bool shares_devices = false;                         // some tasks take a part of a device
   std::optional<experiment::Goal> goal;
