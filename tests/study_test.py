@@ -4,11 +4,14 @@ are killed between ask and tell."""
 
 import json
 import os
+import pickle
+import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import unittest
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -38,6 +41,16 @@ sys.stdin.readline()
 """
 
 
+KILLED = """
+import random, sys, time, berth
+study = berth.load_study(sys.argv[1])
+for trial in study:
+    time.sleep(random.random() / 50)
+    study.tell(trial, trial.number)
+    print(trial.number, study._pipe._process.pid, flush=True)
+"""
+
+
 class Study(Case):
     def setUp(self):
         super().setUp()
@@ -52,7 +65,7 @@ class Study(Case):
 
     def start(self, script, *words):
         process = subprocess.Popen(["/usr/bin/python3", "-c", script, *words], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(lambda: (process.kill(), process.wait(), process.stdin.close(), process.stdout.close()))
         return process
 
@@ -91,6 +104,30 @@ class Study(Case):
         again = study.ask()  # waits for it
         self.assertEqual((number, again.number, again.record["attempts"]), (1, 1, 2))
         study.tell(again, 1)
+
+    def test_kills_lose_no_trial_and_none_that_was_told(self):
+        study = self.study(60, lease=0.5)
+        told, workers, chance = [], [], random.Random(7)
+        for kill in range(12):
+            workers = [worker for worker in workers if worker.poll() is None]
+            while len(workers) < 3:
+                workers.append(self.start(KILLED, study.name))
+            worker = chance.choice(workers)
+            for _ in range(2):
+                line = worker.stdout.readline().split()
+                told += line[:1]
+            if line and kill % 3 == 0:  # berth itself; the script fails at its next call
+                os.kill(int(line[1]), signal.SIGKILL)
+            else:
+                worker.kill()
+            told += [rest.split()[0] for rest in worker.stdout if " " in rest]
+        while (trial := study.ask()) is not None:
+            study.tell(trial, trial.number)
+            told.append(str(trial.number))
+        told += [line.split()[0] for worker in workers if not worker.stdout.closed for line in worker.stdout]
+        self.assertEqual(len(told), len(set(told)), "a tell that was acknowledged is the only one")
+        self.assertEqual(study.wait(), "done")
+        self.assertEqual([t.metrics for t in study.trials()], [{"f": n} for n in range(1, 61)])
 
     def test_who_comes_late_is_refused(self):
         study = self.study(1)
@@ -216,6 +253,9 @@ class Study(Case):
         self.assertIn("is a study", self.one_line(self.berth("resume", study.name, code=2)))
         self.assertIn("is a study", self.one_line(self.berth("tell", trial.id, "1", code=2)))
         self.assertIn("is a study", self.one_line(self.berth("ask", study.name, code=2)))
+        self.assertIn(b"running; a program on ", self.berth("why", trial.id).out)
+        waits = study.enqueue({"x": 1})
+        self.assertIn(b"waiting: until a program asks for it", self.berth("why", waits.id).out)
         study.stop()
         self.assertEqual(study.record()["state"], "stopped")
         self.assertIsNone(study.ask())
@@ -223,6 +263,43 @@ class Study(Case):
         self.berth("rm", study.name)
         with self.assertRaises(berth.Failed):
             study.ask()
+
+    def test_a_fork_gets_a_pipe_of_its_own(self):
+        study = self.study(4)
+        mine = study.ask()
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(study.ask().number)
+            finally:
+                os._exit(99)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 2)
+        until(lambda: study.trials()[1].state == "waiting", "what it did not tell is given back")
+        self.assertEqual((mine.number, study.ask().number), (1, 2))
+        self.assertEqual(pickle.loads(pickle.dumps(study)).ask().number, 3)
+
+    def test_the_examples(self):
+        for name, wanted in (("quadratic", r"^quadratic-1/\d+: -0.9"), ("classifiers", r"accuracy 0.9"),
+                             ("pruning", r"error 0.0\d+; \d+ of 20 ended early")):
+            done = subprocess.run(["/usr/bin/python3", ROOT / f"examples/python/{name}.py"], capture_output=True, text=True)
+            if "No module named 'sklearn'" not in done.stderr:
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertRegex(done.stdout, wanted)
+
+    def test_the_wheel_is_the_package_and_always_the_same(self):
+        paths = [subprocess.check_output([ROOT / "tools/wheel.py", self.dir / n], text=True).strip() for n in "ab"]
+        self.assertEqual(*(Path(path).read_bytes() for path in paths))
+        script = "import berth; print(berth.__file__); berth.Study(goal='f', name='w').optimize(lambda trial: 1, 2)"
+        done = subprocess.run(["/usr/bin/python3", "-c", script], env={**os.environ, "PYTHONPATH": paths[0]}, cwd=self.dir,
+                              capture_output=True, text=True)
+        self.assertIn(".whl/berth/__init__.py", done.stdout, done.stderr)
+        self.assertEqual(self.house.counts("w-1")["done"], 2)
+        with zipfile.ZipFile(paths[0]) as wheel:
+            names = wheel.namelist()
+            record = next(name for name in names if name.endswith("RECORD"))
+            self.assertEqual([line.split(",")[0] for line in wheel.read(record).decode().splitlines()][:-1],
+                             sorted(set(names) - {record}))
+            self.assertIn("berth/py.typed", names)
 
     def test_the_protocol(self):
         def said(*requests):

@@ -73,7 +73,7 @@ class Run:
 
     def trials_dataframe(self) -> Any:
         """A pandas DataFrame with a row a trial: trial, state, params_…, metrics_…, started, ended."""
-        import pandas
+        import pandas  # type: ignore[import]
 
         return pandas.DataFrame([{"trial": trial.id, "state": trial.state,
                                   **{f"params_{name}": value for name, value in trial.params.items()},
@@ -107,5 +107,5 @@ def runs() -> list[str]:
 def compare(*names: Run | str, metric: str | None = None, direction: str | None = None) -> dict[str, Any]:
     """As `berth compare --json` tells it."""
     options = [*(["--metric", metric] if metric else []), *(["--direction", direction] if direction else [])]
-    document: dict[str, Any] = run_berth("compare", *(getattr(name, "name", name) for name in names), *options)
+    document: dict[str, Any] = run_berth("compare", *(one.name if isinstance(one, Run) else one for one in names), *options)
     return document

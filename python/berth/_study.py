@@ -239,7 +239,7 @@ class Study(Run):
                 trial.metrics.update(value)
                 self.tell(trial, **value)
             else:
-                values = [value] if isinstance(value, (int, float)) or not hasattr(value, "__len__") else value
+                values: list[Any] = list(value) if isinstance(value, Iterable) else [value]
                 trial.metrics.update(zip(self.goals, values))
                 self.tell(trial, *values)
         except Pruned:

@@ -148,7 +148,7 @@ bool Study::ran_out(const store::TaskRecord& trial) {
 
 bool Study::overdue(const store::TaskRecord& trial) const {
   return program_.timeout > Duration(0) && trial.state == TaskState::running && trial.started &&
-         env_.wall() >= *trial.started + program_.timeout;
+         trial.host == env_.host_name() && env_.wall() >= *trial.started + program_.timeout;
 }
 
 std::optional<std::string> Study::closed() const {
