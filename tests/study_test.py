@@ -135,6 +135,8 @@ class Study(Case):
         held = other.ask()
         other.close()  # gives it back
         mine = study.ask()
+        other._carry_out(lambda trial: 5, held, ())
+        self.assertEqual(held.state, "lost", "no reason to end a loop")
         with self.assertRaisesRegex(berth.Failed, "this claim is over"):
             other.tell(held, 5)
         study.tell(mine, 1)

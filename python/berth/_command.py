@@ -13,11 +13,12 @@ from typing import IO, Any, Sequence
 
 
 class Failed(Exception):
-    """What `berth` said when it did not do what was asked; `code` is its exit code."""
+    """What `berth` said when it did not do what was asked; `code` is its exit code. Of a study `kind` tells
+    more: "stale" is a claim that is over."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: int, kind: str = "") -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.kind = code, kind
 
 
 def binary() -> str:
@@ -74,7 +75,8 @@ class Pipe:
                 raise said(self._errors.read() or f"berth study ended ({code})", code if code > 0 else 3)
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise Failed(answer["error"]["message"], answer["error"]["code"])
+            error = answer["error"]
+            raise Failed(error["message"], error["code"], error["kind"])
         return answer
 
     def close(self) -> None:

@@ -61,7 +61,8 @@ class StudyTrial(Trial):
 
     def report(self, value: float | None = None, step: int | None = None, **metrics: float) -> None:
         """Records what the trial has reached so far, at once: report(0.7) of the goal, report(loss=0.2) of
-        any metric. Steps are the reports of the goal in their order; `step` is there for the reader."""
+        any metric. Steps are the reports of the goal in their order; `step` is there for the reader. What
+        is no finite number is not recorded."""
         if value is not None:
             metrics[self.study.goals[0]] = value
         if not all(math.isfinite(float(each)) for each in metrics.values()):
@@ -160,12 +161,16 @@ class Study(Run):
     def ask(self, wait: bool = True) -> StudyTrial | None:
         """The next trial, which is this process's until it is told; None when there are no more. Waits
         while what comes next depends on trials that are out; with wait=False that is None too."""
+        return self._ask(None if wait else 0)
+
+    def _ask(self, end: float | None) -> StudyTrial | None:
+        """Waits until then at most, by time.monotonic()."""
         pause = 0.01
         while True:
             told = self._call(ask=True)
             if "trial" in told:
                 return StudyTrial(self, told["trial"], told["token"])
-            if "over" in told or not wait:
+            if "over" in told or (end is not None and time.monotonic() >= end):
                 return None
             time.sleep(pause)
             pause = min(pause * 1.5, 0.2)
@@ -212,7 +217,7 @@ class Study(Run):
                 with lock:
                     if next(left, None) is None:
                         return
-                trial = self.ask()
+                trial = self._ask(end)
                 if trial is None:
                     return
                 try:
@@ -245,8 +250,10 @@ class Study(Run):
         except Pruned:
             trial.state = "pruned"
             self.prune(trial)
-        except Failed:
-            raise
+        except Failed as failure:
+            if failure.kind != "stale":
+                raise
+            trial.state = "lost"  # this process was frozen, say, and another has it now
         except BaseException as error:
             trial.state = "failed"
             self.fail(trial, f"{type(error).__name__}: {error}")

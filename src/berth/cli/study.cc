@@ -277,7 +277,8 @@ Result<int> study(os::Env& env, const StudyOptions&) {
     std::array<os::Watch, 1> watches{os::Watch{.fd = in.number()}};
     BERTH_TRY(env.wait(watches, session.renew_at()));
     if (const auto due = session.renew_at(); due && env.now() >= *due && ::getppid() == parent)
-      BERTH_TRY(session.renew());
+      (void)
+          session.renew();  // it is tried again; who lost a claim is told so with its next request
     if (!watches.front().ready) continue;
     BERTH_ASSIGN(const auto got, env.read_some(in, buffer));
     if (!got) continue;
