@@ -13,7 +13,9 @@ import sys
 import unittest
 import zipfile
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
+from unittest import mock
 
 from berth_case import BERTH, Case, until
 
@@ -168,6 +170,15 @@ class Study(Case):
         study.optimize(lambda trial: 1, timeout=0)
         self.assertEqual(len(study.trials()), 20)
 
+    @unittest.skipUnless(find_spec("pandas"), "python3-pandas is not there")
+    def test_the_trials_as_a_data_frame(self):
+        study = self.study(3)
+        study.optimize(lambda trial: trial.number)
+        frame = study.trials_dataframe()
+        self.assertEqual(list(frame.columns), ["trial", "state", "params_x", "params_kind", "metrics_f", "started", "ended"])
+        self.assertEqual(list(frame.metrics_f), [1, 2, 3])
+        self.assertTrue((frame.ended >= frame.started).all())
+
     def test_what_an_objective_raises(self):
         study = self.study()
         with self.assertRaisesRegex(ZeroDivisionError, "division"):
@@ -204,6 +215,15 @@ class Study(Case):
         with self.assertRaisesRegex(berth.Failed, "the space of .* has it as -2..2"):
             trial.suggest_float("x", -3, 2)
         self.assertIn("x", trial.params)
+
+    def test_an_interrupted_call_leaves_no_answer_for_the_next(self):
+        study = self.study(3)
+        study.ask()
+        answers = study._pipe._process.stdout
+        with mock.patch.object(answers, "readline", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            study.best()
+        until(lambda: study.trials()[0].state == "waiting", "what it held is given back")
+        self.assertEqual(study.ask().number, 1)
 
     def test_suggest_beside_a_declared_space(self):
         study = self.study(3)

@@ -46,7 +46,7 @@ class Pipe:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._pid, self._broken = os.getpid(), False
         self._errors: IO[str] = tempfile.TemporaryFile("w+")
         # A Ctrl-C is for Python: it may want to tell what came of its trial.
         self._process = subprocess.Popen([binary(), "study"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -54,20 +54,22 @@ class Pipe:
 
     @property
     def usable(self) -> bool:
-        """A child of this process may not use the same pipe."""
-        return self._pid == os.getpid() and self._process.poll() is None
+        """Whether requests may be sent. A child of this process may not use the same pipe."""
+        return self._pid == os.getpid() and not self._broken and self._process.poll() is None
 
     def call(self, **request: Any) -> dict[str, Any]:
+        text = json.dumps(request, ensure_ascii=False) + "\n"
         with self._lock:
             assert self._process.stdin and self._process.stdout
             try:
-                self._process.stdin.write(json.dumps(request, ensure_ascii=False) + "\n")
+                self._process.stdin.write(text)
                 self._process.stdin.flush()
                 line = self._process.stdout.readline()
             except BrokenPipeError:
                 line = ""
             except BaseException:  # a KeyboardInterrupt, say: the answer would be taken for the next one
-                self._process.kill()
+                self._broken = True
+                self._process.terminate()  # it gives back what it holds
                 raise
             if not line:
                 code = self._process.wait()

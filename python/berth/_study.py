@@ -153,6 +153,7 @@ class Study(Run):
     def _call(self, **request: Any) -> dict[str, Any]:
         with self._opening:
             if not self._pipe.usable:  # a child of the process that opened it, or the pipe's end has died
+                self._pipe.close()
                 pipe = Pipe()
                 pipe.call(open=self.name)
                 self._pipe = pipe

@@ -212,6 +212,20 @@ TEST_P(StudyTest, EveryPointOfAGridOnceWhateverIsEnqueued) {
   EXPECT_EQ(kind(other.set_samples(9)), ErrorKind::usage);
 }
 
+TEST_P(StudyTest, ASequenceInItsOrderWithWhatItHasTwice) {
+  Program program = searching(Search::Method::sequence, 0);
+  program.params.clear();
+  program.search.points = {{{"x", "2"}}, {{"x", "1"}, {"y", "a"}}, {{"x", "2"}}};
+  const auto points = program.search.points;
+  Study study = submit(std::move(program));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(ask(study), std::to_string(i + 1));
+    EXPECT_EQ(study.trials().back().params, points[i]);
+    EXPECT_TRUE(tell(study, std::to_string(i + 1), 0));
+  }
+  EXPECT_EQ(ask(study), "over");
+}
+
 TEST_P(StudyTest, MoreSamplesLetItGoOn) {
   Study one = submit(1), other = open();
   EXPECT_EQ(ask(one), "1");
@@ -275,13 +289,14 @@ TEST_P(StudyTest, TheSpaceGrowsByWhatTrialsAskFor) {
 
 TEST_P(StudyTest, ReportsOfAllDecideWhichEndsEarly) {
   Program program = searching(Search::Method::random, 9);
-  program.early_stop = experiment::EarlyStop{.warmup = 1};
+  program.early_stop = experiment::EarlyStop{.warmup = 2};
   Study one = submit(std::move(program)), other = open();
   EXPECT_EQ(ask(one), "1");
   for (const double f : {1.0, 1.0, 1.0}) EXPECT_EQ(one.report("1", {}, {{"f", f}}), std::nullopt);
   EXPECT_TRUE(tell(one, "1", 1));
   EXPECT_EQ(ask(other), "2");
   EXPECT_EQ(other.report("2", {}, {{"f", 9}}), std::nullopt) << "its first steps";
+  EXPECT_EQ(other.report("2", {}, {{"f", 9}}), std::nullopt) << "each counts once";
   EXPECT_NE(other.report("2", {}, {{"f", 9}}).value(), std::nullopt);
   EXPECT_NE(other.report("2", {}, {{"f", 0}}).value(), std::nullopt) << "that is decided";
   ASSERT_TRUE(other.tell("2", {}, {.kind = TrialEnd::Kind::pruned, .reason = "pruned"}));
