@@ -305,16 +305,18 @@ class PostgresStore final : public Store {
   Result<News> news(RunId run, std::span<const TaskNumber> open, TaskNumber last) override {
     Statements reads;
     add(reads, BERTH_RUN_ROW, run);
-    for (const TaskNumber number : open) ask_tasks(reads, run, number, number);
+    const auto ranges = ranges_of(open);
+    for (const TaskRange& range : ranges) ask_tasks(reads, run, range.first, range.last);
     ask_tasks(reads, run, {last.value + 1}, kLastTask);
     BERTH_ASSIGN(auto answers, session_->read(reads));
     BERTH_ASSIGN(RunRow row, read_run_row(answers[0], run));
     News news{std::move(row.record), row.last_token, {}};
     for (std::size_t at = 1; at < answers.size(); at += 3) {
       const auto nth = (at - 1) / 3;
-      const TaskNumber first = nth < open.size() ? open[nth] : TaskNumber{last.value + 1};
+      const bool is_open = nth < ranges.size();
+      const TaskNumber first = is_open ? ranges[nth].first : TaskNumber{last.value + 1};
       BERTH_ASSIGN(auto found, read_tasks(answers[at], answers[at + 1], answers[at + 2], first));
-      if (nth < open.size() && found.empty()) return no_task(run, first);
+      if (is_open && found.size() < ranges[nth].size()) return no_task(run, ranges[nth].last);
       std::ranges::move(found, std::back_inserter(news.tasks));
     }
     return news;

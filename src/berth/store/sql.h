@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -178,6 +179,22 @@ Status read_task_rows(Answer&& answer, CurrentRows& rows) {
     BERTH_TRY(answer.read(number, task.state, task.token, task.forgiven));
   }
   return {};
+}
+
+/// The numbers in their order, those that follow each other as one range: a statement each.
+struct TaskRange {
+  TaskNumber first, last;
+  std::size_t size() const { return static_cast<std::size_t>(last.value - first.value + 1); }
+};
+inline std::vector<TaskRange> ranges_of(std::span<const TaskNumber> numbers) {
+  std::vector<TaskRange> ranges;
+  for (const TaskNumber number : numbers) {
+    if (!ranges.empty() && number.value == ranges.back().last.value + 1)
+      ranges.back().last = number;
+    else
+      ranges.push_back({number, number});
+  }
+  return ranges;
 }
 
 /// Reads the answers to kListTasks, kFoldAttempts and kLastMetrics for the numbers from `first` on.

@@ -174,10 +174,10 @@ class SqliteStore final : public Store {
     return reading([&]() -> Result<News> {
       BERTH_ASSIGN(RunRow row, read_run_row(sql_(kRunRow, run), run));
       News news{std::move(row.record), row.last_token, {}};
-      for (const TaskNumber number : open) {
-        BERTH_ASSIGN(auto found, tasks(run, number, number));
-        if (found.empty()) return no_task(run, number);
-        news.tasks.push_back(std::move(found.front()));
+      for (const TaskRange& range : ranges_of(open)) {
+        BERTH_ASSIGN(auto found, tasks(run, range.first, range.last));
+        if (found.size() < range.size()) return no_task(run, range.last);
+        std::ranges::move(found, std::back_inserter(news.tasks));
       }
       BERTH_ASSIGN(auto added, tasks(run, {last.value + 1}, kLastTask));
       std::ranges::move(added, std::back_inserter(news.tasks));

@@ -476,7 +476,10 @@ TEST_P(StoreTest, NewsAreTheOpenTasksAndWhatWasAdded) {
   const auto all = store_->tasks(run).value();
   EXPECT_EQ(text(news.tasks), text(std::vector{all[1], all[0], all[3], all[4]}));
   EXPECT_TRUE(store_->news(run, {}, {5})->tasks.empty());
-  const std::vector<TaskNumber> none{{9}};
+  const std::vector<TaskNumber> in_a_row{{1}, {2}, {3}, {5}};
+  EXPECT_EQ(text(store_->news(run, in_a_row, {5})->tasks),
+            text(std::vector{all[0], all[1], all[2], all[4]}));
+  const std::vector<TaskNumber> none{{5}, {6}};
   EXPECT_EQ(store_->news(run, none, {5}).error().kind, ErrorKind::not_found);
   EXPECT_EQ(store_->news({99}, {}, {0}).error().kind, ErrorKind::not_found);
 }
