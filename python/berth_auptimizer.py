@@ -12,11 +12,12 @@ A manager of one's own says where the trials of an Auptimizer document run, and 
     best_job, best_score = Experiment("experiment.json", Rack).finish()
 
 Berth proposes, retries, records and resumes, as in any passive run; the manager does the work. It needs
-berth.py and aup.py beside it, and nothing but the standard library.
+the package berth and aup.py beside it, and nothing but the standard library.
 """
 
 import abc
 import json
+import math
 import os
 import random
 import subprocess
@@ -26,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import berth
 from aup import BasicConfig
+from berth._command import run_berth
 
 __all__ = ["AbstractResourceManager", "CPUResourceManager", "Connector", "Experiment", "Job", "BasicConfig",
            "parse_one_line"]
@@ -61,12 +63,40 @@ class Job:
         return True
 
 
+class _PassiveRun(berth.Run):
+    """A run whose trials are asked for here, and told."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self._asked = set()
+
+    def ask(self):
+        """The next trial; None when there are no more."""
+        while True:
+            records = run_berth("ask", self.name, "--wait")["tasks"]
+            for record in records:
+                if (record["id"], record["attempts"]) not in self._asked:
+                    self._asked.add((record["id"], record["attempts"]))
+                    return berth.Trial(record)
+            if not records:
+                return None
+            time.sleep(0.05)
+
+    def tell(self, trial, **metrics):
+        if not all(math.isfinite(value) for value in metrics.values()):
+            return self.fail(trial, "its score is no finite number")
+        run_berth("tell", trial.id, "--", *(f"{name}={float(value)!r}" for name, value in metrics.items()))
+
+    def fail(self, trial, reason=""):
+        run_berth("tell", trial.id, "--", "failed", reason)
+
+
 class Connector:
     """The run to which a manager belongs, in place of Auptimizer's database. Any thread."""
 
     def __init__(self, run, n_parallel):
         self.run = run
-        self._study = berth.Study.open(run)
+        self._run = _PassiveRun(run)
         self._lock = threading.Lock()
         self._free = set(range(1, n_parallel + 1))
         self._trials = {}  # by jid
@@ -102,16 +132,16 @@ class Connector:
                 return
             try:
                 if isinstance(score, (int, float)):
-                    self._study.tell(trial, score=score, **further)
+                    self._run.tell(trial, score=score, **further)
                 else:
-                    self._study.fail(trial, str(status or "").lower().replace("_", " "))
+                    self._run.fail(trial, str(status or "").lower().replace("_", " "))
             except berth.Failed:
                 # Whoever stopped the run or the trial meanwhile does not want to know.
-                if self._study.record()["state"] == "running" and trial.id in self._open():
+                if self._run.record()["state"] == "running" and trial.id in self._open():
                     raise
 
     def _open(self):
-        document = berth._berth("show", self.run)
+        document = run_berth("show", self.run)
         if document["run"]["state"] != "running":
             return set()
         return {task["id"] for task in document["tasks"] if task["state"] == "running"}
@@ -128,15 +158,15 @@ class Connector:
             return trial.id not in self._looked[1] and getattr(trial, "asked", 0) < self._looked[0]
 
     def end_experiment(self, eid, status):
-        if status == "STOPPED" and self._study.record()["state"] == "running":
-            self._study.stop()
+        if status == "STOPPED" and self._run.record()["state"] == "running":
+            self._run.stop()
 
     def get_best_result(self, eid, maximize=True):
         """[job, score], or None."""
-        best = self._study.best()
+        best = self._run.best()
         if best is None:
             return None
-        numbers = {trial.id: number for number, trial in enumerate(self._study.trials(), 1)}
+        numbers = {trial.id: number for number, trial in enumerate(self._run.trials(), 1)}
         return [numbers[best.id], best.metrics.score]
 
 
@@ -289,9 +319,9 @@ class Experiment:
         self.n_parallel = int(config.get("n_parallel", 1))
         self.path = os.path.join(folder, os.path.expanduser(config.get("workingdir", ".")))
         passive = {key: value for key, value in config.items() if key != "workingdir"}
-        self.run = berth._berth("run", "--detach", "--parallel", str(self.n_parallel), "/dev/stdin",
+        self.run = run_berth("run", "--detach", "--parallel", str(self.n_parallel), "/dev/stdin",
                                 text=json.dumps({**passive, "resource": "passive"}))["run"]["id"]
-        self._study = berth.Study.open(self.run)
+        self._run = _PassiveRun(self.run)
         self.connector = Connector(self.run, self.n_parallel)
         if isinstance(resource_manager, type):
             try:
@@ -299,7 +329,7 @@ class Experiment:
                     self.connector, self.n_parallel, eid=self.run, maximize=config.get("target", "max") == "max",
                     script=config["script"], workingdir=self.path, **arguments)
             except BaseException:
-                self._study.stop()
+                self._run.stop()
                 raise
         resource_manager.connector, resource_manager.eid = self.connector, self.run
         self.resource_manager = resource_manager
@@ -319,7 +349,7 @@ class Experiment:
             while self._submit():
                 pass
             self._wait(lambda: not self.pending_jobs)
-            status = "FINISHED" if self._study.wait() == "done" else "FAILED"
+            status = "FINISHED" if self._run.wait() == "done" else "FAILED"
         finally:
             self.connector.end_experiment(self.run, status)  # so that what still runs is_job_stopped()
             best = self.resource_manager.finish(status=status)
@@ -338,7 +368,7 @@ class Experiment:
     def _submit(self):
         manager, resource = self.resource_manager, self.exp_config["resource"]
         rid = self._wait(lambda: manager.get_available(self.username, resource))
-        trial = self._study.ask()
+        trial = self._run.ask()
         if trial is None:
             return False
         trial.asked = time.monotonic()

@@ -277,6 +277,31 @@ class PostgresTest(Shared):
         self.berth("stop", "sweep-1")
         self.assertEqual(runner.wait(60), 130)
 
+    @unittest.skipUnless(subprocess.run(["unshare", "--uts", "true"], capture_output=True).returncode == 0,
+                         "a name of its own is not for us to give")
+    def test_machines_share_a_study(self):
+        def start(machine, script):
+            words = ["unshare", "--uts", "sh", "-c", f'hostname {machine} && exec "$@"', "sh", "/usr/bin/python3", "-c"]
+            process = subprocess.Popen([*words, "import berth\n" + script], stdout=subprocess.PIPE, text=True, env={
+                **os.environ, **self.house.environment, "BERTH_BIN": self.house.berth, "BERTH_STATE": str(self.dir / machine),
+                "PYTHONPATH": str(Path(__file__).resolve().parent.parent / "python")}, start_new_session=True)
+            self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close()))
+            return process
+
+        holder = start("lost", "s = berth.Study({'x': {'min': 0, 'max': 1}}, samples=24, lease=1)\n"
+                       "print(s.ask().id, s._pipe._process.pid, flush=True)\nimport time; time.sleep(600)")
+        held, pid = holder.stdout.readline().split()
+        os.kill(int(pid), signal.SIGSTOP)  # as a machine that went away with all that it had
+        loop = ("for t in berth.load_study('study-1'):\n  s = t.study\n  s.tell(t, t.params.x)\n  print(t.id)\nprint(s.name)")
+        workers = [start(f"box{n}", loop) for n in range(3)]
+        said = [line.strip() for worker in workers for line in worker.communicate(timeout=60)[0].splitlines()]
+        os.kill(int(pid), signal.SIGKILL)
+        self.assertEqual(sorted(said), sorted([f"study-1/{n}" for n in range(1, 25)] + ["study-1"] * 3))
+        tasks = self.house.json("show", "study-1")["tasks"]
+        self.assertEqual([(t["state"], t["attempts"]) for t in tasks],
+                         [("done", 2 if t["id"] == held else 1) for t in tasks])
+        self.assertLessEqual({t["host"] for t in tasks}, {"box0", "box1", "box2"})
+
     def test_a_runner_that_was_cut_off_and_overtaken_is_refused(self):
         other = self.another_machine()
         runner = self.house.start("run", self.sweep(60, pause=0.05))

@@ -10,6 +10,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/run/clusters.h"
 #include "berth/run/runner.h"
+#include "berth/run/study.h"
 
 namespace berth::cli {
 namespace {
@@ -109,6 +110,18 @@ Result<int> stop_elsewhere(os::Env& env, run::Context& context, const store::Run
   return 0;
 }
 
+/// Whoever asks for its next trial is told so; what is out may still be told.
+Result<int> stop_study(os::Env& env, run::Context& context, const store::RunRecord& record) {
+  if (record.state == store::RunState::done || record.state == store::RunState::failed) {
+    print_error(fmt::format("{} does not run: it is {}\n", record.name, state_now(env, record)));
+    return 0;
+  }
+  BERTH_TRY(context.store->apply(record.id,
+                                 {{store::RunMoved{store::RunState::stopped, env.wall(), ""}}}));
+  print_error(fmt::format("{} stopped; it goes on when a program opens it\n", record.name));
+  return 0;
+}
+
 Result<int> resume(os::Env& env, const ResumeOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
@@ -158,6 +171,7 @@ Result<int> stop(os::Env& env, const StopOptions& options) {
         ErrorKind::busy,
         "{} is driven on {}: stop it there, or, when that is gone, take it over: berth resume {}",
         record.name, record.runner_host, record.name);
+  if (record.kind == run::kStudy) return stop_study(env, context, record);
   const std::string state = state_now(env, record);
   if (state == "interrupted" || (state == "failed" && !record.alloc.empty()))
     return stop_agents(env, context, record);

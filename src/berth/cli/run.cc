@@ -13,6 +13,7 @@
 #include "berth/cli/print.h"
 #include "berth/cli/run_options.h"
 #include "berth/cli/run_plan.h"
+#include "berth/cli/search_input.h"
 #include "berth/experiment/auptimizer.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/run/clusters.h"
@@ -117,40 +118,6 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
   BERTH_TRY(options.apply(program));
   program.outlive = true;
   return program;
-}
-
-/// Reads the points of a search that stand in a file of their own.
-Status read_sequence(os::Env& env, const std::string& directory, experiment::Program& program) {
-  const std::string& file = program.search.file;
-  if (file.empty()) return {};
-  BERTH_ASSIGN(
-      const std::string text,
-      env.read_file(file.front() == '/' ? file : directory + "/" + file, flow::kMostFlowBytes));
-  return experiment::read_points(text, file, program);
-}
-
-/// Lets the program begin with the latest trials of an earlier run that it could have proposed
-/// itself.
-Status begin_with(run::Context& context, const std::string& name, experiment::Program& program) {
-  BERTH_ASSIGN(const auto run, context.store->find_run(name));
-  if (!adaptive(program.search))
-    return fail(ErrorKind::usage,
-                "--warm-start: this search learns from no trial; methods tpe, halving, hyperband "
-                "and external do");
-  BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
-  for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
-    if (program.earlier.size() == experiment::kMostEarlier) break;
-    if (task->state != store::TaskState::done) continue;
-    if (experiment::can_warm_start(program, task->params, task->metrics))
-      program.earlier.push_back({task->params, task->metrics});
-  }
-  std::ranges::reverse(program.earlier);
-  if (program.earlier.empty())
-    return fail(ErrorKind::invalid,
-                "--warm-start: no trial of {} lies within these params and has what the goal is "
-                "about",
-                run.name);
-  return {};
 }
 
 Result<Prepared> prepare(os::Env& env, const RunOptions& options) {

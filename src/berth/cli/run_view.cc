@@ -1,6 +1,7 @@
 #include "berth/cli/run_view.h"
 
 #include "berth/base/text.h"
+#include "berth/run/study.h"
 
 namespace berth::cli {
 
@@ -34,6 +35,8 @@ std::string state_now(os::Env& env, const store::RunRecord& run) {
   // Whether a process of another machine lives is not known here.
   if (is_driven_elsewhere(env, run)) return std::string(store::name(run.state));
   const bool open = run.state == store::RunState::running || run.state == store::RunState::waiting;
+  // It has no runner: whoever asks drives it.
+  if (open && run.kind == run::kStudy) return run.counts.running > 0 ? "running" : "waiting";
   // A run is submitted and then taken over by the same process, within milliseconds.
   constexpr Duration kBetween = std::chrono::seconds(5);
   const bool lost = run.runner_pid != 0

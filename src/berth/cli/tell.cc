@@ -8,6 +8,7 @@
 #include "berth/cli/shared_options.h"
 #include "berth/cli/trials_view.h"
 #include "berth/run/passive_worker.h"
+#include "berth/run/study.h"
 
 namespace berth::cli {
 namespace {
@@ -44,6 +45,11 @@ struct TellOptions {
 
 Result<experiment::Program> passive_program(const store::RunRecord& run) {
   BERTH_ASSIGN(auto program, program_of(run));
+  if (run.kind == run::kStudy)
+    return fail(ErrorKind::invalid,
+                "{} is a study: its trials are asked for and told through berth study, or Python's "
+                "berth.load_study(\"{}\")",
+                run.name, run.name);
   if (!program.passive)
     return fail(ErrorKind::invalid, "{} is not passive: its trials report for themselves",
                 run.name);

@@ -14,6 +14,7 @@
 #include "berth/run/clusters.h"
 #include "berth/run/earlier_task.h"
 #include "berth/run/skips.h"
+#include "berth/run/study.h"
 
 namespace berth::cli {
 namespace {
@@ -87,6 +88,7 @@ std::optional<std::string> waits_elsewhere(os::Env& env, const run::Context& con
 /// machine in the way that the runner does.
 Result<std::string> why_waiting(os::Env& env, run::Context& context, const store::RunRecord& run,
                                 const store::TaskRecord& task) {
+  if (run.kind == run::kStudy) return "until a program asks for it";
   const std::string state = state_now(env, run);
   BERTH_ASSIGN(const auto history, run::history_of(*context.store, run.id, task));
   BERTH_ASSIGN(TaskRequest wanted, request_of(context, run, task, history.attempt()));
@@ -205,7 +207,9 @@ Result<int> explain(os::Env& env, const std::string& of, bool json) {
   BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, task.number));
   BERTH_ASSIGN(const auto because, why_it_ran(context, record, task));
   std::string text = summary(task);
-  if (task.state == store::TaskState::running && run_is_passive(record))
+  if (task.state == store::TaskState::running && record.kind == run::kStudy)
+    text += fmt::format("; a program on {} carries it out", task.host);
+  else if (task.state == store::TaskState::running && run_is_passive(record))
     text += fmt::format("; report its score with: berth tell {}/{} VALUE", record.name, task.label);
   if (task.state == store::TaskState::waiting || task.state == store::TaskState::running) {
     if (task.state == store::TaskState::waiting || state_now(env, record) != "running") {

@@ -121,7 +121,7 @@ struct EarlierTrial {
 
 struct Program {
   std::string name;  // "digits"
-  std::string kind;  // "experiment", "command", or "server": a task for each replica
+  std::string kind;  // "experiment", "study", "command", or "server": a task for each replica
   exec::Command run;
   std::vector<Parameter> params;
   std::vector<std::string> optional;  // parameters that a trial need not have
@@ -151,7 +151,8 @@ struct Program {
   std::string gpus;                       // the GPUs that it may use, by CUDA's numbers; "": any
   std::int64_t trials_per_gpu = 1;  // how many share a GPU; resolved when the run is submitted
   bool passive = false;  // a person or program outside carries the trials out and reports
-  Duration retain{};     // how long its alloc is kept when it fails
+  Duration lease = std::chrono::seconds(30);  // of a study: how long a claim lives unrenewed
+  Duration retain{};                          // how long its alloc is kept when it fails
   std::vector<std::string>
       clusters;         // where it runs; empty: this machine. Stored with the run, not in the JSON
   exec::Labels labels;  // of its runs
@@ -190,7 +191,8 @@ Result<std::int64_t> count_trials(const Program& program);
 /// same trials everywhere. Errors: as count_trials().
 Result<std::vector<Values>> propose(const Program& program);
 
-/// The program as JSON, without params and search: the store has the trials themselves.
+/// The program as JSON. It has no params and search where all trials are known beforehand: the
+/// store has these themselves.
 std::string to_json_text(const Program& program);
 /// Errors: corrupt if to_json_text() did not write it.
 Result<Program> from_json_text(std::string_view text);

@@ -95,7 +95,7 @@ std::string to_json_text(const Program& program) {
             {"env", pairs_json(program.environment)}};
   if (program.goal) json["goal"] = goal_json(*program.goal);
   for (const auto& goal : program.further_goals) json["further_goals"].push_back(goal_json(goal));
-  if (adaptive(program.search)) {
+  if (adaptive(program.search) || program.kind == "study") {
     json["params"] = params_json(program.params);
     json["search"] = search_json(program.search);
   }
@@ -112,6 +112,7 @@ std::string to_json_text(const Program& program) {
   if (program.outlive) json["outlive"] = true;
   if (program.enforce) json["enforce"] = true;
   if (program.passive) json["passive"] = true;
+  if (program.kind == "study") json["lease_ms"] = ms_of(program.lease);
   if (program.retain > Duration(0)) json["retain_ms"] = ms_of(program.retain);
   if (program.auptimizer) json["auptimizer"] = true;
   if (!program.score_labels.empty()) json["score_labels"] = program.score_labels;
@@ -152,6 +153,8 @@ Result<Program> from_json_text(std::string_view text) {
     program.outlive = json.value("outlive", false);
     program.enforce = json.value("enforce", false);
     program.passive = json.value("passive", false);
+    if (const auto lease = json.find("lease_ms"); lease != json.end())
+      program.lease = from_ms(integer_of(*lease, 1, kMostMs));
     program.retain = from_ms(json.value("retain_ms", std::int64_t{0}));
     program.auptimizer = json.value("auptimizer", false);
     program.score_labels = json.value("score_labels", std::vector<std::string>());

@@ -17,11 +17,13 @@ Json texts_json(const std::vector<std::string>& texts) {
 }
 
 Json range_json(const Parameter& parameter) {
-  return Json{{"name", parameter.name},
-              {"min", parameter.min},
-              {"max", parameter.max},
-              {"log", parameter.scale == Parameter::Scale::log},
-              {"int", parameter.integer}};
+  Json json{{"name", parameter.name},
+            {"min", parameter.min},
+            {"max", parameter.max},
+            {"log", parameter.scale == Parameter::Scale::log},
+            {"int", parameter.integer}};
+  if (parameter.points > 0) json["n"] = parameter.points;
+  return json;
 }
 
 Parameter parameter_of(const Json& json) {
@@ -34,6 +36,7 @@ Parameter parameter_of(const Json& json) {
     parameter.max = json.at("max");
     if (json.at("log").get<bool>()) parameter.scale = Parameter::Scale::log;
     parameter.integer = json.at("int");
+    parameter.points = json.value("n", std::int64_t{0});
   }
   if (const auto when = json.find("when"); when != json.end())
     for (const auto& each : *when)
@@ -67,6 +70,10 @@ std::vector<Parameter> params_of(const Json& json) {
 Json search_json(const Search& search) {
   Json json{{"method", static_cast<int>(search.method)}, {"samples", search.samples}};
   if (search.model) json["model"] = true;
+  for (const auto& point : search.points) {
+    json["points"].push_back(Json::object());
+    for (const auto& [name, value] : point) json["points"].back()[name] = valid_utf8(value);
+  }
   if (search.method == Search::Method::external) {
     json["run"] = search.proposer.text;
     json["words"] = texts_json(search.proposer.words);
@@ -103,6 +110,11 @@ Search search_of(const Json& json) {
   search.method = static_cast<Search::Method>(method);
   search.samples = json.at("samples");
   search.model = json.value("model", false);
+  if (const auto points = json.find("points"); points != json.end())
+    for (const auto& point : *points)
+      for (auto& values = search.points.emplace_back();
+           const auto& [name, value] : point.get_ref<const Json::object_t&>())
+        values.emplace_back(name, value);
   if (const auto budget = json.find("budget"); budget != json.end())
     search.budget = Budget{budget->at("param"), budget->at("min"), budget->at("max"),
                            budget->at("reduction"), budget->value("whole", true)};
@@ -114,8 +126,9 @@ Search search_of(const Json& json) {
   const bool budgeted =
       search.method == Search::Method::halving || search.method == Search::Method::hyperband;
   const bool sound = !search.budget || (search.budget->min > 0 && search.budget->reduction > 1);
-  if (!adaptive(search) || budgeted != search.budget.has_value() || !sound)
-    throw std::out_of_range("no search that learns");
+  if (Search::kMethodNames.name(search.method).empty() || budgeted != search.budget.has_value() ||
+      !sound)
+    throw std::out_of_range("no search");
   return search;
 }
 

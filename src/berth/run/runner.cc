@@ -10,6 +10,7 @@
 #include "berth/os/loop.h"
 #include "berth/run/clusters.h"
 #include "berth/run/drive.h"
+#include "berth/run/study.h"
 #include "berth/store/database.h"
 
 namespace berth::run {
@@ -153,6 +154,11 @@ class Runner {
 Result<store::RunRecord> drive(Context& context, const std::string& run_name, Observer& observer,
                                const std::vector<TaskNumber>& only) {
   BERTH_ASSIGN(store::RunRecord record, context.store->find_run(run_name));
+  if (record.kind == kStudy)
+    return fail(ErrorKind::usage,
+                "{} is a study: it goes on with whoever asks for its trials, "
+                "berth.load_study(\"{}\") in Python",
+                record.name, record.name);
   const std::string directory = run_directory(context, record.name);
   BERTH_TRY(context.env->make_directory(directory, 0700));
   auto lock = context.env->lock(lock_file(directory), false);

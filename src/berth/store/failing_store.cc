@@ -47,8 +47,12 @@ Result<TaskRecord> FailingStore::find_task(RunId run, std::string_view label) {
 Result<std::vector<AttemptRecord>> FailingStore::attempts(RunId run, TaskNumber task) {
   return pass([&] { return inner_.attempts(run, task); });
 }
-Result<std::vector<MetricRecord>> FailingStore::metrics(RunId run, TaskNumber task) {
-  return pass([&] { return inner_.metrics(run, task); });
+Result<News> FailingStore::news(RunId run, std::span<const TaskNumber> open, TaskNumber last) {
+  return pass([&] { return inner_.news(run, open, last); });
+}
+Result<std::vector<MetricRecord>> FailingStore::metrics(RunId run, TaskNumber task,
+                                                        std::int64_t after) {
+  return pass([&] { return inner_.metrics(run, task, after); });
 }
 Result<std::vector<Usage>> FailingStore::usage(RunId run) {
   return pass([&] { return inner_.usage(run); });

@@ -41,7 +41,9 @@ class FailingStore final : public Store {
   Result<std::vector<TaskRecord>> tasks(RunId run) override;
   Result<TaskRecord> find_task(RunId run, std::string_view label) override;
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override;
-  Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) override;
+  Result<News> news(RunId run, std::span<const TaskNumber> open, TaskNumber last) override;
+  Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task,
+                                            std::int64_t after) override;
   Result<std::vector<Usage>> usage(RunId run) override;
   Status remove(RunId run) override;
   Result<ResultRecord> result(const std::string& digest) override;

@@ -122,6 +122,20 @@ class MemoryStore final : public Store {
     return fail(ErrorKind::not_found, "run {} has no task '{}'", id.value, clip(label));
   }
 
+  Result<News> news(RunId id, std::span<const TaskNumber> open, TaskNumber last) override {
+    Run* run = find(id);
+    if (run == nullptr) return no_run(id);
+    News news{run->row.record, run->row.last_token, {}};
+    for (const TaskNumber number : open) {
+      const Task* task = run->find(number);
+      if (task == nullptr) return no_task(id, number);
+      news.tasks.push_back(whole(*task));
+    }
+    for (auto at = static_cast<std::size_t>(last.value); at < run->tasks.size(); ++at)
+      news.tasks.push_back(whole(run->tasks[at]));
+    return news;
+  }
+
   Result<std::vector<AttemptRecord>> attempts(RunId id, TaskNumber number) override {
     Run* run = find(id);
     const Task* task = run == nullptr ? nullptr : run->find(number);
@@ -129,11 +143,13 @@ class MemoryStore final : public Store {
     return task->attempts;
   }
 
-  Result<std::vector<MetricRecord>> metrics(RunId id, TaskNumber number) override {
+  Result<std::vector<MetricRecord>> metrics(RunId id, TaskNumber number,
+                                            std::int64_t after) override {
     Run* run = find(id);
     const Task* task = run == nullptr ? nullptr : run->find(number);
     if (task == nullptr) return no_task(id, number);
-    return task->metrics;
+    const auto first = std::ranges::upper_bound(task->metrics, after, {}, &MetricRecord::sequence);
+    return std::vector(first, task->metrics.end());
   }
 
   Result<std::vector<Usage>> usage(RunId id) override {
@@ -204,6 +220,8 @@ class MemoryStore final : public Store {
       attempts.push_back(record);
       attempts.back().number = static_cast<std::int64_t>(attempts.size());
     }
+    for (const ParamsSet* set : rows.params) run.find(set->task)->record.params = set->params;
+    for (const AttemptKept& kept : rows.kept) attempt(kept.task, kept.token).lease = kept.lease;
     for (const AttemptPlaced& placed : rows.placed) {
       AttemptRecord& record = attempt(placed.task, placed.token);
       record.devices = placed.devices;

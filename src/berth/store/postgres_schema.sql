@@ -100,6 +100,7 @@ CREATE TABLE berth.attempt (
   log_begin  BIGINT NOT NULL DEFAULT 0,
   log_end    BIGINT NOT NULL DEFAULT 0,
   devices    TEXT   NOT NULL DEFAULT '',
+  lease_ns   BIGINT,
   PRIMARY KEY (run_id, task, token)
 ) WITH (fillfactor = 70);
 

@@ -36,6 +36,8 @@ constexpr std::array kSchemaUpgrades = {
     " exit_code = coalesce(exit_code, substr(cause, 6)::bigint) WHERE cause ~ '^exit -?[0-9]+$';"
     "UPDATE attempt SET cause = 'signal', signal = substring(cause FROM '[0-9]+')::bigint"
     " WHERE cause ~ '^signal [0-9]+ \\(.*\\)$';" BERTH_CAUSES_BY_NAME,
+    // 8 to 9
+    "ALTER TABLE berth.attempt ADD COLUMN lease_ns BIGINT",
 };
 
 /// A server of which some settings would lose what was acknowledged, or hold up everybody for long.

@@ -59,13 +59,20 @@ constexpr RowStatements kWriteAll = {
         "UPDATE task SET digest = new.digest, depends = new.depends"
         " FROM unnest($2::bigint[], $3::text[], $4::text[]) AS new (number, digest, depends)"
         " WHERE run_id = $1 AND task.number = new.number",
+    .set_params =
+        "UPDATE task SET params_json = new.params FROM unnest($2::bigint[], $3::text[])"
+        " AS new (number, params) WHERE run_id = $1 AND task.number = new.number",
     .add_attempt =
         "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices, ended_ns,"
-        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end)"
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end, lease_ns)"
         " SELECT $1::bigint, * FROM"
         " unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],"
         " $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::bigint[],"
-        " $14::bigint[], $15::bigint[], $16::bigint[])",
+        " $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[])",
+    .keep_attempt =
+        "UPDATE attempt SET lease_ns = new.lease_ns FROM unnest($2::bigint[], $3::bigint[],"
+        " $4::bigint[]) AS new (task, token, lease_ns)"
+        " WHERE run_id = $1 AND attempt.task = new.task AND attempt.token = new.token",
     .place_attempt =
         "UPDATE attempt SET devices = new.devices, started_ns = coalesce(new.started_ns,"
         " attempt.started_ns) FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[])"
@@ -295,13 +302,34 @@ class PostgresStore final : public Store {
     return std::move(tasks.front());
   }
 
+  Result<News> news(RunId run, std::span<const TaskNumber> open, TaskNumber last) override {
+    Statements reads;
+    add(reads, BERTH_RUN_ROW, run);
+    const auto ranges = ranges_of(open);
+    for (const TaskRange& range : ranges) ask_tasks(reads, run, range.first, range.last);
+    ask_tasks(reads, run, {last.value + 1}, kLastTask);
+    BERTH_ASSIGN(auto answers, session_->read(reads));
+    BERTH_ASSIGN(RunRow row, read_run_row(answers[0], run));
+    News news{std::move(row.record), row.last_token, {}};
+    for (std::size_t at = 1; at < answers.size(); at += 3) {
+      const auto nth = (at - 1) / 3;
+      const bool is_open = nth < ranges.size();
+      const TaskNumber first = is_open ? ranges[nth].first : TaskNumber{last.value + 1};
+      BERTH_ASSIGN(auto found, read_tasks(answers[at], answers[at + 1], answers[at + 2], first));
+      if (is_open && found.size() < ranges[nth].size()) return no_task(run, ranges[nth].last);
+      std::ranges::move(found, std::back_inserter(news.tasks));
+    }
+    return news;
+  }
+
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override {
     BERTH_ASSIGN(auto rows, ask_of(run, task, kListAttempts));
     return read_attempts(rows);
   }
 
-  Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) override {
-    BERTH_ASSIGN(auto rows, ask_of(run, task, kListMetrics));
+  Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task,
+                                            std::int64_t after) override {
+    BERTH_ASSIGN(auto rows, ask_of(run, task, kListMetrics, after));
     return read_metrics(rows);
   }
 
@@ -327,10 +355,11 @@ class PostgresStore final : public Store {
     return std::move(answers.front());
   }
   /// Of a task that has to be there.
-  Result<Rows> ask_of(RunId run, TaskNumber task, const char* sql) {
+  template <class... Values>
+  Result<Rows> ask_of(RunId run, TaskNumber task, const char* sql, const Values&... values) {
     Statements reads;
     add(reads, kTaskByNumber, run, task);
-    add(reads, sql, run, task);
+    add(reads, sql, run, task, values...);
     BERTH_ASSIGN(auto answers, session_->read(reads));
     if (!answers[0].next()) return no_task(run, task);
     return std::move(answers[1]);

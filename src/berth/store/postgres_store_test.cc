@@ -195,7 +195,8 @@ TEST_F(PostgresStoreTest, ADatabaseOfTheFirstVersionBecomesTheSameAsANewOne) {
   auto run = new_run("f", 2);
   run.kind = "flow";
   open()->submit(run);
-  sql("SET search_path = berth;" + sql_of_old_causes() + "ALTER TABLE attempt DROP COLUMN signal");
+  sql("SET search_path = berth;" + sql_of_old_causes() +
+      "ALTER TABLE attempt DROP COLUMN signal, DROP COLUMN lease_ns");
   sql("ALTER TABLE berth.run DROP COLUMN skipped;"
       "ALTER TABLE berth.task DROP CONSTRAINT task_state_check;"
       "ALTER TABLE berth.task ADD CONSTRAINT task_state_check CHECK"

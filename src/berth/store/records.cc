@@ -34,15 +34,15 @@ constexpr auto kPhases = names<Phase>({
     {Phase::done, "done"},
 });
 
-Status validate_params(const NewTask& task) {
-  for (auto at = task.params.begin(); at != task.params.end(); ++at) {
+Status validate_params(const std::string& label, const Values& params) {
+  for (auto at = params.begin(); at != params.end(); ++at) {
     const auto& [name, value] = *at;
     const auto same_name = [&](const auto& other) { return other.first == name; };
-    if (std::any_of(task.params.begin(), at, same_name))
-      return fail(ErrorKind::invalid, "task '{}' has the parameter '{}' twice", clip(task.label),
+    if (std::any_of(params.begin(), at, same_name))
+      return fail(ErrorKind::invalid, "task '{}' has the parameter '{}' twice", clip(label),
                   clip(name));
     if (valid_utf8(name) != name || valid_utf8(value) != value)
-      return fail(ErrorKind::invalid, "task '{}': parameter '{}' is not UTF-8", clip(task.label),
+      return fail(ErrorKind::invalid, "task '{}': parameter '{}' is not UTF-8", clip(label),
                   clip(name));
   }
   return {};
@@ -127,6 +127,7 @@ void add_attempt(TaskRecord& task, AttemptRecord attempt) {
   task.resources = std::move(attempt.resources);
   task.host = std::move(attempt.host);
   task.devices = std::move(attempt.devices);
+  task.lease = attempt.lease;
   if (!attempt.ended) return;
   task.cause = attempt.cause;
   task.exit_code = attempt.exit_code;
@@ -178,7 +179,7 @@ Status validate_tasks(const std::vector<NewTask>& tasks, std::size_t before) {
   for (const NewTask& task : tasks) {
     if (!labels.insert(task.label).second)
       return fail(ErrorKind::exists, "two tasks labelled '{}'", clip(task.label));
-    BERTH_TRY(validate_params(task));
+    BERTH_TRY(validate_params(task.label, task.params));
   }
   return {};
 }
@@ -194,6 +195,10 @@ Status validate(const NewRun& run) {
 
 Status validate(const TasksAdded& change, std::int64_t tasks) {
   return validate_tasks(change.tasks, static_cast<std::size_t>(tasks));
+}
+
+Status validate(const ParamsSet& change) {
+  return validate_params(fmt::format("{}", change.task.value), change.params);
 }
 
 Status validate(const AttemptEnded& change) {

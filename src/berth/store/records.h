@@ -20,6 +20,8 @@ Status validate(const NewRun& run);
 /// invalid: the change cannot lead to that state.
 Status validate(const AttemptEnded& change);
 Status validate(const TaskMoved& change);
+/// invalid: a parameter comes twice or is not UTF-8.
+Status validate(const ParamsSet& change);
 /// Checks the added tasks like those of a submission, beside the `tasks` that the run has.
 Status validate(const TasksAdded& change, std::int64_t tasks);
 

@@ -93,6 +93,7 @@ CREATE TABLE attempt (
   log_end    INTEGER NOT NULL DEFAULT 0,
   devices    TEXT    NOT NULL DEFAULT '',  -- JSON: the UUIDs; '': none
   signal     INTEGER NOT NULL DEFAULT 0,   -- that killed it; 0: none
+  lease_ns   INTEGER,                      -- until when its holder keeps it; NULL: has no lease
   PRIMARY KEY (run_id, task, token)
 ) STRICT, WITHOUT ROWID;
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,7 +41,7 @@ inline constexpr const char* kListTasks =
     " WHERE run_id = $1 AND number BETWEEN $2 AND $3 ORDER BY number";
 inline constexpr const char* kFoldAttempts =
     "SELECT task, started_ns, ended_ns, cause, exit_code, signal, resources, host,"
-    " devices FROM attempt"
+    " devices, lease_ns FROM attempt"
     " WHERE run_id = $1 AND task BETWEEN $2 AND $3 ORDER BY task, token";
 inline constexpr const char* kLastMetrics =
     "SELECT task, name, value FROM metric_last"
@@ -51,14 +52,15 @@ inline constexpr const char* kTaskByNumber =
     "SELECT number FROM task WHERE run_id = $1 AND number = $2";
 inline constexpr const char* kListAttempts =
     "SELECT token, started_ns, ended_ns, cause, exit_code, signal, detail, resources, host,"
-    " cpu_ms, peak_mem, log_begin, log_end, devices FROM attempt WHERE run_id = $1 AND task = $2"
+    " cpu_ms, peak_mem, log_begin, log_end, devices, lease_ns FROM attempt WHERE run_id = $1 AND "
+    "task = $2"
     " ORDER BY token";
 inline constexpr const char* kAddUpUsage =
     "SELECT resources, CAST(sum(ended_ns - started_ns) AS bigint) FROM attempt"
     " WHERE run_id = $1 AND ended_ns IS NOT NULL GROUP BY resources";
 inline constexpr const char* kListMetrics =
     "SELECT token, name, value, at_ns, sequence FROM metric WHERE run_id = $1 AND task = $2"
-    " ORDER BY sequence";
+    " AND sequence > $3 ORDER BY sequence";
 inline constexpr const char* kResultByDigest =
     "SELECT digest, outputs, origin, used_ns, sequence FROM result WHERE digest = $1";
 inline constexpr const char* kListResults =
@@ -81,8 +83,8 @@ inline constexpr const char* kChangeRun =
 /// The statements that write rows of tasks, attempts and metrics. SQLite executes one for each row,
 /// PostgreSQL one for all rows of a kind.
 struct RowStatements {
-  const char *add_task, *change_task, *change_keyed_task, *key_task, *add_attempt, *place_attempt,
-      *end_attempt, *add_metric, *keep_last_metric;
+  const char *add_task, *change_task, *change_keyed_task, *key_task, *set_params, *add_attempt,
+      *keep_attempt, *place_attempt, *end_attempt, *add_metric, *keep_last_metric;
 };
 
 /// Calls `write(statement, values…)` for each row of a task, an attempt or a metric. The values are
@@ -98,10 +100,12 @@ void write_rows(const RowStatements& to, const RowWrites& rows, const Write& wri
       write(to.change_keyed_task, number, task.state, task.token, task.forgiven, key->digest,
             key->depends);
   for (const TaskKeyed* key : rows.keys) write(to.key_task, key->task, key->digest, key->depends);
+  for (const ParamsSet* one : rows.params) write(to.set_params, one->task, one->params);
   for (const auto& [task, one] : rows.added_attempts)
     write(to.add_attempt, task, one.token, one.started, one.resources, one.host, one.devices,
           one.ended, one.cause, one.exit_code, one.signal, one.detail, one.cpu_ms, one.peak_mem,
-          one.log_begin, one.log_end);
+          one.log_begin, one.log_end, one.lease);
+  for (const AttemptKept& one : rows.kept) write(to.keep_attempt, one.task, one.token, one.lease);
   for (const AttemptPlaced& one : rows.placed)
     write(to.place_attempt, one.task, one.token, one.devices, one.at);
   for (const AttemptEnded& one : rows.ended)
@@ -177,6 +181,22 @@ Status read_task_rows(Answer&& answer, CurrentRows& rows) {
   return {};
 }
 
+/// The numbers in their order, those that follow each other as one range: a statement each.
+struct TaskRange {
+  TaskNumber first, last;
+  std::size_t size() const { return static_cast<std::size_t>(last.value - first.value + 1); }
+};
+inline std::vector<TaskRange> ranges_of(std::span<const TaskNumber> numbers) {
+  std::vector<TaskRange> ranges;
+  for (const TaskNumber number : numbers) {
+    if (!ranges.empty() && number.value == ranges.back().last.value + 1)
+      ranges.back().last = number;
+    else
+      ranges.push_back({number, number});
+  }
+  return ranges;
+}
+
 /// Reads the answers to kListTasks, kFoldAttempts and kLastMetrics for the numbers from `first` on.
 /// corrupt: an attempt or a metric lacks its task.
 template <class Answer>
@@ -202,7 +222,7 @@ Result<std::vector<TaskRecord>> read_tasks(Answer&& listed, Answer&& attempts, A
   while (attempts.next()) {
     AttemptRecord one;
     BERTH_TRY(attempts.read(number, one.started, one.ended, cause, one.exit_code, one.signal,
-                            one.resources, one.host, one.devices));
+                            one.resources, one.host, one.devices, one.lease));
     read_cause(cause, one);
     BERTH_ASSIGN(TaskRecord* const task, at(number));
     add_attempt(*task, std::move(one));
@@ -227,7 +247,7 @@ Result<std::vector<AttemptRecord>> read_attempts(Answer&& answer) {
     one.number = static_cast<std::int64_t>(attempts.size());
     BERTH_TRY(answer.read(one.token, one.started, one.ended, cause, one.exit_code, one.signal,
                           one.detail, one.resources, one.host, one.cpu_ms, one.peak_mem,
-                          one.log_begin, one.log_end, one.devices));
+                          one.log_begin, one.log_end, one.devices, one.lease));
     read_cause(cause, one);
   }
   return attempts;

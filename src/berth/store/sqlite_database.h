@@ -65,6 +65,8 @@ inline constexpr std::array kSteps = {
     " WHERE cause GLOB 'exit [-0-9]*' AND NOT substr(cause, 7) GLOB '*[^0-9]*';"
     "UPDATE attempt SET cause = 'signal', signal = CAST(substr(cause, 8) AS INTEGER)"
     " WHERE cause GLOB 'signal [0-9]* (*)';" BERTH_CAUSES_BY_NAME,
+    // 8 to 9
+    "ALTER TABLE attempt ADD COLUMN lease_ns INTEGER",
 };
 inline constexpr Migrations kMigrations = kSteps;
 

@@ -36,10 +36,13 @@ constexpr RowStatements kWriteOne = {
         "UPDATE task SET state = $3, token = $4, forgiven = $5, digest = $6, depends = $7"
         " WHERE run_id = $1 AND number = $2",
     .key_task = "UPDATE task SET digest = $3, depends = $4 WHERE run_id = $1 AND number = $2",
+    .set_params = "UPDATE task SET params_json = $3 WHERE run_id = $1 AND number = $2",
     .add_attempt =
         "INSERT INTO attempt (run_id, task, token, started_ns, resources, host, devices, ended_ns,"
-        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        " cause, exit_code, signal, detail, cpu_ms, peak_mem, log_begin, log_end, lease_ns)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+    .keep_attempt =
+        "UPDATE attempt SET lease_ns = $4 WHERE run_id = $1 AND task = $2 AND token = $3",
     .place_attempt =
         "UPDATE attempt SET devices = $4, started_ns = coalesce($5, started_ns)"
         " WHERE run_id = $1 AND task = $2 AND token = $3",
@@ -167,6 +170,21 @@ class SqliteStore final : public Store {
     });
   }
 
+  Result<News> news(RunId run, std::span<const TaskNumber> open, TaskNumber last) override {
+    return reading([&]() -> Result<News> {
+      BERTH_ASSIGN(RunRow row, read_run_row(sql_(kRunRow, run), run));
+      News news{std::move(row.record), row.last_token, {}};
+      for (const TaskRange& range : ranges_of(open)) {
+        BERTH_ASSIGN(auto found, tasks(run, range.first, range.last));
+        if (found.size() < range.size()) return no_task(run, range.last);
+        std::ranges::move(found, std::back_inserter(news.tasks));
+      }
+      BERTH_ASSIGN(auto added, tasks(run, {last.value + 1}, kLastTask));
+      std::ranges::move(added, std::back_inserter(news.tasks));
+      return news;
+    });
+  }
+
   Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) override {
     return reading([&]() -> Result<std::vector<AttemptRecord>> {
       if (!sql_(kTaskByNumber, run, task).next()) return no_task(run, task);
@@ -174,10 +192,11 @@ class SqliteStore final : public Store {
     });
   }
 
-  Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) override {
+  Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task,
+                                            std::int64_t after) override {
     return reading([&]() -> Result<std::vector<MetricRecord>> {
       if (!sql_(kTaskByNumber, run, task).next()) return no_task(run, task);
-      return read_metrics(sql_(kListMetrics, run, task));
+      return read_metrics(sql_(kListMetrics, run, task, after));
     });
   }
 

@@ -112,6 +112,7 @@ struct TaskRecord {
   std::string host;
   std::string devices;          ///< The UUIDs of its devices as a JSON list; "" for none.
   std::string digest, depends;  ///< Those of TaskKeyed; "" before.
+  std::optional<Wall> lease{};  ///< That of the latest attempt.
 };
 
 struct AttemptRecord {
@@ -127,6 +128,7 @@ struct AttemptRecord {
   std::string resources, host, devices;
   std::int64_t cpu_ms = 0, peak_mem = 0;    ///< Processor time; the most memory, in bytes.
   std::int64_t log_begin = 0, log_end = 0;  ///< Its frames in the run's log file, in bytes.
+  std::optional<Wall> lease{};  ///< Until when its holder keeps it; none: as long as its runner.
 };
 
 struct MetricRecord {
@@ -156,6 +158,21 @@ struct AttemptStarted {
   Token token;
   Wall at;
   std::string resources, host, devices = {};
+  std::optional<Wall> lease{};  ///< Where several processes start attempts, each its own.
+};
+/// The holder of the attempt lives, and keeps it until `lease`. It is ignored unless the task runs
+/// under this token.
+struct AttemptKept {
+  TaskNumber task;
+  Token token;
+  Wall lease;
+};
+/// The parameters of the task are these from now on. It is ignored unless the task runs under this
+/// token. invalid: a parameter comes twice or is not UTF-8.
+struct ParamsSet {
+  TaskNumber task;
+  Token token;
+  Values params;
 };
 /// The worker's report of the start. It is ignored unless the task runs under this token.
 struct AttemptPlaced {
@@ -232,14 +249,21 @@ struct RunStepped {
 struct RunSpecified {
   std::string spec_json;
 };
-using Change =
-    std::variant<AttemptStarted, AttemptPlaced, MetricSeen, AttemptEnded, TaskMoved, TaskReopened,
-                 TasksAdded, TaskKeyed, ResultKept, RunMoved, RunStepped, RunSpecified>;
+using Change = std::variant<AttemptStarted, AttemptKept, ParamsSet, AttemptPlaced, MetricSeen,
+                            AttemptEnded, TaskMoved, TaskReopened, TasksAdded, TaskKeyed,
+                            ResultKept, RunMoved, RunStepped, RunSpecified>;
 
 /// How long the attempts that have ended held the same resources, in all.
 struct Usage {
   std::string resources;  ///< As their attempts have it.
   Duration held{};
+};
+
+/// What somebody who knows a run has to hear to know it again.
+struct News {
+  RunRecord run;     ///< Without its specification.
+  Token last_token;  ///< The token of the next attempt must be greater.
+  std::vector<TaskRecord> tasks;
 };
 
 struct Applied {
@@ -273,8 +297,14 @@ class Store {
   virtual Result<RunRecord> find_run(std::string_view name) = 0;
   virtual Result<std::vector<TaskRecord>> tasks(RunId run) = 0;  ///< In the order of their numbers.
   virtual Result<TaskRecord> find_task(RunId run, std::string_view label) = 0;
+  /// The run, those of its tasks that `open` names, and then all behind `last`, as they are at one
+  /// moment. It costs the same however many other tasks there are. not_found: there is no such run,
+  /// or no such task.
+  virtual Result<News> news(RunId run, std::span<const TaskNumber> open, TaskNumber last) = 0;
   virtual Result<std::vector<AttemptRecord>> attempts(RunId run, TaskNumber task) = 0;
-  virtual Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task) = 0;  ///< In order.
+  /// Those with a greater sequence number than `after`, in the order of theirs.
+  virtual Result<std::vector<MetricRecord>> metrics(RunId run, TaskNumber task,
+                                                    std::int64_t after = 0) = 0;
   virtual Result<std::vector<Usage>> usage(RunId run) = 0;  ///< Sorted by resources.
   /// The run goes with all its tasks; its name is never issued again. not_found: no such run.
   virtual Status remove(RunId run) = 0;

@@ -158,7 +158,7 @@ TEST_P(StoreTest, AttemptLeavesItsWholeStory) {
   EXPECT_EQ(
       text(attempt),
       "attempt 1 token 7 10000000000..30000000000 exit 137 'out of memory' "
-      "'used 4 GiB of 2 GiB' '{\"cpu\":1000}' 'ada-desk' '[\"GPU-a\"]' 1234 4294967296 10 99");
+      "'used 4 GiB of 2 GiB' '{\"cpu\":1000}' 'ada-desk' '[\"GPU-a\"]' 1234 4294967296 10 99 -");
 }
 
 TEST_P(StoreTest, AttemptsAreNumberedAndTheTaskShowsTheLatest) {
@@ -411,6 +411,86 @@ TEST(States, NamesReadBack) {
   EXPECT_FALSE(task_state(""));
   EXPECT_TRUE(final(done) && final(cached) && final(failed));
   EXPECT_FALSE(final(waiting) || final(running) || final(stopped));
+}
+
+TEST_P(StoreTest, ALeaseIsThatOfTheLatestAttemptAndKeptByItsTokenAlone) {
+  const RunId run = submit("a", 1);
+  AttemptStarted claim = started(1, 1);
+  claim.lease = at_s(40);
+  ASSERT_TRUE(apply(run, {claim}));
+  EXPECT_EQ(task(run, 1).lease, at_s(40));
+  ASSERT_TRUE(apply(run, {AttemptKept{{1}, Token{1}, at_s(70)}}));
+  ASSERT_TRUE(apply(run, {AttemptKept{{1}, Token{2}, at_s(99)}})) << "ignored";
+  reopen();
+  EXPECT_EQ(task(run, 1).lease, at_s(70));
+  claim.token = Token{2};
+  claim.lease = at_s(90);
+  ASSERT_TRUE(apply(run, {claim, AttemptKept{{1}, Token{2}, at_s(95)}}));
+  ASSERT_TRUE(apply(run, {AttemptKept{{1}, Token{1}, at_s(99)}})) << "of one that was superseded";
+  const auto attempts = store_->attempts(run, {1}).value();
+  EXPECT_EQ(attempts[0].lease, at_s(70));
+  EXPECT_EQ(attempts[1].lease, at_s(95));
+  EXPECT_EQ(task(run, 1).lease, at_s(95));
+  EXPECT_EQ(refused(run, {ended(1, 1)}), 1);
+  ASSERT_TRUE(apply(run, {started(1, 3)}));
+  EXPECT_FALSE(task(run, 1).lease) << "a runner's attempts have none";
+}
+
+TEST_P(StoreTest, OfTwoClaimsWithOneTokenOneIsRefused) {
+  const RunId run = submit("a", 2);
+  ASSERT_TRUE(apply(run, {started(1, 1)}));
+  EXPECT_EQ(apply(run, {started(1, 1)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(apply(run, {started(2, 1)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(apply(run, {TasksAdded{{{"3", {}}}}, started(3, 1)}).error().kind, ErrorKind::stale);
+  EXPECT_EQ(store_->tasks(run)->size(), 2U) << "all or nothing";
+}
+
+TEST_P(StoreTest, ParametersAreSetByWhoeverHoldsTheTask) {
+  const RunId run = submit("a", 1);
+  const auto set = [&](std::int64_t token, Values params) {
+    return apply(run, {ParamsSet{{1}, Token{token}, std::move(params)}});
+  };
+  const Values before = task(run, 1).params, after{{"x", "1"}, {"b", "é"}};
+  ASSERT_TRUE(set(1, after)) << "ignored: it does not run";
+  ASSERT_TRUE(apply(run, {started(1, 1)}));
+  ASSERT_TRUE(set(2, after));
+  EXPECT_EQ(task(run, 1).params, before);
+  ASSERT_TRUE(set(1, after));
+  reopen();
+  EXPECT_EQ(task(run, 1).params, after);
+  EXPECT_EQ(set(1, {{"x", "1"}, {"x", "2"}}).error().kind, ErrorKind::invalid);
+  EXPECT_EQ(set(1, {{"x", "\xff"}}).error().kind, ErrorKind::invalid);
+  ASSERT_TRUE(
+      apply(run, {TasksAdded{{{"2", {}}}}, started(2, 2), ParamsSet{{2}, Token{2}, {{"y", "1"}}},
+                  ParamsSet{{2}, Token{2}, after}}));
+  EXPECT_EQ(task(run, 2).params, after) << "in the batch that adds it; the last one counts";
+}
+
+TEST_P(StoreTest, NewsAreTheOpenTasksAndWhatWasAdded) {
+  const RunId run = submit("a", 5);
+  ASSERT_TRUE(apply(run, {started(2, 7), seen(2, 7, "loss", 0.5)}));
+  const std::vector<TaskNumber> open{{2}, {1}};
+  const auto news = store_->news(run, open, {3}).value();
+  EXPECT_EQ(news.last_token, Token{7});
+  EXPECT_EQ(text(news.run.counts), "4w 1r 0d 0c 0f 0s");
+  const auto all = store_->tasks(run).value();
+  EXPECT_EQ(text(news.tasks), text(std::vector{all[1], all[0], all[3], all[4]}));
+  EXPECT_TRUE(store_->news(run, {}, {5})->tasks.empty());
+  const std::vector<TaskNumber> in_a_row{{1}, {2}, {3}, {5}};
+  EXPECT_EQ(text(store_->news(run, in_a_row, {5})->tasks),
+            text(std::vector{all[0], all[1], all[2], all[4]}));
+  const std::vector<TaskNumber> none{{5}, {6}};
+  EXPECT_EQ(store_->news(run, none, {5}).error().kind, ErrorKind::not_found);
+  EXPECT_EQ(store_->news({99}, {}, {0}).error().kind, ErrorKind::not_found);
+}
+
+TEST_P(StoreTest, MetricsAreListedFromAnySequenceNumberOn) {
+  const RunId run = submit("a", 1);
+  ASSERT_TRUE(
+      apply(run, {started(1, 1), seen(1, 1, "f", 1), seen(1, 1, "g", 2), seen(1, 1, "f", 3)}));
+  EXPECT_EQ(text(store_->metrics(run, {1}, 3).value()), "");
+  EXPECT_EQ(store_->metrics(run, {1}, 1)->size(), 2U);
+  EXPECT_EQ(store_->metrics(run, {1}, 2)->front().value, 3);
 }
 
 }  // namespace

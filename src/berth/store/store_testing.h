@@ -152,17 +152,18 @@ inline std::string text(const TaskRecord& task) {
       task.number.value, task.label, name(task.state), task.attempts, task.token.value,
       task.forgiven.value, text(task.exit_code), text_of_cause(task), text(task.started),
       text(task.ended), task.resources, task.host, task.devices);
-  line += fmt::format(" digest '{}' '{}'", task.digest, task.depends);
+  line += fmt::format(" digest '{}' '{}' lease {}", task.digest, task.depends, text(task.lease));
   for (const auto& [name, value] : task.params) line += fmt::format(" {}={}", name, value);
   line += " metrics";
   for (const auto& [name, value] : task.metrics) line += fmt::format(" {}={}", name, value);
   return line;
 }
 inline std::string text(const AttemptRecord& one) {
-  return fmt::format("attempt {} token {} {}..{} exit {} '{}' '{}' '{}' '{}' '{}' {} {} {} {}",
+  return fmt::format("attempt {} token {} {}..{} exit {} '{}' '{}' '{}' '{}' '{}' {} {} {} {} {}",
                      one.number, one.token.value, text(one.started), text(one.ended),
                      text(one.exit_code), text_of_cause(one), one.detail, one.resources, one.host,
-                     one.devices, one.cpu_ms, one.peak_mem, one.log_begin, one.log_end);
+                     one.devices, one.cpu_ms, one.peak_mem, one.log_begin, one.log_end,
+                     text(one.lease));
 }
 inline std::string text(const MetricRecord& one) {
   return fmt::format("metric {} token {} {}={} at {}", one.sequence, one.token.value, one.name,

@@ -40,6 +40,29 @@ class Transition {
     attempt.resources = change.resources;
     attempt.host = change.host;
     attempt.devices = change.devices;
+    attempt.lease = change.lease;
+    return {};
+  }
+
+  Status add(const AttemptKept& change) {
+    const Task* const task = running(change.task, change.token);
+    if (task == nullptr) return {};
+    if (AttemptRecord* const attempt = added_attempt(*task)) {
+      attempt->lease = change.lease;
+    } else {
+      const auto [at, is_new] = kept_.try_emplace(change.token, writes_.kept.size());
+      if (is_new) writes_.kept.emplace_back(change);
+      writes_.kept[at->second].lease = change.lease;
+    }
+    return {};
+  }
+
+  Status add(const ParamsSet& change) {
+    BERTH_TRY(validate(change));
+    if (running(change.task, change.token) == nullptr) return {};
+    const auto [at, is_new] = params_.try_emplace(change.task, writes_.params.size());
+    if (is_new) writes_.params.push_back(&change);
+    writes_.params[at->second] = &change;
     return {};
   }
 
@@ -233,7 +256,8 @@ class Transition {
   std::unordered_set<std::string> labels_;
   std::int64_t last_number_;
   // Where in the vector of `writes_` a row is.
-  std::map<Token, std::size_t> placed_;
+  std::map<Token, std::size_t> placed_, kept_;
+  std::map<TaskNumber, std::size_t> params_;
   std::map<std::pair<TaskNumber, std::string_view>, std::size_t> last_metrics_;
 };
 

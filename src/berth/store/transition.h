@@ -77,7 +77,9 @@ struct RowWrites {
   std::vector<AddedTask> added_tasks;        ///< Inserted; they wait, without attempts.
   std::vector<ChangedTask> tasks;            ///< Updated.
   std::vector<const TaskKeyed*> keys;        ///< Updates of tasks of which nothing else changes.
+  std::vector<const ParamsSet*> params;      ///< Updates of tasks.
   std::vector<AddedAttempt> added_attempts;  ///< Inserted.
+  std::vector<AttemptKept> kept;             ///< Updates of attempts of earlier batches.
   std::vector<AttemptPlaced> placed;         ///< Updates of attempts of earlier batches.
   std::vector<AttemptEnded> ended;           ///< Updates of attempts of earlier batches.
   std::vector<AddedMetric> added_metrics;    ///< Inserted.

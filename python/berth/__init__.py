@@ -1,0 +1,60 @@
+"""Berth from Python: nothing but the standard library, and the `berth` command.
+
+In a script that Berth runs as a trial (outside of Berth it gets the defaults):
+
+    import berth
+    p = berth.params(lr=0.1, width=32)
+    ...
+    berth.report(accuracy=0.93, loss=0.2)
+
+A search whose trials are functions, or a loop of your own. It is a run like any other: durable, shown by
+`berth show`, shared by all who open it, and gone on with by berth.load_study("study-1"):
+
+    study = berth.Study({"lr": {"min": 1e-4, "max": 1e-1, "scale": "log"}, "width": [16, 32, 64]}, goal="accuracy")
+    study.optimize(lambda trial: train(**trial.params), n_trials=20)
+    print(study.best_params)
+
+Files and runs:
+
+    run = berth.run("sweep.yaml")
+    run.wait()
+    run.trials(), run.best(), berth.runs()
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Mapping
+
+from ._command import Failed
+from ._runs import Params, Run, Trial, compare, run, runs
+from ._study import Pruned, Study, StudyTrial, load_study
+
+__all__ = ["params", "report", "run", "runs", "compare", "Run", "Study", "StudyTrial", "Trial", "Params", "Failed",
+           "Pruned", "load_study"]
+
+
+def _as(default: Any, value: Any) -> Any:
+    """The value in the type of its default: a choice [true, false] may come as text."""
+    if isinstance(default, bool):
+        return value if isinstance(value, bool) else str(value).lower() in ("1", "true", "yes", "on")
+    if isinstance(default, (int, float, str)):
+        return type(default)(value)
+    return value
+
+
+def params(**defaults: Any) -> Params:
+    """This trial's parameters, over the defaults. Outside of Berth: the defaults."""
+    given = json.loads(os.environ.get("BERTH_PARAMS", "{}"))
+    return Params({**defaults, **{name: _as(defaults.get(name), value) for name, value in given.items()}})
+
+
+def report(*metrics: Mapping[str, float], **more: float) -> None:
+    """Records metrics of this trial, at once: report(loss=0.2), report({"val/top-1": 0.9})."""
+    values: dict[str, float] = {}
+    for each in (*metrics, more):
+        values.update(each)
+    words = " ".join(f"{name}={float(value)!r}" for name, value in values.items())
+    if words:
+        print(f"::berth {words}", flush=True)

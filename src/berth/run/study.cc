@@ -1,0 +1,456 @@
+#include "berth/run/study.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/json_writer.h"
+#include "berth/base/text.h"
+
+namespace berth::run {
+namespace {
+
+using store::TaskState;
+
+bool was_lost(const store::AttemptRecord& attempt) {
+  using enum exec::Cause;
+  return attempt.cause == worker_lost || attempt.cause == superseded ||
+         attempt.cause == runner_lost || attempt.cause == stopped;
+}
+
+std::unexpected<Error> not_latest(const store::RunRecord& run, const std::string& label) {
+  return fail(ErrorKind::stale,
+              "{}/{}: this claim is over: its lease had run out, and the trial was given to "
+              "another, or told",
+              run.name, clip(label));
+}
+
+std::unexpected<Error> has_ended(const store::RunRecord& run, const store::TaskRecord& trial) {
+  return fail(ErrorKind::invalid, "{}/{} has ended already: {}", run.name, trial.label,
+              store::name(trial.state));
+}
+
+std::string result_of_study(const store::Counts& counts, const store::TaskRecord* best,
+                            std::optional<double> score) {
+  JsonWriter json;
+  json.object().add("done", counts.done).add("cached", 0).add("skipped", 0);
+  json.add("failed", counts.failed);
+  if (best != nullptr && score)
+    json.key("best").object().add("task", best->label).add("value", *score).end();
+  return json.end().take();
+}
+
+}  // namespace
+
+Result<store::RunRecord> Study::submit(store::Store& store, os::Env& env,
+                                       experiment::Program program, const std::string& directory) {
+  if (program.search.method == experiment::Search::Method::external)
+    return fail(ErrorKind::invalid,
+                "search: a study proposes its trials itself; an external proposer takes a file "
+                "with passive: true, and berth run");
+  program.kind = kStudy;
+  program.passive = true;
+  store::NewRun run;
+  run.name = program.name;
+  run.kind = program.kind;
+  run.spec_json = experiment::to_json_text(program);
+  run.directory = directory;
+  run.priority = program.priority;
+  run.created = env.wall();
+  return store.submit(run);
+}
+
+Result<Study> Study::open(store::Store& store, os::Env& env, const std::string& name) {
+  BERTH_ASSIGN(auto run, store.find_run(name));
+  if (run.kind != kStudy)
+    return fail(ErrorKind::usage, "{} is no study: it is driven by berth run", run.name);
+  BERTH_ASSIGN(auto program, experiment::from_json_text(run.spec_json));
+  Study study(store, env, std::move(run), std::move(program));
+  BERTH_TRY(study.reload());
+  if (study.run_.state == store::RunState::stopped) {
+    BERTH_TRY(
+        store.apply(study.run_.id, {{store::RunMoved{store::RunState::running, env.wall(), ""}}}));
+    study.run_.state = store::RunState::running;
+  }
+  return study;
+}
+
+Study::Study(store::Store& store, os::Env& env, store::RunRecord run, experiment::Program program)
+    : store_(store), env_(env), run_(std::move(run)), program_(std::move(program)) {
+  begin_search();
+}
+
+Status Study::reload() {
+  trials_.clear();
+  numbers_.clear();
+  open_.clear();
+  begin_search();
+  BERTH_ASSIGN(auto news, store_.news(run_.id, {}, {0}));
+  run_ = std::move(news.run);
+  last_token_ = news.last_token;
+  for (auto& trial : news.tasks) take(std::move(trial));
+  return {};
+}
+
+Status Study::refresh() {
+  const std::vector<TaskNumber> open(open_.begin(), open_.end());
+  BERTH_ASSIGN(auto news, store_.news(run_.id, open, {std::ssize(trials_)}));
+  const auto is_new = [&](const auto& value) {
+    return std::ranges::find(program_.params, value.first, &experiment::Parameter::name) ==
+           program_.params.end();
+  };
+  const bool grown = std::ranges::any_of(
+      news.tasks, [&](const auto& trial) { return std::ranges::any_of(trial.params, is_new); });
+  run_ = std::move(news.run);
+  last_token_ = news.last_token;
+  for (auto& trial : news.tasks) take(std::move(trial));
+  const store::Counts& counts = run_.counts;
+  if (counts.waiting + counts.running + counts.stopped != std::ssize(open_))
+    return reload();  // what had ended was made to wait again
+  if (grown && may_grow()) BERTH_TRY(reread_program());
+  return {};
+}
+
+void Study::take(store::TaskRecord trial) {
+  const TaskNumber number = trial.number;
+  const auto at = static_cast<std::size_t>(number.value - 1);
+  const bool is_new = at == trials_.size();
+  if (store::final(trial.state))
+    open_.erase(number);
+  else
+    open_.insert(number);
+  if (trial.state != TaskState::running) sightings_.erase(number);
+  const bool told = !is_new && trials_[at].state == trial.state && !store::final(trial.state);
+  if (is_new) {
+    numbers_.emplace(trial.label, number);
+    trials_.push_back(std::move(trial));
+  } else {
+    // What was suggested is recorded with the end.
+    if (mine(trial) && suggested_.contains(number)) trial.params = std::move(trials_[at].params);
+    trials_[at] = std::move(trial);
+  }
+  unfed_.insert(number);
+  if (!told) tell_proposer(trials_[at]);
+}
+
+bool Study::mine(const store::TaskRecord& trial) const {
+  const auto claim = claims_.find(trial.number);
+  return claim != claims_.end() && claim->second == trial.token;
+}
+
+bool Study::ran_out(const store::TaskRecord& trial) {
+  if (!trial.lease || mine(trial)) return false;
+  if (trial.host == env_.host_name()) return env_.wall() >= *trial.lease;
+  Sighting& seen = sightings_[trial.number];
+  if (seen.token != trial.token || seen.lease != trial.lease)
+    seen = {trial.token, trial.lease, env_.now()};
+  return env_.now() - seen.at >= program_.lease;
+}
+
+bool Study::overdue(const store::TaskRecord& trial) const {
+  return program_.timeout > Duration(0) && trial.state == TaskState::running && trial.started &&
+         trial.host == env_.host_name() && env_.wall() >= *trial.started + program_.timeout;
+}
+
+std::optional<std::string> Study::closed() const {
+  if (run_.state == store::RunState::stopped) return "it was stopped";
+  if (run_.state == store::RunState::failed && program_.stop_on_failure) return "a trial failed";
+  return std::nullopt;
+}
+
+Result<Study::Asked> Study::ask() {
+  for (;;) {
+    BERTH_TRY(refresh());
+    BERTH_ASSIGN(const Pick pick, this->pick());
+    if (pick.none) {
+      if (!std::holds_alternative<Over>(*pick.none)) return *pick.none;
+      // Another process may have asked for more.
+      BERTH_ASSIGN(const bool more, reread_program());
+      if (more) continue;
+      BERTH_TRY(settle());
+      return *pick.none;
+    }
+    const TaskNumber number = pick.trial.value_or(TaskNumber{std::ssize(trials_) + 1});
+    BERTH_ASSIGN(const bool claimed, claim(pick));
+    if (claimed) return number;
+  }
+}
+
+/// What whoever asks now may have. Trials that nobody can finish are ended on the way.
+Result<Study::Pick> Study::pick() {
+  Pick pick;
+  if (auto why = closed()) {
+    pick.none = Over{*std::move(why)};
+    return pick;
+  }
+  std::int64_t out = 0;
+  for (const TaskNumber number : std::vector(open_.begin(), open_.end())) {
+    BERTH_ASSIGN(const bool ended, end_hopeless(trial(number)));
+    if (ended) continue;
+    const store::TaskRecord& one = trial(number);
+    if (one.state == TaskState::running && !ran_out(one))
+      ++out;
+    else if (!pick.trial)
+      pick.trial = number;
+  }
+  if (program_.parallel > 0 && out >= program_.parallel) {
+    pick.none = Later{fmt::format("{} are out, which is all that parallel allows", out)};
+    return pick;
+  }
+  if (pick.trial) return pick;
+  pick.added = proposal();
+  if (pick.added) return pick;
+  if (out > 0)
+    pick.none = Later{fmt::format("{} are out; what comes next depends on them", out)};
+  else
+    pick.none = Over{"all of its trials have ended"};
+  return pick;
+}
+
+/// Ends a trial that took longer than it may, or was lost again and again.
+Result<bool> Study::end_hopeless(const store::TaskRecord& trial) {
+  const bool late = overdue(trial);
+  const bool free = trial.state != TaskState::running || ran_out(trial);
+  if (!late && (!free || trial.attempts < kMostLost)) return false;
+  std::vector<store::Change> changes;
+  if (late) {
+    BERTH_ASSIGN(auto ended, change_of(trial, trial.token, {.kind = TrialEnd::Kind::failed}));
+    ended.cause = exec::Cause::time_limit;
+    ended.exit_code.reset();
+    ended.detail = "nobody has told its score in time";
+    changes.emplace_back(ended);
+  } else {
+    BERTH_ASSIGN(const auto attempts, store_.attempts(run_.id, trial.number));
+    if (std::ranges::count_if(attempts, was_lost) + (attempts.back().ended ? 0 : 1) < kMostLost)
+      return false;
+    if (trial.state == TaskState::running)
+      changes.emplace_back(
+          store::AttemptEnded{.task = trial.number,
+                              .token = trial.token,
+                              .at = env_.wall(),
+                              .next = TaskState::failed,
+                              .cause = exec::Cause::worker_lost,
+                              .exit_code = {},
+                              .detail = "whoever carried it out was lost again and again"});
+    else
+      changes.emplace_back(store::TaskMoved{trial.number, TaskState::failed});
+  }
+  BERTH_TRY(store_.apply(run_.id, changes));
+  BERTH_TRY(refresh());
+  return true;
+}
+
+/// False: another was faster.
+Result<bool> Study::claim(const Pick& pick) {
+  std::vector<store::Change> changes;
+  const Wall now = env_.wall();
+  store::TaskRecord trial;
+  if (pick.trial) {
+    trial = this->trial(*pick.trial);
+  } else {
+    trial.number = {std::ssize(trials_) + 1};
+    trial.label = pick.added->label;
+    trial.params = pick.added->params;
+    changes.emplace_back(store::TasksAdded{{{trial.label, trial.params}}});
+  }
+  if (run_.state != store::RunState::running)
+    changes.emplace_back(store::RunMoved{store::RunState::running, now, ""});
+  const Token token{last_token_.value + 1};
+  store::AttemptStarted started{trial.number, token, now, "{}", env_.host_name(), ""};
+  started.lease = now + program_.lease;
+  changes.emplace_back(started);
+  const auto applied = store_.apply(run_.id, changes);
+  if (!applied &&
+      (applied.error().kind == ErrorKind::stale || applied.error().kind == ErrorKind::exists))
+    return false;
+  if (!applied) return std::unexpected(applied.error());
+  last_token_ = token;
+  run_.state = store::RunState::running;
+  if (claims_.empty()) renewed_ = env_.now();
+  claims_[trial.number] = token;
+  suggested_.erase(trial.number);
+  trial.state = TaskState::running;
+  trial.attempts += 1;
+  trial.token = token;
+  trial.started = now;
+  trial.ended.reset();
+  trial.host = started.host;
+  trial.resources = started.resources;
+  trial.lease = started.lease;
+  take(std::move(trial));
+  return true;
+}
+
+Result<TaskNumber> Study::find(const std::string& label) {
+  for (const bool heard : {false, true}) {
+    if (const auto found = numbers_.find(label); found != numbers_.end()) return found->second;
+    if (!heard) BERTH_TRY(refresh());
+  }
+  return fail(ErrorKind::not_found, "{} has no trial '{}'", run_.name, clip(label));
+}
+
+/// The token under which the trial is told about; it is claimed where nobody holds it.
+Result<Token> Study::token_of(const store::TaskRecord& trial, std::optional<Token> token,
+                              std::vector<store::Change>& changes) {
+  if (token) return *token;
+  if (const auto claim = claims_.find(trial.number); claim != claims_.end()) return claim->second;
+  if (store::final(trial.state)) return has_ended(run_, trial);
+  if (trial.state == TaskState::running) return trial.token;
+  const Token next{last_token_.value + 1};
+  changes.emplace_back(
+      store::AttemptStarted{trial.number, next, env_.wall(), "{}", env_.host_name(), ""});
+  return next;
+}
+
+Status Study::check(const TrialEnd& end) const {
+  for (const auto& [name, value] : end.metrics)
+    if (!std::isfinite(value))
+      return fail(ErrorKind::invalid, "{}: wanted a finite number, found {}", clip(name), value);
+  if (end.kind != TrialEnd::Kind::done) return {};
+  const auto look = [&](const experiment::Goal& goal) -> Status {
+    if (std::ranges::find(end.metrics, goal.metric, &store::Numbers::value_type::first) !=
+        end.metrics.end())
+      return {};
+    return fail(ErrorKind::invalid, "the goal '{}' is missing", goal.metric);
+  };
+  if (program_.goal) BERTH_TRY(look(*program_.goal));
+  for (const auto& goal : program_.further_goals) BERTH_TRY(look(goal));
+  return {};
+}
+
+void Study::add_metrics(const store::TaskRecord& trial, Token token, const store::Numbers& metrics,
+                        std::vector<store::Change>& changes) const {
+  const Wall now = env_.wall();
+  for (const auto& [name, value] : metrics) {
+    changes.emplace_back(store::MetricSeen{trial.number, token, name, value, now});
+    if (!program_.goal || name != program_.goal->metric) continue;
+    if (const auto best = experiment::better_score(*program_.goal, trial.metrics, value))
+      changes.emplace_back(store::MetricSeen{trial.number, token,
+                                             experiment::score_name(*program_.goal), *best, now});
+  }
+}
+
+Result<bool> Study::has_retries(const store::TaskRecord& trial) {
+  if (program_.retries == 0) return false;
+  BERTH_ASSIGN(const auto attempts, store_.attempts(run_.id, trial.number));
+  const auto failed = std::ranges::count_if(attempts, [&](const auto& one) {
+    return one.ended && !was_lost(one) && one.token > trial.forgiven;
+  });
+  return failed < program_.retries;
+}
+
+Result<store::AttemptEnded> Study::change_of(const store::TaskRecord& trial, Token token,
+                                             const TrialEnd& end) {
+  store::AttemptEnded ended{.task = trial.number,
+                            .token = token,
+                            .at = env_.wall(),
+                            .exit_code = {},
+                            .detail = end.reason};
+  if (end.kind == TrialEnd::Kind::done) ended.exit_code = 0;
+  if (end.kind == TrialEnd::Kind::pruned) ended.cause = exec::Cause::stopped_early;
+  if (end.kind != TrialEnd::Kind::failed) return ended;
+  BERTH_ASSIGN(const bool again, has_retries(trial));
+  ended.next = again ? TaskState::waiting : TaskState::failed;
+  ended.cause = exec::Cause::exit_code;
+  ended.exit_code = 1;
+  return ended;
+}
+
+Status Study::tell(const std::string& label, std::optional<Token> token, const TrialEnd& end) {
+  BERTH_TRY(check(end));
+  BERTH_ASSIGN(const TaskNumber number, find(label));
+  if (!token && !claims_.contains(number)) BERTH_TRY(refresh());
+  std::vector<store::Change> changes;
+  BERTH_ASSIGN(const Token of, token_of(trial(number), token, changes));
+  forget_unsuggested(trial(number), of, changes);
+  add_metrics(trial(number), of, end.metrics, changes);
+  BERTH_ASSIGN(const auto ended, change_of(trial(number), of, end));
+  changes.emplace_back(ended);
+  if (ended.next == TaskState::failed && program_.stop_on_failure)
+    changes.emplace_back(store::RunMoved{store::RunState::failed, env_.wall(),
+                                         fmt::format("trial {} failed", trial(number).label)});
+  BERTH_ASSIGN(const auto applied, store_.apply(run_.id, changes));
+  if (const auto claim = claims_.find(number); claim != claims_.end() && claim->second == of)
+    claims_.erase(claim);
+  BERTH_TRY(refresh());
+  if (applied.refused > 0) return not_latest(run_, label);
+  return settle();
+}
+
+Result<std::optional<std::string>> Study::report(const std::string& label,
+                                                 std::optional<Token> token,
+                                                 const store::Numbers& metrics) {
+  BERTH_TRY(check({.kind = TrialEnd::Kind::pruned, .metrics = metrics}));
+  BERTH_ASSIGN(const TaskNumber number, find(label));
+  if (!token && !claims_.contains(number)) BERTH_TRY(refresh());
+  std::vector<store::Change> changes;
+  BERTH_ASSIGN(const Token of, token_of(trial(number), token, changes));
+  add_metrics(trial(number), of, metrics, changes);
+  BERTH_TRY(store_.apply(run_.id, changes));
+  BERTH_TRY(refresh());
+  if (trial(number).token != of || trial(number).state != TaskState::running)
+    return not_latest(run_, label);
+  BERTH_TRY(feed_stopper());
+  const auto fed = fed_.find(number);
+  return fed == fed_.end() ? std::nullopt : fed->second.because;
+}
+
+/// Records that nothing is left to do, where that is so.
+Status Study::settle() {
+  if (!open_.empty() || trials_.empty() || closed() || proposal()) return {};
+  const store::Counts& counts = run_.counts;
+  const auto to = counts.done > 0 ? store::RunState::done : store::RunState::failed;
+  if (run_.state == to) return {};
+  const auto* best = this->best();
+  const auto score =
+      best == nullptr ? std::nullopt : experiment::score(*program_.goal, best->metrics);
+  store::RunMoved moved{to, env_.wall(), to == store::RunState::done ? "" : "no trial was done",
+                        result_of_study(counts, best, score)};
+  BERTH_TRY(store_.apply(run_.id, {{moved}}));
+  run_.state = to;
+  return {};
+}
+
+std::optional<Mono> Study::renew_at() const {
+  if (claims_.empty()) return std::nullopt;
+  return renewed_ + program_.lease / 3;
+}
+
+Status Study::renew() {
+  std::vector<store::Change> changes;
+  for (const auto& [number, token] : claims_)
+    changes.emplace_back(store::AttemptKept{number, token, env_.wall() + program_.lease});
+  renewed_ = env_.now();
+  if (!changes.empty()) BERTH_TRY(store_.apply(run_.id, changes));
+  return {};
+}
+
+Status Study::give_back() {
+  std::vector<store::Change> changes;
+  for (const auto& [number, token] : std::exchange(claims_, {}))
+    changes.emplace_back(store::AttemptEnded{.task = number,
+                                             .token = token,
+                                             .at = env_.wall(),
+                                             .next = TaskState::waiting,
+                                             .cause = exec::Cause::worker_lost,
+                                             .exit_code = {},
+                                             .detail = "whoever carried it out went away"});
+  if (!changes.empty()) BERTH_TRY(store_.apply(run_.id, changes));
+  return {};
+}
+
+const store::TaskRecord* Study::best() const {
+  const store::TaskRecord* best = nullptr;
+  std::optional<double> most;
+  for (const auto& one : trials_) {
+    if (one.state != TaskState::done || !program_.goal) continue;
+    const auto score = experiment::score(*program_.goal, one.metrics);
+    if (!score) continue;
+    const double worth = program_.goal->maximize ? *score : -*score;
+    if (most && worth <= *most) continue;
+    most = worth;
+    best = &one;
+  }
+  return best;
+}
+
+}  // namespace berth::run

@@ -1,0 +1,275 @@
+// What a study tries next, and which of its trials should end early.
+#include <algorithm>
+
+#include "berth/base/rng.h"
+#include "berth/base/text.h"
+#include "berth/experiment/space.h"
+#include "berth/run/study.h"
+
+namespace berth::run {
+namespace {
+
+using experiment::Parameter;
+using experiment::Search;
+using experiment::TrialReport;
+using store::TaskState;
+
+/// So many points are drawn ahead, at first; then twice as many.
+constexpr std::int64_t kFirstPoints = 64;
+
+/// Whether a point is found by its number, so that leaving one out does no harm.
+bool drawn(const Search& search) {
+  return search.method == Search::Method::random || search.method == Search::Method::sobol;
+}
+
+bool same_space(const Parameter& one, const Parameter& other) {
+  return one.choices == other.choices && one.min == other.min && one.max == other.max &&
+         one.scale == other.scale && one.integer == other.integer;
+}
+
+std::string space_text(const Parameter& one) {
+  if (!one.choices.empty()) return "one of " + join(one.choices, ", ");
+  return fmt::format("{}..{}{}{}", one.min, one.max, one.integer ? ", int" : "",
+                     one.scale == Parameter::Scale::log ? ", log" : "");
+}
+
+}  // namespace
+
+void Study::begin_search() {
+  proposer_ = adaptive(program_.search) ? make_proposer(program_) : nullptr;
+  points_.clear();
+  next_point_ = counted_ = 0;
+  tried_.clear();
+  proposal_.reset();
+  stopper_.reset();
+  fed_.clear();
+  unfed_.clear();
+  if (program_.early_stop) stopper_.emplace(*program_.early_stop, *program_.goal);
+  std::int64_t number = 0;
+  for (const auto& [params, metrics] : program_.earlier)
+    if (proposer_)
+      proposer_->tell({number--,
+                       {"", params},
+                       TrialReport::State::done,
+                       experiment::scores_of(program_, metrics)});
+}
+
+void Study::tell_proposer(const store::TaskRecord& trial) {
+  proposal_.reset();
+  const auto state = trial.state == TaskState::failed ? TrialReport::State::failed
+                     : trial.state == TaskState::done ? TrialReport::State::done
+                                                      : TrialReport::State::open;
+  if (proposer_)
+    proposer_->tell({.number = trial.number.value,
+                     .trial = {trial.label, trial.params},
+                     .state = state,
+                     .scores = state == TrialReport::State::done
+                                   ? experiment::scores_of(program_, trial.metrics)
+                                   : std::vector<double>()});
+}
+
+const std::optional<experiment::Proposal>& Study::proposal() {
+  if (!proposal_) proposal_ = proposer_ ? proposer_->ask() : next_point();
+  return *proposal_;
+}
+
+/// Of a search that knows its points beforehand. A random one draws them ahead; a grid leaves out
+/// those that somebody has tried already.
+std::optional<experiment::Proposal> Study::next_point() {
+  const std::int64_t number = std::ssize(trials_) + 1;
+  const bool by_number = drawn(program_.search);
+  if (by_number && number > program_.search.samples) return std::nullopt;
+  if (points_.empty() || (by_number && number > std::ssize(points_))) {
+    experiment::Program some = program_;
+    if (by_number)
+      some.search.samples = std::min(program_.search.samples, std::max(kFirstPoints, 2 * number));
+    auto points = experiment::propose(some);
+    if (points) points_ = *std::move(points);  // who submitted it has counted them
+  }
+  if (by_number) {
+    if (number > std::ssize(points_)) return std::nullopt;
+    return experiment::Proposal{fmt::format("{}", number),
+                                points_[static_cast<std::size_t>(number - 1)]};
+  }
+  for (; counted_ < trials_.size(); ++counted_) ++tried_[trials_[counted_].params];
+  for (; next_point_ < points_.size(); ++next_point_) {
+    const auto tried = tried_.find(points_[next_point_]);
+    if (tried == tried_.end() || tried->second == 0)
+      return experiment::Proposal{fmt::format("{}", number), points_[next_point_]};
+    --tried->second;
+  }
+  return std::nullopt;
+}
+
+/// Whether it is another one now.
+Result<bool> Study::reread_program() {
+  BERTH_ASSIGN(const auto run, store_.find_run(run_.name));
+  BERTH_ASSIGN(auto program, experiment::from_json_text(run.spec_json));
+  if (experiment::to_json_text(program) == experiment::to_json_text(program_)) return false;
+  program_ = std::move(program);
+  BERTH_TRY(reload());
+  return true;
+}
+
+Status Study::set_samples(std::int64_t samples) {
+  BERTH_TRY(reread_program());
+  const auto method = program_.search.method;
+  if (method == Search::Method::grid || method == Search::Method::sequence)
+    return fail(ErrorKind::usage, "samples: a {} takes every point",
+                Search::kMethodNames.name(method));
+  if (samples < 1 || samples > experiment::kMostTrials)
+    return fail(ErrorKind::invalid, "samples: wanted 1 to {}, found {}", experiment::kMostTrials,
+                samples);
+  program_.search.samples = samples;
+  BERTH_TRY(store_.apply(run_.id, {{store::RunSpecified{experiment::to_json_text(program_)}}}));
+  return reload();
+}
+
+/// Whether trials may ask for what the space lacks.
+bool Study::may_grow() const {
+  return program_.search.method == Search::Method::tpe ||
+         program_.search.method == Search::Method::random;
+}
+
+/// By suggest(): so a trial need not have it.
+bool Study::was_added(const Parameter& parameter) const {
+  return parameter.when.empty() &&
+         std::ranges::find(program_.optional, parameter.name) != program_.optional.end();
+}
+
+/// In the order of the space, as proposals have them, with what they lack.
+store::Values Study::complete(const store::Values& values) const {
+  Rng rng(env_.random());
+  store::Values all;
+  for (const auto& parameter : program_.params) {
+    if (const auto* value = experiment::find_value(values, parameter.name))
+      all.emplace_back(parameter.name, *value);
+    else if (experiment::present(parameter, all))
+      all.emplace_back(parameter.name, experiment::draw(parameter, rng));
+  }
+  for (const auto& value : values)
+    if (experiment::find_value(all, value.first) == nullptr) all.push_back(value);
+  return all;
+}
+
+Result<TaskNumber> Study::enqueue(const store::Values& given) {
+  if (program_.search.budget)
+    return fail(ErrorKind::invalid, "a search with a budget decides by itself what it tries");
+  const auto added = [&](const Parameter& parameter) { return was_added(parameter); };
+  const bool grows =
+      may_grow() && (program_.params.empty() || std::ranges::any_of(program_.params, added));
+  for (const auto& [name, value] : given) {
+    const auto parameter = std::ranges::find(program_.params, name, &Parameter::name);
+    if (parameter == program_.params.end() && !grows)
+      return fail(ErrorKind::invalid, "{}: the space has no such parameter", clip(name));
+    if (parameter != program_.params.end() && !experiment::part_of(*parameter, value))
+      return fail(ErrorKind::invalid, "{}: '{}' lies outside {}", clip(name), clip(value),
+                  space_text(*parameter));
+  }
+  const auto values = complete(given);
+  for (;;) {
+    BERTH_TRY(refresh());
+    const TaskNumber number{std::ssize(trials_) + 1};
+    const auto applied =
+        store_.apply(run_.id, {{store::TasksAdded{{{fmt::format("{}", number.value), values}}}}});
+    if (!applied && applied.error().kind == ErrorKind::exists) continue;
+    if (!applied) return std::unexpected(applied.error());
+    BERTH_TRY(refresh());
+    return number;
+  }
+}
+
+/// The parameter of the space, which it is added to where it is new.
+Result<const Parameter*> Study::known(const Parameter& parameter) {
+  const auto find = [&]() -> const Parameter* {
+    const auto found = std::ranges::find(program_.params, parameter.name, &Parameter::name);
+    return found == program_.params.end() ? nullptr : &*found;
+  };
+  if (find() == nullptr) BERTH_TRY(reread_program());
+  if (const auto* own = find()) {
+    if (same_space(*own, parameter)) return own;
+    return fail(ErrorKind::invalid, "{}: the space of {} has it as {}, found {}", parameter.name,
+                run_.name, space_text(*own), space_text(parameter));
+  }
+  if (!may_grow())
+    return fail(ErrorKind::invalid,
+                "{}: the space of {} has no such parameter, and grows only with the methods tpe "
+                "and random",
+                parameter.name, run_.name);
+  program_.params.push_back(parameter);
+  program_.optional.push_back(parameter.name);
+  BERTH_TRY(store_.apply(run_.id, {{store::RunSpecified{experiment::to_json_text(program_)}}}));
+  const auto kept = trials_;  // with what was suggested and is not recorded yet
+  BERTH_TRY(reload());
+  for (const auto& [number, token] : claims_)
+    trials_[static_cast<std::size_t>(number.value - 1)].params =
+        kept[static_cast<std::size_t>(number.value - 1)].params;
+  return find();
+}
+
+Result<std::string> Study::suggest(const std::string& label, const Parameter& parameter) {
+  BERTH_ASSIGN(const TaskNumber number, find(label));
+  if (!claims_.contains(number))
+    return fail(ErrorKind::stale, "{}/{} is not claimed here", run_.name, clip(label));
+  BERTH_ASSIGN(const Parameter* const own, known(parameter));
+  suggested_[number].insert(parameter.name);
+  auto& params = trials_[static_cast<std::size_t>(number.value - 1)].params;
+  if (const auto* value = experiment::find_value(params, parameter.name)) {
+    if (experiment::part_of(*own, *value)) return *value;
+    return fail(ErrorKind::invalid, "{}: this trial has '{}', which lies outside {}",
+                parameter.name, clip(*value), space_text(*own));
+  }
+  Rng rng(mix(program_.search.seed) ^ mix(static_cast<std::uint64_t>(number.value)) ^
+          std::hash<std::string>{}(parameter.name));
+  params.emplace_back(parameter.name, experiment::draw(*own, rng));
+  return params.back().second;
+}
+
+/// What the trial was proposed and did not ask for it has not tried.
+void Study::forget_unsuggested(const store::TaskRecord& trial, Token token,
+                               std::vector<store::Change>& changes) {
+  const auto suggested = suggested_.find(trial.number);
+  if (suggested == suggested_.end()) return;
+  store::Values params = trial.params;
+  std::erase_if(params, [&](const auto& value) {
+    const auto parameter = std::ranges::find(program_.params, value.first, &Parameter::name);
+    return parameter != program_.params.end() && was_added(*parameter) &&
+           !suggested->second.contains(value.first);
+  });
+  changes.emplace_back(store::ParamsSet{trial.number, token, std::move(params)});
+}
+
+/// Tells the stopper of all reports that it has not heard, others' and our own.
+Status Study::feed_stopper() {
+  if (!stopper_) return {};
+  for (const TaskNumber number : std::vector(unfed_.begin(), unfed_.end()))
+    BERTH_TRY(feed_stopper(number));
+  return {};
+}
+
+Status Study::feed_stopper(TaskNumber number) {
+  using End = experiment::EarlyStopper::End;
+  const store::TaskRecord& trial = this->trial(number);
+  if (trial.state == TaskState::waiting || trial.state == TaskState::stopped) return {};
+  auto [fed, is_new] = fed_.try_emplace(number);
+  if (is_new || fed->second.token != trial.token) {
+    fed->second = {trial.token, 0, std::nullopt};
+    stopper_->begin(number.value);
+  }
+  BERTH_ASSIGN(const auto metrics, store_.metrics(run_.id, number, fed->second.sequence));
+  for (const auto& metric : metrics) {
+    fed->second.sequence = metric.sequence;
+    if (metric.token != trial.token || metric.name != program_.goal->metric) continue;
+    auto because = stopper_->report(number.value, metric.value);
+    if (because && !fed->second.because) fed->second.because = std::move(because);
+  }
+  if (!store::final(trial.state)) return {};
+  stopper_->end(number.value, trial.state != TaskState::done   ? End::failed
+                              : trial.cause == exec::Cause::ok ? End::completed
+                                                               : End::stopped_early);
+  fed_.erase(fed);
+  unfed_.erase(number);
+  return {};
+}
+
+}  // namespace berth::run
