@@ -80,7 +80,9 @@ bool is_of_itl(Binding binding) {
 class BatchSearch {
  public:
   BatchSearch(const Demand& demand, const Performance& performance)
-      : demand_(demand), performance_(performance), limits_{demand.target, kMostLoss} {}
+      : demand_(demand),
+        performance_(performance),
+        limits_{demand.target, most_loss(demand.role)} {}
 
   CalibratedQueue queue(int batch) const { return {demand_, performance_, batch}; }
 
@@ -94,7 +96,7 @@ class BatchSearch {
     if (rate > end_of(q)) return false;
     const Operation o = q.at(rate);
     const Target& t = limits_.target;
-    return o.loss <= kMostLoss && (t.itl_ms == 0 || o.itl_ms <= t.itl_ms) &&
+    return o.loss <= limits_.most_loss && (t.itl_ms == 0 || o.itl_ms <= t.itl_ms) &&
            (t.ttft_ms == 0 || o.ttft_ms <= t.ttft_ms) &&
            (!t.has_percentiles() || worst_tail(q, t.percentiles, rate).excess <= 0);
   }

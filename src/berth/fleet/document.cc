@@ -196,7 +196,9 @@ Status DocumentReader::read_model(const Place& at) {
   std::string name, accelerator;
   Performance p;
   const Reader form = choice_reader(kFormNames.all(), fleet::step_form, p.form);
-  const Reader transfer = [&](const Place& place) {
+  const Reader transfer = [&](const Place& place) -> Status {
+    if (place.value->is_object() && !place.has("fixed") && !place.has("pertoken"))
+      return place.error("wanted fixed, perToken or both, in ms");
     return read_object(place, std::array<Field, 2>{{{"fixed", &p.transfer.emplace().fixed_ms},
                                                     {"perToken", &p.transfer->per_token_ms}}});
   };

@@ -73,6 +73,7 @@ class Sizer {
   /// The limits of a replica of what the server has now; nullptr: it can serve nothing.
   const Candidate* limit_of(const Allocation& part) const {
     if (part.role == Role::whole) return candidate(kLimits, part.accelerator);
+    if (made_.pools.empty()) return nullptr;
     for (const Candidate& pool : made_.pools[kLimits])
       if (pool.role == part.role && made_.accelerators[pool.accelerator] == part.accelerator)
         return &pool;
@@ -176,7 +177,7 @@ class Sizer {
       const Candidate* limit = limit_of(part);
       if (part.batch == 0 && limit != nullptr) part.batch = limit->batch;
       weights.push_back(limit == nullptr ? 0 : limit->rate_per_s * part.replicas);
-      if (!is_mix || is_split) weights.back() = part.replicas;
+      if (!is_mix || (is_split && limit != nullptr)) weights.back() = part.replicas;
       all += weights.back();
       part.itl_ms = part.ttft_ms = part.utilisation = 0;
       part.percentiles.reset();
@@ -229,6 +230,10 @@ Result<ServerSize> checked_size(const System& system, const std::string& name, c
   if (question.replicas < 0 || question.replicas > kMostReplicas)
     return fail(ErrorKind::invalid, "numReplicas: {}, 0 to {} can be", question.replicas,
                 kMostReplicas);
+  if (server.current.is_split() && system.options.model == QueueModel::reference)
+    return fail(ErrorKind::invalid,
+                "{}: it has {}, and the reference model knows nothing of prefill and decode apart",
+                name, in_words(server.current));
   return Sizer(system, name, server, question, execution).size();
 }
 

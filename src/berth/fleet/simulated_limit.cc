@@ -32,6 +32,7 @@ class RateTrial {
  public:
   RateTrial(const RateQuestion& question, const LimitSearch& search)
       : target_(question.target),
+        most_loss_(most_loss(question.role)),
         deployment_(
             deployment_of(question.performance, question.batch, question.queue, question.role)),
         requests_(draw_requests(traffic_of(question.load, {}), search.requests, search.seed)) {
@@ -42,7 +43,7 @@ class RateTrial {
     const double gap_ms = 1000 / rate_per_s;
     const Outcome found =
         simulate(deployment_, requests_, gap_ms, steady_window(requests_, gap_ms, kNotMeasured), 0);
-    if (found.lost_part() > kMostLoss) return false;
+    if (found.lost_part() > most_loss_) return false;
     if (target_.ttft_ms > 0 && found.mean_ttft_ms() > target_.ttft_ms) return false;
     if (target_.itl_ms > 0 && found.itl.mean_ms() > target_.itl_ms) return false;
     return within(target_.percentiles.ttft_ms,
@@ -53,6 +54,7 @@ class RateTrial {
 
  private:
   const Target target_;
+  const double most_loss_;
   const Deployment deployment_;
   std::vector<Request> requests_;
 };

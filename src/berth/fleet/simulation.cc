@@ -102,7 +102,7 @@ Simulated summary_of(std::span<const Outcome> histories, std::vector<Figures> tt
                 estimate(histories, [](const Outcome& o) { return o.lost_part(); }),
                 static_cast<int>(histories.size())};
   for (const auto& history : histories) {
-    all.requests += std::ssize(history.ttft_ms) + history.lost;
+    all.requests += std::ssize(history.ttft_ms) + history.lost - history.lost_late;
     all.all_ttft_ms.insert(all.all_ttft_ms.end(), history.ttft_ms.begin(), history.ttft_ms.end());
   }
   // By Little's law, in_service requests are served while one is.

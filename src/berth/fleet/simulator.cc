@@ -352,6 +352,7 @@ Outcome simulate_split(const Deployment& prefill, const Deployment& decode,
   const Outcome decoded = simulate(decode, others, 1, window, seed_of(seed, Stream::routing, 1));
   all.itl = decoded.itl;
   all.lost += decoded.lost;
+  all.lost_late = decoded.lost;
   all.completed += decoded.completed;
   all.window_ms = std::max(all.window_ms, decoded.window_ms);
   all.in_service += decoded.in_service;
@@ -383,6 +384,7 @@ void Outcome::add(const Outcome& other) {
   ttft_ms.insert(ttft_ms.end(), other.ttft_ms.begin(), other.ttft_ms.end());
   itl.add(other.itl);
   lost += other.lost;
+  lost_late += other.lost_late;
   completed += other.completed;
   window_ms = std::max(window_ms, other.window_ms);
   in_service += other.in_service;
@@ -400,7 +402,8 @@ double Outcome::throughput_per_min() const {
 }
 
 double Outcome::lost_part() const {
-  const double arrived = static_cast<double>(ttft_ms.size()) + static_cast<double>(lost);
+  const double arrived =
+      static_cast<double>(ttft_ms.size()) + static_cast<double>(lost - lost_late);
   return arrived > 0 ? static_cast<double>(lost) / arrived : 0;
 }
 

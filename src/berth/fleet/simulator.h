@@ -87,6 +87,7 @@ struct Outcome {
   std::vector<double> ttft_ms;  // of each request that was served, in order of arrival
   TokenGaps itl;                // of each token but a request's first
   std::int64_t lost = 0;        // requests that found no place
+  std::int64_t lost_late = 0;   // of these, after their first token: of a split
   std::int64_t completed = 0;   // requests whose last token came within the window
   double window_ms = 0;
   double in_service = 0;  // requests on average, on all replicas

@@ -96,7 +96,11 @@ int batch_calibrated(const Sizing& sizing, const Demand& demand, const Performan
 inline constexpr double kRateRounding = 1e-9;  // part of a rate
 inline constexpr double kMargin = 1e-3;        // how far a rate stays from saturation, and from 0
 inline constexpr double kMostLoss = 0.01;      // part of the requests that may find no place
-inline constexpr double kTpsPart = 0.9;        // of the range's end, when a throughput is asked for
+/// Of requests that go through two pools, each may lose a half.
+inline double most_loss(Role role) {
+  return role == Role::whole ? kMostLoss : kMostLoss / 2;
+}
+inline constexpr double kTpsPart = 0.9;  // of the range's end, when a throughput is asked for
 
 inline Sizing refused(Refusal refusal) {
   Sizing sizing;

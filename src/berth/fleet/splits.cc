@@ -29,6 +29,22 @@ double cost_of(const Candidate& pool, std::int32_t replicas) {
   return pool.cost / pool.replicas * replicas;
 }
 
+SplitUses uses_of(const Candidates& candidates, const Allocation& current,
+                  const std::vector<Candidate>& pools, const Mix& split) {
+  SplitUses uses{split};
+  std::array<Part, 2> parts;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Candidate& c = pools[split.places[i]];
+    parts[i] = part_of(current, candidates.accelerators[c.accelerator], c.role);
+    parts[i].replicas = split.replicas[i];
+    parts[i].cost = cost_of(c, split.replicas[i]);
+    uses.types[i] = candidates.type_of[c.accelerator];
+    uses.units[i] = std::int64_t{c.units_per_replica} * split.replicas[i];
+  }
+  uses.split.value = value_of(current, parts, candidates.model);
+  return uses;
+}
+
 }  // namespace
 
 std::vector<Mix> splits_of(const System& system, const Candidates& candidates, std::size_t server,
@@ -39,25 +55,22 @@ std::vector<Mix> splits_of(const System& system, const Candidates& candidates, s
   std::vector<SplitUses> all;
   for (std::uint32_t p = 0; p < pools.size(); ++p)
     for (std::uint32_t d = 0; d < pools.size(); ++d) {
-      const std::array<const Candidate*, 2> of{&pools[p], &pools[d]};
-      if (of[0]->role != Role::prefill || of[1]->role != Role::decode) continue;
-      SplitUses found{{{p, d}, {of[0]->replicas, of[1]->replicas}, 0, true}};
-      found.split.replicas[1] =
-          std::max(of[1]->replicas, known.min_replicas - found.split.replicas[0]);
-      std::array<Part, 2> parts;
-      for (std::size_t i = 0; i < 2; ++i) {
-        const Candidate& c = *of[i];
-        parts[i] = part_of(known.current, candidates.accelerators[c.accelerator], c.role);
-        parts[i].replicas = found.split.replicas[i];
-        parts[i].cost = cost_of(c, found.split.replicas[i]);
-        found.types[i] = candidates.type_of[c.accelerator];
-        found.units[i] = std::int64_t{c.units_per_replica} * found.split.replicas[i];
+      if (pools[p].role != Role::prefill || pools[d].role != Role::decode) continue;
+      const std::int64_t beyond = std::max<std::int64_t>(
+          0, std::int64_t{known.min_replicas} - pools[p].replicas - pools[d].replicas);
+      const std::int64_t steps = std::min<std::int64_t>(beyond, kMostSplits);
+      for (std::int64_t step = 0; step <= steps; ++step) {
+        const auto more = static_cast<std::int32_t>(steps == 0 ? 0 : beyond * step / steps);
+        SplitUses found = uses_of(candidates, known.current, pools,
+                                  {{p, d},
+                                   {pools[p].replicas + more,
+                                    pools[d].replicas + static_cast<std::int32_t>(beyond) - more},
+                                   0,
+                                   true});
+        if (std::ranges::all_of(found.types,
+                                [&](auto type) { return found.units_of(type) <= limits[type]; }))
+          all.push_back(found);
       }
-      found.split.value = value_of(known.current, parts, candidates.model);
-      if (std::ranges::any_of(found.types,
-                              [&](auto type) { return found.units_of(type) > limits[type]; }))
-        continue;
-      all.push_back(found);
     }
   // A candidate stands for a split of one type here.
   std::vector<SplitUses> better;
@@ -67,7 +80,7 @@ std::vector<Mix> splits_of(const System& system, const Candidates& candidates, s
       better.push_back({{{}, {}, c.value}, {type, type}, {c.units(), 0}});
     }
   const auto rank = [](const SplitUses& f) {
-    return std::tuple(f.split.value, f.units, f.split.places);
+    return std::tuple(f.split.value, f.units, f.split.places, f.split.replicas);
   };
   std::ranges::sort(all, std::less{}, rank);
   std::vector<Mix> kept;
@@ -101,9 +114,13 @@ Allocation allocation_of_split(const System& system, const Candidates& candidate
     part.cost = cost_of(pool, part.replicas);
     part.load = load;
     const double each = 1.0 / part.replicas;
-    set_figures(part, demand_of(thinned(whole_demand, each), pool.role),
-                system.models.at(known.model).accelerators.at(part.accelerator), rate * each,
-                candidates.model);
+    const Demand demand = demand_of(thinned(whole_demand, each), pool.role);
+    const Performance& performance =
+        system.models.at(known.model).accelerators.at(part.accelerator);
+    set_figures(part, demand, performance, rate * each, candidates.model);
+    if (target.has_percentiles())
+      part.percentiles =
+          targets_of(percentiles_at(demand, performance, part.batch, rate * each), pool.role);
     whole.replicas += part.replicas;
     whole.cost += part.cost;
     whole.itl_ms += part.itl_ms;

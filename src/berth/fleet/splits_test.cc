@@ -80,19 +80,21 @@ Ways ways_of(const System& system, const Candidates& made, std::size_t s) {
   for (const Candidate& p : made.pools[s])
     for (const Candidate& d : made.pools[s]) {
       if (p.role != Role::prefill || d.role != Role::decode) continue;
-      Allocation to;
-      for (const Candidate* c : {&p, &d}) {
-        Allocation part;
-        part.accelerator = made.accelerators[c->accelerator];
-        part.role = c->role;
-        part.replicas = c->replicas;
-        if (c == &d) part.replicas = std::max(d.replicas, server.min_replicas - p.replicas);
-        part.cost = c->cost / c->replicas * part.replicas;
-        to.cost += part.cost;
-        to.replicas += part.replicas;
-        to.parts.push_back(part);
+      const int beyond = std::max(0, server.min_replicas - p.replicas - d.replicas);
+      for (int more = 0; more <= beyond; ++more) {
+        Allocation to;
+        for (const Candidate* c : {&p, &d}) {
+          Allocation part;
+          part.accelerator = made.accelerators[c->accelerator];
+          part.role = c->role;
+          part.replicas = c->replicas + (c == &p ? more : beyond - more);
+          part.cost = c->cost / c->replicas * part.replicas;
+          to.cost += part.cost;
+          to.replicas += part.replicas;
+          to.parts.push_back(part);
+        }
+        add(to, std::array{p, d});
       }
-      add(to, std::array{p, d});
     }
   return ways;
 }
@@ -135,7 +137,7 @@ System random_fleet(Rng& rng) {
   for (std::uint64_t s = 0; s < 1 + rng.below(3); ++s) {
     Server server = like;
     if (rng.below(2) == 0) server.service_class = "bronze";
-    server.min_replicas = static_cast<int>(rng.below(4));
+    server.min_replicas = static_cast<int>(rng.below(7));
     server.current.load.arrivals_per_min = 50 + 900 * rng.uniform();
     server.current.load.in_tokens = 100 + static_cast<double>(rng.below(2000));
     if (rng.below(3) == 0) {
@@ -288,6 +290,31 @@ TEST(Splits, StayWhereTheyStand) {
   EXPECT_NEAR(size->current.allocation.ttft_ms, has.ttft_ms, 1e-9);
   EXPECT_EQ(*saturated(system, "s", has, 1800), false);
   EXPECT_EQ(*saturated(system, "s", has, 3600), true);
+}
+
+TEST(Splits, OfASizeThatNothingServesNothingIsAsked) {
+  System system = long_prompts();
+  system.servers["s"].current = plan(system).servers.at("s").allocation;
+  system.servers["s"].current.load.out_tokens = 1;  // nothing to decode
+  const auto size = size_server(system, "s");
+  ASSERT_TRUE(size);
+  EXPECT_EQ(size->current.saturated, true);
+  system.options = {};
+  system.options.model = QueueModel::reference;
+  const auto refused = size_server(system, "s");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("the reference model knows nothing"), std::string::npos);
+}
+
+TEST(Splits, WhatIsLostAfterItsFirstTokenArrivedOnce) {
+  const Deployment prefill{.step = {1, 0, 0, 0, StepForm::sum}, .batch = 64};
+  Deployment decode{.step = {100, 0, 0, 0, StepForm::sum}, .batch = 1, .queue = 0};
+  decode.only_decodes = true;
+  std::vector<Request> requests;
+  for (int i = 0; i < 100; ++i) requests.push_back({10.0 * i, 10, 11});
+  const Outcome o = simulate_split(prefill, decode, requests, 1, {}, 1);
+  EXPECT_EQ(o.completed + o.lost, 100);
+  EXPECT_DOUBLE_EQ(o.lost_part(), static_cast<double>(o.lost) / 100);
 }
 
 // ---- The pools ----------------------------------------------------------------------------------

@@ -78,8 +78,8 @@ Json allocation_json(const Allocation& a) {
                {"itlAverage", a.itl_ms},       {"ttftAverage", a.ttft_ms},
                {"load", load_json(a.load)}};
   if (a.percentiles) {
-    json["ttftPercentiles"] = percentiles_json(a.percentiles->ttft_ms);
-    json["itlPercentiles"] = percentiles_json(a.percentiles->itl_ms);
+    if (a.role != Role::decode) json["ttftPercentiles"] = percentiles_json(a.percentiles->ttft_ms);
+    if (a.role != Role::prefill) json["itlPercentiles"] = percentiles_json(a.percentiles->itl_ms);
     json["method"] = kClosedForm;
   }
   add_unless(json, "role", name(a.role), name(Role::whole));
