@@ -221,6 +221,35 @@ TEST(Splits, MeetInSimulationWhatTheyArePlannedFor) {
   EXPECT_LT(2 * apart.cost, plan(system, simulated()).cost);
 }
 
+TEST(Splits, EachPoolLosesAHalfOfWhatMayBeLost) {
+  System system = long_prompts();
+  system.servers["s"].max_queue = 1;
+  system.servers["s"].max_batch = 32;
+  system.classes["gold"].targets["m"] = {.itl_ms = 30, .ttft_ms = 3000};
+  const Candidates made = candidates(system, QueueModel::calibrated);
+  const Server& server = system.servers.at("s");
+  const Demand whole = demand_of(server.current.load, server, target_of(system, server));
+  int bound = 0;
+  for (const Candidate& c : made.pools[0]) {
+    const Performance& p = system.models.at("m").accelerators.at(made.accelerators[c.accelerator]);
+    const double loss = operation_at(demand_of(whole, c.role), p, c.batch,
+                                     1800.0 / 60'000 / c.replicas, QueueModel::calibrated)
+                            .loss;
+    EXPECT_LE(loss, 0.005 * (1 + 1e-6)) << fleet::name(c.role);
+    bound += c.rate_binding == Binding::loss;
+  }
+  EXPECT_GT(bound, 0);
+}
+
+TEST(Splits, WithATargetForOnePercentileBothPoolsTellTheirs) {
+  System system = long_prompts();
+  system.classes["gold"].targets["m"].percentiles.ttft_ms = {};
+  const Allocation a = plan(system).servers.at("s").allocation;
+  ASSERT_TRUE(a.is_split());
+  EXPECT_GT(a.percentiles->ttft_ms[0], 0);
+  EXPECT_GT(a.percentiles->itl_ms[0], 0);
+}
+
 TEST(Splits, OnlyWhereTheCacheCanBeSent) {
   System system = long_prompts();
   for (auto& [_, p] : system.models["m"].accelerators) p.transfer->per_token_ms = 1;
@@ -406,6 +435,12 @@ TEST(Splits, AreRefusedWhereTheyMakeNoSense) {
   system.options = kApart;
   system.models["m"].accelerators["H"].transfer->per_token_ms = -1;
   EXPECT_NE(refusal(system).find("transfer.perToken"), std::string::npos) << refusal(system);
+  const Document nothing{
+      "m.json",
+      R"({"modelData": {"models": [{"name": "m", "acc": "H", "perfParms": {"transfer": {}}}]}})"};
+  const auto reading = read_documents({&nothing, 1});
+  ASSERT_FALSE(reading);
+  EXPECT_NE(reading.error().message.find("wanted fixed, perToken or both"), std::string::npos);
 }
 
 TEST(Splits, ManifestsHaveADeploymentARole) {
