@@ -110,7 +110,7 @@ void read_trials(const Field& root, Program& program, Faults& faults) {
   const auto run = root.find("run");
   if (run && faults.take(program.run, exec::read_command(*run)))
     program.run_line = run->node().line;
-  else if (!run && !program.passive)
+  else if (!run && !program.passive && faults.none())  // a misspelt key may be it
     faults.add(root.error("'run' is missing"));
   faults.take(program.run.shell, exec::read_shell(root, {}));
   const auto params = root.find("params");
