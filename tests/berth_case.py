@@ -104,6 +104,9 @@ class House:
             for pipe in (process.stdout, process.stderr):
                 if pipe:
                     pipe.close()
+        self.kill_leftovers()
+
+    def kill_leftovers(self):
         for pid in self.leftovers():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

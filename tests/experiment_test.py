@@ -297,12 +297,21 @@ class Causes(Case):
         return self.berth("why", f"{name}/1").out.decode()
 
     def test_no_score(self):
-        self.assertIn("it reported no acc, which its goal is about", self.why("echo acc=1"))
+        self.assertIn("it reported no acc, which its goal is about; it reported nothing", self.why("echo acc=1"))
+        self.assertIn("it reported no acc, which its goal is about; it reported loss, epoch",
+                      self.why("echo ::berth loss=1 epoch=2"))
+
+    def test_a_checkpoint_that_is_not_reported_again(self):
+        self.script("x", """#!/bin/sh
+[ ! -e $1/state ] || exit 0
+touch $1/state && echo ::berth acc=1 && kill -9 $$
+""")
+        self.assertIn("what a script finds there it reports again", self.why("./x {checkpoint}", "retries: 1"))
 
     def test_not_a_number(self):
         why = self.why("echo '::berth acc=nan'")
         self.assertIn("not as declared", why)
-        self.assertIn("a metric line could not be read: ::berth acc=nan", why)
+        self.assertIn("a metric line could not be read: ::berth acc=nan: wanted a finite number, found 'nan'", why)
 
     def test_not_a_number_after_a_number(self):
         why = self.why("echo '::berth acc=0.5'; echo '::berth acc=nan'", code=0)

@@ -6,7 +6,7 @@ import io
 import json
 import unittest
 
-from berth_case import Case
+from berth_case import Case, until
 
 SWEEP = """
 name: {name}
@@ -78,6 +78,27 @@ class Show(Views):
         chart = text[text.index(b"loss (logarithmic) of 200 trials"):].decode("ascii").splitlines()[:11]
         self.assertTrue(all(len(line) <= 80 for line in chart), chart)
         self.assertEqual(chart[10].split(), ["1", "200"])
+
+    def test_logs_follow_what_begins_meanwhile(self):
+        """Attempts and proposed trials that began later were shown as those before, or not at all."""
+        self.write("more.yaml", """
+run: 'echo of {x}; while [ ! -e go ]; do sleep 0.02; done; echo ::berth acc=1; [ "$BERTH_ATTEMPT" = 2 ]'
+params: {x: {min: 0, max: 9, type: int}}
+search: {method: tpe, samples: 2}
+goal: {metric: acc}
+parallel: 1
+retries: 1
+""")
+        run = self.house.start("run", "more.yaml")
+        until(lambda: (self.dir / "state/runs/more-1/output.log").exists() and
+              b"of " in self.berth("logs", "more-1").out, "the first line")
+        whole, one = (self.house.start("logs", "-f", which) for which in ("more-1", "more-1/1"))
+        self.write("go", "")
+        run.wait()
+        lines = whole.communicate()[0].decode().splitlines()
+        self.assertEqual([line.partition("] ")[0] for line in lines if "] of " in line],
+                         ["[1", "[1 attempt 2", "[2", "[2 attempt 2"])
+        self.assertIn(b"(attempt 2)\n", one.communicate()[1])
 
     def test_no_chart_of_what_has_no_scores(self):
         self.sweep(values="[1, 2]")

@@ -77,25 +77,34 @@ def main():
     (images, labels), validation = load()
     rng = np.random.default_rng(args.seed)
     network = Network(images.shape[1], args.width, rng)
-    trained = 0  # epochs
+    reports = {}  # by epoch
     state = args.checkpoint and args.checkpoint / "state.pickle"
     if state and state.exists():
-        trained, network, rng = pickle.loads(state.read_bytes())
+        reports, network, rng = pickle.loads(state.read_bytes())
 
+    def tell(epoch):
+        loss, accuracy = reports[epoch]
+        print(f"::berth epoch={epoch} loss={loss:.4f} accuracy={accuracy:.4f}", flush=True)
+
+    # What an earlier call reported is reported again: it may have been killed before anybody knew, and there may be
+    # nothing left to train.
+    for epoch in reports:
+        if epoch <= args.epochs:
+            tell(epoch)
     # A learning rate that is too big overflows: a bad result to report, not an error.
     np.seterr(all="ignore")
-    for epoch in range(trained + 1, args.epochs + 1):
+    for epoch in range(max(reports, default=0) + 1, args.epochs + 1):
         order = rng.permutation(len(labels))
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
             network.step(images[batch], labels[batch], args.lr, args.momentum)
         if epoch % REPORT_EVERY == 0 or epoch == args.epochs:
-            loss, accuracy = network.evaluate(*validation)
-            print(f"::berth epoch={epoch} loss={loss:.4f} accuracy={accuracy:.4f}", flush=True)
-    if state:
-        written = state.with_suffix(".new")  # whole or not at all, whenever we are killed
-        written.write_bytes(pickle.dumps((args.epochs, network, rng)))
-        written.rename(state)
+            reports[epoch] = network.evaluate(*validation)
+            tell(epoch)
+            if state:
+                written = state.with_suffix(".new")  # whole or not at all, whenever we are killed
+                written.write_bytes(pickle.dumps((reports, network, rng)))
+                written.rename(state)
 
 
 if __name__ == "__main__":

@@ -178,6 +178,7 @@ Result<Answer> read_numbered(const Received& received, const std::variant<Messag
     MessageReader reader(received.fields());
     Numbered numbered;
     describe_numbered(reader, numbered.number, message);
+    if constexpr (requires { message.number; }) message.number = numbered.number;
     numbered.message = std::move(message);
     read = reader.finish(Answer(std::move(numbered)));
     return true;

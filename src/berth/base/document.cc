@@ -68,23 +68,34 @@ std::unexpected<Error> Field::error(std::string_view message) const {
 
 Status Field::expect_keys(std::initializer_list<std::string_view> keys) const {
   if (!is_map()) return wanted_map();
-  const std::span<const std::string_view> known(keys.begin(), keys.size());
-  for (const auto& value : node_->children) {
-    if (std::ranges::find(known, value.key) != known.end()) continue;
-    const auto meant = meant_key(value.key, known);
-    const Field at = child(value, path_);
-    if (value.key.find_first_of("()<>") != std::string_view::npos)
-      return at.error(
-          fmt::format("unknown key '{}'; within braces a comma begins the next key: a "
-                      "value that has one wants quotes",
-                      clip(value.key)));
-    const std::string advice =
-        meant.empty() ? fmt::format("known are: {}",
-                                    join(std::vector<std::string>(keys.begin(), keys.end()), ", "))
-                      : fmt::format("did you mean '{}'?", meant);
-    return at.error(fmt::format("unknown key '{}'; {}", clip(value.key), advice));
-  }
+  for (const auto& value : node_->children)
+    if (std::ranges::find(keys, value.key) == keys.end()) return unknown_key(value, keys);
   return {};
+}
+
+std::vector<Error> Field::unknown_keys(std::initializer_list<std::string_view> keys) const {
+  std::vector<Error> errors;
+  if (!is_map()) return errors;
+  for (const auto& value : node_->children)
+    if (std::ranges::find(keys, value.key) == keys.end())
+      errors.push_back(unknown_key(value, keys).error());
+  return errors;
+}
+
+std::unexpected<Error> Field::unknown_key(const DocumentNode& value,
+                                          std::initializer_list<std::string_view> keys) const {
+  const Field at = child(value, path_);
+  if (value.key.find_first_of("()<>") != std::string_view::npos)
+    return at.error(
+        fmt::format("unknown key '{}'; within braces a comma begins the next key: a "
+                    "value that has one wants quotes",
+                    clip(value.key)));
+  const auto meant = meant_key(value.key, {keys.begin(), keys.size()});
+  const std::string advice =
+      meant.empty() ? fmt::format("known are: {}",
+                                  join(std::vector<std::string>(keys.begin(), keys.end()), ", "))
+                    : fmt::format("did you mean '{}'?", meant);
+  return at.error(fmt::format("unknown key '{}'; {}", clip(value.key), advice));
 }
 
 std::unexpected<Error> Field::wanted_map() const {

@@ -53,6 +53,8 @@ class Field {
   /// A map whose keys are all among `keys`; an unknown one is an error that suggests what was
   /// meant.
   Status expect_keys(std::initializer_list<std::string_view> keys) const;
+  /// The errors about all keys that are not among these, in the order of the file; of no map: none.
+  std::vector<Error> unknown_keys(std::initializer_list<std::string_view> keys) const;
   /// This map with what it lacks from `defaults`, another map, of this document or another, which
   /// may have defaults itself: find(), get() and entries() see keys of all; where both have a map
   /// under a key, so do these. A null under a key of its own stands for nothing. Errors name the
@@ -85,6 +87,8 @@ class Field {
 
  private:
   std::unexpected<Error> wanted_map() const;
+  std::unexpected<Error> unknown_key(const DocumentNode& value,
+                                     std::initializer_list<std::string_view> keys) const;
   Field(std::shared_ptr<const Document> document, const DocumentNode& node, std::string path)
       : document_(std::move(document)), node_(&node), path_(std::move(path)) {}
   Field child(const DocumentNode& node, std::string path) const;

@@ -1,7 +1,10 @@
-// The chart under the table of trials: what was tried, and how the best grew.
+// The charts of a search: what was tried and how the best grew, what a parameter does, and how the
+// leading trials learn.
 #include <algorithm>
 #include <cmath>
 
+#include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/cli/trials_view.h"
 
 namespace berth::cli {
@@ -60,6 +63,95 @@ Scale scale_of(const std::vector<Point>& points, bool maximize) {
   return scale;
 }
 
+/// Dots above an axis.
+class Canvas {
+ public:
+  Canvas(std::size_t columns, const Scale& scale)
+      : scale_(scale), rows_(kRows, std::string(columns, ' ')) {}
+
+  std::size_t columns() const { return rows_.front().size(); }
+  /// A star is covered by nothing.
+  void put(std::size_t column, double score, char mark) {
+    const auto up = static_cast<std::size_t>(
+        std::lround(scale_.position(score) * static_cast<double>(kRows - 1)));
+    char& cell = rows_[kRows - 1 - up][std::min(column, columns() - 1)];
+    if (cell != '*') cell = mark;
+  }
+  /// `below`: what stands under the axis.
+  std::string text(const std::string& title, const std::string& below) const {
+    const std::string top = fmt::format("{:.4g}", scale_.top);
+    const std::string bottom = fmt::format("{:.4g}", scale_.bottom);
+    const std::size_t margin = std::max(top.size(), bottom.size());
+    std::string text = title + "\n";
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const auto& label = row == 0 ? top : row + 1 == kRows ? bottom : std::string();
+      std::string line = fmt::format("{:>{}} |{}", label, margin, rows_[row]);
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+    text += std::string(margin + 1, ' ') + '+' + std::string(columns(), '-') + "\n";
+    if (!below.empty()) text += std::string(margin + 2, ' ') + below + "\n";
+    return text;
+  }
+
+ private:
+  Scale scale_;
+  std::vector<std::string> rows_;
+};
+
+/// What stands below the ends of an axis; "" where it has no room.
+std::string ends(const std::string& left, const std::string& right, std::size_t columns) {
+  if (columns <= left.size() + right.size()) return "";
+  return left + fmt::format("{:>{}}", right, columns - left.size());
+}
+
+std::string title_of(const experiment::Program& program, const Scale& scale,
+                     const std::string& rest) {
+  return fmt::format("{}{} {}", program.goal->metric, scale.logarithmic ? " (logarithmic)" : "",
+                     rest);
+}
+
+/// Where the values of a parameter stand on the axis, and what is written below it.
+struct Places {
+  std::vector<std::size_t> columns;  // of each value
+  std::string below;
+  bool logarithmic = false;
+};
+
+Places places_of_numbers(const std::vector<double>& values) {
+  constexpr double kWideParameter = 100;
+  const auto [low, high] = std::ranges::minmax(values);
+  Places places{.columns = {},
+                .below = ends(fmt::format("{:.4g}", low), fmt::format("{:.4g}", high), kColumns),
+                .logarithmic = low > 0 && high / low >= kWideParameter};
+  const Scale across{.bottom = low, .top = high, .logarithmic = places.logarithmic};
+  for (const double value : values)
+    places.columns.push_back(static_cast<std::size_t>(
+        std::lround(across.position(value) * static_cast<double>(kColumns - 1))));
+  return places;
+}
+
+/// Each has a strip of its own, in the order of their first appearance; further ones share the
+/// last.
+Places places_of_texts(const std::vector<std::string>& values) {
+  constexpr std::size_t kMostStrips = 8;
+  std::vector<std::string> texts;
+  for (const auto& value : values)
+    if (std::ranges::find(texts, value) == texts.end()) texts.push_back(value);
+  const std::size_t strips = std::min(texts.size(), kMostStrips), width = kColumns / strips;
+  Places places;
+  std::vector<std::size_t> used(strips);  // so that trials of one value stand beside one another
+  for (const auto& value : values) {
+    const auto at = std::min<std::size_t>(
+        static_cast<std::size_t>(std::ranges::find(texts, value) - texts.begin()), strips - 1);
+    places.columns.push_back(at * width + used[at]++ % (width - 1));
+  }
+  if (texts.size() > strips) texts[strips - 1] = fmt::format("{} more", texts.size() - strips + 1);
+  for (std::size_t i = 0; i < strips; ++i)
+    places.below += fmt::format("{:<{}}", clip(texts[i], width - 1), width);
+  return places;
+}
+
 }  // namespace
 
 std::string score_chart(const std::vector<store::TaskRecord>& tasks,
@@ -69,31 +161,65 @@ std::string score_chart(const std::vector<store::TaskRecord>& tasks,
   if (points.size() < kFewest) return "";
   const Scale scale = scale_of(points, program.goal->maximize);
   const auto trials = static_cast<std::size_t>(tasks.back().number.value);
-  const std::size_t columns = std::min(kColumns, trials);
-  std::vector<std::string> rows(kRows, std::string(columns, ' '));
-  for (const auto& point : points) {
-    const auto column = static_cast<std::size_t>(point.trial - 1) * columns / trials;
-    const auto up = static_cast<std::size_t>(
-        std::lround(scale.position(point.score) * static_cast<double>(kRows - 1)));
-    char& cell = rows[kRows - 1 - up][column];
-    if (cell != '*') cell = point.best ? '*' : 'o';
+  Canvas canvas(std::min(kColumns, trials), scale);
+  for (const auto& point : points)
+    canvas.put(static_cast<std::size_t>(point.trial - 1) * canvas.columns() / trials, point.score,
+               point.best ? '*' : 'o');
+  return canvas.text(
+      title_of(program, scale, fmt::format("of {} trials; * the best so far", points.size())),
+      ends("1", fmt::format("{}", trials), canvas.columns()));
+}
+
+std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
+                          const experiment::Program& program, const std::string& parameter) {
+  if (!program.goal) return "";
+  std::vector<Point> points;
+  std::vector<std::string> texts;
+  std::vector<double> numbers;
+  for (const auto& point : points_of(tasks, program)) {
+    const std::string text = value_of(tasks[static_cast<std::size_t>(point.trial - 1)], parameter);
+    if (text == "-") continue;
+    points.push_back(point);
+    texts.push_back(text);
+    if (const auto number = parse_number(text)) numbers.push_back(*number);
   }
-  const std::string top = fmt::format("{:.4g}", scale.top);
-  const std::string bottom = fmt::format("{:.4g}", scale.bottom);
-  const std::size_t margin = std::max(top.size(), bottom.size());
-  std::string text = fmt::format("{}{} of {} trials; * the best so far\n", program.goal->metric,
-                                 scale.logarithmic ? " (logarithmic)" : "", points.size());
-  for (std::size_t row = 0; row < kRows; ++row) {
-    const auto& label = row == 0 ? top : row + 1 == kRows ? bottom : std::string();
-    std::string line = fmt::format("{:>{}} |{}", label, margin, rows[row]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+  if (points.size() < kFewest) return "";
+  const Scale scale = scale_of(points, program.goal->maximize);
+  const Places places =
+      numbers.size() == texts.size() ? places_of_numbers(numbers) : places_of_texts(texts);
+  std::size_t best = 0;  // the last that was better than all before
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (points[i].best) best = i;
+  Canvas canvas(kColumns, scale);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    canvas.put(places.columns[i], points[i].score, i == best ? '*' : 'o');
+  return canvas.text(
+      title_of(program, scale,
+               fmt::format("by {}{}, {} trials; * the best", parameter,
+                           places.logarithmic ? " (logarithmic)" : "", points.size())),
+      places.below);
+}
+
+std::string curve_chart(const std::vector<Curve>& curves, const experiment::Program& program) {
+  if (!program.goal) return "";
+  std::vector<Point> points;
+  std::size_t steps = 0;
+  for (const auto& curve : curves) {
+    for (const double value : curve.values) points.push_back({0, value, false});
+    steps = std::max(steps, curve.values.size());
   }
-  const std::string last = fmt::format("{}", trials);
-  text += std::string(margin + 1, ' ') + '+' + std::string(columns, '-') + "\n";
-  if (columns > last.size() + 1)
-    text += fmt::format("{}1{:>{}}\n", std::string(margin + 2, ' '), last, columns - 1);
-  return text;
+  if (steps < 2) return "";
+  const Scale scale = scale_of(points, program.goal->maximize);
+  Canvas canvas(std::min(kColumns, std::max<std::size_t>(steps, kColumns / 2)), scale);
+  std::string who;
+  for (std::size_t i = curves.size(); i-- > 0;) {  // the best last, above the others
+    const auto mark = static_cast<char>('1' + i);
+    for (std::size_t step = 0; step < curves[i].values.size(); ++step)
+      canvas.put(step * (canvas.columns() - 1) / (steps - 1), curves[i].values[step], mark);
+    who = fmt::format("  {} /{}", mark, curves[i].label) + who;
+  }
+  return canvas.text(title_of(program, scale, "by report, of the leading trials:" + who),
+                     ends("1", fmt::format("{}", steps), canvas.columns()));
 }
 
 }  // namespace berth::cli

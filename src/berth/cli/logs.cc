@@ -1,6 +1,7 @@
 // berth logs: what the tasks printed, then and as it comes.
 #include <unistd.h>
 
+#include <functional>
 #include <map>
 
 #include "berth/cli/options.h"
@@ -89,27 +90,70 @@ Result<bool> goes_on(os::Env& env, run::Context& context, const TaskPath& path) 
   return !store::final(task.state);
 }
 
-std::int64_t number_of(const std::map<Token, std::int64_t>& attempts, Token token) {
-  const auto found = attempts.find(token);
-  return found == attempts.end() ? 0 : found->second;
-}
+/// The tasks of a run and the numbers of their attempts, which become more while the run goes on.
+class Tasks {
+ public:
+  /// `is_written`: what stands in the log is recorded within moments.
+  Tasks(run::Context& context, const store::RunRecord& run, bool is_written)
+      : context_(context), run_(run), is_written_(is_written) {}
+
+  /// nullptr: nobody knows of it.
+  Result<const store::TaskRecord*> find(TaskNumber number) {
+    const auto at = static_cast<std::size_t>(number.value - 1);
+    BERTH_TRY(until_recorded([&]() -> Result<bool> {
+      if (at < tasks_.size()) return true;
+      BERTH_ASSIGN(tasks_, context_.store->tasks(run_.id));
+      return at < tasks_.size();
+    }));
+    return at < tasks_.size() ? &tasks_[at] : nullptr;
+  }
+
+  /// Counted from 1; 0 for one that began just before its runner died, and was not recorded.
+  Result<std::int64_t> attempt(const store::TaskRecord& of, Token token) {
+    if (of.token == token && of.attempts == 1) return 1;
+    if (attempts_.contains(token)) return attempts_[token];
+    BERTH_TRY(until_recorded([&]() -> Result<bool> {
+      BERTH_ASSIGN(const auto all, context_.store->attempts(run_.id, of.number));
+      for (const auto& one : all) attempts_[one.token] = one.number;
+      return attempts_.contains(token);
+    }));
+    return attempts_[token];
+  }
+
+ private:
+  /// The log is written before the record is.
+  Status until_recorded(const std::function<Result<bool>()>& look) {
+    constexpr int kLooks = 25;
+    constexpr Duration kBetween = std::chrono::milliseconds(20);
+    for (int i = 0; i < kLooks; ++i) {
+      BERTH_ASSIGN(const bool is_recorded, look());
+      if (is_recorded || !is_written_) break;
+      BERTH_TRY(context_.env->wait({}, context_.env->now() + kBetween));
+    }
+    return {};
+  }
+
+  run::Context& context_;
+  const store::RunRecord& run_;
+  const bool is_written_;
+  std::vector<store::TaskRecord> tasks_;
+  std::map<Token, std::int64_t> attempts_;
+};
 
 Result<int> logs(os::Env& env, const LogsOptions& options) {
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   TaskPath path = parse_task_path(options.path);
   BERTH_ASSIGN(const auto record, context.store->find_run(path.run));
   if (record.kind == "command" && path.task.empty()) path.task = "1";
-  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
+  Tasks tasks(context, record, state_now(env, record) == "running");
   TaskNumber only;
+  bool is_repeated = false;
   if (!path.task.empty()) {
     BERTH_ASSIGN(const auto task, find_task(context, record, path.task));
     only = task.number;
-  }
-  std::map<Token, std::int64_t> numbers;  // of the task's attempts
-  if (only.value != 0) {
     BERTH_ASSIGN(const auto attempts, context.store->attempts(record.id, only));
-    for (const auto& attempt : attempts) numbers.emplace(attempt.token, attempt.number);
-    if (options.attempt > static_cast<std::int64_t>(attempts.size()))
+    is_repeated = attempts.size() > 1;
+    if (options.attempt > std::ssize(attempts))
       return fail(ErrorKind::not_found, "{}/{} had {} attempts", record.name, path.task,
                   attempts.size());
   } else if (options.attempt > 0) {
@@ -117,6 +161,20 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
   }
   Token shown;
   Printer printer(only.value == 0, options.raw);
+  const auto show = [&](const run::LogFrame& frame) -> Status {
+    if (only.value != 0 && frame.task != only) return {};
+    BERTH_ASSIGN(const auto* task, tasks.find(frame.task));
+    if (task == nullptr) return {};
+    BERTH_ASSIGN(const std::int64_t attempt, tasks.attempt(*task, frame.token));
+    if (options.attempt > 0 && attempt != options.attempt) return {};
+    const std::string which = attempt > 0 ? fmt::format("attempt {}", attempt) : "lost attempt";
+    if (only.value != 0 && options.attempt == 0 && frame.token != shown &&
+        (is_repeated || attempt != 1))
+      print_error(fmt::format("({})\n", which));
+    shown = frame.token;
+    printer.show(frame, attempt == 1 ? task->label : task->label + " " + which);
+    return {};
+  };
   std::optional<run::LogReader> reader;
   for (;;) {
     BERTH_ASSIGN(const bool more,
@@ -126,15 +184,11 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
       if (opened) reader.emplace(*std::move(opened));
     }
     if (reader) {
+      Status status;
       BERTH_TRY(reader->read(Token{}, [&](const run::LogFrame& frame) {
-        const auto at = static_cast<std::size_t>(frame.task.value - 1);
-        if (at >= tasks.size() || (only.value != 0 && frame.task != only)) return;
-        if (options.attempt > 0 && number_of(numbers, frame.token) != options.attempt) return;
-        if (numbers.size() > 1 && options.attempt == 0 && frame.token != shown)
-          print_error(fmt::format("(attempt {})\n", number_of(numbers, frame.token)));
-        shown = frame.token;
-        printer.show(frame, tasks[at].label);
+        if (status) status = show(frame);
       }));
+      BERTH_TRY(status);
     }
     if (!options.follow || !more) break;
     BERTH_TRY(env.wait({}, env.now() + kFollowPollInterval));

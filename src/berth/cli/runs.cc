@@ -39,7 +39,7 @@ struct RunsOptions {
 struct ShowOptions {
   bool json = false, csv = false;
   std::string run, sort;
-  std::optional<std::string> graph;
+  std::optional<std::string> graph, chart;
 
   void add_to(Options& options) {
     options.json(json);
@@ -54,7 +54,16 @@ struct ShowOptions {
         .value("--sort", sort, "by task, time, state, or a parameter or metric (default: the goal)")
         .named("NAME");
     options.flag("--csv", csv, "a line a task, for a spreadsheet or pandas").excludes("--graph");
-    options.example("berth show digits-3");
+    options
+        .value("--chart", chart,
+               "of a search: how the best grew (history), how the leading trials learn (curves), "
+               "or what a "
+               "parameter does to the goal (its name); all of them unless one is named")
+        .count(0, 1)
+        .named("[history|curves|PARAMETER]")
+        .excludes("--graph")
+        .excludes("--csv");
+    options.example("berth show digits-3 --chart lr");
   }
 };
 
@@ -150,6 +159,49 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
   return 0;
 }
 
+/// Those of the trials with the best scores; of one that several budgets were given to, the last.
+Result<std::vector<Curve>> leading_curves(run::Context& context, const store::RunRecord& record,
+                                          const std::vector<store::TaskRecord>& tasks,
+                                          const experiment::Program& program) {
+  constexpr std::size_t kMostCurves = 5;
+  std::vector<Curve> curves;
+  for (const auto* task : sorted_trials(tasks, program)) {
+    if (curves.size() == kMostCurves || !score_of(*task, program)) break;
+    Curve curve{.label = task->label, .values = {}};
+    BERTH_ASSIGN(const auto metrics, context.store->metrics(record.id, task->number));
+    for (const auto& metric : metrics)
+      if (metric.token == task->token && metric.name == program.goal->metric)
+        curve.values.push_back(metric.value);
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+Result<std::string> charts_of(run::Context& context, const store::RunRecord& record,
+                              const std::vector<store::TaskRecord>& tasks,
+                              const experiment::Program& program, const std::string& wanted) {
+  if (!program.goal) return fail(ErrorKind::invalid, "{} has no goal to draw", record.name);
+  const auto parameters = parameter_names(in_turn(tasks));
+  const bool is_parameter = std::ranges::find(parameters, wanted) != parameters.end();
+  if (!wanted.empty() && wanted != "history" && wanted != "curves" && !is_parameter)
+    return fail(ErrorKind::invalid, "--chart: no parameter is called '{}'; there are: {}",
+                clip(wanted), clip(join(parameters, ", "), 400));
+  std::vector<std::string> charts;
+  if (wanted.empty() || wanted == "history") charts.push_back(score_chart(tasks, program));
+  if (wanted.empty() || wanted == "curves") {
+    BERTH_ASSIGN(const auto curves, leading_curves(context, record, tasks, program));
+    charts.push_back(curve_chart(curves, program));
+  }
+  for (const auto& parameter : parameters)
+    if (wanted.empty() || wanted == parameter)
+      charts.push_back(scatter_chart(tasks, program, parameter));
+  std::erase(charts, "");
+  if (charts.empty())
+    return fail(ErrorKind::busy, "{}: too few trials have finished with a value of {} to draw that",
+                record.name, program.goal->metric);
+  return join(charts, "\n");
+}
+
 Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!parse_task_path(options.run).task.empty()) return explain(env, options.run, options.json);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
@@ -169,6 +221,11 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
     return 0;
   }
   BERTH_ASSIGN(const auto program, program_of(record));
+  if (options.chart) {
+    BERTH_ASSIGN(const auto charts, charts_of(context, record, tasks, program, *options.chart));
+    print(charts);
+    return 0;
+  }
   Order order = options.json || options.csv ? in_turn(tasks) : sorted_trials(tasks, program);
   if (!options.sort.empty()) {
     BERTH_ASSIGN(order, sorted_trials(tasks, program, options.sort));

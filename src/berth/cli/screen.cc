@@ -81,8 +81,8 @@ std::string Screen::cursor_to_top() const {
   return drawn_ > 1 ? fmt::format("\r\x1b[{}A", drawn_ - 1) : "\r";
 }
 
-/// Draws a line for each step that has tasks, as many as there is room for, and one for all of
-/// them.
+/// Draws a line for each step that has tasks, as many as there is room for, one for all of them,
+/// and the leading trials.
 void Screen::draw(const run::Progress& progress, Mono now) {
   const auto [rows, columns] = terminal_size();
   std::vector<std::string> lines;
@@ -103,6 +103,13 @@ void Screen::draw(const run::Progress& progress, Mono now) {
   if (!progress.waiting_for.empty())
     lines.push_back("  waits: " + with_time(progress.waiting_for + progress.how_far,
                                             progress.waiting_since, now));
+  for (std::size_t i = 0; i < progress.leaders.size() && lines.size() + 2 < rows; ++i) {
+    const auto& leader = progress.leaders[i];
+    std::string text = fmt::format("  {}. /{}  {:.6g}", i + 1, leader.label, leader.score);
+    for (const auto& [name, value] : leader.params)
+      text += fmt::format("  {} {}", name, clip(value, 32));
+    lines.push_back(std::move(text));
+  }
   std::string text = cursor_to_top();
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += (i == 0 ? "" : "\n") + clip(lines[i], columns - 1) + "\x1b[K";
@@ -126,8 +133,9 @@ std::string Screen::state_text(const run::Progress& progress) const {
   if (counts.skipped > 0) text += fmt::format("  {} skipped", counts.skipped);
   if (counts.running > 0) text += fmt::format("  {} running", counts.running);
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
-  if (progress.best)
-    text += fmt::format("  best {:.6g} (/{})", progress.best->value, progress.best->label);
+  if (!progress.leaders.empty())
+    text +=
+        fmt::format("  best {:.6g} (/{})", progress.leaders[0].score, progress.leaders[0].label);
   return text;
 }
 

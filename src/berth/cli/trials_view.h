@@ -57,5 +57,17 @@ std::string trials_csv(const store::RunRecord& run, const Order& trials);
 /// than three of them. With many, the worst quarter may lie beyond the edge, where it is drawn.
 std::string score_chart(const std::vector<store::TaskRecord>& tasks,
                         const experiment::Program& program);
+/// The finished trials' scores by the value of a parameter: along an axis (logarithmic where the
+/// values span two powers of ten) or, where they are no numbers, in a strip each. "" with fewer
+/// than three of them.
+std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
+                          const experiment::Program& program, const std::string& parameter);
+/// What a trial has reported of the goal's metric.
+struct Curve {
+  std::string label;
+  std::vector<double> values;
+};
+/// At most nine learning curves, the leading trial first; "" where none has two reports.
+std::string curve_chart(const std::vector<Curve>& curves, const experiment::Program& program);
 
 }  // namespace berth::cli

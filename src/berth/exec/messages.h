@@ -97,6 +97,8 @@ struct Output {
   Token token;
   Stream stream = Stream::out;
   std::string bytes;
+  /// That of its message; what is told again has the same. 0: it cannot be told again.
+  std::int64_t number = 0;
 };
 struct Metric {
   TaskNumber task;

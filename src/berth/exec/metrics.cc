@@ -38,25 +38,29 @@ bool valid_metric_name(std::string_view name) {
 }
 
 void MetricReader::read_line(std::string_view line, Reading& reading) const {
-  const auto malformed = [&] {
-    if (reading.unreadable.empty()) reading.unreadable = clip(line);
+  const auto malformed = [&](std::string_view wanted, std::string_view found) {
+    if (!reading.unreadable.empty()) return;
+    reading.unreadable = clip(line);
+    reading.because = fmt::format("wanted {}, found '{}'", wanted, clip(found));
   };
+  constexpr std::string_view kNumber = "a finite number";
   if (line.starts_with(kAuptimizersMark)) {
-    if (!read_scores(line.substr(kAuptimizersMark.size()), reading.metrics)) malformed();
+    const auto scores = line.substr(kAuptimizersMark.size());
+    if (!read_scores(scores, reading.metrics)) malformed("finite numbers", trim(scores));
     return;
   }
   if (stream_ != Stream::out || !line.starts_with(kMark)) return;
   for (const auto word : words(line.substr(kMark.size()))) {
     const auto equals = word.find('=');
     if (equals == std::string_view::npos || !valid_metric_name(word.substr(0, equals))) {
-      malformed();
+      malformed("NAME=NUMBER", word);
       continue;
     }
     const auto value = parse_number(word.substr(equals + 1));
     if (value)
       reading.metrics.emplace_back(word.substr(0, equals), *value);
     else
-      malformed();
+      malformed(kNumber, word.substr(equals + 1));
   }
 }
 

@@ -25,6 +25,7 @@ class MetricReader {
   struct Reading {
     std::vector<std::pair<std::string, double>> metrics;
     std::string unreadable;  ///< The first metric line that is malformed, or has no finite number.
+    std::string because;     ///< What was wanted and found there.
   };
   Reading feed(std::string_view bytes);
   /// Reads the last line, which may lack its newline, when the stream has ended.

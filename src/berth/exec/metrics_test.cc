@@ -13,7 +13,10 @@ MetricReader::Reading read(std::initializer_list<std::string_view> pieces) {
   MetricReader::Reading all;
   const auto take = [&](const MetricReader::Reading& reading) {
     all.metrics.insert(all.metrics.end(), reading.metrics.begin(), reading.metrics.end());
-    if (all.unreadable.empty()) all.unreadable = reading.unreadable;
+    if (all.unreadable.empty()) {
+      all.unreadable = reading.unreadable;
+      all.because = reading.because;
+    }
   };
   for (const auto piece : pieces) take(reader.feed(piece));
   take(reader.finish());
@@ -66,6 +69,8 @@ TEST(Metrics, TellsTheFirstLineThatItCannotReadAndKeepsTheRestOfIt) {
   }
   EXPECT_EQ(read({"::berth " + std::string(128, 'n') + "=1"}).metrics.size(), 1U);
   EXPECT_EQ(read({"::berth " + std::string(129, 'n') + "=1"}).metrics.size(), 0U);
+  EXPECT_EQ(read({"::berth loss=nan\n"}).because, "wanted a finite number, found 'nan'");
+  EXPECT_EQ(read({"::berth loss: 0.4\n"}).because, "wanted NAME=NUMBER, found 'loss:'");
   EXPECT_EQ(read({"::berth \x1b[2J"}).unreadable, "::berth \\x1b[2J") << "fit to be shown";
 }
 

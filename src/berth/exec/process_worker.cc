@@ -70,7 +70,7 @@ struct ProcessWorker::Process {
   std::unique_ptr<TaskContainer> container;  // where the launch is isolated
   os::Child child;
   MetricReader out_metrics, err_metrics{Stream::err};
-  std::string unreadable;
+  std::string unreadable;        // a metric line, and why it is none
   std::optional<Mono> limit;     // when its time is up
   std::optional<Mono> kill_at;   // TERM was sent: when KILL follows
   std::optional<Mono> close_at;  // it has exited: when its output is closed on whoever holds it
@@ -398,7 +398,8 @@ void ProcessWorker::drain(Process& process, Stream stream) {
 void ProcessWorker::take(Process& process, MetricReader::Reading reading) {
   for (auto& [name, value] : reading.metrics)
     pending_.emplace_back(Metric{process.task, process.token, std::move(name), value});
-  if (process.unreadable.empty()) process.unreadable = std::move(reading.unreadable);
+  if (process.unreadable.empty() && !reading.unreadable.empty())
+    process.unreadable = reading.unreadable + ": " + reading.because;
 }
 
 void ProcessWorker::on_exit(Process& process) {

@@ -169,6 +169,10 @@ inline constexpr std::int64_t kMostValues = 10'000'000;  // of all trials togeth
 /// Reads the text of a file named `file`. Errors: invalid, with file, line and key.
 Result<Program> read_program(std::string_view text, const std::string& file);
 
+/// What is probably not meant, for people: a name in braces in the command that is no parameter,
+/// and a parameter that stands nowhere in it.
+std::vector<std::string> notes_on(const Program& program);
+
 /// Reads the points of a sequence from the text of search.file: a list, or one a line. Errors:
 /// invalid.
 Status read_points(std::string_view text, const std::string& file, Program& program);
@@ -178,6 +182,10 @@ bool valid_name(std::string_view name);
 
 /// Whether proposals depend on how earlier trials went, so that they are made during the run.
 bool adaptive(const Search& search);
+
+/// How many tasks a run with such a search comes to, about: what is promoted depends on how the
+/// trials end. 0: all of them are known beforehand.
+std::int64_t expected_tasks(const Program& program);
 
 /// Whether the search can learn from a trial of another run: its values lie within the search space
 /// (and its budget is one of this search), and all goals have a score.

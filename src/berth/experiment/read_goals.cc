@@ -91,17 +91,15 @@ Result<EarlyStop> read_early_stop(const Field& field) {
 }  // namespace
 
 Status read_goals(const Field& root, Program& program) {
-  if (const auto field = root.find("goal")) BERTH_TRY(read_all(*field, program));
+  Faults faults;
+  const auto goal = root.find("goal");
+  if (goal) faults.add(read_all(*goal, program));
   const auto stop = root.find("early_stop");
-  if (stop && !program.goal) return stop->error("it takes a goal to tell which trials do badly");
-  if (stop) {
-    if (program.search.budget)
-      return stop->error("trials that are given their budget by and by need no early stop");
-    BERTH_ASSIGN(program.early_stop, read_early_stop(*stop));
-  }
-  if (adaptive(program.search) && !program.goal)
-    return root.find("search")->error("this method takes a goal to learn from");
-  return {};
+  if (stop) faults.take(program.early_stop, read_early_stop(*stop));
+  if (stop && !goal) faults.add(stop->error("it takes a goal to tell which trials do badly"));
+  if (stop && program.search.budget)
+    faults.add(stop->error("trials that are given their budget by and by need no early stop"));
+  return faults.status();
 }
 
 }  // namespace berth::experiment

@@ -103,16 +103,18 @@ bool valid_parameter_name(std::string_view name) {
 Status read_params(const Field& params, Program& program) {
   BERTH_ASSIGN(const auto entries, params.entries());
   std::unordered_map<std::string, std::string> names;  // by what their variables are told by
+  Faults faults;
   for (const auto& [name, field] : entries) {
-    BERTH_ASSIGN(Parameter parameter, read_parameter(name, field, program));
+    Parameter parameter;
+    if (!faults.take(parameter, read_parameter(name, field, program))) continue;
     const auto [earlier, is_new] = names.try_emplace(lower(name), name);
     if (!is_new)
-      return field.error(fmt::format("'{}' and '{}' would share one BERTH_PARAM_ variable",
-                                     earlier->second, name));
+      faults.add(field.error(fmt::format("'{}' and '{}' would share one BERTH_PARAM_ variable",
+                                         earlier->second, name)));
     if (!parameter.when.empty()) program.optional.push_back(name);
     program.params.push_back(std::move(parameter));
   }
-  return {};
+  return faults.status();
 }
 
 }  // namespace berth::experiment

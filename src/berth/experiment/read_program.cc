@@ -11,50 +11,58 @@
 namespace berth::experiment {
 namespace {
 
-Status read_limits(const Field& root, Program& program) {
+// What stands for something in a command beside the parameters.
+constexpr std::array<std::string_view, 3> kOwnNames{"params_file", "checkpoint", "save"};
+constexpr std::size_t kMostFaults = 20;  // of a file, that are told at once
+
+/// Where a trial runs and how long, each key for itself.
+void read_limits(const Field& root, Program& program, Faults& faults) {
   bool named = false;
   if (const auto field = root.find("resources")) {
-    BERTH_ASSIGN(named, exec::read_resources(*field, program.resources, program.selection));
+    faults.take(named, exec::read_resources(*field, program.resources, program.selection));
     program.resources_line = field->node().line;
   }
   if (!named && !program.passive) program.resources.set(Known::cpu, 1000);
   if (program.passive) program.parallel = 1;  // of one person
-  if (const auto field = root.find("parallel")) {
-    BERTH_ASSIGN(program.parallel, exec::integer_within(*field, 1, kMostTrials));
-  }
-  if (const auto field = root.find("timeout")) {
-    BERTH_ASSIGN(program.timeout, exec::time_limit_of(*field));
-  }
-  if (const auto field = root.find("grace")) {
-    BERTH_ASSIGN(program.grace, exec::duration_of(*field));
-  }
-  BERTH_ASSIGN(program.enforce, exec::read_enforce(root, false));
+  if (const auto field = root.find("parallel"))
+    faults.take(program.parallel, exec::integer_within(*field, 1, kMostTrials));
+  if (const auto field = root.find("timeout"))
+    faults.take(program.timeout, exec::time_limit_of(*field));
+  if (const auto field = root.find("grace")) faults.take(program.grace, exec::duration_of(*field));
+  faults.take(program.enforce, exec::read_enforce(root, false));
   if (const auto field = root.find("retries")) {
-    BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
+    std::int64_t retries = 0;
+    faults.take(retries, exec::integer_within(*field, 0, 1000));
     program.retries = static_cast<int>(retries);
   }
-  BERTH_TRY(exec::read_gpu_mem_over(root, program.gpu_mem_over));
-  if (const auto field = root.find("priority")) {
-    BERTH_ASSIGN(program.priority, exec::integer_within(*field, -1000, 1000));
-  }
+  faults.add(exec::read_gpu_mem_over(root, program.gpu_mem_over));
+  if (const auto field = root.find("priority"))
+    faults.take(program.priority, exec::integer_within(*field, -1000, 1000));
   for (const auto& [key, flag] :
        {std::pair("checkpoints", &Program::checkpoints), {"save_best", &Program::save_best}}) {
-    BERTH_ASSIGN(const std::size_t set, choice_or(root, key, kNoYes));
+    std::size_t set = 0;
+    faults.take(set, choice_or(root, key, kNoYes));
     program.*flag = set == 1;
   }
-  if (program.save_best && !program.goal)
-    return root.find("save_best")->error("it takes a goal to tell which trial is the best");
-  BERTH_ASSIGN(program.stop_on_failure, exec::read_on_failure(root, false));
-  return {};
+  if (program.save_best && !root.find("goal"))
+    faults.add(root.find("save_best")->error("it takes a goal to tell which trial is the best"));
+  faults.take(program.stop_on_failure, exec::read_on_failure(root, false));
 }
 
-Status check_placeholders(const Field& run, const Program& program) {
-  std::vector<std::string> names{"params_file", "checkpoint", "save"};
+/// All that a trial of it may have.
+std::vector<std::string> parameters_of(const Program& program) {
+  std::vector<std::string> names;
   if (program.search.budget) names.push_back(program.search.budget->parameter);
   for (const auto& parameter : program.params) names.push_back(parameter.name);
   for (const auto& point : program.search.points)
     for (const auto& [name, value] : point)
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
+Status check_placeholders(const Field& run, const Program& program) {
+  std::vector<std::string> names = parameters_of(program);
+  names.insert(names.end(), kOwnNames.begin(), kOwnNames.end());
   if (const auto wrong = exec::nearly_named(program.run, names); !wrong.empty())
     return run.error(wrong);
   const auto known = [&](std::string_view name) -> std::optional<std::string> {
@@ -75,7 +83,76 @@ std::string stem(std::string_view file) {
   return std::string(file.substr(0, file.find('.')));
 }
 
+void read_head(const Field& root, const std::string& file, Program& program, Faults& faults) {
+  program.name = stem(file);
+  if (const auto name = root.find("name")) {
+    if (faults.take(program.name, name->text()) && !valid_name(program.name))
+      faults.add(
+          name->error("a name is made of letters, digits, '_', '.' and '-', at most 64, and "
+                      "begins with a letter or digit"));
+  } else if (!valid_name(program.name)) {
+    program.name = "run";
+  }
+  if (const auto passive = root.find("passive")) {
+    std::size_t is = 0;
+    faults.take(is, passive->choice(kNoYes));
+    program.passive = is == 1;
+  }
+  faults.add(exec::read_labels(root, program.labels));
+  const auto cluster = root.find("cluster");
+  if (cluster) faults.take(program.clusters, exec::read_names(*cluster));
+  if (cluster && program.passive)
+    faults.add(cluster->error("passive trials run wherever whoever asks for them is"));
+}
+
+/// What is tried, and by which command.
+void read_trials(const Field& root, Program& program, Faults& faults) {
+  const auto run = root.find("run");
+  if (run && faults.take(program.run, exec::read_command(*run)))
+    program.run_line = run->node().line;
+  else if (!run && !program.passive && faults.none())  // a misspelt key may be it
+    faults.add(root.error("'run' is missing"));
+  faults.take(program.run.shell, exec::read_shell(root, {}));
+  const auto params = root.find("params");
+  const bool read = !params || faults.add(read_params(*params, program));
+  const bool search_read = faults.add(read_search(root, program));
+  program.search.proposer.shell = program.run.shell;
+  if (run && read && search_read) faults.add(check_placeholders(*run, program));
+  faults.add(read_goals(root, program));
+  if (search_read && adaptive(program.search) && !root.find("goal"))
+    faults.add(root.find("search")->error("this method takes a goal to learn from"));
+  if (program.passive && !root.find("goal"))
+    faults.add(
+        root.find("passive")->error("what is to be told of each trial? Give goal: {metric: NAME}"));
+}
+
 }  // namespace
+
+std::vector<std::string> notes_on(const Program& program) {
+  std::vector<std::string> notes;
+  const auto parameters = parameters_of(program);
+  const auto named = exec::placeholders(program.run);
+  const auto is_named = [&](std::string_view name) {
+    return std::ranges::find(named, name) != named.end();
+  };
+  std::string text = program.run.text;
+  for (const auto& word : program.run.words) text += word + "\n";
+  if (text.empty() || parameters.empty()) return notes;
+  for (const auto& name : named)
+    if (std::ranges::find(parameters, name) == parameters.end() &&
+        std::ranges::find(kOwnNames, name) == kOwnNames.end())
+      notes.push_back(
+          fmt::format("{{{}}} is no parameter, and stays as it is in the command; there are: {}",
+                      name, clip(join(parameters, ", "), 200)));
+  if (is_named("params_file") || text.find("BERTH_PARAM") != std::string::npos) return notes;
+  for (const auto& name : parameters)
+    if (!is_named(name))
+      notes.push_back(fmt::format(
+          "the parameter '{0}' stands nowhere in the command: unless that reads its BERTH_PARAM_ "
+          "variable, it changes nothing; write {{{0}}} where it belongs",
+          name));
+  return notes;
+}
 
 bool valid_name(std::string_view name) {
   const auto letter = [](char c) {
@@ -86,55 +163,46 @@ bool valid_name(std::string_view name) {
                              [&](char c) { return letter(c) || c == '_' || c == '.' || c == '-'; });
 }
 
+Status Faults::status() const {
+  if (errors_.empty()) return {};
+  // Each line begins with "file:line: "; a part may have told several.
+  std::vector<std::pair<std::int64_t, std::string>> lines;
+  for (const auto& error : errors_)
+    for (const auto text : split(error.message, '\n')) {
+      const auto end = text.find(": ");
+      const auto begin = end == std::string_view::npos ? end : text.rfind(':', end - 1);
+      const auto line = begin == std::string_view::npos
+                            ? Result<std::int64_t>(0)
+                            : parse_integer(text.substr(begin + 1, end - begin - 1));
+      lines.emplace_back(line ? *line : 0, text);
+    }
+  std::ranges::stable_sort(lines, {}, [](const auto& each) { return each.first; });
+  std::string all;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostFaults); ++i)
+    all += (i == 0 ? "" : "\n") + lines[i].second;
+  if (lines.size() > kMostFaults) all += fmt::format("\n… and {} more", lines.size() - kMostFaults);
+  return fail(errors_.front().kind, "{}", all);
+}
+
 Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_ASSIGN(const Field root, Field::parse(text, file));
   if (root.is_null()) return root.error("the file is empty");
   if (!root.is_map())
     return root.error("wanted keys and values: run: COMMAND (an experiment), or steps: (a flow)");
-  BERTH_TRY(root.expect_keys({"name",      "run",     "resources",  "params",      "search",
-                              "priority",  "env",     "goal",       "parallel",    "timeout",
-                              "grace",     "retries", "on_failure", "checkpoints", "early_stop",
-                              "save_best", "passive", "cluster",    "enforce",     "gpu_mem_over",
-                              "shell",     "labels"}));
   Program program;
   program.kind = "experiment";
-  program.name = stem(file);
-  if (const auto name = root.find("name")) {
-    BERTH_ASSIGN(program.name, name->text());
-    if (!valid_name(program.name))
-      return name->error(
-          "a name is made of letters, digits, '_', '.' and '-', at most 64, and "
-          "begins with a letter or digit");
-  } else if (!valid_name(program.name)) {
-    program.name = "run";
-  }
-  if (const auto passive = root.find("passive")) {
-    BERTH_ASSIGN(const std::size_t is, passive->choice(kNoYes));
-    program.passive = is == 1;
-  }
-  BERTH_TRY(exec::read_labels(root, program.labels));
-  if (const auto cluster = root.find("cluster")) {
-    if (program.passive)
-      return cluster->error("passive trials run wherever whoever asks for them is");
-    BERTH_ASSIGN(program.clusters, exec::read_names(*cluster));
-  }
-  if (const auto run = root.find("run"); run || !program.passive) {
-    BERTH_ASSIGN(const Field command, root.get("run"));
-    BERTH_ASSIGN(program.run, exec::read_command(command));
-    program.run_line = command.node().line;
-  }
-  BERTH_ASSIGN(program.run.shell, exec::read_shell(root, {}));
-  if (const auto params = root.find("params")) BERTH_TRY(read_params(*params, program));
-  BERTH_TRY(read_search(root, program));
-  program.search.proposer.shell = program.run.shell;
-  if (const auto run = root.find("run")) BERTH_TRY(check_placeholders(*run, program));
-  BERTH_TRY(read_goals(root, program));
-  if (program.passive && !program.goal)
-    return root.find("passive")->error(
-        "what is to be told of each trial? Give goal: {metric: NAME}");
+  Faults faults;
+  faults.add(root.unknown_keys({"name",      "run",     "resources",  "params",      "search",
+                                "priority",  "env",     "goal",       "parallel",    "timeout",
+                                "grace",     "retries", "on_failure", "checkpoints", "early_stop",
+                                "save_best", "passive", "cluster",    "enforce",     "gpu_mem_over",
+                                "shell",     "labels"}));
+  read_head(root, file, program, faults);
+  read_trials(root, program, faults);
   if (const auto env = root.find("env"))
-    BERTH_TRY(exec::read_environment(*env, program.environment));
-  BERTH_TRY(read_limits(root, program));
+    faults.add(exec::read_environment(*env, program.environment));
+  read_limits(root, program, faults);
+  BERTH_TRY(faults.status());
   if (const auto trials = count_trials(program); !trials)
     return root.find(root.find("params") ? "params" : "search")->error(trials.error());
   return program;

@@ -1,9 +1,12 @@
 // The parts of read_program() for the keys search, params and goal.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "berth/base/document.h"
 #include "berth/experiment/program.h"
@@ -25,6 +28,29 @@ Status read_choice(const Field& map, std::string_view key, const Names<Enum, kCo
   BERTH_ASSIGN(value, field->choice(names));
   return {};
 }
+
+/// What is wrong with a file. A reader goes on after an error wherever it can read what follows
+/// without what it did not get, so that a person is told of everything at once.
+class Faults {
+ public:
+  /// Returns whether the part was read.
+  bool add(const Status& read) {
+    if (!read) errors_.push_back(read.error());
+    return read.has_value();
+  }
+  template <class T, class Read>
+  bool take(T& value, Result<Read> read) {
+    if (read) value = *std::move(read);
+    return add(read ? Status() : std::unexpected(std::move(read).error()));
+  }
+  void add(std::vector<Error> errors) { std::ranges::move(errors, std::back_inserter(errors_)); }
+  bool none() const { return errors_.empty(); }
+  /// One error with a line for each, in the order of the file.
+  Status status() const;
+
+ private:
+  std::vector<Error> errors_;
+};
 
 /// The values of one point: {lr: 0.1, net: deep}.
 Result<Values> read_point(const Field& field);

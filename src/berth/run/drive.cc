@@ -210,6 +210,7 @@ void Drive::on_attempt_end(WorkerSlot* slot, const exec::Ended& ended) {
 }
 
 void Drive::show() {
+  recorder_.count_all();
   Progress& progress = recorder_.progress();
   progress.workers = workers_.count();
   progress.doing = workers_.doing();

@@ -114,7 +114,7 @@ void Drive::retain() {
 Result<store::RunRecord> Drive::settle() {
   settled_ = true;
   const store::Counts counts = recorder_.progress().counts;
-  const std::int64_t total = recorder_.progress().total;
+  const std::int64_t total = std::ssize(run_.tasks);
   const std::int64_t good = counts.done + counts.cached;
   const bool stopped = run_.env.stop_signals() > 0;
   // Under on_failure: continue one success is enough; a run of nothing but one command has to

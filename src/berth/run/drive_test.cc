@@ -51,7 +51,7 @@ TEST(Drive, ScoresRetriesAndFailuresAreRecorded) {
   EXPECT_EQ(tasks->at(2).attempts, 2);
   EXPECT_EQ(tasks->at(2).exit_code, 4);
   EXPECT_EQ(tasks->at(3).metrics, (store::Numbers{{"score", 4}}));
-  EXPECT_EQ(world.observer.last.best->label, "4");
+  EXPECT_EQ(world.observer.last.leaders.at(0).label, "4");
 }
 
 TEST(Drive, OnFailureStopHaltsAndFails) {

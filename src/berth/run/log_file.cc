@@ -31,29 +31,31 @@ struct Head {
   std::uint32_t task = 0;
   std::uint8_t stream = 0;
   std::uint8_t kind = 0;
-  std::uint8_t unused[10] = {};
+  std::uint8_t unused[2] = {};
+  std::int64_t number = 0;
 };
 static_assert(sizeof(Head) == kHeadSize);
 
 void put_frame(std::string& buffer, const exec::Output& output, std::string_view bytes,
-               FrameKind kind) {
+               FrameKind kind, std::int64_t number = 0) {
   Head head;
   head.length = static_cast<std::uint32_t>(bytes.size());
   head.token = output.token.value;
   head.task = static_cast<std::uint32_t>(output.task.value);
   head.stream = static_cast<std::uint8_t>(output.stream);
   head.kind = static_cast<std::uint8_t>(kind);
+  head.number = number;
   buffer.append(reinterpret_cast<const char*>(&head), kHeadSize);
   buffer += bytes;
 }
 
-/// As one frame, or as many as it takes.
+/// As one frame, or as many as it takes, of which the last tells that all of it is there.
 void put(std::string& buffer, const exec::Output& output) {
   std::string_view rest = output.bytes;
   do {
     const auto part = rest.substr(0, kLargestFrame);
-    put_frame(buffer, output, part, FrameKind::bytes);
     rest.remove_prefix(part.size());
+    put_frame(buffer, output, part, FrameKind::bytes, rest.empty() ? output.number : 0);
   } while (!rest.empty());
 }
 
@@ -68,20 +70,6 @@ std::optional<Head> head_of(std::string_view bytes) {
 
 std::string own_file(const std::string& directory, Token token) {
   return fmt::format("{}/{}{}{}", directory, kOwnBegin, token.value, kOwnEnd);
-}
-
-/// The offset after the last whole frame.
-Result<std::int64_t> sound_end(os::Env& env, const os::Fd& file, std::int64_t size) {
-  std::int64_t offset = 0;
-  while (offset < size) {
-    BERTH_ASSIGN(const std::string bytes, env.read_at(file, offset, kHeadSize));
-    const auto head = head_of(bytes);
-    const std::int64_t next =
-        head ? offset + static_cast<std::int64_t>(kHeadSize + head->length) : size + 1;
-    if (next > size) break;
-    offset = next;
-  }
-  return offset;
 }
 
 }  // namespace
@@ -104,9 +92,24 @@ Result<LogWriter::Sink> LogWriter::open_sink(const std::string& path) {
   Sink sink;
   BERTH_ASSIGN(sink.file, env_->open_append(path, 0600));
   BERTH_ASSIGN(const os::FileStatus status, env_->status(path));
-  BERTH_ASSIGN(sink.size, sound_end(*env_, sink.file, status.size));
+  BERTH_ASSIGN(sink.size, find_sound_end(sink.file, status.size));
   if (sink.size < status.size) BERTH_TRY(env_->truncate(sink.file, sink.size));
   return sink;
+}
+
+/// The offset after the last whole frame. What each attempt has logged by then is remembered.
+Result<std::int64_t> LogWriter::find_sound_end(const os::Fd& file, std::int64_t size) {
+  std::int64_t offset = 0;
+  while (offset < size) {
+    BERTH_ASSIGN(const std::string bytes, env_->read_at(file, offset, kHeadSize));
+    const auto head = head_of(bytes);
+    const std::int64_t next =
+        head ? offset + static_cast<std::int64_t>(kHeadSize + head->length) : size + 1;
+    if (next > size) break;
+    if (head->number > 0) last_[head->token] = head->number;
+    offset = next;
+  }
+  return offset;
 }
 
 Status LogWriter::open_own(const exec::Output& output) {
@@ -125,6 +128,9 @@ void LogWriter::append(const exec::Output& output) {
   written += static_cast<std::int64_t>(output.bytes.size());
   const bool much = written > kSmallOutput || begun_.contains(output.token);
   if (much && !own_.contains(output.token)) remember(open_own(output));
+  if (const auto last = last_.find(output.token.value);
+      last != last_.end() && output.number > 0 && output.number <= last->second)
+    return;
   const auto own = own_.find(output.token);
   put(own == own_.end() ? main_.buffer : own->second.buffer, output);
 }

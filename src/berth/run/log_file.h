@@ -3,7 +3,9 @@
 // that it stays cheap to follow a small one.
 //
 // A frame has a head of 32 bytes (little-endian: magic u32, length u32, token i64, task u32, stream
-// u8, kind u8, 10 bytes 0), then `length` bytes.
+// u8, kind u8, 2 bytes 0, number i64 of the output or 0), then `length` bytes. An agent tells again
+// what a runner that died did not acknowledge: what the log has already, by that number, is not
+// logged again.
 //
 // Threads: one writer; readers in any process see whole frames or nothing. Failure: after an error
 // the file may end in a part of a frame; readers stop there, and the next writer cuts it off.
@@ -14,6 +16,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "berth/base/ids.h"
@@ -55,6 +58,7 @@ class LogWriter {
   };
   LogWriter(os::Env& env, std::string directory) : env_(&env), directory_(std::move(directory)) {}
   Result<Sink> open_sink(const std::string& path);
+  Result<std::int64_t> find_sound_end(const os::Fd& file, std::int64_t size);
   Status open_own(const exec::Output& output);
   Status write_out(Sink& sink);
   void remember(Status status);
@@ -65,7 +69,9 @@ class LogWriter {
   std::map<Token, std::int64_t> written_;  // bytes, by attempt that runs
   std::map<Token, Sink> own_;              // the files of attempts that print much
   std::set<Token> begun_;                  // attempts that an earlier writer gave such a file
-  Status failure_;                         // one that no later flush can mend
+  std::unordered_map<std::int64_t, std::int64_t>
+      last_;        // numbers that earlier ones logged, by token
+  Status failure_;  // one that no later flush can mend
 };
 
 class LogReader {

@@ -247,6 +247,34 @@ TEST_F(LogFileTest, WhatIsToldAgainFollowsNoPartOfItsMiddle) {
   }
 }
 
+/// An attempt's log told twice what its agent told again after a kill.
+TEST_F(LogFileTest, WhatIsToldAgainIsLoggedOnce) {
+  Rng rng(2);
+  for (const std::size_t size : {std::size_t{3}, std::size_t{300'000}}) {
+    std::vector<exec::Output> said;
+    std::string all_said;
+    for (std::int64_t i = 0; i < 12; ++i) {
+      said.push_back(output({1, std::string(size, static_cast<char>('a' + i))}));
+      said.back().number = 10 + i;
+      all_said += said.back().bytes;
+    }
+    os::FakeEnv env;
+    for (std::size_t from = 0, to = 0; to < said.size();) {
+      auto log = LogWriter::open(env, "/run");
+      ASSERT_TRUE(log);
+      from = to - rng.below(to + 1);  // what this runner's predecessor had acknowledged
+      to = std::min(to + 1 + rng.below(4), said.size());
+      for (std::size_t i = from; i < to; ++i) log->append(said[i]);
+      ASSERT_TRUE(log->flush());
+    }
+    std::string logged;
+    EXPECT_TRUE(LogReader::open(env, "/run")->read({1}, [&](const LogFrame& frame) {
+      logged += frame.bytes;
+    }));
+    EXPECT_TRUE(logged == all_said) << size << ": " << logged.size() << " of " << all_said.size();
+  }
+}
+
 TEST_F(LogFileTest, AFullDiskLosesNothingOnceThereIsRoom) {
   for (const std::size_t written : {0U, 1U, 32U, 40U, 76U, 77U}) {  // of the two frames' 76 bytes
     env_.put(kMain, "");

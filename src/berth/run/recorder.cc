@@ -35,9 +35,15 @@ void Recorder::begin() {
   }
   const store::Counts& counts = progress_.counts;
   progress_.run = run_.record.name;
-  progress_.total = std::ssize(run_.tasks);
+  count_all();
   progress_.finished_before = counts.done + counts.cached + counts.skipped + counts.failed;
   progress_.began = run_.env.now();
+}
+
+void Recorder::count_all() {
+  const std::int64_t known = std::ssize(run_.tasks);
+  const bool more = !run_.workload->complete();
+  progress_.total = more ? std::max<std::int64_t>(known, run_.options().expected) : known;
 }
 
 void Recorder::add(store::Change change) {
@@ -77,7 +83,7 @@ void Recorder::add_tasks(std::vector<store::NewTask> tasks) {
     ++progress_.counts.waiting;
     if (!progress_.steps.empty()) ++progress_.steps.at(run_.workload->step_of(of)).counts.waiting;
   }
-  progress_.total = std::ssize(run_.tasks);
+  count_all();
   add(store::TasksAdded{std::move(tasks)});
 }
 
@@ -148,10 +154,15 @@ Status Recorder::commit() {
 void Recorder::consider_best(const store::TaskRecord& of) {
   const auto& goal = run_.options().goal;
   if (!goal) return;
-  const auto value = experiment::score(*goal, of.metrics);
-  auto& best = progress_.best;
-  if (value && (!best || (goal->maximize ? *value > best->value : *value < best->value)))
-    best = Best{of.label, *value};
+  const auto score = experiment::score(*goal, of.metrics);
+  if (!score) return;
+  auto& leaders = progress_.leaders;
+  const auto behind = std::ranges::find_if(leaders, [&](const Leader& leader) {
+    return goal->maximize ? *score > leader.score : *score < leader.score;
+  });
+  if (behind == leaders.end() && leaders.size() == Progress::kLeaders) return;
+  leaders.insert(behind, Leader{of.label, *score, of.params});
+  if (leaders.size() > Progress::kLeaders) leaders.pop_back();
 }
 
 std::string Recorder::result_json() const {
@@ -159,8 +170,10 @@ std::string Recorder::result_json() const {
   JsonWriter json;
   json.object().add("done", n.done).add("cached", n.cached).add("skipped", n.skipped);
   json.add("failed", n.failed);
-  if (const auto& best = progress_.best)
-    json.key("best").object().add("task", best->label).add("value", best->value).end();
+  if (!progress_.leaders.empty()) {
+    const Leader& best = progress_.leaders.front();
+    json.key("best").object().add("task", best.label).add("value", best.score).end();
+  }
   return json.end().take();
 }
 

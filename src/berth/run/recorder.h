@@ -49,6 +49,8 @@ class Recorder {
   LogWriter& log() { return log_; }
   /// The counts, the best score and the steps; whoever shows it fills in the rest.
   Progress& progress() { return progress_; }
+  /// Counts in the progress what the run comes to, as far as that is known by now.
+  void count_all();
   /// Whether something was completed since the take-over, and is durable.
   bool has_progressed() const { return progressed_; }
   /// What came of the run so far, as the store keeps it with the run.

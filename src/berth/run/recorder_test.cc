@@ -125,11 +125,11 @@ TEST_F(RecorderTest, TheBestScoreIsThatOfWhatIsDurable) {
   recorder_->add_metric({{2}, token, "score", 0.5});
   recorder_->add_metric({{2}, token, "score", 0.75});
   end(2, token);
-  EXPECT_FALSE(recorder_->progress().best);
+  EXPECT_TRUE(recorder_->progress().leaders.empty());
   ASSERT_TRUE(recorder_->commit());
-  ASSERT_TRUE(recorder_->progress().best);
-  EXPECT_EQ(recorder_->progress().best->label, "2");
-  EXPECT_EQ(recorder_->progress().best->value, 0.75);
+  ASSERT_FALSE(recorder_->progress().leaders.empty());
+  EXPECT_EQ(recorder_->progress().leaders[0].label, "2");
+  EXPECT_EQ(recorder_->progress().leaders[0].score, 0.75);
   EXPECT_EQ(recorder_->result_json(),
             R"({"done":1,"cached":0,"skipped":0,"failed":0,"best":{"task":"2","value":0.75}})");
 }

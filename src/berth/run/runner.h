@@ -20,23 +20,26 @@
 
 namespace berth::run {
 
-struct Best {
+/// A trial that is done, and among those with the best scores.
+struct Leader {
   std::string label;
-  double value = 0;
+  double score = 0;
+  experiment::Values params;
 };
 
 /// What is durably known of the run, for whoever follows it.
 struct Progress {
   std::string run;
   store::Counts counts;
-  std::int64_t total = 0;
+  std::int64_t total = 0;            ///< Also what a search has yet to propose, as far as is known.
   std::int64_t finished_before = 0;  ///< Tasks that earlier runners have finished.
   struct Step {
     std::string name;
     store::Counts counts;
   };
   std::vector<Step> steps;  ///< Of a flow.
-  std::optional<Best> best;
+  static constexpr std::size_t kLeaders = 5;
+  std::vector<Leader> leaders;  ///< The best first.
   std::int64_t workers = 0;
   std::string waiting_for;  ///< Why nothing runs; "" when something does.
   std::string doing;        ///< What takes long beside the tasks; "" when there is nothing.

@@ -11,7 +11,6 @@ namespace berth::run {
 namespace {
 
 constexpr std::string_view kParameterFile = "params_file";
-constexpr std::string_view kCheckpoint = "checkpoint";
 constexpr std::string_view kSave = "save";
 constexpr std::string_view kAuptimizerModule =
 #include "berth/run/aup.inc"
@@ -60,6 +59,7 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                .selections = selections_of(program_),
                .shares_devices = machine::takes_part(program_.resources),
                .goal = program_.goal,
+               .expected = expected_tasks(program_),
                .steps = {}} {
   const bool external = program_.search.method == experiment::Search::Method::external;
   if (external) {

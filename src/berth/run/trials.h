@@ -16,6 +16,9 @@ std::vector<std::string> trial_command(const experiment::Program& program,
                                        const std::string& run_directory,
                                        const store::TaskRecord& task);
 
+/// The name in a trial's command that stands for its checkpoint directory.
+inline constexpr std::string_view kCheckpoint = "checkpoint";
+
 class Trials final : public Workload {
  public:
   Trials(Context& context, const store::RunRecord& record, experiment::Program program);

@@ -178,8 +178,17 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token, std::vector<st
   look(*program_.goal);
   for (const auto& goal : program_.further_goals) look(goal);
   if (missing.empty()) return true;
-  return fail(ErrorKind::invalid, "it reported no {}, which its goal is about",
-              join(missing, ", no "));
+  std::vector<std::string> reported;
+  for (const auto& [name, value] : task.metrics) reported.push_back(name);
+  std::string text =
+      fmt::format("it reported no {}, which its goal is about", join(missing, ", no "));
+  text += reported.empty() ? "; it reported nothing"
+                           : "; it reported " + clip(join(reported, ", "), 200);
+  if (reported.empty() && (names(kCheckpoint) || program_.checkpoints))
+    text +=
+        ", though an earlier attempt may have left a checkpoint: what a script finds there it "
+        "reports again";
+  return fail(ErrorKind::invalid, "{}", text);
 }
 
 Status Trials::ended(const store::TaskRecord& task, Token token, store::TaskState to) {
