@@ -136,8 +136,8 @@ Status begin_with(run::Context& context, const std::string& name, experiment::Pr
   BERTH_ASSIGN(const auto run, context.store->find_run(name));
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
-                "--warm-start: this search learns from no trial; methods tpe, halving, hyperband "
-                "and external do");
+                "--warm-start: this search learns from no trial; methods auto, gp, cma-es, "
+                "tpe, halving, hyperband and external do");
   BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
   for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
     if (program.earlier.size() == experiment::kMostEarlier) break;
@@ -194,6 +194,8 @@ Status check(run::Context& context, Prepared& prepared, bool noted = true) {
     return {};
   }
   auto& program = std::get<experiment::Program>(prepared.program);
+  if (noted)
+    for (const auto& note : program.notes) print_error(fmt::format("note: {}\n", note));
   if (!here && program.passive)
     return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
   if (!here) return {};

@@ -56,6 +56,9 @@ struct Search {
     sequence,
     sobol,
     tpe,
+    cma_es,
+    gp,
+    automatic,
     halving,
     hyperband,
     external,
@@ -66,6 +69,9 @@ struct Search {
       {Method::sequence, "sequence"},
       {Method::sobol, "sobol"},
       {Method::tpe, "tpe"},
+      {Method::cma_es, "cma-es"},
+      {Method::gp, "gp"},
+      {Method::automatic, "auto"},
       {Method::halving, "halving"},
       {Method::hyperband, "hyperband"},
       {Method::external, "external"},
@@ -154,6 +160,7 @@ struct Program {
       clusters;         // where it runs; empty: this machine. Stored with the run, not in the JSON
   exec::Labels labels;  // of its runs
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
+  std::vector<std::string> notes;  // for the person: what was chosen for them; not in the JSON
   // Their lines in the file, for errors that are found later; 0: none.
   int run_line = 0, resources_line = 0;
 };

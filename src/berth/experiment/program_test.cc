@@ -181,7 +181,7 @@ TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
        "f.yaml:2: on_failure: wanted one of continue, stop; found 'retry'"},
       {"run: x\ngoal: {direction: min}", "f.yaml:2: goal: 'metric' is missing"},
       {"run: x\ngoal: {metric: a, direction: up}",
-       "f.yaml:2: goal.direction: wanted one of max, min; found 'up'"},
+       "f.yaml:2: goal.direction: wanted one of max, min, maximize, minimize; found 'up'"},
       {"run: x\ngoal: {metrik: a}", "f.yaml:2: goal: unknown key 'metrik'; did you mean 'metric'?"},
       {"run: x\nenv: {A=B: 1}", "f.yaml:2: env.A=B: not a name of an environment variable"},
       {"run: x\nenv:\n  A: \"\\0\"", "f.yaml:3: env.A: cannot hold a NUL byte"},
@@ -226,15 +226,15 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "f.yaml:2: params: the grid has more than 1000000 trials"},
       {"run: x\nsearch: {method: random}",
        "f.yaml:2: search: 'samples' is missing: how many trials?"},
-      {"run: x\nsearch: {samples: 3}",
+      {"run: x\nsearch: {method: grid, samples: 3}",
        "f.yaml:2: search.samples: a grid takes every point; samples belong to method random"},
       {"run: x\nsearch: {method: random, samples: 1000001}",
        "f.yaml:2: search.samples: wanted 1 to 1000000, found 1000001"},
       {"run: x\nsearch: {method: random, samples: 1, seed: -1}",
        "f.yaml:2: search.seed: wanted 0 to 9223372036854775807, found -1"},
       {"run: x\nsearch: {method: bayes}",
-       "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, halving, "
-       "hyperband, external; found 'bayes'"},
+       "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, cma-es, gp, "
+       "auto, halving, hyperband, external; found 'bayes'"},
       {"run: x\ngoal: []", "f.yaml:2: goal: wanted 1 to 8 goals"},
       {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
        "f.yaml:2: goal: of several goals the last values count together: leave score out"},
@@ -251,6 +251,8 @@ TEST(Program, RefusesAWrongMethodAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"run: x\nsearch: {method: tpe, samples: 3}",
        "f.yaml:2: search: this method takes a goal to learn from"},
+      {"run: x\nsearch: {method: cmaes, samples: 3}\ngoal: [{metric: a}, {metric: b}]",
+       "f.yaml:2: search: cma-es takes one goal; tpe and gp take several"},
       {"run: x\nearly_stop: {policy: median}",
        "f.yaml:2: early_stop: it takes a goal to tell which trials do badly"},
       {"run: x\ngoal: {metric: a}\nearly_stop: {policy: median, slack: 1}",
@@ -356,6 +358,19 @@ TEST(Program, TheRarerKeysAreKeptToo) {
   EXPECT_EQ(back->early_stop->policy, EarlyStop::Policy::curve);
   EXPECT_EQ(back->early_stop->steps, 30);
   EXPECT_TRUE(back->save_best && back->checkpoints);
+}
+
+TEST(Program, WhatIsChosenForAPersonIsTold) {
+  const Program left_open = program_of(
+      "run: x {a}\nsearch: {samples: 40}\ngoal: {metric: loss}\nparams: {a: {min: 0, max: 1}}");
+  EXPECT_EQ(left_open.search.method, Search::Method::automatic);
+  EXPECT_EQ(left_open.notes,
+            (std::vector<std::string>{"goal: the greatest loss is the best; for the least one: "
+                                      "{metric: loss, direction: min}",
+                                      "search: gp, since 40 trials of 1 parameters are few"}));
+  const Program said = program_of("run: x\ngoal: {metric: loss, direction: minimize}");
+  EXPECT_FALSE(said.goal->maximize);
+  EXPECT_TRUE(said.notes.empty());
 }
 
 TEST(Program, ASearchThatLearnsIsKeptWithItsSpace) {

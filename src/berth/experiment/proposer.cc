@@ -2,28 +2,30 @@
 
 #include <algorithm>
 
+#include "berth/experiment/automatic.h"
 #include "berth/experiment/halving.h"
 
 namespace berth::experiment {
 namespace {
 
-class Tpe final : public Proposer {
+/// So many points of a sampler.
+class Drawn final : public Proposer {
  public:
-  explicit Tpe(const Program& program)
-      : model_(program.params, program.search.seed), samples_(program.search.samples) {}
+  Drawn(std::unique_ptr<Sampler> sampler, std::int64_t samples)
+      : sampler_(std::move(sampler)), samples_(samples) {}
 
   void tell(const TrialReport& trial) override {
-    model_.tell(trial);
+    sampler_->tell(trial);
     last_ = std::max(last_, trial.number);
   }
 
   std::optional<Proposal> ask() const override {
     if (last_ >= samples_) return std::nullopt;
-    return Proposal{fmt::format("{}", last_ + 1), model_.propose(last_ + 1)};
+    return Proposal{fmt::format("{}", last_ + 1), sampler_->propose(last_ + 1)};
   }
 
  private:
-  Model model_;
+  const std::unique_ptr<Sampler> sampler_;
   const std::int64_t samples_;
   std::int64_t last_ = 0;  // number
 };
@@ -33,6 +35,9 @@ class Tpe final : public Proposer {
 bool adaptive(const Search& search) {
   switch (search.method) {
     case Search::Method::tpe:
+    case Search::Method::cma_es:
+    case Search::Method::gp:
+    case Search::Method::automatic:
     case Search::Method::halving:
     case Search::Method::hyperband:
     case Search::Method::external: return true;
@@ -41,7 +46,8 @@ bool adaptive(const Search& search) {
 }
 
 std::unique_ptr<Proposer> make_proposer(const Program& program) {
-  if (program.search.method == Search::Method::tpe) return std::make_unique<Tpe>(program);
+  if (auto sampler = make_sampler(program))
+    return std::make_unique<Drawn>(std::move(sampler), program.search.samples);
   return std::make_unique<Halving>(program);
 }
 

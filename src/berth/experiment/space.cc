@@ -20,10 +20,10 @@ double value_between(const Parameter& parameter, double min, double max, double 
   return from_scale(parameter, std::lerp(to_scale(parameter, min), to_scale(parameter, max), part));
 }
 
-std::string text_of(const Parameter& parameter, double value) {
+std::string text_of(const Parameter& parameter, double value, int digits = 6) {
   value = std::clamp(value, parameter.min, parameter.max);
   if (parameter.integer) return fmt::format("{}", std::llround(value));
-  return number_text(value, parameter.min, parameter.max);
+  return number_text(value, parameter.min, parameter.max, digits);
 }
 
 /// Every integer has a share of its own, from half a step before it to half a step behind.
@@ -49,19 +49,20 @@ bool present(const Parameter& parameter, const Values& earlier) {
   });
 }
 
-std::string number_text(double value, double min, double max) {
-  const double rounded = std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+std::string number_text(double value, double min, double max, int digits) {
+  const double rounded = std::strtod(fmt::format("{:.{}g}", value, digits).c_str(), nullptr);
   const bool inside = min <= rounded && rounded <= max;
   return format_number(inside ? rounded : value);
 }
 
-std::string value_at(const Parameter& parameter, double part) {
+std::string value_at(const Parameter& parameter, double part, int digits) {
   if (!parameter.choices.empty()) {
     const auto count = static_cast<double>(parameter.choices.size());
     return parameter.choices[static_cast<std::size_t>(std::clamp(part * count, 0.0, count - 1))];
   }
   return text_of(parameter,
-                 value_between(parameter, shares_begin(parameter), shares_end(parameter), part));
+                 value_between(parameter, shares_begin(parameter), shares_end(parameter), part),
+                 digits);
 }
 
 std::optional<double> part_of(const Parameter& parameter, const std::string& value) {
@@ -76,6 +77,16 @@ std::optional<double> part_of(const Parameter& parameter, const std::string& val
   const double begin = to_scale(parameter, shares_begin(parameter));
   const double end = to_scale(parameter, shares_end(parameter));
   return begin == end ? 0.5 : (to_scale(parameter, *number) - begin) / (end - begin);
+}
+
+double share(const Parameter& parameter, double part) {
+  if (!parameter.choices.empty()) return 1 / static_cast<double>(parameter.choices.size());
+  if (!parameter.integer) return 0;
+  const double begin = to_scale(parameter, shares_begin(parameter));
+  const double end = to_scale(parameter, shares_end(parameter));
+  const double value = std::clamp(std::round(from_scale(parameter, std::lerp(begin, end, part))),
+                                  parameter.min, parameter.max);
+  return (to_scale(parameter, value + 0.5) - to_scale(parameter, value - 0.5)) / (end - begin);
 }
 
 std::string draw(const Parameter& parameter, Rng& rng) {

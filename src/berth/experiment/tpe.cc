@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "berth/experiment/sobol.h"
 #include "berth/experiment/space.h"
 
 namespace berth::experiment {
@@ -34,15 +33,12 @@ struct Kernel {
   }
   double draw(Rng& rng) const {
     for (int i = 0; i < 64; ++i) {
-      const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
-      const double x = center + width * radius * std::cos(2 * std::numbers::pi * rng.uniform());
+      const double x = center + width * normal(rng);
       if (x >= 0 && x <= 1) return x;
     }
     return rng.uniform();
   }
 };
-
-using Parts = std::vector<std::optional<double>>;
 
 /// The density of some trials over the whole space: a kernel around each trial, for choices a
 /// preference for its choice, and a uniform prior.
@@ -126,26 +122,7 @@ class Density {
   double repeat_probability_ = 0;             // of drawing the same choice again
 };
 
-Parts parts_of(const std::vector<Parameter>& params, const Values& values) {
-  Parts parts;
-  for (const auto& parameter : params) {
-    const auto* value = find_value(values, parameter.name);
-    parts.push_back(value == nullptr ? std::nullopt : part_of(parameter, *value));
-  }
-  return parts;
-}
-
 }  // namespace
-
-Values quasi_random(const std::vector<Parameter>& params, std::int64_t number, std::uint64_t seed) {
-  Values values;
-  for (std::size_t at = 0; at < params.size(); ++at)
-    if (present(params[at], values))
-      values.emplace_back(
-          params[at].name,
-          value_at(params[at], sobol(static_cast<std::uint64_t>(number), at, seed)));
-  return values;
-}
 
 Model::Model(std::vector<Parameter> params, std::uint64_t seed)
     : params_(std::move(params)), seed_(seed) {}
