@@ -220,23 +220,36 @@ const CmaEs::State& CmaEs::state() const {
   return *states_.back();
 }
 
+/// The trials that make a step of the distribution, the best first.
+struct CmaEs::Generation {
+  const CmaEs& search;
+  std::vector<std::int64_t> ranked{};
+
+  double loss(std::int64_t number) const {
+    const auto& scores = search.history_.at(number).scores;
+    return scores.empty() ? HUGE_VAL : -scores.front();
+  }
+  MatrixXd steps_from(const State& state) const;
+  void lead(State& state, const VectorXd& weights) const;
+};
+
 /// The steps of the trials from the mean, a column each, in units of the step size.
-MatrixXd CmaEs::steps_of(const State& state, const std::vector<std::int64_t>& ranked) const {
-  const auto dimensions = static_cast<Index>(ranges_.size());
+MatrixXd CmaEs::Generation::steps_from(const State& state) const {
+  const auto dimensions = static_cast<Index>(search.ranges_.size());
   MatrixXd steps(dimensions, std::ssize(ranked));
   const auto n = static_cast<double>(dimensions);
   const double longest = std::sqrt(n) + 2 * n / (n + 2);
   for (Index i = 0; i < steps.cols(); ++i) {
     const auto number = ranked[static_cast<std::size_t>(i)];
-    const Parts& parts = history_.at(number).parts;
-    Rng rng(mix(seed_ + 5) ^ mix(static_cast<std::uint64_t>(number)));
+    const Parts& parts = search.history_.at(number).parts;
+    Rng rng(mix(search.seed_ + 5) ^ mix(static_cast<std::uint64_t>(number)));
     for (Index j = 0; j < dimensions; ++j) {
-      const auto at = ranges_[static_cast<std::size_t>(j)];
+      const auto at = search.ranges_[static_cast<std::size_t>(j)];
       if (!parts[at]) {
         steps(j, i) = std::sqrt(state.covariance(j, j)) * normal(rng);
         continue;
       }
-      const double within = share(params_[at], *parts[at]) * (rng.uniform() - 0.5);
+      const double within = share(search.params_[at], *parts[at]) * (rng.uniform() - 0.5);
       steps(j, i) = (*parts[at] + within - state.mean[j]) / state.step;
     }
     // What was drawn from an earlier, wider distribution counts as far as this one reaches.
@@ -247,17 +260,17 @@ MatrixXd CmaEs::steps_of(const State& state, const std::vector<std::int64_t>& ra
 }
 
 /// Moves the chances of choices towards those of the good trials, and keeps one for each other.
-void CmaEs::follow(State& state, const std::vector<std::int64_t>& ranked,
-                   const VectorXd& weights) const {
-  const double rest = 1 - std::pow(0.73, 1 / std::max(1.0, static_cast<double>(choices_.size())));
-  for (std::size_t k = 0; k < choices_.size(); ++k) {
+void CmaEs::Generation::lead(State& state, const VectorXd& weights) const {
+  const double rest =
+      1 - std::pow(0.73, 1 / std::max(1.0, static_cast<double>(search.choices_.size())));
+  for (std::size_t k = 0; k < search.choices_.size(); ++k) {
     const auto before = state.chances[k];
     const auto count = static_cast<double>(before.size());
     auto& chances = state.chances[k];
     for (double& chance : chances) chance *= 1 - kChoiceRate;
     for (std::size_t i = 0; i < ranked.size() && weights[static_cast<Index>(i)] > 0; ++i) {
       const double weight = kChoiceRate * weights[static_cast<Index>(i)];
-      const auto& part = history_.at(ranked[i]).parts[choices_[k]];
+      const auto& part = search.history_.at(ranked[i]).parts[search.choices_[k]];
       if (part)
         chances[static_cast<std::size_t>(*part * count)] += weight;
       else
@@ -274,19 +287,15 @@ std::shared_ptr<const CmaEs::State> CmaEs::after(
   State state = before;
   const auto dimensions = static_cast<Index>(ranges_.size());
   const Strategy strategy(std::max<Index>(1, dimensions), state.population);
-  const auto loss = [&](std::int64_t number) {
-    const auto& scores = history_.at(number).scores;
-    return scores.empty() ? HUGE_VAL : -scores.front();
-  };
-  std::vector<std::int64_t> ranked = generation;
-  std::ranges::stable_sort(ranked, {}, loss);
+  Generation ended{*this, generation};
+  std::ranges::stable_sort(ended.ranked, {}, [&](auto number) { return ended.loss(number); });
   state.seen_to = generation.back();
   state.trials += std::ssize(generation);
-  state.best_scores.push_back(loss(ranked.front()));
-  follow(state, ranked, strategy.weights);
+  state.best_scores.push_back(ended.loss(ended.ranked.front()));
+  ended.lead(state, strategy.weights);
   if (dimensions == 0) return std::make_shared<const State>(std::move(state));
 
-  state.adapt(strategy, steps_of(state, ranked));
+  state.adapt(strategy, ended.steps_from(state));
   for (Index j = 0; j < dimensions; ++j) {
     const Parameter& parameter = params_[ranges_[static_cast<std::size_t>(j)]];
     const double least = kShareWidth * share(parameter, state.mean[j]) / state.step;

@@ -10,7 +10,6 @@
 // Failed trials are the worst. One goal. Pure.
 #pragma once
 
-#include <Eigen/Core>
 #include <deque>
 
 #include "berth/experiment/sampler.h"
@@ -26,12 +25,10 @@ class CmaEs final : public Sampler {
 
  private:
   struct State;
+  struct Generation;
   std::size_t population() const;
   const State& state() const;
   std::shared_ptr<const State> first() const;
-  Eigen::MatrixXd steps_of(const State& state, const std::vector<std::int64_t>& ranked) const;
-  void follow(State& state, const std::vector<std::int64_t>& ranked,
-              const Eigen::VectorXd& weights) const;
   std::shared_ptr<const State> after(const State& before,
                                      const std::vector<std::int64_t>& generation) const;
 

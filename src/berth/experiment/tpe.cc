@@ -13,6 +13,9 @@ constexpr std::size_t kFirst = 10;      // quasi-random trials before the model 
 constexpr double kGoodPart = 0.2;       // the fraction of the scored trials that counts as good
 constexpr std::size_t kMostGood = 25;   // the most good trials
 constexpr std::size_t kMostRest = 200;  // the most other trials: the latest ones
+// With more trials than kWide the kernels narrow by this power of how many times as many: slow
+// enough to look around first, fast enough to come near in a thousand (bench/search.py).
+constexpr double kWide = 60, kNarrowing = 1.5;
 constexpr int kCandidates = 48;
 constexpr double kPriorWeight = 1;  // weight of the uniform prior, in trials
 
@@ -44,10 +47,13 @@ struct Kernel {
 /// preference for its choice, and a uniform prior.
 class Density {
  public:
-  Density(const std::vector<Parameter>& params, const std::vector<const Parts*>& trials)
+  Density(const std::vector<Parameter>& params, const std::vector<const Parts*>& trials,
+          std::size_t known)
       : params_(params), trials_(trials), kernels_(params.size()) {
     const auto count = static_cast<double>(trials.size());
-    const double shrink = std::pow(count, -1 / (4.0 + static_cast<double>(params.size())));
+    const double shrink =
+        std::pow(count, -1 / (4.0 + static_cast<double>(params.size()))) *
+        std::min(1.0, std::pow(kWide / std::max(1.0, static_cast<double>(known)), kNarrowing));
     repeat_probability_ = count / (count + kPriorTrials);
     for (std::size_t at = 0; at < params.size(); ++at)
       if (params[at].choices.empty()) place_kernels(at, shrink);
@@ -83,8 +89,8 @@ class Density {
       3;  // trials whose weight equals that of the prior, for choices
   static constexpr double kWidth = 0.08, kWidest = 0.35;
 
-  /// The width does not depend on how far the trials are apart: if it did, they would draw together
-  /// ever more.
+  /// The width depends on how many trials are known, not on how far they are apart: if it did, they
+  /// would draw together ever more.
   void place_kernels(std::size_t at, double shrink) {
     const Parameter& parameter = params_[at];
     const double step = parameter.integer ? 0.5 / (parameter.max - parameter.min + 1) : 0;
@@ -184,7 +190,7 @@ Values Model::propose(std::int64_t number) const {
   std::ranges::sort(numbers);
   for (auto seen = seen_.rbegin(); seen != seen_.rend() && rest.size() < kMostRest; ++seen)
     if (!std::ranges::binary_search(numbers, seen->first)) rest.push_back(&seen->second.parts);
-  const Density here(params_, good), elsewhere(params_, rest);
+  const Density here(params_, good, known()), elsewhere(params_, rest, known());
   Rng rng(mix(seed_) ^ mix(static_cast<std::uint64_t>(number)));
   Values chosen;
   double most = -1;
