@@ -7,7 +7,8 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::int64_t kGpTrials = 150;    // then CMA-ES goes down from where they have led
+constexpr std::int64_t kGpTrials = 150;  // then CMA-ES goes down from where they have led
+constexpr std::int64_t kFewGenerations = 20;
 constexpr std::size_t kMostGpParams = 40;  // in more dimensions a process knows too little
 
 /// One sampler for the first trials, another one, which hears of these too, for all others.
@@ -35,9 +36,7 @@ std::unique_ptr<Sampler> gp_first(const Program& program, std::int64_t count) {
   const auto& params = program.params;
   const auto seed = program.search.seed;
   auto gp = std::make_unique<Gp>(params, seed);
-  if (program.search.samples <= count) return gp;
-  if (!program.further_goals.empty())
-    return std::make_unique<InTurn>(std::move(gp), count, std::make_unique<Model>(params, seed));
+  if (program.search.samples <= count || !program.further_goals.empty()) return gp;
   return std::make_unique<InTurn>(std::move(gp), count,
                                   std::make_unique<CmaEs>(params, seed, count + 1));
 }
@@ -46,19 +45,28 @@ std::unique_ptr<Sampler> gp_first(const Program& program, std::int64_t count) {
 
 Search::Method chosen_method(const Program& program) {
   if (program.search.method != Search::Method::automatic) return program.search.method;
-  if (!program.further_goals.empty()) return Search::Method::tpe;
-  if (program.params.size() > kMostGpParams) return Search::Method::cma_es;
-  return program.search.samples > kGpTrials ? Search::Method::automatic : Search::Method::gp;
+  const bool several = !program.further_goals.empty();
+  if (program.params.size() > kMostGpParams)
+    return several ? Search::Method::tpe : Search::Method::cma_es;
+  // With many trials side by side CMA-ES has too few generations to get anywhere.
+  const bool wide = program.parallel * kFewGenerations > program.search.samples;
+  const auto by_gp = wide ? kMostGpTrials : kGpTrials;
+  const bool few = several || program.search.samples <= by_gp;
+  return few ? Search::Method::gp : Search::Method::automatic;
 }
 
 std::string why_chosen(const Program& program) {
   const auto samples = program.search.samples;
   switch (chosen_method(program)) {
     case Search::Method::tpe:
-      return fmt::format("search: tpe, since there are {} goals", 1 + program.further_goals.size());
+      return fmt::format("search: tpe, since {} parameters are many, and {} goals several",
+                         program.params.size(), 1 + program.further_goals.size());
     case Search::Method::cma_es:
       return fmt::format("search: cma-es, since {} parameters are many", program.params.size());
     case Search::Method::gp:
+      if (!program.further_goals.empty())
+        return fmt::format("search: gp, since there are {} goals",
+                           1 + program.further_goals.size());
       return fmt::format("search: gp, since {} trials of {} parameters are few", samples,
                          program.params.size());
     default:

@@ -17,6 +17,7 @@ using Eigen::RowVectorXd;
 using Eigen::VectorXd;
 
 constexpr std::size_t kMostFitted = 120;  // points that a kernel is fitted to
+constexpr std::size_t kMostKnown = 500;   // points of a process: of more the best and the latest
 constexpr double kRefit = 1.15;  // a kernel serves until there are so many times the points
 constexpr int kDrawn = 1000, kAround = 40, kClimbers = 8, kClimbSteps = 40;
 
@@ -277,6 +278,19 @@ class Climb {
   const std::set<Parts>& tried_;
 };
 
+/// As many as a process is made of: of more the better half, and the latest of the others.
+std::vector<std::pair<std::int64_t, double>> known_best(
+    const std::map<std::int64_t, double>& scores,
+    const std::vector<std::pair<double, std::int64_t>>& ranked) {
+  if (scores.size() <= kMostKnown) return {scores.begin(), scores.end()};
+  std::set<std::int64_t> chosen;
+  for (std::size_t i = 0; i < kMostKnown / 2; ++i) chosen.insert(ranked[i].second);
+  for (auto at = scores.rbegin(); chosen.size() < kMostKnown; ++at) chosen.insert(at->first);
+  std::vector<std::pair<std::int64_t, double>> known;
+  for (const auto number : chosen) known.emplace_back(number, scores.at(number));
+  return known;
+}
+
 }  // namespace
 
 Values Gp::propose(std::int64_t number) const {
@@ -284,7 +298,10 @@ Values Gp::propose(std::int64_t number) const {
   if (over_ < first) return quasi_random(params_, number, seed_);
   const Embedding embedding(params_);
   const auto scores = single_scores(history_, number, seed_);
-  Data data = data_of(embedding, history_, {scores.begin(), scores.end()});
+  std::vector<std::pair<double, std::int64_t>> ranked;
+  for (const auto& [trial, score] : scores) ranked.emplace_back(-score, trial);
+  std::ranges::sort(ranked);
+  Data data = data_of(embedding, history_, known_best(scores, ranked));
   std::vector<Parts> open;
   std::set<Parts> tried;
   for (const auto& [trial, heard] : history_) {
@@ -297,9 +314,6 @@ Values Gp::propose(std::int64_t number) const {
     data.points.row(known + static_cast<Index>(i)) = embedding.row(open[i]);
   const GaussianProcess process(embedding, fitted().kernel, data.points, data.values);
 
-  std::vector<std::pair<double, std::int64_t>> ranked;
-  for (const auto& [trial, score] : scores) ranked.emplace_back(-score, trial);
-  std::ranges::sort(ranked);
   std::vector<Parts> good;
   for (std::size_t i = 0; i < std::min<std::size_t>(5, ranked.size()); ++i)
     good.push_back(history_.at(ranked[i].second).parts);

@@ -182,6 +182,14 @@ TEST(Propose, AConditionalGridIsCountedByItsPoints) {
   EXPECT_EQ(trials(space), (Lines{"x", "y"})) << "though all combinations were 2e12";
 }
 
+TEST(Propose, WholeNumbersOnALogScaleHaveTheirSharesAtTheEndsToo) {
+  std::map<std::string, int> drawn;
+  for (const auto& line : trials({log(integer(range(1, 4)))}, random(4000))) ++drawn[line];
+  // From half a step before it to half a step behind: log 3 and log 9/7 of log 9.
+  EXPECT_NEAR(drawn["1"], 2000, 150);
+  EXPECT_NEAR(drawn["4"], 457, 100);
+}
+
 TEST(Space, EveryValueLiesWithinItsShareOfTheLine) {
   const Parameter parameters[] = {choices("c", {"a", "b", "c"}), range(-3, 5),
                                   log(range(1e-4, 1e2)),         integer(range(-2, 9)),

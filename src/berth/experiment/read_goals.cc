@@ -2,7 +2,7 @@
 #include <array>
 
 #include "berth/exec/fields.h"
-#include "berth/experiment/automatic.h"
+#include "berth/experiment/proposer.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
@@ -108,8 +108,6 @@ Status read_goals(const Field& root, Program& program) {
     return root.find("search")->error("this method takes a goal to learn from");
   if (program.search.method == Search::Method::cma_es && !program.further_goals.empty())
     return root.find("search")->error("cma-es takes one goal; tpe and gp take several");
-  if (program.search.method == Search::Method::automatic)
-    program.notes.push_back(why_chosen(program));
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/experiment/automatic.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space.h"
 
@@ -135,6 +136,8 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   if (const auto env = root.find("env"))
     BERTH_TRY(exec::read_environment(*env, program.environment));
   BERTH_TRY(read_limits(root, program));
+  if (program.search.method == Search::Method::automatic)
+    program.notes.push_back(why_chosen(program));
   if (const auto trials = count_trials(program); !trials)
     return root.find(root.find("params") ? "params" : "search")->error(trials.error());
   return program;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "berth/base/units.h"
 #include "berth/experiment/automatic.h"
@@ -99,6 +100,53 @@ TEST(Samplers, KeepToTheSpaceAndKnowNoOrder) {
         EXPECT_EQ(next_of(program, shuffled), expected) << "another order";
       }
     }
+}
+
+TEST(Samplers, TryEachPointOfASmallSpaceOnce) {
+  const std::vector<Parameter> params{
+      {.name = "kind", .choices = {"a", "b"}},
+      {.name = "n", .choices = {}, .min = 1, .max = 6, .integer = true},
+      {.name = "more", .choices = {"x", "y"}, .when = {{"kind", {"b"}}}}};
+  for (const auto method : kLearning) {
+    const auto proposer = make_proposer(program_of(method, params, 100, 1));
+    std::set<Values> tried;
+    for (std::int64_t number = 1; const auto proposal = proposer->ask(); ++number) {
+      EXPECT_TRUE(tried.insert(proposal->params).second) << values_json(proposal->params);
+      proposer->tell({number, *proposal, TrialReport::State::done, {any_score(proposal->params)}});
+    }
+    EXPECT_EQ(tried.size(), 6 + 12);
+  }
+}
+
+TEST(Samplers, ManySideBySideLoseLittle) {
+  for (const int side_by_side : {1, 32}) {
+    Program program = program_of(Method::automatic,
+                                 {{.name = "x", .choices = {}, .min = 0, .max = 1},
+                                  {.name = "y", .choices = {}, .min = 0, .max = 1}},
+                                 96, 1);
+    program.parallel = side_by_side;
+    const auto proposer = make_proposer(program);
+    double best = HUGE_VAL;
+    std::vector<TrialReport> open;
+    for (std::int64_t number = 1;;) {
+      while (std::ssize(open) < side_by_side) {
+        const auto proposal = proposer->ask();
+        if (!proposal) break;
+        open.push_back({.number = number++, .trial = *proposal});
+        proposer->tell(open.back());
+      }
+      if (open.empty()) break;
+      TrialReport& ended = open.front();
+      const double x = *parse_number(*find_value(ended.trial.params, "x")) - 0.3;
+      const double y = *parse_number(*find_value(ended.trial.params, "y")) - 0.6;
+      best = std::min(best, x * x + y * y);
+      ended.state = TrialReport::State::done;
+      ended.scores = {-x * x - y * y};
+      proposer->tell(ended);
+      open.erase(open.begin());
+    }
+    EXPECT_LT(best, 1e-5) << side_by_side << " side by side";
+  }
 }
 
 using Point = std::vector<double>;

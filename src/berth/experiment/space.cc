@@ -96,7 +96,7 @@ std::string draw(const Parameter& parameter, Rng& rng) {
     const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(parameter.max) - min);
     return fmt::format("{}", min + static_cast<std::int64_t>(rng.below(count + 1)));
   }
-  return text_of(parameter, value_between(parameter, parameter.min, parameter.max, rng.uniform()));
+  return value_at(parameter, rng.uniform());
 }
 
 std::int64_t grid_size(const Parameter& parameter) {
