@@ -38,7 +38,8 @@ struct Parameter {
   double min = 0, max = 0;
   Scale scale = Scale::linear;
   bool integer = false;
-  std::int64_t points = 0;           // of the grid; 0: each integer, or not given
+  double step = 0;                   // of a linear range, which ends on a step; 0: none
+  std::int64_t points = 0;           // of the grid; 0: each integer or step, or not given
   std::vector<Condition> when = {};  // unless all hold, a trial does not have it
 };
 

@@ -204,9 +204,9 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\nparams:\n  a:\n    min: 2\n    max: 1", "f.yaml:5: params.a.max: max is below min"},
       {"run: x\nparams: {a: {min: 0, max: 1, scale: log}}",
        "f.yaml:2: params.a.min: a log scale takes a min above 0"},
-      {"run: x\nparams: {a: {min: 0, max: 1, step: 1}}",
-       "f.yaml:2: params.a: unknown key 'step'; known are: min, max, scale, type, n, "
-       "when"},
+      {"run: x\nparams: {a: {min: 0, max: 1, unit: 1}}",
+       "f.yaml:2: params.a: unknown key 'unit'; known are: min, max, scale, type, "
+       "step, n, when"},
       {"run: x\nparams: {a: {min: 0, max: 1.5, type: int}}",
        "f.yaml:2: params.a.max: wanted a whole number, since type is int"},
       {"run: x\nparams: {a: {min: 1e300, max: 1e300, type: int}}",
@@ -358,6 +358,22 @@ TEST(Program, TheRarerKeysAreKeptToo) {
   EXPECT_EQ(back->early_stop->policy, EarlyStop::Policy::curve);
   EXPECT_EQ(back->early_stop->steps, 30);
   EXPECT_TRUE(back->save_best && back->checkpoints);
+}
+
+TEST(Program, AStepEndsTheRangeAndIsKept) {
+  const Program program = program_of(
+      "run: x {a}\nsearch: {samples: 9}\ngoal: {metric: m}\n"
+      "params: {a: {min: 0, max: 1, step: 0.3}}");
+  EXPECT_NEAR(program.params[0].max, 0.9, 1e-12);
+  EXPECT_EQ(from_json_text(to_json_text(program))->params.at(0).step, 0.3);
+  constexpr Wrong kCases[] = {
+      {"run: x\nparams: {a: {min: 0, max: 1, step: 2}}",
+       "f.yaml:2: params.a.step: wanted more than 0 and at most the range, max - min"},
+      {"run: x\nparams: {a: {min: 1, max: 9, step: 1, scale: log}}",
+       "f.yaml:2: params.a.step: a log scale has no even steps: leave out one of step and scale"},
+      {"run: x\nparams: {a: {min: 1, max: 9, step: 1.5, type: int}}",
+       "f.yaml:2: params.a.step: wanted a whole number, since type is int"}};
+  expect_refused(kCases);
 }
 
 TEST(Program, WhatIsChosenForAPersonIsTold) {

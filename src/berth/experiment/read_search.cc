@@ -151,7 +151,8 @@ Result<std::size_t> choice_or(const Field& map, std::string_view key,
 
 Status read_search(const Field& root, Program& program) {
   const bool has_range = std::ranges::any_of(program.params, [](const Parameter& parameter) {
-    return parameter.choices.empty() && !parameter.integer && parameter.points == 0;
+    return parameter.choices.empty() && !parameter.integer && parameter.step == 0 &&
+           parameter.points == 0;
   });
   const auto field = root.find("search");
   if (!field) {

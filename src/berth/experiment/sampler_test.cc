@@ -34,6 +34,7 @@ std::vector<Parameter> any_space(Rng& rng) {
       parameter.scale = rng.below(2) == 0 ? Parameter::Scale::log : Parameter::Scale::linear;
       parameter.min = static_cast<double>(1 + rng.below(3));
       parameter.max = parameter.min + static_cast<double>(rng.below(50));
+      if (kind == 5 && parameter.scale == Parameter::Scale::linear) parameter.step = 0.5;
     }
     if (!params.empty() && !params[0].choices.empty() && rng.below(2) == 0)
       parameter.when = {{params[0].name, {params[0].choices.back()}}};

@@ -17,11 +17,13 @@ Json texts_json(const std::vector<std::string>& texts) {
 }
 
 Json range_json(const Parameter& parameter) {
-  return Json{{"name", parameter.name},
-              {"min", parameter.min},
-              {"max", parameter.max},
-              {"log", parameter.scale == Parameter::Scale::log},
-              {"int", parameter.integer}};
+  Json json{{"name", parameter.name},
+            {"min", parameter.min},
+            {"max", parameter.max},
+            {"log", parameter.scale == Parameter::Scale::log},
+            {"int", parameter.integer}};
+  if (parameter.step > 0) json["step"] = parameter.step;
+  return json;
 }
 
 Parameter parameter_of(const Json& json) {
@@ -32,6 +34,7 @@ Parameter parameter_of(const Json& json) {
   } else {
     parameter.min = json.at("min");
     parameter.max = json.at("max");
+    parameter.step = json.value("step", 0.0);
     if (json.at("log").get<bool>()) parameter.scale = Parameter::Scale::log;
     parameter.integer = json.at("int");
   }

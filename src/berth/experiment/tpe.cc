@@ -93,7 +93,9 @@ class Density {
   /// would draw together ever more.
   void place_kernels(std::size_t at, double shrink) {
     const Parameter& parameter = params_[at];
-    const double step = parameter.integer ? 0.5 / (parameter.max - parameter.min + 1) : 0;
+    const double step = parameter.integer && parameter.step == 0
+                            ? 0.5 / (parameter.max - parameter.min + 1)
+                            : share(parameter, 0.5) / 2;
     const double width = std::clamp(kWidth * shrink, std::min(step, kWidest), kWidest);
     for (const auto* trial : trials_) kernels_[at].emplace_back((*trial)[at].value_or(0.5), width);
   }
