@@ -80,7 +80,7 @@ class Study(Run):
 
     `space`: names to a list of choices, one value, or a range {"min", "max", "scale", "type"}, as in a
     file; None: it becomes known as trials ask for it (trial.suggest_float and so on). `goal`: a metric, or
-    a list of them; `direction`: "max" or "min", or one for each goal. `search`: as in a file; None: tpe,
+    a list of them; `direction`: "max" or "min", or one for each goal. `search`: as in a file; None: auto,
     or every point where all are choices; without samples it goes on for as long as somebody asks.
     `parallel`: how many trials may be out at once; None: however many are asked for. `warm_start`: another
     run to learn from. `lease`: seconds after which the trial of a process that has gone silent comes
@@ -312,7 +312,7 @@ def _search(space: Mapping[str, Any], search: Mapping[str, Any] | None, samples:
 
     chosen = dict(search) if search is not None else {}
     if search is None and (samples is not None or not space or not all(map(every_point, space.values()))):
-        chosen["method"] = "tpe"
+        chosen["method"] = "auto"
     if samples is not None:
         chosen["samples"] = samples
     if "samples" not in chosen and chosen.get("method", "grid") not in ("grid", "sequence", "hyperband"):

@@ -160,9 +160,8 @@ Status check(run::Context& context, Prepared& prepared, bool noted = true) {
     return {};
   }
   auto& program = std::get<experiment::Program>(prepared.program);
-  if (noted && !program.auptimizer)
-    for (const auto& note : experiment::notes_on(program))
-      print_error(fmt::format("note: {}:{}: {}\n", prepared.file, program.run_line, note));
+  if (noted)
+    for (const auto& note : program.notes) print_error(fmt::format("note: {}\n", note));
   if (!here && program.passive)
     return fail(ErrorKind::usage, "--cluster: passive trials run wherever whoever asks is");
   if (!here) return {};

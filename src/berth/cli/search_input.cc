@@ -19,8 +19,8 @@ Status begin_with(run::Context& context, const std::string& name, experiment::Pr
   BERTH_ASSIGN(const auto run, context.store->find_run(name));
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
-                "--warm-start: this search learns from no trial; methods tpe, halving, hyperband "
-                "and external do");
+                "--warm-start: this search learns from no trial; methods auto, gp, cma-es, "
+                "tpe, halving, hyperband and external do");
   BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
   for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
     if (program.earlier.size() == experiment::kMostEarlier) break;

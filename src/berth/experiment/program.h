@@ -38,7 +38,8 @@ struct Parameter {
   double min = 0, max = 0;
   Scale scale = Scale::linear;
   bool integer = false;
-  std::int64_t points = 0;           // of the grid; 0: each integer, or not given
+  double step = 0;                   // of a linear range, which ends on a step; 0: none
+  std::int64_t points = 0;           // of the grid; 0: each integer or step, or not given
   std::vector<Condition> when = {};  // unless all hold, a trial does not have it
 };
 
@@ -57,6 +58,9 @@ struct Search {
     sequence,
     sobol,
     tpe,
+    cma_es,
+    gp,
+    automatic,
     halving,
     hyperband,
     external,
@@ -67,6 +71,9 @@ struct Search {
       {Method::sequence, "sequence"},
       {Method::sobol, "sobol"},
       {Method::tpe, "tpe"},
+      {Method::cma_es, "cma-es"},
+      {Method::gp, "gp"},
+      {Method::automatic, "auto"},
       {Method::halving, "halving"},
       {Method::hyperband, "hyperband"},
       {Method::external, "external"},
@@ -157,6 +164,8 @@ struct Program {
       clusters;         // where it runs; empty: this machine. Stored with the run, not in the JSON
   exec::Labels labels;  // of its runs
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
+  // For the person: what was chosen for them, and what is probably not meant. Not in the JSON.
+  std::vector<std::string> notes;
   // Their lines in the file, for errors that are found later; 0: none.
   int run_line = 0, resources_line = 0;
 };
@@ -168,10 +177,6 @@ inline constexpr std::int64_t kMostValues = 10'000'000;  // of all trials togeth
 
 /// Reads the text of a file named `file`. Errors: invalid, with file, line and key.
 Result<Program> read_program(std::string_view text, const std::string& file);
-
-/// What is probably not meant, for people: a name in braces in the command that is no parameter,
-/// and a parameter that stands nowhere in it.
-std::vector<std::string> notes_on(const Program& program);
 
 /// Reads the points of a sequence from the text of search.file: a list, or one a line. Errors:
 /// invalid.

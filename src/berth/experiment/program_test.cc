@@ -181,7 +181,7 @@ TEST(Program, RefusesWhatIsWrongAndSaysWhere) {
        "f.yaml:2: on_failure: wanted one of continue, stop; found 'retry'"},
       {"run: x\ngoal: {direction: min}", "f.yaml:2: goal: 'metric' is missing"},
       {"run: x\ngoal: {metric: a, direction: up}",
-       "f.yaml:2: goal.direction: wanted one of max, min; found 'up'"},
+       "f.yaml:2: goal.direction: wanted one of max, min, maximize, minimize; found 'up'"},
       {"run: x\ngoal: {metrik: a}", "f.yaml:2: goal: unknown key 'metrik'; did you mean 'metric'?"},
       {"run: x\nenv: {A=B: 1}", "f.yaml:2: env.A=B: not a name of an environment variable"},
       {"run: x\nenv:\n  A: \"\\0\"", "f.yaml:3: env.A: cannot hold a NUL byte"},
@@ -204,9 +204,9 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
       {"run: x\nparams:\n  a:\n    min: 2\n    max: 1", "f.yaml:5: params.a.max: max is below min"},
       {"run: x\nparams: {a: {min: 0, max: 1, scale: log}}",
        "f.yaml:2: params.a.min: a log scale takes a min above 0"},
-      {"run: x\nparams: {a: {min: 0, max: 1, step: 1}}",
-       "f.yaml:2: params.a: unknown key 'step'; known are: min, max, scale, type, n, "
-       "when"},
+      {"run: x\nparams: {a: {min: 0, max: 1, unit: 1}}",
+       "f.yaml:2: params.a: unknown key 'unit'; known are: min, max, scale, type, "
+       "step, n, when"},
       {"run: x\nparams: {a: {min: 0, max: 1.5, type: int}}",
        "f.yaml:2: params.a.max: wanted a whole number, since type is int"},
       {"run: x\nparams: {a: {min: 1e300, max: 1e300, type: int}}",
@@ -226,15 +226,15 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "f.yaml:2: params: the grid has more than 1000000 trials"},
       {"run: x\nsearch: {method: random}",
        "f.yaml:2: search: 'samples' is missing: how many trials?"},
-      {"run: x\nsearch: {samples: 3}",
+      {"run: x\nsearch: {method: grid, samples: 3}",
        "f.yaml:2: search.samples: a grid takes every point; samples belong to method random"},
       {"run: x\nsearch: {method: random, samples: 1000001}",
        "f.yaml:2: search.samples: wanted 1 to 1000000, found 1000001"},
       {"run: x\nsearch: {method: random, samples: 1, seed: -1}",
        "f.yaml:2: search.seed: wanted 0 to 9223372036854775807, found -1"},
       {"run: x\nsearch: {method: bayes}",
-       "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, halving, "
-       "hyperband, external; found 'bayes'"},
+       "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, cma-es, gp, "
+       "auto, halving, hyperband, external; found 'bayes'"},
       {"run: x\ngoal: []", "f.yaml:2: goal: wanted 1 to 8 goals"},
       {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
        "f.yaml:2: goal: of several goals the last values count together: leave score out"},
@@ -251,6 +251,8 @@ TEST(Program, RefusesAWrongMethodAndSaysWhere) {
   constexpr Wrong kCases[] = {
       {"run: x\nsearch: {method: tpe, samples: 3}",
        "f.yaml:2: search: this method takes a goal to learn from"},
+      {"run: x\nsearch: {method: cmaes, samples: 3}\ngoal: [{metric: a}, {metric: b}]",
+       "f.yaml:2: search: cma-es takes one goal; tpe and gp take several"},
       {"run: x\nearly_stop: {policy: median}",
        "f.yaml:2: early_stop: it takes a goal to tell which trials do badly"},
       {"run: x\ngoal: {metric: a}\nearly_stop: {policy: median, slack: 1}",
@@ -356,6 +358,35 @@ TEST(Program, TheRarerKeysAreKeptToo) {
   EXPECT_EQ(back->early_stop->policy, EarlyStop::Policy::curve);
   EXPECT_EQ(back->early_stop->steps, 30);
   EXPECT_TRUE(back->save_best && back->checkpoints);
+}
+
+TEST(Program, AStepEndsTheRangeAndIsKept) {
+  const Program program = program_of(
+      "run: x {a}\nsearch: {samples: 9}\ngoal: {metric: m}\n"
+      "params: {a: {min: 0, max: 1, step: 0.3}}");
+  EXPECT_NEAR(program.params[0].max, 0.9, 1e-12);
+  EXPECT_EQ(from_json_text(to_json_text(program))->params.at(0).step, 0.3);
+  constexpr Wrong kCases[] = {
+      {"run: x\nparams: {a: {min: 0, max: 1, step: 2}}",
+       "f.yaml:2: params.a.step: wanted more than 0 and at most the range, max - min"},
+      {"run: x\nparams: {a: {min: 1, max: 9, step: 1, scale: log}}",
+       "f.yaml:2: params.a.step: a log scale has no even steps: leave out one of step and scale"},
+      {"run: x\nparams: {a: {min: 1, max: 9, step: 1.5, type: int}}",
+       "f.yaml:2: params.a.step: wanted a whole number, since type is int"}};
+  expect_refused(kCases);
+}
+
+TEST(Program, WhatIsChosenForAPersonIsTold) {
+  const Program left_open = program_of(
+      "run: x {a}\nsearch: {samples: 40}\ngoal: {metric: loss}\nparams: {a: {min: 0, max: 1}}");
+  EXPECT_EQ(left_open.search.method, Search::Method::automatic);
+  EXPECT_EQ(left_open.notes,
+            (std::vector<std::string>{"goal: the greatest loss is the best; for the least one: "
+                                      "{metric: loss, direction: min}",
+                                      "search: gp, since 40 trials of 1 parameters are few"}));
+  const Program said = program_of("run: x\ngoal: {metric: loss, direction: minimize}");
+  EXPECT_FALSE(said.goal->maximize);
+  EXPECT_TRUE(said.notes.empty());
 }
 
 TEST(Program, ASearchThatLearnsIsKeptWithItsSpace) {

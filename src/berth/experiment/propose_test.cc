@@ -182,6 +182,31 @@ TEST(Propose, AConditionalGridIsCountedByItsPoints) {
   EXPECT_EQ(trials(space), (Lines{"x", "y"})) << "though all combinations were 2e12";
 }
 
+TEST(Propose, WholeNumbersOnALogScaleHaveTheirSharesAtTheEndsToo) {
+  std::map<std::string, int> drawn;
+  for (const auto& line : trials({log(integer(range(1, 4)))}, random(4000))) ++drawn[line];
+  // From half a step before it to half a step behind: log 3 and log 9/7 of log 9.
+  EXPECT_NEAR(drawn["1"], 2000, 150);
+  EXPECT_NEAR(drawn["4"], 457, 100);
+}
+
+TEST(Propose, ARangeWithAStepHasItsStepsAlone) {
+  Parameter tenths = range(0.1, 0.7);
+  tenths.step = 0.2;
+  EXPECT_EQ(trials({tenths}), (Lines{"0.1", "0.3", "0.5", "0.7"}));
+  Parameter fives = integer(range(5, 20));
+  fives.step = 5;
+  EXPECT_EQ(trials({fives}), (Lines{"5", "10", "15", "20"}));
+  for (const auto& parameter : {tenths, fives}) {
+    const auto lines = trials({parameter}, random(200));
+    EXPECT_EQ(std::set(lines.begin(), lines.end()).size(), 4);
+    for (int i = 0; i <= 100; ++i) {
+      const std::string value = value_at(parameter, i / 100.0);
+      EXPECT_EQ(value_at(parameter, *part_of(parameter, value)), value);
+    }
+  }
+}
+
 TEST(Space, EveryValueLiesWithinItsShareOfTheLine) {
   const Parameter parameters[] = {choices("c", {"a", "b", "c"}), range(-3, 5),
                                   log(range(1e-4, 1e2)),         integer(range(-2, 9)),

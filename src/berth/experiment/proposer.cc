@@ -1,31 +1,68 @@
 #include "berth/experiment/proposer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
+#include "berth/experiment/automatic.h"
 #include "berth/experiment/halving.h"
+#include "berth/experiment/space.h"
 
 namespace berth::experiment {
 namespace {
 
-class Tpe final : public Proposer {
+constexpr std::size_t kMostListed = 10'000;  // points of a space that is known to have an end
+
+/// So many points of a sampler. Of a space with an end each is tried once, and then it is over.
+class Drawn final : public Proposer {
  public:
-  explicit Tpe(const Program& program)
-      : model_(program.params, program.search.seed), samples_(program.search.samples) {}
+  Drawn(std::unique_ptr<Sampler> sampler, const Program& program)
+      : sampler_(std::move(sampler)),
+        params_(program.params),
+        samples_(program.search.samples),
+        all_(all_points(program.params, kMostListed)) {}
 
   void tell(const TrialReport& trial) override {
-    model_.tell(trial);
+    sampler_->tell(trial);
     last_ = std::max(last_, trial.number);
+    if (!all_.empty()) tried_.insert(parts_of(params_, trial.trial.params));
   }
 
   std::optional<Proposal> ask() const override {
-    if (last_ >= samples_) return std::nullopt;
-    return Proposal{fmt::format("{}", last_ + 1), model_.propose(last_ + 1)};
+    if (last_ >= samples_ || (!all_.empty() && tried_.size() >= all_.size())) return std::nullopt;
+    Values point = sampler_->propose(last_ + 1);
+    if (!all_.empty()) point = untried(std::move(point));
+    return Proposal{fmt::format("{}", last_ + 1), std::move(point)};
   }
 
  private:
-  Model model_;
+  /// The point, or the nearest one that was not tried.
+  Values untried(Values point) const {
+    const Parts parts = parts_of(params_, point);
+    if (!tried_.contains(parts)) return point;
+    double least = HUGE_VAL;
+    for (const auto& each : all_) {
+      const Parts other = parts_of(params_, each);
+      if (tried_.contains(other)) continue;
+      double distance = 0;
+      for (std::size_t at = 0; at < parts.size(); ++at)
+        if (parts[at] != other[at])
+          distance += params_[at].choices.empty() && parts[at] && other[at]
+                          ? std::abs(*parts[at] - *other[at])
+                          : 1;
+      if (distance >= least) continue;
+      least = distance;
+      point = each;
+    }
+    return point;
+  }
+
+  const std::unique_ptr<Sampler> sampler_;
+  const std::vector<Parameter> params_;
   const std::int64_t samples_;
-  std::int64_t last_ = 0;  // number
+  const std::vector<Values> all_;  // empty: too many, or without end
+  std::set<Parts> tried_;          // of these
+  std::int64_t last_ = 0;          // number
 };
 
 }  // namespace
@@ -33,6 +70,9 @@ class Tpe final : public Proposer {
 bool adaptive(const Search& search) {
   switch (search.method) {
     case Search::Method::tpe:
+    case Search::Method::cma_es:
+    case Search::Method::gp:
+    case Search::Method::automatic:
     case Search::Method::halving:
     case Search::Method::hyperband:
     case Search::Method::external: return true;
@@ -41,7 +81,8 @@ bool adaptive(const Search& search) {
 }
 
 std::unique_ptr<Proposer> make_proposer(const Program& program) {
-  if (program.search.method == Search::Method::tpe) return std::make_unique<Tpe>(program);
+  if (auto sampler = make_sampler(program))
+    return std::make_unique<Drawn>(std::move(sampler), program);
   return std::make_unique<Halving>(program);
 }
 

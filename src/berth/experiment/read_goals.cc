@@ -8,16 +8,21 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kDirections{"max", "min"};
+constexpr std::array<std::string_view, 4> kDirections{"max", "min", "maximize", "minimize"};
 constexpr std::size_t kMostGoals = 8;
 
-Result<Goal> read_goal(const Field& field) {
+Result<Goal> read_goal(const Field& field, Program& program) {
   BERTH_TRY(field.expect_keys({"metric", "direction", "score"}));
   Goal goal;
   BERTH_ASSIGN(const Field metric, field.get("metric"));
   BERTH_ASSIGN(goal.metric, metric.text());
   BERTH_ASSIGN(const std::size_t direction, choice_or(field, "direction", kDirections));
-  goal.maximize = direction == 0;
+  goal.maximize = direction % 2 == 0;
+  if (!field.find("direction"))
+    program.notes.push_back(
+        fmt::format("goal: the greatest {0} is the best; for the least one: "
+                    "{{metric: {0}, direction: min}}",
+                    goal.metric));
   BERTH_TRY(read_choice(field, "score", Goal::kScoreNames, goal.score));
   return goal;
 }
@@ -25,15 +30,15 @@ Result<Goal> read_goal(const Field& field) {
 /// One goal, or a list of them.
 Status read_all(const Field& field, Program& program) {
   if (!field.is_list()) {
-    BERTH_ASSIGN(program.goal, read_goal(field));
+    BERTH_ASSIGN(program.goal, read_goal(field, program));
     return {};
   }
   BERTH_ASSIGN(const auto items, field.items());
   if (items.empty() || items.size() > kMostGoals)
     return field.error(fmt::format("wanted 1 to {} goals", kMostGoals));
-  BERTH_ASSIGN(program.goal, read_goal(items.front()));
+  BERTH_ASSIGN(program.goal, read_goal(items.front(), program));
   for (std::size_t i = 1; i < items.size(); ++i) {
-    BERTH_ASSIGN(Goal goal, read_goal(items[i]));
+    BERTH_ASSIGN(Goal goal, read_goal(items[i], program));
     program.further_goals.push_back(std::move(goal));
   }
   if (program.goal->score == Goal::Score::best ||
@@ -99,6 +104,8 @@ Status read_goals(const Field& root, Program& program) {
   if (stop && !goal) faults.add(stop->error("it takes a goal to tell which trials do badly"));
   if (stop && program.search.budget)
     faults.add(stop->error("trials that are given their budget by and by need no early stop"));
+  if (program.search.method == Search::Method::cma_es && goal && goal->is_list())
+    faults.add(root.find("search")->error("cma-es takes one goal; tpe and gp take several"));
   return faults.status();
 }
 

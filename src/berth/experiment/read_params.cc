@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 
 #include "berth/base/text.h"
@@ -12,8 +13,23 @@ namespace {
 constexpr std::array<std::string_view, 2> kNumberTypes{"float", "int"};
 constexpr double kGreatestInteger = 9007199254740992.0;  // 2^53: exact in a double
 
+/// The range ends on the last whole step.
+Status read_step(const Field& field, Parameter& parameter) {
+  BERTH_ASSIGN(parameter.step, field.number());
+  const double range = parameter.max - parameter.min;
+  if (parameter.step <= 0 || parameter.step > range)
+    return field.error("wanted more than 0 and at most the range, max - min");
+  if (parameter.scale == Parameter::Scale::log)
+    return field.error("a log scale has no even steps: leave out one of step and scale");
+  if (parameter.integer && parameter.step != std::floor(parameter.step))
+    return field.error("wanted a whole number, since type is int");
+  if (range / parameter.step > kGreatestInteger) return field.error("too small for the range");
+  parameter.max = parameter.min + std::floor(range / parameter.step + 1e-9) * parameter.step;
+  return {};
+}
+
 Status read_range(const Field& field, Parameter& parameter) {
-  BERTH_TRY(field.expect_keys({"min", "max", "scale", "type", "n", "when"}));
+  BERTH_TRY(field.expect_keys({"min", "max", "scale", "type", "step", "n", "when"}));
   BERTH_ASSIGN(const Field min, field.get("min"));
   BERTH_ASSIGN(const Field max, field.get("max"));
   BERTH_ASSIGN(parameter.min, min.number());
@@ -30,6 +46,7 @@ Status read_range(const Field& field, Parameter& parameter) {
                        std::clamp(value, -kGreatestInteger, kGreatestInteger))))
         return bound.error("wanted a whole number, since type is int");
   }
+  if (const auto step = field.find("step")) BERTH_TRY(read_step(*step, parameter));
   if (const auto points = field.find("n")) {
     BERTH_ASSIGN(parameter.points, exec::integer_within(*points, 1, kMostTrials));
   }

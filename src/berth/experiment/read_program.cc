@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/experiment/automatic.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space.h"
 
@@ -126,10 +127,12 @@ void read_trials(const Field& root, Program& program, Faults& faults) {
         root.find("passive")->error("what is to be told of each trial? Give goal: {metric: NAME}"));
 }
 
-}  // namespace
-
-std::vector<std::string> notes_on(const Program& program) {
-  std::vector<std::string> notes;
+/// What is probably not meant: a name in braces that is no parameter, and a parameter that stands
+/// nowhere in the command.
+void note_placeholders(const std::string& file, Program& program) {
+  const auto note = [&](std::string text) {
+    program.notes.push_back(fmt::format("{}:{}: {}", file, program.run_line, std::move(text)));
+  };
   const auto parameters = parameters_of(program);
   const auto named = exec::placeholders(program.run);
   const auto is_named = [&](std::string_view name) {
@@ -137,22 +140,22 @@ std::vector<std::string> notes_on(const Program& program) {
   };
   std::string text = program.run.text;
   for (const auto& word : program.run.words) text += word + "\n";
-  if (text.empty() || parameters.empty()) return notes;
+  if (text.empty() || parameters.empty()) return;
   for (const auto& name : named)
     if (std::ranges::find(parameters, name) == parameters.end() &&
         std::ranges::find(kOwnNames, name) == kOwnNames.end())
-      notes.push_back(
-          fmt::format("{{{}}} is no parameter, and stays as it is in the command; there are: {}",
-                      name, clip(join(parameters, ", "), 200)));
-  if (is_named("params_file") || text.find("BERTH_PARAM") != std::string::npos) return notes;
+      note(fmt::format("{{{}}} is no parameter, and stays as it is in the command; there are: {}",
+                       name, clip(join(parameters, ", "), 200)));
+  if (is_named("params_file") || text.find("BERTH_PARAM") != std::string::npos) return;
   for (const auto& name : parameters)
     if (!is_named(name))
-      notes.push_back(fmt::format(
+      note(fmt::format(
           "the parameter '{0}' stands nowhere in the command: unless that reads its BERTH_PARAM_ "
           "variable, it changes nothing; write {{{0}}} where it belongs",
           name));
-  return notes;
 }
+
+}  // namespace
 
 bool valid_name(std::string_view name) {
   const auto letter = [](char c) {
@@ -203,6 +206,9 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
     faults.add(exec::read_environment(*env, program.environment));
   read_limits(root, program, faults);
   BERTH_TRY(faults.status());
+  if (program.search.method == Search::Method::automatic)
+    program.notes.push_back(why_chosen(program));
+  note_placeholders(file, program);
   if (const auto trials = count_trials(program); !trials)
     return root.find(root.find("params") ? "params" : "search")->error(trials.error());
   return program;

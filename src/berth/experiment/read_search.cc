@@ -97,6 +97,21 @@ Status read_external(const Field& search, Program& program) {
   return {};
 }
 
+/// So many trials of no method: the one that suits them.
+Status read_method(const Field& search, Search::Method& method) {
+  const auto field = search.find("method");
+  if (!field) {
+    if (search.find("samples")) method = Search::Method::automatic;
+    return {};
+  }
+  if (const auto name = field->text(); name && (*name == "cmaes" || *name == "cma_es")) {
+    method = Search::Method::cma_es;
+    return {};
+  }
+  BERTH_ASSIGN(method, field->choice(Search::kMethodNames));
+  return {};
+}
+
 Status read_samples(const Field& search, Program& program) {
   const auto samples = search.find("samples");
   const auto method = program.search.method;
@@ -136,7 +151,8 @@ Result<std::size_t> choice_or(const Field& map, std::string_view key,
 
 Status read_search(const Field& root, Program& program) {
   const bool has_range = std::ranges::any_of(program.params, [](const Parameter& parameter) {
-    return parameter.choices.empty() && !parameter.integer && parameter.points == 0;
+    return parameter.choices.empty() && !parameter.integer && parameter.step == 0 &&
+           parameter.points == 0;
   });
   const auto field = root.find("search");
   if (!field) {
@@ -148,7 +164,7 @@ Status read_search(const Field& root, Program& program) {
   }
   BERTH_TRY(field->expect_keys(
       {"method", "samples", "seed", "points", "file", "budget", "model", "run", "patience"}));
-  BERTH_TRY(read_choice(*field, "method", Search::kMethodNames, program.search.method));
+  BERTH_TRY(read_method(*field, program.search.method));
   if (const auto seed = field->find("seed")) {
     BERTH_ASSIGN(const std::int64_t value, exec::integer_within(*seed, 0, INT64_MAX));
     program.search.seed = static_cast<std::uint64_t>(value);

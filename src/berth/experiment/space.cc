@@ -20,18 +20,31 @@ double value_between(const Parameter& parameter, double min, double max, double 
   return from_scale(parameter, std::lerp(to_scale(parameter, min), to_scale(parameter, max), part));
 }
 
-std::string text_of(const Parameter& parameter, double value) {
-  value = std::clamp(value, parameter.min, parameter.max);
-  if (parameter.integer) return fmt::format("{}", std::llround(value));
-  return number_text(value, parameter.min, parameter.max);
+/// From one value to the next one; 0: a range of all floats.
+double spacing(const Parameter& parameter) {
+  return parameter.step > 0 ? parameter.step : parameter.integer ? 1 : 0;
 }
 
-/// Every integer has a share of its own, from half a step before it to half a step behind.
+/// The nearest value of a range that has some only.
+double settled(const Parameter& parameter, double value) {
+  const double by = spacing(parameter);
+  if (by > 0) value = parameter.min + std::round((value - parameter.min) / by) * by;
+  return std::clamp(value, parameter.min, parameter.max);
+}
+
+std::string text_of(const Parameter& parameter, double value, int digits = 6) {
+  value = settled(parameter, value);
+  if (parameter.step > 0) digits = 12;  // of sums of steps the last digits mean nothing
+  if (parameter.integer) return fmt::format("{}", std::llround(value));
+  return number_text(value, parameter.min, parameter.max, digits);
+}
+
+/// Every integer and step has a share of its own, from half a step before it to half a step behind.
 double shares_begin(const Parameter& parameter) {
-  return parameter.min - (parameter.integer ? 0.5 : 0);
+  return parameter.min - spacing(parameter) / 2;
 }
 double shares_end(const Parameter& parameter) {
-  return parameter.max + (parameter.integer ? 0.5 : 0);
+  return parameter.max + spacing(parameter) / 2;
 }
 
 }  // namespace
@@ -49,19 +62,20 @@ bool present(const Parameter& parameter, const Values& earlier) {
   });
 }
 
-std::string number_text(double value, double min, double max) {
-  const double rounded = std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+std::string number_text(double value, double min, double max, int digits) {
+  const double rounded = std::strtod(fmt::format("{:.{}g}", value, digits).c_str(), nullptr);
   const bool inside = min <= rounded && rounded <= max;
   return format_number(inside ? rounded : value);
 }
 
-std::string value_at(const Parameter& parameter, double part) {
+std::string value_at(const Parameter& parameter, double part, int digits) {
   if (!parameter.choices.empty()) {
     const auto count = static_cast<double>(parameter.choices.size());
     return parameter.choices[static_cast<std::size_t>(std::clamp(part * count, 0.0, count - 1))];
   }
   return text_of(parameter,
-                 value_between(parameter, shares_begin(parameter), shares_end(parameter), part));
+                 value_between(parameter, shares_begin(parameter), shares_end(parameter), part),
+                 digits);
 }
 
 std::optional<double> part_of(const Parameter& parameter, const std::string& value) {
@@ -78,21 +92,32 @@ std::optional<double> part_of(const Parameter& parameter, const std::string& val
   return begin == end ? 0.5 : (to_scale(parameter, *number) - begin) / (end - begin);
 }
 
+double share(const Parameter& parameter, double part) {
+  if (!parameter.choices.empty()) return 1 / static_cast<double>(parameter.choices.size());
+  const double by = spacing(parameter);
+  if (by == 0) return 0;
+  const double begin = to_scale(parameter, shares_begin(parameter));
+  const double end = to_scale(parameter, shares_end(parameter));
+  const double value = settled(parameter, from_scale(parameter, std::lerp(begin, end, part)));
+  return (to_scale(parameter, value + by / 2) - to_scale(parameter, value - by / 2)) /
+         (end - begin);
+}
+
 std::string draw(const Parameter& parameter, Rng& rng) {
   if (!parameter.choices.empty()) return parameter.choices[rng.below(parameter.choices.size())];
-  if (parameter.integer && parameter.scale == Parameter::Scale::linear) {
+  if (parameter.integer && parameter.step == 0 && parameter.scale == Parameter::Scale::linear) {
     const auto min = static_cast<std::int64_t>(parameter.min);
     const auto count = static_cast<std::uint64_t>(static_cast<std::int64_t>(parameter.max) - min);
     return fmt::format("{}", min + static_cast<std::int64_t>(rng.below(count + 1)));
   }
-  return text_of(parameter, value_between(parameter, parameter.min, parameter.max, rng.uniform()));
+  return value_at(parameter, rng.uniform());
 }
 
 std::int64_t grid_size(const Parameter& parameter) {
   if (!parameter.choices.empty()) return static_cast<std::int64_t>(parameter.choices.size());
-  const double integers = parameter.max - parameter.min + 1;
-  if (parameter.integer) {
-    const auto all = static_cast<std::int64_t>(std::min(integers, 1e15));
+  if (const double by = spacing(parameter); by > 0) {
+    const double values = std::round((parameter.max - parameter.min) / by) + 1;
+    const auto all = static_cast<std::int64_t>(std::min(values, 1e15));
     return parameter.points > 0 ? std::min(parameter.points, all) : all;
   }
   return parameter.points;
@@ -101,6 +126,8 @@ std::int64_t grid_size(const Parameter& parameter) {
 std::string grid_value(const Parameter& parameter, std::int64_t index) {
   if (!parameter.choices.empty()) return parameter.choices[static_cast<std::size_t>(index)];
   const std::int64_t size = grid_size(parameter);
+  if (parameter.step > 0 && parameter.points == 0)
+    return text_of(parameter, parameter.min + static_cast<double>(index) * parameter.step);
   if (parameter.integer && parameter.points == 0)
     return fmt::format("{}", static_cast<std::int64_t>(parameter.min) + index);
   const double part = size == 1 ? 0 : static_cast<double>(index) / static_cast<double>(size - 1);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/base/rng.h"
 #include "berth/experiment/program.h"
@@ -14,20 +15,24 @@ namespace berth::experiment {
 bool present(const Parameter& parameter, const Values& earlier);
 const std::string* find_value(const Values& values, std::string_view name);
 
-/// The value with six significant digits, which a person can read and a search cannot tell apart;
-/// with all digits where six would leave the range.
-std::string number_text(double value, double min, double max);
+/// The value with so many significant digits; with all where they would leave the range. Six a
+/// person can read, and few searches can tell what they leave out.
+std::string number_text(double value, double min, double max, int digits = 6);
 
 /// The value at the coordinate `part` (0..1). Each choice and each integer has an equal share of
 /// the line; a range on a log scale is even in the exponent.
-std::string value_at(const Parameter& parameter, double part);
+std::string value_at(const Parameter& parameter, double part, int digits = 6);
 /// The coordinate of a value, for a choice or integer the middle of its share. nullopt: the
 /// parameter has no such value.
 std::optional<double> part_of(const Parameter& parameter, const std::string& value);
+/// The part of the line that the value at a coordinate has for itself; 0: of a range of floats.
+double share(const Parameter& parameter, double part);
 std::string draw(const Parameter& parameter, Rng& rng);
 
 /// The number of the parameter's values in a grid; 0: a range without a number of points.
 std::int64_t grid_size(const Parameter& parameter);
 std::string grid_value(const Parameter& parameter, std::int64_t index);
+/// All points of a space that has at most so many; none where it has more, or a range of floats.
+std::vector<Values> all_points(std::vector<Parameter> params, std::size_t most);
 
 }  // namespace berth::experiment

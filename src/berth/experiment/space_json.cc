@@ -23,6 +23,7 @@ Json range_json(const Parameter& parameter) {
             {"log", parameter.scale == Parameter::Scale::log},
             {"int", parameter.integer}};
   if (parameter.points > 0) json["n"] = parameter.points;
+  if (parameter.step > 0) json["step"] = parameter.step;
   return json;
 }
 
@@ -34,6 +35,7 @@ Parameter parameter_of(const Json& json) {
   } else {
     parameter.min = json.at("min");
     parameter.max = json.at("max");
+    parameter.step = json.value("step", 0.0);
     if (json.at("log").get<bool>()) parameter.scale = Parameter::Scale::log;
     parameter.integer = json.at("int");
     parameter.points = json.value("n", std::int64_t{0});

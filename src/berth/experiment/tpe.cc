@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "berth/experiment/sobol.h"
 #include "berth/experiment/space.h"
 
 namespace berth::experiment {
@@ -14,6 +13,9 @@ constexpr std::size_t kFirst = 10;      // quasi-random trials before the model 
 constexpr double kGoodPart = 0.2;       // the fraction of the scored trials that counts as good
 constexpr std::size_t kMostGood = 25;   // the most good trials
 constexpr std::size_t kMostRest = 200;  // the most other trials: the latest ones
+// With more trials than kWide the kernels narrow by this power of how many times as many: slow
+// enough to look around first, fast enough to come near in a thousand (bench/search.py).
+constexpr double kWide = 60, kNarrowing = 1.5;
 constexpr int kCandidates = 48;
 constexpr double kPriorWeight = 1;  // weight of the uniform prior, in trials
 
@@ -34,24 +36,24 @@ struct Kernel {
   }
   double draw(Rng& rng) const {
     for (int i = 0; i < 64; ++i) {
-      const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
-      const double x = center + width * radius * std::cos(2 * std::numbers::pi * rng.uniform());
+      const double x = center + width * normal(rng);
       if (x >= 0 && x <= 1) return x;
     }
     return rng.uniform();
   }
 };
 
-using Parts = std::vector<std::optional<double>>;
-
 /// The density of some trials over the whole space: a kernel around each trial, for choices a
 /// preference for its choice, and a uniform prior.
 class Density {
  public:
-  Density(const std::vector<Parameter>& params, const std::vector<const Parts*>& trials)
+  Density(const std::vector<Parameter>& params, const std::vector<const Parts*>& trials,
+          std::size_t known)
       : params_(params), trials_(trials), kernels_(params.size()) {
     const auto count = static_cast<double>(trials.size());
-    const double shrink = std::pow(count, -1 / (4.0 + static_cast<double>(params.size())));
+    const double shrink =
+        std::pow(count, -1 / (4.0 + static_cast<double>(params.size()))) *
+        std::min(1.0, std::pow(kWide / std::max(1.0, static_cast<double>(known)), kNarrowing));
     repeat_probability_ = count / (count + kPriorTrials);
     for (std::size_t at = 0; at < params.size(); ++at)
       if (params[at].choices.empty()) place_kernels(at, shrink);
@@ -87,11 +89,13 @@ class Density {
       3;  // trials whose weight equals that of the prior, for choices
   static constexpr double kWidth = 0.08, kWidest = 0.35;
 
-  /// The width does not depend on how far the trials are apart: if it did, they would draw together
-  /// ever more.
+  /// The width depends on how many trials are known, not on how far they are apart: if it did, they
+  /// would draw together ever more.
   void place_kernels(std::size_t at, double shrink) {
     const Parameter& parameter = params_[at];
-    const double step = parameter.integer ? 0.5 / (parameter.max - parameter.min + 1) : 0;
+    const double step = parameter.integer && parameter.step == 0
+                            ? 0.5 / (parameter.max - parameter.min + 1)
+                            : share(parameter, 0.5) / 2;
     const double width = std::clamp(kWidth * shrink, std::min(step, kWidest), kWidest);
     for (const auto* trial : trials_) kernels_[at].emplace_back((*trial)[at].value_or(0.5), width);
   }
@@ -126,26 +130,7 @@ class Density {
   double repeat_probability_ = 0;             // of drawing the same choice again
 };
 
-Parts parts_of(const std::vector<Parameter>& params, const Values& values) {
-  Parts parts;
-  for (const auto& parameter : params) {
-    const auto* value = find_value(values, parameter.name);
-    parts.push_back(value == nullptr ? std::nullopt : part_of(parameter, *value));
-  }
-  return parts;
-}
-
 }  // namespace
-
-Values quasi_random(const std::vector<Parameter>& params, std::int64_t number, std::uint64_t seed) {
-  Values values;
-  for (std::size_t at = 0; at < params.size(); ++at)
-    if (present(params[at], values))
-      values.emplace_back(
-          params[at].name,
-          value_at(params[at], sobol(static_cast<std::uint64_t>(number), at, seed)));
-  return values;
-}
 
 Model::Model(std::vector<Parameter> params, std::uint64_t seed)
     : params_(std::move(params)), seed_(seed) {}
@@ -207,7 +192,7 @@ Values Model::propose(std::int64_t number) const {
   std::ranges::sort(numbers);
   for (auto seen = seen_.rbegin(); seen != seen_.rend() && rest.size() < kMostRest; ++seen)
     if (!std::ranges::binary_search(numbers, seen->first)) rest.push_back(&seen->second.parts);
-  const Density here(params_, good), elsewhere(params_, rest);
+  const Density here(params_, good, known()), elsewhere(params_, rest, known());
   Rng rng(mix(seed_) ^ mix(static_cast<std::uint64_t>(number)));
   Values chosen;
   double most = -1;

@@ -8,20 +8,20 @@
 #include <map>
 #include <set>
 
-#include "berth/experiment/proposer.h"
+#include "berth/experiment/sampler.h"
 
 namespace berth::experiment {
 
-class Model {
+class Model final : public Sampler {
  public:
   Model(std::vector<Parameter> params, std::uint64_t seed);
 
   /// Adds a trial, or its end. Open and failed trials count among the rest, so that their points
   /// are not proposed again.
-  void tell(const TrialReport& trial);
+  void tell(const TrialReport& trial) override;
   /// The number of trials with scores.
   std::size_t known() const { return by_score_.size(); }
-  Values propose(std::int64_t number) const;
+  Values propose(std::int64_t number) const override;
 
  private:
   struct Seen {
@@ -36,8 +36,5 @@ class Model {
   std::set<std::pair<double, std::int64_t>> by_score_;   // by the first goal, the best first
   std::set<std::vector<std::optional<double>>> points_;  // points of all trials
 };
-
-/// The quasi-random point of a trial, from a Sobol sequence. The first trials begin with these.
-Values quasi_random(const std::vector<Parameter>& params, std::int64_t number, std::uint64_t seed);
 
 }  // namespace berth::experiment

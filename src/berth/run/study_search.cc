@@ -127,8 +127,9 @@ Status Study::set_samples(std::int64_t samples) {
 
 /// Whether trials may ask for what the space lacks.
 bool Study::may_grow() const {
-  return program_.search.method == Search::Method::tpe ||
-         program_.search.method == Search::Method::random;
+  const auto method = program_.search.method;
+  return method == Search::Method::automatic || method == Search::Method::tpe ||
+         method == Search::Method::random;
 }
 
 /// By suggest(): so a trial need not have it.
@@ -193,8 +194,8 @@ Result<const Parameter*> Study::known(const Parameter& parameter) {
   }
   if (!may_grow())
     return fail(ErrorKind::invalid,
-                "{}: the space of {} has no such parameter, and grows only with the methods tpe "
-                "and random",
+                "{}: the space of {} has no such parameter, and grows only with the methods "
+                "auto, tpe and random",
                 parameter.name, run_.name);
   program_.params.push_back(parameter);
   program_.optional.push_back(parameter.name);
