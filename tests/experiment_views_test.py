@@ -1,9 +1,14 @@
 #!/usr/bin/python3
 """What people see of an experiment: the sorted table, the chart, CSV, runs side by side."""
 
+import contextlib
 import csv
 import io
 import json
+import os
+import pty
+import re
+import select
 import unittest
 
 from berth_case import Case, until
@@ -147,6 +152,73 @@ retries: 1
         self.assertNotIn(b"best so far", self.berth("show", "sweep-1").out)
         self.berth("run", "--", "true")
         self.assertNotIn(b"best so far", self.berth("show", "true-1").out)
+
+
+RATES = (250, 3, 2, 40, 1, 300, 20, 7, 9, 30, 4, 12)
+LEARNING = f"""
+name: learn
+run: 'for e in 1 2 3; do echo "::berth loss={{lr}}$e.{{net}}"; done; [ $BERTH_TASK != learn-1/12 ] || while [ ! -e go ]; do sleep 0.02; done'
+search: {{method: sequence, points: [{', '.join(f'{{lr: {lr}, net: {1 + at % 2}}}' for at, lr in enumerate(RATES))}]}}
+goal: {{metric: loss, direction: min}}
+parallel: 1
+"""
+
+
+class Learning(Views):
+    """Trials with three reports each; the loss begins with the rate's digits, so the least rate is the best."""
+
+    def begin(self):
+        self.write("learn.yaml", LEARNING)
+        return self.house.start("run", "learn.yaml")
+
+    def learned(self):
+        self.write("go", "")
+        run = self.begin()
+        self.assertEqual(run.wait(), 0)
+
+    def test_charts_of_what_is_asked_for(self):
+        self.learned()
+        text = self.berth("show", "learn-1", "--chart").out.decode()
+        for title in ("loss of 12 trials", "by report, of the leading trials:  1 /5  2 /3",
+                      "loss by lr (logarithmic), 12 trials", "by net, 12 trials"):
+            self.assertIn(title, text)
+        curves = self.berth("show", "learn-1", "--chart", "curves").out.decode()
+        self.assertTrue(curves.startswith("loss"), curves)
+        self.assertNotIn("by lr", curves)
+        by_lr = self.berth("show", "learn-1", "--chart", "lr").out.decode().splitlines()
+        self.assertEqual(len([line for line in by_lr if line.partition("|")[2].startswith("*")]), 1, "the best is at the left")
+        self.assertIn("there are: lr, net", self.one_line(self.berth("show", "learn-1", "--chart", "depth", code=2)))
+        self.berth("show", "learn-1", "--chart", "--csv", code=2)
+
+    def test_importance_says_what_decides(self):
+        self.learned()
+        text = self.berth("importance", "learn-1").out.decode().splitlines()
+        self.assertEqual(text[1].split()[0], "lr")
+        document = self.house.json("importance", "learn-1")
+        self.assertEqual((document["metric"], document["trials"], document["parameters"][0]["name"]), ("loss", 12, "lr"))
+        self.assertGreater(document["parameters"][0]["share"], document["parameters"][1]["share"])
+        self.berth("run", "--", "true")
+        self.assertIn("goal", self.one_line(self.berth("importance", "true-1", code=2)))
+
+    def test_a_screen_shows_the_leaders(self):
+        ours, theirs = pty.openpty()
+        self.write("learn.yaml", LEARNING)
+        run = self.house.start("run", "learn.yaml", out=theirs, err=theirs)
+        os.close(theirs)
+        seen = b""
+
+        def led():
+            nonlocal seen
+            if select.select([ours], [], [], 0.02)[0]:
+                seen += os.read(ours, 1 << 16)
+            return re.search(rb"1\. /5  13\.1  lr 1  net 1\x1b\[K\s+2\. /3  23\.1", seen)
+        until(led, "the two that lead stand below the progress")
+        self.write("go", "")
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while os.read(ours, 1 << 16):
+                pass
+        self.assertEqual(run.wait(), 0)
+        os.close(ours)
 
 
 class Compare(Views):
