@@ -268,6 +268,30 @@ class Study(Case):
                          (o.metrics.f, o.metrics.g) != (one.metrics.f, one.metrics.g) for o in study.trials())
             self.assertEqual(one.id in front, not beaten)
 
+    def test_constraints(self):
+        study = self.study(40, constraints=["latency <= 1", "kind_b < 1"], search={"method": "tpe"})
+
+        def objective(trial):
+            kind_b = trial.params.kind == "b"
+            return {"f": -trial.params.x, "latency": trial.params.x, "kind_b": int(kind_b)}
+
+        study.optimize(objective)
+        kept = [t for t in study.trials() if t.metrics.latency <= 1 and t.metrics.kind_b < 1]
+        self.assertEqual(study.best_trial.id, min(kept, key=lambda t: t.metrics.f).id)
+        self.assertGreater(study.best_trial.params.x, 0.8)
+        self.assertGreater(len(kept), 15)
+        with self.assertRaisesRegex(berth.Failed, "latency == 1"):
+            self.study(constraints=["latency == 1"])
+        missing = self.study(1, name="missing", constraints=["latency <= 1"])
+        with self.assertRaisesRegex(berth.Failed, "the constrained metric 'latency' is missing"):
+            missing.tell(missing.ask(), 3)
+
+    def test_where_all_break_a_constraint_nothing_is_the_best(self):
+        study = self.study(3, constraints=["f > 9"])
+        study.optimize(lambda trial: trial.params.x)
+        self.assertIsNone(study.best())
+        self.assertEqual(self.house.json("show", study.name)["constraints"], ["f > 9"])
+
     def test_the_other_commands_know_a_study(self):
         study = self.study(3)
         trial = study.ask()

@@ -84,7 +84,8 @@ class Study(Run):
     or every point where all are choices; without samples it goes on for as long as somebody asks.
     `parallel`: how many trials may be out at once; None: however many are asked for. `warm_start`: another
     run to learn from. `lease`: seconds after which the trial of a process that has gone silent comes
-    back. `more`: further keys of an experiment's file, such as early_stop, retries and timeout.
+    back. `more`: further keys of an experiment's file, such as constraints, early_stop, retries and
+    timeout.
     """
 
     def __init__(self, space: Mapping[str, Any] | None = None, goal: str | Sequence[str] = "score",

@@ -7,6 +7,7 @@
 #include "berth/base/units.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
+#include "berth/experiment/constraint.h"
 #include "berth/run/run_labels.h"
 #include "berth/run/skips.h"
 
@@ -92,7 +93,14 @@ Json failure_object(const Failure& failure) {
               {"log", "berth logs " + failure.id}};
 }
 
-Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
+std::vector<experiment::Constraint> constraints_of(const store::RunRecord& run) {
+  const auto program = program_of(run);
+  return program ? program->constraints : std::vector<experiment::Constraint>();
+}
+
+/// `constraints`: of the run.
+Json task_object(const store::RunRecord& run, const store::TaskRecord& task,
+                 const std::vector<experiment::Constraint>& constraints) {
   Json metrics = Json::object();
   for (const auto& [name, value] : task.metrics) metrics[name] = value;
   return Json{{"id", run.name + "/" + task.label},
@@ -103,6 +111,9 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"cached", task.state == store::TaskState::cached},
               {"params", parsed_or_null(experiment::values_json(params_of(task)))},
               {"metrics", metrics},
+              {"broken", task.state == store::TaskState::done
+                             ? experiment::broken(constraints, task.metrics)
+                             : std::vector<std::string>()},
               {"started", time_json(task.started)},
               {"ended", time_json(task.ended)},
               {"resources", parsed_or_null(task.resources)},
@@ -224,7 +235,10 @@ std::vector<std::pair<std::string, double>> resource_minutes(
 
 std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks) {
   Json list = Json::array();
-  for (const auto* task : tasks) list.push_back(task_object(run.record, *task));
+  const auto constraints = constraints_of(run.record);
+  Json bounds = Json::array();
+  for (const auto& each : constraints) bounds.push_back(experiment::constraint_text(each));
+  for (const auto* task : tasks) list.push_back(task_object(run.record, *task, constraints));
   Json failures = Json::array();
   for (const auto& failure : run.failures) failures.push_back(failure_object(failure));
   const auto minutes = resource_minutes(run.used);
@@ -234,6 +248,7 @@ std::string show_json(const ShownRun& run, const std::vector<const store::TaskRe
              {"invocation", invocation_json(run.record)},
              {"resource_minutes", std::map<std::string, double>(minutes.begin(), minutes.end())},
              {"goals", goals_json(run.record)},
+             {"constraints", bounds},
              {"front", front_json(run.record, tasks)},
              {"tasks", list},
              {"failures", failures}}) +
@@ -257,7 +272,9 @@ std::string compare_json(const Comparison& comparison) {
   for (const auto& each : comparison.runs) {
     Json run = run_object(each.run);
     run["scored"] = each.scored;
-    run["best"] = each.best ? task_object(each.run.record, *each.best) : Json(nullptr);
+    run["best"] = each.best
+                      ? task_object(each.run.record, *each.best, constraints_of(each.run.record))
+                      : Json(nullptr);
     run["best_score"] = number(each.score);
     run["median_score"] = number(each.median);
     run["median_trial_seconds"] = seconds(each.trial);
@@ -281,7 +298,7 @@ std::string compare_json(const Comparison& comparison) {
 }
 
 std::string task_json(const store::RunRecord& run, const store::TaskRecord& task) {
-  Json object = task_object(run, task);
+  Json object = task_object(run, task, constraints_of(run));
   object["version"] = 1;
   return dump(object) + "\n";
 }
@@ -293,7 +310,7 @@ std::string check_json(const std::string& file, const std::string& kind) {
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
                      const std::vector<std::string>& because, const run::TaskReport& report) {
-  Json object = task_object(run, task);
+  Json object = task_object(run, task, constraints_of(run));
   object["version"] = 1;
   object["why"] = why;
   object["because"] = because;

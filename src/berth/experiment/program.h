@@ -64,6 +64,7 @@ struct Search {
     halving,
     hyperband,
     external,
+    nsga2,
   };
   static constexpr auto kMethodNames = names<Method>({
       {Method::grid, "grid"},
@@ -77,6 +78,7 @@ struct Search {
       {Method::halving, "halving"},
       {Method::hyperband, "hyperband"},
       {Method::external, "external"},
+      {Method::nsga2, "nsga2"},
   });
   Method method = Method::grid;
   std::int64_t samples = 0;  // the number of trials of methods that draw points
@@ -95,6 +97,18 @@ struct Goal {
   std::string metric;
   bool maximize = true;
   Score score = Score::last;  // of what a trial reports
+};
+
+/// What the metric of a trial has to keep (constraint.h).
+struct Constraint {
+  enum class Relation : std::uint8_t { at_most, below, at_least, above };
+  static constexpr auto kRelationNames = names<Relation>({{Relation::at_most, "<="},
+                                                          {Relation::below, "<"},
+                                                          {Relation::at_least, ">="},
+                                                          {Relation::above, ">"}});
+  std::string metric;
+  Relation relation = Relation::at_most;
+  double bound = 0;
 };
 
 /// The name of the score among a trial's metrics, and its value.
@@ -136,6 +150,7 @@ struct Program {
   std::vector<EarlierTrial> earlier;
   std::optional<Goal> goal;
   std::vector<Goal> further_goals;  // beside the first: then the best trials are the Pareto front
+  std::vector<Constraint> constraints;  // a trial that breaks one is never the best
   std::optional<EarlyStop> early_stop;
   bool save_best = false;    // at the end the best trial runs once more, with saving on
   bool checkpoints = false;  // a directory that all attempts and budgets of a trial share

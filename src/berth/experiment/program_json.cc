@@ -5,6 +5,7 @@
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/space_json.h"
 
 namespace berth::experiment {
@@ -95,6 +96,7 @@ std::string to_json_text(const Program& program) {
             {"env", pairs_json(program.environment)}};
   if (program.goal) json["goal"] = goal_json(*program.goal);
   for (const auto& goal : program.further_goals) json["further_goals"].push_back(goal_json(goal));
+  for (const auto& each : program.constraints) json["constraints"].push_back(constraint_text(each));
   if (adaptive(program.search) || program.kind == "study") {
     json["params"] = params_json(program.params);
     json["search"] = search_json(program.search);
@@ -178,6 +180,11 @@ Result<Program> from_json_text(std::string_view text) {
     if (const auto goal = json.find("goal"); goal != json.end()) program.goal = goal_of(*goal);
     if (const auto goals = json.find("further_goals"); goals != json.end())
       for (const auto& goal : *goals) program.further_goals.push_back(goal_of(goal));
+    if (const auto list = json.find("constraints"); list != json.end())
+      for (const auto& each : *list) {
+        BERTH_ASSIGN(Constraint constraint, read_constraint(each.get_ref<const std::string&>()));
+        program.constraints.push_back(std::move(constraint));
+      }
     if (const auto stop = json.find("early_stop"); stop != json.end())
       program.early_stop = early_stop_of(*stop);
     if (const auto optional = json.find("optional"); optional != json.end())

@@ -199,7 +199,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
                                 "priority",  "env",     "goal",       "parallel",    "timeout",
                                 "grace",     "retries", "on_failure", "checkpoints", "early_stop",
                                 "save_best", "passive", "cluster",    "enforce",     "gpu_mem_over",
-                                "shell",     "labels"}));
+                                "shell",     "labels",  "constraints"}));
   read_head(root, file, program, faults);
   read_trials(root, program, faults);
   if (const auto env = root.find("env"))

@@ -48,10 +48,8 @@ void Study::begin_search() {
   std::int64_t number = 0;
   for (const auto& [params, metrics] : program_.earlier)
     if (proposer_)
-      proposer_->tell({number--,
-                       {"", params},
-                       TrialReport::State::done,
-                       experiment::scores_of(program_, metrics)});
+      proposer_->tell(experiment::report_of(program_, number--, {"", params},
+                                            TrialReport::State::done, metrics));
 }
 
 void Study::tell_proposer(const store::TaskRecord& trial) {
@@ -60,12 +58,8 @@ void Study::tell_proposer(const store::TaskRecord& trial) {
                      : trial.state == TaskState::done ? TrialReport::State::done
                                                       : TrialReport::State::open;
   if (proposer_)
-    proposer_->tell({.number = trial.number.value,
-                     .trial = {trial.label, trial.params},
-                     .state = state,
-                     .scores = state == TrialReport::State::done
-                                   ? experiment::scores_of(program_, trial.metrics)
-                                   : std::vector<double>()});
+    proposer_->tell(experiment::report_of(program_, trial.number.value, {trial.label, trial.params},
+                                          state, trial.metrics));
 }
 
 const std::optional<experiment::Proposal>& Study::proposal() {

@@ -59,6 +59,7 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                .selections = selections_of(program_),
                .shares_devices = machine::takes_part(program_.resources),
                .goal = program_.goal,
+               .constraints = program_.constraints,
                .expected = expected_tasks(program_),
                .steps = {}} {
   const bool external = program_.search.method == experiment::Search::Method::external;

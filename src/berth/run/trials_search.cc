@@ -1,5 +1,6 @@
 // Which trials there are, and what follows from what they report.
 #include "berth/base/text.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/external.h"
 #include "berth/run/trials.h"
 
@@ -61,7 +62,7 @@ void Trials::tell_earlier() {
     constexpr auto kDone = experiment::TrialReport::State::done;
     if (external_) external_->send_line(experiment::tell_line("", params, kDone, metrics));
     if (proposer_)
-      proposer_->tell({number, {"", params}, kDone, experiment::scores_of(program_, metrics)});
+      proposer_->tell(experiment::report_of(program_, number, {"", params}, kDone, metrics));
     --number;
   }
 }
@@ -75,11 +76,8 @@ void Trials::tell(const store::TaskRecord& task) {
   if (external_)
     external_->send_line(experiment::tell_line(task.label, task.params, state, task.metrics));
   if (proposer_)
-    proposer_->tell({.number = task.number.value,
-                     .trial = {task.label, task.params},
-                     .state = state,
-                     .scores = state == State::done ? experiment::scores_of(program_, task.metrics)
-                                                    : std::vector<double>()});
+    proposer_->tell(experiment::report_of(program_, task.number.value, {task.label, task.params},
+                                          state, task.metrics));
 }
 
 void Trials::consider_best(const store::TaskRecord& task) {
@@ -87,6 +85,7 @@ void Trials::consider_best(const store::TaskRecord& task) {
   if (!program_.save_best || task.state != store::TaskState::done) return;
   const auto scores = experiment::scores_of(program_, task.metrics);
   if (scores.empty() || (best_ && scores.front() <= best_->score)) return;
+  if (!experiment::broken(program_.constraints, task.metrics).empty()) return;
   best_ = Best{scores.front(), task.params};
 }
 
@@ -177,11 +176,14 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token, std::vector<st
   };
   look(*program_.goal);
   for (const auto& goal : program_.further_goals) look(goal);
+  for (const auto& constraint : program_.constraints)
+    if (!experiment::excess(constraint, task.metrics)) missing.push_back(constraint.metric);
   if (missing.empty()) return true;
   std::vector<std::string> reported;
   for (const auto& [name, value] : task.metrics) reported.push_back(name);
   std::string text =
-      fmt::format("it reported no {}, which its goal is about", join(missing, ", no "));
+      fmt::format("it reported no {}, which its {} about", join(missing, ", no "),
+                  program_.constraints.empty() ? "goal is" : "goal and constraints are");
   text += reported.empty() ? "; it reported nothing"
                            : "; it reported " + clip(join(reported, ", "), 200);
   if (reported.empty() && (names(kCheckpoint) || program_.checkpoints))
