@@ -245,6 +245,24 @@ class Study(Case):
         study.optimize(objective, n_trials=4)
         self.assertEqual([t.record["cause"] for t in study.trials()], ["ok"] + 3 * ["stopped early"])
 
+    def test_values_are_what_the_space_says(self):
+        space = {"layers": [1, 2], "flag": [True, False], "net": ["1"], "x": {"min": 1, "max": 1},
+                 "n": {"min": 3, "max": 3, "type": "int"}}
+        study = self.study(2, space=space)
+        for trial in study:
+            for params in (trial.params, study.trials()[-1].params, self.house.tasks(study.name)[-1]["params"]):
+                self.assertEqual([type(value) for value in params.values()], [int, bool, str, float, int], params)
+            self.assertEqual(trial.suggest_categorical("net", ["1"]), "1")
+            study.tell(trial, 1)
+        grown = self.study(1, space=None)
+        trial = grown.ask()
+        self.assertEqual((trial.suggest_float("x", 1, 1), trial.suggest_categorical("k", ["7"]),
+                          trial.suggest_categorical("none", [None])), (1.0, "7", None))
+        self.assertEqual([type(value) for value in trial.params.values()], [float, str, type(None)])
+        grown.tell(trial, 1)
+        self.assertEqual(self.house.tasks(grown.name)[0]["params"], {"x": 1.0, "k": "7", "none": "None"})
+        self.assertIs(type(grown.best_params.x), float)
+
     def test_enqueue_more_samples_and_warm_start(self):
         study = self.study(2, search={"method": "random", "seed": 1})
         self.assertEqual(study.enqueue({"x": 0.25, "kind": "b"}).params, {"x": 0.25, "kind": "b"})

@@ -40,24 +40,26 @@ class StudyTrial(Trial):
         """This trial's value of the range. Without bounds: of the range as the space has it."""
         if low is None or high is None:
             return float(self.params[name])
-        return float(self._suggest(name, {"min": low, "max": high, "scale": "log" if log else "linear"}))
+        spec = {"min": low, "max": high, "scale": "log" if log else "linear"}
+        return float(self._suggest(name, spec, float))
 
     def suggest_int(self, name: str, low: int | None = None, high: int | None = None, *, log: bool = False) -> int:
         if low is None or high is None:
             return int(self.params[name])
-        return int(self._suggest(name, {"min": low, "max": high, "type": "int", "scale": "log" if log else "linear"}))
+        spec = {"min": low, "max": high, "type": "int", "scale": "log" if log else "linear"}
+        return int(self._suggest(name, spec, int))
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         """One of the choices, as it stands there; each has to have a text of its own."""
         texts = [_text(choice) for choice in choices]
         if len(set(texts)) < len(texts):
             raise ValueError(f"{name}: two of the choices read alike: {texts}")
-        return choices[texts.index(self._suggest(name, list(choices) if all(map(_plain, choices)) else texts))]
+        of = dict(zip(texts, choices))
+        return self._suggest(name, list(choices) if all(map(_plain, choices)) else texts, of.__getitem__)
 
-    def _suggest(self, name: str, spec: Any) -> str:
-        text: str = self.study._call(suggest=self.id, params={name: spec})["values"][name]
-        self.params[name] = _value(text)
-        return text
+    def _suggest(self, name: str, spec: Any, value: Callable[[str], Any]) -> Any:
+        self.params[name] = value(self.study._call(suggest=self.id, params={name: spec})["values"][name])
+        return self.params[name]
 
     def report(self, value: float | None = None, step: int | None = None, **metrics: float) -> None:
         """Records what the trial has reached so far, at once: report(0.7) of the goal, report(loss=0.2) of
@@ -333,13 +335,3 @@ def _text(choice: Any) -> str:
     if isinstance(choice, bool):
         return "true" if choice else "false"
     return json.dumps(choice) if isinstance(choice, (int, float)) else str(choice)
-
-
-def _value(text: str) -> Any:
-    """A value as berth's JSON has it."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text == "true" if text in ("true", "false") else text

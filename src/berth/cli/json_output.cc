@@ -80,19 +80,20 @@ store::Values params_of(const store::TaskRecord& task) {
   return recorded ? std::move(recorded->params) : store::Values{};
 }
 
-Json failure_object(const Failure& failure) {
+Json failure_object(const Failure& failure, const experiment::ValueTypes& types) {
   const auto& report = failure.report;
   return Json{{"id", failure.id},
               {"cause", failure.cause},
               {"attempts", failure.attempts},
-              {"params", parsed_or_null(experiment::values_json(report.params))},
+              {"params", parsed_or_null(experiment::values_json(report.params, types))},
               {"command", report.command},
               {"directory", report.directory},
               {"last_lines", report.last_lines},
               {"log", "berth logs " + failure.id}};
 }
 
-Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
+Json task_object(const store::RunRecord& run, const store::TaskRecord& task,
+                 const experiment::ValueTypes& types) {
   Json metrics = Json::object();
   for (const auto& [name, value] : task.metrics) metrics[name] = value;
   return Json{{"id", run.name + "/" + task.label},
@@ -101,7 +102,7 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"exit_code", task.exit_code ? Json(*task.exit_code) : Json(nullptr)},
               {"cause", cause_text(task)},
               {"cached", task.state == store::TaskState::cached},
-              {"params", parsed_or_null(experiment::values_json(params_of(task)))},
+              {"params", parsed_or_null(experiment::values_json(params_of(task), types))},
               {"metrics", metrics},
               {"started", time_json(task.started)},
               {"ended", time_json(task.ended)},
@@ -223,10 +224,11 @@ std::vector<std::pair<std::string, double>> resource_minutes(
 }
 
 std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks) {
+  const auto types = types_of(run.record);
   Json list = Json::array();
-  for (const auto* task : tasks) list.push_back(task_object(run.record, *task));
+  for (const auto* task : tasks) list.push_back(task_object(run.record, *task, types));
   Json failures = Json::array();
-  for (const auto& failure : run.failures) failures.push_back(failure_object(failure));
+  for (const auto& failure : run.failures) failures.push_back(failure_object(failure, types));
   const auto minutes = resource_minutes(run.used);
   return dump(Json{
              {"version", 1},
@@ -257,20 +259,23 @@ std::string compare_json(const Comparison& comparison) {
   for (const auto& each : comparison.runs) {
     Json run = run_object(each.run);
     run["scored"] = each.scored;
-    run["best"] = each.best ? task_object(each.run.record, *each.best) : Json(nullptr);
+    run["best"] = each.best ? task_object(each.run.record, *each.best, types_of(each.run.record))
+                            : Json(nullptr);
     run["best_score"] = number(each.score);
     run["median_score"] = number(each.median);
     run["median_trial_seconds"] = seconds(each.trial);
     run["seconds"] = seconds(each.took);
     runs.push_back(run);
   }
+  const auto types =
+      comparison.runs.empty() ? experiment::ValueTypes{} : types_of(comparison.runs[0].run.record);
   Json shared = Json::array();
   for (const auto& each : comparison.shared) {
     Json scores = Json::object();
     for (std::size_t i = 0; i < each.scores.size(); ++i)
       scores[comparison.runs[i].run.record.name] = each.scores[i];
-    shared.push_back(
-        Json{{"params", parsed_or_null(experiment::values_json(each.params))}, {"scores", scores}});
+    shared.push_back(Json{{"params", parsed_or_null(experiment::values_json(each.params, types))},
+                          {"scores", scores}});
   }
   return dump(Json{{"version", 1},
                    {"metric", comparison.metric},
@@ -280,8 +285,9 @@ std::string compare_json(const Comparison& comparison) {
          "\n";
 }
 
-std::string task_json(const store::RunRecord& run, const store::TaskRecord& task) {
-  Json object = task_object(run, task);
+std::string task_json(const store::RunRecord& run, const store::TaskRecord& task,
+                      const experiment::ValueTypes& types) {
+  Json object = task_object(run, task, types);
   object["version"] = 1;
   return dump(object) + "\n";
 }
@@ -293,7 +299,7 @@ std::string check_json(const std::string& file, const std::string& kind) {
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
                      const std::vector<std::string>& because, const run::TaskReport& report) {
-  Json object = task_object(run, task);
+  Json object = task_object(run, task, types_of(run));
   object["version"] = 1;
   object["why"] = why;
   object["because"] = because;

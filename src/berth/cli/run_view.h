@@ -32,6 +32,8 @@ std::string interrupted_text(const store::RunRecord& run);
 
 /// The program that a run of trials was submitted with; an empty one for a flow.
 Result<experiment::Program> program_of(const store::RunRecord& run);
+/// What the values of its trials are; of a run that cannot be read, what they are by themselves.
+experiment::ValueTypes types_of(const store::RunRecord& run);
 
 /// Why a task, an attempt or the task of an ended attempt came to its end: "exit 3", "time limit",
 /// "signal 11 (Segmentation fault)"; "" where it did not end.

@@ -13,11 +13,6 @@ namespace {
 constexpr std::size_t kEnough = 10;  // trials of a level, for a model to tell good from bad
 constexpr double kFailed = -HUGE_VAL;
 
-bool whole(const Budget& budget) {
-  return budget.whole && budget.min == std::floor(budget.min) &&
-         budget.max == std::floor(budget.max);
-}
-
 /// How many trials of a round begin at each level: what all of a bracket spend together is about
 /// the same.
 std::vector<std::int64_t> bracket_sizes(const Budget& budget) {
@@ -30,6 +25,11 @@ std::vector<std::int64_t> bracket_sizes(const Budget& budget) {
 }
 
 }  // namespace
+
+bool whole(const Budget& budget) {
+  return budget.whole && budget.min == std::floor(budget.min) &&
+         budget.max == std::floor(budget.max);
+}
 
 std::vector<double> levels(const Budget& budget) {
   std::vector<double> levels;

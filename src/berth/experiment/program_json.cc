@@ -36,6 +36,17 @@ Values pairs_of(const Json& object) {
   return values;
 }
 
+/// What a text is by itself. A number only where nothing of it is lost: 007 and thirty digits stay
+/// text.
+Json read_alone(const std::string& value) {
+  const bool digits = value.find_first_not_of("-0123456789") == std::string::npos;
+  const auto integer = parse_integer(value);
+  if (integer && fmt::format("{}", *integer) == value) return *integer;
+  if (const auto number = parse_number(value); number && !digits) return *number;
+  if (value == "true" || value == "false") return value == "true";
+  return value;
+}
+
 EarlierTrial earlier_of(const Json& json) {
   EarlierTrial earlier{.params = pairs_of(json.at("params")), .metrics = {}};
   for (const auto& [name, value] : json.at("metrics").get_ref<const Json::object_t&>())
@@ -105,6 +116,8 @@ std::string to_json_text(const Program& program) {
     json["earlier"].push_back({{"params", pairs_json(earlier.params)}, {"metrics", metrics}});
   }
   if (program.early_stop) json["early_stop"] = early_stop_json(*program.early_stop);
+  if (!program.types.floats.empty()) json["floats"] = program.types.floats;
+  if (!program.types.texts.empty()) json["texts"] = program.types.texts;
   if (!program.optional.empty()) json["optional"] = program.optional;
   if (program.save_best) json["save_best"] = true;
   if (!program.labels.empty()) json["labels"] = program.labels;
@@ -182,6 +195,8 @@ Result<Program> from_json_text(std::string_view text) {
       program.early_stop = early_stop_of(*stop);
     if (const auto optional = json.find("optional"); optional != json.end())
       program.optional = optional->get<std::vector<std::string>>();
+    program.types.floats = json.value("floats", decltype(program.types.floats)());
+    program.types.texts = json.value("texts", decltype(program.types.texts)());
     if (const auto list = json.find("earlier"); list != json.end())
       for (const auto& each : *list) program.earlier.push_back(earlier_of(each));
     program.save_best = json.value("save_best", false);
@@ -192,22 +207,22 @@ Result<Program> from_json_text(std::string_view text) {
   return program;
 }
 
-std::string values_json(const Values& values) {
+std::string values_json(const Values& values, const ValueTypes& types) {
   Json object = Json::object();
   for (const auto& [name, value] : values) {
-    // A number only where nothing of the text is lost: 007 and thirty digits stay text.
-    const bool digits = value.find_first_not_of("-0123456789") == std::string::npos;
-    const auto integer = parse_integer(value);
-    if (integer && fmt::format("{}", *integer) == value)
-      object[name] = *integer;
-    else if (const auto number = parse_number(value); number && !digits)
-      object[name] = *number;
-    else if (value == "true" || value == "false")
-      object[name] = value == "true";
-    else
+    const auto number = parse_number(value);
+    if (types.texts.contains({name, value}))
       object[name] = value;
+    else if (number && types.floats.contains(name))
+      object[name] = *number;
+    else
+      object[name] = read_alone(value);
   }
   return dump(object);
+}
+
+bool reads_as_text(const std::string& value) {
+  return read_alone(value).is_string();
 }
 
 }  // namespace berth::experiment

@@ -181,7 +181,8 @@ Result<TaskNumber> Study::enqueue(const store::Values& given) {
 }
 
 /// The parameter of the space, which it is added to where it is new.
-Result<const Parameter*> Study::known(const Parameter& parameter) {
+Result<const Parameter*> Study::known(const Parameter& parameter,
+                                      const experiment::ValueTypes& types) {
   const auto find = [&]() -> const Parameter* {
     const auto found = std::ranges::find(program_.params, parameter.name, &Parameter::name);
     return found == program_.params.end() ? nullptr : &*found;
@@ -199,6 +200,8 @@ Result<const Parameter*> Study::known(const Parameter& parameter) {
                 parameter.name, run_.name);
   program_.params.push_back(parameter);
   program_.optional.push_back(parameter.name);
+  program_.types.floats.insert(types.floats.begin(), types.floats.end());
+  program_.types.texts.insert(types.texts.begin(), types.texts.end());
   BERTH_TRY(store_.apply(run_.id, {{store::RunSpecified{experiment::to_json_text(program_)}}}));
   const auto kept = trials_;  // with what was suggested and is not recorded yet
   BERTH_TRY(reload());
@@ -208,11 +211,12 @@ Result<const Parameter*> Study::known(const Parameter& parameter) {
   return find();
 }
 
-Result<std::string> Study::suggest(const std::string& label, const Parameter& parameter) {
+Result<std::string> Study::suggest(const std::string& label, const Parameter& parameter,
+                                   const experiment::ValueTypes& types) {
   BERTH_ASSIGN(const TaskNumber number, find(label));
   if (!claims_.contains(number))
     return fail(ErrorKind::stale, "{}/{} is not claimed here", run_.name, clip(label));
-  BERTH_ASSIGN(const Parameter* const own, known(parameter));
+  BERTH_ASSIGN(const Parameter* const own, known(parameter, types));
   suggested_[number].insert(parameter.name);
   auto& params = trials_[static_cast<std::size_t>(number.value - 1)].params;
   if (const auto* value = experiment::find_value(params, parameter.name)) {

@@ -59,7 +59,8 @@ void Trials::tell_earlier() {
   std::int64_t number = 0;
   for (const auto& [params, metrics] : program_.earlier) {
     constexpr auto kDone = experiment::TrialReport::State::done;
-    if (external_) external_->send_line(experiment::tell_line("", params, kDone, metrics));
+    if (external_)
+      external_->send_line(experiment::tell_line("", params, kDone, metrics, program_.types));
     if (proposer_)
       proposer_->tell({number, {"", params}, kDone, experiment::scores_of(program_, metrics)});
     --number;
@@ -73,7 +74,8 @@ void Trials::tell(const store::TaskRecord& task) {
                       : task.state == store::TaskState::done ? State::done
                                                              : State::open;
   if (external_)
-    external_->send_line(experiment::tell_line(task.label, task.params, state, task.metrics));
+    external_->send_line(
+        experiment::tell_line(task.label, task.params, state, task.metrics, program_.types));
   if (proposer_)
     proposer_->tell({.number = task.number.value,
                      .trial = {task.label, task.params},
