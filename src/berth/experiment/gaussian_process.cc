@@ -76,7 +76,8 @@ RowVectorXd Embedding::row(const Parts& parts) const {
     const Index begin = first_[at];
     if (!parts[at]) {
       if (count == 0) row[begin] = 0.5;
-      row[begin + static_cast<Index>(std::max<std::size_t>(1, count))] = 1;
+      // A trial from before a parameter was known lacks it too, as one in the middle of it.
+      if (optional_[at]) row[begin + static_cast<Index>(std::max<std::size_t>(1, count))] = 1;
     } else if (count == 0) {
       row[begin] = *parts[at];
     } else {

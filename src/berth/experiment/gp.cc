@@ -295,7 +295,7 @@ std::vector<std::pair<std::int64_t, double>> known_best(
 
 Values Gp::propose(std::int64_t number) const {
   const auto first = std::max<std::int64_t>(6, std::ssize(params_) + 1);
-  if (over_ < first) return quasi_random(params_, number, seed_);
+  if (over_ < first || params_.empty()) return quasi_random(params_, number, seed_);
   const Embedding embedding(params_);
   const auto scores = single_scores(history_, number, seed_);
   std::vector<std::pair<double, std::int64_t>> ranked;

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::size_t kMostListed = 10'000;  // points of a space that is known to have an end
 
+/// A space that becomes known as trials run may have more points than are known.
+bool has_end(const Program& program) {
+  return !program.params.empty() && program.optional.empty();
+}
+
 /// So many points of a sampler. Of a space with an end each is tried once, and then it is over.
 class Drawn final : public Proposer {
  public:
@@ -20,7 +25,7 @@ class Drawn final : public Proposer {
       : sampler_(std::move(sampler)),
         params_(program.params),
         samples_(program.search.samples),
-        all_(all_points(program.params, kMostListed)) {}
+        all_(has_end(program) ? all_points(program.params, kMostListed) : std::vector<Values>()) {}
 
   void tell(const TrialReport& trial) override {
     sampler_->tell(trial);

@@ -119,6 +119,28 @@ TEST(Samplers, TryEachPointOfASmallSpaceOnce) {
   }
 }
 
+TEST(Samplers, ASpaceThatBecomesKnownHasNoEnd) {
+  for (const auto method : kLearning) {
+    Program program = program_of(method, {}, 100, 1);
+    std::vector<TrialReport> told;
+    for (std::int64_t number = 1; number <= 30; ++number) {
+      if (number == 10) program.params = {{.name = "kind", .choices = {"a", "b"}}};
+      if (number == 20)
+        program.params.push_back({.name = "x", .choices = {}, .min = 0, .max = 9, .step = 1});
+      for (const auto& parameter : program.params)
+        if (std::ranges::find(program.optional, parameter.name) == program.optional.end())
+          program.optional.push_back(parameter.name);
+      const auto values = next_of(program, told);
+      ASSERT_TRUE(values) << number;
+      EXPECT_TRUE(fits(program.params, *values)) << values_json(*values);
+      told.push_back({number,
+                      {fmt::format("{}", number), *values},
+                      TrialReport::State::done,
+                      {any_score(*values)}});
+    }
+  }
+}
+
 TEST(Samplers, ManySideBySideLoseLittle) {
   for (const int side_by_side : {1, 32}) {
     Program program = program_of(Method::automatic,
