@@ -278,6 +278,11 @@ class Study(Case):
         self.assertIsNotNone(after.ask())
 
     def test_several_directions(self):
+        other = self.study(1, space={"z": {"min": 0, "max": 1}})
+        other.optimize(lambda trial: 1e9)
+        with self.assertRaisesRegex(berth.Failed, f"no trial of {other.name} lies within"):
+            self.study(1, warm_start=[study, other.name])
+        self.assertIsNotNone(self.study(1, warm_start=[study, after.name, study.name][::2]).ask())
         study = self.study(goal=["f", "g"], direction=["min", "max"])
         study.optimize(lambda trial: (trial.params.x ** 2, trial.params.x), n_trials=15)
         front = {t.id for t in study.best_trials}

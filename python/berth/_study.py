@@ -85,15 +85,15 @@ class Study(Run):
     a list of them; `direction`: "max" or "min", or one for each goal. `search`: as in a file; None: auto,
     or every point where all are choices; without samples it goes on for as long as somebody asks.
     `parallel`: how many trials may be out at once; None: however many are asked for. `warm_start`: another
-    run to learn from. `lease`: seconds after which the trial of a process that has gone silent comes
+    run to learn from, or several. `lease`: seconds after which the trial of a process that has gone silent comes
     back. `more`: further keys of an experiment's file, such as early_stop, retries and timeout.
     """
 
     def __init__(self, space: Mapping[str, Any] | None = None, goal: str | Sequence[str] = "score",
                  direction: str | Sequence[str] = "max", name: str = "study",
                  search: Mapping[str, Any] | None = None, parallel: int | None = None, *,
-                 samples: int | None = None, warm_start: Run | str | None = None, lease: float = 30,
-                 **more: Any) -> None:
+                 samples: int | None = None, warm_start: Run | str | Sequence[Run | str] | None = None,
+                 lease: float = 30, **more: Any) -> None:
         names = [goal] if isinstance(goal, str) else list(goal)
         ways = [direction] * len(names) if isinstance(direction, str) else list(direction)
         if len(ways) != len(names):
@@ -110,7 +110,8 @@ class Study(Run):
         request: dict[str, Any] = {"create": json.dumps(document, ensure_ascii=False),
                                    "lease": f"{max(1, round(lease * 1000))}ms"}
         if warm_start is not None:
-            request["warm_start"] = getattr(warm_start, "name", warm_start)
+            runs = [warm_start] if isinstance(warm_start, (Run, str)) else warm_start
+            request["warm_start"] = [getattr(run, "name", run) for run in runs]
         self._begin(request)
 
     @classmethod

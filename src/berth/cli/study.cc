@@ -157,8 +157,8 @@ StudySession::Answer StudySession::create(const Field& request, const Field& doc
   BERTH_ASSIGN(const std::string directory, env_.real_path("."));
   BERTH_TRY(read_sequence(env_, directory, program));
   if (const auto earlier = request.find("warm_start")) {
-    BERTH_ASSIGN(const std::string name, earlier->text());
-    BERTH_TRY(begin_with(context_, name, program));
+    BERTH_ASSIGN(const auto runs, exec::read_names(*earlier));
+    BERTH_TRY(begin_with(context_, runs, program));
   }
   BERTH_ASSIGN(const auto run,
                run::Study::submit(*context_.store, env_, std::move(program), directory));

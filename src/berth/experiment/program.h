@@ -132,6 +132,7 @@ struct EarlyStop {
 struct EarlierTrial {
   Values params;
   Numbers metrics;
+  std::string run{};  // trials of one run share the scale of their scores
 };
 
 struct Program {
@@ -180,7 +181,7 @@ struct Program {
 };
 
 inline constexpr std::string_view kBestAgain = "best";  // the label of its last run: save_best
-inline constexpr std::size_t kMostEarlier = 1000;
+inline constexpr std::size_t kMostEarlier = 1000;       // of all earlier runs together
 inline constexpr std::int64_t kMostTrials = 1'000'000;
 inline constexpr std::int64_t kMostValues = 10'000'000;  // of all trials together
 

@@ -51,6 +51,7 @@ EarlierTrial earlier_of(const Json& json) {
   EarlierTrial earlier{.params = pairs_of(json.at("params")), .metrics = {}};
   for (const auto& [name, value] : json.at("metrics").get_ref<const Json::object_t&>())
     earlier.metrics.emplace_back(name, value);
+  earlier.run = json.value("run", "");
   return earlier;
 }
 
@@ -114,6 +115,7 @@ std::string to_json_text(const Program& program) {
     Json metrics = Json::object();
     for (const auto& [name, value] : earlier.metrics) metrics[name] = value;
     json["earlier"].push_back({{"params", pairs_json(earlier.params)}, {"metrics", metrics}});
+    if (!earlier.run.empty()) json["earlier"].back()["run"] = earlier.run;
   }
   if (program.early_stop) json["early_stop"] = early_stop_json(*program.early_stop);
   if (!program.types.floats.empty()) json["floats"] = program.types.floats;

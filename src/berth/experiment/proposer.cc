@@ -7,6 +7,7 @@
 #include "berth/experiment/automatic.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/space.h"
+#include "berth/experiment/transfer.h"
 
 namespace berth::experiment {
 namespace {
@@ -86,6 +87,7 @@ bool adaptive(const Search& search) {
 }
 
 std::unique_ptr<Proposer> make_proposer(const Program& program) {
+  if (!program.earlier.empty()) return std::make_unique<Transfer>(program, make_proposer);
   if (auto sampler = make_sampler(program))
     return std::make_unique<Drawn>(std::move(sampler), program);
   return std::make_unique<Halving>(program);

@@ -45,13 +45,6 @@ void Study::begin_search() {
   fed_.clear();
   unfed_.clear();
   if (program_.early_stop) stopper_.emplace(*program_.early_stop, *program_.goal);
-  std::int64_t number = 0;
-  for (const auto& [params, metrics] : program_.earlier)
-    if (proposer_)
-      proposer_->tell({number--,
-                       {"", params},
-                       TrialReport::State::done,
-                       experiment::scores_of(program_, metrics)});
 }
 
 void Study::tell_proposer(const store::TaskRecord& trial) {

@@ -55,16 +55,11 @@ Status Trials::recall_reports(const store::TaskRecord& task) {
 }
 
 void Trials::tell_earlier() {
-  if (external_) external_->send_line(experiment::hello_line(program_, record_.name));
-  std::int64_t number = 0;
-  for (const auto& [params, metrics] : program_.earlier) {
-    constexpr auto kDone = experiment::TrialReport::State::done;
-    if (external_)
-      external_->send_line(experiment::tell_line("", params, kDone, metrics, program_.types));
-    if (proposer_)
-      proposer_->tell({number, {"", params}, kDone, experiment::scores_of(program_, metrics)});
-    --number;
-  }
+  if (!external_) return;
+  external_->send_line(experiment::hello_line(program_, record_.name));
+  for (const auto& [params, metrics, run] : program_.earlier)
+    external_->send_line(experiment::tell_line("", params, experiment::TrialReport::State::done,
+                                               metrics, program_.types));
 }
 
 void Trials::tell(const store::TaskRecord& task) {
