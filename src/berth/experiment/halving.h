@@ -37,6 +37,7 @@ class Halving final : public Proposer {
     using ByScore = std::set<std::pair<double, std::int64_t>>;  // the best first, failed ones last
     ByScore ended;
     ByScore waiting;  // of these, the ones without a next level
+    std::int64_t gone_on = 0;
   };
 
   std::size_t bracket(std::int64_t trial) const;

@@ -11,7 +11,7 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kModels{"none", "tpe"};
+constexpr std::array<std::string_view, 2> kModels{"tpe", "none"};
 
 constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
 
@@ -67,7 +67,7 @@ Status read_sequence(const Field& search, const Field& root, Program& program) {
 
 Status read_halving(const Field& search, Program& program) {
   BERTH_ASSIGN(const std::size_t model, choice_or(search, "model", kModels));
-  program.search.model = model == 1;
+  program.search.model = model == 0;
   BERTH_ASSIGN(const Field field, search.get("budget"));
   BERTH_TRY(field.expect_keys({"param", "min", "max", "reduction"}));
   Budget budget;
