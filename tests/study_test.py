@@ -266,6 +266,8 @@ class Study(Case):
     def test_enqueue_more_samples_and_warm_start(self):
         study = self.study(2, search={"method": "random", "seed": 1})
         self.assertEqual(study.enqueue({"x": 0.25, "kind": "b"}).params, {"x": 0.25, "kind": "b"})
+        self.assertEqual(self.berth("ask", study.name, "--enqueue", "x=0.5").out, f"{study.name}/2\n".encode())
+        self.assertEqual(study.trials()[1].params.x, 0.5)
         with self.assertRaisesRegex(berth.Failed, "lies outside"):
             study.enqueue({"x": 5})
         study.optimize(lambda trial: trial.params.x ** 2)
@@ -276,13 +278,13 @@ class Study(Case):
         self.assertEqual(study.record()["counts"]["done"], 4)
         after = self.study(1, warm_start=study)
         self.assertIsNotNone(after.ask())
-
-    def test_several_directions(self):
         other = self.study(1, space={"z": {"min": 0, "max": 1}})
         other.optimize(lambda trial: 1e9)
         with self.assertRaisesRegex(berth.Failed, f"no trial of {other.name} lies within"):
             self.study(1, warm_start=[study, other.name])
         self.assertIsNotNone(self.study(1, warm_start=[study, after.name, study.name][::2]).ask())
+
+    def test_several_directions(self):
         study = self.study(goal=["f", "g"], direction=["min", "max"])
         study.optimize(lambda trial: (trial.params.x ** 2, trial.params.x), n_trials=15)
         front = {t.id for t in study.best_trials}

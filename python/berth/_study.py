@@ -265,7 +265,7 @@ class Study(Run):
                 raise
 
     def enqueue(self, params: Mapping[str, Any]) -> Trial:
-        """A trial to be asked for before anything new is proposed; what it does not name is drawn."""
+        """A trial to be asked for before anything new is proposed; what it does not name is proposed."""
         return Trial(self._call(enqueue=dict(params))["trial"])
 
     def set_samples(self, samples: int) -> None:

@@ -3,6 +3,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/base/text.h"
+#include "berth/experiment/own_point.h"
 #include "berth/experiment/space.h"
 #include "berth/run/study.h"
 
@@ -25,12 +26,6 @@ bool drawn(const Search& search) {
 bool same_space(const Parameter& one, const Parameter& other) {
   return one.choices == other.choices && one.min == other.min && one.max == other.max &&
          one.scale == other.scale && one.integer == other.integer;
-}
-
-std::string space_text(const Parameter& one) {
-  if (!one.choices.empty()) return "one of " + join(one.choices, ", ");
-  return fmt::format("{}..{}{}{}", one.min, one.max, one.integer ? ", int" : "",
-                     one.scale == Parameter::Scale::log ? ", log" : "");
 }
 
 }  // namespace
@@ -131,36 +126,14 @@ bool Study::was_added(const Parameter& parameter) const {
          std::ranges::find(program_.optional, parameter.name) != program_.optional.end();
 }
 
-/// In the order of the space, as proposals have them, with what they lack.
-store::Values Study::complete(const store::Values& values) const {
-  Rng rng(env_.random());
-  store::Values all;
-  for (const auto& parameter : program_.params) {
-    if (const auto* value = experiment::find_value(values, parameter.name))
-      all.emplace_back(parameter.name, *value);
-    else if (experiment::present(parameter, all))
-      all.emplace_back(parameter.name, experiment::draw(parameter, rng));
-  }
-  for (const auto& value : values)
-    if (experiment::find_value(all, value.first) == nullptr) all.push_back(value);
-  return all;
-}
-
 Result<TaskNumber> Study::enqueue(const store::Values& given) {
-  if (program_.search.budget)
-    return fail(ErrorKind::invalid, "a search with a budget decides by itself what it tries");
   const auto added = [&](const Parameter& parameter) { return was_added(parameter); };
   const bool grows =
       may_grow() && (program_.params.empty() || std::ranges::any_of(program_.params, added));
-  for (const auto& [name, value] : given) {
-    const auto parameter = std::ranges::find(program_.params, name, &Parameter::name);
-    if (parameter == program_.params.end() && !grows)
-      return fail(ErrorKind::invalid, "{}: the space has no such parameter", clip(name));
-    if (parameter != program_.params.end() && !experiment::part_of(*parameter, value))
-      return fail(ErrorKind::invalid, "{}: '{}' lies outside {}", clip(name), clip(value),
-                  space_text(*parameter));
-  }
-  const auto values = complete(given);
+  BERTH_TRY(check_own_point(program_, given, grows));
+  Rng rng(env_.random());
+  const auto next = given.size() < program_.params.size() ? proposal() : std::nullopt;
+  const auto values = completed(program_.params, given, next ? next->params : store::Values{}, rng);
   for (;;) {
     BERTH_TRY(refresh());
     const TaskNumber number{std::ssize(trials_) + 1};

@@ -60,7 +60,8 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                .shares_devices = machine::takes_part(program_.resources),
                .goal = program_.goal,
                .expected = expected_tasks(program_),
-               .steps = {}} {
+               .steps = {}},
+      enqueued_(env_, enqueued_directory(directory_)) {
   const bool external = program_.search.method == experiment::Search::Method::external;
   if (external) {
     auto environment = inherited_environment(env_);
