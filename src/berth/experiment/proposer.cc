@@ -31,7 +31,8 @@ class Drawn final : public Proposer {
   void tell(const TrialReport& trial) override {
     sampler_->tell(trial);
     last_ = std::max(last_, trial.number);
-    if (!all_.empty()) tried_.insert(parts_of(params_, trial.trial.params));
+    // What an earlier run tried may come to something else here.
+    if (!all_.empty() && trial.number > 0) tried_.insert(parts_of(params_, trial.trial.params));
   }
 
   std::optional<Proposal> ask() const override {

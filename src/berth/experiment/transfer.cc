@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 
-#include "berth/experiment/sampler.h"
 #include "berth/experiment/space.h"
 
 namespace berth::experiment {
@@ -16,8 +15,9 @@ std::string budget_of(const Program& program, const Values& params) {
   return amount ? *amount : "";
 }
 
-/// From this many trials of the present run on, they tell whether another one misleads.
-constexpr std::size_t kTelling = 8;
+/// From this many trials of the present run on they tell whether another one misleads; more than
+/// the most tell nothing more.
+constexpr std::size_t kTelling = 8, kMostTelling = 256;
 
 /// The square of the distance of two points, whose coordinates are 0 to 1 each.
 double distance(const std::vector<Parameter>& params, const Parts& one, const Parts& other) {
@@ -57,7 +57,7 @@ Transfer::Transfer(const Program& program, Make make) : program_(program), make_
   for (const auto& trial : program_.earlier)
     if (auto scores = scores_of(program_, trial.metrics); !scores.empty())
       earlier_[{trial.run, budget_of(program_, trial.params)}].push_back(
-          {trial.params, std::move(scores)});
+          {trial.params, parts_of(program_.params, trial.params), std::move(scores)});
   for (auto& [group, trials] : earlier_) {
     std::vector<Scores> scores;
     for (const auto& trial : trials) scores.push_back(trial.measured);
@@ -91,14 +91,15 @@ Transfer::Scale Transfer::present_scale(const std::string& budget) const {
 /// beside a better point of the earlier run is more often the worse one. Ranks tell what of another
 /// run can be believed (Feurer et al., 2018, "Scalable meta-learning for Bayesian optimization").
 bool Transfer::misleads(const Group& group) const {
-  const auto first = first_told(group.second);
+  auto first = first_told(group.second);
   if (first.size() < kTelling) return false;
+  first.resize(std::min(first.size(), kMostTelling));
   const auto& trials = earlier_.at(group);
   std::vector<std::pair<double, double>> pairs;  // of the nearest earlier point, and of the point
   for (const auto number : first) {
     const Parts point = parts_of(program_.params, told_.at(number).trial.params);
     const auto nearest = std::ranges::min_element(trials, {}, [&](const Earlier& trial) {
-      return distance(program_.params, point, parts_of(program_.params, trial.params));
+      return distance(program_.params, point, trial.parts);
     });
     pairs.emplace_back(nearest->measured.front(), told_.at(number).scores.front());
   }

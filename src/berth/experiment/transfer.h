@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "berth/experiment/proposer.h"
+#include "berth/experiment/sampler.h"
 
 namespace berth::experiment {
 
@@ -36,6 +36,7 @@ class Transfer final : public Proposer {
   const Make make_;
   struct Earlier {
     Values params;
+    Parts parts;
     Scores measured;  // deviations from the best of its group
   };
   std::map<Group, std::vector<Earlier>> earlier_;  // those of one group share a scale

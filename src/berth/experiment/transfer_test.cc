@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "berth/base/rng.h"
 #include "berth/base/units.h"
@@ -108,6 +109,20 @@ TEST(Transfer, RunsOfSeveralScalesHelpAndNoneDrownsThePresentOne) {
     sum += searched_to(misled, 0.3);
   }
   EXPECT_LT(sum / 10, 0.02) << "the earlier run's best place has a loss of 0.72 here";
+}
+
+TEST(Transfer, APointThatAnEarlierRunTriedIsTriedHereToo) {
+  Program program = searched(Search::Method::tpe, 10, 1);
+  program.params = {{.name = "net", .choices = {"a", "b", "c"}}};
+  for (const char* net : {"a", "b", "c"})
+    program.earlier.push_back({{{"net", net}}, {{"loss", net[0] == 'b' ? 1.0 : 2.0}}, "grid"});
+  const auto proposer = make_proposer(program);
+  std::set<Values> tried;
+  for (std::int64_t number = 1; const auto proposal = proposer->ask(); ++number) {
+    tried.insert(proposal->params);
+    proposer->tell({number, *proposal, TrialReport::State::done, {-1}});
+  }
+  EXPECT_EQ(tried.size(), 3U) << "each once";
 }
 
 TEST(Transfer, AnswersByWhatItWasToldAndNotByWhen) {
