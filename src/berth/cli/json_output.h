@@ -37,7 +37,8 @@ std::string runs_json(const std::vector<ShownRun>& runs);
 std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks);
 std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks);
 /// One task, in the shape that it has in show_json().
-std::string task_json(const store::RunRecord& run, const store::TaskRecord& task);
+std::string task_json(const store::RunRecord& run, const store::TaskRecord& task,
+                      const experiment::Program& program);
 /// One task as in show_json(), and "attempts_made": [{…}], "why": text, "because": [texts],
 /// "command", "directory" and "last_lines".
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,

@@ -268,7 +268,7 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
                 program.goal->metric);
   if (options.json) {
-    print(task_json(record, *best));
+    print(task_json(record, *best, program));
     return 0;
   }
   print(best_line(record, *best, program));

@@ -8,6 +8,7 @@
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/space.h"
+#include "berth/experiment/transfer.h"
 
 namespace berth::experiment {
 namespace {
@@ -31,7 +32,8 @@ class Drawn final : public Proposer {
   void tell(const TrialReport& trial) override {
     sampler_->tell(trial);
     last_ = std::max(last_, trial.number);
-    if (!all_.empty()) tried_.insert(parts_of(params_, trial.trial.params));
+    // What an earlier run tried may come to something else here.
+    if (!all_.empty() && trial.number > 0) tried_.insert(parts_of(params_, trial.trial.params));
   }
 
   std::optional<Proposal> ask() const override {
@@ -104,6 +106,7 @@ bool adaptive(const Search& search) {
 }
 
 std::unique_ptr<Proposer> make_proposer(const Program& program) {
+  if (!program.earlier.empty()) return std::make_unique<Transfer>(program, make_proposer);
   if (auto sampler = make_sampler(program))
     return std::make_unique<Drawn>(std::move(sampler), program);
   auto halving = std::make_unique<Halving>(program);

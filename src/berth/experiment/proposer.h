@@ -46,7 +46,8 @@ class Proposer {
   virtual std::optional<Proposal> ask() const = 0;
 };
 
-/// Makes the proposer of a program whose search is adaptive().
+/// Makes the proposer of a program whose search is adaptive(). It knows the program's earlier
+/// trials.
 std::unique_ptr<Proposer> make_proposer(const Program& program);
 
 /// The scores of all goals, greater is better; empty if one, or the metric of a constraint, was not

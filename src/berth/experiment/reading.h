@@ -52,8 +52,13 @@ class Faults {
   std::vector<Error> errors_;
 };
 
-/// The values of one point: {lr: 0.1, net: deep}.
-Result<Values> read_point(const Field& field);
+/// The values of one point: {lr: 0.1, net: deep}. Notes the texts that stand in quotes for what
+/// they would not be without.
+Result<Values> read_point(const Field& field, ValueTypes& types);
+/// The text of a parameter's value.
+Result<std::string> read_value(const std::string& name, const Field& field, ValueTypes& types);
+/// invalid: a value without quotes has the text of one that is in quotes somewhere else.
+Status check_type(const std::string& name, const Field& value, const ValueTypes& types);
 Status read_params(const Field& params, Program& program);
 /// After read_params().
 Status read_search(const Field& root, Program& program);

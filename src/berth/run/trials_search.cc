@@ -2,6 +2,7 @@
 #include "berth/base/text.h"
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/external.h"
+#include "berth/experiment/own_point.h"
 #include "berth/run/trials.h"
 
 namespace berth::run {
@@ -21,6 +22,7 @@ void Trials::stand(TaskNumber task, Stand to) {
 }
 
 Status Trials::take_over(std::span<const store::TaskRecord> tasks) {
+  BERTH_TRY(enqueued_.take_over(std::ssize(tasks)));
   tell_earlier();
   for (const auto& task : tasks) {
     const bool runs = task.state == store::TaskState::running;
@@ -55,16 +57,13 @@ Status Trials::recall_reports(const store::TaskRecord& task) {
   return {};
 }
 
+/// Another proposer than one of a process of its own was made with them.
 void Trials::tell_earlier() {
-  if (external_) external_->send_line(experiment::hello_line(program_, record_.name));
-  std::int64_t number = 0;
-  for (const auto& [params, metrics] : program_.earlier) {
-    constexpr auto kDone = experiment::TrialReport::State::done;
-    if (external_) external_->send_line(experiment::tell_line("", params, kDone, metrics));
-    if (proposer_)
-      proposer_->tell(experiment::report_of(program_, number, {"", params}, kDone, metrics));
-    --number;
-  }
+  if (!external_) return;
+  external_->send_line(experiment::hello_line(program_, record_.name));
+  for (const auto& [params, metrics, run] : program_.earlier)
+    external_->send_line(experiment::tell_line("", params, experiment::TrialReport::State::done,
+                                               metrics, program_.types));
 }
 
 void Trials::tell(const store::TaskRecord& task) {
@@ -74,7 +73,8 @@ void Trials::tell(const store::TaskRecord& task) {
                       : task.state == store::TaskState::done ? State::done
                                                              : State::open;
   if (external_)
-    external_->send_line(experiment::tell_line(task.label, task.params, state, task.metrics));
+    external_->send_line(
+        experiment::tell_line(task.label, task.params, state, task.metrics, program_.types));
   if (proposer_)
     proposer_->tell(experiment::report_of(program_, task.number.value, {task.label, task.params},
                                           state, task.metrics));
@@ -102,6 +102,8 @@ Result<Next> Trials::next() {
   if (complete_) return next;
   const bool full = program_.parallel > 0 && waiting_ + running_ >= program_.parallel;
   if (waiting_ > 0 || full) return next;
+  if (adaptive(program_.search)) BERTH_TRY(add_enqueued(next));
+  if (!next.added.empty()) return next;
   if (external_ && !exhausted_) {
     BERTH_TRY(ask_external(next));
   } else if (!exhausted_) {
@@ -112,6 +114,22 @@ Result<Next> Trials::next() {
   }
   if (exhausted_ && running_ == 0 && next.added.empty()) last_of_all(next);
   return next;
+}
+
+/// A point that somebody has added goes before what would be proposed, which completes it.
+Status Trials::add_enqueued(Next& next) {
+  if (external_ && external_->asked()) return {};  // for the trial of this number
+  const TaskNumber number{static_cast<std::int64_t>(stands_.size()) + 1};
+  BERTH_ASSIGN(const auto given, enqueued_.take(number));
+  if (!given) return {};
+  const bool lacks = proposer_ && given->size() < program_.params.size();
+  const auto proposal = lacks ? proposer_->ask() : std::nullopt;
+  Rng rng(mix(program_.search.seed) ^ mix(static_cast<std::uint64_t>(number.value)));
+  add({fmt::format("{}", number.value),
+       experiment::completed(program_.params, *given,
+                             proposal ? proposal->params : experiment::Values{}, rng)},
+      next);
+  return {};
 }
 
 Status Trials::ask_external(Next& next) {
