@@ -49,7 +49,7 @@ svg text { fill: var(--text); }
 @media (min-width: 60rem) {
   body { display: grid; grid-template-columns: 17rem minmax(0, 1fr); }
   nav { border-bottom: 0; border-right: 1px solid var(--line); position: sticky; top: 0; height: 100vh; overflow-y: auto; }
-  nav details > summary { display: none; } main { padding: 1.5rem 3rem 4rem; } }
+  nav .wide-open > summary { display: none; } main { padding: 1.5rem 3rem 4rem; } }
 """
 
 SCRIPT = """
@@ -97,6 +97,8 @@ MENU = [
         "machine-resources", "runner", "planner", "gpu-allocator", "resource-managers"))]),
     ("Behind it", ["docs/contract.md", "docs/architecture.md", "docs/simulation.md", "docs/faults.md"]),
 ]
+
+LABELS = {"docs/files.md": "Files, key by key", "docs/serve.md": "The planner over HTTP"}  # where a title says less
 
 
 def slug(title):
@@ -238,7 +240,7 @@ class Site:
             for page in map(Path, pages):
                 current = ' aria-current="page"' if page == source else ""
                 lines.append(f'<li><a href="{os.path.relpath(html_path(page), source.parent)}"{current}>'
-                             f"{html.escape(self.titles[page])}</a></li>")
+                             f"{html.escape(LABELS.get(str(page), self.titles[page]))}</a></li>")
             lines.append("</ul>")
         return "".join(lines)
 
@@ -250,7 +252,9 @@ class Site:
 <title>{html.escape(self.titles[source])} · Berth</title><link rel="stylesheet" href="{top}/style.css"></head>
 <body><nav><b><a href="{top}/docs/README.html">Berth</a></b>
 <input id="search" type="search" placeholder="Search ( / )" aria-label="Search" autocomplete="off">
-<div id="found" role="status"></div><details open><summary>Pages</summary>{self.menu(source)}</details></nav>
+<div id="found" role="status"></div><details><summary>Pages</summary>{self.menu(source)}</details>
+<script>if (matchMedia("(min-width: 60rem)").matches) {{ let d = document.querySelector("nav details"); d.open = true; d.className = "wide-open"; }}</script>
+</nav>
 <main>{body}</main>
 <script>var ROOT = "{top}/";</script><script src="{top}/pages.js"></script><script src="{top}/search.js"></script>
 </body></html>
