@@ -49,12 +49,6 @@ def in_fresh_folder(command, files, **more):
         return time.perf_counter() - began
 
 
-def is_gnu_parallel():
-    """moreutils has another program of this name."""
-    path = shutil.which("parallel")
-    return path and b"GNU" in subprocess.run([path, "--version"], capture_output=True, check=False).stdout
-
-
 def spawn(options):
     tasks, parallel = (500, 2) if options.quick else (3000, 2)
     section = Section(
@@ -68,7 +62,7 @@ def spawn(options):
         tools = compare_spawn.tools(compare_spawn.build_raw_spawn(built), str(options.berth), tasks, parallel)
         tools += [compare_spawn.Tool("make", "make", ["-s", f"-j{parallel}"], tasks, files={"Makefile": makefile})]
         for tool in list(tools):
-            if not tool.command() or (tool.name == "GNU parallel" and not is_gnu_parallel()):
+            if not tool.command():
                 section.missing[tool.name] = tool.absent
                 tools.remove(tool)
         for _ in range(options.rounds):
@@ -87,7 +81,7 @@ def start(options):
                       "`berth run` opens its store, reserves, records and syncs.", "berth run -- true")
     commands = {"sh": ["sh", "-c", "true"], "berth run": [options.berth, "run", "--cpu", "0.1", "--", "true"],
                 "berth --version": [options.berth, "--version"]}
-    if is_gnu_parallel():
+    if compare_spawn.gnu_parallel():
         commands["GNU parallel"] = ["parallel", "true", ":::", "1"]
     for _ in range(3 * options.rounds):
         for name, command in commands.items():
@@ -211,8 +205,8 @@ def plans(options):
             section.add("Berth", time.perf_counter() - began)
             if cbc:
                 began = time.perf_counter()
-                subprocess.run([cbc, program, "-timeMode", "elapsed", "-sec", "30", "-ratio", "0", "-allow", "0", "-solve", "-solution", solution],
-                               stdout=subprocess.DEVNULL, check=True)
+                subprocess.run([cbc, program, "-timeMode", "elapsed", "-sec", "30", "-ratio", "0", "-allow", "0",
+                                "-solve", "-solution", solution], stdout=subprocess.DEVNULL, check=True)
                 section.add("CBC", time.perf_counter() - began)
         if cbc:
             head = solution.read_text().split("\n", 1)[0]

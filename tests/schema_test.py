@@ -225,7 +225,7 @@ class Schema(Case):
                 seen |= {(id(part), path[-1]) for path, part in places(schema, schema, document)}
             for title, part in [(name, schema), *schema["$defs"].items()]:
                 for key, value in part["properties"].items():
-                    self.assertIn((id(value), key), seen, f"{title}.{key} is in no file of this test")
+                    self.assertTrue((id(value), key) in seen, f"{title}.{key} is in no file of this test")
 
     def distinct(self):
         """Each place of the files with every key whose part of the schema did not come before."""
