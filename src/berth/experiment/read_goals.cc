@@ -3,17 +3,15 @@
 
 #include "berth/exec/fields.h"
 #include "berth/experiment/constraint.h"
+#include "berth/experiment/format.h"
 #include "berth/experiment/proposer.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 4> kDirections{"max", "min", "maximize", "minimize"};
-constexpr std::size_t kMostGoals = 8, kMostConstraints = 8;
-
 Result<Goal> read_goal(const Field& field, Program& program) {
-  BERTH_TRY(field.expect_keys({"metric", "direction", "score"}));
+  BERTH_TRY(field.expect_keys(kGoalFormat));
   Goal goal;
   BERTH_ASSIGN(const Field metric, field.get("metric"));
   BERTH_ASSIGN(goal.metric, metric.text());
@@ -79,20 +77,7 @@ Result<EarlyStop> read_early_stop(const Field& field) {
   EarlyStop stop;
   BERTH_TRY(field.get("policy"));
   BERTH_TRY(read_choice(field, "policy", EarlyStop::kPolicyNames, stop.policy));
-  switch (stop.policy) {
-    case EarlyStop::Policy::bandit:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "slack"}));
-      break;
-    case EarlyStop::Policy::truncation:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "part"}));
-      break;
-    case EarlyStop::Policy::curve:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "probability", "steps"}));
-      break;
-    case EarlyStop::Policy::median:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every"}));
-      break;
-  }
+  BERTH_TRY(field.expect_keys(kEarlyStopFormats[static_cast<std::size_t>(stop.policy)]));
   if (const auto warmup = field.find("warmup")) {
     BERTH_ASSIGN(stop.warmup, exec::integer_within(*warmup, 0, kMostTrials));
   }

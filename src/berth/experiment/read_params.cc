@@ -5,12 +5,12 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/experiment/format.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kNumberTypes{"float", "int"};
 constexpr double kGreatestInteger = 9007199254740992.0;  // 2^53: exact in a double
 
 /// The range ends on the last whole step.
@@ -29,7 +29,7 @@ Status read_step(const Field& field, Parameter& parameter) {
 }
 
 Status read_range(const Field& field, Parameter& parameter) {
-  BERTH_TRY(field.expect_keys({"min", "max", "scale", "type", "step", "n", "when"}));
+  BERTH_TRY(field.expect_keys(kRangeFormat));
   BERTH_ASSIGN(const Field min, field.get("min"));
   BERTH_ASSIGN(const Field max, field.get("max"));
   BERTH_ASSIGN(parameter.min, min.number());
@@ -97,7 +97,7 @@ Result<Parameter> read_parameter(const std::string& name, const Field& field, Pr
   if (!field.is_map()) {
     BERTH_TRY(read_values(name, field, parameter.choices, program.types));
   } else if (const auto choices = field.find("choices")) {
-    BERTH_TRY(field.expect_keys({"choices", "when"}));
+    BERTH_TRY(field.expect_keys(kChoicesFormat));
     BERTH_TRY(read_values(name, *choices, parameter.choices, program.types));
   } else {
     BERTH_TRY(read_range(field, parameter));

@@ -5,13 +5,12 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/experiment/format.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
-
-constexpr std::array<std::string_view, 2> kModels{"tpe", "none"};
 
 constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
 
@@ -69,7 +68,7 @@ Status read_halving(const Field& search, Program& program) {
   BERTH_ASSIGN(const std::size_t model, choice_or(search, "model", kModels));
   program.search.model = model == 0;
   BERTH_ASSIGN(const Field field, search.get("budget"));
-  BERTH_TRY(field.expect_keys({"param", "min", "max", "reduction"}));
+  BERTH_TRY(field.expect_keys(kBudgetFormat));
   Budget budget;
   BERTH_ASSIGN(const Field param, field.get("param"));
   BERTH_ASSIGN(budget.parameter, param.text());
@@ -168,8 +167,7 @@ Status read_search(const Field& root, Program& program) {
           "samples: 20}, or the range an n");
     return {};
   }
-  BERTH_TRY(field->expect_keys(
-      {"method", "samples", "seed", "points", "file", "budget", "model", "run", "patience"}));
+  BERTH_TRY(field->expect_keys(kSearchFormat));
   BERTH_TRY(read_method(*field, program.search.method));
   if (const auto seed = field->find("seed")) {
     BERTH_ASSIGN(const std::int64_t value, exec::integer_within(*seed, 0, INT64_MAX));

@@ -14,6 +14,10 @@
 namespace berth::experiment {
 
 inline constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
+inline constexpr std::array<std::string_view, 2> kModels{"tpe", "none"};
+inline constexpr std::array<std::string_view, 2> kNumberTypes{"float", "int"};
+inline constexpr std::array<std::string_view, 4> kDirections{"max", "min", "maximize", "minimize"};
+inline constexpr std::size_t kMostGoals = 8, kMostConstraints = 8;
 
 bool valid_parameter_name(std::string_view name);
 /// The index of the choice under `key`; 0 where it is absent.
