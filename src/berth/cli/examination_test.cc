@@ -18,8 +18,10 @@ std::string agent_version() {
 machine::Devices one_card() {
   machine::Devices devices;
   devices.topology.source = "nvml";
-  devices.topology.devices.push_back(
-      {.index = 0, .uuid = "GPU-a", .pci = {}, .model = "H100", .memory = std::int64_t{80} << 30});
+  topology::Device& card = devices.topology.devices.emplace_back();
+  card.uuid = "GPU-a";
+  card.model = "H100";
+  card.memory = std::int64_t{80} << 30;
   return devices;
 }
 
