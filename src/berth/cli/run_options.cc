@@ -139,7 +139,7 @@ void RunOptions::add_to(Options& options) {
             "helps; default: this machine")
       .split_at(',')
       .one_at_a_time()
-      .named("NAME");
+      .named("CLUSTER");
   options
       .value("--cache", cache,
              "of a flow: on (default), off, read (keep nothing new) or write (take nothing)")

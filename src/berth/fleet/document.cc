@@ -445,7 +445,7 @@ Status DocumentReader::read_question(const Json& document, SizeQuestion& questio
 }  // namespace
 
 Status read_question(const Document& document, SizeQuestion& question, Server& server) {
-  const auto json = parse_json(document.text);
+  const auto json = parse_json(document.text, JsonComments::skipped);
   if (!json) return std::unexpected(within(document.name, json.error()));
   Reading reading;
   if (auto status = DocumentReader(reading).read_question(*json, question, server); !status)
@@ -459,7 +459,7 @@ Result<Reading> read_documents(std::span<const Document> documents) {
   bool any = false;
   std::vector<std::string> empty;
   for (const Document& document : documents) {
-    const auto json = parse_json(document.text);
+    const auto json = parse_json(document.text, JsonComments::skipped);
     if (!json) return std::unexpected(within(document.name, json.error()));
     const auto known = reader.read(document.name, *json);
     if (!known) return std::unexpected(within(document.name, known.error()));
