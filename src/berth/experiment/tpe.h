@@ -1,10 +1,11 @@
 // A tree of Parzen estimators (Bergstra et al., 2011) proposes points where good trials are dense
 // and others are not: the trials are split into the best few and the rest, a kernel density is put
 // over each, and of some points drawn from the density of the good ones the point with the greatest
-// ratio of the two densities is proposed. The densities are joint, so that interactions of
-// parameters count, where trials come one by one and there is one goal. Under several goals the
-// best are the first fronts (Ozaki et al., 2020); what breaks constraints is worse than what keeps
-// them. Pure; a proposal costs the same after ten trials and after ten thousand.
+// ratio of the two densities is proposed. Where trials come one by one the densities are joint, so
+// that interactions of parameters count; with many side by side, and under several goals, each
+// parameter has its own. Under several goals the best are the first fronts; what breaks constraints
+// is worse than what keeps them. Pure; a proposal costs the same after ten trials and after ten
+// thousand, but for the length of a front.
 #pragma once
 
 #include <map>
