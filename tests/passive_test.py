@@ -153,9 +153,13 @@ class Passive(Case):
         for number, point in enumerate(("before commit:2", "after commit:2", "after commit:3", "before commit:4"), 1):
             self.write("s.yaml", text)
             run = f"s-{number}"
-            self.assertEqual(self.house.run("run", "s.yaml", env={"BERTH_FAILPOINT": "before commit:1"}).code, -signal.SIGKILL)
+            def killed(words, point):
+                fuse = self.write("fuse", "")
+                self.assertEqual(self.house.run(*words, env={"BERTH_FAILPOINT": f"{point}:{fuse}"}).code, -signal.SIGKILL)
+
+            killed(["run", "s.yaml"], "before commit:1")
             self.berth("ask", run, "--enqueue", "x=3.25", "--enqueue", "x=4.5")
-            self.house.run("resume", run, env={"BERTH_FAILPOINT": point})
+            killed(["resume", run], point)
             self.berth("resume", run)
             xs = [task["params"]["x"] for task in self.house.tasks(run)]
             self.assertEqual((len(xs), xs.count(3.25), xs.count(4.5)), (8, 1, 1), (point, xs))

@@ -5,7 +5,7 @@
 namespace berth::experiment {
 namespace {
 
-Program program() {
+Program conditional() {
   Program program;
   program.params = {
       {.name = "net", .choices = {"flat", "deep"}},
@@ -27,22 +27,22 @@ TEST(OwnPoint, IsReadAsPeopleWriteIt) {
 }
 
 TEST(OwnPoint, LiesWithinTheSpace) {
-  EXPECT_TRUE(check_own_point(program(), {{"lr", "0.5"}}, false));
-  EXPECT_EQ(check_own_point(program(), {{"lr", "2"}}, false).error().message,
+  EXPECT_TRUE(check_own_point(conditional(), {{"lr", "0.5"}}, false));
+  EXPECT_EQ(check_own_point(conditional(), {{"lr", "2"}}, false).error().message,
             "lr: '2' lies outside 0.25..1");
-  EXPECT_EQ(check_own_point(program(), {{"net", "wide"}}, true).error().message,
+  EXPECT_EQ(check_own_point(conditional(), {{"net", "wide"}}, true).error().message,
             "net: 'wide' lies outside one of flat, deep");
-  EXPECT_EQ(check_own_point(program(), {{"x", "2"}}, false).error().message,
+  EXPECT_EQ(check_own_point(conditional(), {{"x", "2"}}, false).error().message,
             "x: the space has no such parameter");
-  EXPECT_TRUE(check_own_point(program(), {{"x", "2"}}, true));
-  Program halving = program();
+  EXPECT_TRUE(check_own_point(conditional(), {{"x", "2"}}, true));
+  Program halving = conditional();
   halving.search.budget = Budget{"epochs", 1, 9};
   EXPECT_FALSE(check_own_point(halving, {{"lr", "0.5"}}, false));
 }
 
 TEST(OwnPoint, IsCompletedByWhatIsProposed) {
   Rng rng(1);
-  const auto params = program().params;
+  const auto params = conditional().params;
   const Values proposed{{"net", "deep"}, {"lr", "0.75"}, {"drop", "0.5"}};
   EXPECT_EQ(completed(params, {{"lr", "0.5"}}, proposed, rng),
             (Values{{"net", "deep"}, {"lr", "0.5"}, {"drop", "0.5"}}));
@@ -51,7 +51,7 @@ TEST(OwnPoint, IsCompletedByWhatIsProposed) {
       << "without what it has no use for";
   const Values drawn = completed(params, {{"net", "deep"}}, {}, rng);
   ASSERT_EQ(drawn.size(), 3U);
-  EXPECT_TRUE(check_own_point(program(), drawn, false));
+  EXPECT_TRUE(check_own_point(conditional(), drawn, false));
 }
 
 }  // namespace
