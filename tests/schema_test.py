@@ -34,7 +34,7 @@ EXPERIMENTS = [
         "z": {"choices": [1, 2], "when": {"x": ["a", "b"]}}},
      "search": {"method": "random", "samples": 5, "seed": 1}, "save_best": True, "checkpoints": True,
      "resources": {"cpu": 1, "mem": "1M", "disk": "1M", "licence": 1},
-     "goal": {"metric": "m", "direction": "max", "score": "best"},
+     "goal": {"metric": "m", "direction": "max", "score": "best"}, "constraints": ["size <= 5"],
      "early_stop": {"policy": "median", "warmup": 3, "every": 1}, "parallel": 2, "timeout": "10m", "enforce": "advisory",
      "grace": "5s", "retries": 1, "on_failure": "stop", "priority": 3, "gpu_mem_over": "warn", "env": {"A": 1},
      "labels": {"team": "vision"}},

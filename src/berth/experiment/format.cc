@@ -11,7 +11,7 @@ namespace {
 
 namespace f = format;
 
-constexpr double kMost = kMostTrials;
+constexpr double kTrialsMost = kMostTrials;
 
 constexpr ValueFormat kConditions = f::entries_of(exec::kNamesFormat);
 constexpr KeyFormat kRangeKeys[] = {
@@ -20,7 +20,7 @@ constexpr KeyFormat kRangeKeys[] = {
     {"scale", f::one_of(Parameter::kScaleNames.all()), "how values are spread", "linear"},
     {"type", f::one_of(kNumberTypes), "whole numbers, or any", "float"},
     {"step", f::number_between(0), "only `min` and what lies whole steps from it", "any value"},
-    {"n", f::whole(1, kMost), "the points of a grid", "of an int range each integer"},
+    {"n", f::whole(1, kTrialsMost), "the points of a grid", "of an int range each integer"},
     {"when", kConditions, "is there only where earlier parameters have these values", "always"},
 };
 constexpr KeyFormat kChoicesKeys[] = {
@@ -37,7 +37,7 @@ constexpr ValueFormat kPoint = f::entries_of(f::kText);
 constexpr KeyFormat kSearchKeys[] = {
     {"method", f::one_of(Search::kMethodNames.all()), "how points are chosen",
      "grid; with samples: what suits it"},
-    {"samples", f::whole(1, kMost), "how many trials", "required but by grid and sequence"},
+    {"samples", f::whole(1, kTrialsMost), "how many trials", "required but by grid and sequence"},
     {"seed", f::whole(0, ValueFormat::kUnbounded), "what chance begins with", "0"},
     {"points", f::list_of(kPoint, 1), "of sequence: the points, one after the other", ""},
     {"file", f::text(), "of sequence: the file that has the points", ""},
@@ -59,24 +59,25 @@ constexpr KeyFormat kPolicyKey{
     "policy", f::one_of(std::span(EarlyStop::kPolicyNames.all()).subspan(kIndex, 1)),
     "which trials are ended", "", true};
 constexpr KeyFormat kMedianKeys[] = {kPolicyKey<0>,
-                                     {"warmup", f::whole(0, kMost), kWarmup, "3"},
-                                     {"every", f::whole(1, kMost), kEvery, "1"}};
+                                     {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+                                     {"every", f::whole(1, kTrialsMost), kEvery, "1"}};
 constexpr KeyFormat kBanditKeys[] = {
     kPolicyKey<1>,
-    {"warmup", f::whole(0, kMost), kWarmup, "3"},
-    {"every", f::whole(1, kMost), kEvery, "1"},
+    {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+    {"every", f::whole(1, kTrialsMost), kEvery, "1"},
     {"slack", f::number(0), "how far from the best value it may be, as a part of that", "0.1"}};
 constexpr KeyFormat kTruncationKeys[] = {
     kPolicyKey<2>,
-    {"warmup", f::whole(0, kMost), kWarmup, "3"},
-    {"every", f::whole(1, kMost), kEvery, "1"},
+    {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+    {"every", f::whole(1, kTrialsMost), kEvery, "1"},
     {"part", f::number_between(0, 1), "the worst of them, which are this part, end", "0.2"}};
 constexpr KeyFormat kCurveKeys[] = {
     kPolicyKey<3>,
-    {"warmup", f::whole(0, kMost), kWarmup, "3"},
-    {"every", f::whole(1, kMost), kEvery, "1"},
+    {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+    {"every", f::whole(1, kTrialsMost), kEvery, "1"},
     {"probability", f::number_between(0, 1), "ends with less of a chance to be the best", "0.05"},
-    {"steps", f::whole(1, kMost), "the reports of a whole trial", "as many as the longest had"}};
+    {"steps", f::whole(1, kTrialsMost), "the reports of a whole trial",
+     "as many as the longest had"}};
 
 constexpr ValueFormat kParameters[] = {f::text(), f::list_of(f::kText, 1), f::map_of(kRangeFormat),
                                        f::map_of(kChoicesFormat)};
@@ -102,7 +103,7 @@ constexpr KeyFormat kKeys[] = {
     {"constraints", f::list_of(f::kText, 1, kMostConstraints),
      "bounds of metrics, such as `latency <= 50`, that the best trial keeps", "none"},
     {"early_stop", f::either(kStops), "which running trials are not worth their end", "none"},
-    {"parallel", f::whole(1, kMost), "trials side by side, at most", "as many as fit"},
+    {"parallel", f::whole(1, kTrialsMost), "trials side by side, at most", "as many as fit"},
     {"timeout", f::duration(), "time limit of a trial", "none"},
     {"enforce", f::one_of(exec::kEnforceNames),
      "whether a machine that cannot hold a trial to its limits may run it", "advisory"},
