@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "berth/base/text.h"
-#include "berth/base/version.h"
+#include "berth/error.h"
 
 namespace berth::cli {
 namespace {
