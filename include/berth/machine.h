@@ -123,7 +123,9 @@ class BERTH_EXPORT Machine {
   Machine& operator=(Machine&&) noexcept;
   ~Machine();
 
-  /// Reads the limits and the ledger anew on every call.
+  /// Reads the limits, the ledger and the health of the devices anew, which may take seconds where
+  /// there are GPUs. The other calls read limits and ledger, and take the health that was read
+  /// last.
   Result<Capacity> capacity();
   /// Those who hold, then those who wait, in the order of service.
   Result<std::vector<Holder>> holders();

@@ -41,6 +41,24 @@ struct Reservation::State {
   }
 };
 
+namespace {
+
+/// A place in the queue of those who wait, which is given up however the wait ends.
+struct Place {
+  Place(machine::Ledger& queue, bool waits) : ledger(queue) {
+    if (waits) ticket = ledger.new_ticket();
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place() {
+    if (ticket) (void)ledger.release(*ticket);  // one that never came into the queue is stale
+  }
+  machine::Ledger& ledger;
+  std::optional<machine::AllocId> ticket;
+};
+
+}  // namespace
+
 Reservation::Reservation(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Reservation::Reservation(Reservation&&) noexcept = default;
 
@@ -120,21 +138,19 @@ Result<Reservation> Machine::reserve(const Request& request, std::chrono::millis
   State& state = *state_;
   BERTH_ASSIGN(auto ask, library::ask_of(request));
   const Mono until = state.env->now() + wait;
-  std::optional<machine::AllocId> ticket;
-  if (wait > wait.zero()) ticket = state.ledger.new_ticket();
+  Place place(state.ledger, wait > wait.zero());
   for (;;) {
     BERTH_ASSIGN(const auto now, state.read());
-    auto alloc = state.ledger.acquire(now.host, ask, ticket);
+    auto alloc = state.ledger.acquire(now.host, ask, place.ticket);
     if (alloc) {
+      place.ticket.reset();
       MachinePart part = library::part_of(alloc->block);
       return Reservation(std::make_unique<Reservation::State>(
           Reservation::State{state_, *std::move(alloc), std::move(part)}));
     }
     const Mono again = state.env->now() + machine::Ledger::retry_delay(state.ledger.position());
-    if (alloc.error().kind != ErrorKind::busy || !ticket || again >= until) {
-      if (ticket) (void)state.ledger.release(*ticket);  // an impossible one has no place to give up
+    if (alloc.error().kind != ErrorKind::busy || again >= until)
       return std::unexpected(std::move(alloc).error());
-    }
     BERTH_TRY(state.env->wait({}, again));
   }
 }

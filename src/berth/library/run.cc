@@ -253,9 +253,9 @@ Result<std::string> Runs::submit(const Command& command) {
 
 Result<std::string> Runs::submit_file(const std::string& file,
                                       const std::vector<std::string>& options) {
-  std::vector<std::string> words{"--json", "run", "--detach"};
+  // The file goes first: an option that takes a list would take it too.
+  std::vector<std::string> words{"--json", "run", "--detach", file};
   words.insert(words.end(), options.begin(), options.end());
-  words.push_back(file);
   return state_->start(words, {});
 }
 

@@ -34,6 +34,7 @@ int main() {
   EXPECT(busy.error().message.find("train") != std::string::npos);
   EXPECT(machine.reserve(seven, std::chrono::milliseconds(20)).error().kind ==
          berth::ErrorKind::busy);
+  EXPECT(value(machine.holders()).size() == 1);  // who no longer waits has no place in the queue
   seven.resources.set("gpu", 9);
   EXPECT(machine.reserve(seven).error().kind == berth::ErrorKind::impossible);
 

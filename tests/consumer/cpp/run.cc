@@ -55,19 +55,20 @@ int main() {
   // A flow.
   write("flow.yaml",
         "name: count\n"
+        "params: {more: two}\n"
         "steps:\n"
         "  words:\n"
-        "    run: echo one two > {out.w}\n"
+        "    run: echo one {more} > {out.w}\n"
         "    out: {w: words.txt}\n"
         "  sum:\n"
         "    run: wc -w < {in.w} > {out.n}\n"
         "    in: {w: words.w}\n"
         "    out: {n: sum.txt}\n");
-  const auto flow = value(runs.wait(value(runs.submit_file("flow.yaml"))));
+  const auto flow = value(runs.wait(value(runs.submit_file("flow.yaml", {"--set", "more=2 3"}))));
   EXPECT(flow.state == "done" && flow.kind == "flow" && flow.counts.done == 2);
   std::string sum;
   std::ifstream("sum.txt") >> sum;
-  EXPECT(sum == "2");
+  EXPECT(sum == "3");
 
   // A run is stopped, gone on with, and removed.
   const auto sleep = value(runs.submit({.argv = {"sleep", "60"}, .name = "nap"}));
