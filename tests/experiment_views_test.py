@@ -1,9 +1,14 @@
 #!/usr/bin/python3
 """What people see of an experiment: the sorted table, the chart, CSV, runs side by side."""
 
+import contextlib
 import csv
 import io
 import json
+import os
+import pty
+import re
+import select
 import unittest
 
 from berth_case import Case, until
@@ -39,6 +44,48 @@ class Show(Views):
         self.assertEqual(sorted(self.shown("sweep-1", "--sort", "time")), ["1", "2", "3", "4"])
         ordered = self.house.json("show", "sweep-1", "--sort", "score")["tasks"]
         self.assertEqual([task["id"] for task in ordered], [f"sweep-1/{n}" for n in (4, 2, 1, 3)])
+
+    def constrained(self, constraints, goal="{metric: score}", code=0):
+        self.write("bound.yaml", f"""
+run: 'echo "::berth score={{x}} latency=$(({{x}} * 10)) size=-{{x}}"'
+params: {{x: [1, 2, 3, 4]}}
+goal: {goal}
+constraints: {constraints}
+save_best: true
+""")
+        self.berth("run", "bound.yaml", code=code)
+
+    def test_what_breaks_a_constraint_is_never_the_best(self):
+        self.constrained("[latency < 30, score >= 1]")
+        shown = self.berth("show", "bound-1").out.decode()
+        rows = [line.split(maxsplit=4) for line in shown.splitlines()[1:6]]
+        self.assertEqual([row[0] for row in rows[2:]], ["1", "3", "4"], "those that break most at the end")
+        self.assertEqual({row[0] for row in rows[:2]}, {"2", "best"})
+        self.assertIn("done, breaks latency < 30", shown)
+        self.assertIn("best bound-1/2  score 2", shown)
+        self.assertIn("best bound-1/2  score 2", self.berth("best", "bound-1").out.decode())
+        document = self.house.json("show", "bound-1")
+        self.assertEqual(document["constraints"], ["latency < 30", "score >= 1"])
+        self.assertEqual({task["id"]: task["broken"] for task in document["tasks"] if task["broken"]},
+                         {"bound-1/3": ["latency < 30"], "bound-1/4": ["latency < 30"]})
+        self.assertEqual(document["tasks"][4]["params"]["x"], 2, "the best that was run once more")
+        self.assertEqual(self.house.json("best", "bound-1")["broken"], [])
+
+    def test_nor_on_the_front(self):
+        self.constrained("[latency <= 30]", "[{metric: score}, {metric: size}]")
+        self.assertEqual(sorted(self.house.json("show", "bound-1")["front"])[:3], [f"bound-1/{n}" for n in (1, 2, 3)])
+        self.assertNotIn("bound-1/4", self.house.json("show", "bound-1")["front"])
+
+    def test_where_all_break_one_there_is_no_best(self):
+        self.constrained("[latency < 5]")
+        text = self.one_line(self.berth("best", "bound-1", code=3))
+        self.assertIn("bound-1: no trial that has finished keeps all constraints yet", text)
+        self.assertNotIn("best bound-1", self.berth("show", "bound-1").out.decode())
+
+    def test_a_trial_that_does_not_report_what_is_constrained_has_failed(self):
+        self.constrained("[memory < 5]", code=1)
+        self.assertIn("reported no memory, which its goal and constraints are about",
+                      self.berth("why", "bound-1/1").out.decode())
 
     def test_an_unknown_column_is_told_with_those_there_are(self):
         self.sweep()
@@ -105,6 +152,73 @@ retries: 1
         self.assertNotIn(b"best so far", self.berth("show", "sweep-1").out)
         self.berth("run", "--", "true")
         self.assertNotIn(b"best so far", self.berth("show", "true-1").out)
+
+
+RATES = (250, 3, 2, 40, 1, 300, 20, 7, 9, 30, 4, 12)
+LEARNING = f"""
+name: learn
+run: 'for e in 1 2 3; do echo "::berth loss={{lr}}$e.{{net}}"; done; [ $BERTH_TASK != learn-1/12 ] || while [ ! -e go ]; do sleep 0.02; done'
+search: {{method: sequence, points: [{', '.join(f'{{lr: {lr}, net: {1 + at % 2}}}' for at, lr in enumerate(RATES))}]}}
+goal: {{metric: loss, direction: min}}
+parallel: 1
+"""
+
+
+class Learning(Views):
+    """Trials with three reports each; the loss begins with the rate's digits, so the least rate is the best."""
+
+    def begin(self):
+        self.write("learn.yaml", LEARNING)
+        return self.house.start("run", "learn.yaml")
+
+    def learned(self):
+        self.write("go", "")
+        run = self.begin()
+        self.assertEqual(run.wait(), 0)
+
+    def test_charts_of_what_is_asked_for(self):
+        self.learned()
+        text = self.berth("show", "learn-1", "--chart").out.decode()
+        for title in ("loss of 12 trials", "by report, of the leading trials:  1 /5  2 /3",
+                      "loss by lr (logarithmic), 12 trials", "by net, 12 trials"):
+            self.assertIn(title, text)
+        curves = self.berth("show", "learn-1", "--chart", "curves").out.decode()
+        self.assertTrue(curves.startswith("loss"), curves)
+        self.assertNotIn("by lr", curves)
+        by_lr = self.berth("show", "learn-1", "--chart", "lr").out.decode().splitlines()
+        self.assertEqual(len([line for line in by_lr if line.partition("|")[2].startswith("*")]), 1, "the best is at the left")
+        self.assertIn("there are: lr, net", self.one_line(self.berth("show", "learn-1", "--chart", "depth", code=2)))
+        self.berth("show", "learn-1", "--chart", "--csv", code=2)
+
+    def test_importance_says_what_decides(self):
+        self.learned()
+        text = self.berth("importance", "learn-1").out.decode().splitlines()
+        self.assertEqual(text[1].split()[0], "lr")
+        document = self.house.json("importance", "learn-1")
+        self.assertEqual((document["metric"], document["trials"], document["parameters"][0]["name"]), ("loss", 12, "lr"))
+        self.assertGreater(document["parameters"][0]["share"], document["parameters"][1]["share"])
+        self.berth("run", "--", "true")
+        self.assertIn("goal", self.one_line(self.berth("importance", "true-1", code=2)))
+
+    def test_a_screen_shows_the_leaders(self):
+        ours, theirs = pty.openpty()
+        self.write("learn.yaml", LEARNING)
+        run = self.house.start("run", "learn.yaml", out=theirs, err=theirs)
+        os.close(theirs)
+        seen = b""
+
+        def led():
+            nonlocal seen
+            if select.select([ours], [], [], 0.02)[0]:
+                seen += os.read(ours, 1 << 16)
+            return re.search(rb"1\. /5  13\.1  lr 1  net 1\x1b\[K\s+2\. /3  23\.1", seen)
+        until(led, "the two that lead stand below the progress")
+        self.write("go", "")
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while os.read(ours, 1 << 16):
+                pass
+        self.assertEqual(run.wait(), 0)
+        os.close(ours)
 
 
 class Compare(Views):

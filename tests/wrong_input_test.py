@@ -320,7 +320,7 @@ class FullDisks(Case):
 
     def test_full_at_the_submission_of_many(self):
         self.mount("1m")
-        self.write("many.yaml", "run: [true]\nparams: {i: {min: 1, max: 50000, type: int}}\n")
+        self.write("many.yaml", "run: ['true', '{i}']\nparams: {i: {min: 1, max: 50000, type: int}}\n")
         finished = self.berth("run", "many.yaml", code=3)
         self.assertIn("berth.db", self.one_line(finished))
         self.assertEqual(self.house.json("runs")["runs"], [])

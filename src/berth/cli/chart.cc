@@ -118,12 +118,15 @@ struct Places {
   bool logarithmic = false;
 };
 
-Places places_of_numbers(const std::vector<double>& values) {
+/// As the space has the range; of numbers without one, logarithmic where they are wide.
+Places places_of_numbers(const std::vector<double>& values, const experiment::Parameter* range) {
   constexpr double kWideParameter = 100;
   const auto [low, high] = std::ranges::minmax(values);
+  const bool wide = range == nullptr ? high / low >= kWideParameter
+                                     : range->scale == experiment::Parameter::Scale::log;
   Places places{.columns = {},
                 .below = ends(fmt::format("{:.4g}", low), fmt::format("{:.4g}", high), kColumns),
-                .logarithmic = low > 0 && high / low >= kWideParameter};
+                .logarithmic = low > 0 && wide};
   const Scale across{.bottom = low, .top = high, .logarithmic = places.logarithmic};
   for (const double value : values)
     places.columns.push_back(static_cast<std::size_t>(
@@ -185,8 +188,11 @@ std::string scatter_chart(const std::vector<store::TaskRecord>& tasks,
   }
   if (points.size() < kFewest) return "";
   const Scale scale = scale_of(points, program.goal->maximize);
-  const Places places =
-      numbers.size() == texts.size() ? places_of_numbers(numbers) : places_of_texts(texts);
+  const auto declared = std::ranges::find(program.params, parameter, &experiment::Parameter::name);
+  const bool ranged = declared != program.params.end() && declared->choices.empty();
+  const Places places = numbers.size() == texts.size()
+                            ? places_of_numbers(numbers, ranged ? &*declared : nullptr)
+                            : places_of_texts(texts);
   std::size_t best = 0;  // the last that was better than all before
   for (std::size_t i = 0; i < points.size(); ++i)
     if (points[i].best) best = i;

@@ -30,6 +30,11 @@ Result<experiment::Program> program_of(const store::RunRecord& run) {
   return experiment::from_json_text(run.spec_json);
 }
 
+experiment::Program shown_program(const store::RunRecord& run) {
+  auto program = program_of(run);
+  return program ? *std::move(program) : experiment::Program{};
+}
+
 std::string counts_text(const store::Counts& counts) {
   const std::pair<std::int64_t, std::string_view> parts[] = {
       {counts.done, "done"},      {counts.cached, "cached"},   {counts.skipped, "skipped"},

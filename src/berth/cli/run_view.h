@@ -31,6 +31,8 @@ std::string interrupted_text(const store::RunRecord& run);
 
 /// The program that a run of trials was submitted with; an empty one for a flow.
 Result<experiment::Program> program_of(const store::RunRecord& run);
+/// The same for what is shown; an empty one for a run that cannot be read.
+experiment::Program shown_program(const store::RunRecord& run);
 
 /// Why a task, an attempt or the task of an ended attempt came to its end: "exit 3", "time limit",
 /// "signal 11 (Segmentation fault)"; "" where it did not end.

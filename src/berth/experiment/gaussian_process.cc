@@ -76,7 +76,8 @@ RowVectorXd Embedding::row(const Parts& parts) const {
     const Index begin = first_[at];
     if (!parts[at]) {
       if (count == 0) row[begin] = 0.5;
-      row[begin + static_cast<Index>(std::max<std::size_t>(1, count))] = 1;
+      // A trial from before a parameter was known lacks it too, as one in the middle of it.
+      if (optional_[at]) row[begin + static_cast<Index>(std::max<std::size_t>(1, count))] = 1;
     } else if (count == 0) {
       row[begin] = *parts[at];
     } else {
@@ -165,7 +166,7 @@ GaussianProcess::GaussianProcess(const Embedding& embedding, const MaternKernel&
   scale_ = std::max(1e-12, weights.squaredNorm() / static_cast<double>(known));
   corner.transpose().triangularView<Eigen::Upper>().solveInPlace(weights);
   whole << values, cross * weights;
-  best_ = (own * weights).maxCoeff();
+  means_ = own * weights;
   weights_ = lower_.triangularView<Eigen::Lower>().solve(whole);
   lower_.transpose().triangularView<Eigen::Upper>().solveInPlace(weights_);
 }

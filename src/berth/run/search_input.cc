@@ -15,25 +15,32 @@ Status read_sequence(os::Env& env, const std::string& directory, experiment::Pro
   return experiment::read_points(text, file, program);
 }
 
-Status begin_with(Context& context, const std::string& name, experiment::Program& program) {
-  BERTH_ASSIGN(const auto run, context.store->find_run(name));
+Status begin_with(Context& context, const std::vector<std::string>& runs,
+                  experiment::Program& program) {
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
                 "--warm-start: this search learns from no trial; methods auto, gp, cma-es, "
                 "tpe, halving, hyperband and external do");
-  BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
-  for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
-    if (program.earlier.size() == experiment::kMostEarlier) break;
-    if (task->state != store::TaskState::done) continue;
-    if (experiment::can_warm_start(program, task->params, task->metrics))
-      program.earlier.push_back({task->params, task->metrics});
+  if (runs.size() > experiment::kMostEarlier)
+    return fail(ErrorKind::usage, "--warm-start: wanted at most {} runs, found {}",
+                experiment::kMostEarlier, runs.size());
+  for (const auto& name : runs) {
+    BERTH_ASSIGN(const auto run, context.store->find_run(name));
+    BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
+    std::vector<experiment::EarlierTrial> latest;
+    for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
+      if (latest.size() == experiment::kMostEarlier / runs.size()) break;
+      if (task->state != store::TaskState::done) continue;
+      if (experiment::can_warm_start(program, task->params, task->metrics))
+        latest.push_back({task->params, task->metrics, run.name});
+    }
+    if (latest.empty())
+      return fail(ErrorKind::invalid,
+                  "--warm-start: no trial of {} lies within these params and has what the goal is "
+                  "about",
+                  run.name);
+    program.earlier.insert(program.earlier.end(), latest.rbegin(), latest.rend());
   }
-  std::ranges::reverse(program.earlier);
-  if (program.earlier.empty())
-    return fail(ErrorKind::invalid,
-                "--warm-start: no trial of {} lies within these params and has what the goal is "
-                "about",
-                run.name);
   return {};
 }
 
