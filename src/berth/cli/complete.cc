@@ -3,12 +3,12 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
-#include "berth/base/version.h"
 #include "berth/cli/command_help.h"
 #include "berth/cli/complete.h"
 #include "berth/cli/completion.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
+#include "berth/error.h"
 #include "berth/remote/clusters.h"
 #include "berth/run/context.h"
 #include "berth/topology/topology.h"

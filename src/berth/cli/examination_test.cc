@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "berth/base/version.h"
+#include "berth/error.h"
 #include "berth/os/fake_env.h"
 #include "berth/run/layout.h"
 

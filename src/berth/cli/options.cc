@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "berth/base/text.h"
-#include "berth/base/version.h"
 #include "berth/cli/command_help.h"
+#include "berth/error.h"
 
 namespace berth::cli {
 namespace {

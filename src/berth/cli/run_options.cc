@@ -119,8 +119,9 @@ Status GpuOptions::apply(machine::DeviceSelection& selection) const {
   };
   if (!slot_sizes.empty()) selection.slot_sizes = slot_sizes;
   BERTH_TRY(set_given("--gpu-mem-min", memory_min, selection.memory_min, bytes));
-  BERTH_TRY(set_given("--gpu-policy", policy, selection.policy, machine::policy_named));
-  BERTH_TRY(set_given("--gpu-objective", objective, selection.objective, machine::objective_named));
+  BERTH_TRY(set_given("--gpu-policy", policy, selection.policy, placement::policy_named));
+  BERTH_TRY(
+      set_given("--gpu-objective", objective, selection.objective, placement::objective_named));
   return set_given("--gpu-require", require, selection.required, names);
 }
 

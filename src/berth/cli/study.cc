@@ -11,9 +11,9 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
-#include "berth/cli/search_input.h"
 #include "berth/exec/fields.h"
 #include "berth/experiment/reading.h"
+#include "berth/run/search_input.h"
 #include "berth/run/study.h"
 
 namespace berth::cli {
@@ -155,10 +155,10 @@ StudySession::Answer StudySession::create(const Field& request, const Field& doc
       return lease->error("wanted 1ms to a year");
   }
   BERTH_ASSIGN(const std::string directory, env_.real_path("."));
-  BERTH_TRY(read_sequence(env_, directory, program));
+  BERTH_TRY(run::read_sequence(env_, directory, program));
   if (const auto earlier = request.find("warm_start")) {
     BERTH_ASSIGN(const auto runs, exec::read_names(*earlier));
-    BERTH_TRY(begin_with(context_, runs, program));
+    BERTH_TRY(run::begin_with(context_, runs, program));
   }
   BERTH_ASSIGN(const auto run,
                run::Study::submit(*context_.store, env_, std::move(program), directory));

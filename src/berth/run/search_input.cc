@@ -1,10 +1,10 @@
-#include "berth/cli/search_input.h"
+#include "berth/run/search_input.h"
 
 #include <algorithm>
 
 #include "berth/flow/flow.h"
 
-namespace berth::cli {
+namespace berth::run {
 
 Status read_sequence(os::Env& env, const std::string& directory, experiment::Program& program) {
   const std::string& file = program.search.file;
@@ -15,7 +15,7 @@ Status read_sequence(os::Env& env, const std::string& directory, experiment::Pro
   return experiment::read_points(text, file, program);
 }
 
-Status begin_with(run::Context& context, const std::vector<std::string>& runs,
+Status begin_with(Context& context, const std::vector<std::string>& runs,
                   experiment::Program& program) {
   if (!adaptive(program.search))
     return fail(ErrorKind::usage,
@@ -44,4 +44,4 @@ Status begin_with(run::Context& context, const std::vector<std::string>& runs,
   return {};
 }
 
-}  // namespace berth::cli
+}  // namespace berth::run
