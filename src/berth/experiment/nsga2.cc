@@ -10,7 +10,7 @@ namespace {
 
 // That survive: a fifteenth of all trials. Few at first, so that a search of 300 trials has
 // generations enough; more later, so that they cover a front (bench/search.py).
-constexpr std::int64_t kFewest = 16, kMost = 100, kShare = 15;
+constexpr std::int64_t kFewest = 16, kMostPopulation = 100, kShare = 15;
 constexpr std::size_t kOffspring = 5;         // ended trials of a generation; fewer learn sooner
 constexpr std::size_t kGenerationsKept = 64;  // a trial that ends later costs a replay
 constexpr double kCrossoverIndex = 3, kMutationIndex = 5;  // greater: children nearer to parents
@@ -74,7 +74,8 @@ const Nsga2::State& Nsga2::state() const {
     const State& before = *states_.back();
     generation.insert(generation.end(), before.parents.begin(), before.parents.end());
     const auto ended = before.ended + static_cast<std::int64_t>(kOffspring);
-    const auto count = static_cast<std::size_t>(std::clamp(ended / kShare, kFewest, kMost));
+    const auto count =
+        static_cast<std::size_t>(std::clamp(ended / kShare, kFewest, kMostPopulation));
     states_.push_back(std::make_shared<const State>(
         State{survivors(std::move(generation), count), ended, at->first}));
     if (states_.size() > kGenerationsKept) states_.pop_front();
