@@ -18,6 +18,6 @@ _berth() {
         COMPREPLY+=("${candidate#"$before"}")
         ;;
     esac
-  done < <(timeout 2 "${words[0]}" complete -- "${words[@]:1}" 2>/dev/null)
+  done < <(timeout 5 "${words[0]}" complete -- "${words[@]:1}" 2>/dev/null)
 }
 complete -F _berth berth

@@ -2,7 +2,7 @@
 function __berth_complete
     set -l words (commandline --tokenize --cut-at-cursor --current-process)
     set -l word (commandline --current-token --cut-at-cursor)
-    for candidate in (timeout 2 $words[1] complete -- $words[2..-1] "$word" 2>/dev/null)
+    for candidate in (timeout 5 $words[1] complete -- $words[2..-1] "$word" 2>/dev/null)
         switch $candidate
             case :files
                 __fish_complete_path "$word"

@@ -9,7 +9,7 @@ _berth() {
       *$'\t'*) described+=("${${candidate%%$'\t'*}//:/\\:}:${candidate#*$'\t'}") ;;
       *) plain+=("$candidate") ;;
     esac
-  done < <(timeout 2 $words[1] complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
+  done < <(timeout 5 $words[1] complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
   (( $#described )) && _describe berth described
   (( $#plain )) && compadd -- $plain
   [[ -n $programs ]] && compadd -- ${(k)commands}
