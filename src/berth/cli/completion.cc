@@ -142,7 +142,8 @@ Candidates complete(std::span<const CommandHelp> commands, Words words, const Lo
   }
   const auto command = std::ranges::find(commands, *named, &CommandHelp::name);
   if (command == commands.end()) return {};
-  return complete_arguments(*command, words.subspan(named - before.begin() + 1), look_up);
+  const auto after = static_cast<std::size_t>(named - before.begin()) + 1;
+  return complete_arguments(*command, words.subspan(after), look_up);
 }
 
 }  // namespace berth::cli

@@ -172,7 +172,9 @@ std::string metric_of_script(std::string_view text) {
   const auto mark = text.find(kMark);
   if (mark == text.npos) return "";
   const auto line = text.substr(mark + kMark.size(), text.find('\n', mark) - mark - kMark.size());
-  const auto is_letter = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  const auto is_letter = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
   std::string first;
   for (std::size_t equals = 0; (equals = line.find('=', equals)) != line.npos; ++equals) {
     std::size_t from = equals;
