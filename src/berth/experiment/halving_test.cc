@@ -63,7 +63,7 @@ double steep_score(const Values& values) {
 
 /// As many side by side as given, ending in an order by the lot; some fail.
 Outcome simulate(const Program& of, std::size_t workers, std::uint64_t seed, double failing = 0,
-                 double (*score)(const Values&) = score) {
+                 double (*valued)(const Values&) = score) {
   const auto proposer = make_proposer(of);
   Rng rng(seed);
   Outcome outcome;
@@ -86,7 +86,7 @@ Outcome simulate(const Program& of, std::size_t workers, std::uint64_t seed, dou
     outcome.spent += amount(told.trial);
     told.state = rng.uniform() < failing ? TrialReport::State::failed : TrialReport::State::done;
     if (told.state == TrialReport::State::done) {
-      told.scores = {score(told.trial.params)};
+      told.scores = {valued(told.trial.params)};
       if (amount(told.trial) == of.search.budget->max)
         outcome.best = std::max(outcome.best, told.scores[0]);
     }
