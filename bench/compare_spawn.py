@@ -81,6 +81,13 @@ class Tool:
         }
 
 
+def gnu_parallel():
+    """Its name, or none: moreutils has another program of this name, which would run nothing here."""
+    path = shutil.which("parallel")
+    told = subprocess.run([path, "--version"], capture_output=True, check=False).stdout if path else b""
+    return "parallel" if b"GNU" in told else ""
+
+
 def tools(raw_spawn, berth, tasks, parallel):
     few = max(tasks // 10, 1)  # GNU parallel is slow enough to be judged by fewer
     jobs = str(parallel)
@@ -98,7 +105,7 @@ def tools(raw_spawn, berth, tasks, parallel):
         Tool(BASELINE, raw_spawn, [str(tasks), jobs], tasks),
         Tool("xargs", "xargs", ["-P", jobs, "-n1", "/bin/true"], tasks, files=numbers(tasks)),
         Tool("ninja", "ninja", ["-j", jobs], tasks, files={"build.ninja": rules}),
-        Tool("GNU parallel", "parallel", ["-j", jobs, "/bin/true"], few, files=numbers(few)),
+        Tool("GNU parallel", gnu_parallel(), ["-j", jobs, "/bin/true"], few, files=numbers(few)),
         Tool("Berth", berth, ["run", "noop.yaml"], tasks, "not built", experiment(FREE)),
         Tool("Berth, limits", berth, ["run", "noop.yaml"], tasks, "not built", experiment(LIMITED)),
     ]

@@ -45,6 +45,48 @@ class Show(Views):
         ordered = self.house.json("show", "sweep-1", "--sort", "score")["tasks"]
         self.assertEqual([task["id"] for task in ordered], [f"sweep-1/{n}" for n in (4, 2, 1, 3)])
 
+    def constrained(self, constraints, goal="{metric: score}", code=0):
+        self.write("bound.yaml", f"""
+run: 'echo "::berth score={{x}} latency=$(({{x}} * 10)) size=-{{x}}"'
+params: {{x: [1, 2, 3, 4]}}
+goal: {goal}
+constraints: {constraints}
+save_best: true
+""")
+        self.berth("run", "bound.yaml", code=code)
+
+    def test_what_breaks_a_constraint_is_never_the_best(self):
+        self.constrained("[latency < 30, score >= 1]")
+        shown = self.berth("show", "bound-1").out.decode()
+        rows = [line.split(maxsplit=4) for line in shown.splitlines()[1:6]]
+        self.assertEqual([row[0] for row in rows[2:]], ["1", "3", "4"], "those that break most at the end")
+        self.assertEqual({row[0] for row in rows[:2]}, {"2", "best"})
+        self.assertIn("done, breaks latency < 30", shown)
+        self.assertIn("best bound-1/2  score 2", shown)
+        self.assertIn("best bound-1/2  score 2", self.berth("best", "bound-1").out.decode())
+        document = self.house.json("show", "bound-1")
+        self.assertEqual(document["constraints"], ["latency < 30", "score >= 1"])
+        self.assertEqual({task["id"]: task["broken"] for task in document["tasks"] if task["broken"]},
+                         {"bound-1/3": ["latency < 30"], "bound-1/4": ["latency < 30"]})
+        self.assertEqual(document["tasks"][4]["params"]["x"], 2, "the best that was run once more")
+        self.assertEqual(self.house.json("best", "bound-1")["broken"], [])
+
+    def test_nor_on_the_front(self):
+        self.constrained("[latency <= 30]", "[{metric: score}, {metric: size}]")
+        self.assertEqual(sorted(self.house.json("show", "bound-1")["front"])[:3], [f"bound-1/{n}" for n in (1, 2, 3)])
+        self.assertNotIn("bound-1/4", self.house.json("show", "bound-1")["front"])
+
+    def test_where_all_break_one_there_is_no_best(self):
+        self.constrained("[latency < 5]")
+        text = self.one_line(self.berth("best", "bound-1", code=3))
+        self.assertIn("bound-1: no trial that has finished keeps all constraints yet", text)
+        self.assertNotIn("best bound-1", self.berth("show", "bound-1").out.decode())
+
+    def test_a_trial_that_does_not_report_what_is_constrained_has_failed(self):
+        self.constrained("[memory < 5]", code=1)
+        self.assertIn("reported no memory, which its goal and constraints are about",
+                      self.berth("why", "bound-1/1").out.decode())
+
     def test_an_unknown_column_is_told_with_those_there_are(self):
         self.sweep()
         text = self.one_line(self.berth("show", "sweep-1", "--sort", "acc", code=2))

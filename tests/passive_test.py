@@ -121,6 +121,49 @@ class Passive(Case):
             self.berth("wait", run)
             self.assertEqual([task["metrics"]["accuracy"] for task in self.house.tasks(run)], [0.1, 0.2, 0.3], point)
 
+    def test_points_of_a_person_come_next(self):
+        learns = ("name: p\npassive: true\nparams: {x: {min: 0, max: 9}, net: [a, b]}\ngoal: {metric: f}\n"
+                  "search: {method: tpe, samples: 5}\n")
+        run = self.begin(learns)
+        for words, text in ((["x=10"], "lies outside 0..9"), (["y=1"], "no such parameter"), (["x"], "wanted NAME=VALUE")):
+            self.assertIn(text, self.one_line(self.berth("ask", run, "--enqueue", *words, code=2)))
+        told = json.loads(self.berth("ask", run, "--enqueue", "x=3 net=b", "--enqueue", "{x: 4}", "--json").out)
+        self.assertEqual(told["enqueued"], [{"x": 3.0, "net": "b"}, {"x": 4.0}])
+        self.berth("tell", "p-1/1", "1")
+        until(lambda: self.asked(run) == ["p-1/2"], "the next one is asked for")
+        self.assertEqual(self.house.tasks(run)[1]["params"], {"x": 3.0, "net": "b"})
+        os.kill(self.house.json("show", run)["run"]["runner"], signal.SIGKILL)
+        until(lambda: self.house.json("show", run)["run"]["state"] == "interrupted", "it is gone")
+        self.assertIn(b"berth resume p-1", self.berth("ask", run, "--enqueue", "x=5").err)
+        self.berth("resume", "--detach", run)
+        self.answer_all(run)
+        self.berth("wait", run)
+        xs = [task["params"]["x"] for task in self.house.tasks(run)]
+        self.assertEqual((len(xs), xs[1:4]), (5, [3, 4, 5]))
+        self.assertIn("is over", self.one_line(self.berth("ask", run, "--enqueue", "x=5", code=2)))
+        grid = self.begin()
+        self.assertIn("known beforehand", self.one_line(self.berth("ask", grid, "--enqueue", "lr=0.1", code=2)))
+        self.berth("stop", grid)
+        self.berth("run", "--", "true")
+        self.assertIn("searches nothing", self.one_line(self.berth("ask", "true-1", "--enqueue", "x=1", code=2)))
+
+    def test_a_kill_at_any_failpoint_neither_loses_nor_doubles_a_point(self):
+        text = ("run: sleep 0.01; echo ::berth f={x}\nname: s\nparams: {x: {min: 0, max: 9}}\ngoal: {metric: f}\n"
+                "search: {method: tpe, samples: 8}\nparallel: 1\n")
+        for number, point in enumerate(("before commit:2", "after commit:2", "after commit:3", "before commit:4"), 1):
+            self.write("s.yaml", text)
+            run = f"s-{number}"
+            def killed(words, point):
+                fuse = self.write("fuse", "")
+                self.assertEqual(self.house.run(*words, env={"BERTH_FAILPOINT": f"{point}:{fuse}"}).code, -signal.SIGKILL)
+
+            killed(["run", "s.yaml"], "before commit:1")
+            self.berth("ask", run, "--enqueue", "x=3.25", "--enqueue", "x=4.5")
+            killed(["resume", run], point)
+            self.berth("resume", run)
+            xs = [task["params"]["x"] for task in self.house.tasks(run)]
+            self.assertEqual((len(xs), xs.count(3.25), xs.count(4.5)), (8, 1, 1), (point, xs))
+
     def test_a_failed_one_is_asked_again_where_there_are_retries(self):
         run = self.begin(SWEEP + "retries: 1\n")
         self.berth("tell", "p-1/1", "failed", "no power")

@@ -50,7 +50,7 @@ class Installed(unittest.TestCase):
 
     def test_the_library_shows_what_the_header_declares(self):
         header = (self.prefix / HEADER).read_text()
-        declared = set(re.findall(r"^[a-z].*?\b(berth_\w+)\(", header, re.MULTILINE))
+        declared = set(re.findall(r"^BERTH_EXPORT .*?\b(berth_\w+)\(", header, re.MULTILINE))
         listed = output("nm", "--dynamic", "--defined-only", "--format=just-symbols", self.library)
         shown = {name.partition("@")[0] for name in listed.split()} - {"BERTH_PLACEMENT_1"}
         self.assertGreater(len(declared), 10)

@@ -245,9 +245,29 @@ class Study(Case):
         study.optimize(objective, n_trials=4)
         self.assertEqual([t.record["cause"] for t in study.trials()], ["ok"] + 3 * ["stopped early"])
 
+    def test_values_are_what_the_space_says(self):
+        space = {"layers": [1, 2], "flag": [True, False], "net": ["1"], "x": {"min": 1, "max": 1},
+                 "n": {"min": 3, "max": 3, "type": "int"}}
+        study = self.study(2, space=space)
+        for trial in study:
+            for params in (trial.params, study.trials()[-1].params, self.house.tasks(study.name)[-1]["params"]):
+                self.assertEqual([type(value) for value in params.values()], [int, bool, str, float, int], params)
+            self.assertEqual(trial.suggest_categorical("net", ["1"]), "1")
+            study.tell(trial, 1)
+        grown = self.study(1, space=None)
+        trial = grown.ask()
+        self.assertEqual((trial.suggest_float("x", 1, 1), trial.suggest_categorical("k", ["7"]),
+                          trial.suggest_categorical("none", [None])), (1.0, "7", None))
+        self.assertEqual([type(value) for value in trial.params.values()], [float, str, type(None)])
+        grown.tell(trial, 1)
+        self.assertEqual(self.house.tasks(grown.name)[0]["params"], {"x": 1.0, "k": "7", "none": "None"})
+        self.assertIs(type(grown.best_params.x), float)
+
     def test_enqueue_more_samples_and_warm_start(self):
         study = self.study(2, search={"method": "random", "seed": 1})
         self.assertEqual(study.enqueue({"x": 0.25, "kind": "b"}).params, {"x": 0.25, "kind": "b"})
+        self.assertEqual(self.berth("ask", study.name, "--enqueue", "x=0.5").out, f"{study.name}/2\n".encode())
+        self.assertEqual(study.trials()[1].params.x, 0.5)
         with self.assertRaisesRegex(berth.Failed, "lies outside"):
             study.enqueue({"x": 5})
         study.optimize(lambda trial: trial.params.x ** 2)
@@ -258,6 +278,11 @@ class Study(Case):
         self.assertEqual(study.record()["counts"]["done"], 4)
         after = self.study(1, warm_start=study)
         self.assertIsNotNone(after.ask())
+        other = self.study(1, space={"z": {"min": 0, "max": 1}})
+        other.optimize(lambda trial: 1e9)
+        with self.assertRaisesRegex(berth.Failed, f"no trial of {other.name} lies within"):
+            self.study(1, warm_start=[study, other.name])
+        self.assertIsNotNone(self.study(1, warm_start=[study, after.name, study.name][::2]).ask())
 
     def test_several_directions(self):
         study = self.study(goal=["f", "g"], direction=["min", "max"])
@@ -267,6 +292,30 @@ class Study(Case):
             beaten = any(o.metrics.f <= one.metrics.f and o.metrics.g >= one.metrics.g and
                          (o.metrics.f, o.metrics.g) != (one.metrics.f, one.metrics.g) for o in study.trials())
             self.assertEqual(one.id in front, not beaten)
+
+    def test_constraints(self):
+        study = self.study(40, constraints=["latency <= 1", "kind_b < 1"], search={"method": "tpe"})
+
+        def objective(trial):
+            kind_b = trial.params.kind == "b"
+            return {"f": -trial.params.x, "latency": trial.params.x, "kind_b": int(kind_b)}
+
+        study.optimize(objective)
+        kept = [t for t in study.trials() if t.metrics.latency <= 1 and t.metrics.kind_b < 1]
+        self.assertEqual(study.best_trial.id, min(kept, key=lambda t: t.metrics.f).id)
+        self.assertGreater(study.best_trial.params.x, 0.8)
+        self.assertGreater(len(kept), 15)
+        with self.assertRaisesRegex(berth.Failed, "latency == 1"):
+            self.study(constraints=["latency == 1"])
+        missing = self.study(1, name="missing", constraints=["latency <= 1"])
+        with self.assertRaisesRegex(berth.Failed, "the constrained metric 'latency' is missing"):
+            missing.tell(missing.ask(), 3)
+
+    def test_where_all_break_a_constraint_nothing_is_the_best(self):
+        study = self.study(3, constraints=["f > 9"])
+        study.optimize(lambda trial: trial.params.x)
+        self.assertIsNone(study.best())
+        self.assertEqual(self.house.json("show", study.name)["constraints"], ["f > 9"])
 
     def test_the_other_commands_know_a_study(self):
         study = self.study(3)

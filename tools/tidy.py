@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The storeys, ground floor first: a file includes its own and those to the left of it.
 STOREYS = ["base", "resource", "topology", "placement", "fleet", "schedule", "ignore", "os", "fileset", "machine",
-           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "api", "cli"]
+           "exec", "store", "cluster", "agent", "remote", "flow", "experiment", "run", "library", "api", "cli"]
 PURE = {"base", "resource", "topology", "placement", "fleet", "schedule", "ignore"}
 # What touches the world, and so may stand in os/ alone.
 WORLD = re.compile(r"#include <(unistd|fcntl|sys/(?!types)[a-z]+|signal|csignal|poll|sched|dirent|fstream|filesystem|thread)"
@@ -16,7 +16,7 @@ WORLD = re.compile(r"#include <(unistd|fcntl|sys/(?!types)[a-z]+|signal|csignal|
 WORLD_ALLOWED = {"os"}
 # Heavy headers, and the only files that may include them.
 HEAVY = {"CLI/": {"src/berth/cli/options.cc"},
-         "spdlog/": {"src/berth/os/log.cc"},
+         "spdlog/": {"src/berth/os/log.cc", "src/berth/os/spdlog.cc"},
          "SQLiteCpp/": {"src/berth/store/"},
          "curl/": {"src/berth/remote/cloud/"},
          "pugixml": {"src/berth/remote/cloud/"},
@@ -38,6 +38,11 @@ def faults_of_file(path):
             yield f"{name}:{number}: {line.strip()}"
     if name.startswith("src/berth/") and not test:
         yield from faults_of_includes(name, lines)
+    if name.startswith("include/"):
+        for number, line in enumerate(lines, 1):
+            included = re.match(r'#include (?:"(.*)"|<.*/)', line)
+            if included and not (included[1] and (ROOT / "include" / included[1]).exists()):
+                yield f"{name}:{number}: the public face includes itself and the standard library alone"
     if path.suffix == ".h" and "#pragma once" not in text and "#ifndef BERTH_" not in text:
         yield f"{name}: no #pragma once"
     yield from faults_of_functions(name, lines)
@@ -102,7 +107,7 @@ def faults_of_types(files):
 
 
 def main():
-    files = [path for folder in ("src", "tests", "bench", "examples")
+    files = [path for folder in ("include", "src", "tests", "bench", "examples")
              for path in sorted((ROOT / folder).rglob("*")) if path.suffix in {".h", ".cc", ".c"}]
     faults = [fault for path in files for fault in faults_of_file(path)]
     faults += faults_of_types(files)

@@ -40,24 +40,26 @@ class StudyTrial(Trial):
         """This trial's value of the range. Without bounds: of the range as the space has it."""
         if low is None or high is None:
             return float(self.params[name])
-        return float(self._suggest(name, {"min": low, "max": high, "scale": "log" if log else "linear"}))
+        spec = {"min": low, "max": high, "scale": "log" if log else "linear"}
+        return float(self._suggest(name, spec, float))
 
     def suggest_int(self, name: str, low: int | None = None, high: int | None = None, *, log: bool = False) -> int:
         if low is None or high is None:
             return int(self.params[name])
-        return int(self._suggest(name, {"min": low, "max": high, "type": "int", "scale": "log" if log else "linear"}))
+        spec = {"min": low, "max": high, "type": "int", "scale": "log" if log else "linear"}
+        return int(self._suggest(name, spec, int))
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         """One of the choices, as it stands there; each has to have a text of its own."""
         texts = [_text(choice) for choice in choices]
         if len(set(texts)) < len(texts):
             raise ValueError(f"{name}: two of the choices read alike: {texts}")
-        return choices[texts.index(self._suggest(name, list(choices) if all(map(_plain, choices)) else texts))]
+        of = dict(zip(texts, choices))
+        return self._suggest(name, list(choices) if all(map(_plain, choices)) else texts, of.__getitem__)
 
-    def _suggest(self, name: str, spec: Any) -> str:
-        text: str = self.study._call(suggest=self.id, params={name: spec})["values"][name]
-        self.params[name] = _value(text)
-        return text
+    def _suggest(self, name: str, spec: Any, value: Callable[[str], Any]) -> Any:
+        self.params[name] = value(self.study._call(suggest=self.id, params={name: spec})["values"][name])
+        return self.params[name]
 
     def report(self, value: float | None = None, step: int | None = None, **metrics: float) -> None:
         """Records what the trial has reached so far, at once: report(0.7) of the goal, report(loss=0.2) of
@@ -83,15 +85,15 @@ class Study(Run):
     a list of them; `direction`: "max" or "min", or one for each goal. `search`: as in a file; None: auto,
     or every point where all are choices; without samples it goes on for as long as somebody asks.
     `parallel`: how many trials may be out at once; None: however many are asked for. `warm_start`: another
-    run to learn from. `lease`: seconds after which the trial of a process that has gone silent comes
-    back. `more`: further keys of an experiment's file, such as early_stop, retries and timeout.
+    run to learn from, or several. `lease`: seconds after which the trial of a process that has gone silent comes
+    back. `more`: further keys of an experiment's file, such as constraints, early_stop, retries and timeout.
     """
 
     def __init__(self, space: Mapping[str, Any] | None = None, goal: str | Sequence[str] = "score",
                  direction: str | Sequence[str] = "max", name: str = "study",
                  search: Mapping[str, Any] | None = None, parallel: int | None = None, *,
-                 samples: int | None = None, warm_start: Run | str | None = None, lease: float = 30,
-                 **more: Any) -> None:
+                 samples: int | None = None, warm_start: Run | str | Sequence[Run | str] | None = None,
+                 lease: float = 30, **more: Any) -> None:
         names = [goal] if isinstance(goal, str) else list(goal)
         ways = [direction] * len(names) if isinstance(direction, str) else list(direction)
         if len(ways) != len(names):
@@ -108,7 +110,8 @@ class Study(Run):
         request: dict[str, Any] = {"create": json.dumps(document, ensure_ascii=False),
                                    "lease": f"{max(1, round(lease * 1000))}ms"}
         if warm_start is not None:
-            request["warm_start"] = getattr(warm_start, "name", warm_start)
+            runs = [warm_start] if isinstance(warm_start, (Run, str)) else warm_start
+            request["warm_start"] = [getattr(run, "name", run) for run in runs]
         self._begin(request)
 
     @classmethod
@@ -262,7 +265,7 @@ class Study(Run):
                 raise
 
     def enqueue(self, params: Mapping[str, Any]) -> Trial:
-        """A trial to be asked for before anything new is proposed; what it does not name is drawn."""
+        """A trial to be asked for before anything new is proposed; what it does not name is proposed."""
         return Trial(self._call(enqueue=dict(params))["trial"])
 
     def set_samples(self, samples: int) -> None:
@@ -333,13 +336,3 @@ def _text(choice: Any) -> str:
     if isinstance(choice, bool):
         return "true" if choice else "false"
     return json.dumps(choice) if isinstance(choice, (int, float)) else str(choice)
-
-
-def _value(text: str) -> Any:
-    """A value as berth's JSON has it."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text == "true" if text in ("true", "false") else text

@@ -24,7 +24,7 @@
 #include "berth/agent/startup.h"
 #include "berth/agent/stdio.h"
 #include "berth/base/units.h"
-#include "berth/base/version.h"
+#include "berth/error.h"
 #include "berth/machine/device_figures.h"
 #include "berth/machine/devices.h"
 #include "berth/os/detach_posix.h"

@@ -9,7 +9,7 @@
 #include "berth/agent/startup.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
-#include "berth/base/version.h"
+#include "berth/error.h"
 #include "berth/fileset/fileset.h"
 #include "berth/os/user_directory.h"
 

@@ -20,6 +20,12 @@ std::string describe(const DocumentNode& node) {
   return {};
 }
 
+std::vector<std::string_view> names_of(const MapFormat& format) {
+  std::vector<std::string_view> names;
+  for (const KeyFormat& key : format.keys) names.push_back(key.name);
+  return names;
+}
+
 }  // namespace
 
 Result<Field> Field::parse(std::string_view text, std::string file) {
@@ -67,15 +73,24 @@ std::unexpected<Error> Field::error(std::string_view message) const {
 }
 
 Status Field::expect_keys(std::initializer_list<std::string_view> keys) const {
+  return expect_keys(std::span(keys.begin(), keys.size()));
+}
+
+Status Field::expect_keys(const MapFormat& format) const {
+  return expect_keys(names_of(format));
+}
+
+Status Field::expect_keys(std::span<const std::string_view> keys) const {
   if (!is_map()) return wanted_map();
   for (const auto& value : node_->children)
     if (std::ranges::find(keys, value.key) == keys.end()) return unknown_key(value, keys);
   return {};
 }
 
-std::vector<Error> Field::unknown_keys(std::initializer_list<std::string_view> keys) const {
+std::vector<Error> Field::unknown_keys(const MapFormat& format) const {
   std::vector<Error> errors;
   if (!is_map()) return errors;
+  const auto keys = names_of(format);
   for (const auto& value : node_->children)
     if (std::ranges::find(keys, value.key) == keys.end())
       errors.push_back(unknown_key(value, keys).error());
@@ -83,14 +98,14 @@ std::vector<Error> Field::unknown_keys(std::initializer_list<std::string_view> k
 }
 
 std::unexpected<Error> Field::unknown_key(const DocumentNode& value,
-                                          std::initializer_list<std::string_view> keys) const {
+                                          std::span<const std::string_view> keys) const {
   const Field at = child(value, path_);
   if (value.key.find_first_of("()<>") != std::string_view::npos)
     return at.error(
         fmt::format("unknown key '{}'; within braces a comma begins the next key: a "
                     "value that has one wants quotes",
                     clip(value.key)));
-  const auto meant = meant_key(value.key, {keys.begin(), keys.size()});
+  const auto meant = meant_key(value.key, keys);
   const std::string advice =
       meant.empty() ? fmt::format("known are: {}",
                                   join(std::vector<std::string>(keys.begin(), keys.end()), ", "))

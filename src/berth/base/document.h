@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "berth/base/format.h"
 #include "berth/base/result.h"
 #include "berth/base/time.h"
 
@@ -53,8 +54,11 @@ class Field {
   /// A map whose keys are all among `keys`; an unknown one is an error that suggests what was
   /// meant.
   Status expect_keys(std::initializer_list<std::string_view> keys) const;
-  /// The errors about all keys that are not among these, in the order of the file; of no map: none.
-  std::vector<Error> unknown_keys(std::initializer_list<std::string_view> keys) const;
+  /// The same of the keys that a format lists.
+  Status expect_keys(const MapFormat& format) const;
+  /// The errors about all keys that the format does not list, in the order of the file; of no map:
+  /// none.
+  std::vector<Error> unknown_keys(const MapFormat& format) const;
   /// This map with what it lacks from `defaults`, another map, of this document or another, which
   /// may have defaults itself: find(), get() and entries() see keys of all; where both have a map
   /// under a key, so do these. A null under a key of its own stands for nothing. Errors name the
@@ -87,8 +91,9 @@ class Field {
 
  private:
   std::unexpected<Error> wanted_map() const;
+  Status expect_keys(std::span<const std::string_view> keys) const;
   std::unexpected<Error> unknown_key(const DocumentNode& value,
-                                     std::initializer_list<std::string_view> keys) const;
+                                     std::span<const std::string_view> keys) const;
   Field(std::shared_ptr<const Document> document, const DocumentNode& node, std::string path)
       : document_(std::move(document)), node_(&node), path_(std::move(path)) {}
   Field child(const DocumentNode& node, std::string path) const;

@@ -18,7 +18,7 @@ std::string dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Result<Json> parse_json(std::string_view text) {
+Result<Json> parse_json(std::string_view text, JsonComments comments) {
   bool too_deep = false;
   const auto bounded = [&](int depth, Json::parse_event_t event, Json&) {
     const bool opens =
@@ -27,7 +27,8 @@ Result<Json> parse_json(std::string_view text) {
     return !too_deep;
   };
   try {
-    Json value = Json::parse(text, bounded);
+    constexpr bool kThrows = true;
+    Json value = Json::parse(text, bounded, kThrows, comments == JsonComments::skipped);
     if (too_deep) return fail(ErrorKind::invalid, "JSON nested more than {} deep", kDeepestJson);
     return value;
   } catch (const Json::exception& error) {

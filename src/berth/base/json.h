@@ -3,6 +3,7 @@
 // include <nlohmann/json.hpp>.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -15,8 +16,10 @@ using Json = nlohmann::ordered_json;
 
 /// One line; bytes that are not UTF-8 are replaced, never thrown about.
 std::string dump(const Json& value);
+/// What is done with `// …` and `/* … */`, which JSON has not, and people's files may have.
+enum class JsonComments : std::uint8_t { refused, skipped };
 /// invalid: names the offset. At most 64 deep.
-Result<Json> parse_json(std::string_view text);
+Result<Json> parse_json(std::string_view text, JsonComments comments = JsonComments::refused);
 /// The same for those who only ask whether it is JSON.
 Status check_json(std::string_view text);
 

@@ -5,6 +5,10 @@
 
 namespace berth {
 
+std::string_view name(ErrorKind kind) {
+  return kErrorKindNames.name(kind);
+}
+
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::usage:

@@ -1,4 +1,4 @@
-#include "berth/base/version.h"
+#include "berth/error.h"
 
 namespace berth {
 

@@ -25,14 +25,14 @@ struct ClusterOptions {
     options.value("ACTION", action, "list, probe, add, remove or clean")
         .required()
         .one_of({"list", "probe", "add", "remove", "clean"});
-    options.value("NAME", name, "the cluster; list and probe: all without it");
+    options.value("CLUSTER", name, "the cluster; list and probe: all without it");
     options.list("MORE", more,
                  "of add: hosts, each user@host[:port] or a name of your ssh config; else further "
                  "clusters");
     options.flag("--dry-run", dry_run, "of clean, of hosts: only say how much");
     options.value("--older-than", older_than,
                   "of clean, of hosts: what came there longer ago, such as 7d (default 30d)");
-    options.value("--key", key, "of add: the key file of these hosts");
+    options.value("--key", key, "of add: the key file of these hosts").named("FILE");
     options.footer(
         "Examples:\n"
         "  berth cluster add lab alice@10.0.0.7:2222 gpu-box --key ~/.ssh/lab\n"

@@ -1,62 +1,18 @@
 #include "berth/cli/fleet_input.h"
 
 #include <algorithm>
-#include <atomic>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <thread>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/print.h"
-#include "berth/fleet/simulated_limit.h"
 
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t kMostBytes = 256U << 20;  // of one document
 constexpr std::size_t kMostTraceBytes = 1U << 30;
-constexpr unsigned kMostThreads = 16;
 constexpr std::size_t kMostNotes = 20;
 
-/// Asks the simulator, and remembers what it said: sweeps and days ask the same again.
-std::function<double(const fleet::RateQuestion&)> remembered_limits() {
-  struct Known {
-    std::mutex mutex;
-    std::map<fleet::RateQuestion, double> limits;
-  };
-  return [known = std::make_shared<Known>()](const fleet::RateQuestion& question) {
-    {
-      const std::lock_guard lock(known->mutex);
-      if (const auto found = known->limits.find(question); found != known->limits.end())
-        return found->second;
-    }
-    const double limit = fleet::simulated_limit(question);
-    const std::lock_guard lock(known->mutex);
-    return known->limits.emplace(question, limit).first->second;
-  };
-}
-
 }  // namespace
-
-Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path) {
-  BERTH_ASSIGN(const auto status, env.status(path));
-  std::vector<std::string> files{path};
-  if (status.kind == os::FileStatus::Kind::directory) {
-    BERTH_ASSIGN(const auto names, env.list(path));
-    files.clear();
-    for (const auto& name : names)
-      if (name.ends_with(".json")) files.push_back(path + "/" + name);
-    if (files.empty()) return fail(ErrorKind::not_found, "{}: no .json file in it", path);
-  }
-  std::vector<fleet::Document> documents;
-  for (const auto& file : files) {
-    BERTH_ASSIGN(auto text, env.read_file(file, kMostBytes));
-    documents.push_back({file, std::move(text)});
-  }
-  return documents;
-}
 
 Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string& path) {
   BERTH_ASSIGN(const auto text, env.read_file(path, kMostTraceBytes));
@@ -111,25 +67,6 @@ Status set_fleet_values(fleet::System& system, const std::vector<std::string>& s
     BERTH_TRY(set_fleet_value("--set", system, setting.path, value));
   }
   return {};
-}
-
-fleet::Execution planning_execution(std::string_view percentiles) {
-  fleet::Execution execution;
-  execution.parallel_for = on_all_cores;
-  if (percentiles == "simulated") execution.rate_limit = remembered_limits();
-  return execution;
-}
-
-void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body) {
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) body(i);
-  };
-  std::vector<std::jthread> others;
-  const auto threads = std::min<std::size_t>(
-      count, std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads));
-  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work);
-  work();
 }
 
 }  // namespace berth::cli

@@ -1,8 +1,7 @@
-// What berth plan, simulate and serve hand to the planner: documents and traces from files,
-// threads, and where its notes go.
+// What berth plan, simulate and serve hand to the planner: traces from files, settings, and where
+// its notes go.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,12 +9,13 @@
 #include "berth/base/result.h"
 #include "berth/fleet/fleet.h"
 #include "berth/fleet/traffic.h"
+#include "berth/library/planning.h"
 #include "berth/os/env.h"
 
 namespace berth::cli {
 
-/// Reads the file, or every .json file of the directory. not_found: the directory has none.
-Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path);
+using library::fleet_documents;
+using library::planning_execution;
 
 /// Reads a trace of requests. Errors: as of files; invalid: compressed, or as fleet::read_trace().
 Result<std::vector<fleet::Request>> fleet_trace(os::Env& env, const std::string& path);
@@ -39,12 +39,5 @@ Status set_fleet_value(std::string_view option, fleet::System& system, const std
                        double value);
 /// All that --set was given.
 Status set_fleet_values(fleet::System& system, const std::vector<std::string>& settings);
-
-/// How berth plan and simulate have a fleet planned: on all cores, and with rates within targets
-/// for percentiles decided by `percentiles`, what add_percentiles() read.
-fleet::Execution planning_execution(std::string_view percentiles);
-
-/// Calls body(0) … body(count - 1) on as many threads as there are cores, 16 at most.
-void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body);
 
 }  // namespace berth::cli

@@ -7,6 +7,7 @@
 #include "berth/base/units.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/trials_view.h"
+#include "berth/experiment/constraint.h"
 #include "berth/run/run_labels.h"
 #include "berth/run/skips.h"
 
@@ -80,19 +81,21 @@ store::Values params_of(const store::TaskRecord& task) {
   return recorded ? std::move(recorded->params) : store::Values{};
 }
 
-Json failure_object(const Failure& failure) {
+Json failure_object(const Failure& failure, const experiment::ValueTypes& types) {
   const auto& report = failure.report;
   return Json{{"id", failure.id},
               {"cause", failure.cause},
               {"attempts", failure.attempts},
-              {"params", parsed_or_null(experiment::values_json(report.params))},
+              {"params", parsed_or_null(experiment::values_json(report.params, types))},
               {"command", report.command},
               {"directory", report.directory},
               {"last_lines", report.last_lines},
               {"log", "berth logs " + failure.id}};
 }
 
-Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
+/// `program`: of the run.
+Json task_object(const store::RunRecord& run, const store::TaskRecord& task,
+                 const experiment::Program& program) {
   Json metrics = Json::object();
   for (const auto& [name, value] : task.metrics) metrics[name] = value;
   return Json{{"id", run.name + "/" + task.label},
@@ -101,8 +104,11 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task) {
               {"exit_code", task.exit_code ? Json(*task.exit_code) : Json(nullptr)},
               {"cause", cause_text(task)},
               {"cached", task.state == store::TaskState::cached},
-              {"params", parsed_or_null(experiment::values_json(params_of(task)))},
+              {"params", parsed_or_null(experiment::values_json(params_of(task), program.types))},
               {"metrics", metrics},
+              {"broken", task.state == store::TaskState::done
+                             ? experiment::broken(program.constraints, task.metrics)
+                             : std::vector<std::string>()},
               {"started", time_json(task.started)},
               {"ended", time_json(task.ended)},
               {"resources", parsed_or_null(task.resources)},
@@ -223,10 +229,14 @@ std::vector<std::pair<std::string, double>> resource_minutes(
 }
 
 std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks) {
+  const auto program = shown_program(run.record);
   Json list = Json::array();
-  for (const auto* task : tasks) list.push_back(task_object(run.record, *task));
+  Json bounds = Json::array();
+  for (const auto& each : program.constraints) bounds.push_back(experiment::constraint_text(each));
+  for (const auto* task : tasks) list.push_back(task_object(run.record, *task, program));
   Json failures = Json::array();
-  for (const auto& failure : run.failures) failures.push_back(failure_object(failure));
+  for (const auto& failure : run.failures)
+    failures.push_back(failure_object(failure, program.types));
   const auto minutes = resource_minutes(run.used);
   return dump(Json{
              {"version", 1},
@@ -234,6 +244,7 @@ std::string show_json(const ShownRun& run, const std::vector<const store::TaskRe
              {"invocation", invocation_json(run.record)},
              {"resource_minutes", std::map<std::string, double>(minutes.begin(), minutes.end())},
              {"goals", goals_json(run.record)},
+             {"constraints", bounds},
              {"front", front_json(run.record, tasks)},
              {"tasks", list},
              {"failures", failures}}) +
@@ -257,20 +268,24 @@ std::string compare_json(const Comparison& comparison) {
   for (const auto& each : comparison.runs) {
     Json run = run_object(each.run);
     run["scored"] = each.scored;
-    run["best"] = each.best ? task_object(each.run.record, *each.best) : Json(nullptr);
+    run["best"] = each.best
+                      ? task_object(each.run.record, *each.best, shown_program(each.run.record))
+                      : Json(nullptr);
     run["best_score"] = number(each.score);
     run["median_score"] = number(each.median);
     run["median_trial_seconds"] = seconds(each.trial);
     run["seconds"] = seconds(each.took);
     runs.push_back(run);
   }
+  const auto types = comparison.runs.empty() ? experiment::ValueTypes{}
+                                             : shown_program(comparison.runs[0].run.record).types;
   Json shared = Json::array();
   for (const auto& each : comparison.shared) {
     Json scores = Json::object();
     for (std::size_t i = 0; i < each.scores.size(); ++i)
       scores[comparison.runs[i].run.record.name] = each.scores[i];
-    shared.push_back(
-        Json{{"params", parsed_or_null(experiment::values_json(each.params))}, {"scores", scores}});
+    shared.push_back(Json{{"params", parsed_or_null(experiment::values_json(each.params, types))},
+                          {"scores", scores}});
   }
   return dump(Json{{"version", 1},
                    {"metric", comparison.metric},
@@ -280,8 +295,9 @@ std::string compare_json(const Comparison& comparison) {
          "\n";
 }
 
-std::string task_json(const store::RunRecord& run, const store::TaskRecord& task) {
-  Json object = task_object(run, task);
+std::string task_json(const store::RunRecord& run, const store::TaskRecord& task,
+                      const experiment::Program& program) {
+  Json object = task_object(run, task, program);
   object["version"] = 1;
   return dump(object) + "\n";
 }
@@ -293,7 +309,7 @@ std::string check_json(const std::string& file, const std::string& kind) {
 std::string why_json(const store::RunRecord& run, const store::TaskRecord& task,
                      const std::vector<store::AttemptRecord>& attempts, const std::string& why,
                      const std::vector<std::string>& because, const run::TaskReport& report) {
-  Json object = task_object(run, task);
+  Json object = task_object(run, task, shown_program(run));
   object["version"] = 1;
   object["why"] = why;
   object["because"] = because;

@@ -22,8 +22,10 @@ struct MachineOptions {
     options.json(json);
     options.flag("--probe", probe,
                  "try whether limits hold here: a process is placed in a control group");
-    options.value("--disk-dir", disk_directory,
-                  "the directory whose volume counts (default: the state directory)");
+    options
+        .value("--disk-dir", disk_directory,
+               "the directory whose volume counts (default: the state directory)")
+        .named("DIR");
     options.example("berth machine --json");
   }
 };
@@ -52,39 +54,6 @@ std::string devices_text(const MachineReport& report) {
                share.uuid, state});
   }
   return table.empty() ? "" : "\n" + table.text();
-}
-
-/// Places a process in a group with limits.
-Result<LimitsReport> probe_limits(os::Env& env) {
-  machine::Groups groups(env, {.may_move = true});
-  machine::Block block;
-  block.resources.set(Known::cpu, 500);
-  block.resources.set(Known::mem, std::int64_t{64} << 20);
-  const auto cores = env.affinity();
-  if (!cores.empty()) block.cores.push_back({cores.front(), 0, 500});
-  auto group = groups.acquire(block);
-  LimitsReport limits;
-  limits.probed = true;
-  if (group) {
-    os::SpawnSpec spec;
-    spec.argv = {"/proc/self/exe", "--version"};
-    spec.environment = env.environment();
-    spec.directory = "/";
-    spec.join_files = group->join_files;
-    if (group->directory) spec.group = &group->directory;
-    auto child = env.spawn(spec);
-    if (child) {
-      std::array<os::Watch, 1> watches{os::Watch{.fd = child->exited.number()}};
-      BERTH_TRY(env.wait(watches, env.now() + std::chrono::seconds(30)));
-      (void)env.reap(*child);
-    }
-    groups.release(std::move(group));
-    if (!child) groups.give_up(child.error().message);
-  }
-  limits.enforced = groups.enforced();
-  limits.because = groups.plan().because;
-  if (groups.plan().method == machine::GroupPlan::Method::v1) limits.because.clear();
-  return limits;
 }
 
 std::string report_text(const MachineReport& report, Wall now) {
@@ -128,6 +97,38 @@ std::string limits_text(const LimitsReport& limits) {
                      held ? limits.enforced : "",
                      limits.because.empty() ? "" : (held ? ", " : ": ") + limits.because,
                      limits.probed ? " (tried)" : "; berth machine --probe tries it");
+}
+
+Result<LimitsReport> probe_limits(os::Env& env) {
+  machine::Groups groups(env, {.may_move = true});
+  machine::Block block;
+  block.resources.set(Known::cpu, 500);
+  block.resources.set(Known::mem, std::int64_t{64} << 20);
+  const auto cores = env.affinity();
+  if (!cores.empty()) block.cores.push_back({cores.front(), 0, 500});
+  auto group = groups.acquire(block);
+  LimitsReport limits;
+  limits.probed = true;
+  if (group) {
+    os::SpawnSpec spec;
+    spec.argv = {"/proc/self/exe", "--version"};
+    spec.environment = env.environment();
+    spec.directory = "/";
+    spec.join_files = group->join_files;
+    if (group->directory) spec.group = &group->directory;
+    auto child = env.spawn(spec);
+    if (child) {
+      std::array<os::Watch, 1> watches{os::Watch{.fd = child->exited.number()}};
+      BERTH_TRY(env.wait(watches, env.now() + std::chrono::seconds(30)));
+      (void)env.reap(*child);
+    }
+    groups.release(std::move(group));
+    if (!child) groups.give_up(child.error().message);
+  }
+  limits.enforced = groups.enforced();
+  limits.because = groups.plan().because;
+  if (groups.plan().method == machine::GroupPlan::Method::v1) limits.because.clear();
+  return limits;
 }
 
 LimitsReport expect_limits(os::Env& env) {

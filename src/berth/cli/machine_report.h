@@ -17,6 +17,8 @@ Status refresh(os::Env& env, MachineReport& report);
 
 /// Whether limits are enforced on this machine, found by reading alone; nothing is changed.
 LimitsReport expect_limits(os::Env& env);
+/// The same, found by placing a process in a control group with limits.
+Result<LimitsReport> probe_limits(os::Env& env);
 /// The limits in a line of text.
 std::string limits_text(const LimitsReport& limits);
 

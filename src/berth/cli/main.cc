@@ -1,5 +1,7 @@
+#include <utility>
 #include <vector>
 
+#include "berth/cli/complete.h"
 #include "berth/cli/program.h"
 
 namespace berth::cli {
@@ -12,9 +14,14 @@ namespace {
 
 std::vector<Command> every_command() {
 #define COMMAND(name) name##_command(),
-  return {
+  std::vector<Command> commands{
 #include "berth/cli/commands.inc"
   };
+  Command complete = complete_command(commands);
+  Command manual = manual_command(commands);
+  commands.push_back(std::move(complete));
+  commands.push_back(std::move(manual));
+  return commands;
 }
 
 }  // namespace

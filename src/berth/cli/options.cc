@@ -3,12 +3,24 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "berth/base/text.h"
-#include "berth/base/version.h"
+#include "berth/cli/command_help.h"
+#include "berth/error.h"
 
 namespace berth::cli {
 namespace {
+
+constexpr const char* kSummary = "Berth finds every job its place on your accelerators.";
+constexpr const char* kFooter =
+    "Start with:  berth run examples/digits/sweep.yaml\nAlone, berth shows what runs.";
+
+/// What berth takes without a command.
+void add_common(CLI::App& app, bool& json) {
+  app.set_version_flag("--version", std::string(version()));
+  app.add_flag("--json", json, "machine-readable, in a stable shape");
+}
 
 /// CLI11 says "The following argument was not expected: runns"; a person is better helped by a
 /// name.
@@ -110,11 +122,10 @@ class CommandLine {
     const auto dashes = std::find(all_.begin() + std::min(count, 1), all_.end(), "--");
     ours_ = static_cast<int>(dashes - all_.begin());
     if (dashes != all_.end()) after_dashes_.assign(dashes + 1, all_.end());
-    app_.set_version_flag("--version", std::string(version()));
+    add_common(app_, json_);
     app_.require_subcommand(0, 1);
     app_.fallthrough();
-    app_.add_flag("--json", json_, "machine-readable, in a stable shape");
-    app_.footer("Start with:  berth run examples/digits/sweep.yaml\nAlone, berth shows what runs.");
+    app_.footer(kFooter);
   }
 
   Result<std::variant<Action, Printout>> read(const char* const* values) {
@@ -166,9 +177,61 @@ class CommandLine {
   int ours_ = 0;  // how many of them stand before "--": the rest is not for us to read
   std::vector<std::string> after_dashes_;
   bool json_ = false;
-  CLI::App app_{"Berth finds every job its place on your accelerators.", "berth"};
+  CLI::App app_{kSummary, "berth"};
   std::vector<Declared> declared_;
 };
+
+namespace {
+
+OptionHelp help_of(const CLI::Option& option) {
+  OptionHelp help;
+  help.positional = option.get_positional();
+  help.names = help.positional ? option.get_name(true) : option.get_name(false, true);
+  // "TEXT:{on,off}": what its value is called, and behind a colon which ones it takes.
+  const std::string type = option.get_items_expected_max() == 0 ? "" : option.get_type_name();
+  const auto colon = type.find(':');
+  help.value =
+      type.substr(0, colon == type.find(":{") || colon == type.find(":INT in") ? colon : type.npos);
+  if (const auto brace = type.find(":{"); brace != type.npos && type.ends_with('}'))
+    for (const auto word :
+         split(std::string_view(type).substr(brace + 2, type.size() - brace - 3), ','))
+      help.words.emplace_back(word);
+  help.help = option.get_description();
+  help.required = option.get_required();
+  help.repeats = option.get_items_expected_max() > 1;
+  return help;
+}
+
+}  // namespace
+
+std::vector<CommandHelp> describe(std::span<const Command> commands) {
+  std::vector<CommandHelp> described;
+  for (const auto& command : commands) {
+    const bool whole = command.name.empty();
+    CLI::App app(whole ? kSummary : command.summary, whole ? "berth" : command.name);
+    Options options(app);
+    (void)command.declare(options);
+    if (app.get_group().empty()) continue;  // hidden
+    bool json = false;
+    if (whole) {
+      app.footer(kFooter);
+      add_common(app, json);
+    } else if (options.has_json()) {
+      app.add_flag("--json", json, "machine-readable, in a stable shape");
+    }
+    const std::string help = app.help(whole ? "" : "berth");
+    constexpr std::string_view kUsage = "Usage: ";
+    const auto usage = help.find(kUsage) + kUsage.size();
+    CommandHelp& each = described.emplace_back();
+    each.name = command.name;
+    each.summary = app.get_description();
+    each.usage = help.substr(usage, help.find('\n', usage) - usage) + (whole ? " [COMMAND]" : "");
+    for (const CLI::Option* option : std::as_const(app).get_options())
+      each.options.push_back(help_of(*option));
+    each.footer = app.get_footer();
+  }
+  return described;
+}
 
 Result<std::variant<Action, Printout>> read_command_line(std::span<const Command> commands,
                                                          int count, const char* const* values) {

@@ -58,6 +58,7 @@ class Options {
 
   /// Every command accepts --json; `to` tells one that has a machine-readable form.
   void json(bool& to) { json_ = &to; }
+  bool has_json() const { return json_ != nullptr; }
   /// The words behind "--" are appended to `to`. A command that does not call this refuses them.
   void after_dashes(std::vector<std::string>& to) { after_dashes_ = &to; }
   /// `to` receives all words of the command line, for a command that passes them to another

@@ -170,15 +170,6 @@ Result<DeviceSet> device_list(const topology::Topology& topology, const std::str
   return set;
 }
 
-Result<placement::Chooser> chooser_of(const topology::Topology& topology) {
-  const std::size_t count = topology.devices.size();
-  std::vector<std::int32_t> scores(count * count);
-  for (std::size_t a = 0; a < count; ++a)
-    for (std::size_t b = 0; b < count; ++b)
-      if (a != b) scores[a * count + b] = topology::score(topology.link(a, b));
-  return placement::Chooser::make(scores, static_cast<int>(count));
-}
-
 /// What `named` makes of the text; the default where the text is empty.
 template <class Kind>
 Result<Kind> kind_of(std::string_view flag, const std::string& text,
@@ -240,7 +231,7 @@ Result<placement::Question> question_of(const Inventory& inventory, const PlaceO
   }
   BERTH_ASSIGN(question.required, device_list(topology, options.require));
   BERTH_ASSIGN(question.objective,
-               kind_of("--objective", options.objective, machine::objective_named));
+               kind_of("--objective", options.objective, placement::objective_named));
   BERTH_TRY(check(inventory, question, options.available.has_value()));
   return question;
 }
@@ -291,8 +282,8 @@ Result<int> place(os::Env& env, const PlaceOptions& options) {
   BERTH_ASSIGN(const auto inventory, inventory_of(env, options));
   const topology::Topology& topology = inventory.topology;
   BERTH_ASSIGN(const auto question, question_of(inventory, options));
-  BERTH_ASSIGN(const auto policy, kind_of("--policy", options.policy, machine::policy_named));
-  BERTH_ASSIGN(auto chooser, chooser_of(topology));
+  BERTH_ASSIGN(const auto policy, kind_of("--policy", options.policy, placement::policy_named));
+  BERTH_ASSIGN(auto chooser, placement::Chooser::make(topology));
   BERTH_ASSIGN(const auto answer, chooser.choose(policy, question));
   PlacementReport report;
   report.devices = indices(topology, answer.devices);

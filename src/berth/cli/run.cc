@@ -13,12 +13,12 @@
 #include "berth/cli/print.h"
 #include "berth/cli/run_options.h"
 #include "berth/cli/run_plan.h"
-#include "berth/cli/search_input.h"
 #include "berth/experiment/auptimizer.h"
 #include "berth/machine/enclosing_task.h"
 #include "berth/run/clusters.h"
 #include "berth/run/flow_plan.h"
 #include "berth/run/images.h"
+#include "berth/run/search_input.h"
 
 namespace berth::cli {
 namespace {
@@ -135,7 +135,7 @@ Result<Prepared> prepare(os::Env& env, const RunOptions& options) {
                                                 prepared.directory, prepared.where));
   } else {
     BERTH_ASSIGN(auto program, trials_program(env, options, text, prepared));
-    BERTH_TRY(read_sequence(env, prepared.directory, program));
+    BERTH_TRY(run::read_sequence(env, prepared.directory, program));
     prepared.program = std::move(program);
   }
   prepared.from_file = options.clusters.empty();
@@ -282,7 +282,7 @@ Result<int> submit_and_follow(os::Env& env, const RunOptions& options) {
   if (!options.warm_start.empty()) {
     auto* program = std::get_if<experiment::Program>(&prepared.program);
     if (program == nullptr) return fail(ErrorKind::usage, "--warm-start: a flow searches nothing");
-    BERTH_TRY(begin_with(context, options.warm_start, *program));
+    BERTH_TRY(run::begin_with(context, options.warm_start, *program));
   }
   BERTH_TRY(check(context, prepared));
   const auto* program = std::get_if<experiment::Program>(&prepared.program);

@@ -119,8 +119,9 @@ Status GpuOptions::apply(machine::DeviceSelection& selection) const {
   };
   if (!slot_sizes.empty()) selection.slot_sizes = slot_sizes;
   BERTH_TRY(set_given("--gpu-mem-min", memory_min, selection.memory_min, bytes));
-  BERTH_TRY(set_given("--gpu-policy", policy, selection.policy, machine::policy_named));
-  BERTH_TRY(set_given("--gpu-objective", objective, selection.objective, machine::objective_named));
+  BERTH_TRY(set_given("--gpu-policy", policy, selection.policy, placement::policy_named));
+  BERTH_TRY(
+      set_given("--gpu-objective", objective, selection.objective, placement::objective_named));
   return set_given("--gpu-require", require, selection.required, names);
 }
 
@@ -139,7 +140,7 @@ void RunOptions::add_to(Options& options) {
             "helps; default: this machine")
       .split_at(',')
       .one_at_a_time()
-      .named("NAME");
+      .named("CLUSTER");
   options
       .value("--cache", cache,
              "of a flow: on (default), off, read (keep nothing new) or write (take nothing)")
@@ -160,8 +161,10 @@ void RunOptions::add_to(Options& options) {
              "parameters; the exit code is 1 if any failed")
       .named("TABLE");
   options
-      .value("--warm-start", warm_start,
-             "let the search learn from the trials of this earlier run, too")
+      .list("--warm-start", warm_start,
+            "let the search learn from the trials of this earlier run, too; of several, each on a "
+            "scale of its own")
+      .one_at_a_time()
       .named("RUN");
   options.flag("--detach", detach, "run in the background, and print the run's name");
   options.flag("--send-large", send_large,

@@ -45,12 +45,12 @@ struct RunOptions {
   std::string enforce;  // "required" or "advisory"
   std::string timeout, gpu_mem_over, retain;
   int retries = 0, priority = 0, parallel = 0;
-  std::vector<std::string> clusters;  // the main one first
-  std::string cache;                  // "off", "read", "write" or "on"
-  std::string warm_start;             // an earlier run
-  std::string image;                  // of a flow's containers
-  std::vector<std::string> labels;    // NAME=VALUE
-  std::string rows;                   // a table: a run of the flow for each of its rows
+  std::vector<std::string> clusters;    // the main one first
+  std::string cache;                    // "off", "read", "write" or "on"
+  std::vector<std::string> warm_start;  // earlier runs
+  std::string image;                    // of a flow's containers
+  std::vector<std::string> labels;      // NAME=VALUE
+  std::string rows;                     // a table: a run of the flow for each of its rows
   bool detach = false, send_large = false, plan = false;
 
   void add_to(Options& options);

@@ -6,6 +6,7 @@
 
 #include "berth/exec/cause.h"
 #include "berth/experiment/program.h"
+#include "berth/library/run_state.h"
 #include "berth/os/env.h"
 #include "berth/run/context.h"
 #include "berth/store/store.h"
@@ -23,15 +24,15 @@ TaskPath parse_task_path(std::string_view text);
 Result<store::TaskRecord> find_task(run::Context& context, const store::RunRecord& run,
                                     const std::string& label);
 
-/// Whether the run's runner is a process of another machine, as far as the store knows.
-bool is_driven_elsewhere(os::Env& env, const store::RunRecord& run);
-/// The state that people are shown: the recorded one, or "interrupted" when the run's runner died.
-std::string state_now(os::Env& env, const store::RunRecord& run);
+using library::is_driven_elsewhere;
+using library::state_now;
 /// Why an interrupted run was interrupted, and the command that goes on with it.
 std::string interrupted_text(const store::RunRecord& run);
 
 /// The program that a run of trials was submitted with; an empty one for a flow.
 Result<experiment::Program> program_of(const store::RunRecord& run);
+/// The same for what is shown; an empty one for a run that cannot be read.
+experiment::Program shown_program(const store::RunRecord& run);
 
 /// Why a task, an attempt or the task of an ended attempt came to its end: "exit 3", "time limit",
 /// "signal 11 (Segmentation fault)"; "" where it did not end.

@@ -259,11 +259,18 @@ Result<int> show_best(os::Env& env, const BestOptions& options) {
                 record.name);
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   const auto* best = best_task(tasks, program);
+  const bool infeasible = best == nullptr && std::ranges::any_of(tasks, [&](const auto& task) {
+                            return task.state == store::TaskState::done &&
+                                   experiment::score(*program.goal, task.metrics);
+                          });
+  if (infeasible)
+    return fail(ErrorKind::busy, "{}: no trial that has finished keeps all constraints yet",
+                record.name);
   if (best == nullptr)
     return fail(ErrorKind::busy, "{}: no trial has finished with a value of {} yet", record.name,
                 program.goal->metric);
   if (options.json) {
-    print(task_json(record, *best));
+    print(task_json(record, *best, program));
     return 0;
   }
   print(best_line(record, *best, program));

@@ -45,9 +45,10 @@ void ServeOptions::add_to(Options& options) {
   options.whole_line(line);
   options.value("PATH", path, "a fleet document, or a directory of them, to begin with");
   options.value("--listen", listen, "HOST:PORT (default 127.0.0.1:8321); port 0: any that is free");
-  options.value("--token-file", token_file, "holds the token that requests must bear");
-  options.value("--tls-cert", certificate, "certificate (PEM)");
-  options.value("--tls-key", key, "its key (PEM)");
+  options.value("--token-file", token_file, "holds the token that requests must bear")
+      .named("FILE");
+  options.value("--tls-cert", certificate, "certificate (PEM)").named("FILE");
+  options.value("--tls-key", key, "its key (PEM)").named("FILE");
   add_percentiles(options, percentiles);
   options.footer(
       "Beyond this machine it listens only with a token and TLS. Without --listen, INFERNO_HOST\n"

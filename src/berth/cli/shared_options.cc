@@ -9,9 +9,11 @@ Option add_run(Options& options, std::string& to) {
 }
 
 Option add_topology(Options& options, std::string& to) {
-  return options.value("--topology", to,
-                       "a file (nvidia-smi topo -m, rocm-smi --showtopo, JSON) or a known machine "
-                       "such as dgx-h100 (default: this machine)");
+  return options
+      .value("--topology", to,
+             "a file (nvidia-smi topo -m, rocm-smi --showtopo, JSON) or a known machine "
+             "such as dgx-h100 (default: this machine)")
+      .named("TOPOLOGY");
 }
 
 Option add_percentiles(Options& options, std::string& to) {

@@ -11,9 +11,9 @@
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
-#include "berth/cli/search_input.h"
 #include "berth/exec/fields.h"
 #include "berth/experiment/reading.h"
+#include "berth/run/search_input.h"
 #include "berth/run/study.h"
 
 namespace berth::cli {
@@ -64,7 +64,7 @@ class StudySession {
 
   Answer opened(const std::string& name);
   std::string trial_json(const store::TaskRecord& trial) const {
-    return std::string(trim(task_json(study_->record(), trial)));
+    return std::string(trim(task_json(study_->record(), trial, study_->program())));
   }
 
   os::Env& env_;
@@ -155,10 +155,10 @@ StudySession::Answer StudySession::create(const Field& request, const Field& doc
       return lease->error("wanted 1ms to a year");
   }
   BERTH_ASSIGN(const std::string directory, env_.real_path("."));
-  BERTH_TRY(read_sequence(env_, directory, program));
+  BERTH_TRY(run::read_sequence(env_, directory, program));
   if (const auto earlier = request.find("warm_start")) {
-    BERTH_ASSIGN(const std::string name, earlier->text());
-    BERTH_TRY(begin_with(context_, name, program));
+    BERTH_ASSIGN(const auto runs, exec::read_names(*earlier));
+    BERTH_TRY(run::begin_with(context_, runs, program));
   }
   BERTH_ASSIGN(const auto run,
                run::Study::submit(*context_.store, env_, std::move(program), directory));
@@ -225,7 +225,7 @@ StudySession::Answer StudySession::suggest(const Field& request, const Field& tr
   JsonWriter json;
   json.object().key("values").object();
   for (const auto& parameter : asked.params) {
-    BERTH_ASSIGN(const std::string value, study_->suggest(label, parameter));
+    BERTH_ASSIGN(const std::string value, study_->suggest(label, parameter, asked.types));
     json.add(parameter.name, value);
   }
   return json.end().end().take();
@@ -233,7 +233,8 @@ StudySession::Answer StudySession::suggest(const Field& request, const Field& tr
 
 StudySession::Answer StudySession::enqueue(const Field& request, const Field& values) {
   BERTH_TRY(request.expect_keys({"enqueue"}));
-  BERTH_ASSIGN(const auto point, experiment::read_point(values));
+  experiment::ValueTypes types;  // what the space says counts
+  BERTH_ASSIGN(const auto point, experiment::read_point(values, types));
   BERTH_ASSIGN(const TaskNumber number, study_->enqueue(point));
   return JsonWriter().object().key("trial").raw(trial_json(study_->trial(number))).end().take();
 }

@@ -1,12 +1,15 @@
 // berth ask, berth tell: the trials of a passive run, whose scores somebody else finds out.
 #include <algorithm>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/cli/json_output.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/shared_options.h"
 #include "berth/cli/trials_view.h"
+#include "berth/experiment/own_point.h"
+#include "berth/run/enqueued.h"
 #include "berth/run/passive_worker.h"
 #include "berth/run/study.h"
 
@@ -16,12 +19,22 @@ namespace {
 struct AskOptions {
   bool json = false, wait = false;
   std::string run;
+  std::vector<std::string> enqueue;  // points
 
   void add_to(Options& options) {
     options.json(json);
     add_run(options, run);
     options.flag("--wait", wait, "until one does, or the run is over");
-    options.example("berth ask digits-3 --wait --json");
+    options
+        .list("--enqueue", enqueue,
+              "add this point to its search, which tries it next; what it does not name is "
+              "proposed; of studies and of experiments whose search learns, too")
+        .one_at_a_time()
+        .named("POINT")
+        .excludes("--wait");
+    options.footer(
+        "Examples:\n  berth ask digits-3 --wait --json\n  berth ask digits-3 --enqueue 'lr=0.1 "
+        "net=deep' --enqueue lr=0.2");
   }
 };
 
@@ -70,7 +83,77 @@ Result<std::vector<store::TaskRecord>> open_trials(os::Env& env, run::Context& c
   return tasks;
 }
 
+/// Its search takes the points by itself. Returns what a person is told.
+Result<std::string> add_to_study(os::Env& env, run::Context& context, const store::RunRecord& run,
+                                 const std::vector<experiment::Values>& points) {
+  BERTH_ASSIGN(auto study, run::Study::open(*context.store, env, run.name));
+  std::string told;
+  for (const auto& point : points) {
+    BERTH_ASSIGN(const TaskNumber number, study.enqueue(point));
+    told += fmt::format("{}/{}\n", run.name, study.trial(number).label);
+  }
+  return told;
+}
+
+/// Leaves the points for the runner of an experiment.
+Result<std::string> add_to_run(os::Env& env, run::Context& context, const store::RunRecord& run,
+                               const experiment::Program& program,
+                               const std::vector<experiment::Values>& points) {
+  if (!adaptive(program.search))
+    return fail(ErrorKind::invalid,
+                "{}: all of its trials are known beforehand; methods auto, gp, cma-es, tpe and "
+                "external take others",
+                run.name);
+  const auto over = [](const store::RunRecord& record) {
+    return record.state == store::RunState::done || record.state == store::RunState::failed;
+  };
+  const auto refused = [&] {
+    return fail(ErrorKind::invalid, "{} is over, and tries nothing more", run.name);
+  };
+  if (over(run)) return refused();
+  for (const auto& point : points) BERTH_TRY(check_own_point(program, point, false));
+  std::vector<std::string> files;
+  for (const auto& point : points) {
+    BERTH_ASSIGN(files.emplace_back(),
+                 run::leave_point(env, run_directory(context, run.name), point));
+  }
+  // Its runner may have looked for the last time just before.
+  BERTH_ASSIGN(const auto now, context.store->find_run(run.name));
+  std::size_t left = 0;
+  for (const auto& file : files) left += over(now) && env.remove_file(file) ? 1 : 0;
+  if (left > 0) return refused();
+  return state_now(env, now) == "running" ? ""
+                                          : fmt::format("go on with: berth resume {}\n", run.name);
+}
+
+Result<int> enqueue(os::Env& env, const AskOptions& options) {
+  std::vector<experiment::Values> points;
+  for (const auto& text : options.enqueue) {
+    auto point = experiment::read_own_point(text);
+    if (!point) return std::unexpected(within("--enqueue", std::move(point).error()));
+    points.push_back(*std::move(point));
+  }
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
+  BERTH_ASSIGN(const auto program, program_of(record));
+  if (record.kind == "flow" || !program.goal)
+    return fail(ErrorKind::invalid, "{} searches nothing", record.name);
+  const auto told = record.kind == run::kStudy ? add_to_study(env, context, record, points)
+                                               : add_to_run(env, context, record, program, points);
+  if (!told) return std::unexpected(told.error());
+  if (options.json) {
+    JsonWriter json;
+    json.object().add("version", 1).key("enqueued").array();
+    for (const auto& point : points) json.raw(experiment::values_json(point, program.types));
+    print(json.end().end().take() + "\n");
+  } else {
+    (record.kind == run::kStudy ? print : print_error)(*told);
+  }
+  return 0;
+}
+
 Result<int> ask(os::Env& env, const AskOptions& options) {
+  if (!options.enqueue.empty()) return enqueue(env, options);
   constexpr Duration kLookEvery = std::chrono::milliseconds(20);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   os::install_stop_signals();

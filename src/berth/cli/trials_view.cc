@@ -3,11 +3,13 @@
 #include "berth/cli/table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/space.h"
 
 namespace berth::cli {
@@ -87,7 +89,7 @@ std::string time_text(const std::optional<Wall>& time) {
 
 std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program) {
   if (!program.goal || task.state != store::TaskState::done) return std::nullopt;
-  return experiment::score(*program.goal, task.metrics);
+  return experiment::feasible_score(*program.goal, program.constraints, task.metrics);
 }
 
 const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
@@ -147,7 +149,7 @@ namespace {
 /// What a finished trial came to by each goal, the greater the better; empty where one is missing.
 std::vector<double> merits(const store::TaskRecord& task, const experiment::Program& program) {
   std::vector<double> merits;
-  if (task.state != store::TaskState::done) return merits;
+  if (!score_of(task, program)) return merits;
   std::vector<experiment::Goal> goals{*program.goal};
   goals.insert(goals.end(), program.further_goals.begin(), program.further_goals.end());
   for (const auto& goal : goals) {
@@ -195,6 +197,12 @@ Order sorted_trials(const std::vector<store::TaskRecord>& tasks,
   const bool maximize = program.goal && program.goal->maximize;
   Order order =
       sorted(tasks, [&](const auto& task) { return Key{score_of(task, program), ""}; }, maximize);
+  const auto beyond = [&](const auto* task) {
+    return task->state == store::TaskState::done
+               ? experiment::violation(program.constraints, task->metrics)
+               : HUGE_VAL;
+  };
+  if (!program.constraints.empty()) std::ranges::stable_sort(order, {}, beyond);
   const std::set<const store::TaskRecord*> front = as_set(front_of(order, program));
   std::ranges::stable_partition(order, [&](const auto* task) { return front.contains(task); });
   return order;
@@ -253,6 +261,7 @@ std::string trials_table(const Order& trials, const experiment::Program& program
   std::vector<std::string> metrics;  // the goal first
   if (program.goal) metrics.push_back(program.goal->metric);
   for (const auto& goal : program.further_goals) add_new(metrics, goal.metric);
+  for (const auto& constraint : program.constraints) add_new(metrics, constraint.metric);
   for (const auto& name : metric_names(trials))
     if (metrics.size() < kMostMetrics) add_new(metrics, name);
 
@@ -274,7 +283,11 @@ std::string trials_table(const Order& trials, const experiment::Program& program
     if (!front.empty()) row.emplace_back(front.contains(task) ? "*" : "");
     const auto time = time_of(*task);
     row.push_back(time ? format_duration(*time) : "-");
-    row.push_back(state_text(*task));
+    const auto broken = task->state == store::TaskState::done
+                            ? experiment::broken(program.constraints, task->metrics)
+                            : std::vector<std::string>();
+    row.push_back(state_text(*task) +
+                  (broken.empty() ? "" : fmt::format(", breaks {}", join(broken, ", "))));
     table.add(std::move(row));
   }
   return table.text();

@@ -13,7 +13,8 @@ namespace berth::cli {
 /// Trials in the order in which they are shown. The records belong to the caller.
 using Order = std::vector<const store::TaskRecord*>;
 
-/// The score of a trial that is done: its last value of the goal's metric.
+/// The score of a trial that is done and keeps all constraints: its last value of the goal's
+/// metric.
 std::optional<double> score_of(const store::TaskRecord& task, const experiment::Program& program);
 /// The done trial with the best score; nullptr when there is none.
 const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
@@ -33,12 +34,13 @@ std::string value_of(const store::TaskRecord& task, std::string_view parameter);
 
 /// The order in which the trials were proposed.
 Order in_turn(const std::vector<store::TaskRecord>& tasks);
-/// The Pareto front under several goals: the finished trials that no other trial beats, where to
-/// beat means to be as good in all goals and better in one. Their order is the given one. Empty
-/// with one goal.
+/// The Pareto front under several goals: the finished trials that keep all constraints and that no
+/// other such trial beats, where to beat means to be as good in all goals and better in one. Their
+/// order is the given one. Empty with one goal.
 Order front_of(const Order& trials, const experiment::Program& program);
-/// The best trials first, and under several goals the front before the others. Without a goal it is
-/// the order in which they were proposed.
+/// The best trials first, and under several goals the front before the others; what breaks
+/// constraints comes after what keeps them, the least broken first. Without a goal it is the order
+/// in which they were proposed.
 Order sorted_trials(const std::vector<store::TaskRecord>& tasks,
                     const experiment::Program& program);
 /// Sorts by "task", "time", "state", or by a parameter or metric ("params.x", "metrics.x" where

@@ -7,6 +7,7 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/container.h"
+#include "berth/exec/formats.h"
 
 namespace berth::exec {
 
@@ -59,10 +60,9 @@ Result<std::int64_t> integer_within(const Field& field, std::int64_t least, std:
 }
 
 Result<bool> read_enforce(const Field& map, bool otherwise) {
-  constexpr std::array<std::string_view, 2> kEnforce{"advisory", "required"};
   const auto field = map.find("enforce");
   if (!field) return otherwise;
-  BERTH_ASSIGN(const std::size_t choice, field->choice(kEnforce));
+  BERTH_ASSIGN(const std::size_t choice, field->choice(kEnforceNames));
   return choice == 1;
 }
 
@@ -79,10 +79,9 @@ Result<std::optional<std::int64_t>> read_amount(const std::string& resource, con
 }
 
 Result<bool> read_on_failure(const Field& map, bool otherwise) {
-  constexpr std::array<std::string_view, 2> kOnFailure{"continue", "stop"};
   const auto field = map.find("on_failure");
   if (!field) return otherwise;
-  BERTH_ASSIGN(const std::size_t choice, field->choice(kOnFailure));
+  BERTH_ASSIGN(const std::size_t choice, field->choice(kOnFailureNames));
   return choice == 1;
 }
 
@@ -137,19 +136,18 @@ Result<exec::Command> read_command(const Field& field) {
 
 Result<std::vector<std::string>> read_shell(const Field& map,
                                             const std::vector<std::string>& otherwise) {
-  constexpr std::array<std::string_view, 2> kShells{"bash", "sh"};
   const auto field = map.find("shell");
   if (!field) return words_of_shell(otherwise);
   if (field->is_list()) {
     BERTH_ASSIGN(auto command, read_command(*field));
     return std::move(command.words);
   }
-  if (field->is_scalar() && std::ranges::find(kShells, field->node().text) == kShells.end())
+  if (field->is_scalar() && std::ranges::find(kShellNames, field->node().text) == kShellNames.end())
     return field->error(
         fmt::format("wanted bash, sh or a list of words such as [{0}, -c]; found "
                     "'{0}'",
                     clip(field->node().text, 60)));
-  BERTH_ASSIGN(const std::size_t choice, field->choice(kShells));
+  BERTH_ASSIGN(const std::size_t choice, field->choice(kShellNames));
   if (choice == 0) return words_of_shell({});
   return std::vector<std::string>(kPlainShell.begin(), kPlainShell.end());
 }

@@ -44,7 +44,7 @@ Status read_steps(const Field& field, Parameter& parameter) {
   return {};
 }
 
-Result<Parameter> read_parameter(const Field& field, bool sequence) {
+Result<Parameter> read_parameter(const Field& field, bool sequence, ValueTypes& types) {
   BERTH_ASSIGN(const Field name, field.get("name"));
   Parameter parameter{.name = {}, .choices = {}};
   BERTH_ASSIGN(parameter.name, name.text());
@@ -60,8 +60,7 @@ Result<Parameter> read_parameter(const Field& field, bool sequence) {
   if (kParameterTypes[type] == "choice") {
     if (items.empty()) return range.error("the list of choices is empty");
     for (const auto& item : items) {
-      BERTH_ASSIGN(std::string text, exec::process_text(item));
-      parameter.choices.push_back(std::move(text));
+      BERTH_ASSIGN(parameter.choices.emplace_back(), read_value(parameter.name, item, types));
     }
     return parameter;
   }
@@ -73,6 +72,7 @@ Result<Parameter> read_parameter(const Field& field, bool sequence) {
   if (parameter.integer)
     for (const auto& item : items)
       if (const auto whole = item.integer(); !whole) return std::unexpected(whole.error());
+  if (!parameter.integer) types.floats.insert(parameter.name);
   if (sequence) BERTH_TRY(read_steps(field, parameter));
   return parameter;
 }
@@ -126,8 +126,9 @@ Status read_parameters(const Field& root, AuptimizerExperiment& experiment) {
   BERTH_ASSIGN(const Field config, root.get("parameter_config"));
   BERTH_ASSIGN(const auto items, config.items());
   for (const auto& item : items) {
-    BERTH_ASSIGN(Parameter parameter,
-                 read_parameter(item, program.search.method == Search::Method::grid));
+    BERTH_ASSIGN(
+        Parameter parameter,
+        read_parameter(item, program.search.method == Search::Method::grid, program.types));
     const std::string name = lower(parameter.name);
     for (const auto& earlier : program.params)
       if (lower(earlier.name) == name)

@@ -2,6 +2,7 @@
 
 #include "berth/experiment/cma_es.h"
 #include "berth/experiment/gp.h"
+#include "berth/experiment/nsga2.h"
 #include "berth/experiment/tpe.h"
 
 namespace berth::experiment {
@@ -83,6 +84,7 @@ std::unique_ptr<Sampler> make_sampler(const Program& program) {
   switch (chosen_method(program)) {
     case Search::Method::tpe: return std::make_unique<Model>(params, seed);
     case Search::Method::cma_es: return std::make_unique<CmaEs>(params, seed);
+    case Search::Method::nsga2: return std::make_unique<Nsga2>(params, seed);
     case Search::Method::gp: return gp_first(program, kMostGpTrials);
     case Search::Method::automatic: return gp_first(program, kGpTrials);
     default: return nullptr;

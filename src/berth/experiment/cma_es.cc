@@ -23,6 +23,12 @@ constexpr std::size_t kEarlier = 2;      // trials a parameter from which a star
 constexpr std::size_t kKeptStates = 64;  // a trial that ends after more generations costs a replay
 constexpr double kShareWidth = 0.28867513;  // 1/√12: the deviation of what is even on a unit
 
+using Loss = std::pair<double, double>;  // what is broken of constraints, and the goal's
+
+Loss loss(const Heard& heard) {
+  return {heard.merit.violation, heard.scored() ? -heard.merit.scores.front() : HUGE_VAL};
+}
+
 /// The constants of a population in some dimensions (Hansen, 2016, table 1).
 struct Strategy {
   std::size_t parents;
@@ -173,11 +179,10 @@ std::shared_ptr<const CmaEs::State> CmaEs::first() const {
   }
   state.begin(dimensions);
   state.seen_to = from_ - 1;
-  std::vector<std::pair<double, const Parts*>> earlier;  // the best first
+  std::vector<std::pair<Loss, const Parts*>> earlier;  // the best first
   for (auto at = history_.begin(); at != history_.end() && at->first < from_; ++at)
-    if (!at->second.scores.empty())
-      earlier.emplace_back(-at->second.scores.front(), &at->second.parts);
-  std::ranges::stable_sort(earlier, {}, &std::pair<double, const Parts*>::first);
+    if (at->second.scored()) earlier.emplace_back(loss(at->second), &at->second.parts);
+  std::ranges::stable_sort(earlier, {}, &std::pair<Loss, const Parts*>::first);
   if (earlier.size() < kEarlier * (ranges_.size() + 1))
     return std::make_shared<const State>(std::move(state));
   const Parts& best = *earlier.front().second;
@@ -225,10 +230,7 @@ struct CmaEs::Generation {
   const CmaEs& search;
   std::vector<std::int64_t> ranked{};
 
-  double loss(std::int64_t number) const {
-    const auto& scores = search.history_.at(number).scores;
-    return scores.empty() ? HUGE_VAL : -scores.front();
-  }
+  Loss loss_of(std::int64_t number) const { return loss(search.history_.at(number)); }
   MatrixXd steps_from(const State& state) const;
   void lead(State& state, const VectorXd& weights) const;
 };
@@ -288,10 +290,11 @@ std::shared_ptr<const CmaEs::State> CmaEs::after(
   const auto dimensions = static_cast<Index>(ranges_.size());
   const Strategy strategy(std::max<Index>(1, dimensions), state.population);
   Generation ended{*this, generation};
-  std::ranges::stable_sort(ended.ranked, {}, [&](auto number) { return ended.loss(number); });
+  std::ranges::stable_sort(ended.ranked, {}, [&](auto number) { return ended.loss_of(number); });
   state.seen_to = generation.back();
   state.trials += std::ssize(generation);
-  state.best_scores.push_back(ended.loss(ended.ranked.front()));
+  const auto [violation, lost] = ended.loss_of(ended.ranked.front());
+  state.best_scores.push_back(violation > 0 ? violation : lost);
   ended.lead(state, strategy.weights);
   if (dimensions == 0) return std::make_shared<const State>(std::move(state));
 

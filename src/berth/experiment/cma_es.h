@@ -7,7 +7,8 @@
 // never narrower along it than that share: so it leaves the number now and then, as with the margin
 // of Hamano et al. (2022). Choices have a distribution of their own, which moves to those of good
 // trials (CatCMA; Hamano et al., 2024). A parameter that a trial does not have is heard as drawn.
-// Failed trials are the worst. One goal. Pure.
+// Failed trials are the worst, and those that break constraints come before them, the least broken
+// first. One goal. Pure.
 #pragma once
 
 #include <deque>

@@ -11,10 +11,12 @@
 namespace berth::experiment {
 
 std::string tell_line(const std::string& trial, const Values& params, TrialReport::State state,
-                      const Numbers& metrics) {
+                      const Numbers& metrics, const ValueTypes& types) {
   JsonWriter json;
   json.object().key("tell").object().add("trial", trial);
-  json.add("state", TrialReport::kStateNames.name(state)).key("params").raw(values_json(params));
+  json.add("state", TrialReport::kStateNames.name(state))
+      .key("params")
+      .raw(values_json(params, types));
   json.key("metrics").object();
   for (const auto& [name, value] : metrics) json.add(name, value);
   return json.end().end().end().take() + "\n";
@@ -51,7 +53,8 @@ bool can_warm_start(const Program& program, const Values& values, const Numbers&
 Result<Answer> read_answer(const Program& program, std::string_view line) {
   BERTH_ASSIGN(const Field root, Field::parse(line, "the proposer's answer"));
   if (const auto params = root.find("params")) {
-    BERTH_ASSIGN(Values values, read_point(*params));
+    ValueTypes types;  // what params say counts
+    BERTH_ASSIGN(Values values, read_point(*params, types));
     if (!program.params.empty() && !fits(program.params, values))
       return fail(ErrorKind::invalid, "the proposer's answer is no point of params: {}",
                   clip(line, 200));

@@ -10,7 +10,7 @@ namespace berth::experiment {
 std::string hello_line(const Program& program, const std::string& run);
 /// {"tell":{"trial":…,"state":"done","params":{…},"metrics":{…}}}
 std::string tell_line(const std::string& trial, const Values& params, TrialReport::State state,
-                      const Numbers& metrics);
+                      const Numbers& metrics, const ValueTypes& types);
 /// {"ask":"17"}
 std::string ask_line(const std::string& trial);
 

@@ -25,11 +25,11 @@ TEST(External, SaysWhatIsSearchedAndWhatCameOfIt) {
             R"({"name":"lr","min":0.0,"max":1.0,"log":false,"int":false},)"
             R"({"name":"drop","choices":["0.1"],"when":[{"parameter":"net","values":["deep"]}]}]})"
             "\n");
-  EXPECT_EQ(
-      tell_line("3", {{"net", "a\"b"}, {"lr", "0.5"}}, TrialReport::State::done, {{"loss", 0.25}}),
-      R"({"tell":{"trial":"3","state":"done","params":{"net":"a\"b","lr":0.5},)"
-      R"("metrics":{"loss":0.25}}})"
-      "\n");
+  EXPECT_EQ(tell_line("3", {{"net", "a\"b"}, {"lr", "0.5"}}, TrialReport::State::done,
+                      {{"loss", 0.25}}, {}),
+            R"({"tell":{"trial":"3","state":"done","params":{"net":"a\"b","lr":0.5},)"
+            R"("metrics":{"loss":0.25}}})"
+            "\n");
   EXPECT_EQ(ask_line("4"), "{\"ask\":\"4\"}\n");
 }
 

@@ -166,7 +166,7 @@ GaussianProcess::GaussianProcess(const Embedding& embedding, const MaternKernel&
   scale_ = std::max(1e-12, weights.squaredNorm() / static_cast<double>(known));
   corner.transpose().triangularView<Eigen::Upper>().solveInPlace(weights);
   whole << values, cross * weights;
-  best_ = (own * weights).maxCoeff();
+  means_ = own * weights;
   weights_ = lower_.triangularView<Eigen::Lower>().solve(whole);
   lower_.transpose().triangularView<Eigen::Upper>().solveInPlace(weights_);
 }

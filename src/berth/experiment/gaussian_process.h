@@ -56,14 +56,14 @@ class GaussianProcess {
   Expected at(const Eigen::RowVectorXd& point) const;
   /// The same for many points, without slopes: means and deviations.
   std::pair<Eigen::VectorXd, Eigen::VectorXd> at_all(const Eigen::MatrixXd& points) const;
-  /// The greatest mean of its own points.
-  double best() const { return best_; }
+  /// The means of its own points that have values.
+  const Eigen::VectorXd& means() const { return means_; }
 
  private:
   Eigen::MatrixXd scaled_, lower_;
   Eigen::RowVectorXd lengths_;  // by column
-  Eigen::VectorXd weights_;
-  double scale_ = 1, best_ = 0;
+  Eigen::VectorXd weights_, means_;
+  double scale_ = 1;
 };
 
 }  // namespace berth::experiment

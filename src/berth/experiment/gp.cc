@@ -68,17 +68,26 @@ std::pair<double, double> log_improvement(double z) {
   return {std::log(improvement), below / improvement};
 }
 
+/// log of the part of a normal distribution below z, and its slope.
+std::pair<double, double> log_below(double z) {
+  constexpr double kLogRoot = 0.91893853320467274;  // log √(2π)
+  const double log_density = -z * z / 2 - kLogRoot;
+  const double below =
+      z < -20 ? log_density - std::log(-z) : std::log(0.5 * std::erfc(-z / std::numbers::sqrt2));
+  return {below, std::exp(log_density - below)};
+}
+
 }  // namespace
 
 std::map<std::int64_t, double> single_scores(const History& history, std::int64_t number,
                                              std::uint64_t seed) {
   std::vector<double> least, most;
   for (const auto& [trial, heard] : history) {
-    least.resize(std::max(least.size(), heard.scores.size()), HUGE_VAL);
+    least.resize(std::max(least.size(), heard.merit.scores.size()), HUGE_VAL);
     most.resize(least.size(), -HUGE_VAL);
-    for (std::size_t goal = 0; goal < heard.scores.size(); ++goal) {
-      least[goal] = std::min(least[goal], heard.scores[goal]);
-      most[goal] = std::max(most[goal], heard.scores[goal]);
+    for (std::size_t goal = 0; goal < heard.merit.scores.size(); ++goal) {
+      least[goal] = std::min(least[goal], heard.merit.scores[goal]);
+      most[goal] = std::max(most[goal], heard.merit.scores[goal]);
     }
   }
   Rng rng(mix(seed + 1) ^ mix(static_cast<std::uint64_t>(number)));
@@ -89,15 +98,16 @@ std::map<std::int64_t, double> single_scores(const History& history, std::int64_
   for (const auto& [trial, heard] : history) {
     if (!heard.over) continue;
     double worst = 0, sum = 0;
-    for (std::size_t goal = 0; goal < heard.scores.size(); ++goal) {
+    for (std::size_t goal = 0; goal < heard.merit.scores.size(); ++goal) {
       const double range = most[goal] - least[goal];
-      const double away = range > 0 ? weights[goal] * (most[goal] - heard.scores[goal]) / range : 0;
+      const double away =
+          range > 0 ? weights[goal] * (most[goal] - heard.merit.scores[goal]) / range : 0;
       worst = std::max(worst, away);
       sum += away;
     }
-    scores[trial] = heard.scores.empty()       ? -HUGE_VAL
-                    : heard.scores.size() == 1 ? heard.scores[0]
-                                               : -worst - 0.05 * sum;
+    scores[trial] = heard.merit.scores.empty()       ? -HUGE_VAL
+                    : heard.merit.scores.size() == 1 ? heard.merit.scores[0]
+                                                     : -worst - 0.05 * sum;
   }
   return scores;
 }
@@ -105,6 +115,7 @@ std::map<std::int64_t, double> single_scores(const History& history, std::int64_
 struct Gp::Fitted {
   std::vector<std::pair<std::int64_t, double>> to;  // trials and their scores
   MaternKernel kernel;
+  std::vector<MaternKernel> of_constraints{};
 };
 
 Gp::Gp(std::vector<Parameter> params, std::uint64_t seed)
@@ -142,6 +153,46 @@ Data data_of(const Embedding& embedding, const History& history,
 
 }  // namespace
 
+namespace {
+
+/// What trials broke of a constraint, made like a normal distribution, and where its bound is then.
+/// Failed trials count as the worst.
+struct Broken {
+  VectorXd values;
+  double bound = 0;
+};
+
+Broken broken_of(const History& history, const std::vector<std::int64_t>& numbers,
+                 std::size_t constraint) {
+  Broken broken{VectorXd(std::ssize(numbers))};
+  double most = 0;
+  for (const auto number : numbers)
+    if (const auto& all = history.at(number).excesses; !all.empty())
+      most = std::max(most, all[constraint]);
+  for (Index i = 0; i < broken.values.size(); ++i) {
+    const auto& all = history.at(numbers[static_cast<std::size_t>(i)]).excesses;
+    broken.values[i] = all.empty() ? most : all[constraint];
+  }
+  // Far from the bound it matters little how far.
+  const double usual =
+      std::sqrt(broken.values.squaredNorm() / static_cast<double>(broken.values.size()));
+  for (double& each : broken.values)
+    each = usual > 0 ? std::copysign(std::log1p(std::abs(each) / usual), each) : 0;
+  const double mean = broken.values.mean();
+  const double deviation = std::sqrt((broken.values.array() - mean).square().mean());
+  standardise(broken.values);
+  broken.bound = -mean / (deviation > 0 ? deviation : 1);
+  return broken;
+}
+
+std::size_t constraints_of(const History& history) {
+  std::size_t count = 0;
+  for (const auto& [number, heard] : history) count = std::max(count, heard.excesses.size());
+  return count;
+}
+
+}  // namespace
+
 /// A kernel is fitted to the trials up to one of ever farther numbers, of many to the best and some
 /// others.
 const Gp::Fitted& Gp::fitted() const {
@@ -165,17 +216,77 @@ const Gp::Fitted& Gp::fitted() const {
   const Data data = data_of(embedding, history_, scored);
   fitted_ = std::make_unique<Fitted>(
       Fitted{std::move(scored), fit_kernel(embedding, data.points, data.values)});
+  for (std::size_t each = 0; each < constraints_of(history_); ++each)
+    fitted_->of_constraints.push_back(
+        fit_kernel(embedding, data.points, broken_of(history_, data.numbers, each).values));
   return *fitted_;
 }
 
 namespace {
 
-/// Where a process expects the greatest improvement.
+/// What a point is worth: the log of the improvement that a process expects of it, times the
+/// chance that it keeps all constraints (Gardner et al., 2014). While no trial keeps them, that
+/// chance alone counts.
+class Worth {
+ public:
+  struct Bound {
+    GaussianProcess process;
+    double most;
+  };
+  Worth(GaussianProcess goal, double best, std::vector<Bound> bounds)
+      : goal_(std::move(goal)), best_(best), bounds_(std::move(bounds)) {}
+
+  VectorXd of_all(const MatrixXd& rows) const {
+    VectorXd worth = VectorXd::Zero(rows.rows());
+    if (best_ > -HUGE_VAL) {
+      const auto [means, deviations] = goal_.at_all(rows);
+      for (Index i = 0; i < rows.rows(); ++i)
+        worth[i] =
+            std::log(deviations[i]) + log_improvement((means[i] - best_) / deviations[i]).first;
+    }
+    for (const auto& bound : bounds_) {
+      const auto [means, deviations] = bound.process.at_all(rows);
+      for (Index i = 0; i < rows.rows(); ++i)
+        worth[i] += log_below((bound.most - means[i]) / deviations[i]).first;
+    }
+    return worth;
+  }
+
+  /// With its slope along the columns.
+  std::pair<double, RowVectorXd> of(const RowVectorXd& row) const {
+    double worth = 0;
+    RowVectorXd up = RowVectorXd::Zero(row.size());
+    if (best_ > -HUGE_VAL) {
+      const auto expected = goal_.at(row);
+      const double z = (expected.mean - best_) / expected.deviation;
+      const auto [log_worth, slope] = log_improvement(z);
+      worth = std::log(expected.deviation) + log_worth;
+      up = (expected.deviation_slope +
+            slope * (expected.mean_slope - z * expected.deviation_slope)) /
+           expected.deviation;
+    }
+    for (const auto& bound : bounds_) {
+      const auto expected = bound.process.at(row);
+      const double z = (bound.most - expected.mean) / expected.deviation;
+      const auto [log_chance, slope] = log_below(z);
+      worth += log_chance;
+      up -= slope * (expected.mean_slope + z * expected.deviation_slope) / expected.deviation;
+    }
+    return {worth, up};
+  }
+
+ private:
+  GaussianProcess goal_;
+  double best_;  // of the trials that keep all constraints; -HUGE_VAL: none does
+  std::vector<Bound> bounds_;
+};
+
+/// Where the worth is greatest.
 class Climb {
  public:
-  Climb(const std::vector<Parameter>& params, const Embedding& embedding,
-        const GaussianProcess& process, const std::set<Parts>& tried)
-      : params_(params), embedding_(embedding), process_(process), tried_(tried) {}
+  Climb(const std::vector<Parameter>& params, const Embedding& embedding, const Worth& worth,
+        const std::set<Parts>& tried)
+      : params_(params), embedding_(embedding), worth_(worth), tried_(tried) {}
 
   Values best(const std::vector<Parts>& good, Rng& rng) const {
     std::vector<Parts> starts;
@@ -186,10 +297,10 @@ class Climb {
     MatrixXd rows(std::ssize(starts), embedding_.columns());
     for (Index i = 0; i < rows.rows(); ++i)
       rows.row(i) = embedding_.row(starts[static_cast<std::size_t>(i)]);
-    const auto [means, deviations] = process_.at_all(rows);
+    const VectorXd worths = worth_.of_all(rows);
     std::vector<std::pair<double, std::size_t>> ranked;
     for (Index i = 0; i < rows.rows(); ++i)
-      ranked.emplace_back(-worth(means[i], deviations[i]), static_cast<std::size_t>(i));
+      ranked.emplace_back(-worths[i], static_cast<std::size_t>(i));
     std::ranges::sort(ranked);
     Values chosen;
     double most = -HUGE_VAL;
@@ -205,10 +316,6 @@ class Climb {
   }
 
  private:
-  double worth(double mean, double deviation) const {
-    return std::log(deviation) + log_improvement((mean - process_.best()) / deviation).first;
-  }
-
   /// What the parts mean: whole numbers, six digits, only what a point has.
   Values values_at(const Parts& parts) const {
     Values values;
@@ -241,17 +348,11 @@ class Climb {
     double best = -HUGE_VAL;
     VectorXd steps = VectorXd::Constant(row.size(), 0.01), last = VectorXd::Zero(row.size());
     for (int step = 0; step < kClimbSteps; ++step) {
-      const auto expected = process_.at(row);
-      const double z = (expected.mean - process_.best()) / expected.deviation;
-      const auto [log_worth, slope] = log_improvement(z);
-      const double reached = std::log(expected.deviation) + log_worth;
+      const auto [reached, up] = worth_.of(row);
       if (reached > best) {
         best = reached;
         best_row = row;
       }
-      const RowVectorXd up = (expected.deviation_slope +
-                              slope * (expected.mean_slope - z * expected.deviation_slope)) /
-                             expected.deviation;
       for (std::size_t at = 0; at < params_.size(); ++at) {
         if (!start[at] || !params_[at].choices.empty()) continue;
         const Index column = embedding_.first(at);
@@ -268,20 +369,21 @@ class Climb {
     for (std::size_t at = 0; at < params_.size(); ++at)
       if (start[at] && params_[at].choices.empty()) parts[at] = best_row[embedding_.first(at)];
     parts = parts_of(params_, values_at(parts));
-    const auto expected = process_.at(embedding_.row(parts));
-    return {parts, worth(expected.mean, expected.deviation)};
+    return {parts, worth_.of(embedding_.row(parts)).first};
   }
 
   const std::vector<Parameter>& params_;
   const Embedding& embedding_;
-  const GaussianProcess& process_;
+  const Worth& worth_;
   const std::set<Parts>& tried_;
 };
 
+/// What a trial breaks and its loss, and its number.
+using Ranked = std::pair<std::pair<double, double>, std::int64_t>;
+
 /// As many as a process is made of: of more the better half, and the latest of the others.
 std::vector<std::pair<std::int64_t, double>> known_best(
-    const std::map<std::int64_t, double>& scores,
-    const std::vector<std::pair<double, std::int64_t>>& ranked) {
+    const std::map<std::int64_t, double>& scores, const std::vector<Ranked>& ranked) {
   if (scores.size() <= kMostKnown) return {scores.begin(), scores.end()};
   std::set<std::int64_t> chosen;
   for (std::size_t i = 0; i < kMostKnown / 2; ++i) chosen.insert(ranked[i].second);
@@ -298,8 +400,9 @@ Values Gp::propose(std::int64_t number) const {
   if (over_ < first || params_.empty()) return quasi_random(params_, number, seed_);
   const Embedding embedding(params_);
   const auto scores = single_scores(history_, number, seed_);
-  std::vector<std::pair<double, std::int64_t>> ranked;
-  for (const auto& [trial, score] : scores) ranked.emplace_back(-score, trial);
+  std::vector<Ranked> ranked;
+  for (const auto& [trial, score] : scores)
+    ranked.emplace_back(std::pair(history_.at(trial).merit.violation, -score), trial);
   std::ranges::sort(ranked);
   Data data = data_of(embedding, history_, known_best(scores, ranked));
   std::vector<Parts> open;
@@ -312,13 +415,26 @@ Values Gp::propose(std::int64_t number) const {
   data.points.conservativeResize(known + std::ssize(open), Eigen::NoChange);
   for (std::size_t i = 0; i < open.size(); ++i)
     data.points.row(known + static_cast<Index>(i)) = embedding.row(open[i]);
-  const GaussianProcess process(embedding, fitted().kernel, data.points, data.values);
+  const Fitted& kernels = fitted();
+  GaussianProcess process(embedding, kernels.kernel, data.points, data.values);
+  double best = -HUGE_VAL;
+  for (std::size_t i = 0; i < data.numbers.size(); ++i)
+    if (kernels.of_constraints.empty() || history_.at(data.numbers[i]).merit.violation == 0)
+      best = std::max(best, process.means()[static_cast<Index>(i)]);
+  std::vector<Worth::Bound> bounds;
+  for (std::size_t each = 0; each < kernels.of_constraints.size(); ++each) {
+    const Broken broken = broken_of(history_, data.numbers, each);
+    bounds.push_back(
+        {GaussianProcess(embedding, kernels.of_constraints[each], data.points, broken.values),
+         broken.bound});
+  }
+  const Worth worth(std::move(process), best, std::move(bounds));
 
   std::vector<Parts> good;
   for (std::size_t i = 0; i < std::min<std::size_t>(5, ranked.size()); ++i)
     good.push_back(history_.at(ranked[i].second).parts);
   Rng rng(mix(seed_) ^ mix(static_cast<std::uint64_t>(number)));
-  return Climb(params_, embedding, process, tried).best(good, rng);
+  return Climb(params_, embedding, worth, tried).best(good, rng);
 }
 
 }  // namespace berth::experiment

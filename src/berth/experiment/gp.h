@@ -3,7 +3,7 @@
 // quasi-random points come first. Scores are made like a normal distribution beforehand; failed
 // trials count as the worst; open ones as what is expected of them, so that many trials side by
 // side spread out. Several goals are one by random weights, other ones for each proposal (ParEGO;
-// Knowles, 2006). Pure.
+// Knowles, 2006). Each constraint has a process of its own. Pure.
 #pragma once
 
 #include "berth/experiment/sampler.h"

@@ -11,12 +11,10 @@ namespace berth::experiment {
 namespace {
 
 constexpr std::size_t kEnough = 10;  // trials of a level, for a model to tell good from bad
+/// One of so many new trials is drawn by chance all the same, so that a model that was led astray
+/// by little training finds back (Falkner et al., 2018, have a third too).
+constexpr std::int64_t kByChance = 3;
 constexpr double kFailed = -HUGE_VAL;
-
-bool whole(const Budget& budget) {
-  return budget.whole && budget.min == std::floor(budget.min) &&
-         budget.max == std::floor(budget.max);
-}
 
 /// How many trials of a round begin at each level: what all of a bracket spend together is about
 /// the same.
@@ -30,6 +28,11 @@ std::vector<std::int64_t> bracket_sizes(const Budget& budget) {
 }
 
 }  // namespace
+
+bool whole(const Budget& budget) {
+  return budget.whole && budget.min == std::floor(budget.min) &&
+         budget.max == std::floor(budget.max);
+}
 
 std::vector<double> levels(const Budget& budget) {
   std::vector<double> levels;
@@ -101,9 +104,11 @@ void Halving::tell(const TrialReport& report) {
   trials_[*number] = std::move(params);
 
   auto& rungs = rungs_[bracket(*number)];
-  if (begun_.emplace(*number, level).second && level > bracket(*number))
+  if (begun_.emplace(*number, level).second && level > bracket(*number)) {
+    ++rungs[level - 1].gone_on;
     std::erase_if(rungs[level - 1].waiting,
                   [&](const auto& each) { return each.second == *number; });
+  }
   if (report.state == TrialReport::State::open) {
     open_.insert(report.trial.label);
     return;
@@ -123,6 +128,9 @@ std::optional<std::int64_t> Halving::promotable(const Rung& rung) const {
   const auto better = std::distance(rung.ended.begin(), rung.ended.find(first));
   const auto part =
       static_cast<std::int64_t>(rung.ended.size()) / program_.search.budget->reduction;
+  // With a model later trials are better than earlier ones: most of them would be among the best as
+  // they end, and nearly all would go on.
+  if (program_.search.model && rung.gone_on >= part) return std::nullopt;
   return better < part ? std::optional(first.second) : std::nullopt;
 }
 
@@ -137,7 +145,7 @@ Proposal Halving::proposal(std::int64_t trial, const Values& params, std::size_t
 
 /// As the model of the highest level that tells enough would have it, or by chance.
 Values Halving::fresh(std::int64_t trial) const {
-  if (program_.search.model)
+  if (program_.search.model && trial % kByChance != 0)
     for (std::size_t level = models_.size(); level-- > 0;)
       if (models_[level].known() >= kEnough) return models_[level].propose(trial);
   return quasi_random(program_.params, trial, program_.search.seed);

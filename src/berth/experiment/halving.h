@@ -14,6 +14,8 @@ namespace berth::experiment {
 
 /// The budgets that a trial may have, rising to the greatest by the factor of the reduction.
 std::vector<double> levels(const Budget& budget);
+/// Whether all of them are whole numbers.
+bool whole(const Budget& budget);
 /// The level of a trial's budget; nullopt: another amount, or none.
 std::optional<std::size_t> level_of(const Budget& budget, const Values& params);
 /// The text of a budget as the value of its parameter.
@@ -35,6 +37,7 @@ class Halving final : public Proposer {
     using ByScore = std::set<std::pair<double, std::int64_t>>;  // the best first, failed ones last
     ByScore ended;
     ByScore waiting;  // of these, the ones without a next level
+    std::int64_t gone_on = 0;
   };
 
   std::size_t bracket(std::int64_t trial) const;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,13 @@ namespace berth::experiment {
 
 using Values = std::vector<std::pair<std::string, std::string>>;  // name, value as text
 using Numbers = std::vector<std::pair<std::string, double>>;      // name, value
+
+/// What values are where their text does not tell: by itself a text that reads as a number, `true`
+/// or `false` is one, and any other is text.
+struct ValueTypes {
+  std::set<std::string, std::less<>> floats{};  // parameters whose values are floats: 10 is 10.0
+  std::set<std::pair<std::string, std::string>> texts{};  // name, value: text all the same
+};
 
 /// A condition on an earlier parameter, without which a later one is absent.
 struct Condition {
@@ -64,6 +72,7 @@ struct Search {
     halving,
     hyperband,
     external,
+    nsga2,
   };
   static constexpr auto kMethodNames = names<Method>({
       {Method::grid, "grid"},
@@ -77,6 +86,7 @@ struct Search {
       {Method::halving, "halving"},
       {Method::hyperband, "hyperband"},
       {Method::external, "external"},
+      {Method::nsga2, "nsga2"},
   });
   Method method = Method::grid;
   std::int64_t samples = 0;  // the number of trials of methods that draw points
@@ -95,6 +105,18 @@ struct Goal {
   std::string metric;
   bool maximize = true;
   Score score = Score::last;  // of what a trial reports
+};
+
+/// What the metric of a trial has to keep (constraint.h).
+struct Constraint {
+  enum class Relation : std::uint8_t { at_most, below, at_least, above };
+  static constexpr auto kRelationNames = names<Relation>({{Relation::at_most, "<="},
+                                                          {Relation::below, "<"},
+                                                          {Relation::at_least, ">="},
+                                                          {Relation::above, ">"}});
+  std::string metric;
+  Relation relation = Relation::at_most;
+  double bound = 0;
 };
 
 /// The name of the score among a trial's metrics, and its value.
@@ -124,6 +146,7 @@ struct EarlyStop {
 struct EarlierTrial {
   Values params;
   Numbers metrics;
+  std::string run{};  // trials of one run share the scale of their scores
 };
 
 struct Program {
@@ -131,11 +154,13 @@ struct Program {
   std::string kind;  // "experiment", "study", "command", or "server": a task for each replica
   exec::Command run;
   std::vector<Parameter> params;
+  ValueTypes types;
   std::vector<std::string> optional;  // parameters that a trial need not have
   Search search;
   std::vector<EarlierTrial> earlier;
   std::optional<Goal> goal;
   std::vector<Goal> further_goals;  // beside the first: then the best trials are the Pareto front
+  std::vector<Constraint> constraints;  // a trial that breaks one is never the best
   std::optional<EarlyStop> early_stop;
   bool save_best = false;    // at the end the best trial runs once more, with saving on
   bool checkpoints = false;  // a directory that all attempts and budgets of a trial share
@@ -171,7 +196,7 @@ struct Program {
 };
 
 inline constexpr std::string_view kBestAgain = "best";  // the label of its last run: save_best
-inline constexpr std::size_t kMostEarlier = 1000;
+inline constexpr std::size_t kMostEarlier = 1000;       // of all earlier runs together
 inline constexpr std::int64_t kMostTrials = 1'000'000;
 inline constexpr std::int64_t kMostValues = 10'000'000;  // of all trials together
 
@@ -211,6 +236,8 @@ std::string to_json_text(const Program& program);
 Result<Program> from_json_text(std::string_view text);
 
 /// The parameters as one JSON object; numbers, true and false are JSON's, the rest is text.
-std::string values_json(const Values& values);
+std::string values_json(const Values& values, const ValueTypes& types = {});
+/// Whether it is text by itself: neither a number nor true or false.
+bool reads_as_text(const std::string& value);
 
 }  // namespace berth::experiment

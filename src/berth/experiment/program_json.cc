@@ -5,6 +5,7 @@
 #include "berth/base/json.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/space_json.h"
 
 namespace berth::experiment {
@@ -36,10 +37,22 @@ Values pairs_of(const Json& object) {
   return values;
 }
 
+/// What a text is by itself. A number only where nothing of it is lost: 007 and thirty digits stay
+/// text.
+Json read_alone(const std::string& value) {
+  const bool digits = value.find_first_not_of("-0123456789") == std::string::npos;
+  const auto integer = parse_integer(value);
+  if (integer && fmt::format("{}", *integer) == value) return *integer;
+  if (const auto number = parse_number(value); number && !digits) return *number;
+  if (value == "true" || value == "false") return value == "true";
+  return value;
+}
+
 EarlierTrial earlier_of(const Json& json) {
   EarlierTrial earlier{.params = pairs_of(json.at("params")), .metrics = {}};
   for (const auto& [name, value] : json.at("metrics").get_ref<const Json::object_t&>())
     earlier.metrics.emplace_back(name, value);
+  earlier.run = json.value("run", "");
   return earlier;
 }
 
@@ -74,6 +87,27 @@ EarlyStop early_stop_of(const Json& json) {
           integer_of(json.at("steps"), 0, INT64_MAX)};
 }
 
+/// What is searched for, and what is known of it beforehand.
+Status read_search_for(const Json& json, Program& program) {
+  if (const auto goal = json.find("goal"); goal != json.end()) program.goal = goal_of(*goal);
+  if (const auto goals = json.find("further_goals"); goals != json.end())
+    for (const auto& goal : *goals) program.further_goals.push_back(goal_of(goal));
+  if (const auto list = json.find("constraints"); list != json.end())
+    for (const auto& each : *list) {
+      BERTH_ASSIGN(Constraint constraint, read_constraint(each.get_ref<const std::string&>()));
+      program.constraints.push_back(std::move(constraint));
+    }
+  if (const auto stop = json.find("early_stop"); stop != json.end())
+    program.early_stop = early_stop_of(*stop);
+  if (const auto optional = json.find("optional"); optional != json.end())
+    program.optional = optional->get<std::vector<std::string>>();
+  program.types.floats = json.value("floats", decltype(program.types.floats)());
+  program.types.texts = json.value("texts", decltype(program.types.texts)());
+  if (const auto list = json.find("earlier"); list != json.end())
+    for (const auto& each : *list) program.earlier.push_back(earlier_of(each));
+  return {};
+}
+
 }  // namespace
 
 std::string to_json_text(const Program& program) {
@@ -95,6 +129,7 @@ std::string to_json_text(const Program& program) {
             {"env", pairs_json(program.environment)}};
   if (program.goal) json["goal"] = goal_json(*program.goal);
   for (const auto& goal : program.further_goals) json["further_goals"].push_back(goal_json(goal));
+  for (const auto& each : program.constraints) json["constraints"].push_back(constraint_text(each));
   if (adaptive(program.search) || program.kind == "study") {
     json["params"] = params_json(program.params);
     json["search"] = search_json(program.search);
@@ -103,8 +138,11 @@ std::string to_json_text(const Program& program) {
     Json metrics = Json::object();
     for (const auto& [name, value] : earlier.metrics) metrics[name] = value;
     json["earlier"].push_back({{"params", pairs_json(earlier.params)}, {"metrics", metrics}});
+    if (!earlier.run.empty()) json["earlier"].back()["run"] = earlier.run;
   }
   if (program.early_stop) json["early_stop"] = early_stop_json(*program.early_stop);
+  if (!program.types.floats.empty()) json["floats"] = program.types.floats;
+  if (!program.types.texts.empty()) json["texts"] = program.types.texts;
   if (!program.optional.empty()) json["optional"] = program.optional;
   if (program.save_best) json["save_best"] = true;
   if (!program.labels.empty()) json["labels"] = program.labels;
@@ -175,15 +213,7 @@ Result<Program> from_json_text(std::string_view text) {
     }
     program.search.seed = static_cast<std::uint64_t>(integer_of(json.at("seed"), 0, INT64_MAX));
     program.environment = pairs_of(json.at("env"));
-    if (const auto goal = json.find("goal"); goal != json.end()) program.goal = goal_of(*goal);
-    if (const auto goals = json.find("further_goals"); goals != json.end())
-      for (const auto& goal : *goals) program.further_goals.push_back(goal_of(goal));
-    if (const auto stop = json.find("early_stop"); stop != json.end())
-      program.early_stop = early_stop_of(*stop);
-    if (const auto optional = json.find("optional"); optional != json.end())
-      program.optional = optional->get<std::vector<std::string>>();
-    if (const auto list = json.find("earlier"); list != json.end())
-      for (const auto& each : *list) program.earlier.push_back(earlier_of(each));
+    BERTH_TRY(read_search_for(json, program));
     program.save_best = json.value("save_best", false);
     program.checkpoints = json.value("checkpoints", false);
   } catch (const std::exception& error) {  // of the library, or ours
@@ -192,22 +222,22 @@ Result<Program> from_json_text(std::string_view text) {
   return program;
 }
 
-std::string values_json(const Values& values) {
+std::string values_json(const Values& values, const ValueTypes& types) {
   Json object = Json::object();
   for (const auto& [name, value] : values) {
-    // A number only where nothing of the text is lost: 007 and thirty digits stay text.
-    const bool digits = value.find_first_not_of("-0123456789") == std::string::npos;
-    const auto integer = parse_integer(value);
-    if (integer && fmt::format("{}", *integer) == value)
-      object[name] = *integer;
-    else if (const auto number = parse_number(value); number && !digits)
-      object[name] = *number;
-    else if (value == "true" || value == "false")
-      object[name] = value == "true";
-    else
+    const auto number = parse_number(value);
+    if (types.texts.contains({name, value}))
       object[name] = value;
+    else if (number && types.floats.contains(name))
+      object[name] = *number;
+    else
+      object[name] = read_alone(value);
   }
   return dump(object);
+}
+
+bool reads_as_text(const std::string& value) {
+  return read_alone(value).is_string();
 }
 
 }  // namespace berth::experiment

@@ -234,7 +234,7 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "f.yaml:2: search.seed: wanted 0 to 9223372036854775807, found -1"},
       {"run: x\nsearch: {method: bayes}",
        "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, cma-es, gp, "
-       "auto, halving, hyperband, external; found 'bayes'"},
+       "auto, halving, hyperband, external, nsga2; found 'bayes'"},
       {"run: x\ngoal: []", "f.yaml:2: goal: wanted 1 to 8 goals"},
       {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
        "f.yaml:2: goal: of several goals the last values count together: leave score out"},
@@ -252,7 +252,7 @@ TEST(Program, RefusesAWrongMethodAndSaysWhere) {
       {"run: x\nsearch: {method: tpe, samples: 3}",
        "f.yaml:2: search: this method takes a goal to learn from"},
       {"run: x\nsearch: {method: cmaes, samples: 3}\ngoal: [{metric: a}, {metric: b}]",
-       "f.yaml:2: search: cma-es takes one goal; tpe and gp take several"},
+       "f.yaml:2: search: cma-es takes one goal; tpe, gp and nsga2 take several"},
       {"run: x\nearly_stop: {policy: median}",
        "f.yaml:2: early_stop: it takes a goal to tell which trials do badly"},
       {"run: x\ngoal: {metric: a}\nearly_stop: {policy: median, slack: 1}",
@@ -346,6 +346,8 @@ TEST(Program, TheRarerKeysAreKeptToo) {
   EXPECT_EQ(program.optional, std::vector<std::string>{"b"});
   program.goal = Goal{"m", true, Goal::Score::best};
   program.further_goals = {{"n", false}};
+  program.constraints = {{"a", Constraint::Relation::below, 0.1},
+                         {"b", Constraint::Relation::at_least, -1e300}};
   program.early_stop = EarlyStop{.policy = EarlyStop::Policy::curve, .steps = 30};
   program.save_best = true;
   const std::string text = to_json_text(program);
@@ -355,6 +357,8 @@ TEST(Program, TheRarerKeysAreKeptToo) {
   EXPECT_EQ(back->optional, program.optional);
   EXPECT_EQ(back->goal->score, Goal::Score::best);
   EXPECT_EQ(back->further_goals.at(0).metric, "n");
+  EXPECT_EQ(back->constraints.at(0).metric, "a");
+  EXPECT_EQ(back->constraints.at(1).bound, -1e300);
   EXPECT_EQ(back->early_stop->policy, EarlyStop::Policy::curve);
   EXPECT_EQ(back->early_stop->steps, 30);
   EXPECT_TRUE(back->save_best && back->checkpoints);

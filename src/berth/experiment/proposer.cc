@@ -5,8 +5,10 @@
 #include <set>
 
 #include "berth/experiment/automatic.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/space.h"
+#include "berth/experiment/transfer.h"
 
 namespace berth::experiment {
 namespace {
@@ -30,7 +32,8 @@ class Drawn final : public Proposer {
   void tell(const TrialReport& trial) override {
     sampler_->tell(trial);
     last_ = std::max(last_, trial.number);
-    if (!all_.empty()) tried_.insert(parts_of(params_, trial.trial.params));
+    // What an earlier run tried may come to something else here.
+    if (!all_.empty() && trial.number > 0) tried_.insert(parts_of(params_, trial.trial.params));
   }
 
   std::optional<Proposal> ask() const override {
@@ -70,6 +73,22 @@ class Drawn final : public Proposer {
   std::int64_t last_ = 0;          // number
 };
 
+/// Halving compares scores: that of an infeasible trial is below all others, by what it breaks.
+class FeasibleFirst final : public Proposer {
+ public:
+  explicit FeasibleFirst(std::unique_ptr<Proposer> proposer) : proposer_(std::move(proposer)) {}
+  void tell(const TrialReport& trial) override {
+    TrialReport told = trial;
+    const double broken = violation(trial.excesses);
+    if (broken > 0 && !told.scores.empty()) told.scores[0] = -1e300 * (1 + broken / (1 + broken));
+    proposer_->tell(told);
+  }
+  std::optional<Proposal> ask() const override { return proposer_->ask(); }
+
+ private:
+  const std::unique_ptr<Proposer> proposer_;
+};
+
 }  // namespace
 
 bool adaptive(const Search& search) {
@@ -78,6 +97,7 @@ bool adaptive(const Search& search) {
     case Search::Method::cma_es:
     case Search::Method::gp:
     case Search::Method::automatic:
+    case Search::Method::nsga2:
     case Search::Method::halving:
     case Search::Method::hyperband:
     case Search::Method::external: return true;
@@ -86,9 +106,12 @@ bool adaptive(const Search& search) {
 }
 
 std::unique_ptr<Proposer> make_proposer(const Program& program) {
+  if (!program.earlier.empty()) return std::make_unique<Transfer>(program, make_proposer);
   if (auto sampler = make_sampler(program))
     return std::make_unique<Drawn>(std::move(sampler), program);
-  return std::make_unique<Halving>(program);
+  auto halving = std::make_unique<Halving>(program);
+  if (program.constraints.empty()) return halving;
+  return std::make_unique<FeasibleFirst>(std::move(halving));
 }
 
 std::string score_name(const Goal& goal) {
@@ -114,9 +137,27 @@ std::vector<double> scores_of(const Program& program, const Numbers& metrics) {
     if (value) scores.push_back(goal.maximize ? *value : -*value);
     return value.has_value();
   };
-  if (!program.goal || !add(*program.goal) || !std::ranges::all_of(program.further_goals, add))
+  if (!program.goal || !add(*program.goal) || !std::ranges::all_of(program.further_goals, add) ||
+      !std::ranges::all_of(program.constraints,
+                           [&](const auto& each) { return excess(each, metrics).has_value(); }))
     scores.clear();
   return scores;
+}
+
+double violation(const std::vector<double>& excesses) {
+  double sum = 0;
+  for (const double each : excesses) sum += std::max(0.0, each);
+  return sum;
+}
+
+TrialReport report_of(const Program& program, std::int64_t number, Proposal trial,
+                      TrialReport::State state, const Numbers& metrics) {
+  TrialReport report{.number = number, .trial = std::move(trial), .state = state};
+  if (state != TrialReport::State::done) return report;
+  report.scores = scores_of(program, metrics);
+  for (const auto& each : program.constraints)
+    if (!report.scores.empty()) report.excesses.push_back(*excess(each, metrics));
+  return report;
 }
 
 }  // namespace berth::experiment

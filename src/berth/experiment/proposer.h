@@ -28,8 +28,12 @@ struct TrialReport {
       0;  // 1, 2, … in the order of proposals; 0 and below: trials of earlier runs
   Proposal trial;
   State state = State::open;
-  std::vector<double> scores{};  // one for each goal, greater is better; empty unless done
+  std::vector<double> scores{};    // one for each goal, greater is better; empty unless done
+  std::vector<double> excesses{};  // one for each constraint (constraint.h), where it has scores
 };
+
+/// How far a trial is beyond all bounds together; 0: it is feasible.
+double violation(const std::vector<double>& excesses);
 
 class Proposer {
  public:
@@ -42,10 +46,15 @@ class Proposer {
   virtual std::optional<Proposal> ask() const = 0;
 };
 
-/// Makes the proposer of a program whose search is adaptive().
+/// Makes the proposer of a program whose search is adaptive(). It knows the program's earlier
+/// trials.
 std::unique_ptr<Proposer> make_proposer(const Program& program);
 
-/// The scores of all goals, greater is better; empty if one was not reported.
+/// The scores of all goals, greater is better; empty if one, or the metric of a constraint, was not
+/// reported.
 std::vector<double> scores_of(const Program& program, const Numbers& metrics);
+/// What a proposer is told of a trial that came to these metrics.
+TrialReport report_of(const Program& program, std::int64_t number, Proposal trial,
+                      TrialReport::State state, const Numbers& metrics);
 
 }  // namespace berth::experiment

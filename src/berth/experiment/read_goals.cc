@@ -2,17 +2,16 @@
 #include <array>
 
 #include "berth/exec/fields.h"
+#include "berth/experiment/constraint.h"
+#include "berth/experiment/format.h"
 #include "berth/experiment/proposer.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 4> kDirections{"max", "min", "maximize", "minimize"};
-constexpr std::size_t kMostGoals = 8;
-
 Result<Goal> read_goal(const Field& field, Program& program) {
-  BERTH_TRY(field.expect_keys({"metric", "direction", "score"}));
+  BERTH_TRY(field.expect_keys(kGoalFormat));
   Goal goal;
   BERTH_ASSIGN(const Field metric, field.get("metric"));
   BERTH_ASSIGN(goal.metric, metric.text());
@@ -48,6 +47,23 @@ Status read_all(const Field& field, Program& program) {
   return {};
 }
 
+/// All faults of the list at once.
+void read_constraints(const Field& list, Program& program, Faults& faults) {
+  std::vector<Field> items;
+  if (!faults.take(items, list.items())) return;
+  if (items.empty() || items.size() > kMostConstraints)
+    faults.add(list.error(fmt::format("wanted 1 to {} constraints", kMostConstraints)));
+  for (const auto& item : items) {
+    std::string text;
+    if (!faults.take(text, item.text())) continue;
+    auto constraint = read_constraint(text);
+    if (constraint)
+      program.constraints.push_back(*std::move(constraint));
+    else
+      faults.add(item.error(constraint.error()));
+  }
+}
+
 /// Above 0 and below 1: "0.2".
 Status read_part(const Field& map, std::string_view key, double& part) {
   const auto field = map.find(key);
@@ -61,20 +77,7 @@ Result<EarlyStop> read_early_stop(const Field& field) {
   EarlyStop stop;
   BERTH_TRY(field.get("policy"));
   BERTH_TRY(read_choice(field, "policy", EarlyStop::kPolicyNames, stop.policy));
-  switch (stop.policy) {
-    case EarlyStop::Policy::bandit:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "slack"}));
-      break;
-    case EarlyStop::Policy::truncation:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "part"}));
-      break;
-    case EarlyStop::Policy::curve:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every", "probability", "steps"}));
-      break;
-    case EarlyStop::Policy::median:
-      BERTH_TRY(field.expect_keys({"policy", "warmup", "every"}));
-      break;
-  }
+  BERTH_TRY(field.expect_keys(kEarlyStopFormats[static_cast<std::size_t>(stop.policy)]));
   if (const auto warmup = field.find("warmup")) {
     BERTH_ASSIGN(stop.warmup, exec::integer_within(*warmup, 0, kMostTrials));
   }
@@ -99,13 +102,17 @@ Status read_goals(const Field& root, Program& program) {
   Faults faults;
   const auto goal = root.find("goal");
   if (goal) faults.add(read_all(*goal, program));
+  const auto constraints = root.find("constraints");
+  if (constraints) read_constraints(*constraints, program, faults);
+  if (constraints && !goal)
+    faults.add(constraints->error("it takes a goal: constraints say which trials may be the best"));
   const auto stop = root.find("early_stop");
   if (stop) faults.take(program.early_stop, read_early_stop(*stop));
   if (stop && !goal) faults.add(stop->error("it takes a goal to tell which trials do badly"));
   if (stop && program.search.budget)
     faults.add(stop->error("trials that are given their budget by and by need no early stop"));
   if (program.search.method == Search::Method::cma_es && goal && goal->is_list())
-    faults.add(root.find("search")->error("cma-es takes one goal; tpe and gp take several"));
+    faults.add(root.find("search")->error("cma-es takes one goal; tpe, gp and nsga2 take several"));
   return faults.status();
 }
 

@@ -5,12 +5,12 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/experiment/format.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 2> kNumberTypes{"float", "int"};
 constexpr double kGreatestInteger = 9007199254740992.0;  // 2^53: exact in a double
 
 /// The range ends on the last whole step.
@@ -29,7 +29,7 @@ Status read_step(const Field& field, Parameter& parameter) {
 }
 
 Status read_range(const Field& field, Parameter& parameter) {
-  BERTH_TRY(field.expect_keys({"min", "max", "scale", "type", "step", "n", "when"}));
+  BERTH_TRY(field.expect_keys(kRangeFormat));
   BERTH_ASSIGN(const Field min, field.get("min"));
   BERTH_ASSIGN(const Field max, field.get("max"));
   BERTH_ASSIGN(parameter.min, min.number());
@@ -53,19 +53,18 @@ Status read_range(const Field& field, Parameter& parameter) {
   return {};
 }
 
-/// One text, or a list of them.
-Status read_texts(const Field& field, std::vector<std::string>& texts) {
-  if (!field.is_list()) {
-    BERTH_ASSIGN(std::string text, exec::process_text(field));
-    texts.push_back(std::move(text));
-    return {};
-  }
-  BERTH_ASSIGN(const auto items, field.items());
-  for (const auto& item : items) {
-    BERTH_ASSIGN(std::string text, exec::process_text(item));
-    texts.push_back(std::move(text));
+/// The values of the parameter `name`: one, or a list of them.
+Status read_values(const std::string& name, const Field& field, std::vector<std::string>& values,
+                   ValueTypes& types) {
+  std::vector<Field> items{field};
+  if (field.is_list()) {
+    BERTH_ASSIGN(items, field.items());
   }
   if (items.empty()) return field.error("the list of choices is empty");
+  for (const auto& item : items) {
+    BERTH_ASSIGN(values.emplace_back(), read_value(name, item, types));
+  }
+  for (const auto& item : items) BERTH_TRY(check_type(name, item, types));
   return {};
 }
 
@@ -78,7 +77,8 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
       return values.error(
           fmt::format("wanted a parameter of choices that stands before '{}'", parameter.name));
     Condition condition{.parameter = name, .values = {}};
-    BERTH_TRY(read_texts(values, condition.values));
+    ValueTypes types;  // the parameter itself says what they are
+    BERTH_TRY(read_values(name, values, condition.values, types));
     for (const auto& value : condition.values)
       if (std::ranges::find(earlier->choices, value) == earlier->choices.end())
         return values.error(fmt::format("'{}' is no choice of '{}': {}", value, name,
@@ -88,26 +88,39 @@ Status read_conditions(const Field& field, const Program& program, Parameter& pa
   return {};
 }
 
-Result<Parameter> read_parameter(const std::string& name, const Field& field,
-                                 const Program& program) {
+Result<Parameter> read_parameter(const std::string& name, const Field& field, Program& program) {
   if (!valid_parameter_name(name))
     return field.error(
         "a parameter's name is made of letters, digits and _, begins with none of "
         "the digits, and is neither params_file nor index");
   Parameter parameter{.name = name, .choices = {}};
   if (!field.is_map()) {
-    BERTH_TRY(read_texts(field, parameter.choices));
+    BERTH_TRY(read_values(name, field, parameter.choices, program.types));
   } else if (const auto choices = field.find("choices")) {
-    BERTH_TRY(field.expect_keys({"choices", "when"}));
-    BERTH_TRY(read_texts(*choices, parameter.choices));
+    BERTH_TRY(field.expect_keys(kChoicesFormat));
+    BERTH_TRY(read_values(name, *choices, parameter.choices, program.types));
   } else {
     BERTH_TRY(read_range(field, parameter));
+    if (!parameter.integer) program.types.floats.insert(name);
   }
   if (const auto when = field.find("when")) BERTH_TRY(read_conditions(*when, program, parameter));
   return parameter;
 }
 
 }  // namespace
+
+Result<std::string> read_value(const std::string& name, const Field& field, ValueTypes& types) {
+  BERTH_ASSIGN(std::string text, exec::process_text(field));
+  if (field.node().quoted && !reads_as_text(text)) types.texts.emplace(name, text);
+  return text;
+}
+
+Status check_type(const std::string& name, const Field& value, const ValueTypes& types) {
+  const std::string text(value.node().text);
+  if (value.node().quoted || !types.texts.contains({name, text})) return {};
+  return value.error(fmt::format(
+      "{0} and \"{0}\" would be one value to a command: give each the same quotes, or none", text));
+}
 
 bool valid_parameter_name(std::string_view name) {
   const auto allowed = [](char c) {

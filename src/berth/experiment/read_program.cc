@@ -5,7 +5,9 @@
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/exec/fields.h"
+#include "berth/exec/formats.h"
 #include "berth/experiment/automatic.h"
+#include "berth/experiment/format.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space.h"
 
@@ -33,12 +35,13 @@ void read_limits(const Field& root, Program& program, Faults& faults) {
   faults.take(program.enforce, exec::read_enforce(root, false));
   if (const auto field = root.find("retries")) {
     std::int64_t retries = 0;
-    faults.take(retries, exec::integer_within(*field, 0, 1000));
+    faults.take(retries, exec::integer_within(*field, 0, exec::kMostRetries));
     program.retries = static_cast<int>(retries);
   }
   faults.add(exec::read_gpu_mem_over(root, program.gpu_mem_over));
   if (const auto field = root.find("priority"))
-    faults.take(program.priority, exec::integer_within(*field, -1000, 1000));
+    faults.take(program.priority,
+                exec::integer_within(*field, -exec::kMostPriority, exec::kMostPriority));
   for (const auto& [key, flag] :
        {std::pair("checkpoints", &Program::checkpoints), {"save_best", &Program::save_best}}) {
     std::size_t set = 0;
@@ -195,11 +198,7 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   Program program;
   program.kind = "experiment";
   Faults faults;
-  faults.add(root.unknown_keys({"name",      "run",     "resources",  "params",      "search",
-                                "priority",  "env",     "goal",       "parallel",    "timeout",
-                                "grace",     "retries", "on_failure", "checkpoints", "early_stop",
-                                "save_best", "passive", "cluster",    "enforce",     "gpu_mem_over",
-                                "shell",     "labels"}));
+  faults.add(root.unknown_keys(kExperimentFormat));
   read_head(root, file, program, faults);
   read_trials(root, program, faults);
   if (const auto env = root.find("env"))

@@ -5,13 +5,12 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/experiment/format.h"
 #include "berth/experiment/halving.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
-
-constexpr std::array<std::string_view, 2> kModels{"none", "tpe"};
 
 constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
 
@@ -19,8 +18,13 @@ Status add_points(const Field& list, Program& program) {
   BERTH_ASSIGN(const auto items, list.items());
   if (items.empty()) return list.error("the list of points is empty");
   for (const auto& item : items) {
-    BERTH_ASSIGN(Values point, read_point(item));
+    BERTH_ASSIGN(Values point, read_point(item, program.types));
     program.search.points.push_back(std::move(point));
+  }
+  if (program.types.texts.empty()) return {};
+  for (const auto& item : items) {
+    BERTH_ASSIGN(const auto entries, item.entries());
+    for (const auto& [name, value] : entries) BERTH_TRY(check_type(name, value, program.types));
   }
   return {};
 }
@@ -62,9 +66,9 @@ Status read_sequence(const Field& search, const Field& root, Program& program) {
 
 Status read_halving(const Field& search, Program& program) {
   BERTH_ASSIGN(const std::size_t model, choice_or(search, "model", kModels));
-  program.search.model = model == 1;
+  program.search.model = model == 0;
   BERTH_ASSIGN(const Field field, search.get("budget"));
-  BERTH_TRY(field.expect_keys({"param", "min", "max", "reduction"}));
+  BERTH_TRY(field.expect_keys(kBudgetFormat));
   Budget budget;
   BERTH_ASSIGN(const Field param, field.get("param"));
   BERTH_ASSIGN(budget.parameter, param.text());
@@ -81,6 +85,7 @@ Status read_halving(const Field& search, Program& program) {
   if (const auto reduction = field.find("reduction")) {
     BERTH_ASSIGN(budget.reduction, exec::integer_within(*reduction, 2, 1000));
   }
+  if (!whole(budget)) program.types.floats.insert(budget.parameter);
   program.search.budget = budget;
   if (program.search.method == Search::Method::hyperband && program.search.samples == 0)
     program.search.samples = hyperband_round(budget);
@@ -129,7 +134,7 @@ Status read_samples(const Field& search, Program& program) {
 
 }  // namespace
 
-Result<Values> read_point(const Field& field) {
+Result<Values> read_point(const Field& field, ValueTypes& types) {
   Values point;
   std::set<std::string> variables;
   BERTH_ASSIGN(const auto entries, field.entries());
@@ -137,7 +142,7 @@ Result<Values> read_point(const Field& field) {
     if (!valid_parameter_name(name)) return value.error("no name of a parameter");
     if (!variables.insert(lower(name)).second)
       return value.error("another one would share its BERTH_PARAM_ variable");
-    BERTH_ASSIGN(std::string text, exec::process_text(value));
+    BERTH_ASSIGN(std::string text, read_value(name, value, types));
     point.emplace_back(name, std::move(text));
   }
   return point;
@@ -162,8 +167,7 @@ Status read_search(const Field& root, Program& program) {
           "samples: 20}, or the range an n");
     return {};
   }
-  BERTH_TRY(field->expect_keys(
-      {"method", "samples", "seed", "points", "file", "budget", "model", "run", "patience"}));
+  BERTH_TRY(field->expect_keys(kSearchFormat));
   BERTH_TRY(read_method(*field, program.search.method));
   if (const auto seed = field->find("seed")) {
     BERTH_ASSIGN(const std::int64_t value, exec::integer_within(*seed, 0, INT64_MAX));

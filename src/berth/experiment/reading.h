@@ -14,6 +14,10 @@
 namespace berth::experiment {
 
 inline constexpr std::array<std::string_view, 2> kNoYes{"false", "true"};
+inline constexpr std::array<std::string_view, 2> kModels{"tpe", "none"};
+inline constexpr std::array<std::string_view, 2> kNumberTypes{"float", "int"};
+inline constexpr std::array<std::string_view, 4> kDirections{"max", "min", "maximize", "minimize"};
+inline constexpr std::size_t kMostGoals = 8, kMostConstraints = 8;
 
 bool valid_parameter_name(std::string_view name);
 /// The index of the choice under `key`; 0 where it is absent.
@@ -52,8 +56,13 @@ class Faults {
   std::vector<Error> errors_;
 };
 
-/// The values of one point: {lr: 0.1, net: deep}.
-Result<Values> read_point(const Field& field);
+/// The values of one point: {lr: 0.1, net: deep}. Notes the texts that stand in quotes for what
+/// they would not be without.
+Result<Values> read_point(const Field& field, ValueTypes& types);
+/// The text of a parameter's value.
+Result<std::string> read_value(const std::string& name, const Field& field, ValueTypes& types);
+/// invalid: a value without quotes has the text of one that is in quotes somewhere else.
+Status check_type(const std::string& name, const Field& value, const ValueTypes& types);
 Status read_params(const Field& params, Program& program);
 /// After read_params().
 Status read_search(const Field& root, Program& program);

@@ -23,7 +23,8 @@ bool add(History& history, const std::vector<Parameter>& params, const TrialRepo
   if (is_new) heard.parts = parts_of(params, trial.trial.params);
   if (heard.over || trial.state == TrialReport::State::open) return false;
   heard.over = true;
-  heard.scores = trial.scores;
+  heard.merit = merit_of(trial);
+  heard.excesses = trial.excesses;
   return true;
 }
 

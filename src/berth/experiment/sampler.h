@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "berth/base/rng.h"
-#include "berth/experiment/proposer.h"
+#include "berth/experiment/pareto.h"
 
 namespace berth::experiment {
 
@@ -19,7 +19,10 @@ Parts parts_of(const std::vector<Parameter>& params, const Values& values);
 struct Heard {
   Parts parts{};
   bool over = false;
-  std::vector<double> scores{};  // as TrialReport::scores; none: open or failed
+  Merit merit{};                   // once it is over
+  std::vector<double> excesses{};  // as TrialReport::excesses
+  /// Whether it has come to something.
+  bool scored() const { return !merit.scores.empty(); }
 };
 
 /// What was told of all trials, by their numbers.

@@ -10,6 +10,7 @@
 #include "berth/base/units.h"
 #include "berth/experiment/automatic.h"
 #include "berth/experiment/cma_es.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/external.h"
 #include "berth/experiment/space.h"
 
@@ -17,7 +18,8 @@ namespace berth::experiment {
 namespace {
 
 using Method = Search::Method;
-constexpr Method kLearning[] = {Method::tpe, Method::cma_es, Method::gp, Method::automatic};
+constexpr Method kLearning[] = {Method::tpe, Method::cma_es, Method::gp, Method::automatic,
+                                Method::nsga2};
 
 /// A space by the lot: ranges of all kinds, choices, and what only some points have.
 std::vector<Parameter> any_space(Rng& rng) {
@@ -72,7 +74,10 @@ TEST(Samplers, KeepToTheSpaceAndKnowNoOrder) {
   Rng rng(3);
   for (int round = 0; round < 4; ++round)
     for (const auto method : kLearning) {
-      const Program program = program_of(method, any_space(rng), 1000, rng.next());
+      Program program = program_of(method, any_space(rng), 1000, rng.next());
+      if (rng.below(2) == 0 && method != Method::cma_es)
+        program.further_goals = {Goal{.metric = "n"}};
+      const bool bounded = rng.below(2) == 0;
       const auto proposer = make_proposer(program);
       std::vector<TrialReport> told;
       std::vector<std::size_t> open;
@@ -87,7 +92,11 @@ TEST(Samplers, KeepToTheSpaceAndKnowNoOrder) {
         const auto at = open.begin() + static_cast<std::ptrdiff_t>(rng.below(open.size()));
         TrialReport& ended = told[*at];
         ended.state = rng.below(6) == 0 ? TrialReport::State::failed : TrialReport::State::done;
-        if (ended.state == TrialReport::State::done) ended.scores = {any_score(ended.trial.params)};
+        if (ended.state == TrialReport::State::done) {
+          ended.scores = {any_score(ended.trial.params)};
+          if (!program.further_goals.empty()) ended.scores.push_back(rng.uniform());
+          if (bounded) ended.excesses = {rng.uniform() - 0.5, rng.uniform() - 0.8};
+        }
         proposer->tell(ended);
         open.erase(at);
         if (number % 20 != 0) continue;
@@ -172,6 +181,118 @@ TEST(Samplers, ManySideBySideLoseLittle) {
   }
 }
 
+/// The nearest to (0.9, 0.9) with x + y below 1: (0.5, 0.5). Only a few points keep that at first.
+TEST(Samplers, KeepConstraints) {
+  const std::vector<Parameter> params{{.name = "x", .choices = {}, .min = 0, .max = 1},
+                                      {.name = "y", .choices = {}, .min = 0, .max = 1}};
+  for (const auto method : {Method::tpe, Method::cma_es, Method::gp, Method::nsga2}) {
+    const std::int64_t samples = method == Method::gp ? 50 : 250;
+    Program program = program_of(method, params, samples, 5);
+    program.goal = Goal{.metric = "m", .maximize = false};
+    program.constraints = {*read_constraint("sum <= 1"), *read_constraint("x >= 0.4")};
+    const auto proposer = make_proposer(program);
+    double best = HUGE_VAL;
+    int near = 0;
+    for (std::int64_t number = 1; const auto proposal = proposer->ask(); ++number) {
+      const double x = *parse_number(*find_value(proposal->params, "x"));
+      const double y = *parse_number(*find_value(proposal->params, "y"));
+      const double m = (x - 0.9) * (x - 0.9) + (y - 0.9) * (y - 0.9);
+      const Numbers metrics{{"m", m}, {"sum", x + y}, {"x", x}};
+      proposer->tell(report_of(program, number, *proposal, TrialReport::State::done, metrics));
+      if (broken(program.constraints, metrics).empty()) best = std::min(best, m);
+      if (number > samples - 20 && x + y < 1.2 && x > 0.3) ++near;
+    }
+    const auto name = Search::kMethodNames.name(method);
+    EXPECT_LT(best, 0.33) << name << ": 0.32 is the least";
+    EXPECT_GE(near, 10) << name << ": of the last 20";
+  }
+}
+
+/// Of the whole square only a corner of a ten-thousandth keeps the constraints.
+TEST(Samplers, FindWhatKeepsConstraintsByWhatBreaksThemLess) {
+  const std::vector<Parameter> params{{.name = "x", .choices = {}, .min = 0, .max = 1},
+                                      {.name = "y", .choices = {}, .min = 0, .max = 1}};
+  for (const auto method : {Method::tpe, Method::cma_es, Method::gp, Method::nsga2}) {
+    Program program = program_of(method, params, method == Method::gp ? 50 : 250, 2);
+    program.constraints = {*read_constraint("x > 0.99"), *read_constraint("y < 0.01")};
+    const auto proposer = make_proposer(program);
+    int feasible = 0;
+    for (std::int64_t number = 1; const auto proposal = proposer->ask(); ++number) {
+      const double x = *parse_number(*find_value(proposal->params, "x"));
+      const double y = *parse_number(*find_value(proposal->params, "y"));
+      const Numbers metrics{{"m", y - x}, {"x", x}, {"y", y}};  // the goal leads away
+      proposer->tell(report_of(program, number, *proposal, TrialReport::State::done, metrics));
+      feasible += broken(program.constraints, metrics).empty() ? 1 : 0;
+    }
+    EXPECT_GE(feasible, 3) << Search::kMethodNames.name(method);
+  }
+}
+
+/// ZDT1 in five dimensions: the front is where all but the first are 0.
+TEST(Samplers, ComeNearAFront) {
+  std::vector<Parameter> params;
+  for (int i = 0; i < 5; ++i)
+    params.push_back({.name = fmt::format("x{}", i), .choices = {}, .min = 0, .max = 1});
+  for (const auto method : {Method::tpe, Method::gp, Method::nsga2}) {
+    const std::int64_t samples = method == Method::gp ? 50 : 300;
+    Program program = program_of(method, params, samples, 1);
+    program.further_goals = {Goal{.metric = "n"}};
+    const auto proposer = make_proposer(program);
+    std::vector<std::pair<double, double>> near;
+    for (std::int64_t number = 1; const auto proposal = proposer->ask(); ++number) {
+      double g = 1;
+      std::vector<double> x;
+      for (const auto& [name, value] : proposal->params) x.push_back(*parse_number(value));
+      for (std::size_t i = 1; i < x.size(); ++i) g += 9 * x[i] / 4;
+      const double other = g * (1 - std::sqrt(x[0] / g));
+      proposer->tell({number, *proposal, TrialReport::State::done, {-x[0], -other}});
+      if (g < 1.3) near.emplace_back(x[0], other);
+    }
+    const auto at = [&](double low, double high) {
+      return std::ranges::count_if(
+          near, [&](const auto& each) { return each.first >= low && each.first < high; });
+    };
+    const auto name = Search::kMethodNames.name(method);
+    EXPECT_GT(at(0, 0.3), 0) << name << ": at one end of the front";
+    EXPECT_GT(at(0.3, 0.7), 0) << name;
+    EXPECT_GT(at(0.7, 1.01), 0) << name << ": at the other";
+  }
+}
+
+TEST(Tpe, SixtyFourSideBySideLoseLittle) {
+  std::vector<double> found;
+  for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+    std::vector<Parameter> params;
+    for (int i = 0; i < 4; ++i)
+      params.push_back({.name = fmt::format("x{}", i), .choices = {}, .min = 0, .max = 1});
+    const auto proposer = make_proposer(program_of(Method::tpe, params, 200, seed));
+    std::vector<TrialReport> open;
+    double best = HUGE_VAL;
+    Rng rng(seed);
+    for (std::int64_t number = 1;;) {
+      while (open.size() < 64) {
+        const auto proposal = proposer->ask();
+        if (!proposal) break;
+        open.push_back({.number = number++, .trial = *proposal});
+        proposer->tell(open.back());
+      }
+      if (open.empty()) break;
+      const auto at = open.begin() + static_cast<std::ptrdiff_t>(rng.below(open.size()));
+      double value = 0;
+      for (const auto& [name, text] : at->trial.params)
+        value += std::pow(*parse_number(text) - 0.3, 2);
+      best = std::min(best, value);
+      at->state = TrialReport::State::done;
+      at->scores = {-value};
+      proposer->tell(*at);
+      open.erase(at);
+    }
+    found.push_back(best);
+  }
+  std::ranges::sort(found);
+  EXPECT_LT(found[4], 0.005);
+}
+
 using Point = std::vector<double>;
 
 /// The least value after so many trials in a box around 0, off its middle.
@@ -214,6 +335,11 @@ TEST(CmaEs, GoesDownASphereAndATurnedValley) {
   EXPECT_LT(least(Method::cma_es, 5, 600, sphere), 1e-3);
   EXPECT_LT(least(Method::cma_es, 4, 900, valley), 1e-3);
   EXPECT_LT(least(Method::cma_es, 3, 500, sphere, true), 1e-6) << "with a whole number";
+}
+
+TEST(Nsga2, DescendsWithOneGoalToo) {
+  EXPECT_LT(least(Method::nsga2, 5, 1000, sphere), 10);
+  EXPECT_LT(least(Method::nsga2, 3, 500, sphere, true), 10) << "with a whole number";
 }
 
 TEST(Gp, IsNearInAFewTrials) {

@@ -5,6 +5,7 @@
 
 #include "berth/base/text.h"
 #include "berth/base/time.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/external.h"
 
 namespace berth::experiment {
@@ -97,13 +98,15 @@ std::string hello_line(const Program& program, const std::string& run) {
   };
   if (program.goal) add(*program.goal);
   for (const auto& goal : program.further_goals) add(goal);
-  return dump(Json{{"berth", 1},
-                   {"run", run},
-                   {"seed", program.search.seed},
-                   {"samples", program.search.samples},
-                   {"goals", goals},
-                   {"params", params_json(program.params)}}) +
-         "\n";
+  Json hello{{"berth", 1},
+             {"run", run},
+             {"seed", program.search.seed},
+             {"samples", program.search.samples},
+             {"goals", goals},
+             {"params", params_json(program.params)}};
+  for (const auto& each : program.constraints)
+    hello["constraints"].push_back(constraint_text(each));
+  return dump(hello) + "\n";
 }
 
 Search search_of(const Json& json) {

@@ -9,15 +9,29 @@
 namespace berth::experiment {
 namespace {
 
-constexpr std::size_t kFirst = 10;      // quasi-random trials before the model proposes
-constexpr double kGoodPart = 0.2;       // the fraction of the scored trials that counts as good
-constexpr std::size_t kMostGood = 25;   // the most good trials
-constexpr std::size_t kMostRest = 200;  // the most other trials: the latest ones
-// With more trials than kWide the kernels narrow by this power of how many times as many: slow
-// enough to look around first, fast enough to come near in a thousand (bench/search.py).
-constexpr double kWide = 60, kNarrowing = 1.5;
+constexpr std::size_t kFirst = 10;          // quasi-random trials before the model proposes
+constexpr std::size_t kMostGood = 25;       // the most good trials
+constexpr std::size_t kMostRest = 200;      // the most other trials: the latest ones
+constexpr std::size_t kMostRanked = 500;    // under several goals, beside the front: the latest
+constexpr std::int64_t kFewSideBySide = 3;  // open trials of a search that goes one by one
 constexpr int kCandidates = 48;
 constexpr double kPriorWeight = 1;  // weight of the uniform prior, in trials
+// With more trials than this the kernels narrow by a power of how many times as many: slow
+// enough to look around first, fast enough to come near in a thousand (bench/search.py).
+constexpr double kWide = 60;
+
+/// How a density is made of trials.
+struct Shape {
+  bool joint;        // interactions of parameters count; else it is the product of one for each
+  double good_part;  // the fraction of the scored trials that counts as good
+  double width, narrowing;
+};
+constexpr Shape kOneByOne{true, 0.2, 0.08, 1.5};
+// Many side by side have few generations to come near in: fewer count as good, and each parameter
+// learns from all of them. bench/search.md has what that gains.
+constexpr Shape kSideBySide{false, 0.05, 0.1, 1};
+// The good ones lie along a whole front, each parameter of which is the same in many of them.
+constexpr Shape kSeveralGoals{false, 0.2, 0.08, 0.7};
 
 double normal_cdf(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2);
@@ -48,35 +62,29 @@ struct Kernel {
 class Density {
  public:
   Density(const std::vector<Parameter>& params, const std::vector<const Parts*>& trials,
-          std::size_t known)
-      : params_(params), trials_(trials), kernels_(params.size()) {
+          std::size_t known, const Shape& shape)
+      : params_(params), trials_(trials), shape_(shape), kernels_(params.size()) {
     const auto count = static_cast<double>(trials.size());
-    const double shrink =
-        std::pow(count, -1 / (4.0 + static_cast<double>(params.size()))) *
-        std::min(1.0, std::pow(kWide / std::max(1.0, static_cast<double>(known)), kNarrowing));
+    const double narrower = kWide / std::max(kWide, static_cast<double>(known));
+    const double shrink = std::pow(count, -1 / (4.0 + static_cast<double>(params.size()))) *
+                          std::pow(narrower, shape.narrowing);
     repeat_probability_ = count / (count + kPriorTrials);
     for (std::size_t at = 0; at < params.size(); ++at)
       if (params[at].choices.empty()) place_kernels(at, shrink);
   }
 
   double at(const Parts& point) const {
-    double sum = kPriorWeight * uniform_density(point);
-    for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
-      double product = 1;
-      for (std::size_t at = 0; at < params_.size(); ++at)
-        if (point[at]) product *= factor(trial, at, *point[at]);
-      sum += product;
-    }
-    return sum / (static_cast<double>(trials_.size()) + kPriorWeight);
+    return shape_.joint ? joint_at(point) : marginals_at(point);
   }
 
   Values draw(Rng& rng) const {
     const double all = static_cast<double>(trials_.size()) + kPriorWeight;
-    const auto trial = static_cast<std::size_t>(rng.uniform() * all);
+    auto trial = static_cast<std::size_t>(rng.uniform() * all);
     Values values;
     for (std::size_t at = 0; at < params_.size(); ++at) {
       const Parameter& parameter = params_[at];
       if (!present(parameter, values)) continue;
+      if (!shape_.joint) trial = static_cast<std::size_t>(rng.uniform() * all);
       const bool near = trial < trials_.size() && (*trials_[trial])[at].has_value();
       values.emplace_back(parameter.name,
                           near ? draw_around(trial, at, rng) : value_at(parameter, rng.uniform()));
@@ -87,7 +95,32 @@ class Density {
  private:
   static constexpr double kPriorTrials =
       3;  // trials whose weight equals that of the prior, for choices
-  static constexpr double kWidth = 0.08, kWidest = 0.35;
+  static constexpr double kWidest = 0.35;
+
+  double joint_at(const Parts& point) const {
+    double sum = kPriorWeight;
+    for (std::size_t at = 0; at < params_.size(); ++at)
+      if (point[at]) sum *= prior(at);
+    for (std::size_t trial = 0; trial < trials_.size(); ++trial) {
+      double product = 1;
+      for (std::size_t at = 0; at < params_.size(); ++at)
+        if (point[at]) product *= factor(trial, at, *point[at]);
+      sum += product;
+    }
+    return sum / (static_cast<double>(trials_.size()) + kPriorWeight);
+  }
+
+  double marginals_at(const Parts& point) const {
+    double product = 1;
+    for (std::size_t at = 0; at < params_.size(); ++at) {
+      if (!point[at]) continue;
+      double sum = kPriorWeight * prior(at);
+      for (std::size_t trial = 0; trial < trials_.size(); ++trial)
+        sum += factor(trial, at, *point[at]);
+      product *= sum / (static_cast<double>(trials_.size()) + kPriorWeight);
+    }
+    return product;
+  }
 
   /// The width depends on how many trials are known, not on how far they are apart: if it did, they
   /// would draw together ever more.
@@ -96,23 +129,20 @@ class Density {
     const double step = parameter.integer && parameter.step == 0
                             ? 0.5 / (parameter.max - parameter.min + 1)
                             : share(parameter, 0.5) / 2;
-    const double width = std::clamp(kWidth * shrink, std::min(step, kWidest), kWidest);
+    const double width = std::clamp(shape_.width * shrink, std::min(step, kWidest), kWidest);
     for (const auto* trial : trials_) kernels_[at].emplace_back((*trial)[at].value_or(0.5), width);
   }
 
-  double uniform_density(const Parts& point) const {
-    double product = 1;
-    for (std::size_t at = 0; at < params_.size(); ++at)
-      if (point[at] && !params_[at].choices.empty())
-        product /= static_cast<double>(params_[at].choices.size());
-    return product;
+  double prior(std::size_t at) const {
+    const auto& choices = params_[at].choices;
+    return choices.empty() ? 1 : 1 / static_cast<double>(choices.size());
   }
 
   double factor(std::size_t trial, std::size_t at, double part) const {
     const auto& own = (*trials_[trial])[at];
     const auto& choices = params_[at].choices;
     if (choices.empty()) return own ? kernels_[at][trial].density(part) : 1;
-    const double any = 1 / static_cast<double>(choices.size());
+    const double any = prior(at);
     if (!own) return any;
     return (1 - repeat_probability_) * any + (*own == part ? repeat_probability_ : 0);
   }
@@ -126,6 +156,7 @@ class Density {
 
   const std::vector<Parameter>& params_;
   const std::vector<const Parts*> trials_;
+  const Shape shape_;
   std::vector<std::vector<Kernel>> kernels_;  // by parameter that is a range, then by trial
   double repeat_probability_ = 0;             // of drawing the same choice again
 };
@@ -137,62 +168,64 @@ Model::Model(std::vector<Parameter> params, std::uint64_t seed)
 
 void Model::tell(const TrialReport& trial) {
   Seen& seen = seen_[trial.number];
+  const bool ends = trial.state != TrialReport::State::open;
+  if (ends && !std::exchange(seen.over, true)) ++over_;
   seen.parts = parts_of(params_, trial.trial.params);
   points_.insert(seen.parts);
-  if (trial.scores.empty() || !seen.scores.empty()) return;
-  seen.scores = trial.scores;
-  by_score_.emplace(-trial.scores.front(), trial.number);
+  if (trial.scores.empty() || !seen.merit.scores.empty()) return;
+  seen.merit = merit_of(trial);
+  by_loss_.emplace(std::pair(seen.merit.violation, -trial.scores.front()), trial.number);
+  const auto beats = [&](std::int64_t other) {
+    return dominates(seen_.at(other).merit, seen.merit);
+  };
+  if (std::ranges::any_of(front_, beats)) return;
+  std::erase_if(front_, [&](auto other) { return dominates(seen.merit, seen_.at(other).merit); });
+  front_.push_back(trial.number);
 }
 
-/// The numbers of the best trials. With several goals each proposal draws random weights for them,
-/// so that many proposals search around the whole Pareto front.
-std::vector<std::int64_t> Model::best(std::size_t count, std::int64_t number) const {
+/// The numbers of the best trials: by front, and of the last front the least crowded.
+std::vector<std::int64_t> Model::best(std::size_t count) const {
   std::vector<std::int64_t> numbers;
-  const auto scored = by_score_.begin();
-  if (by_score_.empty()) return numbers;
-  const std::size_t goals = seen_.at(scored->second).scores.size();
-  if (goals == 1) {
-    for (auto at = scored; numbers.size() < count; ++at) numbers.push_back(at->second);
+  if (by_loss_.empty()) return numbers;
+  if (seen_.at(by_loss_.begin()->second).merit.scores.size() == 1) {
+    for (auto at = by_loss_.begin(); numbers.size() < count; ++at) numbers.push_back(at->second);
     return numbers;
   }
-  std::vector<double> least(goals, HUGE_VAL), most(goals, -HUGE_VAL), weights(goals);
-  for (const auto& [score, trial] : by_score_) {
-    const auto& scores = seen_.at(trial).scores;
-    for (std::size_t goal = 0; goal < goals; ++goal) {
-      least[goal] = std::min(least[goal], scores[goal]);
-      most[goal] = std::max(most[goal], scores[goal]);
-    }
+  std::set<std::int64_t> ranked(front_.begin(), front_.end());
+  if (ranked.size() < count)
+    for (auto seen = seen_.rbegin(); seen != seen_.rend() && ranked.size() < kMostRanked; ++seen)
+      if (!seen->second.merit.scores.empty()) ranked.insert(seen->first);
+  const std::vector<std::int64_t> all(ranked.begin(), ranked.end());
+  std::vector<const Merit*> merits;
+  for (const auto each : all) merits.push_back(&seen_.at(each).merit);
+  for (auto& front : fronts(merits, count)) {
+    std::vector<const Merit*> of_front;
+    for (const auto each : front) of_front.push_back(merits[each]);
+    const auto distances = crowding(of_front);
+    std::vector<std::pair<double, std::int64_t>> order;
+    for (std::size_t i = 0; i < front.size(); ++i) order.emplace_back(-distances[i], all[front[i]]);
+    std::ranges::sort(order);
+    for (const auto& [distance, each] : order)
+      if (numbers.size() < count) numbers.push_back(each);
   }
-  Rng rng(mix(seed_ + 1) ^ mix(static_cast<std::uint64_t>(number)));
-  for (auto& weight : weights) weight = -std::log(1 - rng.uniform());
-  std::vector<std::pair<double, std::int64_t>>
-      far;  // the greatest weighted distance from the best of a goal
-  for (const auto& [score, trial] : by_score_) {
-    const auto& scores = seen_.at(trial).scores;
-    double worst = 0;
-    for (std::size_t goal = 0; goal < goals; ++goal) {
-      const double range = most[goal] - least[goal];
-      if (range > 0) worst = std::max(worst, weights[goal] * (most[goal] - scores[goal]) / range);
-    }
-    far.emplace_back(worst, trial);
-  }
-  std::ranges::partial_sort(far, far.begin() + static_cast<std::ptrdiff_t>(count));
-  for (std::size_t i = 0; i < count; ++i) numbers.push_back(far[i].second);
   return numbers;
 }
 
 Values Model::propose(std::int64_t number) const {
-  if (by_score_.size() < kFirst) return quasi_random(params_, number, seed_);
-  const auto good_count = std::min(
-      kMostGood,
-      static_cast<std::size_t>(std::ceil(kGoodPart * static_cast<double>(by_score_.size()))));
-  auto numbers = best(good_count, number);
+  if (known() < kFirst) return quasi_random(params_, number, seed_);
+  const bool several = seen_.at(by_loss_.begin()->second).merit.scores.size() > 1;
+  const auto open = std::ssize(seen_) - over_;
+  const Shape& shape = several ? kSeveralGoals : open < kFewSideBySide ? kOneByOne : kSideBySide;
+  const auto good_count =
+      std::min(kMostGood,
+               static_cast<std::size_t>(std::ceil(shape.good_part * static_cast<double>(known()))));
+  auto numbers = best(good_count);
   std::vector<const Parts*> good, rest;
   for (const auto trial : numbers) good.push_back(&seen_.at(trial).parts);
   std::ranges::sort(numbers);
   for (auto seen = seen_.rbegin(); seen != seen_.rend() && rest.size() < kMostRest; ++seen)
     if (!std::ranges::binary_search(numbers, seen->first)) rest.push_back(&seen->second.parts);
-  const Density here(params_, good, known()), elsewhere(params_, rest, known());
+  const Density here(params_, good, known(), shape), elsewhere(params_, rest, known(), shape);
   Rng rng(mix(seed_) ^ mix(static_cast<std::uint64_t>(number)));
   Values chosen;
   double most = -1;

@@ -3,6 +3,7 @@
 
 #include "berth/base/units.h"
 #include "berth/fleet/document_place.h"
+#include "berth/fleet/format.h"
 #include "berth/fleet/names.h"
 #include "berth/fleet/server_size.h"
 #include "berth/fleet/system_view.h"
@@ -33,6 +34,12 @@ class DocumentReader {
   Status read_question(const Json& document, SizeQuestion& question, Server& server);
 
  private:
+  /// The format lists the keys that `fields` has readers for (tests/schema_test.py asks each).
+  Status read_object(const Place& at, const MapFormat& format, std::span<const Field> fields) {
+    BERTH_ASSERT(fields.size() == format.keys.size());
+    return read_object(at, fields);
+  }
+
   Status read_object(const Place& at, std::span<const Field> fields) {
     if (!at.value->is_object()) return at.wanted("an object");
     std::uint32_t seen = 0;
@@ -136,30 +143,32 @@ Status DocumentReader::read_top(const Place& at) {
   };
   known_top_ =
       at.parent != nullptr || (at.value->is_object() && std::ranges::any_of(fields, bears));
-  return read_object(at, fields);
+  return read_object(at, at.parent == nullptr ? kFleetFormat : kSystemFormat, fields);
 }
 
 Status DocumentReader::read_accelerator(const Place& at) {
   std::string name;
   Accelerator a;
   const Reader power = [&](const Place& place) {
-    return read_object(place, std::array<Field, 4>{{{"idle", &a.power.idle_w},
-                                                    {"full", &a.power.full_w},
-                                                    {"midPower", &a.power.mid_w},
-                                                    {"midUtil", &a.power.mid_utilisation}}});
+    return read_object(place, kPowerFormat,
+                       std::array<Field, 4>{{{"idle", &a.power.idle_w},
+                                             {"full", &a.power.full_w},
+                                             {"midPower", &a.power.mid_w},
+                                             {"midUtil", &a.power.mid_utilisation}}});
   };
   const Reader selector = [&](const Place& place) {
     return read_texts(place, a.node_selector.emplace());
   };
-  BERTH_TRY(read_object(at, std::array<Field, 9>{{{"name", &name},
-                                                  {"type", &a.type},
-                                                  {"multiplicity", &a.multiplicity},
-                                                  {"memSize", &a.memory_gb},
-                                                  {"memBW", &a.bandwidth_gb_s},
-                                                  {"power", power},
-                                                  {"cost", &a.cost},
-                                                  {"resource", &a.resource},
-                                                  {"nodeSelector", selector}}}));
+  BERTH_TRY(read_object(at, kAcceleratorFormat,
+                        std::array<Field, 9>{{{"name", &name},
+                                              {"type", &a.type},
+                                              {"multiplicity", &a.multiplicity},
+                                              {"memSize", &a.memory_gb},
+                                              {"memBW", &a.bandwidth_gb_s},
+                                              {"power", power},
+                                              {"cost", &a.cost},
+                                              {"resource", &a.resource},
+                                              {"nodeSelector", selector}}}));
   if (a.type.empty()) a.type = name;
   return keep(at, reading_.system.accelerators, name, std::move(a));
 }
@@ -177,8 +186,9 @@ Status DocumentReader::read_capacity(const Place& at) {
     Purchase bought;
     const Reader kind_reader = choice_reader(kPurchaseNames.all(), fleet::purchase_kind, kind);
     BERTH_TRY(read_object(
-        place, std::array<Field, 3>{
-                   {{"kind", kind_reader}, {"count", &bought.count}, {"cost", &bought.cost}}}));
+        place, kPurchaseFormat,
+        std::array<Field, 3>{
+            {{"kind", kind_reader}, {"count", &bought.count}, {"cost", &bought.cost}}}));
     if (!place.has("kind") || !place.has("cost")) return place.error("wanted a kind and a cost");
     if (!capacity.purchases.emplace(kind, bought).second)
       return place.error(fmt::format("'{}' is given twice", name(kind)));
@@ -186,7 +196,8 @@ Status DocumentReader::read_capacity(const Place& at) {
   };
   const Reader purchases = [&](const Place& place) { return read_list(place, purchase); };
   BERTH_TRY(read_object(
-      at, std::array<Field, 3>{{{"type", &type}, {"count", count}, {"purchase", purchases}}}));
+      at, kCapacityFormat,
+      std::array<Field, 3>{{{"type", &type}, {"count", count}, {"purchase", purchases}}}));
   if (!has_count)
     for (const auto& [kind, bought] : capacity.purchases) capacity.count += bought.count;
   return keep(at, reading_.system.capacities, type, std::move(capacity));
@@ -199,27 +210,30 @@ Status DocumentReader::read_model(const Place& at) {
   const Reader transfer = [&](const Place& place) -> Status {
     if (place.value->is_object() && !place.has("fixed") && !place.has("pertoken"))
       return place.error("wanted fixed, perToken or both, in ms");
-    return read_object(place, std::array<Field, 2>{{{"fixed", &p.transfer.emplace().fixed_ms},
-                                                    {"perToken", &p.transfer->per_token_ms}}});
+    return read_object(place, kTransferFormat,
+                       std::array<Field, 2>{{{"fixed", &p.transfer.emplace().fixed_ms},
+                                             {"perToken", &p.transfer->per_token_ms}}});
   };
   const Reader parameters = [&](const Place& place) {
-    return read_object(place, std::array<Field, 7>{{{"alpha", &p.alpha_ms},
-                                                    {"beta", &p.beta_ms},
-                                                    {"gamma", &p.gamma_ms},
-                                                    {"betaPrefill", &p.beta_prefill_ms},
-                                                    {"ttftOffset", &p.ttft_offset_ms},
-                                                    {"form", form},
-                                                    {"transfer", transfer}}});
+    return read_object(place, kPerformanceFormat,
+                       std::array<Field, 7>{{{"alpha", &p.alpha_ms},
+                                             {"beta", &p.beta_ms},
+                                             {"gamma", &p.gamma_ms},
+                                             {"betaPrefill", &p.beta_prefill_ms},
+                                             {"ttftOffset", &p.ttft_offset_ms},
+                                             {"form", form},
+                                             {"transfer", transfer}}});
   };
   Start start;
   const Reader start_reader = [&](const Place& place) { return read_start(place, start); };
-  BERTH_TRY(read_object(at, std::array<Field, 7>{{{"name", &name},
-                                                  {"acc", &accelerator},
-                                                  {"accCount", &p.accelerators},
-                                                  {"maxBatchSize", &p.max_batch},
-                                                  {"atTokens", &p.at_tokens},
-                                                  {"perfParms", parameters},
-                                                  {"start", start_reader}}}));
+  BERTH_TRY(read_object(at, kModelFormat,
+                        std::array<Field, 7>{{{"name", &name},
+                                              {"acc", &accelerator},
+                                              {"accCount", &p.accelerators},
+                                              {"maxBatchSize", &p.max_batch},
+                                              {"atTokens", &p.at_tokens},
+                                              {"perfParms", parameters},
+                                              {"start", start_reader}}}));
   if (name.empty()) return at.error("has no name");
   Model& model = reading_.system.models[name];
   if (accelerator.empty()) return {};  // a model of which only the name is known
@@ -239,13 +253,14 @@ Status DocumentReader::read_class(const Place& at) {
       fields.push_back({kTtftKeys[i], &t.percentiles.ttft_ms[i]});
       fields.push_back({kItlKeys[i], &t.percentiles.itl_ms[i]});
     }
-    BERTH_TRY(read_object(place, fields));
+    BERTH_TRY(read_object(place, kTargetFormat, fields));
     return keep(place, service_class.targets, model, t);
   };
   const Reader targets = [&](const Place& place) { return read_list(place, target); };
-  BERTH_TRY(read_object(at, std::array<Field, 3>{{{"name", &name},
-                                                  {"priority", &service_class.priority},
-                                                  {"modelTargets", targets}}}));
+  BERTH_TRY(read_object(
+      at, kClassFormat,
+      std::array<Field, 3>{
+          {{"name", &name}, {"priority", &service_class.priority}, {"modelTargets", targets}}}));
   return keep(at, reading_.system.classes, name, std::move(service_class));
 }
 
@@ -253,8 +268,9 @@ Status DocumentReader::read_histogram(const Place& at, LengthHistogram& to) {
   std::vector<LengthHistogram::Bin> bins;
   const Reader bin_reader = [&](const Place& place) -> Status {
     auto& bin = bins.emplace_back();
-    BERTH_TRY(read_object(
-        place, std::array<Field, 2>{{{"tokens", &bin.tokens}, {"weight", &bin.weight}}}));
+    BERTH_TRY(
+        read_object(place, kBinFormat,
+                    std::array<Field, 2>{{{"tokens", &bin.tokens}, {"weight", &bin.weight}}}));
     if (!place.has("tokens") || !place.has("weight"))
       return place.error("wanted tokens and a weight");
     return {};
@@ -282,7 +298,7 @@ Status DocumentReader::read_load(const Place& at, Load& to) {
                         return read_histogram(place, to.*keys.histogram_at);
                       }});
   }
-  BERTH_TRY(read_object(at, fields));
+  BERTH_TRY(read_object(at, kLoadFormat, fields));
   for (const LengthKeys& keys : kLengthKeys) {
     LengthHistogram& histogram = to.*keys.histogram_at;
     double &mean = to.*keys.mean_at, &cv = to.*keys.cv_at;
@@ -312,20 +328,21 @@ Status DocumentReader::read_allocation(const Place& at, Allocation& to) {
   const Reader role = choice_reader(kRoleNames.all(), fleet::role, to.role);
   double watts = 0;  // which plans tell, as percentiles; they follow from the rest
   const Reader ignored = [](const Place&) -> Status { return {}; };
-  return read_object(at, std::array<Field, 14>{{{"accelerator", &to.accelerator},
-                                                {"role", role},
-                                                {"numReplicas", &to.replicas},
-                                                {"maxBatch", &to.batch},
-                                                {"cost", &to.cost},
-                                                {"itlAverage", &to.itl_ms},
-                                                {"ttftAverage", &to.ttft_ms},
-                                                {"load", load},
-                                                {"watts", &watts},
-                                                {"ttftPercentiles", ignored},
-                                                {"itlPercentiles", ignored},
-                                                {"method", ignored},
-                                                {"spot", ignored},
-                                                {"parts", parts}}});
+  return read_object(at, kAllocationFormat,
+                     std::array<Field, 14>{{{"accelerator", &to.accelerator},
+                                            {"role", role},
+                                            {"numReplicas", &to.replicas},
+                                            {"maxBatch", &to.batch},
+                                            {"cost", &to.cost},
+                                            {"itlAverage", &to.itl_ms},
+                                            {"ttftAverage", &to.ttft_ms},
+                                            {"load", load},
+                                            {"watts", &watts},
+                                            {"ttftPercentiles", ignored},
+                                            {"itlPercentiles", ignored},
+                                            {"method", ignored},
+                                            {"spot", ignored},
+                                            {"parts", parts}}});
 }
 
 Status DocumentReader::read_texts(const Place& at, std::vector<std::string>& to) {
@@ -343,13 +360,14 @@ Status DocumentReader::read_start(const Place& at, Start& to) {
   const Reader command = [&](const Place& place) { return read_texts(place, to.command); };
   const Reader args = [&](const Place& place) { return read_texts(place, to.args); };
   const Reader environment = [&](const Place& place) { return read_texts(place, to.environment); };
-  BERTH_TRY(read_object(at, std::array<Field, 7>{{{"image", &to.image},
-                                                  {"command", command},
-                                                  {"args", args},
-                                                  {"port", &to.port},
-                                                  {"env", environment},
-                                                  {"cpu", &to.cpu},
-                                                  {"memSize", &to.memory_gb}}}));
+  BERTH_TRY(read_object(at, kStartFormat,
+                        std::array<Field, 7>{{{"image", &to.image},
+                                              {"command", command},
+                                              {"args", args},
+                                              {"port", &to.port},
+                                              {"env", environment},
+                                              {"cpu", &to.cpu},
+                                              {"memSize", &to.memory_gb}}}));
   auto status = check(to);
   if (!status) return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);
   return {};
@@ -361,17 +379,18 @@ Status DocumentReader::read_server(const Place& at) {
   const Reader current = [&](const Place& place) { return read_allocation(place, s.current); };
   const Reader desired = [&](const Place& place) { return read_allocation(place, s.desired); };
   const Reader start = [&](const Place& place) { return read_start(place, s.start); };
-  BERTH_TRY(read_object(at, std::array<Field, 11>{{{"name", &name},
-                                                   {"class", &s.service_class},
-                                                   {"model", &s.model},
-                                                   {"keepAccelerator", &s.keep_accelerator},
-                                                   {"minNumReplicas", &s.min_replicas},
-                                                   {"maxBatchSize", &s.max_batch},
-                                                   {"maxQueueSize", &s.max_queue},
-                                                   {"spot", &s.spot},
-                                                   {"currentAlloc", current},
-                                                   {"desiredAlloc", desired},
-                                                   {"start", start}}}));
+  BERTH_TRY(read_object(at, kServerFormat,
+                        std::array<Field, 11>{{{"name", &name},
+                                               {"class", &s.service_class},
+                                               {"model", &s.model},
+                                               {"keepAccelerator", &s.keep_accelerator},
+                                               {"minNumReplicas", &s.min_replicas},
+                                               {"maxBatchSize", &s.max_batch},
+                                               {"maxQueueSize", &s.max_queue},
+                                               {"spot", &s.spot},
+                                               {"currentAlloc", current},
+                                               {"desiredAlloc", desired},
+                                               {"start", start}}}));
   return keep(at, reading_.system.servers, name, std::move(s));
 }
 
@@ -385,16 +404,17 @@ Status DocumentReader::read_optimizer(const Place& at) {
   const Reader saturation = choice_reader(kSaturationNames.all(), fleet::saturation, o.saturation);
   const Reader solver = choice_reader(kSolverNames.all(), fleet::solver, o.solver);
   const Reader model = choice_reader(kModelNames.all(), fleet::queue_model, o.model);
-  BERTH_TRY(read_object(at, std::array<Field, 10>{{{"unlimited", &unlimited},
-                                                   {"heterogeneous", &o.heterogeneous},
-                                                   {"disaggregated", &o.disaggregated},
-                                                   {"milpSolver", &ignored},
-                                                   {"useCplex", &ignored},
-                                                   {"delayedBestEffort", &o.delayed_best_effort},
-                                                   {"saturationPolicy", saturation},
-                                                   {"powerBudget", power},
-                                                   {"solver", solver},
-                                                   {"model", model}}}));
+  BERTH_TRY(read_object(at, kOptimizerFormat,
+                        std::array<Field, 10>{{{"unlimited", &unlimited},
+                                               {"heterogeneous", &o.heterogeneous},
+                                               {"disaggregated", &o.disaggregated},
+                                               {"milpSolver", &ignored},
+                                               {"useCplex", &ignored},
+                                               {"delayedBestEffort", &o.delayed_best_effort},
+                                               {"saturationPolicy", saturation},
+                                               {"powerBudget", power},
+                                               {"solver", solver},
+                                               {"model", model}}}));
   if (unlimited) o.solver = Solver::unlimited;
   if (auto status = check(o); !status)
     return fail(ErrorKind::invalid, "{}.{}", at.path(), status.error().message);
@@ -425,7 +445,7 @@ Status DocumentReader::read_question(const Json& document, SizeQuestion& questio
 }  // namespace
 
 Status read_question(const Document& document, SizeQuestion& question, Server& server) {
-  const auto json = parse_json(document.text);
+  const auto json = parse_json(document.text, JsonComments::skipped);
   if (!json) return std::unexpected(within(document.name, json.error()));
   Reading reading;
   if (auto status = DocumentReader(reading).read_question(*json, question, server); !status)
@@ -439,7 +459,7 @@ Result<Reading> read_documents(std::span<const Document> documents) {
   bool any = false;
   std::vector<std::string> empty;
   for (const Document& document : documents) {
-    const auto json = parse_json(document.text);
+    const auto json = parse_json(document.text, JsonComments::skipped);
     if (!json) return std::unexpected(within(document.name, json.error()));
     const auto known = reader.read(document.name, *json);
     if (!known) return std::unexpected(within(document.name, known.error()));

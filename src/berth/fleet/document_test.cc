@@ -48,6 +48,15 @@ TEST(FleetDocument, KeysInAnyCaseWithOrWithoutWrapper) {
     EXPECT_EQ(testing::read({{"a", text}}), wrapped) << text;
 }
 
+TEST(FleetDocument, CommentsArePassedOver) {
+  const System plain = testing::read({{"a", R"({"count": [{"type": "T", "count": 2}]})"}});
+  EXPECT_EQ(testing::read({{"a",
+                            "// what there is\n{\"count\": [ /* one */\n"
+                            "  {\"type\": \"T\", \"count\": 2}]}  // the end\n"}}),
+            plain);
+  EXPECT_TRUE(error_of("{} /*").starts_with("fleet.json: not JSON"));
+}
+
 TEST(FleetDocument, FaultsAreNamedByTheirPath) {
   EXPECT_EQ(
       error_of(

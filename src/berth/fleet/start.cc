@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/base/text.h"
+#include "berth/fleet/bounds.h"
 
 namespace berth::fleet {
 namespace {
@@ -63,7 +64,6 @@ Status check(const Start& start) {
     if (value >= 0 && value <= most) return {};
     return fail(ErrorKind::invalid, "{}: {}, wanted 0 to {}", field, value, most);
   };
-  constexpr double kMostPort = 65535, kMostCores = 10'000, kMostGigabytes = 1e6;
   BERTH_TRY(within_bounds("port", start.port, kMostPort));
   BERTH_TRY(within_bounds("cpu", start.cpu, kMostCores));
   BERTH_TRY(within_bounds("memSize", start.memory_gb, kMostGigabytes));

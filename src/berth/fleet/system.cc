@@ -3,6 +3,7 @@
 #include <set>
 
 #include "berth/base/text.h"
+#include "berth/fleet/bounds.h"
 #include "berth/fleet/names.h"
 #include "berth/fleet/queue.h"
 #include "berth/fleet/system_view.h"
@@ -10,8 +11,6 @@
 namespace berth::fleet {
 namespace {
 
-constexpr double kMostAmount = 1e12;  // of anything that has no narrower bound
-constexpr int kMostCount = 1'000'000;
 constexpr double kSumRounding = 1e-6;
 
 struct Bound {
@@ -60,14 +59,14 @@ Status check(const Accelerator& a) {
                        {"power.full", a.power.full_w},
                        {"power.midPower", a.power.mid_w},
                        {"power.midUtil", a.power.mid_utilisation, 1},
-                       {"cost", a.cost, 1e9}});
+                       {"cost", a.cost, kMostMoney}});
 }
 
 Status check(const Capacity& capacity) {
   std::int64_t sum = 0;
   for (const auto& [kind, purchase] : capacity.purchases) {
-    if (auto status = check_bounds(
-            {{"count", static_cast<double>(purchase.count), 1e9}, {"cost", purchase.cost, 1e9}});
+    if (auto status = check_bounds({{"count", static_cast<double>(purchase.count), kMostUnits},
+                                    {"cost", purchase.cost, kMostMoney}});
         !status)
       return fail(ErrorKind::invalid, "purchase of {}: {}", name(kind), status.error().message);
     sum += purchase.count;
@@ -75,7 +74,7 @@ Status check(const Capacity& capacity) {
   if (!capacity.purchases.empty() && sum != capacity.count)
     return fail(ErrorKind::invalid, "count: {}, the kinds of purchase have {}", capacity.count,
                 sum);
-  return check_bounds({{"count", static_cast<double>(capacity.count), 1e9}});
+  return check_bounds({{"count", static_cast<double>(capacity.count), kMostUnits}});
 }
 
 // All zero is found where it matters: under a load.
@@ -84,13 +83,13 @@ Status check(const Performance& p) {
   return check_bounds({{"accCount", static_cast<double>(p.accelerators), 1000},
                        {"maxBatchSize", static_cast<double>(p.max_batch), kMostBatch},
                        {"atTokens", static_cast<double>(p.at_tokens), kMostTokens},
-                       {"perfParms.alpha", p.alpha_ms, 1e9},
-                       {"perfParms.beta", p.beta_ms, 1e9},
-                       {"perfParms.gamma", p.gamma_ms, 1e9},
-                       {"perfParms.betaPrefill", p.beta_prefill_ms, 1e9},
-                       {"perfParms.ttftOffset", p.ttft_offset_ms, 1e9},
-                       {"perfParms.transfer.fixed", transfer.fixed_ms, 1e9},
-                       {"perfParms.transfer.perToken", transfer.per_token_ms, 1e9}});
+                       {"perfParms.alpha", p.alpha_ms, kMostTimeMs},
+                       {"perfParms.beta", p.beta_ms, kMostTimeMs},
+                       {"perfParms.gamma", p.gamma_ms, kMostTimeMs},
+                       {"perfParms.betaPrefill", p.beta_prefill_ms, kMostTimeMs},
+                       {"perfParms.ttftOffset", p.ttft_offset_ms, kMostTimeMs},
+                       {"perfParms.transfer.fixed", transfer.fixed_ms, kMostTimeMs},
+                       {"perfParms.transfer.perToken", transfer.per_token_ms, kMostTimeMs}});
 }
 
 Status check(const Model& model) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "berth/exec/fields.h"
+#include "berth/flow/format.h"
 #include "berth/flow/notation.h"
 
 namespace berth::flow {
@@ -14,7 +15,7 @@ constexpr std::size_t kDigits = 12;
 }  // namespace
 
 Result<std::string> read_url_map(const Field& field) {
-  BERTH_TRY(field.expect_keys({"url", "sha256"}));
+  BERTH_TRY(field.expect_keys(kUrlFormat));
   BERTH_ASSIGN(const Field url, field.get("url"));
   BERTH_ASSIGN(std::string text, exec::process_text(url));
   if (!is_url(text) && names_in(text).empty())

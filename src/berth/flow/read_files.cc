@@ -8,6 +8,7 @@
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"
+#include "berth/flow/format.h"
 #include "berth/flow/notation.h"
 
 namespace berth::flow {
@@ -47,10 +48,7 @@ class FilesReader {
   /// Takes in a file with all that it names.
   Status take(FlowFile read) {
     if (read.root.is_null()) return read.root.error("the file is empty");
-    BERTH_TRY(
-        read.root.expect_keys({"name", "steps", "params", "env", "cluster", "enforce",
-                               "gpu_mem_over", "shell", "image", "sandbox", "network", "labels",
-                               "on_failure", "on_end", "defaults", "include", "in", "out"}));
+    BERTH_TRY(read.root.expect_keys(kFlowFormat));
     const std::size_t index = files_.files.size();
     const std::size_t scope = read.scope;
     const bool heads = !read.parent || file(*read.parent).scope != scope;  // the first of its scope
@@ -185,7 +183,7 @@ class FilesReader {
             fmt::format("a sub-flow is taken in once; its steps may have a {}", key));
     for (const std::string_view key : {"run", "script"})
       if (const auto found = field.find(key)) return found->error("a step has this or flow");
-    BERTH_TRY(field.expect_keys({"flow", "params", "in", "needs", "dir"}));
+    BERTH_TRY(field.expect_keys(kSubFlowFormat));
     BERTH_ASSIGN(auto read, open(flow, index));
     read.scope = files_.scopes.size();
     Scope& scope = files_.scopes.emplace_back();

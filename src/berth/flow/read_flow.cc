@@ -5,6 +5,7 @@
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"
 #include "berth/flow/elsewhere.h"
+#include "berth/flow/format.h"
 #include "berth/flow/notation.h"
 #include "berth/flow/read_life.h"
 #include "berth/flow/read_step.h"
@@ -51,9 +52,7 @@ Status read_settings(const Field& root, KnownFlow& known) {
   BERTH_TRY(exec::read_container(root, known.container));
   BERTH_ASSIGN(known.stops_run, exec::read_on_failure(root, known.stops_run));
   if (const auto defaults = root.find("defaults")) {
-    BERTH_TRY(defaults->expect_keys({"resources", "env", "timeout", "retries", "priority", "shell",
-                                     "image", "sandbox", "network", "enforce", "gpu_mem_over",
-                                     "on_failure"}));
+    BERTH_TRY(defaults->expect_keys(kDefaultsFormat));
     known.defaults = known.defaults ? defaults->with_defaults(*known.defaults) : *defaults;
   }
   return {};

@@ -5,9 +5,11 @@
 
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
+#include "berth/exec/formats.h"
 #include "berth/flow/advice.h"
 #include "berth/flow/attempt_request.h"
 #include "berth/flow/elsewhere.h"
+#include "berth/flow/format.h"
 #include "berth/flow/read_life.h"
 #include "berth/flow/read_script.h"
 #include "berth/flow/read_variables.h"
@@ -29,11 +31,7 @@ class StepReader {
           fmt::format("wanted a map, found '{0}'; a command stands in run: {{run: "
                       "'{0}'}}",
                       clip(field_.node().text, 60)));
-    BERTH_TRY(field_.expect_keys(
-        {"run",     "script",   "in",      "out",        "resources",    "needs",  "foreach",
-         "zip",     "join",     "group",   "key",        "params",       "env",    "timeout",
-         "retries", "priority", "when",    "enforce",    "gpu_mem_over", "shell",  "image",
-         "sandbox", "network",  "depfile", "on_failure", "temp",         "protect"}));
+    BERTH_TRY(field_.expect_keys(kStepFormat));
     if (const auto field = field_.find("params")) {
       BERTH_ASSIGN(step_.params, read_params(*field));
     }
@@ -273,12 +271,13 @@ class StepReader {
     step_.gpu_mem_over = known_.gpu_mem_over;
     BERTH_TRY(exec::read_gpu_mem_over(field_, step_.gpu_mem_over));
     if (const auto field = field_.find("retries")) {
-      BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, 1000));
+      BERTH_ASSIGN(const std::int64_t retries, exec::integer_within(*field, 0, exec::kMostRetries));
       step_.retries = static_cast<int>(retries);
     }
     BERTH_TRY(read_requests(field_, step_.params, known_.options.advice, step_));
     if (const auto field = field_.find("priority")) {
-      BERTH_ASSIGN(step_.priority, exec::integer_within(*field, -1000, 1000));
+      BERTH_ASSIGN(step_.priority,
+                   exec::integer_within(*field, -exec::kMostPriority, exec::kMostPriority));
     }
     return {};
   }

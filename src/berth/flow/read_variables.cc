@@ -5,6 +5,7 @@
 #include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/flow/advice.h"
+#include "berth/flow/format.h"
 #include "berth/flow/pattern.h"
 #include "berth/flow/table.h"
 
@@ -32,7 +33,7 @@ class VariablesReader {
       if (of->is_map() && !of->find("vars"))
         return of->error(fmt::format("its variables stand below vars: {}: {{vars: {{…}}}}",
                                      kCombineNames.name(step_.combine)));
-      BERTH_TRY(of->expect_keys({"vars", "by", "optional"}));
+      BERTH_TRY(of->expect_keys(kCombineFormat));
       BERTH_ASSIGN(const Field variables, of->get("vars"));
       BERTH_TRY(read_all(variables));
       BERTH_TRY(read_by(*of));
@@ -82,7 +83,7 @@ class VariablesReader {
   }
 
   Status read_table_source(const Field& field, Variable& variable) {
-    BERTH_TRY(field.expect_keys({"table"}));
+    BERTH_TRY(field.expect_keys(kTableFormat));
     BERTH_ASSIGN(const Field table, field.get("table"));
     BERTH_ASSIGN(const std::string text, exec::process_text(table));
     KnownNames known;

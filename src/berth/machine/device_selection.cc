@@ -9,18 +9,6 @@
 #include "berth/base/units.h"
 
 namespace berth::machine {
-namespace {
-
-template <class Kind, std::size_t kCount>
-Result<Kind> kind_named(std::string_view text, const Names<Kind, kCount>& names) {
-  if (const auto kind = names.value(text)) return *kind;
-  const auto meant = nearest(text, names.all());
-  return fail(ErrorKind::invalid, "wanted {}, found '{}'{}", listed(names), clip(text),
-              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
-}
-
-}  // namespace
-
 bool DeviceSelection::is_by_group() const {
   switch (policy) {
     case placement::PolicyKind::packed:
@@ -31,14 +19,6 @@ bool DeviceSelection::is_by_group() const {
     case placement::PolicyKind::static_dgx2: break;
   }
   return true;
-}
-
-Result<placement::PolicyKind> policy_named(std::string_view name) {
-  return kind_named(name, placement::kPolicyNames);
-}
-
-Result<placement::Objective> objective_named(std::string_view name) {
-  return kind_named(name, placement::kObjectiveNames);
 }
 
 Result<std::vector<std::string>> device_names(
@@ -172,9 +152,9 @@ Result<bool> read_selection(std::string_view key, const Field& value, DeviceSele
   } else if (key == "gpu_mem_min") {
     BERTH_ASSIGN(selection.memory_min, read_memory_min(value));
   } else if (key == "gpu_policy") {
-    BERTH_TRY(named(selection.policy, policy_named));
+    BERTH_TRY(named(selection.policy, placement::policy_named));
   } else if (key == "gpu_objective") {
-    BERTH_TRY(named(selection.objective, objective_named));
+    BERTH_TRY(named(selection.objective, placement::objective_named));
   } else if (key == "gpu_require") {
     BERTH_TRY(read_required(value, selection.required));
   } else {

@@ -31,10 +31,6 @@ struct DeviceSelection {
   bool is_by_group() const;
 };
 
-/// The policy or objective of a name as `berth place` takes it. Errors: invalid, with the names and
-/// the nearest one.
-Result<placement::PolicyKind> policy_named(std::string_view name);
-Result<placement::Objective> objective_named(std::string_view name);
 /// The names in "0,2-5" or "GPU-a,GPU-b". A UUID has dashes too: `is_device` says whether what
 /// looks like a range is a device. Errors: invalid for a malformed range.
 Result<std::vector<std::string>> device_names(

@@ -218,14 +218,8 @@ std::vector<DeviceShare> visible_ones(std::vector<DeviceShare> shares,
 
 Result<std::shared_ptr<DeviceLinks>> DeviceLinks::make(const topology::Topology& topology) {
   std::vector<std::string> uuids;
-  std::vector<std::int32_t> scores;
-  for (std::size_t a = 0; a < topology.devices.size(); ++a) {
-    uuids.push_back(topology.devices[a].uuid);
-    for (std::size_t b = 0; b < topology.devices.size(); ++b)
-      scores.push_back(a == b ? 0 : topology::score(topology.link(a, b)));
-  }
-  BERTH_ASSIGN(auto chooser,
-               placement::Chooser::make(scores, static_cast<int>(topology.devices.size())));
+  for (const topology::Device& device : topology.devices) uuids.push_back(device.uuid);
+  BERTH_ASSIGN(auto chooser, placement::Chooser::make(topology));
   return std::shared_ptr<DeviceLinks>(new DeviceLinks(std::move(uuids), std::move(chooser)));
 }
 

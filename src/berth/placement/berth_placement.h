@@ -21,6 +21,10 @@ extern "C" {
 
 #define BERTH_PLACEMENT_VERSION 1
 
+#ifndef BERTH_EXPORT
+#define BERTH_EXPORT __attribute__((visibility("default")))
+#endif
+
 enum berth_placement_code {
   BERTH_PLACEMENT_OK = 0,
   BERTH_PLACEMENT_INVALID = 1,    /* the question is wrong, and will be wrong again */
@@ -68,55 +72,62 @@ typedef uint64_t (*berth_placement_choose_fn)(const int32_t* scores, int32_t dev
                                               const berth_placement_question* question, void* user);
 
 /* BERTH_PLACEMENT_VERSION of the library. */
-int32_t berth_placement_version(void);
+BERTH_EXPORT int32_t berth_placement_version(void);
 
 /* A machine: its score matrix, as above; each score 0 to 1,000,000, the diagonal is not read. */
 typedef struct berth_placement berth_placement;
 
 /* INVALID: names the two devices that see each other differently. FULL. */
-int berth_placement_create(const int32_t* scores, int32_t devices, berth_placement** placement,
-                           char* message, size_t message_size);
-void berth_placement_destroy(berth_placement* placement);
+BERTH_EXPORT int berth_placement_create(const int32_t* scores, int32_t devices,
+                                        berth_placement** placement, char* message,
+                                        size_t message_size);
+BERTH_EXPORT void berth_placement_destroy(berth_placement* placement);
 
 /* INVALID, BUSY, IMPOSSIBLE. */
-int berth_placement_choose(berth_placement* placement, int32_t policy,
-                           const berth_placement_question* question, berth_placement_answer* answer,
-                           char* message, size_t message_size);
+BERTH_EXPORT int berth_placement_choose(berth_placement* placement, int32_t policy,
+                                        const berth_placement_question* question,
+                                        berth_placement_answer* answer, char* message,
+                                        size_t message_size);
 
 /* The same by a policy of the caller's own; INVALID: it chose what the question does not allow. */
-int berth_placement_choose_by(berth_placement* placement, berth_placement_choose_fn choose,
-                              void* user, const berth_placement_question* question,
-                              berth_placement_answer* answer, char* message, size_t message_size);
+BERTH_EXPORT int berth_placement_choose_by(berth_placement* placement,
+                                           berth_placement_choose_fn choose, void* user,
+                                           const berth_placement_question* question,
+                                           berth_placement_answer* answer, char* message,
+                                           size_t message_size);
 
 /* The best answer to the question that is not the set `devices`. BUSY: there is no other. */
-int berth_placement_alternative(berth_placement* placement,
-                                const berth_placement_question* question, uint64_t devices,
-                                berth_placement_answer* answer, char* message, size_t message_size);
+BERTH_EXPORT int berth_placement_alternative(berth_placement* placement,
+                                             const berth_placement_question* question,
+                                             uint64_t devices, berth_placement_answer* answer,
+                                             char* message, size_t message_size);
 
 /* Keeps which devices of a machine are free; all are at first. */
 typedef struct berth_allocator berth_allocator;
 
 /* As berth_placement_create(). */
-int berth_allocator_create(const int32_t* scores, int32_t devices, berth_allocator** allocator,
-                           char* message, size_t message_size);
-void berth_allocator_destroy(berth_allocator* allocator);
+BERTH_EXPORT int berth_allocator_create(const int32_t* scores, int32_t devices,
+                                        berth_allocator** allocator, char* message,
+                                        size_t message_size);
+BERTH_EXPORT void berth_allocator_destroy(berth_allocator* allocator);
 
 /* Any `count` of the free ones. INVALID, BUSY, IMPOSSIBLE; BUSY too where a required one is held.
  */
-int berth_allocator_allocate(berth_allocator* allocator, int32_t policy, int32_t count,
-                             uint64_t required, int32_t objective, berth_placement_answer* answer,
-                             char* message, size_t message_size);
+BERTH_EXPORT int berth_allocator_allocate(berth_allocator* allocator, int32_t policy, int32_t count,
+                                          uint64_t required, int32_t objective,
+                                          berth_placement_answer* answer, char* message,
+                                          size_t message_size);
 
 /* These. INVALID, BUSY. */
-int berth_allocator_allocate_these(berth_allocator* allocator, uint64_t devices, char* message,
-                                   size_t message_size);
+BERTH_EXPORT int berth_allocator_allocate_these(berth_allocator* allocator, uint64_t devices,
+                                                char* message, size_t message_size);
 
 /* INVALID, STALE. */
-int berth_allocator_free(berth_allocator* allocator, uint64_t devices, char* message,
-                         size_t message_size);
+BERTH_EXPORT int berth_allocator_free(berth_allocator* allocator, uint64_t devices, char* message,
+                                      size_t message_size);
 
 /* 0 for NULL. */
-uint64_t berth_allocator_available(const berth_allocator* allocator);
+BERTH_EXPORT uint64_t berth_allocator_available(const berth_allocator* allocator);
 
 #ifdef __cplusplus
 }

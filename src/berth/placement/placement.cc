@@ -5,12 +5,22 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/base/text.h"
 #include "berth/placement/anytime.h"
 #include "berth/placement/exact.h"
 #include "berth/placement/groups.h"
+#include "berth/topology.h"
 
 namespace berth::placement {
 namespace {
+
+template <class Kind, std::size_t kCount>
+Result<Kind> kind_named(std::string_view text, const Names<Kind, kCount>& names) {
+  if (const auto kind = names.value(text)) return *kind;
+  const auto meant = nearest(text, names.all());
+  return fail(ErrorKind::invalid, "wanted {}, found '{}'{}", listed(names), clip(text),
+              meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+}
 
 Status check(const Question& question, DeviceSet all) {
   const auto& [available, required, count, objective] = question;
@@ -75,6 +85,22 @@ Status check_choice(DeviceSet set, const Question& question) {
 }
 
 }  // namespace
+
+std::string_view name(Objective objective) {
+  return kObjectiveNames.name(objective);
+}
+
+std::string_view name(PolicyKind policy) {
+  return kPolicyNames.name(policy);
+}
+
+Result<Objective> objective_named(std::string_view name) {
+  return kind_named(name, kObjectiveNames);
+}
+
+Result<PolicyKind> policy_named(std::string_view name) {
+  return kind_named(name, kPolicyNames);
+}
 
 struct Chooser::State {
   Scores scores;
@@ -146,6 +172,16 @@ Result<Chooser> Chooser::make(std::span<const std::int32_t> row_major, int devic
   Chooser made(std::make_unique<State>(std::move(scores), iterations, std::nullopt));
   if (devices <= kExactDevices) made.state_->tables_for(first(devices));
   return made;
+}
+
+Result<Chooser> Chooser::make(const topology::Topology& topology) {
+  BERTH_TRY(topology::check(topology));
+  const std::size_t count = topology.devices.size();
+  std::vector<std::int32_t> scores(count * count);
+  for (std::size_t a = 0; a < count; ++a)
+    for (std::size_t b = 0; b < count; ++b)
+      if (a != b) scores[a * count + b] = topology::score(topology.link(a, b));
+  return make(scores, static_cast<int>(count));
 }
 
 int Chooser::devices() const {

@@ -24,6 +24,10 @@ auto custom_place(auto& custom, std::string_view resource) {
 
 }  // namespace
 
+std::string_view name(Known known) {
+  return kKnownNames.name(known);
+}
+
 Measure measure(std::string_view resource) {
   const std::size_t at = known_index(resource);
   return at < kKnownCount ? kMeasures[at] : Measure::milli;

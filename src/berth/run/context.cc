@@ -54,6 +54,19 @@ Result<std::unique_ptr<store::Store>> open_database(os::Env& env, const std::str
   return std::move(database.store);
 }
 
+Result<Context> open_in(os::Env& env, const std::string& directory,
+                        const std::optional<std::string>& url) {
+  Context context;
+  context.env = &env;
+  BERTH_TRY(env.make_directory(directory, 0700));
+  BERTH_ASSIGN(context.state_directory, env.real_path(directory));
+  BERTH_ASSIGN(context.store, url ? open_database(env, context.state_directory, *url)
+                                  : open_sqlite(env, context.state_directory));
+  context.ledger_directory = machine::Ledger::default_directory(env);
+  context.capacity = capacity_options(env, context.state_directory);
+  return context;
+}
+
 }  // namespace
 
 std::optional<std::string> marked_database(os::Env& env, const std::string& state) {
@@ -101,17 +114,12 @@ machine::CapacityOptions capacity_options(os::Env& env, const std::string& state
 }
 
 Result<Context> open_context(os::Env& env) {
-  Context context;
-  context.env = &env;
-  BERTH_ASSIGN(std::string directory, state_directory(env));
-  BERTH_TRY(env.make_directory(directory, 0700));
-  BERTH_ASSIGN(context.state_directory, env.real_path(directory));
-  const auto url = database_url(env);
-  BERTH_ASSIGN(context.store, url ? open_database(env, context.state_directory, *url)
-                                  : open_sqlite(env, context.state_directory));
-  context.ledger_directory = machine::Ledger::default_directory(env);
-  context.capacity = capacity_options(env, context.state_directory);
-  return context;
+  BERTH_ASSIGN(const std::string directory, state_directory(env));
+  return open_in(env, directory, database_url(env));
+}
+
+Result<Context> open_context(os::Env& env, const std::string& state) {
+  return open_in(env, state, std::nullopt);
 }
 
 std::string run_directory(const Context& context, const std::string& run_name) {

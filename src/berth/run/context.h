@@ -48,6 +48,8 @@ Result<std::string> state_directory(os::Env& env);
 machine::CapacityOptions capacity_options(os::Env& env, const std::string& state);
 /// Makes the state directory (0700) and opens the store.
 Result<Context> open_context(os::Env& env);
+/// The same in that state directory, whatever the environment says.
+Result<Context> open_context(os::Env& env, const std::string& state);
 
 std::string run_directory(const Context& context, const std::string& run_name);
 /// Reads the devices, unless that was done or `wanted` needs none: those that `gpus` names (as

@@ -72,6 +72,10 @@ inline std::string devices_file(const std::string& run) {
 inline std::string answers_directory(const std::string& run) {
   return run + "/answers";
 }
+/// Points that somebody added to the run's search, a file each.
+inline std::string enqueued_directory(const std::string& run) {
+  return run + "/enqueued";
+}
 /// The names of the clusters that the run is on, a line each, the main one first.
 inline std::string cluster_names_file(const std::string& run) {
   return run + "/clusters";

@@ -98,6 +98,9 @@ std::vector<std::string> asked_of(const experiment::Program& program) {
   std::vector<std::string> metrics;
   if (program.goal) metrics.push_back(program.goal->metric);
   for (const auto& goal : program.further_goals) metrics.push_back(goal.metric);
+  for (const auto& constraint : program.constraints)
+    if (std::ranges::find(metrics, constraint.metric) == metrics.end())
+      metrics.push_back(constraint.metric);
   metrics.insert(metrics.end(), program.score_labels.begin(), program.score_labels.end());
   return metrics;
 }

@@ -26,8 +26,8 @@ Status leave_answer(os::Env& env, const std::string& directory, TaskNumber task,
                     std::string_view text);
 /// The tasks that have an answer.
 std::vector<TaskNumber> answered(os::Env& env, const std::string& directory);
-/// The metrics that a person is asked for after each trial: those of its goals, and then those that
-/// have a label.
+/// The metrics that a person is asked for after each trial: those of its goals and constraints, and
+/// then those that have a label.
 std::vector<std::string> asked_of(const experiment::Program& program);
 
 /// The question to a person who carries the trial out. It shows the command as one would type it,

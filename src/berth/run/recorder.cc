@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "berth/base/json_writer.h"
+#include "berth/experiment/constraint.h"
 #include "berth/os/failpoint.h"
 
 namespace berth::run {
@@ -154,7 +155,7 @@ Status Recorder::commit() {
 void Recorder::consider_best(const store::TaskRecord& of) {
   const auto& goal = run_.options().goal;
   if (!goal) return;
-  const auto score = experiment::score(*goal, of.metrics);
+  const auto score = experiment::feasible_score(*goal, run_.options().constraints, of.metrics);
   if (!score) return;
   auto& leaders = progress_.leaders;
   const auto behind = std::ranges::find_if(leaders, [&](const Leader& leader) {

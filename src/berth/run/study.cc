@@ -5,6 +5,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
+#include "berth/experiment/constraint.h"
 
 namespace berth::run {
 namespace {
@@ -306,14 +307,15 @@ Status Study::check(const TrialEnd& end) const {
     if (!std::isfinite(value))
       return fail(ErrorKind::invalid, "{}: wanted a finite number, found {}", clip(name), value);
   if (end.kind != TrialEnd::Kind::done) return {};
-  const auto look = [&](const experiment::Goal& goal) -> Status {
-    if (std::ranges::find(end.metrics, goal.metric, &store::Numbers::value_type::first) !=
+  const auto look = [&](std::string_view what, const std::string& metric) -> Status {
+    if (std::ranges::find(end.metrics, metric, &store::Numbers::value_type::first) !=
         end.metrics.end())
       return {};
-    return fail(ErrorKind::invalid, "the goal '{}' is missing", goal.metric);
+    return fail(ErrorKind::invalid, "the {} '{}' is missing", what, metric);
   };
-  if (program_.goal) BERTH_TRY(look(*program_.goal));
-  for (const auto& goal : program_.further_goals) BERTH_TRY(look(goal));
+  if (program_.goal) BERTH_TRY(look("goal", program_.goal->metric));
+  for (const auto& goal : program_.further_goals) BERTH_TRY(look("goal", goal.metric));
+  for (const auto& each : program_.constraints) BERTH_TRY(look("constrained metric", each.metric));
   return {};
 }
 
@@ -443,7 +445,8 @@ const store::TaskRecord* Study::best() const {
   std::optional<double> most;
   for (const auto& one : trials_) {
     if (one.state != TaskState::done || !program_.goal) continue;
-    const auto score = experiment::score(*program_.goal, one.metrics);
+    const auto score =
+        experiment::feasible_score(*program_.goal, program_.constraints, one.metrics);
     if (!score) continue;
     const double worth = program_.goal->maximize ? *score : -*score;
     if (most && worth <= *most) continue;

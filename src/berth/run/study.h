@@ -77,10 +77,11 @@ class Study {
   /// this trial's value is drawn at random; later trials propose it. Parameters that were added so
   /// and that a trial did not ask for are not recorded with it. invalid: the space has the
   /// parameter otherwise, or the trial has a value outside it; stale: as tell().
-  Result<std::string> suggest(const std::string& label, const experiment::Parameter& parameter);
+  Result<std::string> suggest(const std::string& label, const experiment::Parameter& parameter,
+                              const experiment::ValueTypes& types = {});
 
   /// Adds a trial with these values, which is asked for before any that nobody has proposed yet;
-  /// what it lacks is drawn at random. Returns its number. invalid: the space has no such values.
+  /// what it lacks is proposed. Returns its number. invalid: the space has no such values.
   Result<TaskNumber> enqueue(const store::Values& given);
   /// How many trials the search makes from now on. usage: its method takes every point.
   Status set_samples(std::int64_t samples);
@@ -144,8 +145,8 @@ class Study {
   std::optional<experiment::Proposal> next_point();
   bool may_grow() const;
   bool was_added(const experiment::Parameter& parameter) const;
-  store::Values complete(const store::Values& values) const;
-  Result<const experiment::Parameter*> known(const experiment::Parameter& parameter);
+  Result<const experiment::Parameter*> known(const experiment::Parameter& parameter,
+                                             const experiment::ValueTypes& types = {});
   Status feed_stopper();
   Status feed_stopper(TaskNumber number);
 

@@ -3,6 +3,7 @@
 
 #include "berth/base/rng.h"
 #include "berth/base/text.h"
+#include "berth/experiment/own_point.h"
 #include "berth/experiment/space.h"
 #include "berth/run/study.h"
 
@@ -24,13 +25,7 @@ bool drawn(const Search& search) {
 
 bool same_space(const Parameter& one, const Parameter& other) {
   return one.choices == other.choices && one.min == other.min && one.max == other.max &&
-         one.scale == other.scale && one.integer == other.integer;
-}
-
-std::string space_text(const Parameter& one) {
-  if (!one.choices.empty()) return "one of " + join(one.choices, ", ");
-  return fmt::format("{}..{}{}{}", one.min, one.max, one.integer ? ", int" : "",
-                     one.scale == Parameter::Scale::log ? ", log" : "");
+         one.scale == other.scale && one.integer == other.integer && one.step == other.step;
 }
 
 }  // namespace
@@ -45,13 +40,6 @@ void Study::begin_search() {
   fed_.clear();
   unfed_.clear();
   if (program_.early_stop) stopper_.emplace(*program_.early_stop, *program_.goal);
-  std::int64_t number = 0;
-  for (const auto& [params, metrics] : program_.earlier)
-    if (proposer_)
-      proposer_->tell({number--,
-                       {"", params},
-                       TrialReport::State::done,
-                       experiment::scores_of(program_, metrics)});
 }
 
 void Study::tell_proposer(const store::TaskRecord& trial) {
@@ -60,12 +48,8 @@ void Study::tell_proposer(const store::TaskRecord& trial) {
                      : trial.state == TaskState::done ? TrialReport::State::done
                                                       : TrialReport::State::open;
   if (proposer_)
-    proposer_->tell({.number = trial.number.value,
-                     .trial = {trial.label, trial.params},
-                     .state = state,
-                     .scores = state == TrialReport::State::done
-                                   ? experiment::scores_of(program_, trial.metrics)
-                                   : std::vector<double>()});
+    proposer_->tell(experiment::report_of(program_, trial.number.value, {trial.label, trial.params},
+                                          state, trial.metrics));
 }
 
 const std::optional<experiment::Proposal>& Study::proposal() {
@@ -138,36 +122,14 @@ bool Study::was_added(const Parameter& parameter) const {
          std::ranges::find(program_.optional, parameter.name) != program_.optional.end();
 }
 
-/// In the order of the space, as proposals have them, with what they lack.
-store::Values Study::complete(const store::Values& values) const {
-  Rng rng(env_.random());
-  store::Values all;
-  for (const auto& parameter : program_.params) {
-    if (const auto* value = experiment::find_value(values, parameter.name))
-      all.emplace_back(parameter.name, *value);
-    else if (experiment::present(parameter, all))
-      all.emplace_back(parameter.name, experiment::draw(parameter, rng));
-  }
-  for (const auto& value : values)
-    if (experiment::find_value(all, value.first) == nullptr) all.push_back(value);
-  return all;
-}
-
 Result<TaskNumber> Study::enqueue(const store::Values& given) {
-  if (program_.search.budget)
-    return fail(ErrorKind::invalid, "a search with a budget decides by itself what it tries");
   const auto added = [&](const Parameter& parameter) { return was_added(parameter); };
   const bool grows =
       may_grow() && (program_.params.empty() || std::ranges::any_of(program_.params, added));
-  for (const auto& [name, value] : given) {
-    const auto parameter = std::ranges::find(program_.params, name, &Parameter::name);
-    if (parameter == program_.params.end() && !grows)
-      return fail(ErrorKind::invalid, "{}: the space has no such parameter", clip(name));
-    if (parameter != program_.params.end() && !experiment::part_of(*parameter, value))
-      return fail(ErrorKind::invalid, "{}: '{}' lies outside {}", clip(name), clip(value),
-                  space_text(*parameter));
-  }
-  const auto values = complete(given);
+  BERTH_TRY(check_own_point(program_, given, grows));
+  Rng rng(env_.random());
+  const auto next = given.size() < program_.params.size() ? proposal() : std::nullopt;
+  const auto values = completed(program_.params, given, next ? next->params : store::Values{}, rng);
   for (;;) {
     BERTH_TRY(refresh());
     const TaskNumber number{std::ssize(trials_) + 1};
@@ -181,7 +143,8 @@ Result<TaskNumber> Study::enqueue(const store::Values& given) {
 }
 
 /// The parameter of the space, which it is added to where it is new.
-Result<const Parameter*> Study::known(const Parameter& parameter) {
+Result<const Parameter*> Study::known(const Parameter& parameter,
+                                      const experiment::ValueTypes& types) {
   const auto find = [&]() -> const Parameter* {
     const auto found = std::ranges::find(program_.params, parameter.name, &Parameter::name);
     return found == program_.params.end() ? nullptr : &*found;
@@ -199,6 +162,8 @@ Result<const Parameter*> Study::known(const Parameter& parameter) {
                 parameter.name, run_.name);
   program_.params.push_back(parameter);
   program_.optional.push_back(parameter.name);
+  program_.types.floats.insert(types.floats.begin(), types.floats.end());
+  program_.types.texts.insert(types.texts.begin(), types.texts.end());
   BERTH_TRY(store_.apply(run_.id, {{store::RunSpecified{experiment::to_json_text(program_)}}}));
   const auto kept = trials_;  // with what was suggested and is not recorded yet
   BERTH_TRY(reload());
@@ -208,11 +173,12 @@ Result<const Parameter*> Study::known(const Parameter& parameter) {
   return find();
 }
 
-Result<std::string> Study::suggest(const std::string& label, const Parameter& parameter) {
+Result<std::string> Study::suggest(const std::string& label, const Parameter& parameter,
+                                   const experiment::ValueTypes& types) {
   BERTH_ASSIGN(const TaskNumber number, find(label));
   if (!claims_.contains(number))
     return fail(ErrorKind::stale, "{}/{} is not claimed here", run_.name, clip(label));
-  BERTH_ASSIGN(const Parameter* const own, known(parameter));
+  BERTH_ASSIGN(const Parameter* const own, known(parameter, types));
   suggested_[number].insert(parameter.name);
   auto& params = trials_[static_cast<std::size_t>(number.value - 1)].params;
   if (const auto* value = experiment::find_value(params, parameter.name)) {

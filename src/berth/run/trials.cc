@@ -59,8 +59,10 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                .selections = selections_of(program_),
                .shares_devices = machine::takes_part(program_.resources),
                .goal = program_.goal,
+               .constraints = program_.constraints,
                .expected = expected_tasks(program_),
-               .steps = {}} {
+               .steps = {}},
+      enqueued_(env_, enqueued_directory(directory_)) {
   const bool external = program_.search.method == experiment::Search::Method::external;
   if (external) {
     auto environment = inherited_environment(env_);
@@ -90,7 +92,7 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   started(task.number);
   exec::Environment environment = program_.environment;
   for (const auto& [name, value] : task.params) set(environment, parameter_variable(name), value);
-  set(environment, "BERTH_PARAMS", experiment::values_json(task.params));
+  set(environment, "BERTH_PARAMS", experiment::values_json(task.params, program_.types));
   name_task(environment, directory_, record_, task, token, attempt);
   if (names(kCheckpoint) || program_.checkpoints) {
     BERTH_TRY(env_.make_directory(checkpoint(task), 0700));
@@ -111,8 +113,8 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
       values.emplace_back("save_model", "true");
       values.emplace_back("folder_name", "models_" + record_.name);
     }
-    BERTH_TRY(
-        env_.replace_file(parameter_file(task), experiment::values_json(values) + "\n", 0600));
+    BERTH_TRY(env_.replace_file(parameter_file(task),
+                                experiment::values_json(values, program_.types) + "\n", 0600));
   }
   const std::string modules = directory_ + "/python";
   if (program_.auptimizer) BERTH_TRY(offer_module(modules, environment));

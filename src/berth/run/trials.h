@@ -6,6 +6,7 @@
 
 #include "berth/experiment/early_stop.h"
 #include "berth/experiment/proposer.h"
+#include "berth/run/enqueued.h"
 #include "berth/run/external_proposer.h"
 #include "berth/run/workload.h"
 
@@ -36,6 +37,7 @@ class Trials final : public Workload {
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
   bool complete() const override { return complete_; }
   bool take_news() override { return external_ && external_->take_news(); }
+  void committed() override { enqueued_.forget_taken(); }
   bool busy() const override { return external_ && external_->asked(); }
 
  private:
@@ -51,6 +53,7 @@ class Trials final : public Workload {
   void tell_earlier();
   void add(experiment::Proposal proposal, Next& next);
   Status ask_external(Next& next);
+  Status add_enqueued(Next& next);
   void last_of_all(Next& next);
   void consider_best(const store::TaskRecord& task);
   Status recall_reports(const store::TaskRecord& task);
@@ -68,6 +71,7 @@ class Trials final : public Workload {
   const RunOptions options_;
   std::unique_ptr<experiment::Proposer> proposer_;  // null: all trials are known from the start
   std::optional<ExternalProposer> external_;
+  Enqueued enqueued_;
   std::optional<experiment::EarlyStopper> stopper_;
   std::unordered_map<std::int64_t, Cut> cut_;  // attempts that were told to end, by token
   std::vector<Stand> stands_;                  // of each trial, by number

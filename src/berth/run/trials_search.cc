@@ -1,6 +1,8 @@
 // Which trials there are, and what follows from what they report.
 #include "berth/base/text.h"
+#include "berth/experiment/constraint.h"
 #include "berth/experiment/external.h"
+#include "berth/experiment/own_point.h"
 #include "berth/run/trials.h"
 
 namespace berth::run {
@@ -20,6 +22,7 @@ void Trials::stand(TaskNumber task, Stand to) {
 }
 
 Status Trials::take_over(std::span<const store::TaskRecord> tasks) {
+  BERTH_TRY(enqueued_.take_over(std::ssize(tasks)));
   tell_earlier();
   for (const auto& task : tasks) {
     const bool runs = task.state == store::TaskState::running;
@@ -54,16 +57,13 @@ Status Trials::recall_reports(const store::TaskRecord& task) {
   return {};
 }
 
+/// Another proposer than one of a process of its own was made with them.
 void Trials::tell_earlier() {
-  if (external_) external_->send_line(experiment::hello_line(program_, record_.name));
-  std::int64_t number = 0;
-  for (const auto& [params, metrics] : program_.earlier) {
-    constexpr auto kDone = experiment::TrialReport::State::done;
-    if (external_) external_->send_line(experiment::tell_line("", params, kDone, metrics));
-    if (proposer_)
-      proposer_->tell({number, {"", params}, kDone, experiment::scores_of(program_, metrics)});
-    --number;
-  }
+  if (!external_) return;
+  external_->send_line(experiment::hello_line(program_, record_.name));
+  for (const auto& [params, metrics, run] : program_.earlier)
+    external_->send_line(experiment::tell_line("", params, experiment::TrialReport::State::done,
+                                               metrics, program_.types));
 }
 
 void Trials::tell(const store::TaskRecord& task) {
@@ -73,13 +73,11 @@ void Trials::tell(const store::TaskRecord& task) {
                       : task.state == store::TaskState::done ? State::done
                                                              : State::open;
   if (external_)
-    external_->send_line(experiment::tell_line(task.label, task.params, state, task.metrics));
+    external_->send_line(
+        experiment::tell_line(task.label, task.params, state, task.metrics, program_.types));
   if (proposer_)
-    proposer_->tell({.number = task.number.value,
-                     .trial = {task.label, task.params},
-                     .state = state,
-                     .scores = state == State::done ? experiment::scores_of(program_, task.metrics)
-                                                    : std::vector<double>()});
+    proposer_->tell(experiment::report_of(program_, task.number.value, {task.label, task.params},
+                                          state, task.metrics));
 }
 
 void Trials::consider_best(const store::TaskRecord& task) {
@@ -87,6 +85,7 @@ void Trials::consider_best(const store::TaskRecord& task) {
   if (!program_.save_best || task.state != store::TaskState::done) return;
   const auto scores = experiment::scores_of(program_, task.metrics);
   if (scores.empty() || (best_ && scores.front() <= best_->score)) return;
+  if (!experiment::broken(program_.constraints, task.metrics).empty()) return;
   best_ = Best{scores.front(), task.params};
 }
 
@@ -103,6 +102,8 @@ Result<Next> Trials::next() {
   if (complete_) return next;
   const bool full = program_.parallel > 0 && waiting_ + running_ >= program_.parallel;
   if (waiting_ > 0 || full) return next;
+  if (adaptive(program_.search)) BERTH_TRY(add_enqueued(next));
+  if (!next.added.empty()) return next;
   if (external_ && !exhausted_) {
     BERTH_TRY(ask_external(next));
   } else if (!exhausted_) {
@@ -113,6 +114,22 @@ Result<Next> Trials::next() {
   }
   if (exhausted_ && running_ == 0 && next.added.empty()) last_of_all(next);
   return next;
+}
+
+/// A point that somebody has added goes before what would be proposed, which completes it.
+Status Trials::add_enqueued(Next& next) {
+  if (external_ && external_->asked()) return {};  // for the trial of this number
+  const TaskNumber number{static_cast<std::int64_t>(stands_.size()) + 1};
+  BERTH_ASSIGN(const auto given, enqueued_.take(number));
+  if (!given) return {};
+  const bool lacks = proposer_ && given->size() < program_.params.size();
+  const auto proposal = lacks ? proposer_->ask() : std::nullopt;
+  Rng rng(mix(program_.search.seed) ^ mix(static_cast<std::uint64_t>(number.value)));
+  add({fmt::format("{}", number.value),
+       experiment::completed(program_.params, *given,
+                             proposal ? proposal->params : experiment::Values{}, rng)},
+      next);
+  return {};
 }
 
 Status Trials::ask_external(Next& next) {
@@ -177,11 +194,14 @@ Result<bool> Trials::finish(const store::TaskRecord& task, Token, std::vector<st
   };
   look(*program_.goal);
   for (const auto& goal : program_.further_goals) look(goal);
+  for (const auto& constraint : program_.constraints)
+    if (!experiment::excess(constraint, task.metrics)) missing.push_back(constraint.metric);
   if (missing.empty()) return true;
   std::vector<std::string> reported;
   for (const auto& [name, value] : task.metrics) reported.push_back(name);
   std::string text =
-      fmt::format("it reported no {}, which its goal is about", join(missing, ", no "));
+      fmt::format("it reported no {}, which its {} about", join(missing, ", no "),
+                  program_.constraints.empty() ? "goal is" : "goal and constraints are");
   text += reported.empty() ? "; it reported nothing"
                            : "; it reported " + clip(join(reported, ", "), 200);
   if (reported.empty() && (names(kCheckpoint) || program_.checkpoints))

@@ -1,0 +1,149 @@
+/* Berth for programs in C, and in languages that call C: topologies, reservations of this machine,
+ * and plans of fleets. Placement is in berth/placement/berth_placement.h.
+ *
+ *   berth_machine* machine = NULL;
+ *   berth_reservation* held = NULL;
+ *   berth_request request = {0};
+ *   char why[200];
+ *   request.cpu_milli = 2000;
+ *   request.gpu = 1;
+ *   request.label = "train";
+ *   if (berth_machine_open(NULL, &machine, why, sizeof why) != BERTH_OK ||
+ *       berth_machine_reserve(machine, &request, &held, why, sizeof why) != BERTH_OK)
+ *     fprintf(stderr, "%s\n", why);
+ *
+ * C99; nothing of C++ crosses it, and no exception leaves it. What stands here keeps its meaning
+ * and its place; new things are added behind, also in structs, which a caller fills with zeros
+ * first.
+ *
+ * Calls give one of the codes below. Where a call takes `message`, an error writes one sentence
+ * there, cut to `message_size` bytes with its ending 0; NULL with 0 wants none. Where a call fails,
+ * its results are left as they were. A handle is used by one thread at a time, and freed by the
+ * destroy of its kind, which takes NULL too. A text that a call gives belongs to the caller, who
+ * frees it with berth_free_text(). Units: bytes, thousandths of a core, milliseconds.
+ */
+#ifndef BERTH_BERTH_H
+#define BERTH_BERTH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef BERTH_EXPORT
+#define BERTH_EXPORT __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first six are those of enum berth_placement_code. */
+enum berth_code {
+  BERTH_OK = 0,
+  BERTH_INVALID = 1,    /* the question or a document is wrong, and will be wrong again */
+  BERTH_BUSY = 2,       /* it fits, but not now */
+  BERTH_IMPOSSIBLE = 3, /* it is more than there is */
+  BERTH_STALE = 4,      /* it was given back before */
+  BERTH_FULL = 5,       /* no space, no memory */
+  BERTH_NOT_FOUND = 6,
+  BERTH_DENIED = 7,
+  BERTH_FAILED = 8 /* the operating system, or what is stored, is at fault */
+};
+
+/* "0.2.0" */
+BERTH_EXPORT const char* berth_version(void);
+/* Takes NULL too. */
+BERTH_EXPORT void berth_free_text(char* text);
+
+/* ---- A machine's GPUs and what joins them. ---- */
+
+typedef struct berth_topology berth_topology;
+
+enum berth_health { BERTH_HEALTHY = 0, BERTH_UNHEALTHY = 1, BERTH_LOST = 2 };
+
+typedef struct berth_device {
+  int32_t index;  /* as the machine counts it */
+  int32_t numa;   /* -1: unknown */
+  int32_t slots;  /* one is 10 TFLOP/s of dense 16-bit matrix arithmetic */
+  int32_t health; /* enum berth_health */
+  int64_t memory; /* bytes; 0: unknown */
+  char uuid[64];  /* these are cut, with their ending 0 */
+  char pci[32];
+  char model[96];
+} berth_device;
+
+/* This machine's, through NVML and KFD, or what BERTH_TOPOLOGY names. It may have no devices. */
+BERTH_EXPORT int berth_topology_discover(berth_topology** topology, char* message,
+                                         size_t message_size);
+/* A machine of the catalogue ("dgx-h100"), or a topology file. NOT_FOUND, INVALID. */
+BERTH_EXPORT int berth_topology_named(const char* name_or_path, berth_topology** topology,
+                                      char* message, size_t message_size);
+/* A text as nvidia-smi topo -m, rocm-smi --showtopo or berth_topology_json() give it. INVALID. */
+BERTH_EXPORT int berth_topology_read(const char* text, size_t size, berth_topology** topology,
+                                     char* message, size_t message_size);
+BERTH_EXPORT void berth_topology_destroy(berth_topology* topology);
+
+/* 0 for NULL. */
+BERTH_EXPORT int32_t berth_topology_device_count(const berth_topology* topology);
+/* INVALID: no such device. */
+BERTH_EXPORT int berth_topology_device(const berth_topology* topology, int32_t device,
+                                       berth_device* out);
+/* devices x devices, row-major, the diagonal 0: what berth_placement_create() takes. INVALID: there
+ * is room for fewer. */
+BERTH_EXPORT int berth_topology_scores(const berth_topology* topology, int32_t* scores,
+                                       size_t room);
+BERTH_EXPORT int berth_topology_json(const berth_topology* topology, char** json);
+
+/* ---- This machine: what a process may use of it, and reservations, all or nothing. ---- */
+
+typedef struct berth_machine berth_machine;
+typedef struct berth_reservation berth_reservation;
+
+typedef struct berth_request {
+  int64_t cpu_milli, mem, disk;
+  int64_t gpu;       /* whole devices; with one of the next two a part of as many */
+  int64_t gpu_mem;   /* of each */
+  int64_t gpu_slots; /* of each */
+  int64_t priority;  /* the greater goes first where several wait */
+  int64_t wait_ms;   /* how long to wait where others hold what is missing */
+  const char* label; /* shown to others; NULL: none */
+} berth_request;
+
+/* `ledger` is its directory; NULL: $BERTH_LEDGER, or /run/lock/berth. */
+BERTH_EXPORT int berth_machine_open(const char* ledger, berth_machine** machine, char* message,
+                                    size_t message_size);
+/* Reservations outlive it. */
+BERTH_EXPORT void berth_machine_destroy(berth_machine* machine);
+/* {"total": PART, "free": PART, "holders": [{"label", "pid", "waiting", "part": PART}]}, where PART
+ * is
+ * {"resources": {"cpu": 1.5, …}, "cores": [{"core", "node", "milli"}], "devices": [{"uuid",
+ * "index", "memory", "slots", "whole"}]}. */
+BERTH_EXPORT int berth_machine_json(berth_machine* machine, char** json, char* message,
+                                    size_t message_size);
+/* The PART that berth_machine_reserve() would give now. BUSY, IMPOSSIBLE, INVALID. */
+BERTH_EXPORT int berth_machine_dry_run(berth_machine* machine, const berth_request* request,
+                                       char** json, char* message, size_t message_size);
+/* BUSY, IMPOSSIBLE: the message says what is short and who holds the rest. INVALID. */
+BERTH_EXPORT int berth_machine_reserve(berth_machine* machine, const berth_request* request,
+                                       berth_reservation** reservation, char* message,
+                                       size_t message_size);
+/* Its PART. */
+BERTH_EXPORT int berth_reservation_json(const berth_reservation* reservation, char** json);
+/* STALE: it was released before. */
+BERTH_EXPORT int berth_reservation_release(berth_reservation* reservation, char* message,
+                                           size_t message_size);
+/* Releases it where that was not done. */
+BERTH_EXPORT void berth_reservation_destroy(berth_reservation* reservation);
+
+/* ---- Fleets of inference servers. ---- */
+
+/* Plans the fleet of a document (docs/fleet.md); the answer is what
+ * `berth plan --json` prints of the plan. `time_limit_ms` 0: none. INVALID: with the entry and its
+ * field. */
+BERTH_EXPORT int berth_plan(const char* document, size_t size, int64_t time_limit_ms, char** json,
+                            char* message, size_t message_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,119 @@
+// berth doctor: what this machine lets Berth do, why not more, and what to do about it.
+#include <gnu/libc-version.h>
+
+#include <iterator>
+
+#include "berth/agent/agent_client.h"
+#include "berth/cli/cluster_ec2.h"
+#include "berth/cli/cluster_slurm.h"
+#include "berth/cli/cluster_ssh.h"
+#include "berth/cli/examination.h"
+#include "berth/cli/machine_report.h"
+#include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/remote/command.h"
+#include "berth/run/context.h"
+
+namespace berth::cli {
+namespace {
+
+struct DoctorOptions {
+  bool json = false, offline = false;
+
+  void add_to(Options& options) {
+    options.json(json);
+    options.flag("--offline", offline, "ask no cluster whether it answers");
+    options.footer(
+        "The exit code is 1 when there is something to do.\n"
+        "Example:\n"
+        "  berth doctor");
+  }
+};
+
+Result<std::string> version_of_agent(os::Env& env) {
+  BERTH_ASSIGN(const auto program, agent::agent_program(env));
+  constexpr Duration kMost = std::chrono::seconds(10);
+  remote::Command command(env, {program, "--version"}, env.environment(), kMost, [] {});
+  while (true) {
+    if (const auto end = command.take()) {
+      if (end->error) return std::unexpected(*end->error);
+      if (!end->good())
+        return fail(ErrorKind::io, "{} --version: exit {}: {}", program, end->exit_code, end->err);
+      return end->out;
+    }
+    BERTH_TRY(env.loop().turn(env.now() + kMost));
+  }
+}
+
+Result<std::size_t> runs_in_store(os::Env& env) {
+  BERTH_ASSIGN(const run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const auto runs, context.store->runs());
+  return runs.size();
+}
+
+Status status_of(const auto& result) {
+  return result ? Status() : Status(std::unexpected(result.error()));
+}
+
+/// Whether each machine of the cluster answers.
+Result<std::vector<Reached>> reach(os::Env& env, const remote::ClusterEntry& entry) {
+  std::vector<Reached> reached;
+  if (entry.kind == "slurm") {
+    BERTH_ASSIGN(const auto probed, probe_slurm(env, entry));
+    reached.push_back({entry.name, "", status_of(probed.partitions)});
+  } else if (entry.kind == "ec2") {
+    BERTH_ASSIGN(const auto probed, probe_ec2(env, entry));
+    for (const auto& permission : probed.permissions)
+      reached.push_back({entry.name, permission.action, permission.allowed});
+  } else {
+    BERTH_ASSIGN(const auto probed, probe_hosts(env, entry));
+    for (const auto& host : probed)
+      reached.push_back({entry.name, host.host, status_of(host.offer)});
+  }
+  return reached;
+}
+
+Result<std::vector<Reached>> reach_all(os::Env& env, bool offline) {
+  BERTH_ASSIGN(const auto entries, remote::read_clusters(env));
+  std::vector<Reached> all;
+  for (const auto& entry : entries) {
+    if (const auto checked = remote::check_cluster(env, entry); !checked || offline) {
+      if (!checked) all.push_back({entry.name, "", checked});
+      continue;
+    }
+    auto reached = reach(env, entry);
+    if (reached)
+      std::ranges::move(*reached, std::back_inserter(all));
+    else
+      all.push_back({entry.name, "", std::unexpected(reached.error())});
+  }
+  return all;
+}
+
+Result<int> examine(os::Env& env, const DoctorOptions& options) {
+  os::install_stop_signals();
+  std::vector<Finding> findings;
+  const auto add = [&](std::vector<Finding> more) {
+    std::ranges::move(more, std::back_inserter(findings));
+  };
+  const auto limits = probe_limits(env);
+  add({examine_versions(env, version_of_agent(env), ::gnu_get_libc_version())});
+  add({examine_limits(env, limits ? *limits : expect_limits(env))});
+  add(examine_devices(env,
+                      machine::read_devices(env, {}, machine::Ledger::default_directory(env))));
+  add(examine_state(env, runs_in_store(env)));
+  add({examine_ledger(env)});
+  add(examine_clusters(reach_all(env, options.offline)));
+  add(examine_tools(env));
+  print(options.json ? findings_json(findings) : findings_text(findings));
+  return faults_of(findings) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  return command("doctor", "what this machine lets Berth do, why not more, and what to do about it",
+                 examine);
+}
+
+}  // namespace berth::cli

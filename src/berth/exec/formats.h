@@ -1,0 +1,55 @@
+// The formats of the keys that files of several kinds have for a process, as fields.h reads them.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "berth/base/format.h"
+#include "berth/exec/messages.h"
+#include "berth/placement/placement.h"
+
+namespace berth::exec {
+
+namespace f = format;
+
+inline constexpr std::array<std::string_view, 2> kEnforceNames{"advisory", "required"};
+inline constexpr std::array<std::string_view, 2> kOnFailureNames{"continue", "stop"};
+inline constexpr std::array<std::string_view, 2> kShellNames{"bash", "sh"};
+inline constexpr std::int64_t kMostRetries = 1000, kMostPriority = 1000;
+
+/// A command: a text, or the words of one that meets no shell.
+inline constexpr ValueFormat kCommandFormat = f::either(f::kTextOrTexts);
+/// One name or a list of names.
+inline constexpr ValueFormat kNamesFormat = f::either(f::kTextOrTexts);
+inline constexpr ValueFormat kShells[] = {f::one_of(kShellNames), f::list_of(f::kText, 1)};
+inline constexpr ValueFormat kShellFormat = f::either(kShells);
+inline constexpr ValueFormat kVariablesFormat = f::entries_of(f::kText);
+inline constexpr ValueFormat kSandboxes[] = {f::flag(), f::list_of(f::kText)};
+inline constexpr ValueFormat kSandboxFormat = f::either(kSandboxes);
+/// warn or kill; the first of the names stands for "not said".
+inline constexpr ValueFormat kGpuMemOverFormat =
+    f::one_of(std::span(kGpuMemOverNames.all()).subspan(1));
+
+inline constexpr ValueFormat kSlots = f::whole(1, 10'000);
+/// The keys of `resources`, whose amounts are `of`; any other is an amount of one's own name.
+template <const ValueFormat& of>
+inline constexpr KeyFormat kResourceKeys[] = {
+    {"cpu", of, "cores, also parts of one; 0: none", "1, where nothing else is asked for"},
+    {"mem", of, "memory", "not limited"},
+    {"disk", of, "bytes of the state directory's volume", "not counted"},
+    {"gpu", of, "GPUs, those that belong together most", "none"},
+    {"gpu_mem", of, "a part of a GPU's memory", "whole GPUs"},
+    {"gpu_slots", of, "a part of a GPU's throughput, in units of 10 TFLOP/s", "whole GPUs"},
+    {"gpu_mem_min", f::amount(), "only GPUs that have so much memory in all", "any"},
+    {"gpu_slot_sizes", f::list_of(kSlots), "only GPUs of so many slots", "any"},
+    {"gpu_require", kNamesFormat, "these are among them: indices, ranges, UUIDs", ""},
+    {"gpu_policy", f::one_of(placement::kPolicyNames.all()), "how several are chosen", "packed"},
+    {"gpu_objective", f::one_of(placement::kObjectiveNames.all()), "what makes a set good", "sum"},
+};
+
+inline constexpr ValueFormat kAmount = f::amount();
+inline constexpr MapFormat kResources{
+    "resources", "Amounts that a task gets, and which GPUs; further names are amounts of your own.",
+    kResourceKeys<kAmount>, &kAmount};
+
+}  // namespace berth::exec

@@ -1,0 +1,141 @@
+#include "berth/experiment/format.h"
+
+#include <array>
+
+#include "berth/exec/formats.h"
+#include "berth/experiment/program.h"
+#include "berth/experiment/reading.h"
+
+namespace berth::experiment {
+namespace {
+
+namespace f = format;
+
+constexpr double kTrialsMost = kMostTrials;
+
+constexpr ValueFormat kConditions = f::entries_of(exec::kNamesFormat);
+constexpr KeyFormat kRangeKeys[] = {
+    {"min", f::number(), "the least value", "", true},
+    {"max", f::number(), "the greatest value", "", true},
+    {"scale", f::one_of(Parameter::kScaleNames.all()), "how values are spread", "linear"},
+    {"type", f::one_of(kNumberTypes), "whole numbers, or any", "float"},
+    {"step", f::number_between(0), "only `min` and what lies whole steps from it", "any value"},
+    {"n", f::whole(1, kTrialsMost), "the points of a grid", "of an int range each integer"},
+    {"when", kConditions, "is there only where earlier parameters have these values", "always"},
+};
+constexpr KeyFormat kChoicesKeys[] = {
+    {"choices", exec::kNamesFormat, "one of these values", "", true},
+    {"when", kConditions, "is there only where earlier parameters have these values", "always"},
+};
+constexpr KeyFormat kBudgetKeys[] = {
+    {"param", f::text(), "the name by which a trial gets its budget, such as epochs", "", true},
+    {"min", f::number_between(0), "the least budget", "", true},
+    {"max", f::number_between(0), "the greatest budget", "", true},
+    {"reduction", f::whole(2, 1000), "one of so many goes on, with so many times the budget", "3"},
+};
+constexpr ValueFormat kPoint = f::entries_of(f::kText);
+constexpr KeyFormat kSearchKeys[] = {
+    {"method", f::one_of(Search::kMethodNames.all()), "how points are chosen",
+     "grid; with samples: what suits it"},
+    {"samples", f::whole(1, kTrialsMost), "how many trials", "required but by grid and sequence"},
+    {"seed", f::whole(0, ValueFormat::kUnbounded), "what chance begins with", "0"},
+    {"points", f::list_of(kPoint, 1), "of sequence: the points, one after the other", ""},
+    {"file", f::text(), "of sequence: the file that has the points", ""},
+    {"budget", f::map_of(kBudgetFormat), "of halving and hyperband: what trials get", ""},
+    {"model", f::one_of(kModels), "of halving and hyperband: draw new trials as tpe does", "tpe"},
+    {"run", exec::kCommandFormat, "of external: the program that proposes", ""},
+    {"patience", f::duration(), "of external: how long an answer may take", "10m"},
+};
+constexpr KeyFormat kGoalKeys[] = {
+    {"metric", f::text(), "the metric that counts", "", true},
+    {"direction", f::one_of(kDirections), "whether its greatest or its least value is best", "max"},
+    {"score", f::one_of(Goal::kScoreNames.all()), "which report of a trial counts", "last"},
+};
+
+constexpr std::string_view kWarmup = "so many first reports of a trial end nothing";
+constexpr std::string_view kEvery = "a trial is looked at each so many reports";
+template <std::size_t kIndex>
+constexpr KeyFormat kPolicyKey{
+    "policy", f::one_of(std::span(EarlyStop::kPolicyNames.all()).subspan(kIndex, 1)),
+    "which trials are ended", "", true};
+constexpr KeyFormat kMedianKeys[] = {kPolicyKey<0>,
+                                     {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+                                     {"every", f::whole(1, kTrialsMost), kEvery, "1"}};
+constexpr KeyFormat kBanditKeys[] = {
+    kPolicyKey<1>,
+    {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+    {"every", f::whole(1, kTrialsMost), kEvery, "1"},
+    {"slack", f::number(0), "how far from the best value it may be, as a part of that", "0.1"}};
+constexpr KeyFormat kTruncationKeys[] = {
+    kPolicyKey<2>,
+    {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+    {"every", f::whole(1, kTrialsMost), kEvery, "1"},
+    {"part", f::number_between(0, 1), "the worst of them, which are this part, end", "0.2"}};
+constexpr KeyFormat kCurveKeys[] = {
+    kPolicyKey<3>,
+    {"warmup", f::whole(0, kTrialsMost), kWarmup, "3"},
+    {"every", f::whole(1, kTrialsMost), kEvery, "1"},
+    {"probability", f::number_between(0, 1), "ends with less of a chance to be the best", "0.05"},
+    {"steps", f::whole(1, kTrialsMost), "the reports of a whole trial",
+     "as many as the longest had"}};
+
+constexpr ValueFormat kParameters[] = {f::text(), f::list_of(f::kText, 1), f::map_of(kRangeFormat),
+                                       f::map_of(kChoicesFormat)};
+constexpr ValueFormat kParameter = f::either(kParameters);
+constexpr ValueFormat kGoal = f::map_of(kGoalFormat);
+constexpr ValueFormat kGoals[] = {kGoal, f::list_of(kGoal, 1, kMostGoals)};
+constexpr ValueFormat kStops[] = {f::map_of(kEarlyStopFormats[0]), f::map_of(kEarlyStopFormats[1]),
+                                  f::map_of(kEarlyStopFormats[2]), f::map_of(kEarlyStopFormats[3])};
+
+constexpr KeyFormat kKeys[] = {
+    {"name", f::text(), "what the run is called; its number is added", "the file's name"},
+    {"run", exec::kCommandFormat, "the command of a trial, with `{parameters}` in braces", ""},
+    {"shell", exec::kShellFormat, "what runs a command that has a shell's characters",
+     "bash -euo pipefail -c"},
+    {"params", f::entries_of(kParameter), "what is tried: names and choices, values or ranges",
+     "one trial"},
+    {"search", f::map_of(kSearchFormat), "how the points of that space are chosen", "grid"},
+    {"save_best", f::flag(), "at the end the best trial runs once more, told to save", "false"},
+    {"checkpoints", f::flag(), "each trial has a directory that its attempts share",
+     "where the command names it"},
+    {"resources", f::map_of(exec::kResources), "what each trial gets of its machine", "cpu: 1"},
+    {"goal", f::either(kGoals), "which metric counts, or a list of them", "just run them all"},
+    {"constraints", f::list_of(f::kText, 1, kMostConstraints),
+     "bounds of metrics, such as `latency <= 50`, that the best trial keeps", "none"},
+    {"early_stop", f::either(kStops), "which running trials are not worth their end", "none"},
+    {"parallel", f::whole(1, kTrialsMost), "trials side by side, at most", "as many as fit"},
+    {"timeout", f::duration(), "time limit of a trial", "none"},
+    {"enforce", f::one_of(exec::kEnforceNames),
+     "whether a machine that cannot hold a trial to its limits may run it", "advisory"},
+    {"grace", f::duration(), "between TERM and KILL when a trial is stopped", "5s"},
+    {"retries", f::whole(0, exec::kMostRetries), "further attempts of a trial that fails", "0"},
+    {"on_failure", f::one_of(exec::kOnFailureNames), "after a trial failed for good", "continue"},
+    {"priority", f::whole(-exec::kMostPriority, exec::kMostPriority), "greater goes first", "0"},
+    {"gpu_mem_over", exec::kGpuMemOverFormat, "for a trial that has more of a GPU than its share",
+     "warn"},
+    {"env", exec::kVariablesFormat, "environment variables of the trials", "none"},
+    {"passive", f::flag(), "somebody else carries the trials out, and tells their scores", "false"},
+    {"cluster", exec::kNamesFormat, "where it runs: names of `berth cluster list`", "this machine"},
+    {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
+};
+constexpr std::string_view kRunOrPassive[] = {"run", "passive"};
+
+}  // namespace
+
+constinit const MapFormat kRangeFormat{"range", "Numbers from min to max.", kRangeKeys};
+constinit const MapFormat kChoicesFormat{"choices", "One of several values.", kChoicesKeys};
+constinit const MapFormat kBudgetFormat{"budget", "What trials get, little at first.", kBudgetKeys};
+constinit const MapFormat kSearchFormat{"search", "How points are chosen.", kSearchKeys};
+constinit const MapFormat kGoalFormat{"goal", "What a search is after.", kGoalKeys};
+constinit const std::array<MapFormat, 4> kEarlyStopFormats{
+    {{"median", "Ends what is worse than the median of the others by then.", kMedianKeys},
+     {"bandit", "Ends what is farther from the best than the slack.", kBanditKeys},
+     {"truncation", "Ends the worst part of those that came as far.", kTruncationKeys},
+     {"curve", "Ends what is unlikely to become the best.", kCurveKeys}}};
+constinit const MapFormat kExperimentFormat{
+    .name = "experiment",
+    .meaning = "An experiment of Berth: a command that is tried with many parameters.",
+    .keys = kKeys,
+    .any_of = kRunOrPassive};
+
+}  // namespace berth::experiment

@@ -1,0 +1,162 @@
+#include "berth/flow/format.h"
+
+#include "berth/exec/formats.h"
+
+namespace berth::flow {
+namespace {
+
+namespace f = format;
+using exec::kMostPriority;
+using exec::kMostRetries;
+
+constexpr MapFormat kResourcesFormat{
+    "resources",
+    "Amounts that a task gets, also as expressions of {attempt} and parameters, and which GPUs; "
+    "further names are amounts of your own.",
+    exec::kResourceKeys<f::kText>, &f::kText};
+
+constexpr KeyFormat kUrlKeys[] = {
+    {"url", f::text(), "https://…, http://… or s3://BUCKET/KEY", "", true},
+    {"sha256", f::text(), "the digest that its content must have", "any content"},
+};
+constexpr KeyFormat kTableKeys[] = {
+    {"table", f::text(), "a .csv or .tsv file, whose first line names the columns", "", true},
+};
+constexpr ValueFormat kSources[] = {f::text(), f::list_of(f::kText, 1), f::map_of(kTableFormat)};
+constexpr ValueFormat kSource = f::either(kSources);
+constexpr ValueFormat kVariables = f::entries_of(kSource);
+constexpr KeyFormat kCombineKeys[] = {
+    {"vars", kVariables, "variables and what they go over", "", true},
+    {"by", exec::kNamesFormat, "names that the elements carry, by which they belong together",
+     "their keys"},
+    {"optional", exec::kNamesFormat, "of join: variables that may lack a partner", "none"},
+};
+
+constexpr ValueFormat kInputs[] = {f::text(), f::map_of(kUrlFormat)};
+constexpr ValueFormat kInputItem = f::either(kInputs);
+constexpr ValueFormat kInputChoices[] = {f::text(), f::map_of(kUrlFormat),
+                                         f::list_of(kInputItem, 1)};
+constexpr ValueFormat kInput = f::either(kInputChoices);
+constexpr ValueFormat kValue = f::either(f::kTextOrTexts);
+constexpr ValueFormat kTextOrNothing[] = {f::text(), f::nothing()};
+constexpr ValueFormat kDeclaredInput = f::either(kTextOrNothing);
+constexpr ValueFormat kShell = f::either(f::kTextOrTexts);  // of a script any program
+
+constexpr KeyFormat kResources{"resources", f::map_of(kResourcesFormat), "what each task gets",
+                               "cpu: 1"};
+constexpr KeyFormat kEnv{"env", exec::kVariablesFormat, "environment variables", "none"};
+constexpr KeyFormat kTimeout{"timeout", f::text(),
+                             "time limit of a task, also as an expression of {attempt}, or auto",
+                             "none"};
+constexpr KeyFormat kRetries{"retries", f::whole(0, kMostRetries),
+                             "further attempts of a task that fails", "0"};
+constexpr KeyFormat kPriority{"priority", f::whole(-kMostPriority, kMostPriority),
+                              "greater goes first", "0"};
+constexpr KeyFormat kImage{"image", f::text(), "the image in whose container commands run",
+                           "the machine itself"};
+constexpr KeyFormat kSandbox{"sandbox", exec::kSandboxFormat,
+                             "tasks see their inputs and the system alone; or a list of what more",
+                             "false"};
+constexpr KeyFormat kNetwork{"network", f::flag(),
+                             "a container or sandbox has the machine's network", "false"};
+constexpr KeyFormat kEnforce{"enforce", f::one_of(exec::kEnforceNames),
+                             "whether a machine that cannot hold a task to its limits may run it",
+                             "advisory"};
+constexpr KeyFormat kGpuMemOver{"gpu_mem_over", exec::kGpuMemOverFormat,
+                                "for a task that has more of a GPU than its share", "warn"};
+constexpr KeyFormat kOnFailure{"on_failure", f::one_of(exec::kOnFailureNames),
+                               "after a task failed for good", "continue"};
+constexpr KeyFormat kParams{"params", f::entries_of(kValue),
+                            "values by name, for the steps that name them in braces", "none"};
+
+constexpr KeyFormat kDefaultsKeys[] = {
+    kResources, kEnv,     kTimeout, kRetries, kPriority,   {"shell", kShell, "what runs commands"},
+    kImage,     kSandbox, kNetwork, kEnforce, kGpuMemOver, kOnFailure};
+
+constexpr KeyFormat kStepKeys[] = {
+    {"run", exec::kCommandFormat, "the command, with `{names}` in braces", ""},
+    {"script", f::text(), "a body of several lines for the program that `shell` names", ""},
+    {"shell", kShell, "what runs the command or the script", "bash -euo pipefail -c"},
+    {"in", f::entries_of(kInput), "inputs by name: paths, patterns, outputs of steps, URLs",
+     "none"},
+    {"out", f::entries_of(f::kText), "outputs by name: paths below the file's folder, or s3://…",
+     "none: never cached"},
+    {"foreach", kVariables, "one task for each element, or for each combination", "one task"},
+    {"zip", kVariables, "one task for each position of several sources", ""},
+    {"join", f::map_of(kCombineFormat), "one task for those elements that belong together", ""},
+    {"group", f::map_of(kCombineFormat), "one task for all elements of a value", ""},
+    {"key", f::text(), "what a task is called by", "its elements' keys"},
+    {"needs", exec::kNamesFormat, "steps that must be done before, whose files are not read",
+     "none"},
+    kParams,
+    kEnv,
+    {"when", f::text(), "a condition; a task for which it does not hold is skipped", "always"},
+    kResources,
+    kTimeout,
+    kRetries,
+    kPriority,
+    kEnforce,
+    kGpuMemOver,
+    kImage,
+    kSandbox,
+    kNetwork,
+    {"depfile", f::text(), "the file in which the command tells what it has read", "none"},
+    kOnFailure,
+    {"temp", f::flag(), "outputs go when the last task that reads them is done", "false"},
+    {"protect", f::flag(), "outputs are read-only, and not written over unasked", "false"},
+};
+constexpr std::string_view kRunOrScript[] = {"run", "script"};
+
+constexpr KeyFormat kSubFlowKeys[] = {
+    {"flow", f::text(), "the file whose steps this one stands for", "", true},
+    {"params", f::entries_of(kValue), "values for the parameters of that file", "its own"},
+    {"in", f::entries_of(f::kText), "sources for the inputs that it declares", "its own"},
+    {"needs", exec::kNamesFormat, "steps that must be done before", "none"},
+    {"dir", f::text(), "a folder for its outputs", "the file's"},
+};
+
+constexpr ValueFormat kSteps[] = {f::map_of(kStepFormat), f::map_of(kSubFlowFormat)};
+constexpr ValueFormat kAnyStep = f::either(kSteps);
+constexpr KeyFormat kFlowKeys[] = {
+    {"name", f::text(), "what the run is called; its number is added", "the file's name"},
+    {"steps", f::entries_of(kAnyStep), "the steps by name", "those of included files"},
+    kParams,
+    kEnv,
+    {"cluster", exec::kNamesFormat, "where it runs: names of `berth cluster list`", "this machine"},
+    kEnforce,
+    kGpuMemOver,
+    {"shell", exec::kShellFormat, "what runs commands that have a shell's characters",
+     "bash -euo pipefail -c"},
+    kImage,
+    kSandbox,
+    kNetwork,
+    {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
+    kOnFailure,
+    {"on_end", exec::kCommandFormat, "a command that runs here when the run has ended", "none"},
+    {"defaults", f::map_of(kDefaultsFormat), "what each step takes that does not say it", "none"},
+    {"include", exec::kNamesFormat, "files whose steps are taken in", "none"},
+    {"in", f::entries_of(kDeclaredInput), "of a sub-flow: its inputs, nothing where one is given",
+     "none"},
+    {"out", f::entries_of(f::kText), "of a sub-flow: what it calls outputs of its steps", "none"},
+};
+constexpr std::string_view kStepsOrInclude[] = {"steps", "include"};
+
+}  // namespace
+
+constinit const MapFormat kUrlFormat{"url", "A file that lies elsewhere.", kUrlKeys};
+constinit const MapFormat kTableFormat{"table", "The rows of a table.", kTableKeys};
+constinit const MapFormat kCombineFormat{"combine", "Elements of several sources.", kCombineKeys};
+constinit const MapFormat kDefaultsFormat{"defaults", "What steps take that they do not say.",
+                                          kDefaultsKeys};
+constinit const MapFormat kStepFormat{.name = "step",
+                                      .meaning = "A command that reads files and writes files.",
+                                      .keys = kStepKeys,
+                                      .any_of = kRunOrScript};
+constinit const MapFormat kSubFlowFormat{"sub_flow", "All steps of another file.", kSubFlowKeys};
+constinit const MapFormat kFlowFormat{
+    .name = "flow",
+    .meaning = "A flow of Berth: steps that read files and write files.",
+    .keys = kFlowKeys,
+    .any_of = kStepsOrInclude};
+
+}  // namespace berth::flow

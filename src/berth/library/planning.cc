@@ -1,0 +1,76 @@
+#include "berth/library/planning.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "berth/fleet/simulated_limit.h"
+
+namespace berth::library {
+namespace {
+
+constexpr std::size_t kMostBytes = 256U << 20;  // of one document
+constexpr unsigned kMostThreads = 16;
+
+/// Asks the simulator, and remembers what it said: sweeps and days ask the same again.
+std::function<double(const fleet::RateQuestion&)> remembered_limits() {
+  struct Known {
+    std::mutex mutex;
+    std::map<fleet::RateQuestion, double> limits;
+  };
+  return [known = std::make_shared<Known>()](const fleet::RateQuestion& question) {
+    {
+      const std::lock_guard lock(known->mutex);
+      if (const auto found = known->limits.find(question); found != known->limits.end())
+        return found->second;
+    }
+    const double limit = fleet::simulated_limit(question);
+    const std::lock_guard lock(known->mutex);
+    return known->limits.emplace(question, limit).first->second;
+  };
+}
+
+/// Calls body(0) … body(count - 1) on as many threads as there are cores, 16 at most.
+void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) body(i);
+  };
+  std::vector<std::jthread> others;
+  const auto threads = std::min<std::size_t>(
+      count, std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads));
+  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
+}
+
+}  // namespace
+
+Result<std::vector<fleet::Document>> fleet_documents(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const auto status, env.status(path));
+  std::vector<std::string> files{path};
+  if (status.kind == os::FileStatus::Kind::directory) {
+    BERTH_ASSIGN(const auto names, env.list(path));
+    files.clear();
+    for (const auto& name : names)
+      if (name.ends_with(".json")) files.push_back(path + "/" + name);
+    if (files.empty()) return fail(ErrorKind::not_found, "{}: no .json file in it", path);
+  }
+  std::vector<fleet::Document> documents;
+  for (const auto& file : files) {
+    BERTH_ASSIGN(auto text, env.read_file(file, kMostBytes));
+    documents.push_back({file, std::move(text)});
+  }
+  return documents;
+}
+
+fleet::Execution planning_execution(std::string_view percentiles) {
+  fleet::Execution execution;
+  execution.parallel_for = on_all_cores;
+  if (percentiles == "simulated") execution.rate_limit = remembered_limits();
+  return execution;
+}
+
+}  // namespace berth::library

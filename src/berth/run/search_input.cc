@@ -1,0 +1,47 @@
+#include "berth/run/search_input.h"
+
+#include <algorithm>
+
+#include "berth/flow/flow.h"
+
+namespace berth::run {
+
+Status read_sequence(os::Env& env, const std::string& directory, experiment::Program& program) {
+  const std::string& file = program.search.file;
+  if (file.empty()) return {};
+  BERTH_ASSIGN(
+      const std::string text,
+      env.read_file(file.front() == '/' ? file : directory + "/" + file, flow::kMostFlowBytes));
+  return experiment::read_points(text, file, program);
+}
+
+Status begin_with(Context& context, const std::vector<std::string>& runs,
+                  experiment::Program& program) {
+  if (!adaptive(program.search))
+    return fail(ErrorKind::usage,
+                "--warm-start: this search learns from no trial; methods auto, gp, cma-es, "
+                "tpe, halving, hyperband and external do");
+  if (runs.size() > experiment::kMostEarlier)
+    return fail(ErrorKind::usage, "--warm-start: wanted at most {} runs, found {}",
+                experiment::kMostEarlier, runs.size());
+  for (const auto& name : runs) {
+    BERTH_ASSIGN(const auto run, context.store->find_run(name));
+    BERTH_ASSIGN(const auto tasks, context.store->tasks(run.id));
+    std::vector<experiment::EarlierTrial> latest;
+    for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) {
+      if (latest.size() == experiment::kMostEarlier / runs.size()) break;
+      if (task->state != store::TaskState::done) continue;
+      if (experiment::can_warm_start(program, task->params, task->metrics))
+        latest.push_back({task->params, task->metrics, run.name});
+    }
+    if (latest.empty())
+      return fail(ErrorKind::invalid,
+                  "--warm-start: no trial of {} lies within these params and has what the goal is "
+                  "about",
+                  run.name);
+    program.earlier.insert(program.earlier.end(), latest.rbegin(), latest.rend());
+  }
+  return {};
+}
+
+}  // namespace berth::run

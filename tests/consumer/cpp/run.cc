@@ -1,0 +1,92 @@
+// A command, an experiment and a flow, which Berth carries out durably: berth/run.h. It needs the
+// `berth` program, in PATH or in BERTH_BIN.
+#include <berth/run.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "expect.h"
+
+class Printer final : public berth::RunObserver {
+ public:
+  void on_progress(const berth::Run& run) override { states.push_back(run.state); }
+  void on_task_end(const berth::Task& task) override { ended.push_back(task.label); }
+  void on_output(const std::string& task, bool is_error, std::string_view bytes) override {
+    if (!is_error) printed += task + ": " + std::string(bytes);
+  }
+
+  std::vector<std::string> states, ended;
+  std::string printed;
+};
+
+void write(const char* file, std::string_view text) {
+  std::ofstream(file) << text;
+}
+
+int main() {
+  auto runs = value(berth::Runs::open());
+
+  // A command, and what it printed.
+  berth::Command hello{.argv = {"sh", "-c", "echo \"hello $NAME\"; exit 3"}};
+  hello.resources.set("cpu", 500);
+  hello.environment = {{"NAME", "world"}};
+  const auto said = value(runs.submit(hello));
+  EXPECT(value(runs.wait(said)).state == "failed");
+  EXPECT(value(runs.tasks(said)).at(0).exit_code == 3);
+  EXPECT(value(runs.output(said, "1")) == "hello world\n");
+
+  // An experiment, followed until it ends.
+  write("sweep.yaml",
+        "name: square\n"
+        "run: echo \"::berth loss=$(({x} * {x}))\"\n"
+        "params: {x: [3, -1, 2]}\n"
+        "goal: {metric: loss, direction: min}\n");
+  const auto sweep = value(runs.submit_file("sweep.yaml", {"--parallel", "2"}));
+  EXPECT(sweep == "square-1");
+  Printer printer;
+  const auto done = value(runs.follow(sweep, printer));
+  EXPECT(done.state == "done" && done.counts.done == 3 && done.ended);
+  EXPECT(printer.ended.size() == 3 && printer.states.back() == "done");
+  EXPECT(printer.printed.find("loss=1") != std::string::npos);
+  for (const auto& task : value(runs.tasks(sweep)))
+    EXPECT(task.metrics.at(0).second ==
+           std::stod(task.params.at(0).second) * std::stod(task.params.at(0).second));
+
+  // A flow.
+  write("flow.yaml",
+        "name: count\n"
+        "params: {more: two}\n"
+        "steps:\n"
+        "  words:\n"
+        "    run: echo one {more} > {out.w}\n"
+        "    out: {w: words.txt}\n"
+        "  sum:\n"
+        "    run: wc -w < {in.w} > {out.n}\n"
+        "    in: {w: words.w}\n"
+        "    out: {n: sum.txt}\n");
+  const auto flow = value(runs.wait(value(runs.submit_file("flow.yaml", {"--set", "more=2 3"}))));
+  EXPECT(flow.state == "done" && flow.kind == "flow" && flow.counts.done == 2);
+  std::string sum;
+  std::ifstream("sum.txt") >> sum;
+  EXPECT(sum == "3");
+
+  // A run is stopped, gone on with, and removed.
+  const auto sleep = value(runs.submit({.argv = {"sleep", "60"}, .name = "nap"}));
+  EXPECT(value(runs.wait(sleep, std::chrono::milliseconds(1))).goes_on());
+  value(runs.stop(sleep));
+  EXPECT(value(runs.find(sleep)).state == "stopped");
+  value(runs.resume(sleep));
+  EXPECT(value(runs.find(sleep)).goes_on());
+  EXPECT(!runs.remove(sleep));
+  value(runs.stop(sleep));
+  value(runs.remove(sleep));
+  EXPECT(value(runs.list()).size() == 3);
+
+  const auto wrong = runs.submit_file("no-such.yaml");
+  EXPECT(!wrong && wrong.error().kind == berth::ErrorKind::invalid);
+  EXPECT(runs.find("nap-7").error().kind == berth::ErrorKind::not_found);
+  EXPECT(berth::Runs::open({.state_directory = {}, .program = "/no/berth"})
+             ->submit(hello)
+             .error()
+             .kind == berth::ErrorKind::not_found);
+}
