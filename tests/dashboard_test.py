@@ -23,7 +23,7 @@ class Dashboard(Case):
 
     def sweep(self, values="[4, 2, 3]"):
         self.write("sweep.yaml", SWEEP.replace("{values}", values))
-        return self.berth("run", "sweep.yaml", code=None)
+        return self.berth("run", "sweep.yaml")
 
     def open(self, *options):
         """Starts it and comes in by its link."""
@@ -113,7 +113,7 @@ class Dashboard(Case):
         self.assertEqual(self.house.counts(run)["failed"], 1)
         self.assertEqual(self.ask("POST", f"/v1/runs/{run}/retry").status, 200)
         until(lambda: self.house.json("why", f"{run}/2")["attempts"] == 2, "it was tried again")
-        self.berth("wait", run, code=None)
+        self.berth("wait", run)
 
     def test_one_that_only_looks(self):
         self.sweep()

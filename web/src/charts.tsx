@@ -138,7 +138,7 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
   const dragging = useRef<{ name: string; from: number } | null>(null);
   const box = useRef({ width: 1 });
   const height = 300;
-  const top = 28;
+  const top = 36;
   const tall = height - top - 24;
   const axes = useMemo(() => [...columns, score], [columns, score]);
   const scales = useMemo(
@@ -211,13 +211,13 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
       context.textAlign = index === 0 ? "left" : index === axes.length - 1 ? "right" : "center";
       context.textBaseline = "alphabetic";
       const shift = index === 0 ? -36 : index === axes.length - 1 ? 36 : 0;
-      context.fillText(column.name, px + shift, 14);
+      context.fillText(column.name, px + shift, 12);
       context.fillStyle = ink.faint;
       const scale = scales[index]!;
       if (column.texts) {
         column.choices.slice(0, 8).forEach((text, choice) => context.fillText(text.slice(0, 14), px + shift, top + tall * (1 - scale.at(choice)) - 3));
       } else {
-        context.fillText(short(Number(scale.high.toPrecision(3))), px + shift, top - 3);
+        context.fillText(short(Number(scale.high.toPrecision(3))), px + shift, top - 5);
         context.fillText(short(Number(scale.low.toPrecision(3))), px + shift, top + tall + 14);
       }
       const brush = brushes.get(column.name);

@@ -156,10 +156,10 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
       return words.every((word) => line.includes(word));
     });
   }, [order, wanted]);
-  const head = (name: string, shown = name) => (
-    <th scope="col" key={name} aria-sort={by?.name === name ? (by.descending ? "descending" : "ascending") : undefined}>
+  const head = (name: string, number = false) => (
+    <th scope="col" key={name} class={number ? "number" : ""} aria-sort={by?.name === name ? (by.descending ? "descending" : "ascending") : undefined}>
       <button class="head" onClick={() => set_by({ name, descending: by?.name === name ? !by.descending : false })}>
-        {shown}
+        {name}
         {by?.name === name ? (by.descending ? " ↓" : " ↑") : ""}
       </button>
     </th>
@@ -182,8 +182,8 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
             <tr>
               {head("task")}
               <th scope="col">state</th>
-              {ordered.map((column) => head(column.name))}
-              {head("took")}
+              {ordered.map((column) => head(column.name, column.texts === null))}
+              {head("took", true)}
               <th scope="col">host</th>
             </tr>
           </thead>
