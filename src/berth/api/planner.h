@@ -11,9 +11,13 @@
 // (docs/serve.md), so that its clients work.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "berth/fleet/fleet.h"
 
@@ -23,12 +27,18 @@ struct Request {
   std::string method;  // "GET" or "POST"
   std::string path;    // "/getServer/chat", decoded part by part: a name may hold a slash as %2F
   std::string body;
+  std::string query = {};  // what follows '?', decoded no further
 };
 
 struct Reply {
   int status = 200;
-  std::string body;  // JSON, one line
+  std::string body;  // JSON, one line, of that type
   const char* type = "application/json";
+  bool ends_line = true;  // a newline follows the body
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  // What follows the body, sent part by part as it comes, until it returns nullopt. It is called on
+  // the thread that answers.
+  std::function<std::optional<std::string>()> more = {};
 };
 
 /// The HTTP status of an error: invalid, usage 400 · denied 403 · not_found 404 · exists, stale 409

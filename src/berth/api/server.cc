@@ -52,12 +52,14 @@ std::pair<int, std::string> refusal(const httplib::Request& request, const Serve
   const std::string host = request.get_header_value("Host");
   const std::string origin = request.get_header_value("Origin");
   const std::string site = request.get_header_value("Sec-Fetch-Site");
-  if (!options.token.empty()) {
-    if (!same(request.get_header_value("Authorization"), "Bearer " + options.token))
-      return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
-  } else if (!loopback(without_port(host))) {
+  if (options.token.empty() && !loopback(without_port(host)))
     return {403, fmt::format("Host '{}' is not this server", clip(host))};
-  }
+  const bool bears = !options.token.empty() &&
+                     same(request.get_header_value("Authorization"), "Bearer " + options.token);
+  if (options.admits && !bears && !options.admits(request.path, request.get_header_value("Cookie")))
+    return {401, "this page is opened by the link that berth dashboard prints, once"};
+  if (!options.admits && !options.token.empty() && !bears)
+    return {401, "wanted the header 'Authorization: Bearer TOKEN' with the server's token"};
   const auto scheme = origin.find("://");
   const bool ours = scheme != origin.npos && origin.substr(scheme + 3) == host;
   if (!origin.empty() && !ours)
@@ -95,10 +97,26 @@ void set_up(httplib::Server& server, const Answer& answer_of, const ServerOption
   server.set_payload_max_length(kLargestBody);
   const auto answer = [&answer_of](const httplib::Request& request, httplib::Response& response) {
     // `path` is decoded as a whole already: a name could not hold a slash.
-    const std::string path = request.target.substr(0, request.target.find('?'));
-    const Reply reply = answer_of({request.method, path, request.body});
+    const auto mark = request.target.find('?');
+    const std::string path = request.target.substr(0, mark);
+    Reply reply = answer_of({request.method, path, request.body,
+                             mark == std::string::npos ? "" : request.target.substr(mark + 1)});
     response.status = reply.status;
-    response.set_content(reply.body + "\n", reply.type);
+    for (const auto& [name, value] : reply.headers) response.set_header(name, value);
+    if (!reply.more) {
+      if (reply.ends_line) reply.body += "\n";
+      return response.set_content(std::move(reply.body), reply.type);
+    }
+    response.set_chunked_content_provider(reply.type, [reply = std::move(reply), begun = false](
+                                                          std::size_t, auto& sink) mutable {
+      std::optional<std::string> part =
+          std::exchange(begun, true) || reply.body.empty() ? reply.more() : std::move(reply.body);
+      if (!part)
+        sink.done();
+      else if (!part->empty())
+        return sink.write(part->data(), part->size());
+      return true;
+    });
   };
   server.set_pre_routing_handler([options](const auto& request, auto& response) {
     const auto [status, why] = refusal(request, options);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "berth/api/planner.h"
 #include "berth/base/result.h"
@@ -19,6 +20,9 @@ struct ServerOptions {
   int port = 8321;               ///< 0 means any free port.
   std::string token;             ///< Requests bear it ("Authorization: Bearer …"); "" means none.
   std::string certificate, key;  ///< PEM files; "" means no TLS.
+  /// Whether a request for the path with this Cookie may pass without the token. Where it is set, a
+  /// request needs one of both, on loopback too. Called on any number of threads at once.
+  std::function<bool(std::string_view path, std::string_view cookie)> admits = {};
 };
 
 /// Answers a request; called on any number of threads at once.

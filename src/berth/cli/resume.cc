@@ -32,7 +32,7 @@ struct ResumeOptions {
 };
 
 struct RetryOptions {
-  bool json = false, failed = false, all = false, file = false, send_large = false;
+  bool json = false, detach = false, failed = false, all = false, file = false, send_large = false;
   std::string run;
 
   void add_to(Options& options) {
@@ -41,6 +41,8 @@ struct RetryOptions {
     options.flag("--all", all, "everything anew, also what is done (a flow: as cached)")
         .excludes("--failed");
     options.flag("--file", file, "everything anew, as cached, of a flow as its file is now")
+        .excludes("--failed");
+    options.flag("--detach", detach, "in the background, and print the run's name")
         .excludes("--failed");
     add_run(options, run);
     options.flag("--send-large", send_large, kSendLarge);
@@ -156,8 +158,10 @@ Result<int> retry(os::Env& env, const RetryOptions& options) {
   BERTH_ASSIGN(const auto reopened, run::reopen(context, options.run, all, spec));
   if (reopened.empty() && !all) print_error(fmt::format("nothing of {} has failed\n", options.run));
   if (!options.failed)
-    return resume(env,
-                  {.json = options.json, .send_large = options.send_large, .run = options.run});
+    return resume(env, {.json = options.json,
+                        .detach = options.detach,
+                        .send_large = options.send_large,
+                        .run = options.run});
   if (reopened.empty()) return 0;
   if (options.send_large) BERTH_TRY(run::confirm_sending(context, record));
   return drive_to_end(env, context, record, options.json, reopened);

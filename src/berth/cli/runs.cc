@@ -37,7 +37,7 @@ struct RunsOptions {
 };
 
 struct ShowOptions {
-  bool json = false, csv = false;
+  bool json = false, csv = false, summary = false;
   std::string run, sort;
   std::optional<std::string> graph, chart;
 
@@ -54,6 +54,7 @@ struct ShowOptions {
         .value("--sort", sort, "by task, time, state, or a parameter or metric (default: the goal)")
         .named("NAME");
     options.flag("--csv", csv, "a line a task, for a spreadsheet or pandas").excludes("--graph");
+    options.flag("--summary", summary, "without its tasks").excludes("--graph").excludes("--csv");
     options
         .value("--chart", chart,
                "of a search: how the best grew (history), how the leading trials learn (curves), "
@@ -230,11 +231,12 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!options.sort.empty()) {
     BERTH_ASSIGN(order, sorted_trials(tasks, program, options.sort));
   }
+  if (options.summary) order.clear();
   if (options.csv || options.json) {
     print(options.csv ? trials_csv(record, order) : show_json(shown, order));
     return 0;
   }
-  print(trials_table(order, program, 0));
+  if (!options.summary) print(trials_table(order, program, 0));
   if (const std::string chart = score_chart(tasks, program); !chart.empty())
     print("\n" + chart + "\n");
   print(fmt::format("{}  {}: {}{}\n", record.name, shown.state, counts_text(record.counts),

@@ -1,4 +1,4 @@
-// berth-server: what berth serve and berth autoscale hand over to, with the same arguments.
+// berth-server: what berth serve, dashboard and autoscale hand over to, with the same arguments.
 #include <cstdio>
 
 #include "berth/api/server.h"
@@ -10,6 +10,7 @@
 #include "berth/cli/program.h"
 #include "berth/cli/serve.h"
 #include "berth/cli/server/autoscale.h"
+#include "berth/cli/server/dashboard.h"
 #include "berth/cli/server/listen.h"
 
 namespace berth::cli {
@@ -48,7 +49,7 @@ struct NoOptions {
 
 Result<int> refuse(os::Env&, const NoOptions&) {
   return fail(ErrorKind::usage,
-              "this is what berth serve and berth autoscale hand over to; start those");
+              "this is what berth serve, dashboard and autoscale hand over to; start those");
 }
 
 }  // namespace
@@ -57,6 +58,6 @@ Result<int> refuse(os::Env&, const NoOptions&) {
 int main(int count, char** values) {
   using namespace berth::cli;
   const std::vector<Command> commands{command("", "", refuse), serve_command(serve),
-                                      autoscale_command(autoscale)};
+                                      autoscale_command(autoscale), dashboard_command(dashboard)};
   return run_program(commands, count, values);
 }

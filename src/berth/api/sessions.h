@@ -1,0 +1,36 @@
+// Who has come in by a link: each link is good once, and whoever opens it is known by a cookie from
+// then on, as long as the server lives.
+//
+// Threads: any number at once. Neither links nor cookies are kept anywhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace berth::api {
+
+class Sessions {
+ public:
+  /// `random` returns what nobody can foretell; it is called by one thread at a time.
+  explicit Sessions(std::function<std::uint64_t()> random) : random_(std::move(random)) {}
+
+  /// A new secret that a link may bear.
+  std::string invite();
+  /// The cookie for whoever brings the secret, which is spent; "" where there is no such secret.
+  std::string open(std::string_view secret);
+  /// Whether a Cookie header names one of them.
+  bool knows(std::string_view cookies) const;
+
+ private:
+  std::string secret();
+
+  mutable std::mutex mutex_;
+  const std::function<std::uint64_t()> random_;
+  std::set<std::string, std::less<>> invited_, open_;
+};
+
+}  // namespace berth::api

@@ -1,0 +1,184 @@
+#include "berth/cli/server/dashboard.h"
+
+#include <algorithm>
+#include <array>
+
+#include "berth/base/json_writer.h"
+#include "berth/base/text.h"
+#include "berth/cli/server/own_command.h"
+#include "berth/cli/server/page_files.h"
+#include "berth/os/env.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr Duration kLook = std::chrono::milliseconds(500);
+constexpr Duration kLookElsewhere = std::chrono::seconds(2);
+constexpr Duration kStillThere = std::chrono::seconds(15);  // a line, so that a dead one is noticed
+constexpr std::size_t kMostWords = 16, kLongestWord = 512;
+constexpr const char* kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// A call is a command: each * in `path` is a part of the request's, which takes the place of the
+/// next * in `words`. A last ** is all parts that are left, a word each.
+struct Route {
+  std::string_view method, path, words;
+  const char* type = "application/json";
+  bool streams = false;
+};
+constexpr std::array kRoutes = {
+    Route{"GET", "/v1/runs", "runs --json"},
+    Route{"GET", "/v1/runs/*", "show * --json"},
+    Route{"GET", "/v1/runs/*/summary", "show * --json --summary"},
+    Route{"GET", "/v1/runs/*/trials.csv", "show * --csv", "text/csv; charset=utf-8", true},
+    Route{"GET", "/v1/runs/*/best", "best * --json"},
+    Route{"GET", "/v1/runs/*/importance", "importance * --json"},
+    Route{"GET", "/v1/runs/*/log", "logs *", "text/plain; charset=utf-8", true},
+    Route{"GET", "/v1/runs/*/trace", "trace *"},
+    Route{"GET", "/v1/tasks/*/why", "why * --json"},
+    Route{"GET", "/v1/tasks/*/log", "logs *", "text/plain; charset=utf-8", true},
+    Route{"GET", "/v1/compare/**", "compare --json **"},
+    Route{"GET", "/v1/machine", "machine --json"},
+    Route{"GET", "/v1/topology", "topo --json"},
+    Route{"GET", "/v1/clusters", "cluster list --json"},
+    Route{"POST", "/v1/runs/*/stop", "stop *"},
+    Route{"POST", "/v1/runs/*/resume", "resume * --detach"},
+    Route{"POST", "/v1/runs/*/retry", "retry * --detach"},
+};
+
+api::Reply failed(int status, std::string_view message) {
+  return {status, JsonWriter().object().add("error", message).end().take()};
+}
+
+/// "%2F" is a slash within a part.
+std::string decoded(std::string_view part) {
+  std::string text;
+  const auto digit = [](char c) {
+    const auto at = std::string_view("0123456789abcdef").find(static_cast<char>(c | 0x20));
+    return c >= '0' && c <= '9'           ? c - '0'
+           : at == std::string_view::npos ? -1
+                                          : static_cast<int>(at);
+  };
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const bool escaped =
+        part[i] == '%' && i + 2 < part.size() && digit(part[i + 1]) >= 0 && digit(part[i + 2]) >= 0;
+    text += escaped ? static_cast<char>(digit(part[i + 1]) * 16 + digit(part[i + 2])) : part[i];
+    if (escaped) i += 2;
+  }
+  return text;
+}
+
+/// What the parts of the path stand for in the route; nullopt: it is of another route.
+std::optional<std::vector<std::string>> matched(const Route& route, std::string_view path) {
+  const auto wanted = split(route.path, '/'), found = split(path, '/');
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::string_view want = i < wanted.size() ? wanted[i] : wanted.back();
+    if (want.starts_with('*'))
+      parts.push_back(decoded(found[i]));
+    else if (i >= wanted.size() || want != found[i])
+      return std::nullopt;
+    if (want == "*" && i >= wanted.size()) return std::nullopt;
+  }
+  if (found.size() < wanted.size()) return std::nullopt;
+  return parts;
+}
+
+/// No part may be taken for an option.
+bool is_word(const std::string& part) {
+  return !part.empty() && part.size() <= kLongestWord && !part.starts_with('-') &&
+         std::ranges::none_of(part, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+}
+
+std::vector<std::string> words_of(const Route& route, std::vector<std::string> parts) {
+  std::vector<std::string> words;
+  auto next = parts.begin();
+  for (const auto word : berth::words(route.words)) {
+    if (word == "**")
+      while (next != parts.end()) words.push_back(*next++);
+    else
+      words.push_back(word == "*" ? *next++ : std::string(word));
+  }
+  return words;
+}
+
+}  // namespace
+
+api::Reply Dashboard::answer(const api::Request& request) {
+  if (request.method == "GET") {
+    if (request.path == "/open") return open(request.query);
+    if (request.path == "/v1/events") return events();
+    if (const auto* file = page_file(request.path)) {
+      api::Reply reply{200, std::string(file->bytes), file->type, false};
+      reply.headers = {{"Content-Encoding", "gzip"},
+                       {"Cache-Control", "no-cache"},
+                       {"Content-Security-Policy", kPolicy},
+                       {"X-Content-Type-Options", "nosniff"},
+                       {"Referrer-Policy", "no-referrer"}};
+      return reply;
+    }
+  } else if (look_only_) {
+    return failed(403, "this dashboard only looks: it was started with --look-only");
+  } else if (request.path == "/v1/invite") {
+    return {200, JsonWriter().object().add("path", "/open?" + sessions_.invite()).end().take()};
+  }
+  for (const auto& route : kRoutes) {
+    auto parts = request.method == route.method ? matched(route, request.path) : std::nullopt;
+    if (!parts) continue;
+    if (parts->size() > kMostWords || !std::ranges::all_of(*parts, is_word))
+      return failed(400, fmt::format("{}: wanted names of runs and tasks", clip(request.path)));
+    return answer_of({.program = berth_,
+                      .words = words_of(route, *std::move(parts)),
+                      .type = route.type,
+                      .streams = route.streams});
+  }
+  return failed(404, fmt::format("no call '{} {}'", request.method, clip(request.path)));
+}
+
+api::Reply Dashboard::open(const std::string& secret) {
+  const std::string cookie = sessions_.open(secret);
+  if (cookie.empty())
+    return failed(401, "this link was used already; berth dashboard prints a new one");
+  api::Reply reply{303, "", "text/plain", false};
+  reply.headers = {{"Set-Cookie", cookie + "; HttpOnly; SameSite=Strict; Path=/"},
+                   {"Location", "/"},
+                   {"Cache-Control", "no-store"}};
+  return reply;
+}
+
+api::Reply Dashboard::events() const {
+  struct Watching {
+    std::unique_ptr<os::Env> env = os::posix_env();
+    std::optional<std::pair<Wall, std::int64_t>> seen{};
+    Mono said{};
+  };
+  const auto watching = std::make_shared<Watching>();
+  api::Reply reply{200, "retry: 1000\n\n", "text/event-stream", false};
+  reply.headers = {{"Cache-Control", "no-store"}};
+  reply.more = [watching,
+                files = std::array{database_ + "-wal", database_}]() -> std::optional<std::string> {
+    for (;;) {
+      std::pair<Wall, std::int64_t> now{};
+      for (const auto& file : files)
+        if (const auto status = watching->env->status(file); status)
+          now = std::max(now, {status->modified, status->size});
+      const Mono at = watching->env->now();
+      const bool elsewhere = now == std::pair<Wall, std::int64_t>{};  // a database of its own host
+      if (watching->seen != now || (elsewhere && at - watching->said >= kLookElsewhere)) {
+        watching->seen = now;
+        watching->said = at;
+        return "data: changed\n\n";
+      }
+      if (at - watching->said >= kStillThere) {
+        watching->said = at;
+        return ": still there\n\n";
+      }
+      if (watching->env->stop_signals() > 0 || !watching->env->wait({}, at + kLook))
+        return std::nullopt;
+    }
+  };
+  return reply;
+}
+
+}  // namespace berth::cli

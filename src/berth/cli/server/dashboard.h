@@ -1,0 +1,43 @@
+// The page that shows runs, and what it asks for.
+//
+//   GET  /                                  the page, and the files that it consists of
+//   GET  /open?SECRET                       comes in by a link
+//   GET  /v1/...                            what a command says (the table in dashboard.cc)
+//   POST /v1/runs/RUN/stop|resume, /v1/runs/RUN/retry, /v1/invite
+//   GET  /v1/events                         an event whenever the store has changed
+//
+// Threads: any number at once.
+#pragma once
+
+#include <string>
+
+#include "berth/api/planner.h"
+#include "berth/api/sessions.h"
+#include "berth/cli/dashboard.h"
+
+namespace berth::cli {
+
+class Dashboard {
+ public:
+  /// `berth`: the path of the program; `database`: the file that changes whenever the store does.
+  Dashboard(api::Sessions& sessions, std::string berth, std::string database, bool look_only)
+      : sessions_(sessions),
+        berth_(std::move(berth)),
+        database_(std::move(database)),
+        look_only_(look_only) {}
+
+  api::Reply answer(const api::Request& request);
+
+ private:
+  api::Reply open(const std::string& secret);
+  api::Reply events() const;
+
+  api::Sessions& sessions_;
+  const std::string berth_, database_;
+  const bool look_only_;
+};
+
+/// berth dashboard, as berth-server carries it out.
+Result<int> dashboard(os::Env& env, const DashboardOptions& options);
+
+}  // namespace berth::cli

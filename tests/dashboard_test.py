@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+"""berth dashboard: who may see the page, and that what it asks for is what the commands say."""
+
+import http.client
+import json
+import signal
+import unittest
+
+from berth_case import Case, until
+
+SWEEP = """
+name: sweep
+run: echo "::berth loss={x}.5"; test {x} != 3
+params: {x: {values}}
+goal: {metric: loss, direction: min}
+"""
+
+
+class Dashboard(Case):
+    def setUp(self):
+        super().setUp()
+        self.cookie = None
+
+    def sweep(self, values="[4, 2, 3]"):
+        self.write("sweep.yaml", SWEEP.replace("{values}", values))
+        return self.berth("run", "sweep.yaml")
+
+    def open(self, *options):
+        """Starts it and comes in by its link."""
+        self.server = self.house.start("dashboard", *options)
+        link = self.server.stdout.readline().decode().strip()
+        self.port = int(link.partition("127.0.0.1:")[2].partition("/")[0])
+        self.link = link[link.index("/open"):].partition("#")
+        response = self.ask("GET", self.link[0], cookie=None)
+        self.assertEqual((response.status, response.headers["Location"]), (303, "/"))
+        self.cookie = response.headers["Set-Cookie"].partition(";")[0]
+        self.assertIn("HttpOnly; SameSite=Strict", response.headers["Set-Cookie"])
+
+    def ask(self, method, path, *, cookie=True, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        sent = dict(headers or {})
+        if cookie:
+            sent["Cookie"] = self.cookie if cookie is True else cookie
+        connection.request(method, path, headers=sent)
+        response = connection.getresponse()
+        response.text = response.read()
+        connection.close()
+        return response
+
+    def json(self, path):
+        response = self.ask("GET", path)
+        self.assertEqual(response.status, 200, response.text)
+        return json.loads(response.text)
+
+    def test_it_says_what_the_commands_say(self):
+        self.sweep()
+        self.open()
+        for path, words in (("/v1/runs", ["runs"]), ("/v1/runs/sweep-1", ["show", "sweep-1"]),
+                            ("/v1/runs/sweep-1/best", ["best", "sweep-1"]), ("/v1/tasks/sweep-1%2F3/why", ["why", "sweep-1/3"])):
+            self.assertEqual(self.json(path), self.house.json(*words), path)
+        self.assertEqual(self.json("/v1/runs/sweep-1/summary")["tasks"], [])
+        csv = self.ask("GET", "/v1/runs/sweep-1/trials.csv")
+        self.assertEqual((csv.headers["Content-Type"], csv.text), ("text/csv; charset=utf-8", self.berth("show", "sweep-1", "--csv").out))
+        self.assertIn(b"loss=2.5", self.ask("GET", "/v1/tasks/sweep-1%2F2/log").text)
+        missing = self.ask("GET", "/v1/runs/nope")
+        self.assertEqual((missing.status, json.loads(missing.text)), (400, {"error": "no run is called 'nope'"}))
+        self.assertEqual(self.ask("GET", "/v1/nothing").status, 404)
+
+    def test_the_page_is_its_own_and_carries_a_policy(self):
+        self.open()
+        for path, kind in (("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css")):
+            response = self.ask("GET", path)
+            self.assertEqual((response.status, response.headers["Content-Encoding"]), (200, "gzip"))
+            self.assertTrue(response.headers["Content-Type"].startswith(kind))
+            self.assertIn("default-src 'none'; script-src 'self'", response.headers["Content-Security-Policy"])
+            self.assertLess(len(response.text), 300_000)
+
+    def test_a_link_is_good_once_and_nothing_is_seen_without(self):
+        self.open()
+        again = self.ask("GET", self.link[0], cookie=None)
+        self.assertEqual(again.status, 401)
+        self.assertIn("a new one", json.loads(again.text)["error"])
+        for cookie in (None, "berth=", "berth=" + "0" * 48, self.cookie[:-1]):
+            for path in ("/", "/page.js", "/v1/runs", "/v1/events"):
+                self.assertEqual(self.ask("GET", path, cookie=cookie).status, 401, (cookie, path))
+        invited = json.loads(self.ask("POST", "/v1/invite").text)["path"]
+        self.assertEqual(self.ask("GET", invited, cookie=None).status, 303, "for another viewer")
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            self.assertEqual(self.ask("GET", "/v1/runs", headers=headers).status, 403, headers)
+
+    def test_no_name_is_an_option(self):
+        self.sweep()
+        self.open()
+        for name in ("--help", "-h", "%2D%2Dcsv", "", "a%0Ab", "x" * 600):
+            response = self.ask("GET", f"/v1/runs/{name}/log")
+            self.assertIn(response.status, (400, 404), name)
+        self.assertEqual(self.ask("GET", "/v1/compare/" + "/".join(["sweep-1"] * 17)).status, 400)
+        self.assertEqual(self.ask("GET", "/v1/compare/sweep-1/sweep-1").status, 200)
+
+    def test_stop_resume_and_retry(self):
+        self.write("slow.yaml", "name: slow\nrun: 'test -e go || sleep 60; test {x} != 2'\nparams: {x: [1, 2]}\n"
+                   "resources: {cpu: 0.1}\n")
+        run = self.berth("run", "--detach", "slow.yaml").out.decode().strip()
+        self.open(run)
+        self.assertEqual(self.link[2], "/runs/slow-1", "its link leads to the run")
+        until(lambda: self.house.counts(run)["running"] == 2, "both run")
+        stopped = self.ask("POST", f"/v1/runs/{run}/stop")
+        self.assertEqual(stopped.status, 200, stopped.text)
+        self.assertIn("stopped; go on with", json.loads(stopped.text)["said"])
+        self.write("go", "")
+        self.assertEqual(self.ask("POST", f"/v1/runs/{run}/resume").status, 200)
+        until(lambda: self.json(f"/v1/runs/{run}/summary")["run"]["state"] in ("done", "failed"), "it went on")
+        self.assertEqual(self.house.counts(run)["failed"], 1)
+        self.assertEqual(self.ask("POST", f"/v1/runs/{run}/retry").status, 200)
+        until(lambda: self.house.json("why", f"{run}/2")["attempts"] == 2, "it was tried again")
+        self.berth("wait", run)
+
+    def test_one_that_only_looks(self):
+        self.sweep()
+        self.open("--look-only")
+        for path in ("/v1/runs/sweep-1/retry", "/v1/runs/sweep-1/stop", "/v1/invite"):
+            self.assertEqual(self.ask("POST", path).status, 403)
+        self.assertEqual(self.ask("GET", "/v1/runs").status, 200)
+
+    def test_events_tell_of_changes_and_end_with_the_server(self):
+        self.open()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/v1/events", headers={"Cookie": self.cookie})
+        stream = connection.getresponse()
+        self.assertEqual(stream.headers["Content-Type"], "text/event-stream")
+
+        def event():
+            while not (line := stream.readline()).startswith(b"data:"):
+                self.assertNotEqual(line, b"", "it goes on")
+        event()
+        self.sweep()
+        event()
+        self.server.send_signal(signal.SIGINT)
+        self.assertEqual(self.server.wait(timeout=20), 0)
+        connection.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

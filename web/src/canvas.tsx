@@ -1,0 +1,97 @@
+// A canvas that is drawn anew whenever what it shows, its size or the colours change.
+import { useEffect, useRef } from "preact/hooks";
+
+export interface Ink {
+  context: CanvasRenderingContext2D;
+  width: number; // in CSS pixels
+  height: number;
+  text: string;
+  faint: string;
+  line: string;
+  accent: string;
+  bad: string;
+}
+
+interface Props {
+  height: number;
+  draw: (ink: Ink) => void;
+  label: string; // what is to be seen, for those who do not see it
+  onPointer?: (kind: "down" | "move" | "up", x: number, y: number) => void;
+}
+
+export function Canvas({ height, draw, label, onPointer }: Props) {
+  const element = useRef<HTMLCanvasElement>(null);
+  const latest = useRef(draw);
+  latest.current = draw;
+  const frame = useRef(0);
+  const redraw = (): void => {
+    if (frame.current !== 0) return;
+    frame.current = requestAnimationFrame(() => {
+      frame.current = 0;
+      const canvas = element.current;
+      const context = canvas?.getContext("2d");
+      if (!canvas || !context) return;
+      const scale = window.devicePixelRatio || 1;
+      const width = canvas.clientWidth;
+      if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+        canvas.width = Math.round(width * scale);
+        canvas.height = Math.round(height * scale);
+      }
+      context.setTransform(scale, 0, 0, scale, 0, 0);
+      context.clearRect(0, 0, width, height);
+      const style = getComputedStyle(canvas);
+      const colour = (name: string): string => style.getPropertyValue(name).trim();
+      context.font = `12px ${style.fontFamily}`;
+      latest.current({
+        context,
+        width,
+        height,
+        text: colour("--text"),
+        faint: colour("--faint"),
+        line: colour("--line"),
+        accent: colour("--accent"),
+        bad: colour("--bad"),
+      });
+    });
+  };
+  useEffect(redraw);
+  useEffect(() => {
+    const sizes = new ResizeObserver(redraw);
+    if (element.current) sizes.observe(element.current);
+    const dark = window.matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", redraw);
+    return () => {
+      sizes.disconnect();
+      dark.removeEventListener("change", redraw);
+    };
+  }, []);
+  const heard = (kind: "down" | "move" | "up") => (event: PointerEvent) => {
+    const box = element.current?.getBoundingClientRect();
+    if (!box || !onPointer) return;
+    if (kind === "down") element.current?.setPointerCapture(event.pointerId);
+    onPointer(kind, event.clientX - box.left, event.clientY - box.top);
+  };
+  return (
+    <canvas
+      ref={element}
+      role="img"
+      aria-label={label}
+      class="chart"
+      style={{ height: `${height}px` }}
+      onPointerDown={heard("down")}
+      onPointerMove={heard("move")}
+      onPointerUp={heard("up")}
+    />
+  );
+}
+
+/// Round numbers, some `count` of them, within the range.
+export function ticks(low: number, high: number, count: number): number[] {
+  if (!(high > low)) return [low];
+  const rough = (high - low) / count;
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * unit).find((each) => each >= rough) ?? 10 * unit;
+  const found: number[] = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
+  return found;
+}

@@ -1,0 +1,256 @@
+// What a search has found: how its best grew, which values led there, and what one of them does.
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { Goal } from "./api";
+import { Canvas, type Ink, ticks } from "./canvas";
+import { scale_of, type Scale } from "./scale";
+import { type Column, short, type Trials } from "./trials";
+
+const kMargin = { left: 64, right: 12, top: 10, bottom: 26 };
+const kWorst = 0.1; // of the scores are left out of an axis: what diverged would flatten the others
+
+interface Shown {
+  trials: Trials;
+  score: Column;
+  goal: Goal;
+}
+
+/// The scale of the scores, the best at the top: what a goal minimises grows downwards in worth.
+function worth(score: Column, goal: Goal): Scale {
+  const sign = goal.direction === "max" ? -1 : 1;
+  const scale = scale_of(Float64Array.from(score.numbers, (value) => sign * value), undefined, kWorst);
+  if (sign > 0) return scale;
+  return { low: -scale.high, high: -scale.low, logarithmic: false, at: (value) => 1 - scale.at(-value) };
+}
+
+function axis(ink: Ink, scale: Scale): void {
+  const { context, width, height } = ink;
+  const tall = height - kMargin.top - kMargin.bottom;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  const marks = scale.logarithmic ? [scale.low, Math.sqrt(scale.low * scale.high), scale.high] : ticks(scale.low, scale.high, 4);
+  for (const mark of marks) {
+    const y = kMargin.top + tall * (1 - scale.at(mark));
+    context.strokeStyle = ink.line;
+    context.beginPath();
+    context.moveTo(kMargin.left, y);
+    context.lineTo(width - kMargin.right, y);
+    context.stroke();
+    context.fillStyle = ink.faint;
+    context.fillText(short(Number(mark.toPrecision(3))), kMargin.left - 6, y);
+  }
+}
+
+export function History({ trials, score, goal }: Shown) {
+  const scale = useMemo(() => worth(score, goal), [score, goal]);
+  const draw = (ink: Ink): void => {
+    const { context, width, height } = ink;
+    axis(ink, scale);
+    const wide = width - kMargin.left - kMargin.right;
+    const tall = height - kMargin.top - kMargin.bottom;
+    const x = (row: number): number => kMargin.left + (wide * (row + 0.5)) / Math.max(1, trials.count);
+    const y = (value: number): number => kMargin.top + tall * (1 - scale.at(value));
+    const size = trials.count > 2000 ? 1 : trials.count > 300 ? 2 : 3;
+    context.fillStyle = ink.faint;
+    let best = NaN;
+    const path = new Path2D();
+    let begun = false;
+    for (let row = 0; row < trials.count; row += 1) {
+      const value = score.numbers[row]!;
+      if (Number.isNaN(value)) continue;
+      context.fillRect(x(row) - size / 2, y(value) - size / 2, size, size);
+      if (Number.isNaN(best) || (goal.direction === "max" ? value > best : value < best)) {
+        if (begun) path.lineTo(x(row), y(best));
+        else path.moveTo(x(row), y(value));
+        begun = true;
+        best = value;
+        path.lineTo(x(row), y(best));
+      }
+    }
+    if (begun) path.lineTo(width - kMargin.right, y(best));
+    context.strokeStyle = ink.accent;
+    context.lineWidth = 2;
+    context.stroke(path);
+    context.lineWidth = 1;
+    context.fillStyle = ink.faint;
+    context.textBaseline = "top";
+    context.textAlign = "left";
+    context.fillText("trial 1", kMargin.left, height - kMargin.bottom + 8);
+    context.textAlign = "right";
+    context.fillText(String(trials.count), width - kMargin.right, height - kMargin.bottom + 8);
+  };
+  return <Canvas height={220} draw={draw} label={`${goal.metric} of ${trials.count} trials, and the best so far`} />;
+}
+
+export function Scatter({ trials, score, goal, across }: Shown & { across: Column }) {
+  const scale = useMemo(() => worth(score, goal), [score, goal]);
+  const other = useMemo(() => scale_of(across.numbers, across), [across]);
+  const draw = (ink: Ink): void => {
+    const { context, width, height } = ink;
+    axis(ink, scale);
+    const wide = width - kMargin.left - kMargin.right;
+    const tall = height - kMargin.top - kMargin.bottom;
+    const size = trials.count > 2000 ? 2 : 4;
+    context.fillStyle = ink.accent;
+    context.globalAlpha = trials.count > 2000 ? 0.25 : 0.7;
+    for (let row = 0; row < trials.count; row += 1) {
+      const value = score.numbers[row]!;
+      const from = across.numbers[row]!;
+      if (Number.isNaN(value) || Number.isNaN(from)) continue;
+      const spread = across.texts ? (((row * 7919) % 101) / 101 - 0.5) * 20 : 0;
+      context.fillRect(kMargin.left + wide * other.at(from) - size / 2 + spread, kMargin.top + tall * (1 - scale.at(value)) - size / 2, size, size);
+    }
+    context.globalAlpha = 1;
+    context.fillStyle = ink.faint;
+    context.textBaseline = "top";
+    const ends = across.texts
+      ? across.choices.map((text, index) => [text, index] as const)
+      : ([other.low, other.high].map((value) => [short(Number(value.toPrecision(4))), value]) as [string, number][]);
+    ends.forEach(([text, value], index) => {
+      context.textAlign = index === 0 ? "left" : index === ends.length - 1 ? "right" : "center";
+      context.fillText(text, kMargin.left + wide * other.at(value), height - kMargin.bottom + 8);
+    });
+  };
+  return <Canvas height={220} draw={draw} label={`${goal.metric} by ${across.name}`} />;
+}
+
+/// Which rows lie within what was marked on the axes.
+export type Brushes = Map<string, [number, number]>; // of a column, as parts of its axis
+
+export function brushed(trials: Trials, columns: Column[], scales: Scale[], brushes: Brushes): Uint8Array {
+  const within = new Uint8Array(trials.count).fill(1);
+  columns.forEach((column, index) => {
+    const brush = brushes.get(column.name);
+    if (!brush) return;
+    const [from, to] = brush;
+    for (let row = 0; row < trials.count; row += 1) {
+      const value = column.numbers[row]!;
+      const at = Number.isNaN(value) ? -1 : scales[index]!.at(value);
+      if (at < from || at > to) within[row] = 0;
+    }
+  });
+  return within;
+}
+
+const kMostLines = 4000; // that are drawn; of more a part stands for all
+
+export function Parallel({ trials, score, goal, columns }: Shown & { columns: Column[] }) {
+  const [brushes, set_brushes] = useState<Brushes>(new Map());
+  const dragging = useRef<{ name: string; from: number } | null>(null);
+  const box = useRef({ width: 1 });
+  const height = 300;
+  const top = 36;
+  const tall = height - top - 24;
+  const axes = useMemo(() => [...columns, score], [columns, score]);
+  const scales = useMemo(
+    () => axes.map((column) => (column === score ? worth(score, goal) : scale_of(column.numbers, column))),
+    [axes, goal],
+  );
+  const places = useMemo(
+    () => axes.map((column, index) => Float32Array.from(column.numbers, (value) => (Number.isNaN(value) ? NaN : scales[index]!.at(value)))),
+    [axes, scales],
+  );
+  const within = useMemo(() => brushed(trials, axes, scales, brushes), [trials, axes, scales, brushes]);
+  const chosen = within.reduce((sum, each) => sum + each, 0);
+  const x = (index: number, width: number): number => 40 + ((width - 80) * index) / Math.max(1, axes.length - 1);
+  const draw = (ink: Ink): void => {
+    const { context, width } = ink;
+    box.current.width = width;
+    const rows: number[] = [];
+    for (let row = 0; row < trials.count; row += 1) if (!Number.isNaN(score.numbers[row]!)) rows.push(row);
+    const some = (wanted: number): number[] => {
+      const of = rows.filter((row) => within[row] === wanted);
+      const step = Math.ceil(of.length / kMostLines);
+      return step <= 1 ? of : of.filter((_, index) => index % step === 0);
+    };
+    const stroke = (list: number[]): void => {
+      context.beginPath();
+      for (const row of list) {
+        let begun = false;
+        for (let index = 0; index < axes.length; index += 1) {
+          const at = places[index]![row]!;
+          if (Number.isNaN(at)) {
+            begun = false;
+            continue;
+          }
+          const px = x(index, width);
+          const py = top + tall * (1 - at);
+          if (begun) context.lineTo(px, py);
+          else context.moveTo(px, py);
+          begun = true;
+        }
+      }
+      context.stroke();
+    };
+    if (brushes.size > 0) {
+      context.strokeStyle = ink.line;
+      context.globalAlpha = 0.5;
+      stroke(some(0).slice(0, kMostLines / 4));
+    }
+    // The worth of a trial is its colour: twelve shades, each one stroke.
+    const last = places.length - 1;
+    const shades: number[][] = Array.from({ length: 12 }, () => []);
+    const lines = some(1);
+    for (const row of lines) {
+      const at = places[last]![row]!;
+      shades[Math.min(11, Math.floor((goal.direction === "max" ? at : 1 - at) * 12))]!.push(row);
+    }
+    context.globalAlpha = Math.max(0.08, Math.min(0.8, 60 / Math.sqrt(lines.length + 1) / 12));
+    shades.forEach((list, shade) => {
+      context.strokeStyle = `hsl(${220 - 190 * (shade / 11)} 75% 50%)`;
+      if (list.length > 0) stroke(list);
+    });
+    context.globalAlpha = 1;
+    axes.forEach((column, index) => {
+      const px = x(index, width);
+      context.strokeStyle = ink.faint;
+      context.beginPath();
+      context.moveTo(px, top);
+      context.lineTo(px, top + tall);
+      context.stroke();
+      context.fillStyle = ink.text;
+      context.textAlign = index === 0 ? "left" : index === axes.length - 1 ? "right" : "center";
+      context.textBaseline = "alphabetic";
+      const shift = index === 0 ? -36 : index === axes.length - 1 ? 36 : 0;
+      context.fillText(column.name, px + shift, 12);
+      context.fillStyle = ink.faint;
+      const scale = scales[index]!;
+      if (column.texts) {
+        column.choices.slice(0, 8).forEach((text, choice) => context.fillText(text.slice(0, 14), px + shift, top + tall * (1 - scale.at(choice)) - 3));
+      } else {
+        context.fillText(short(Number(scale.high.toPrecision(3))), px + shift, top - 5);
+        context.fillText(short(Number(scale.low.toPrecision(3))), px + shift, top + tall + 14);
+      }
+      const brush = brushes.get(column.name);
+      if (brush) {
+        context.fillStyle = ink.accent;
+        context.globalAlpha = 0.3;
+        context.fillRect(px - 8, top + tall * (1 - brush[1]), 16, tall * (brush[1] - brush[0]));
+        context.globalAlpha = 1;
+      }
+    });
+  };
+  const pointed = (kind: "down" | "move" | "up", px: number, py: number): void => {
+    const at = Math.min(1, Math.max(0, 1 - (py - top) / tall));
+    if (kind === "down") {
+      const near = axes.findIndex((_, index) => Math.abs(x(index, box.current.width) - px) < 16);
+      dragging.current = near < 0 ? null : { name: axes[near]!.name, from: at };
+      return;
+    }
+    const drag = dragging.current;
+    if (!drag) return;
+    const next = new Map(brushes);
+    if (Math.abs(at - drag.from) < 0.01) next.delete(drag.name);
+    else next.set(drag.name, [Math.min(at, drag.from), Math.max(at, drag.from)]);
+    set_brushes(next);
+    if (kind === "up") dragging.current = null;
+  };
+  return (
+    <div>
+      <Canvas height={height} draw={draw} onPointer={pointed} label={`parallel coordinates of ${columns.map((each) => each.name).join(", ")} and ${goal.metric}`} />
+      <p class="note">
+        {brushes.size === 0 ? "Drag along an axis to choose trials." : `${chosen} of ${trials.count} trials `}
+        {brushes.size > 0 && <button onClick={() => set_brushes(new Map())}>choose all</button>}
+      </p>
+    </div>
+  );
+}

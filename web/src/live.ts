@@ -1,0 +1,83 @@
+// Values that are asked for again whenever the store has changed, and no more often than they can be
+// had: what took a second to fetch rests for four.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+const listeners = new Set<() => void>();
+let stream: EventSource | null = null;
+let connected: (is: boolean) => void = () => {};
+
+function listen(listener: () => void): () => void {
+  listeners.add(listener);
+  if (stream === null) {
+    stream = new EventSource("/v1/events");
+    stream.onmessage = () => listeners.forEach((each) => each());
+    stream.onopen = () => connected(true);
+    stream.onerror = () => connected(false);
+  }
+  return () => listeners.delete(listener);
+}
+
+/// Whether the server is there.
+export function useConnected(): boolean {
+  const [is, set] = useState(true);
+  useEffect(() => {
+    connected = set;
+    return () => (connected = () => {});
+  }, []);
+  return is;
+}
+
+export interface Live<T> {
+  value: T | null;
+  error: string | null;
+  again: () => void;
+}
+
+export function useLive<T>(fetch_it: (signal: AbortSignal) => Promise<T>, key: string, still = false): Live<T> {
+  const [value, set_value] = useState<{ key: string; value: T } | null>(null);
+  const [error, set_error] = useState<string | null>(null);
+  const wanted = useRef<() => void>(() => {});
+  useEffect(() => {
+    const stop = new AbortController();
+    let busy = false;
+    let due = false;
+    let timer = 0;
+    const ask = async (): Promise<void> => {
+      if (busy) {
+        due = true;
+        return;
+      }
+      busy = true;
+      const began = performance.now();
+      try {
+        const got = await fetch_it(stop.signal);
+        if (!stop.signal.aborted) {
+          set_value({ key, value: got });
+          set_error(null);
+        }
+      } catch (failure) {
+        if (!stop.signal.aborted) set_error(failure instanceof Error ? failure.message : String(failure));
+      }
+      if (stop.signal.aborted) return;
+      timer = window.setTimeout(
+        () => {
+          busy = false;
+          if (due) {
+            due = false;
+            void ask();
+          }
+        },
+        Math.max(200, 4 * (performance.now() - began)),
+      );
+    };
+    wanted.current = () => void ask();
+    void ask();
+    const leave = still ? () => {} : listen(() => void ask());
+    return () => {
+      stop.abort();
+      window.clearTimeout(timer);
+      leave();
+    };
+  }, [key, still]);
+  return { value: value !== null && value.key === key ? value.value : null, error, again: () => wanted.current() };
+}

@@ -1,0 +1,60 @@
+// What several pages have.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Counts, State } from "./api";
+
+export function Badge({ state }: { state: State }) {
+  return <span class={`badge ${state}`}>{state}</span>;
+}
+
+const kParts: (keyof Counts)[] = ["done", "cached", "skipped", "running", "failed", "stopped", "waiting"];
+
+export function Progress({ counts }: { counts: Counts }) {
+  const total = kParts.reduce((sum, part) => sum + counts[part], 0);
+  const text = kParts
+    .filter((part) => counts[part] > 0)
+    .map((part) => `${counts[part]} ${part}`)
+    .join(", ");
+  return (
+    <div class="progress" role="img" aria-label={text} title={text}>
+      {total > 0 &&
+        kParts.map((part) => counts[part] > 0 && <span key={part} class={part} style={{ flexGrow: counts[part] }} />)}
+    </div>
+  );
+}
+
+export const counts_text = (counts: Counts): string =>
+  kParts
+    .filter((part) => counts[part] > 0)
+    .map((part) => `${counts[part].toLocaleString("en")} ${part}`)
+    .join(", ") || "nothing yet";
+
+export function Trouble({ error }: { error: string | null }) {
+  return error === null ? null : (
+    <p class="trouble" role="alert">
+      {error}
+    </p>
+  );
+}
+
+export function Section({ title, children, aside }: { title: string; children: ComponentChildren; aside?: ComponentChildren }) {
+  return (
+    <section>
+      <h2>
+        {title}
+        {aside !== undefined && <span class="aside">{aside}</span>}
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+/// The time, once a second.
+export function useNow(): number {
+  const [now, set] = useState(Date.now);
+  useEffect(() => {
+    const timer = window.setInterval(() => set(Date.now()), 1000);
+    return () => window.clearInterval(timer);
+  }, []);
+  return now;
+}

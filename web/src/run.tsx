@@ -1,0 +1,329 @@
+// A run: how far it is, what its trials have found, when each task ran, and why one waits or failed.
+import { useMemo, useState } from "preact/hooks";
+import { get, type Goal, type Importance, of_run, of_task, post, type Summary, text, type Why } from "./api";
+import { History, Parallel, Scatter } from "./charts";
+import { useLive } from "./live";
+import { Badge, counts_text, Progress, Section, Trouble, useNow } from "./parts";
+import { link } from "./route";
+import { Timeline } from "./timeline";
+import { cell_text, type Column, read_trials, sorted, type Trials } from "./trials";
+import { amount, duration } from "./words";
+
+interface Action {
+  name: string;
+  path: string;
+  question: string;
+}
+
+function actions_of(summary: Summary): Action[] {
+  const { run } = summary;
+  const list: Action[] = [];
+  if (run.state === "running" || run.state === "waiting")
+    list.push({ name: "Stop", path: "/stop", question: `Stop ${run.id}? It can be resumed.` });
+  if (run.state === "stopped" || run.state === "interrupted")
+    list.push({ name: "Resume", path: "/resume", question: `Go on with ${run.id}?` });
+  if (run.counts.failed > 0 && run.state !== "running")
+    list.push({ name: "Retry what failed", path: "/retry", question: `Try the ${run.counts.failed} failed tasks of ${run.id} again?` });
+  return list;
+}
+
+function Actions({ summary, done }: { summary: Summary; done: () => void }) {
+  const [asked, ask] = useState<Action | null>(null);
+  const [busy, set_busy] = useState(false);
+  const [error, set_error] = useState<string | null>(null);
+  const act = async (action: Action): Promise<void> => {
+    set_busy(true);
+    try {
+      await post(of_run(summary.run.id, action.path));
+      set_error(null);
+    } catch (failure) {
+      set_error(failure instanceof Error ? failure.message : String(failure));
+    }
+    set_busy(false);
+    ask(null);
+    done();
+  };
+  return (
+    <div class="actions">
+      {asked === null ? (
+        actions_of(summary).map((action) => (
+          <button key={action.name} onClick={() => ask(action)}>
+            {action.name}
+          </button>
+        ))
+      ) : (
+        <span role="alertdialog" aria-label={asked.question}>
+          {asked.question}{" "}
+          <button class="sure" disabled={busy} onClick={() => void act(asked)} autofocus>
+            {asked.name}
+          </button>{" "}
+          <button disabled={busy} onClick={() => ask(null)}>
+            Leave it
+          </button>
+        </span>
+      )}
+      <Trouble error={error} />
+    </div>
+  );
+}
+
+function Search({ summary, trials, goal }: { summary: Summary; trials: Trials; goal: Goal }) {
+  const score = trials.columns.find((column) => column.kind === "metric" && column.name === goal.metric);
+  const params = useMemo(
+    () => trials.columns.filter((column) => column.kind === "param" && (column.texts ? column.choices.length > 1 : varies(column))),
+    [trials],
+  );
+  const [across, set_across] = useState<string | null>(null);
+  const key = `${summary.run.id} ${summary.run.counts.done}`;
+  const importance = useLive<Importance | null>(
+    async (signal) => (params.length > 1 && trials.count >= 10 ? get<Importance>(of_run(summary.run.id, "/importance"), signal).catch(() => null) : null),
+    key,
+    true,
+  );
+  if (!score) return <p class="note">No trial has told its {goal.metric} yet.</p>;
+  const column = params.find((each) => each.name === across) ?? params[0];
+  return (
+    <>
+      <Section title={`${goal.metric}, ${goal.direction === "max" ? "the greater the better" : "the less the better"}`}>
+        <History trials={trials} score={score} goal={goal} />
+      </Section>
+      {params.length > 0 && (
+        <Section title="What leads there">
+          <Parallel trials={trials} score={score} goal={goal} columns={params} />
+        </Section>
+      )}
+      {column && (
+        <Section
+          title={`${goal.metric} by ${column.name}`}
+          aside={
+            <select aria-label="parameter" value={column.name} onChange={(event) => set_across(event.currentTarget.value)}>
+              {params.map((each) => (
+                <option key={each.name}>{each.name}</option>
+              ))}
+            </select>
+          }
+        >
+          <Scatter trials={trials} score={score} goal={goal} across={column} />
+        </Section>
+      )}
+      {importance.value !== null && (
+        <Section title="What decides it" aside={`${importance.value.measure}, on ${importance.value.trials} trials; it predicts ${percent(importance.value.predicted)}`}>
+          <table class="bars">
+            <tbody>
+              {importance.value.parameters.map((each) => (
+                <tr key={each.name}>
+                  <th scope="row">{each.name}</th>
+                  <td>
+                    {percent(each.share)} ± {percent(each.deviation)}
+                  </td>
+                  <td class="wide">
+                    <meter min={0} max={1} value={each.share} aria-label={`share of ${each.name}`} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Section>
+      )}
+    </>
+  );
+}
+
+const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
+const varies = (column: Column): boolean => {
+  const first = column.numbers.find((value) => !Number.isNaN(value));
+  return column.numbers.some((value) => !Number.isNaN(value) && value !== first);
+};
+
+const kPage = 100;
+
+function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal | undefined }) {
+  const [by, set_by] = useState<{ name: string; descending: boolean } | null>(null);
+  const [wanted, set_wanted] = useState("");
+  const [pages, set_pages] = useState(1);
+  const score = trials.columns.find((column) => column.kind === "metric" && column.name === goal?.metric);
+  const took = useMemo(() => Float64Array.from(trials.started, (from, row) => trials.ended[row]! - from), [trials]);
+  const order = useMemo(() => {
+    const numbers = by === null ? score?.numbers : by.name === "took" ? took : trials.columns.find((each) => each.name === by.name)?.numbers;
+    if (!numbers) return Uint32Array.from({ length: trials.count }, (_, row) => (by?.descending ? trials.count - 1 - row : row));
+    return sorted(trials, numbers, by === null ? goal?.direction === "max" : by.descending);
+  }, [trials, by, score]);
+  const rows = useMemo(() => {
+    const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length === 0) return order;
+    return order.filter((row) => {
+      const line = [trials.ids[row], trials.states[row], trials.causes[row], trials.hosts[row], ...trials.columns.map((column) => `${column.name}=${cell_text(column, row)}`)].join(" ").toLowerCase();
+      return words.every((word) => line.includes(word));
+    });
+  }, [order, wanted]);
+  const head = (name: string, number = false) => (
+    <th scope="col" key={name} class={number ? "number" : ""} aria-sort={by?.name === name ? (by.descending ? "descending" : "ascending") : undefined}>
+      <button class="head" onClick={() => set_by({ name, descending: by?.name === name ? !by.descending : false })}>
+        {name}
+        {by?.name === name ? (by.descending ? " ↓" : " ↑") : ""}
+      </button>
+    </th>
+  );
+  const ordered = [...trials.columns].sort((a, b) => Number(b === score) - Number(a === score) || (a.kind === b.kind ? 0 : a.kind === "param" ? -1 : 1));
+  return (
+    <>
+      <p class="tools">
+        <input type="search" placeholder="failed lr=0.1" aria-label="only tasks with these words" value={wanted} onInput={(event) => set_wanted(event.currentTarget.value)} />
+        <span class="note">
+          {rows.length.toLocaleString("en")} of {trials.count.toLocaleString("en")}
+        </span>
+        <a href={of_run(run, "/trials.csv")} download={`${run}.csv`}>
+          CSV
+        </a>
+      </p>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              {head("task")}
+              <th scope="col">state</th>
+              {ordered.map((column) => head(column.name, column.texts === null))}
+              {head("took", true)}
+              <th scope="col">host</th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...rows.slice(0, pages * kPage)].map((row) => (
+              <tr key={trials.ids[row]}>
+                <th scope="row">
+                  <a href={link("runs", run, label_of(trials.ids[row]!))}>{label_of(trials.ids[row]!)}</a>
+                </th>
+                <td>
+                  <Badge state={trials.states[row] as never} />
+                </td>
+                {ordered.map((column) => (
+                  <td key={column.name} class={column.texts ? "" : "number"}>
+                    {cell_text(column, row)}
+                  </td>
+                ))}
+                <td class="number">{duration(took[row]!)}</td>
+                <td>{trials.hosts[row]}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > pages * kPage && <button onClick={() => set_pages(pages * 2)}>Show more</button>}
+    </>
+  );
+}
+
+const label_of = (id: string): string => id.slice(id.indexOf("/") + 1);
+
+function TaskPanel({ run, task }: { run: string; task: string }) {
+  const id = `${run}/${task}`;
+  const why = useLive((signal) => get<Why>(of_task(id, "/why"), signal), `why ${id}`);
+  const log = useLive((signal) => text(of_task(id, "/log"), signal), `log ${id}`);
+  const value = why.value;
+  return (
+    <aside class="panel" aria-label={`task ${id}`}>
+      <p>
+        <a href={link("runs", run)}>← all tasks</a>
+      </p>
+      <h2>
+        {id} {value && <Badge state={value.state} />}
+      </h2>
+      <Trouble error={why.error} />
+      {value && (
+        <>
+          <p>{value.why}</p>
+          {value.because.length > 0 && (
+            <ul>
+              {value.because.map((each) => (
+                <li key={each}>{each}</li>
+              ))}
+            </ul>
+          )}
+          <pre class="command">{value.command}</pre>
+          <table>
+            <thead>
+              <tr>
+                {["attempt", "end", "took", "CPU", "peak memory", "host"].map((name) => (
+                  <th scope="col" key={name}>
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {value.attempts_made.map((each) => (
+                <tr key={each.number}>
+                  <td>{each.number}</td>
+                  <td>
+                    {each.cause} {each.detail}
+                  </td>
+                  <td class="number">{each.started && each.ended ? duration(Date.parse(each.ended) - Date.parse(each.started)) : ""}</td>
+                  <td class="number">{each.cpu_ms === null ? "" : duration(each.cpu_ms)}</td>
+                  <td class="number">{each.peak_mem === null ? "" : amount("mem", each.peak_mem)}</td>
+                  <td>{each.host}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+      <h3>Log</h3>
+      <Trouble error={log.error} />
+      <pre class="log" tabIndex={0}>
+        {tail(log.value ?? "")}
+      </pre>
+    </aside>
+  );
+}
+
+const kMostLog = 200_000;
+const tail = (log: string): string => (log.length > kMostLog ? `… ${log.length - kMostLog} characters before\n${log.slice(-kMostLog)}` : log);
+
+export function RunPage({ run, task }: { run: string; task: string | undefined }) {
+  const summary = useLive((signal) => get<Summary>(of_run(run, "/summary"), signal), `summary ${run}`);
+  const trials = useLive(async (signal) => read_trials(await text(of_run(run, "/trials.csv"), signal)), `trials ${run}`);
+  const now = useNow();
+  const shown = summary.value;
+  if (shown === null) return <Trouble error={summary.error} />;
+  const { run: record, goals } = shown;
+  const active = record.state === "running" || record.state === "waiting";
+  return (
+    <>
+      <h1>
+        {record.id} <Badge state={record.state} />
+      </h1>
+      <Progress counts={record.counts} />
+      <p>
+        {counts_text(record.counts)}
+        {record.started && `; ${duration((record.ended ? Date.parse(record.ended) : now) - Date.parse(record.started))}`}
+        {Object.entries(shown.resource_minutes).map(([name, minutes]) => `; ${name === "cpu" ? `${minutes.toPrecision(3)} core-minutes` : `${amount(name, minutes)}-minutes of ${name}`}`)}
+      </p>
+      {record.error !== "" && <Trouble error={record.error} />}
+      <Actions summary={shown} done={summary.again} />
+      <Trouble error={summary.error ?? trials.error} />
+      {shown.failures.length > 0 && (
+        <Section title="What failed">
+          <ul class="failures">
+            {shown.failures.slice(0, 10).map((failure) => (
+              <li key={failure.task}>
+                <a href={link("runs", run, label_of(failure.task))}>{failure.task}</a> {failure.why}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {task !== undefined && <TaskPanel key={task} run={run} task={task} />}
+      {trials.value !== null && (
+        <>
+          {goals[0] && <Search summary={shown} trials={trials.value} goal={goals[0]} />}
+          <Section title="When each ran">
+            <Timeline trials={trials.value} now={active ? now : 0} />
+          </Section>
+          <Section title="Tasks">
+            <Table run={run} trials={trials.value} goal={goals[0]} />
+          </Section>
+        </>
+      )}
+    </>
+  );
+}
