@@ -61,6 +61,9 @@ class Dashboard(Case):
         self.assertEqual(self.json("/v1/runs/sweep-1/summary")["tasks"], [])
         csv = self.ask("GET", "/v1/runs/sweep-1/trials.csv")
         self.assertEqual((csv.headers["Content-Type"], csv.text), ("text/csv; charset=utf-8", self.berth("show", "sweep-1", "--csv").out))
+        for coding in ("gzip", "br", "gzip, deflate, br, zstd"):  # which the library did at its slowest
+            plain = self.ask("GET", "/v1/runs/sweep-1/trials.csv", headers={"Accept-Encoding": coding})
+            self.assertEqual((plain.headers["Content-Encoding"], plain.text), (None, csv.text))
         self.assertIn(b"loss=2.5", self.ask("GET", "/v1/tasks/sweep-1%2F2/log").text)
         missing = self.ask("GET", "/v1/runs/nope")
         self.assertEqual((missing.status, json.loads(missing.text)), (400, {"error": "no run is called 'nope'"}))
