@@ -25,6 +25,7 @@ export interface Goal {
 export interface Summary {
   run: Run;
   goals: Goal[];
+  space: Record<string, { scale?: "linear" | "log"; choices?: string[] }>;
   invocation: { program: string; arguments: string[] };
   resource_minutes: Record<string, number>;
   failures: { task: string; why: string; last_lines?: string[] }[];

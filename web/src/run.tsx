@@ -70,7 +70,13 @@ function Actions({ summary, done }: { summary: Summary; done: () => void }) {
 function Search({ summary, trials, goal }: { summary: Summary; trials: Trials; goal: Goal }) {
   const score = trials.columns.find((column) => column.kind === "metric" && column.name === goal.metric);
   const params = useMemo(
-    () => trials.columns.filter((column) => column.kind === "param" && (column.texts ? column.choices.length > 1 : varies(column))),
+    () =>
+      trials.columns
+        .filter((column) => column.kind === "param" && (column.texts ? column.choices.length > 1 : varies(column)))
+        .map((column) => {
+          const scale = summary.space[column.name]?.scale;
+          return scale ? { ...column, scale } : column;
+        }),
     [trials],
   );
   const [across, set_across] = useState<string | null>(null);

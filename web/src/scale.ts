@@ -21,7 +21,8 @@ export function scale_of(values: Float64Array, column?: Column, trim = 0): Scale
     if (value > high) high = value;
   }
   if (trim > 0 && found.length > 8) high = found.sort()[Math.floor((found.length - 1) * (1 - trim))]!;
-  if (low > 0 && high / low >= kWide) {
+  const wide = column?.scale ? column.scale === "log" : high / low >= kWide;
+  if (low > 0 && wide) {
     const from = Math.log(low);
     const span = Math.log(high) - from;
     return { low, high, logarithmic: true, at: (value) => Math.min(1, Math.max(0, (Math.log(value) - from) / span)) };

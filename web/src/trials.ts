@@ -7,6 +7,7 @@ export interface Column {
   numbers: Float64Array; // NaN: none
   texts: string[] | null; // of a column that is not all numbers
   choices: string[]; // the different texts, in the order of their appearance
+  scale?: "linear" | "log"; // as the space says; else by how wide the values are
 }
 
 export interface Trials {

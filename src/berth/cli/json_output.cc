@@ -116,16 +116,27 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task,
               {"host", task.host}};
 }
 
-Json goals_json(const store::RunRecord& run) {
+Json goals_json(const experiment::Program& program) {
   Json list = Json::array();
-  const auto program = program_of(run);
-  if (!program) return list;
   const auto add = [&](const experiment::Goal& goal) {
     list.push_back(Json{{"metric", goal.metric}, {"direction", goal.maximize ? "max" : "min"}});
   };
-  if (program->goal) add(*program->goal);
-  for (const auto& goal : program->further_goals) add(goal);
+  if (program.goal) add(*program.goal);
+  for (const auto& goal : program.further_goals) add(goal);
   return list;
+}
+
+/// What the parameters may be.
+Json space_json(const experiment::Program& program) {
+  Json space = Json::object();
+  for (const auto& parameter : program.params)
+    space[parameter.name] =
+        parameter.choices.empty()
+            ? Json{{"min", parameter.min},
+                   {"max", parameter.max},
+                   {"scale", experiment::Parameter::kScaleNames.name(parameter.scale)}}
+            : Json{{"choices", parameter.choices}};
+  return space;
 }
 
 Json front_json(const store::RunRecord& run, const Order& tasks) {
@@ -243,8 +254,9 @@ std::string show_json(const ShownRun& run, const std::vector<const store::TaskRe
              {"run", run_object(run)},
              {"invocation", invocation_json(run.record)},
              {"resource_minutes", std::map<std::string, double>(minutes.begin(), minutes.end())},
-             {"goals", goals_json(run.record)},
+             {"goals", goals_json(program)},
              {"constraints", bounds},
+             {"space", space_json(program)},
              {"front", front_json(run.record, tasks)},
              {"tasks", list},
              {"failures", failures}}) +

@@ -32,8 +32,9 @@ std::vector<std::pair<std::string, double>> resource_minutes(const std::vector<s
 /// The list of runs: {"version":1,"runs":[{…}]}.
 std::string runs_json(const std::vector<ShownRun>& runs);
 /// A run and its tasks: {"version":1,"run":{…},"goals":[{"metric","direction"}],
-/// "constraints":[texts],"front":[ids],"tasks":[{…}],"failures":[{…}]}. The front is that of
-/// several goals, and empty with one; "broken" of a task are the constraints that it breaks.
+/// "constraints":[texts],"space":{NAME:{"min","max","scale"} or {"choices"}},"front":[ids],
+/// "tasks":[{…}],"failures":[{…}]}. The front is that of several goals, and empty with one;
+/// "broken" of a task are the constraints that it breaks.
 std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks);
 std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks);
 /// One task, in the shape that it has in show_json().
