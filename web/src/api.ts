@@ -28,7 +28,7 @@ export interface Summary {
   space: Record<string, { scale?: "linear" | "log"; choices?: string[] }>;
   invocation: { program: string; arguments: string[] };
   resource_minutes: Record<string, number>;
-  failures: { task: string; why: string; last_lines?: string[] }[];
+  failures: { id: string; cause: string; last_lines: string[] }[];
 }
 
 export interface Attempt {

@@ -54,8 +54,8 @@ export function Home() {
   if (value === null) return <Trouble error={error} />;
   const newest = [...value.runs].reverse();
   const active = newest.filter((run) => run.state === "running" || run.state === "waiting");
-  const trouble = newest.filter((run) => run.state === "failed" || run.state === "interrupted" || run.state === "stopped");
-  const done = newest.filter((run) => run.state === "done");
+  const trouble = newest.filter((run) => run.state === "failed" || run.state === "interrupted" || run.state === "stopped" || (run.state === "done" && run.counts.failed > 0));
+  const done = newest.filter((run) => run.state === "done" && run.counts.failed === 0);
   const earlier = (runs: Run[]) => <Rows runs={runs.slice(0, kMostEarlier)} now={now} />;
   return (
     <>
@@ -71,7 +71,7 @@ export function Home() {
           <Rows runs={active} now={now} />
         </Section>
       )}
-      {trouble.length > 0 && <Section title="Failed, interrupted or stopped">{earlier(trouble)}</Section>}
+      {trouble.length > 0 && <Section title="Failed in part or wholly, interrupted or stopped">{earlier(trouble)}</Section>}
       {done.length > 0 && <Section title="Done">{earlier(done)}</Section>}
     </>
   );

@@ -82,7 +82,7 @@ function Search({ summary, trials, goal }: { summary: Summary; trials: Trials; g
   const [across, set_across] = useState<string | null>(null);
   const key = `${summary.run.id} ${summary.run.counts.done}`;
   const importance = useLive<Importance | null>(
-    async (signal) => (params.length > 1 && trials.count >= 10 ? get<Importance>(of_run(summary.run.id, "/importance"), signal).catch(() => null) : null),
+    async (signal) => (params.length > 1 && score && score.numbers.filter((value) => !Number.isNaN(value)).length >= kLeastTrials ? get<Importance>(of_run(summary.run.id, "/importance"), signal).catch(() => null) : null),
     key,
     true,
   );
@@ -135,6 +135,7 @@ function Search({ summary, trials, goal }: { summary: Summary; trials: Trials; g
   );
 }
 
+const kLeastTrials = 10; // of which berth importance says anything
 const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
 const varies = (column: Column): boolean => {
   const first = column.numbers.find((value) => !Number.isNaN(value));
@@ -311,8 +312,9 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
         <Section title="What failed">
           <ul class="failures">
             {shown.failures.slice(0, 10).map((failure) => (
-              <li key={failure.task}>
-                <a href={link("runs", run, label_of(failure.task))}>{failure.task}</a> {failure.why}
+              <li key={failure.id}>
+                <a href={link("runs", run, label_of(failure.id))}>{failure.id}</a> {failure.cause}
+                {failure.last_lines.length > 0 && <pre>{failure.last_lines.slice(-3).join("\n")}</pre>}
               </li>
             ))}
           </ul>
