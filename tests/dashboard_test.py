@@ -3,7 +3,10 @@
 
 import http.client
 import json
+import os
 import signal
+import socket
+import subprocess
 import unittest
 
 from berth_case import Case, until
@@ -83,7 +86,8 @@ class Dashboard(Case):
         again = self.ask("GET", self.link[0], cookie=None)
         self.assertEqual(again.status, 401)
         self.assertIn("a new one", json.loads(again.text)["error"])
-        for cookie in (None, "berth=", "berth=" + "0" * 48, self.cookie[:-1]):
+        name = self.cookie.partition("=")[0]
+        for cookie in (None, name + "=", name + "=" + "0" * 48, self.cookie[:-1]):
             for path in ("/", "/page.js", "/v1/runs", "/v1/events"):
                 self.assertEqual(self.ask("GET", path, cookie=cookie).status, 401, (cookie, path))
         invited = json.loads(self.ask("POST", "/v1/invite").text)["path"]
@@ -111,7 +115,8 @@ class Dashboard(Case):
         self.assertEqual(stopped.status, 200, stopped.text)
         self.assertIn("stopped; go on with", json.loads(stopped.text)["said"])
         self.write("go", "")
-        self.assertEqual(self.ask("POST", f"/v1/runs/{run}/resume").status, 200)
+        resumed = self.ask("POST", f"/v1/runs/{run}/resume")
+        self.assertEqual((resumed.status, json.loads(resumed.text)["run"]["id"]), (200, run))
         until(lambda: self.json(f"/v1/runs/{run}/summary")["run"]["state"] in ("done", "failed"), "it went on")
         self.assertEqual(self.house.counts(run)["failed"], 1)
         self.assertEqual(self.ask("POST", f"/v1/runs/{run}/retry").status, 200)
@@ -121,7 +126,7 @@ class Dashboard(Case):
     def test_one_that_only_looks(self):
         self.sweep()
         self.open("--look-only")
-        for path in ("/v1/runs/sweep-1/retry", "/v1/runs/sweep-1/stop", "/v1/invite"):
+        for path in ("/v1/runs/sweep-1/retry", "/v1/runs/sweep-1/stop"):
             self.assertEqual(self.ask("POST", path).status, 403)
         self.assertEqual(self.ask("GET", "/v1/runs").status, 200)
 
@@ -141,6 +146,52 @@ class Dashboard(Case):
         self.server.send_signal(signal.SIGINT)
         self.assertEqual(self.server.wait(timeout=20), 0)
         connection.close()
+
+
+    def large_log(self):
+        """Asks for a log of 40 MB and reads nothing of it."""
+        self.berth("run", "--", "sh", "-c", "yes 0123456789abcdef | head -c 40000000", timeout=120)
+        self.open()
+        connection = socket.create_connection(("127.0.0.1", self.port))
+        connection.sendall(f"GET /v1/runs/sh-1/log HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\n\r\n".encode())
+        self.addCleanup(connection.close)
+        children = until(lambda: subprocess.run(["pgrep", "-P", str(self.server.pid)], capture_output=True, text=True).stdout.split(),
+                         "its command runs")
+        return connection, int(children[0])
+
+    def test_an_end_waits_for_nobody_who_does_not_read(self):
+        self.large_log()
+        self.server.send_signal(signal.SIGINT)
+        self.assertEqual(self.server.wait(timeout=15), 0)
+
+    def test_a_stream_whose_command_dies_is_cut_off(self):
+        connection, command = self.large_log()
+        os.kill(command, signal.SIGKILL)
+        connection.settimeout(30)
+        received = b""
+        while part := connection.recv(1 << 20):
+            received += part
+        self.assertLess(len(received), 40_000_000)
+        self.assertNotIn(b"\r\n0\r\n", received[-16:], "a last chunk would say that this was all")
+
+    def test_several_servers_and_many_viewers(self):
+        self.open()
+        first, cookie = self.port, self.cookie
+        self.open()
+        self.assertNotEqual(cookie.partition("=")[0], self.cookie.partition("=")[0], "one browser has both")
+        self.port = first
+        self.assertEqual(self.ask("GET", "/v1/runs", cookie=f"{cookie}; {self.cookie}").status, 200)
+        viewers = []
+        for _ in range(45):
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            connection.request("GET", "/v1/events", headers={"Cookie": cookie})
+            viewers.append((connection, connection.getresponse().status))
+        self.assertEqual([status for _, status in viewers], [200] * 40 + [503] * 5)
+        self.assertEqual(self.ask("GET", "/v1/runs", cookie=cookie).status, 200, "there is room for others")
+        for method in ("PUT", "DELETE"):
+            self.assertEqual(self.ask(method, "/v1/invite", cookie=cookie).status, 404)
+        for connection, _ in viewers:
+            connection.close()
 
 
 if __name__ == "__main__":

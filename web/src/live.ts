@@ -6,14 +6,23 @@ const listeners = new Set<() => void>();
 let stream: EventSource | null = null;
 let connected: (is: boolean) => void = () => {};
 
-function listen(listener: () => void): () => void {
-  listeners.add(listener);
-  if (stream === null) {
+/// A browser has six connections to a server for all of its tabs: one that nobody looks at lets go of its own.
+function attend(): void {
+  if (document.hidden) {
+    stream?.close();
+    stream = null;
+  } else if (stream === null) {
     stream = new EventSource("/v1/events");
     stream.onmessage = () => listeners.forEach((each) => each());
     stream.onopen = () => connected(true);
     stream.onerror = () => connected(false);
   }
+}
+document.addEventListener("visibilitychange", attend);
+
+function listen(listener: () => void): () => void {
+  listeners.add(listener);
+  attend();
   return () => listeners.delete(listener);
 }
 

@@ -1,7 +1,15 @@
 // Where the page is: the parts of what follows # in its address.
 import { useEffect, useState } from "preact/hooks";
 
-const here = (): string[] => window.location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+const decoded = (part: string): string => {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // somebody typed it
+  }
+};
+
+const here = (): string[] => window.location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decoded);
 
 export function useRoute(): string[] {
   const [route, set] = useState(here);

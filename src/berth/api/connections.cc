@@ -15,9 +15,10 @@ namespace {
 constexpr std::size_t kMostConnections = 64;  // that are answered at a time; others wait
 constexpr Duration kTimeout = std::chrono::seconds(10);
 constexpr std::int64_t kLeastBytesPerSecond = 64 << 10;
-constexpr Duration kIdle = std::chrono::seconds(5);    // until the next request begins
-constexpr Duration kLinger = std::chrono::seconds(1);  // for what comes behind the last answer
-constexpr int kMostDrained = 64;                       // of its parts
+constexpr Duration kIdle = std::chrono::seconds(5);         // until the next request begins
+constexpr Duration kLinger = std::chrono::seconds(1);       // for what comes behind the last answer
+constexpr Duration kLook = std::chrono::milliseconds(200);  // whether the server is to end
+constexpr int kMostDrained = 64;                            // of its parts
 
 struct TlsFree {
   void operator()(SSL* tls) const { SSL_free(tls); }
@@ -124,8 +125,13 @@ class Connection final : public httplib::Stream {
     if (timeout <= Duration{}) return false;
     const Mono before = env_->now();
     pollfd one{socket(), events, 0};
-    const auto limit = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-    const int found = ::poll(&one, 1, static_cast<int>(limit));
+    int found = 0;
+    for (Duration so_far{}; found == 0 && so_far < timeout; so_far = env_->now() - before) {
+      if (env_->stop_signals() > 0) timeout = std::min(timeout, kLinger);  // nobody waits for it
+      const auto part =
+          std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(timeout - so_far, kLook));
+      found = ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, part.count())));
+    }
     waited_ += env_->now() - before;
     return found > 0;
   }

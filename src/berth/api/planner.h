@@ -36,9 +36,10 @@ struct Reply {
   const char* type = "application/json";
   bool ends_line = true;  // a newline follows the body
   std::vector<std::pair<std::string, std::string>> headers = {};
-  // What follows the body, sent part by part as it comes, until it returns nullopt. It is called on
-  // the thread that answers.
-  std::function<std::optional<std::string>()> more = {};
+  // What follows the body, sent part by part as it comes, until it returns nullopt. After an error
+  // the connection breaks off, so that nobody takes what came for the whole. It is called on the
+  // thread that answers.
+  std::function<Result<std::optional<std::string>>()> more = {};
 };
 
 /// The HTTP status of an error: invalid, usage 400 · denied 403 · not_found 404 · exists, stale 409

@@ -107,16 +107,15 @@ void set_up(httplib::Server& server, const Answer& answer_of, const ServerOption
       if (reply.ends_line) reply.body += "\n";
       return response.set_content(std::move(reply.body), reply.type);
     }
-    response.set_chunked_content_provider(reply.type, [reply = std::move(reply), begun = false](
-                                                          std::size_t, auto& sink) mutable {
-      std::optional<std::string> part =
-          std::exchange(begun, true) || reply.body.empty() ? reply.more() : std::move(reply.body);
-      if (!part)
-        sink.done();
-      else if (!part->empty())
-        return sink.write(part->data(), part->size());
-      return true;
-    });
+    response.set_chunked_content_provider(
+        reply.type, [reply = std::move(reply), begun = false](std::size_t, auto& sink) mutable {
+          const bool first = !std::exchange(begun, true) && !reply.body.empty();
+          const auto part = first ? std::optional(std::move(reply.body)) : reply.more();
+          if (!part) return false;
+          if (*part) return (*part)->empty() || sink.write((*part)->data(), (*part)->size());
+          sink.done();
+          return true;
+        });
   };
   server.set_pre_routing_handler([options](const auto& request, auto& response) {
     const auto [status, why] = refusal(request, options);

@@ -3,11 +3,9 @@
 #include "berth/base/text.h"
 
 namespace berth::api {
-namespace {
 
-constexpr std::string_view kCookie = "berth=";
-
-}  // namespace
+Sessions::Sessions(std::function<std::uint64_t()> random)
+    : random_(std::move(random)), cookie_(fmt::format("berth-{:016x}=", random_())) {}
 
 std::string Sessions::secret() {
   std::string text;
@@ -25,14 +23,14 @@ std::string Sessions::open(std::string_view secret) {
   const auto found = invited_.find(secret);
   if (found == invited_.end()) return "";
   invited_.erase(found);
-  return std::string(kCookie) + *open_.insert(this->secret()).first;
+  return cookie_ + *open_.insert(this->secret()).first;
 }
 
 bool Sessions::knows(std::string_view cookies) const {
   const std::lock_guard lock(mutex_);
   for (const auto each : split(cookies, ';')) {
     const auto cookie = trim(each);
-    if (cookie.starts_with(kCookie) && open_.contains(cookie.substr(kCookie.size()))) return true;
+    if (cookie.starts_with(cookie_) && open_.contains(cookie.substr(cookie_.size()))) return true;
   }
   return false;
 }

@@ -16,7 +16,7 @@ namespace berth::api {
 class Sessions {
  public:
   /// `random` returns what nobody can foretell; it is called by one thread at a time.
-  explicit Sessions(std::function<std::uint64_t()> random) : random_(std::move(random)) {}
+  explicit Sessions(std::function<std::uint64_t()> random);
 
   /// A new secret that a link may bear.
   std::string invite();
@@ -30,6 +30,8 @@ class Sessions {
 
   mutable std::mutex mutex_;
   const std::function<std::uint64_t()> random_;
+  const std::string
+      cookie_;  // "berth-3f…=": a browser keeps those of several servers of a host apart
   std::set<std::string, std::less<>> invited_, open_;
 };
 

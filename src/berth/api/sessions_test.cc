@@ -13,7 +13,12 @@ TEST(Sessions, ALinkIsGoodOnceAndItsCookieFromThenOn) {
   EXPECT_EQ(sessions.open("no such link"), "");
   EXPECT_EQ(sessions.open(""), "");
   const auto cookie = sessions.open(one);
-  EXPECT_EQ(cookie.substr(0, 6), "berth=");
+  EXPECT_EQ(cookie.substr(0, 6), "berth-");
+  std::uint64_t of_another = 9;
+  Sessions another([&] { return ++of_another; });
+  const auto its = another.open(another.invite());
+  EXPECT_NE(its.substr(0, its.find('=')), cookie.substr(0, cookie.find('=')))
+      << "one browser has both";
   EXPECT_EQ(cookie.find(one), std::string::npos)
       << "who has seen the link does not know the cookie";
   EXPECT_EQ(sessions.open(one), "");

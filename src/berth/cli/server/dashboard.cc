@@ -13,6 +13,7 @@ namespace berth::cli {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(500);
+constexpr int kMostViewers = 40;
 constexpr Duration kLookElsewhere = std::chrono::seconds(2);
 constexpr Duration kStillThere = std::chrono::seconds(15);  // a line, so that a dead one is noticed
 constexpr std::size_t kMostWords = 16, kLongestWord = 512;
@@ -43,8 +44,8 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/topology", "topo --json"},
     Route{"GET", "/v1/clusters", "cluster list --json"},
     Route{"POST", "/v1/runs/*/stop", "stop *"},
-    Route{"POST", "/v1/runs/*/resume", "resume * --detach"},
-    Route{"POST", "/v1/runs/*/retry", "retry * --detach"},
+    Route{"POST", "/v1/runs/*/resume", "resume * --detach --json"},
+    Route{"POST", "/v1/runs/*/retry", "retry * --detach --json"},
 };
 
 api::Reply failed(int status, std::string_view message) {
@@ -118,10 +119,10 @@ api::Reply Dashboard::answer(const api::Request& request) {
                        {"Referrer-Policy", "no-referrer"}};
       return reply;
     }
+  } else if (request.method == "POST" && request.path == "/v1/invite") {
+    return {200, JsonWriter().object().add("path", "/open?" + sessions_.invite()).end().take()};
   } else if (look_only_) {
     return failed(403, "this dashboard only looks: it was started with --look-only");
-  } else if (request.path == "/v1/invite") {
-    return {200, JsonWriter().object().add("path", "/open?" + sessions_.invite()).end().take()};
   }
   for (const auto& route : kRoutes) {
     auto parts = request.method == route.method ? matched(route, request.path) : std::nullopt;
@@ -141,23 +142,28 @@ api::Reply Dashboard::open(const std::string& secret) {
   if (cookie.empty())
     return failed(401, "this link was used already; berth dashboard prints a new one");
   api::Reply reply{303, "", "text/plain", false};
-  reply.headers = {{"Set-Cookie", cookie + "; HttpOnly; SameSite=Strict; Path=/"},
-                   {"Location", "/"},
-                   {"Cache-Control", "no-store"}};
+  reply.headers = {
+      {"Set-Cookie", cookie + "; HttpOnly; SameSite=Strict; Path=/" + (tls_ ? "; Secure" : "")},
+      {"Location", "/"},
+      {"Cache-Control", "no-store"}};
   return reply;
 }
 
-api::Reply Dashboard::events() const {
+api::Reply Dashboard::events() {
+  // Each holds a connection of those that there are.
+  const auto place = std::shared_ptr<void>(nullptr, [this](void*) { --viewers_; });
+  if (++viewers_ > kMostViewers) return failed(503, "too many pages look already");
   struct Watching {
+    std::shared_ptr<void> place;
     std::unique_ptr<os::Env> env = os::posix_env();
     std::optional<std::pair<Wall, std::int64_t>> seen{};
     Mono said{};
   };
-  const auto watching = std::make_shared<Watching>();
+  const auto watching = std::make_shared<Watching>(place);
   api::Reply reply{200, "retry: 1000\n\n", "text/event-stream", false};
   reply.headers = {{"Cache-Control", "no-store"}};
-  reply.more = [watching,
-                files = std::array{database_ + "-wal", database_}]() -> std::optional<std::string> {
+  reply.more = [watching, files = std::array{database_ + "-wal",
+                                             database_}]() -> Result<std::optional<std::string>> {
     for (;;) {
       std::pair<Wall, std::int64_t> now{};
       for (const auto& file : files)
@@ -168,14 +174,14 @@ api::Reply Dashboard::events() const {
       if (watching->seen != now || (elsewhere && at - watching->said >= kLookElsewhere)) {
         watching->seen = now;
         watching->said = at;
-        return "data: changed\n\n";
+        return std::optional<std::string>("data: changed\n\n");
       }
       if (at - watching->said >= kStillThere) {
         watching->said = at;
-        return ": still there\n\n";
+        return std::optional<std::string>(": still there\n\n");
       }
       if (watching->env->stop_signals() > 0 || !watching->env->wait({}, at + kLook))
-        return std::nullopt;
+        return std::optional<std::string>();
     }
   };
   return reply;

@@ -9,6 +9,7 @@
 // Threads: any number at once.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "berth/api/planner.h"
@@ -20,21 +21,24 @@ namespace berth::cli {
 class Dashboard {
  public:
   /// `berth`: the path of the program; `database`: the file that changes whenever the store does.
-  Dashboard(api::Sessions& sessions, std::string berth, std::string database, bool look_only)
+  Dashboard(api::Sessions& sessions, std::string berth, std::string database, bool tls,
+            bool look_only)
       : sessions_(sessions),
         berth_(std::move(berth)),
         database_(std::move(database)),
+        tls_(tls),
         look_only_(look_only) {}
 
   api::Reply answer(const api::Request& request);
 
  private:
   api::Reply open(const std::string& secret);
-  api::Reply events() const;
+  api::Reply events();
 
   api::Sessions& sessions_;
   const std::string berth_, database_;
-  const bool look_only_;
+  const bool tls_, look_only_;
+  std::atomic<int> viewers_ = 0;
 };
 
 /// berth dashboard, as berth-server carries it out.

@@ -27,7 +27,7 @@ Result<int> dashboard(os::Env& env, const DashboardOptions& given) {
   api::Sessions sessions(
       [secrets = std::shared_ptr(os::posix_env())] { return secrets->random(); });
   Dashboard dashboard(sessions, self.substr(0, self.rfind('/') + 1) + "berth", database,
-                      given.look_only);
+                      !options.certificate.empty(), given.look_only);
   options.admits = [&](std::string_view path, std::string_view cookies) {
     return path == "/open" || sessions.knows(cookies);
   };

@@ -21,7 +21,7 @@ class Running {
     auto env = os::posix_env();
     std::vector<std::string> argv{command.program};
     argv.insert(argv.end(), command.words.begin(), command.words.end());
-    BERTH_ASSIGN(const std::string directory, env->real_path("."));
+    const std::string directory = env->real_path(".").value_or("/");  // it may be gone by now
     BERTH_ASSIGN(auto child, env->spawn({.argv = std::move(argv),
                                          .environment = env->environment(),
                                          .directory = directory,
@@ -99,9 +99,10 @@ api::Reply answer_of(const OwnCommand& command) {
       return failed(413, "the answer is too large");
     reply.body += **part;
     if (!command.streams) continue;
-    reply.more = [running]() -> std::optional<std::string> {
-      auto next = running->next();
-      return next ? *std::move(next) : std::nullopt;
+    reply.more = [running]() -> Result<std::optional<std::string>> {
+      BERTH_ASSIGN(auto next, running->next());
+      if (!next && running->code() != 0) return fail(ErrorKind::io, "{}", running->error());
+      return next;
     };
     return reply;
   }
