@@ -191,4 +191,9 @@ std::unexpected<Error> JsonPlace::wanted(std::string_view what) const {
   return error(fmt::format("wanted {}, found {}", what, found));
 }
 
+Json parsed_or_null(const std::string& text) {
+  const auto value = text.empty() ? Result<Json>(Json(nullptr)) : parse_json(text);
+  return value ? *value : Json(nullptr);
+}
+
 }  // namespace berth

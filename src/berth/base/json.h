@@ -20,6 +20,8 @@ std::string dump(const Json& value);
 enum class JsonComments : std::uint8_t { refused, skipped };
 /// invalid: names the offset. At most 64 deep.
 Result<Json> parse_json(std::string_view text, JsonComments comments = JsonComments::refused);
+/// The value of a text of our own; null where the text is empty, or none.
+Json parsed_or_null(const std::string& text);
 /// The same for those who only ask whether it is JSON.
 Status check_json(std::string_view text);
 
