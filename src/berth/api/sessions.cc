@@ -1,5 +1,7 @@
 #include "berth/api/sessions.h"
 
+#include <fmt/format.h>
+
 #include "berth/base/text.h"
 
 namespace berth::api {
