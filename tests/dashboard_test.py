@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import unittest
+from pathlib import Path
 
 from berth_case import Case, until
 
@@ -119,8 +120,12 @@ class Dashboard(Case):
         self.assertEqual((resumed.status, json.loads(resumed.text)["run"]["id"]), (200, run))
         until(lambda: self.json(f"/v1/runs/{run}/summary")["run"]["state"] in ("done", "failed"), "it went on")
         self.assertEqual(self.house.counts(run)["failed"], 1)
-        self.assertEqual(self.ask("POST", f"/v1/runs/{run}/retry").status, 200)
-        until(lambda: self.house.json("why", f"{run}/2")["attempts"] == 2, "it was tried again")
+        runner = self.json(f"/v1/runs/{run}/summary")["run"]["runner"]
+        until(lambda: not Path(f"/proc/{runner}").exists(), "its runner has left")
+        before = self.house.json("why", f"{run}/2")["attempts"]
+        retried = self.ask("POST", f"/v1/runs/{run}/retry")
+        self.assertEqual(retried.status, 200, retried.text)
+        until(lambda: self.house.json("why", f"{run}/2")["attempts"] == before + 1, "it was tried again")
         self.berth("wait", run)
 
     def test_one_that_only_looks(self):
