@@ -80,7 +80,9 @@ save_best: true
         self.constrained("[latency < 5]")
         text = self.one_line(self.berth("best", "bound-1", code=3))
         self.assertIn("bound-1: no trial that has finished keeps all constraints yet", text)
-        self.assertNotIn("best bound-1", self.berth("show", "bound-1").out.decode())
+        shown = self.berth("show", "bound-1").out.decode()
+        self.assertNotIn("best bound-1", shown)
+        self.assertIn("no trial is the best: none keeps latency < 5\n", shown)
 
     def test_a_trial_that_does_not_report_what_is_constrained_has_failed(self):
         self.constrained("[memory < 5]", code=1)

@@ -86,7 +86,7 @@ Result<int> conclude(os::Env& env, run::Context& context, const store::RunRecord
                         counts_text(record.counts),
                         record.error.empty() ? "" : "; " + record.error));
       BERTH_ASSIGN(const auto program, program_of(record));
-      if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
+      print(best_text(record, tasks, program));
     }
   } else if (record.state == store::RunState::failed) {
     BERTH_ASSIGN(const auto task, find_task(context, record, "1"));

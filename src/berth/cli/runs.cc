@@ -241,7 +241,7 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
     print("\n" + chart + "\n");
   print(fmt::format("{}  {}: {}{}\n", record.name, shown.state, counts_text(record.counts),
                     record.error.empty() ? "" : "; " + record.error));
-  if (const auto* best = best_task(tasks, program)) print(best_line(record, *best, program));
+  print(best_text(record, tasks, program));
   if (const std::string held = usage_line(shown.used); !held.empty()) print(held + "\n");
   print(asked_line(record));
   if (shown.state == "interrupted")

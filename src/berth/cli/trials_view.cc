@@ -119,6 +119,16 @@ std::string best_line(const store::RunRecord& run, const store::TaskRecord& task
   return line + "\n";
 }
 
+std::string best_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks,
+                      const experiment::Program& program) {
+  if (const auto* best = best_task(tasks, program)) return best_line(run, *best, program);
+  const auto is_done = [](const auto& task) { return task.state == store::TaskState::done; };
+  if (program.constraints.empty() || std::ranges::none_of(tasks, is_done)) return "";
+  std::vector<std::string> bounds;
+  for (const auto& each : program.constraints) bounds.push_back(experiment::constraint_text(each));
+  return fmt::format("no trial is the best: none keeps {}\n", join(bounds, " and "));
+}
+
 std::optional<double> metric_of(const store::TaskRecord& task, std::string_view name) {
   for (const auto& [metric, value] : task.metrics)
     if (metric == name) return value;
@@ -283,11 +293,15 @@ std::string trials_table(const Order& trials, const experiment::Program& program
     if (!front.empty()) row.emplace_back(front.contains(task) ? "*" : "");
     const auto time = time_of(*task);
     row.push_back(time ? format_duration(*time) : "-");
-    const auto broken = task->state == store::TaskState::done
-                            ? experiment::broken(program.constraints, task->metrics)
-                            : std::vector<std::string>();
-    row.push_back(state_text(*task) +
-                  (broken.empty() ? "" : fmt::format(", breaks {}", join(broken, ", "))));
+    std::string state = state_text(*task);
+    for (const auto& bound : program.constraints) {
+      if (task->state != store::TaskState::done) break;
+      if (!metric_of(*task, bound.metric))  // it was stopped before it told
+        state += fmt::format(", without {}", bound.metric);
+      else if (!experiment::broken({bound}, task->metrics).empty())
+        state += fmt::format(", breaks {}", experiment::constraint_text(bound));
+    }
+    row.push_back(std::move(state));
     table.add(std::move(row));
   }
   return table.text();

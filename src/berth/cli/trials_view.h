@@ -23,6 +23,10 @@ const store::TaskRecord* best_task(const std::vector<store::TaskRecord>& tasks,
 std::string best_line(const store::RunRecord& run, const store::TaskRecord& task,
                       const experiment::Program& program);
 
+/// The best_line() of the best trial; where constraints leave none, a line that says so; else "".
+std::string best_text(const store::RunRecord& run, const std::vector<store::TaskRecord>& tasks,
+                      const experiment::Program& program);
+
 /// The last value of one metric of a trial.
 std::optional<double> metric_of(const store::TaskRecord& task, std::string_view name);
 /// The names of all parameters, or of all metrics, that any of the trials has, in the order of
