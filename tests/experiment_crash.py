@@ -2,7 +2,8 @@
 """Kills the runner of a search again and again, and compares what came of it with a run that was left alone: the
 same trials in the same order, the same scores, the same ones stopped at the same reports; and what an attempt
 printed is told as that attempt's alone. (One trial at a time: side by side, a proposer's answer depends on who ends
-first.) `checkpoints` is a halving whose script goes on from its checkpoint; `digits` is that of examples/digits."""
+first, but that of `pbt`.) `checkpoints` is a halving whose script goes on from its checkpoint, in `pbt` trials go on
+from those of others; `digits` is the halving of examples/digits."""
 
 import argparse
 import os
@@ -45,13 +46,16 @@ for epoch in range(len(reports) + 1, epochs + 1):
     os.replace(state + ".new", state)
 time.sleep(0.05)
 """
+# What it has come to depends on each part that it was trained with, so that a wrong checkpoint shows.
+INHERITED = CHECKPOINTED.replace("reports.append((1000 - (x - 37) ** 2 // 10) * epoch // (epoch + 2))",
+                                 "reports.append((reports[-1] if reports else 1) * 31 % 997 + abs(x - 37))")
 FILE = """
 name: search
 run: ./x {{x}} {command}
 params: {{x: {{min: 0, max: 100, type: int}}, kind: [a, b]}}
 search: {{method: {method}, samples: {trials}, seed: 11{more}}}
 goal: {{metric: acc}}
-parallel: 1
+parallel: {parallel}
 {stop}
 """
 BUDGET = ", budget: {param: epochs, min: 1, max: 9}"
@@ -59,7 +63,9 @@ METHODS = {"tpe": dict(method="tpe", more="", command="{kind}", script=SCRIPT,
                        stop="early_stop: {policy: truncation, warmup: 2, part: 0.4}"),
            "halving": dict(method="halving", more=BUDGET, command="{kind} {epochs}", script=SCRIPT, stop=""),
            "checkpoints": dict(method="halving", more=BUDGET, command="{epochs} {checkpoint} {kind}", stop="",
-                               script=CHECKPOINTED)}
+                               script=CHECKPOINTED),
+           "pbt": dict(method="pbt", more=", explore: [x], budget: {param: epochs, every: 3, max: 11}", stop="",
+                       command="{epochs} {checkpoint} {kind}", script=INHERITED, parallel=3)}
 DIGITS = Path(__file__).resolve().parent.parent / "examples/digits"
 
 
@@ -76,12 +82,14 @@ def prepare(house, method, trials):
     choices = METHODS[method]
     (house.path / "x").write_text(choices["script"])
     (house.path / "x").chmod(0o755)
-    (house.path / "search.yaml").write_text(FILE.format(trials=trials, **choices))
+    many = trials // 4 if method == "pbt" else trials  # in four parts
+    (house.path / "search.yaml").write_text(FILE.format(**{"parallel": 1, **choices, "trials": many}))
 
 
 def outcome(house, run):
     """What must not depend on how often the runner died. (How many attempts it took may.)"""
-    return [(task["id"], task["params"], task["state"], task["cause"], task["metrics"]) for task in house.tasks(run)]
+    return sorted(((task["id"], task["params"], task["state"], task["cause"], task["metrics"])
+                   for task in house.tasks(run)), key=lambda each: each[0])
 
 
 def start(house, *arguments):

@@ -38,6 +38,8 @@ EXPERIMENTS = [
      "early_stop": {"policy": "median", "warmup": 3, "every": 1}, "parallel": 2, "timeout": "10m", "enforce": "advisory",
      "grace": "5s", "retries": 1, "on_failure": "stop", "priority": 3, "gpu_mem_over": "warn", "env": {"A": 1},
      "labels": {"team": "vision"}},
+    {"run": "true {x} {checkpoint}", "params": {"x": {"min": 0.1, "max": 1}}, "goal": {"metric": "m"}, "search": {
+        "method": "pbt", "samples": 4, "explore": ["x"], "budget": {"param": "epochs", "every": 2, "max": 8}}},
     {"run": "true {x}", "params": {"x": [1, 2]}, "search": {"method": "halving", "samples": 9, "model": "tpe", "budget": {
         "param": "epochs", "min": 1, "max": 9, "reduction": 3}}, "goal": [{"metric": "a"}, {"metric": "b"}]},
     {"run": ["true", "{x}"], "search": {"method": "sequence", "points": [{"x": 1}, {"x": 2}]},

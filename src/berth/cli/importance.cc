@@ -1,5 +1,6 @@
 // berth importance: which parameters of a search decide its goal.
 #include "berth/experiment/importance.h"
+#include "berth/experiment/population.h"
 
 #include <cmath>
 
@@ -82,7 +83,11 @@ Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
     if (task.state != store::TaskState::done || task.label == experiment::kBestAgain) continue;
     const auto score =
         options.metric.empty() ? score_of(task, program) : metric_of(task, options.metric);
-    if (score && std::isfinite(*score)) trials.push_back({task.params, *score});
+    if (!score || !std::isfinite(*score)) continue;
+    trials.push_back({task.params, *score});
+    if (program.search.method == experiment::Search::Method::pbt)
+      std::erase_if(trials.back().params,
+                    [](const auto& value) { return value.first == experiment::kParent; });
   }
   const auto found = experiment::importances(trials, kSeed);
   if (!found)

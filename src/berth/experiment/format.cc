@@ -29,8 +29,9 @@ constexpr KeyFormat kChoicesKeys[] = {
 };
 constexpr KeyFormat kBudgetKeys[] = {
     {"param", f::text(), "the name by which a trial gets its budget, such as epochs", "", true},
-    {"min", f::number_between(0), "the least budget", "", true},
     {"max", f::number_between(0), "the greatest budget", "", true},
+    {"min", f::number_between(0), "of halving and hyperband: the least budget", ""},
+    {"every", f::number_between(0), "of pbt: how much each trial gets at a time", ""},
     {"reduction", f::whole(2, 1000), "one of so many goes on, with so many times the budget", "3"},
 };
 constexpr ValueFormat kPoint = f::entries_of(f::kText);
@@ -41,8 +42,10 @@ constexpr KeyFormat kSearchKeys[] = {
     {"seed", f::whole(0, ValueFormat::kUnbounded), "what chance begins with", "0"},
     {"points", f::list_of(kPoint, 1), "of sequence: the points, one after the other", ""},
     {"file", f::text(), "of sequence: the file that has the points", ""},
-    {"budget", f::map_of(kBudgetFormat), "of halving and hyperband: what trials get", ""},
+    {"budget", f::map_of(kBudgetFormat), "of halving, hyperband and pbt: what trials get", ""},
     {"model", f::one_of(kModels), "of halving and hyperband: draw new trials as tpe does", "tpe"},
+    {"explore", exec::kNamesFormat, "of pbt: the parameters that a copy changes",
+     "ranges of floats"},
     {"run", exec::kCommandFormat, "of external: the program that proposes", ""},
     {"patience", f::duration(), "of external: how long an answer may take", "10m"},
 };

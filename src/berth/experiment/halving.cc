@@ -36,6 +36,12 @@ bool whole(const Budget& budget) {
 
 std::vector<double> levels(const Budget& budget) {
   std::vector<double> levels;
+  if (budget.every > 0) {
+    const auto count = std::ceil(budget.max / budget.every * (1 - 1e-9));
+    for (double level = 1; level < count; ++level) levels.push_back(level * budget.every);
+    levels.push_back(budget.max);
+    return levels;
+  }
   const auto factor = static_cast<double>(budget.reduction);
   for (double amount = budget.max; amount >= budget.min * (1 - 1e-9); amount /= factor) {
     levels.push_back(whole(budget) ? std::round(amount) : amount);

@@ -12,7 +12,7 @@
 
 namespace berth::experiment {
 
-/// The budgets that a trial may have, rising to the greatest by the factor of the reduction.
+/// The budgets that a trial may have, rising to the greatest.
 std::vector<double> levels(const Budget& budget);
 /// Whether all of them are whole numbers.
 bool whole(const Budget& budget);

@@ -51,12 +51,15 @@ struct Parameter {
   std::vector<Condition> when = {};  // unless all hold, a trial does not have it
 };
 
-/// The budget of a trial (epochs, say), which is the last of its parameters.
+/// The budget of a trial (epochs, say), which is the last of its parameters but for its parent's
+/// label (population.h). Its levels rise to `max` from `min` by the factor of the reduction, or by
+/// as much each time.
 struct Budget {
   std::string parameter;
   double min = 1, max = 1;
   std::int64_t reduction = 3;  // one of this many goes on, with this many times the budget
   bool whole = true;           // between whole amounts there are only whole ones (epochs)
+  double every = 0;            // of pbt: the levels are its multiples, and max; 0: see reduction
 };
 
 struct Search {
@@ -73,6 +76,7 @@ struct Search {
     hyperband,
     external,
     nsga2,
+    pbt,
   };
   static constexpr auto kMethodNames = names<Method>({
       {Method::grid, "grid"},
@@ -87,16 +91,18 @@ struct Search {
       {Method::hyperband, "hyperband"},
       {Method::external, "external"},
       {Method::nsga2, "nsga2"},
+      {Method::pbt, "pbt"},
   });
   Method method = Method::grid;
   std::int64_t samples = 0;  // the number of trials of methods that draw points
   std::uint64_t seed = 0;
-  std::vector<Values> points{};    // of sequence
-  std::string file{};              // the file with the points; the caller reads it
-  std::optional<Budget> budget{};  // of halving and hyperband
-  bool model = false;              // halving and hyperband propose as tpe does
-  exec::Command proposer{};        // of external: the program that proposes
-  Duration answer_timeout{};       // of external: how long an answer may take
+  std::vector<Values> points{};        // of sequence
+  std::string file{};                  // the file with the points; the caller reads it
+  std::optional<Budget> budget{};      // of halving, hyperband and pbt
+  bool model = false;                  // halving and hyperband propose as tpe does
+  std::vector<std::string> explore{};  // of pbt: the parameters that a copy changes
+  exec::Command proposer{};            // of external: the program that proposes
+  Duration answer_timeout{};           // of external: how long an answer may take
 };
 
 struct Goal {
@@ -212,6 +218,9 @@ bool valid_name(std::string_view name);
 
 /// Whether proposals depend on how earlier trials went, so that they are made during the run.
 bool adaptive(const Search& search);
+
+/// Whether a search of this method gives out a budget.
+bool has_budget(Search::Method method);
 
 /// How many tasks a run with such a search comes to, about: what is promoted depends on how the
 /// trials end. 0: all of them are known beforehand.

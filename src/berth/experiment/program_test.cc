@@ -234,7 +234,7 @@ TEST(Program, RefusesAWrongSearchAndSaysWhere) {
        "f.yaml:2: search.seed: wanted 0 to 9223372036854775807, found -1"},
       {"run: x\nsearch: {method: bayes}",
        "f.yaml:2: search.method: wanted one of grid, random, sequence, sobol, tpe, cma-es, gp, "
-       "auto, halving, hyperband, external, nsga2; found 'bayes'"},
+       "auto, halving, hyperband, external, nsga2, pbt; found 'bayes'"},
       {"run: x\ngoal: []", "f.yaml:2: goal: wanted 1 to 8 goals"},
       {"run: x\ngoal: [{metric: a}, {metric: b, score: best}]",
        "f.yaml:2: goal: of several goals the last values count together: leave score out"},
@@ -263,7 +263,7 @@ TEST(Program, RefusesAWrongMethodAndSaysWhere) {
        "max: 2}}",
        "f.yaml:3: search.budget.param: the budget is no other parameter: leave it out of params"},
       {"run: x\nsearch: {method: tpe, samples: 3, budget: {param: a, min: 1, max: 2}}",
-       "f.yaml:2: search.budget: belongs to methods halving and hyperband"},
+       "f.yaml:2: search.budget: belongs to methods halving, hyperband and pbt"},
       {"run: x\nparams: {a: {choices: [1], min: 1}}",
        "f.yaml:2: params.a: unknown key 'min'; known are: choices, when"},
       {"run: x\nparams: {a: {choices: [1], when: {b: 1}}, b: [1]}",

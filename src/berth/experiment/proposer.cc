@@ -7,6 +7,7 @@
 #include "berth/experiment/automatic.h"
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/halving.h"
+#include "berth/experiment/population.h"
 #include "berth/experiment/space.h"
 #include "berth/experiment/transfer.h"
 
@@ -73,7 +74,8 @@ class Drawn final : public Proposer {
   std::int64_t last_ = 0;          // number
 };
 
-/// Halving compares scores: that of an infeasible trial is below all others, by what it breaks.
+/// Halving and pbt compare scores: that of an infeasible trial is below all others, by what it
+/// breaks.
 class FeasibleFirst final : public Proposer {
  public:
   explicit FeasibleFirst(std::unique_ptr<Proposer> proposer) : proposer_(std::move(proposer)) {}
@@ -100,18 +102,28 @@ bool adaptive(const Search& search) {
     case Search::Method::nsga2:
     case Search::Method::halving:
     case Search::Method::hyperband:
+    case Search::Method::pbt:
     case Search::Method::external: return true;
     default: return false;
   }
+}
+
+bool has_budget(Search::Method method) {
+  return method == Search::Method::halving || method == Search::Method::hyperband ||
+         method == Search::Method::pbt;
 }
 
 std::unique_ptr<Proposer> make_proposer(const Program& program) {
   if (!program.earlier.empty()) return std::make_unique<Transfer>(program, make_proposer);
   if (auto sampler = make_sampler(program))
     return std::make_unique<Drawn>(std::move(sampler), program);
-  auto halving = std::make_unique<Halving>(program);
-  if (program.constraints.empty()) return halving;
-  return std::make_unique<FeasibleFirst>(std::move(halving));
+  std::unique_ptr<Proposer> proposer;
+  if (program.search.method == Search::Method::pbt)
+    proposer = std::make_unique<Population>(program);
+  else
+    proposer = std::make_unique<Halving>(program);
+  if (program.constraints.empty()) return proposer;
+  return std::make_unique<FeasibleFirst>(std::move(proposer));
 }
 
 std::string score_name(const Goal& goal) {

@@ -8,6 +8,7 @@
 #include "berth/exec/formats.h"
 #include "berth/experiment/automatic.h"
 #include "berth/experiment/format.h"
+#include "berth/experiment/population.h"
 #include "berth/experiment/reading.h"
 #include "berth/experiment/space.h"
 
@@ -17,6 +18,10 @@ namespace {
 // What stands for something in a command beside the parameters.
 constexpr std::array<std::string_view, 3> kOwnNames{"params_file", "checkpoint", "save"};
 constexpr std::size_t kMostFaults = 20;  // of a file, that are told at once
+
+bool is_pbt(const Program& program) {
+  return program.search.method == Search::Method::pbt;
+}
 
 /// Where a trial runs and how long, each key for itself.
 void read_limits(const Field& root, Program& program, Faults& faults) {
@@ -50,6 +55,13 @@ void read_limits(const Field& root, Program& program, Faults& faults) {
   }
   if (program.save_best && !root.find("goal"))
     faults.add(root.find("save_best")->error("it takes a goal to tell which trial is the best"));
+  const auto named_in_run = exec::placeholders(program.run);
+  const bool keeps = program.checkpoints || program.passive ||
+                     std::ranges::find(named_in_run, "checkpoint") != named_in_run.end();
+  if (is_pbt(program) && !keeps)
+    faults.add(root.find("search")->error(
+        "pbt has trials go on from the checkpoints of others: name {checkpoint} in 'run', or say "
+        "checkpoints: true"));
   faults.take(program.stop_on_failure, exec::read_on_failure(root, false));
 }
 
@@ -58,6 +70,8 @@ std::vector<std::string> parameters_of(const Program& program) {
   std::vector<std::string> names;
   if (program.search.budget) names.push_back(program.search.budget->parameter);
   for (const auto& parameter : program.params) names.push_back(parameter.name);
+  // Of a sequence, those that only some points name; of pbt, kParent.
+  names.insert(names.end(), program.optional.begin(), program.optional.end());
   for (const auto& point : program.search.points)
     for (const auto& [name, value] : point)
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -151,7 +165,7 @@ void note_placeholders(const std::string& file, Program& program) {
                        name, clip(join(parameters, ", "), 200)));
   if (is_named("params_file") || text.find("BERTH_PARAM") != std::string::npos) return;
   for (const auto& name : parameters)
-    if (!is_named(name))
+    if (!is_named(name) && !(is_pbt(program) && name == kParent))
       note(fmt::format(
           "the parameter '{0}' stands nowhere in the command: unless that reads its BERTH_PARAM_ "
           "variable, it changes nothing; write {{{0}}} where it belongs",
@@ -207,6 +221,11 @@ Result<Program> read_program(std::string_view text, const std::string& file) {
   BERTH_TRY(faults.status());
   if (program.search.method == Search::Method::automatic)
     program.notes.push_back(why_chosen(program));
+  if (is_pbt(program) && !root.find("search")->find("explore"))
+    program.notes.push_back(
+        fmt::format("pbt changes {} as it copies; all else stays what it is "
+                    "(explore: [NAME, …] says otherwise)",
+                    join(program.search.explore, " and ")));
   note_placeholders(file, program);
   if (const auto trials = count_trials(program); !trials)
     return root.find(root.find("params") ? "params" : "search")->error(trials.error());

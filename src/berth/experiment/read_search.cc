@@ -7,12 +7,14 @@
 #include "berth/exec/fields.h"
 #include "berth/experiment/format.h"
 #include "berth/experiment/halving.h"
+#include "berth/experiment/population.h"
 #include "berth/experiment/reading.h"
 
 namespace berth::experiment {
 namespace {
 
 constexpr Duration kAnswerTimeout = std::chrono::minutes(10);
+constexpr double kMostParts = 10'000;  // of a trial's budget
 
 Status add_points(const Field& list, Program& program) {
   BERTH_ASSIGN(const auto items, list.items());
@@ -64,10 +66,8 @@ Status read_sequence(const Field& search, const Field& root, Program& program) {
   return {};
 }
 
-Status read_halving(const Field& search, Program& program) {
-  BERTH_ASSIGN(const std::size_t model, choice_or(search, "model", kModels));
-  program.search.model = model == 0;
-  BERTH_ASSIGN(const Field field, search.get("budget"));
+/// What is said of any budget. `least` is the key of what a trial gets first.
+Result<Budget> read_budget(const Field& field, std::string_view least, const Program& program) {
   BERTH_TRY(field.expect_keys(kBudgetFormat));
   Budget budget;
   BERTH_ASSIGN(const Field param, field.get("param"));
@@ -76,12 +76,21 @@ Status read_halving(const Field& search, Program& program) {
   for (const auto& parameter : program.params)
     if (lower(parameter.name) == lower(budget.parameter))
       return param.error("the budget is no other parameter: leave it out of params");
-  BERTH_ASSIGN(const Field min, field.get("min"));
+  BERTH_ASSIGN(const Field min, field.get(least));
   BERTH_ASSIGN(const Field max, field.get("max"));
   BERTH_ASSIGN(budget.min, min.number());
   BERTH_ASSIGN(budget.max, max.number());
   if (budget.min <= 0) return min.error("wanted more than 0");
-  if (budget.max < budget.min) return max.error("max is below min");
+  if (budget.max < budget.min) return max.error(fmt::format("max is below {}", least));
+  return budget;
+}
+
+Status read_halving(const Field& search, Program& program) {
+  BERTH_ASSIGN(const std::size_t model, choice_or(search, "model", kModels));
+  program.search.model = model == 0;
+  BERTH_ASSIGN(const Field field, search.get("budget"));
+  if (const auto every = field.find("every")) return every->error("belongs to method pbt");
+  BERTH_ASSIGN(Budget budget, read_budget(field, "min", program));
   if (const auto reduction = field.find("reduction")) {
     BERTH_ASSIGN(budget.reduction, exec::integer_within(*reduction, 2, 1000));
   }
@@ -90,6 +99,46 @@ Status read_halving(const Field& search, Program& program) {
   if (program.search.method == Search::Method::hyperband && program.search.samples == 0)
     program.search.samples = hyperband_round(budget);
   return {};
+}
+
+/// The parameters that a copy changes.
+Status read_explore(const Field& search, Program& program) {
+  auto& explore = program.search.explore;
+  const auto field = search.find("explore");
+  if (!field) {
+    explore = explored_by_default(program.params);
+    if (explore.empty())
+      return search.error(
+          "pbt moves ranges of floats, of which params have none: say explore: [NAME, …]");
+    return {};
+  }
+  BERTH_ASSIGN(explore, exec::read_names(*field));
+  for (const auto& name : explore)
+    if (std::ranges::find(program.params, name, &Parameter::name) == program.params.end())
+      return field->error(fmt::format("params have no '{}'", clip(name)));
+  return {};
+}
+
+Status read_population(const Field& search, const Field& root, Program& program) {
+  if (const auto model = search.find("model"))
+    return model->error("belongs to methods halving and hyperband");
+  BERTH_ASSIGN(const Field field, search.get("budget"));
+  for (const auto* key : {"min", "reduction"})
+    if (const auto other = field.find(key))
+      return other->error("belongs to methods halving and hyperband; pbt takes every and max");
+  BERTH_ASSIGN(Budget budget, read_budget(field, "every", program));
+  budget.every = budget.min;
+  if (budget.max / budget.every > kMostParts ||
+      budget.max / budget.every * static_cast<double>(program.search.samples) > kMostTrials)
+    return field.error(fmt::format("wanted at most {} parts of the budget, and {} trials in all",
+                                   kMostParts, kMostTrials));
+  if (!whole(budget)) program.types.floats.insert(budget.parameter);
+  program.search.budget = budget;
+  for (const auto& parameter : program.params)
+    if (lower(parameter.name) == kParent)
+      return root.find("params")->error("pbt calls the trial that another goes on from 'parent'");
+  program.optional.emplace_back(kParent);
+  return read_explore(search, program);
 }
 
 Status read_external(const Field& search, Program& program) {
@@ -178,15 +227,16 @@ Status read_search(const Field& root, Program& program) {
     return read_sequence(*field, root, program);
   for (const auto* key : {"points", "file"})
     if (const auto other = field->find(key)) return other->error("belongs to method sequence");
-  const bool halves = program.search.method == Search::Method::halving ||
-                      program.search.method == Search::Method::hyperband;
-  if (halves) return read_halving(*field, program);
+  if (program.search.method == Search::Method::pbt) return read_population(*field, root, program);
+  if (const auto other = field->find("explore")) return other->error("belongs to method pbt");
+  if (has_budget(program.search.method)) return read_halving(*field, program);
   if (program.search.method == Search::Method::external) return read_external(*field, program);
   for (const auto* key : {"run", "patience"})
     if (const auto other = field->find(key)) return other->error("belongs to method external");
-  for (const auto* key : {"budget", "model"})
-    if (const auto other = field->find(key))
-      return other->error("belongs to methods halving and hyperband");
+  if (const auto model = field->find("model"))
+    return model->error("belongs to methods halving and hyperband");
+  if (const auto budget = field->find("budget"))
+    return budget->error("belongs to methods halving, hyperband and pbt");
   return {};
 }
 

@@ -88,6 +88,8 @@ Json search_json(const Search& search) {
                           {"max", budget->max},
                           {"reduction", budget->reduction},
                           {"whole", budget->whole}};
+  if (search.budget && search.budget->every > 0) json["budget"]["every"] = search.budget->every;
+  if (!search.explore.empty()) json["explore"] = texts_json(search.explore);
   return json;
 }
 
@@ -121,15 +123,19 @@ Search search_of(const Json& json) {
            const auto& [name, value] : point.get_ref<const Json::object_t&>())
         values.emplace_back(name, value);
   if (const auto budget = json.find("budget"); budget != json.end())
-    search.budget = Budget{budget->at("param"), budget->at("min"), budget->at("max"),
-                           budget->at("reduction"), budget->value("whole", true)};
+    search.budget = Budget{budget->at("param"),
+                           budget->at("min"),
+                           budget->at("max"),
+                           budget->at("reduction"),
+                           budget->value("whole", true),
+                           budget->value("every", 0.0)};
+  search.explore = json.value("explore", std::vector<std::string>());
   if (search.method == Search::Method::external) {
     search.proposer.text = json.at("run");
     search.proposer.words = json.at("words").get<std::vector<std::string>>();
     search.answer_timeout = from_ms(json.at("patience_ms"));
   }
-  const bool budgeted =
-      search.method == Search::Method::halving || search.method == Search::Method::hyperband;
+  const bool budgeted = has_budget(search.method);
   const bool sound = !search.budget || (search.budget->min > 0 && search.budget->reduction > 1);
   if (Search::kMethodNames.name(search.method).empty() || budgeted != search.budget.has_value() ||
       !sound)

@@ -21,6 +21,10 @@ Status begin_with(Context& context, const std::vector<std::string>& runs,
     return fail(ErrorKind::usage,
                 "--warm-start: this search learns from no trial; methods auto, gp, cma-es, "
                 "tpe, halving, hyperband and external do");
+  if (program.search.method == experiment::Search::Method::pbt)
+    return fail(ErrorKind::usage,
+                "--warm-start: pbt goes on from its own checkpoints, and another run has none of "
+                "them");
   if (runs.size() > experiment::kMostEarlier)
     return fail(ErrorKind::usage, "--warm-start: wanted at most {} runs, found {}",
                 experiment::kMostEarlier, runs.size());

@@ -21,10 +21,13 @@ std::vector<machine::DeviceSelection> selections_of(const experiment::Program& p
   return {program.selection};
 }
 
-/// Of all attempts and budgets of the trial: what one left there the next finds.
-std::string checkpoint_of(const std::string& run_directory, const store::TaskRecord& task) {
+/// Of all attempts and budgets of the trial: what one left there the next finds. With pbt each
+/// budget has its own, so that what a trial ended with stays as it is.
+std::string checkpoint_of(const std::string& run_directory, const experiment::Program& program,
+                          const std::string& label) {
+  const bool own = program.search.method == experiment::Search::Method::pbt;
   return fmt::format("{}/checkpoints/{}", run_directory,
-                     task.label.substr(0, task.label.find('@')));
+                     own ? label : label.substr(0, label.find('@')));
 }
 
 /// Set for the best one, when it runs again.
@@ -78,6 +81,8 @@ Trials::Trials(Context& context, const store::RunRecord& record, experiment::Pro
                           .timeout = program_.search.answer_timeout});
   } else if (adaptive(program_.search)) {
     proposer_ = make_proposer(program_);
+    if (program_.search.method == experiment::Search::Method::pbt && !program_.passive)
+      copies_.emplace(env_);
   }
   if (program_.early_stop) stopper_.emplace(*program_.early_stop, *program_.goal);
 }
@@ -95,8 +100,8 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   set(environment, "BERTH_PARAMS", experiment::values_json(task.params, program_.types));
   name_task(environment, directory_, record_, task, token, attempt);
   if (names(kCheckpoint) || program_.checkpoints) {
-    BERTH_TRY(env_.make_directory(checkpoint(task), 0700));
-    set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task));
+    BERTH_TRY(env_.make_directory(checkpoint(task.label), 0700));
+    set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task.label));
   }
   if (program_.save_best) set(environment, "BERTH_SAVE", save_of(task));
   const std::string model = fmt::format("{}/aup_models/models_{}", record_.directory, record_.name);
@@ -138,8 +143,8 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   if (saves_model) launch.stage_out.push_back(model);
   if (names(kParameterFile)) launch.stage_in.push_back(parameter_file(task));
   if (names(kCheckpoint) || program_.checkpoints) {
-    launch.stage_in.push_back(checkpoint(task));
-    launch.stage_out.push_back(checkpoint(task));
+    launch.stage_in.push_back(checkpoint(task.label));
+    launch.stage_out.push_back(checkpoint(task.label));
   }
   return launch;
 }
@@ -165,7 +170,7 @@ std::vector<std::string> trial_command(const experiment::Program& program,
   return exec::command_line(program.run, [&](std::string_view name) -> std::optional<std::string> {
     if (const auto* value = experiment::find_value(task.params, name)) return *value;
     if (name == kParameterFile) return parameter_file_of(run_directory, task);
-    if (name == kCheckpoint) return checkpoint_of(run_directory, task);
+    if (name == kCheckpoint) return checkpoint_of(run_directory, program, task.label);
     if (name == kSave) return save_of(task);
     if (std::ranges::find(program.optional, name) != program.optional.end()) return "";
     return std::nullopt;
@@ -177,8 +182,8 @@ bool Trials::names(std::string_view name) const {
   return std::ranges::find(named, name) != named.end();
 }
 
-std::string Trials::checkpoint(const store::TaskRecord& task) const {
-  return checkpoint_of(directory_, task);
+std::string Trials::checkpoint(const std::string& label) const {
+  return checkpoint_of(directory_, program_, label);
 }
 
 std::string Trials::parameter_file(const store::TaskRecord& task) const {

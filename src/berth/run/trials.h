@@ -6,6 +6,7 @@
 
 #include "berth/experiment/early_stop.h"
 #include "berth/experiment/proposer.h"
+#include "berth/run/checkpoint_copies.h"
 #include "berth/run/enqueued.h"
 #include "berth/run/external_proposer.h"
 #include "berth/run/workload.h"
@@ -36,9 +37,11 @@ class Trials final : public Workload {
                       std::vector<store::Change>& changes, bool later) override;
   Status ended(const store::TaskRecord& task, Token token, store::TaskState to) override;
   bool complete() const override { return complete_; }
-  bool take_news() override { return external_ && external_->take_news(); }
-  void committed() override { enqueued_.forget_taken(); }
-  bool busy() const override { return external_ && external_->asked(); }
+  bool take_news() override;
+  std::vector<Finished> turn() override;
+  void committed() override;
+  bool busy() const override;
+  std::optional<Underway> reading() const override;
 
  private:
   enum class Stand : std::uint8_t { waiting, running, over };
@@ -52,15 +55,20 @@ class Trials final : public Workload {
   void tell(const store::TaskRecord& task);
   void tell_earlier();
   void add(experiment::Proposal proposal, Next& next);
+  Status add_proposed(Next& next);
   Status ask_external(Next& next);
   Status add_enqueued(Next& next);
-  void last_of_all(Next& next);
+  Status last_of_all(Next& next);
   void consider_best(const store::TaskRecord& task);
   Status recall_reports(const store::TaskRecord& task);
 
   Status offer_module(const std::string& directory, exec::Environment& environment);
   bool names(std::string_view name) const;
-  std::string checkpoint(const store::TaskRecord& task) const;
+  std::string checkpoint(const std::string& label) const;
+  Result<bool> has_checkpoint(const std::string& label, const std::string& parent);
+  void count_level(const std::string& label);
+  Status drop_unrecorded(std::span<const store::TaskRecord> tasks);
+  void forget_checkpoints();
   std::string parameter_file(const store::TaskRecord& task) const;
 
   Context& context_;
@@ -82,10 +90,15 @@ class Trials final : public Workload {
   bool waiting_for_ends_ = false;  // the external proposer waits until a trial has ended
   struct Best {
     double score;
+    std::string label;
     experiment::Values params;
   };
-  std::optional<Best> best_;  // where the best trial is to run again
+  std::optional<Best> best_;  // where the best trial is to run again, or its checkpoint is kept
   bool best_again_ = false;   // it has run again, or will
+  // Of pbt: every trial with a budget has a checkpoint of its own, which begins as a copy.
+  std::optional<CheckpointCopies> copies_;
+  std::vector<std::int64_t> begun_;  // by level: trials that were added
+  bool forgets_ = false;             // some checkpoints are no longer needed
 };
 
 }  // namespace berth::run

@@ -1,8 +1,12 @@
 // Which trials there are, and what follows from what they report.
+#include <set>
+
 #include "berth/base/text.h"
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/external.h"
 #include "berth/experiment/own_point.h"
+#include "berth/experiment/population.h"
+#include "berth/experiment/space.h"
 #include "berth/run/trials.h"
 
 namespace berth::run {
@@ -30,9 +34,11 @@ Status Trials::take_over(std::span<const store::TaskRecord> tasks) {
                        : runs                   ? Stand::running
                                                 : Stand::waiting);
     tell(task);
+    count_level(task.label);
     consider_best(task);
     if (stopper_) BERTH_TRY(recall_reports(task));
   }
+  BERTH_TRY(drop_unrecorded(tasks));
   exhausted_ = !adaptive(program_.search);
   complete_ = exhausted_ && !program_.save_best;
   return {};
@@ -82,11 +88,11 @@ void Trials::tell(const store::TaskRecord& task) {
 
 void Trials::consider_best(const store::TaskRecord& task) {
   if (task.label == experiment::kBestAgain) best_again_ = true;
-  if (!program_.save_best || task.state != store::TaskState::done) return;
+  if ((!program_.save_best && !copies_) || task.state != store::TaskState::done) return;
   const auto scores = experiment::scores_of(program_, task.metrics);
   if (scores.empty() || (best_ && scores.front() <= best_->score)) return;
   if (!experiment::broken(program_.constraints, task.metrics).empty()) return;
-  best_ = Best{scores.front(), task.params};
+  best_ = Best{scores.front(), task.label, task.params};
 }
 
 void Trials::add(experiment::Proposal proposal, Next& next) {
@@ -107,13 +113,93 @@ Result<Next> Trials::next() {
   if (external_ && !exhausted_) {
     BERTH_TRY(ask_external(next));
   } else if (!exhausted_) {
-    if (auto proposal = proposer_->ask())
-      add(*std::move(proposal), next);
-    else
-      exhausted_ = running_ == 0;
+    BERTH_TRY(add_proposed(next));
   }
-  if (exhausted_ && running_ == 0 && next.added.empty()) last_of_all(next);
+  if (exhausted_ && running_ == 0 && next.added.empty()) BERTH_TRY(last_of_all(next));
   return next;
+}
+
+Status Trials::add_proposed(Next& next) {
+  auto proposal = proposer_->ask();
+  if (!proposal) {
+    exhausted_ = running_ == 0;
+    return {};
+  }
+  const auto* parent = experiment::find_value(proposal->params, experiment::kParent);
+  BERTH_ASSIGN(const bool ready, has_checkpoint(proposal->label, parent ? *parent : ""));
+  if (!ready) return {};
+  const std::string label = proposal->label;
+  add(*std::move(proposal), next);
+  count_level(label);
+  return {};
+}
+
+/// Whether the trial can begin where its parent ended; where not, the copy has been begun.
+Result<bool> Trials::has_checkpoint(const std::string& label, const std::string& parent) {
+  if (!copies_ || parent.empty()) return true;
+  BERTH_TRY(env_.make_directory(directory_ + "/checkpoints", 0700));
+  return copies_->there(checkpoint(parent), checkpoint(label));
+}
+
+void Trials::count_level(const std::string& label) {
+  if (!copies_) return;
+  const auto member = experiment::member_of(*program_.search.budget, label);
+  if (!member) return;
+  if (begun_.size() <= member->level) begun_.resize(member->level + 1);
+  if (++begun_[member->level] == program_.search.samples) forgets_ = true;
+}
+
+/// A copy for a trial that was not recorded: scores that were not either may come out otherwise,
+/// and then it goes on from another one.
+Status Trials::drop_unrecorded(std::span<const store::TaskRecord> tasks) {
+  const std::string directory = directory_ + "/checkpoints";
+  if (!copies_) return {};
+  std::set<std::string, std::less<>> recorded;
+  for (const auto& task : tasks) recorded.insert(task.label);
+  const auto found = env_.entries(directory);
+  if (!found && found.error().kind == ErrorKind::not_found) return {};
+  if (!found) return std::unexpected(found.error());
+  for (const auto& entry : *found)
+    if (!recorded.contains(entry.path)) BERTH_TRY(env_.remove_tree(directory + "/" + entry.path));
+  return {};
+}
+
+/// Those that nothing will go on from any more, for the next part was begun by all. That of the
+/// best trial stays, and those of the last part.
+void Trials::forget_checkpoints() {
+  if (!std::exchange(forgets_, false)) return;
+  const auto found = env_.entries(directory_ + "/checkpoints");
+  if (!found) return;  // none was made yet
+  for (const auto& [name, kind, size, executable, target] : *found) {
+    const auto member = experiment::member_of(*program_.search.budget, name);
+    if (!member || (best_ && best_->label == name)) continue;
+    const std::size_t next = member->level + 1;
+    if (next < begun_.size() && begun_[next] == program_.search.samples)
+      copies_->remove(checkpoint(name));
+  }
+}
+
+void Trials::committed() {
+  enqueued_.forget_taken();
+  forget_checkpoints();
+}
+
+bool Trials::take_news() {
+  const bool copied = copies_ && copies_->take_news();
+  return (external_ && external_->take_news()) || copied;
+}
+
+std::vector<Finished> Trials::turn() {
+  if (copies_) copies_->turn();
+  return {};
+}
+
+bool Trials::busy() const {
+  return (external_ && external_->asked()) || (copies_ && copies_->busy());
+}
+
+std::optional<Underway> Trials::reading() const {
+  return copies_ ? copies_->oldest() : std::nullopt;
 }
 
 /// A point that somebody has added goes before what would be proposed, which completes it.
@@ -156,12 +242,17 @@ Status Trials::ask_external(Next& next) {
 }
 
 /// Nothing is left to try: the best once more, if that is wanted.
-void Trials::last_of_all(Next& next) {
-  if (best_ && !best_again_) {
+Status Trials::last_of_all(Next& next) {
+  if (program_.save_best && best_ && !best_again_) {
+    const std::string label(experiment::kBestAgain);
+    BERTH_ASSIGN(const bool ready, has_checkpoint(label, best_->label));
+    if (!ready) return {};
     best_again_ = true;
-    return add({std::string(experiment::kBestAgain), best_->params}, next);
+    add({label, best_->params}, next);
+    return {};
   }
   complete_ = true;
+  return {};
 }
 
 void Trials::started(TaskNumber task) {
