@@ -171,6 +171,33 @@ class Ssh(Case):
             self.assertIsNotNone(model, task)
             self.assertIn("data {", model.read_text())
 
+    def test_trials_go_on_there_from_checkpoints_of_other_hosts(self):
+        self.lab(2)
+        self.script("folder/train.py", """import json, os, sys
+x, epochs, state = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3] + "/state.json"
+reports = json.load(open(state)) if os.path.exists(state) else []
+while len(reports) < epochs:
+    reports.append(round((reports[-1] if reports else 1) * 31 % 997 + abs(x - 37), 3))
+json.dump(reports, open(state + ".new", "w"))
+os.replace(state + ".new", state)
+print(f"::berth acc={reports[epochs - 1]}")
+""")
+        self.write("folder/pbt.yaml", "run: python3 train.py {x} {epochs} {checkpoint}\nparams: {x: {min: 0, max: 100}}\n"
+                   "search: {method: pbt, samples: 6, seed: 3, budget: {param: epochs, every: 2, max: 8}}\n"
+                   "goal: {metric: acc}\n")
+        self.berth("run", "--cluster", "lab", "folder/pbt.yaml")
+        self.berth("run", "folder/pbt.yaml")
+
+        def outcome(run):
+            return sorted(((task["id"].rpartition("/")[2], task["params"], task["metrics"]["acc"])
+                           for task in self.house.tasks(run)), key=lambda each: each[0])
+
+        there, here = outcome("pbt-1"), outcome("pbt-2")
+        self.assertEqual(len(there), 24)
+        self.assertEqual(there, here)
+        self.assertTrue(any(params.get("parent", label).partition("@")[0] != label.partition("@")[0]
+                            for label, params, _ in there), "none went on from another")
+
     def test_devices_are_recorded_as_their_worker_chose_them(self):
         host = self.bed.host("gpus", topology="dgx1-v100")
         self.lab(1, hosts=[host])
