@@ -3,6 +3,18 @@
 #include "berth/base/text.h"
 
 namespace berth::cli {
+namespace {
+
+/// A field of each part of a mix, such as "8 + 4", or of the whole allocation.
+template <class Field>
+std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation::* field) {
+  if (allocation.parts.empty()) return fmt::format("{}", allocation.*field);
+  std::vector<std::string> parts;
+  for (const auto& part : allocation.parts) parts.push_back(fmt::format("{}", part.*field));
+  return join(parts, " + ");
+}
+
+}  // namespace
 
 std::string figure(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
@@ -21,6 +33,22 @@ std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to
   const auto before = fleet::in_words(from);
   if (before == fleet::in_words(to)) return "";
   return fmt::format("{}, {:+.2f}", before.empty() ? "new" : "was " + before, to.cost - from.cost);
+}
+
+std::string accelerators_of(const fleet::Allocation& allocation) {
+  if (allocation.parts.empty()) return allocation.accelerator;
+  std::vector<std::string> parts;
+  for (const auto& part : allocation.parts)
+    parts.push_back(fleet::with_role(part.accelerator, part.role));
+  return join(parts, " + ");
+}
+
+std::string replicas_of(const fleet::Allocation& allocation) {
+  return each_of(allocation, &fleet::Allocation::replicas);
+}
+
+std::string batch_of(const fleet::Allocation& allocation) {
+  return each_of(allocation, &fleet::Allocation::batch);
 }
 
 std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets) {

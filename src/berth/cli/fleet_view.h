@@ -17,6 +17,11 @@ std::string watts_text(double watts);
 std::string against(double value, double target);
 /// "was 4 × L4, +110.00", "new, +310.00"; "" where nothing changes.
 std::string change_of(const fleet::Allocation& from, const fleet::Allocation& to);
+/// "H100", "H100 + L4", "H100 prefill + L4 decode".
+std::string accelerators_of(const fleet::Allocation& allocation);
+/// Of each part of a mix, such as "8 + 4", or of the whole allocation.
+std::string replicas_of(const fleet::Allocation& allocation);
+std::string batch_of(const fleet::Allocation& allocation);
 /// "p95 TTFT 512.3 / 800.0, p99 ITL 41.0 / 60.0" of the percentiles that have targets.
 std::string percentiles_text(const fleet::Percentiles& found, const fleet::Percentiles& targets);
 /// "lengths by histogram: assistant, chat" of the servers whose figures rest on one; "" of none.

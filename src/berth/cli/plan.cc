@@ -137,24 +137,6 @@ Result<fleet::Execution> means_of(os::Env& env, const PlanOptions& given) {
   return means;
 }
 
-/// A field of each part of a mix, such as "8 + 4", or of the whole allocation.
-template <class Field>
-std::string each_of(const fleet::Allocation& allocation, Field fleet::Allocation::* field) {
-  if (allocation.parts.empty()) return fmt::format("{}", allocation.*field);
-  std::vector<std::string> parts;
-  for (const auto& part : allocation.parts) parts.push_back(fmt::format("{}", part.*field));
-  return join(parts, " + ");
-}
-
-/// "H100", "H100 + L4", "H100 prefill + L4 decode".
-std::string accelerators_of(const fleet::Allocation& allocation) {
-  if (allocation.parts.empty()) return allocation.accelerator;
-  std::vector<std::string> parts;
-  for (const auto& part : allocation.parts)
-    parts.push_back(fleet::with_role(part.accelerator, part.role));
-  return join(parts, " + ");
-}
-
 std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
   Table table({"server", "class", "accelerator", "replicas", "batch", "cost", "ITL / SLO ms",
                "TTFT / SLO ms", "use", "W", "change", "why"});
@@ -165,8 +147,7 @@ std::string servers_text(const fleet::System& system, const fleet::Plan& plan) {
     const bool is_given = !allocation.accelerator.empty();
     table.add({name, server.service_class.empty() ? "Free" : server.service_class,
                (is_given ? accelerators_of(allocation) : "-") + (a.is_spot ? " (spot)" : ""),
-               each_of(allocation, &fleet::Allocation::replicas),
-               is_given ? each_of(allocation, &fleet::Allocation::batch) : "-",
+               replicas_of(allocation), is_given ? batch_of(allocation) : "-",
                figure(allocation.cost), is_given ? against(allocation.itl_ms, target.itl_ms) : "-",
                is_given ? against(allocation.ttft_ms, target.ttft_ms) : "-",
                is_given ? fmt::format("{:.0f} %", 100 * allocation.utilisation) : "-",

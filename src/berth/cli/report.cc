@@ -1,0 +1,75 @@
+// berth report: a run, or the plan for a fleet, as one file that needs no network, to keep or to
+// send.
+#include "berth/base/units.h"
+#include "berth/cli/fleet_input.h"
+#include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/report_plan.h"
+#include "berth/cli/report_run.h"
+#include "berth/error.h"
+
+namespace berth::cli {
+namespace {
+
+struct ReportOptions {
+  std::string what, file, format;
+
+  void add_to(Options& options) {
+    options
+        .value("RUN", what,
+               "a run such as digits-3, or the file or folder of a fleet, which is planned")
+        .required();
+    options
+        .value("-o,--output", file,
+               "the file to write (default: standard output); .md is Markdown, any other HTML")
+        .named("FILE");
+    options.value("--format", format, "html or md (default: as FILE ends)").one_of({"html", "md"});
+    options.footer(
+        "Examples:\n"
+        "  berth report digits-3 -o digits-3.html\n"
+        "  berth report digits-3 --format md | gh pr comment --body-file -\n"
+        "  berth report examples/fleet -o plan.html");
+  }
+};
+
+/// As `berth plan` plans it without further options.
+Result<ReportPage> report_of_fleet(os::Env& env, const std::string& path) {
+  BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
+  BERTH_ASSIGN(const auto reading, fleet::read_documents(documents));
+  BERTH_TRY(fleet::check(reading.system));
+  ReportPage page =
+      report_of_plan(path, reading.system, fleet::plan(reading.system, planning_execution("")));
+  page.footer =
+      fmt::format("berth {}, {}. More: berth plan {}", version(), format_utc(env.wall()), path);
+  return page;
+}
+
+Result<ReportPage> page_of(os::Env& env, const std::string& what) {
+  if (what.find('/') != std::string::npos) return report_of_fleet(env, what);
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  const auto record = context.store->find_run(what);
+  if (record) return report_of_run(context, *record);
+  if (env.status(what)) return report_of_fleet(env, what);
+  return std::unexpected(record.error());
+}
+
+Result<int> report(os::Env& env, const ReportOptions& options) {
+  BERTH_ASSIGN(const auto page, page_of(env, options.what));
+  const bool markdown =
+      options.format == "md" || (options.format.empty() && options.file.ends_with(".md"));
+  const std::string text = markdown ? to_markdown(page) : to_html(page);
+  if (options.file.empty() || options.file == "-") {
+    print(text);
+    return 0;
+  }
+  BERTH_TRY(env.replace_file(options.file, text, 0666 & ~env.mask()));
+  return 0;
+}
+
+}  // namespace
+
+Command report_command() {
+  return command("report", "a run, or a plan, as one page to keep or to send", report);
+}
+
+}  // namespace berth::cli

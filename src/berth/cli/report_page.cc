@@ -1,0 +1,166 @@
+#include "berth/cli/report_page.h"
+
+#include <algorithm>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+
+namespace berth::cli {
+namespace {
+
+// No script, nothing from elsewhere: a browser that is told so runs none, whatever stands here.
+constexpr std::string_view kHead = R"(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d1d9e0; --paper: #fff; --box: #f6f8fa;
+  --blue: #0969da; --red: #cf222e; --green: #1a7f37; --gold: #9a6700; --plum: #8250df; }
+@media (prefers-color-scheme: dark) { :root { --ink: #f0f6fc; --soft: #9198a1; --line: #3d444d; --paper: #0d1117;
+  --box: #151b23; --blue: #4493f8; --red: #f85149; --green: #3fb950; --gold: #d29922; --plum: #ab7df8; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { margin-bottom: 0; } h2 { margin-top: 2rem; border-bottom: 1px solid var(--line); }
+.soft, figcaption, footer { color: var(--soft); } footer { margin-top: 3rem; border-top: 1px solid var(--line); }
+table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); }
+th.n, td.n { text-align: right; white-space: nowrap; }
+pre { background: var(--box); border: 1px solid var(--line); padding: .6rem; overflow-x: auto; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
+figure { margin: 1rem 0; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: var(--soft); }
+.grid { stroke: var(--line); } .dot { fill: var(--soft); fill-opacity: .5; } .line { fill: none; stroke-width: 1.8; }
+.l0 { stroke: var(--blue); } .l1 { stroke: var(--green); } .l2 { stroke: var(--gold); } .l3 { stroke: var(--plum); }
+.l4 { stroke: var(--red); } .k0 { color: var(--blue); } .k1 { color: var(--green); } .k2 { color: var(--gold); }
+.k3 { color: var(--plum); } .k4 { color: var(--red); }
+.bar { fill: var(--blue); fill-opacity: .75; } .bar.bad { fill: var(--red); } .bar.soft { fill: var(--soft); }
+@media print { body { max-width: none; margin: 0; } h2, figure, pre, tr { break-inside: avoid; }
+  h2 { break-after: avoid; } table, pre { overflow: visible; } }
+</style>
+)";
+
+template <class... Of>
+struct Each : Of... {
+  using Of::operator()...;
+};
+
+bool is_number(std::string_view cell) {
+  return cell == "-" || cell.empty() || (cell[0] >= '0' && cell[0] <= '9') ||
+         (cell.size() > 1 && cell[0] == '-' && cell[1] >= '0' && cell[1] <= '9');
+}
+
+/// Columns in which every cell begins as a number does.
+std::vector<bool> number_columns(const ReportTable& table) {
+  std::vector<bool> numbers(table.head.size(), !table.rows.empty());
+  for (const auto& row : table.rows)
+    for (std::size_t i = 0; i < numbers.size() && i < row.size(); ++i)
+      numbers[i] = numbers[i] && is_number(row[i]);
+  return numbers;
+}
+
+std::string table_html(const ReportTable& table) {
+  const auto numbers = number_columns(table);
+  std::string html = "<table>\n<thead><tr>";
+  for (std::size_t i = 0; i < table.head.size(); ++i)
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", numbers[i] ? " class=\"n\"" : "",
+                        html_escape(table.head[i]));
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < table.head.size(); ++i)
+      html += fmt::format("<td{}>{}</td>", numbers[i] ? " class=\"n\"" : "",
+                          html_escape(i < row.size() ? row[i] : ""));
+    html += "</tr>\n";
+  }
+  return html + "</tbody>\n</table>\n";
+}
+
+/// Text in which Markdown and HTML see nothing but text.
+std::string markdown_escape(std::string_view text) {
+  std::string escaped;
+  for (const char letter : html_escape(text)) {
+    if (letter == '\n') {
+      escaped += ' ';
+      continue;
+    }
+    if (std::string_view("\\`*_[]~|#@").find(letter) != std::string_view::npos) escaped += '\\';
+    escaped += letter;
+  }
+  return escaped;
+}
+
+/// A fence that the text has not.
+std::string fenced(const std::string& text) {
+  std::string fence = "```";
+  while (text.find(fence) != std::string::npos) fence += '`';
+  return fmt::format("{0}\n{1}\n{0}\n\n", fence, text);
+}
+
+std::string table_markdown(const ReportTable& table) {
+  const auto numbers = number_columns(table);
+  std::string text = "|", rule = "|";
+  for (std::size_t i = 0; i < table.head.size(); ++i) {
+    text += " " + markdown_escape(table.head[i]) + " |";
+    rule += numbers[i] ? " ---: |" : " --- |";
+  }
+  text += "\n" + rule + "\n";
+  for (const auto& row : table.rows) {
+    text += "|";
+    for (std::size_t i = 0; i < table.head.size(); ++i)
+      text += " " + markdown_escape(i < row.size() ? row[i] : "") + " |";
+    text += "\n";
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string html_escape(std::string_view text) {
+  std::string escaped;
+  for (const char letter : valid_utf8(text)) switch (letter) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\'': escaped += "&#39;"; break;
+      default: escaped += letter;
+    }
+  return escaped;
+}
+
+std::string to_html(const ReportPage& page) {
+  std::string html(kHead);
+  html += fmt::format("<title>{0}</title>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
+                      html_escape(page.title));
+  html += fmt::format("<p class=\"soft\">{}</p>\n", html_escape(page.subtitle));
+  const Each part_html{
+      [](const ReportText& part) { return "<p>" + html_escape(part.text) + "</p>\n"; },
+      [](const ReportVerbatim& part) { return "<pre>" + html_escape(part.text) + "</pre>\n"; },
+      [](const ReportTable& part) { return table_html(part); },
+      [](const auto& chart) { return svg_of(chart); }};
+  for (const auto& section : page.sections) {
+    html += fmt::format("<section>\n<h2>{}</h2>\n", html_escape(section.heading));
+    for (const auto& part : section.parts) html += std::visit(part_html, part);
+    html += "</section>\n";
+  }
+  return html + fmt::format("</main>\n<footer><p>{}</p></footer>\n</body>\n</html>\n",
+                            html_escape(page.footer));
+}
+
+std::string to_markdown(const ReportPage& page) {
+  std::string text =
+      fmt::format("# {}\n\n{}\n\n", markdown_escape(page.title), markdown_escape(page.subtitle));
+  const Each part_text{[](const ReportText& part) { return markdown_escape(part.text) + "\n\n"; },
+                       [](const ReportVerbatim& part) { return fenced(part.text); },
+                       [](const ReportTable& part) { return table_markdown(part); },
+                       [](const auto&) { return std::string(); }};
+  for (const auto& section : page.sections) {
+    std::string parts;
+    for (const auto& part : section.parts) parts += std::visit(part_text, part);
+    if (!parts.empty()) text += fmt::format("## {}\n\n{}", markdown_escape(section.heading), parts);
+  }
+  return text + markdown_escape(page.footer) + "\n";
+}
+
+}  // namespace berth::cli

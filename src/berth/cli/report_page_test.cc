@@ -1,0 +1,84 @@
+#include "berth/cli/report_page.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace berth::cli {
+namespace {
+
+/// Every kind of part, with the text wherever text goes.
+ReportPage page_of(const std::string& text) {
+  return {.title = text,
+          .subtitle = text,
+          .sections =
+              {{text,
+                {ReportText{text}, ReportVerbatim{text},
+                 ReportTable{{text, text}, {{text, "1.5"}, {text, "2"}}},
+                 ReportPlot{.title = text,
+                            .x = {text},
+                            .y = {text},
+                            .points = {{1, 2}, {2, 3}},
+                            .lines = {{text, {{1, 2}, {2, 3}}}, {text, {{1, 1}, {2, 1}}, true}}},
+                 ReportBars{text, {{text, 0.5, text}}},
+                 ReportTimeline{text, {text}, {{0, 0, 2, ReportTimeline::Kind::failed, text}}}}}},
+          .footer = text};
+}
+
+std::ptrdiff_t count(const std::string& text, char letter) {
+  return std::ranges::count(text, letter);
+}
+
+TEST(ReportPage, NothingInItBecomesMarkup) {
+  const std::string harmless = to_html(page_of("x"));
+  for (const std::string hostile :
+       {"<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "' onload='alert(1)",
+        "</title><script>", "</style><svg onload=alert(1)>", "</pre><b>", "<!--", "]]>",
+        "&lt;script&gt;", "\" autofocus onfocus=\"x", "<a href=javascript:alert(1)>",
+        "\xff\xfe<b>"}) {
+    const std::string html = to_html(page_of(hostile));
+    for (const char letter : {'<', '>', '"', '\''})
+      EXPECT_EQ(count(html, letter), count(harmless, letter)) << hostile << " " << letter;
+    EXPECT_EQ(html.find("&lt;script&gt;") != std::string::npos && hostile[0] == '&', false);
+  }
+}
+
+TEST(ReportPage, MarkdownKeepsATableATable) {
+  const std::string text = to_markdown(
+      {.title = "a|b",
+       .sections = {{"s", {ReportTable{{"task", "time"}, {{"<b>*x*|\n", "1s"}}}}}, {"none", {}}}});
+  EXPECT_NE(text.find("# a\\|b\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("| task | time |\n| --- | ---: |\n| &lt;b&gt;\\*x\\*\\|  | 1s |\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("none"), std::string::npos) << "a section without text is left out";
+  EXPECT_NE(
+      to_markdown({.sections = {{"s", {ReportVerbatim{"```\nx"}}}}}).find("````\n```\nx\n````"),
+      std::string::npos);
+}
+
+TEST(ReportPage, ChartsTakeWhateverNumbersThereAre) {
+  const ReportPlot odd{.title = "t",
+                       .x = {"x", true},
+                       .y = {"y", true},
+                       .points = {{0, 1}, {1, -1}, {1, NAN}, {2, INFINITY}},
+                       .lines = {}};
+  EXPECT_EQ(svg_of(odd), "") << "none of them lies on logarithmic axes";
+  for (const double height : {0.0, 5.0, -1e300, 1e-300}) {
+    const std::string svg =
+        svg_of(ReportPlot{.title = "t", .x = {"x"}, .y = {"y"}, .points = {{1, height}}});
+    EXPECT_NE(svg.find("<circle"), std::string::npos) << height;
+    EXPECT_EQ(svg.find("nan"), std::string::npos) << svg;
+    EXPECT_EQ(svg.find("inf"), std::string::npos) << svg;
+  }
+  EXPECT_NE(svg_of(ReportBars{"t", {{"a", NAN, "?"}, {"b", 7, "all"}}}).find("width=\"1.0\""),
+            std::string::npos);
+  EXPECT_EQ(svg_of(ReportBars{"t", {}}), "");
+  EXPECT_EQ(svg_of(ReportTimeline{"t", {}, {}}), "");
+  const ReportTimeline moment{"t", {"a"}, {{0, 0, 0, ReportTimeline::Kind::done, "a"}}};
+  EXPECT_NE(svg_of(moment).find("<rect"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace berth::cli

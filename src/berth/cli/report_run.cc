@@ -1,0 +1,337 @@
+#include "berth/cli/report_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "berth/base/text.h"
+#include "berth/base/units.h"
+#include "berth/cli/failures.h"
+#include "berth/cli/flow_view.h"
+#include "berth/cli/json_output.h"
+#include "berth/cli/run_view.h"
+#include "berth/cli/trials_view.h"
+#include "berth/error.h"
+#include "berth/experiment/importance.h"
+#include "berth/experiment/own_point.h"
+#include "berth/experiment/population.h"
+#include "berth/run/run_labels.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t kMostTrials = 20, kMostFailures = 20, kMostCurves = 5;
+constexpr std::size_t kMostLanes = 32, kMostSpans = 3000;
+constexpr std::uint64_t kImportanceSeed = 1;
+
+struct ReportedRun {
+  run::Context& context;
+  const store::RunRecord& record;
+  std::vector<store::TaskRecord> tasks;
+  experiment::Program program;  // an empty one for a flow
+};
+
+std::string took(const std::optional<Wall>& from, const std::optional<Wall>& to) {
+  return from && to ? format_duration(*to - *from) : "-";
+}
+
+std::string number_or_dash(std::optional<double> value) {
+  return value ? fmt::format("{:.6g}", *value) : "-";
+}
+
+/// Logarithmic where all are above 0 and span two powers of ten.
+bool spreads(const std::vector<double>& values) {
+  if (values.empty()) return false;
+  const auto [least, most] = std::ranges::minmax(values);
+  return least > 0 && most / least >= 100;
+}
+
+ReportSection summary(const ReportedRun& run, os::Env& env) {
+  const auto& record = run.record;
+  const auto asked = run::invocation_of(record);
+  std::string command = asked.program;
+  for (const auto& argument : asked.arguments) command += " " + shell_quote(argument);
+  ReportTable facts{.head = {"", ""}, .rows = {}};
+  const auto add = [&](std::string name, std::string value) {
+    if (!value.empty()) facts.rows.push_back({std::move(name), std::move(value)});
+  };
+  add("state", state_now(env, record));
+  add("why", record.error);
+  add("tasks", counts_text(record.counts));
+  add("submitted", format_utc(record.created));
+  if (record.started) add("began", format_utc(*record.started));
+  if (record.ended) add("ended", format_utc(*record.ended));
+  if (record.started && record.ended) add("took", took(record.started, record.ended));
+  add("program", command);
+  add("folder", record.directory);
+  add("labels", exec::to_text(run::labels_of(record)));
+  ReportSection section{"Summary", {std::move(facts)}};
+  return section;
+}
+
+Result<ReportSection> resources(const ReportedRun& run) {
+  ReportSection section{"Resources", {}};
+  BERTH_ASSIGN(const auto used, run.context.store->usage(run.record.id));
+  ReportTable table{.head = {"resource", "held, in minutes of one"}, .rows = {}};
+  for (const auto& [name, minutes] : resource_minutes(used)) {
+    const bool bytes = measure(name) == Measure::bytes;
+    table.rows.push_back({bytes ? name + " (GiB)" : name,
+                          fmt::format("{:.4g}", bytes ? minutes / (1 << 30) : minutes)});
+  }
+  if (!table.rows.empty()) section.parts.emplace_back(std::move(table));
+  return section;
+}
+
+Result<ReportSection> failures(const ReportedRun& run) {
+  ReportSection section{"Failures", {}};
+  BERTH_ASSIGN(const auto failed, failures_of(run.context, run.record, run.tasks, kMostFailures));
+  if (failed.empty()) return section;
+  ReportTable table{.head = {"task", "cause", "attempts"}, .rows = {}};
+  for (const auto& each : failed)
+    table.rows.push_back({each.id, each.cause, fmt::format("{}", each.attempts)});
+  section.parts.emplace_back(std::move(table));
+  const auto all = static_cast<std::size_t>(run.record.counts.failed);
+  if (all > failed.size())
+    section.parts.emplace_back(ReportText{fmt::format("The first {} of {}.", failed.size(), all)});
+  for (const auto& each : failed) {
+    std::string text = "$ " + each.report.command;
+    for (const auto& line : each.report.last_lines) text += "\n" + line;
+    section.parts.emplace_back(ReportText{each.id + ": " + each.cause});
+    section.parts.emplace_back(ReportVerbatim{std::move(text)});
+  }
+  return section;
+}
+
+ReportPlot history(const ReportedRun& run) {
+  const auto& goal = *run.program.goal;
+  ReportPlot plot{.title = fmt::format("{} of each trial, and the best so far", goal.metric),
+                  .x = {"trial"},
+                  .y = {goal.metric}};
+  ReportPlot::Line best{.name = "best so far", .points = {}, .steps = true};
+  std::vector<double> scores;
+  for (const auto& task : run.tasks) {
+    const auto score = score_of(task, run.program);
+    if (!score) continue;
+    const auto at = static_cast<double>(task.number.value);
+    scores.push_back(*score);
+    plot.points.push_back({at, *score});
+    const bool better = best.points.empty() || (goal.maximize ? *score > best.points.back().y
+                                                              : *score < best.points.back().y);
+    if (better) best.points.push_back({at, *score});
+  }
+  if (!best.points.empty()) best.points.push_back({plot.points.back().x, best.points.back().y});
+  plot.lines.push_back(std::move(best));
+  plot.y.is_log = spreads(scores);
+  return plot;
+}
+
+Result<ReportPlot> learning_curves(const ReportedRun& run, const Order& order) {
+  const auto& goal = *run.program.goal;
+  ReportPlot plot{.title = fmt::format("What the leading trials reported of {}", goal.metric),
+                  .x = {"report"},
+                  .y = {goal.metric}};
+  for (const auto* task : order) {
+    if (plot.lines.size() == kMostCurves || !score_of(*task, run.program)) break;
+    BERTH_ASSIGN(const auto metrics, run.context.store->metrics(run.record.id, task->number));
+    ReportPlot::Line line{.name = task->label, .points = {}};
+    for (const auto& metric : metrics)
+      if (metric.token == task->token && metric.name == goal.metric)
+        line.points.push_back({static_cast<double>(line.points.size() + 1), metric.value});
+    if (line.points.size() > 1) plot.lines.push_back(std::move(line));
+  }
+  return plot;
+}
+
+ReportTable leading_trials(const Order& order) {
+  const auto params = parameter_names(order), metrics = metric_names(order);
+  ReportTable table{.head = {"trial"}, .rows = {}};
+  table.head.insert(table.head.end(), params.begin(), params.end());
+  table.head.insert(table.head.end(), metrics.begin(), metrics.end());
+  table.head.insert(table.head.end(), {"time", "state"});
+  for (const auto* task : order) {
+    if (table.rows.size() == kMostTrials) break;
+    std::vector<std::string> row{task->label};
+    for (const auto& name : params) row.push_back(clip(value_of(*task, name), 40));
+    for (const auto& name : metrics) row.push_back(number_or_dash(metric_of(*task, name)));
+    row.push_back(took(task->started, task->ended));
+    row.emplace_back(store::name(task->state));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// Shares, as a chart and as a table; nothing where there are too few trials for them.
+void add_importance(const ReportedRun& run, ReportSection& section) {
+  std::vector<experiment::ScoredTrial> trials;
+  for (const auto& task : run.tasks) {
+    const auto score = score_of(task, run.program);
+    if (!score || !std::isfinite(*score) || task.label == experiment::kBestAgain) continue;
+    trials.push_back({task.params, *score});
+    if (run.program.search.method == experiment::Search::Method::pbt)
+      std::erase_if(trials.back().params,
+                    [](const auto& value) { return value.first == experiment::kParent; });
+  }
+  const auto found = experiment::importances(trials, kImportanceSeed);
+  if (!found) return;
+  ReportBars bars{.title = fmt::format("Each parameter's share of the variance of {} (fANOVA)",
+                                       run.program.goal->metric),
+                  .bars = {}};
+  ReportTable table{.head = {"parameter", "share of the variance"}, .rows = {}};
+  for (const auto& each : found->parameters) {
+    const std::string share = fmt::format("{:.0f} %", each.share * 100);
+    bars.bars.push_back({each.parameter, each.share, share});
+    table.rows.push_back({each.parameter, share});
+  }
+  section.parts.emplace_back(std::move(bars));
+  section.parts.emplace_back(std::move(table));
+  section.parts.emplace_back(
+      ReportText{fmt::format("From {} trials. Of trials that a tree had not seen, it predicts "
+                             "{:.0f} % of the variance: where that "
+                             "is little, believe the shares little.",
+                             found->trials, std::max(0.0, found->predicted) * 100)});
+}
+
+Result<std::vector<ReportSection>> search_sections(const ReportedRun& run) {
+  if (run.record.kind == "flow" || run.tasks.size() < 2) return {};
+  const Order order = sorted_trials(run.tasks, run.program);
+  ReportSection result{run.program.goal ? "Result" : "Tasks", {}};
+  if (run.program.goal) {
+    const std::string best = best_text(run.record, run.tasks, run.program);
+    result.parts.emplace_back(ReportText{best.empty() ? "No trial has a score." : best});
+    const Order front = front_of(order, run.program);
+    if (!front.empty())
+      result.parts.emplace_back(ReportText{
+          fmt::format("{} trials are on the front: none is better in all goals.", front.size())});
+    result.parts.emplace_back(history(run));
+    BERTH_ASSIGN(auto curves, learning_curves(run, order));
+    result.parts.emplace_back(std::move(curves));
+  }
+  result.parts.emplace_back(leading_trials(order));
+  if (order.size() > kMostTrials)
+    result.parts.emplace_back(ReportText{fmt::format("{} of {}; all: berth show {} --csv",
+                                                     kMostTrials, order.size(), run.record.name)});
+  std::vector<ReportSection> sections{std::move(result)};
+  if (run.program.goal) {
+    ReportSection decides{"What decides the goal", {}};
+    add_importance(run, decides);
+    sections.push_back(std::move(decides));
+  }
+  if (!run.program.params.empty()) {
+    ReportTable space{.head = {"parameter", "values"}, .rows = {}};
+    for (const auto& parameter : run.program.params)
+      space.rows.push_back({parameter.name, experiment::space_text(parameter)});
+    sections.push_back({"Search space", {std::move(space)}});
+  }
+  return sections;
+}
+
+Result<std::vector<ReportSection>> flow_sections(const ReportedRun& run) {
+  if (run.record.kind != "flow") return {};
+  BERTH_ASSIGN(const auto flow, flow_of(run.record));
+  const auto counts = step_counts(flow, run.record, run.tasks);
+  ReportTable table{
+      .head = {"step", "tasks", "done", "cached", "failed", "median", "longest", "together"},
+      .rows = {}};
+  ReportBars bars{.title = "Time of each step's tasks together", .bars = {}};
+  std::vector<Duration> sums;
+  for (const auto& step : counts) {
+    std::vector<Duration> times;
+    Duration sum{};
+    for (const auto& task : run.tasks)
+      if (step_name(task.label) == step.name && task.started && task.ended) {
+        times.push_back(*task.ended - *task.started);
+        sum += times.back();
+      }
+    std::ranges::sort(times);
+    const auto text = [&](std::size_t at) {
+      return at < times.size() ? format_duration(times[at]) : std::string("-");
+    };
+    table.rows.push_back({step.name, fmt::format("{}", step.counts.total()),
+                          fmt::format("{}", step.counts.done),
+                          fmt::format("{}", step.counts.cached),
+                          fmt::format("{}", step.counts.failed), text(times.size() / 2),
+                          text(times.size() - 1), times.empty() ? "-" : format_duration(sum)});
+    bars.bars.push_back({step.name, 0, times.empty() ? "-" : format_duration(sum)});
+    sums.push_back(sum);
+  }
+  const Duration most = sums.empty() ? Duration{} : std::ranges::max(sums);
+  for (std::size_t i = 0; i < sums.size() && most > Duration{}; ++i)
+    bars.bars[i].part = std::chrono::duration<double>(sums[i]) / most;
+  return std::vector<ReportSection>{{"Steps", {std::move(table), std::move(bars)}},
+                                    {"Graph", {ReportVerbatim{graph_text(flow, counts)}}}};
+}
+
+/// Each task's last attempt, a flow's by their steps, others in as many rows as ran side by side.
+ReportSection timeline(const ReportedRun& run) {
+  std::vector<const store::TaskRecord*> ran;
+  for (const auto& task : run.tasks)
+    if (task.started && task.ended) ran.push_back(&task);
+  const std::size_t all = ran.size();
+  const auto time = [](const auto* task) { return *task->started - *task->ended; };
+  if (all > kMostSpans) {
+    std::ranges::nth_element(ran, ran.begin() + kMostSpans, {}, time);
+    ran.resize(kMostSpans);
+  }
+  std::ranges::sort(ran, {}, [](const auto* task) { return *task->started; });
+  ReportTimeline chart{.title = "When each task ran", .rows = {}, .spans = {}};
+  std::vector<Wall> ends;  // of each row
+  const bool by_step = run.record.kind == "flow";
+  for (const auto* task : ran) {
+    std::size_t row = 0;
+    if (by_step) {
+      const std::string step(step_name(task->label));
+      row = static_cast<std::size_t>(std::ranges::find(chart.rows, step) - chart.rows.begin());
+      if (row == chart.rows.size()) chart.rows.push_back(step);
+    } else {
+      while (row < ends.size() && row + 1 < kMostLanes && ends[row] > *task->started) ++row;
+      if (row == ends.size()) ends.emplace_back();
+      ends[row] = *task->ended;
+      if (row == chart.rows.size()) chart.rows.push_back("");
+    }
+    const auto since = [&](Wall at) {
+      return std::chrono::duration<double>(at - *ran.front()->started).count();
+    };
+    const bool failed = task->state == store::TaskState::failed;
+    chart.spans.push_back({row, since(*task->started), since(*task->ended),
+                           failed                                  ? ReportTimeline::Kind::failed
+                           : task->state == store::TaskState::done ? ReportTimeline::Kind::done
+                                                                   : ReportTimeline::Kind::other,
+                           fmt::format("{}: {}, {}", task->label, store::name(task->state),
+                                       took(task->started, task->ended))});
+  }
+  ReportSection section{"When it ran", {std::move(chart)}};
+  if (all > kMostSpans)
+    section.parts.emplace_back(
+        ReportText{fmt::format("The {} longest of {} tasks.", kMostSpans, all)});
+  return section;
+}
+
+}  // namespace
+
+Result<ReportPage> report_of_run(run::Context& context, const store::RunRecord& record) {
+  os::Env& env = *context.env;
+  BERTH_ASSIGN(auto tasks, context.store->tasks(record.id));
+  BERTH_ASSIGN(auto program, program_of(record));
+  const ReportedRun run{context, record, std::move(tasks), std::move(program)};
+  ReportPage page{.title = record.name,
+                  .subtitle = fmt::format("{}, {}: {}", record.kind, state_now(env, record),
+                                          counts_text(record.counts)),
+                  .sections = {summary(run, env)},
+                  .footer = fmt::format("berth {}, {}. More: berth show {}", version(),
+                                        format_utc(env.wall()), record.name)};
+  const auto add = [&](std::vector<ReportSection> sections) {
+    for (auto& section : sections)
+      if (!section.parts.empty()) page.sections.push_back(std::move(section));
+  };
+  BERTH_ASSIGN(auto of_search, search_sections(run));
+  add(std::move(of_search));
+  BERTH_ASSIGN(auto of_flow, flow_sections(run));
+  add(std::move(of_flow));
+  BERTH_ASSIGN(auto failed, failures(run));
+  add({std::move(failed)});
+  add({timeline(run)});
+  BERTH_ASSIGN(auto held, resources(run));
+  add({std::move(held)});
+  return page;
+}
+
+}  // namespace berth::cli
