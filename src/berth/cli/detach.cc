@@ -14,8 +14,8 @@
 namespace berth::cli {
 namespace {
 
-/// Turns the child process into the runner.
-[[noreturn]] void become_runner(const char* run_name, const char* log, mode_t mask) {
+/// Turns the child process into `berth` with these words, the last of which is null.
+[[noreturn]] void become_berth(char* const* words, const char* log, mode_t mask) {
   constexpr int kCannot = 127;
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -23,8 +23,16 @@ namespace {
   if (null < 0 || out < 0 || ::dup2(null, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0)
     ::_exit(kCannot);
   ::umask(mask);  // the person's own, which tasks get
-  ::execl("/proc/self/exe", "berth", "resume", run_name, static_cast<char*>(nullptr));
+  ::execv("/proc/self/exe", words);
   ::_exit(kCannot);
+}
+
+/// For execv(): they refer to the words.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 /// What the runner has written to its log behind the lines of earlier ones.
@@ -45,9 +53,11 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
   const auto before = env.status(log);
   const std::int64_t size_before = before ? before->size : 0;
   const mode_t mask = env.mask();
+  std::vector<std::string> words{"berth", "resume", record.name};
+  const auto pointers = pointers_to(words);
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a runner: {}", std::strerror(errno));
-  if (pid == 0) become_runner(record.name.c_str(), log.c_str(), mask);
+  if (pid == 0) become_berth(pointers.data(), log.c_str(), mask);
   for (const Mono until = env.now() + kStartTimeout;;) {
     BERTH_ASSIGN(const auto now, context.store->find_run(record.name));
     const bool taken_over = now.epoch > record.epoch;
@@ -59,6 +69,22 @@ Status start_detached(os::Env& env, run::Context& context, const store::RunRecor
                   log_since(env, log, size_before));
     BERTH_TRY(env.wait({}, env.now() + std::chrono::milliseconds(5)));
   }
+}
+
+Status start_apart(os::Env& env, const std::vector<std::string>& words, const std::string& log) {
+  std::vector<std::string> all{"berth"};
+  all.insert(all.end(), words.begin(), words.end());
+  const auto pointers = pointers_to(all);
+  const mode_t mask = env.mask();
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(ErrorKind::full, "cannot start a process: {}", std::strerror(errno));
+  if (pid == 0) {
+    if (::fork() == 0) become_berth(pointers.data(), log.c_str(), mask);
+    ::_exit(0);  // the other one is nobody's child
+  }
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {};
 }
 
 void reap_runners() {

@@ -10,6 +10,7 @@
 #include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/notify.h"
 #include "berth/cli/on_end.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
@@ -121,7 +122,9 @@ Result<store::RunRecord> drive_and_ask(os::Env& env, run::Context& context, cons
                                        Show show, const std::vector<TaskNumber>& only) {
   for (;;) {
     Screen screen(env, name, show);
-    auto final = run::drive(context, name, screen, only);
+    BERTH_ASSIGN(const auto driven, context.store->find_run(name));
+    Notifier notifier(env, context, driven, screen);
+    auto final = run::drive(context, name, notifier, only);
     screen.finish();
     if (final || final.error().kind != ErrorKind::unconfirmed) return final;
     const std::string question = final.error().message + ". Send it?";

@@ -7,6 +7,7 @@
 #include "berth/cli/failures.h"
 #include "berth/cli/flow_view.h"
 #include "berth/cli/json_output.h"
+#include "berth/cli/notify.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
 #include "berth/cli/table.h"
@@ -22,8 +23,37 @@ std::string done_file(const std::string& run_directory) {
   return run_directory + "/on_end.done";
 }
 
-Status write_json(os::Env& env, run::Context& context, const store::RunRecord& record,
-                  const std::string& file) {
+Status run_once(os::Env& env, run::Context& context, const store::RunRecord& record) {
+  if (record.kind != "flow" || record.state == store::RunState::running ||
+      record.state == store::RunState::waiting)
+    return {};
+  BERTH_ASSIGN(const auto flow, flow_of(record));
+  if (flow.on_end.text.empty() && flow.on_end.words.empty()) return {};
+  const std::string directory = run::run_directory(context, record.name);
+  const std::string epoch = fmt::format("{}\n", record.epoch);
+  if (const auto done = env.read_file(done_file(directory), kMostRead); done && *done == epoch)
+    return {};
+  const std::string file = directory + "/on_end.json";
+  BERTH_TRY(write_run_json(env, context, record, file));
+  os::SpawnSpec spec;
+  spec.argv = exec::command_line(flow.on_end, [](auto) { return std::nullopt; });
+  spec.environment = run::inherited_environment(env);
+  spec.directory = record.directory;
+  run::set(spec.environment, "BERTH_RUN", record.name);
+  run::set(spec.environment, "BERTH_RUN_DIR", directory);
+  run::set(spec.environment, "BERTH_RUN_STATE", std::string(store::name(record.state)));
+  run::set(spec.environment, "BERTH_RUN_JSON", file);
+  const auto ended = run_to_its_end(env, spec);
+  if (!ended) return std::unexpected(ended.error());
+  BERTH_TRY(env.replace_file(done_file(directory), epoch, 0600));
+  if (!ended->empty()) return fail(ErrorKind::io, "{}", *ended);
+  return {};
+}
+
+}  // namespace
+
+Status write_run_json(os::Env& env, run::Context& context, const store::RunRecord& record,
+                      const std::string& file) {
   BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
   BERTH_ASSIGN(auto used, context.store->usage(record.id));
   BERTH_ASSIGN(auto failures, failures_of(context, record, tasks, kMostRows));
@@ -33,8 +63,7 @@ Status write_json(os::Env& env, run::Context& context, const store::RunRecord& r
   return env.replace_file(file, text, 0600);
 }
 
-/// Passes on what the command prints, until it has ended. How: "" where it ended well.
-Result<std::string> run_command(os::Env& env, const os::SpawnSpec& spec) {
+Result<std::string> run_to_its_end(os::Env& env, const os::SpawnSpec& spec) {
   BERTH_ASSIGN(os::Child child, env.spawn(spec));
   const int stops = env.stop_signals();
   os::ReadBuffer buffer;
@@ -62,39 +91,13 @@ Result<std::string> run_command(os::Env& env, const os::SpawnSpec& spec) {
   }
 }
 
-Status run_once(os::Env& env, run::Context& context, const store::RunRecord& record) {
-  if (record.kind != "flow" || record.state == store::RunState::running ||
-      record.state == store::RunState::waiting)
-    return {};
-  BERTH_ASSIGN(const auto flow, flow_of(record));
-  if (flow.on_end.text.empty() && flow.on_end.words.empty()) return {};
-  const std::string directory = run::run_directory(context, record.name);
-  const std::string epoch = fmt::format("{}\n", record.epoch);
-  if (const auto done = env.read_file(done_file(directory), kMostRead); done && *done == epoch)
-    return {};
-  const std::string file = directory + "/on_end.json";
-  BERTH_TRY(write_json(env, context, record, file));
-  os::SpawnSpec spec;
-  spec.argv = exec::command_line(flow.on_end, [](auto) { return std::nullopt; });
-  spec.environment = run::inherited_environment(env);
-  spec.directory = record.directory;
-  run::set(spec.environment, "BERTH_RUN", record.name);
-  run::set(spec.environment, "BERTH_RUN_DIR", directory);
-  run::set(spec.environment, "BERTH_RUN_STATE", std::string(store::name(record.state)));
-  run::set(spec.environment, "BERTH_RUN_JSON", file);
-  const auto ended = run_command(env, spec);
-  if (!ended) return std::unexpected(ended.error());
-  BERTH_TRY(env.replace_file(done_file(directory), epoch, 0600));
-  if (!ended->empty()) return fail(ErrorKind::io, "{}", *ended);
-  return {};
-}
-
-}  // namespace
-
 void run_on_end(os::Env& env, run::Context& context, const store::RunRecord& record) {
   const auto status = run_once(env, context, record);
   if (!status)
     print_error(fmt::format("{}: on_end failed: {}\n", record.name, status.error().message));
+  const bool ended =
+      record.state != store::RunState::running && record.state != store::RunState::waiting;
+  if (ended) start_telling(env, context, record, exec::Notify::Event::end, "");
 }
 
 }  // namespace berth::cli

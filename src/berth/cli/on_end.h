@@ -9,7 +9,16 @@
 
 namespace berth::cli {
 
-/// Runs the command, unless it has run for this end of the run. What is wrong with it, or its
+/// Runs a process, passes on what it prints to standard error, and waits for it. Returns how it
+/// ended: "" where it ended well, else "exit 3". interrupted: a stop signal came, and it is gone.
+Result<std::string> run_to_its_end(os::Env& env, const os::SpawnSpec& spec);
+
+/// Writes what `berth show --json` says of the run.
+Status write_run_json(os::Env& env, run::Context& context, const store::RunRecord& record,
+                      const std::string& file);
+
+/// Runs the command, unless it has run for this end of the run, and starts telling of the end
+/// (notify.h). What is wrong with it, or its
 /// failure, is told on standard error and changes nothing else; a further stop signal ends it.
 void run_on_end(os::Env& env, run::Context& context, const store::RunRecord& record);
 

@@ -62,8 +62,10 @@ Result<run::FlowProgram> flow_program(os::Env& env, const RunOptions& options, s
   BERTH_TRY(run::keep_reading(program));
   const flow::Flow& flow = program.reading->flow;
   given.labels = flow.labels;
+  given.notify = flow.notify;
   BERTH_TRY(options.apply(given));
   program.labels = std::move(given.labels);
+  program.notify = std::move(given.notify);
   where.names = flow.clusters;
   program.name = given.name.empty() ? flow.name : given.name;
   program.parallel = given.parallel;

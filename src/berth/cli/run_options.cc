@@ -156,6 +156,11 @@ void RunOptions::add_to(Options& options) {
       .one_at_a_time()
       .named("NAME=VALUE");
   options
+      .list("--notify", notify,
+            "who is told when the run ends, or a task fails: a URL, mail:ADDRESS, or a command")
+      .one_at_a_time()
+      .named("WHO");
+  options
       .value("--rows", rows,
              "of a flow: a run for each row of this table (.csv, .tsv), whose columns are "
              "parameters; the exit code is 1 if any failed")
@@ -197,6 +202,13 @@ Status RunOptions::apply(experiment::Program& program) const {
     program.name = name;
   }
   for (const auto& label : labels) BERTH_TRY(exec::add_label(label, program.labels));
+  for (const auto& who : notify) {
+    BERTH_ASSIGN(auto one, exec::notify_of_option(who));
+    program.notify.push_back(std::move(one));
+  }
+  if (program.notify.size() > exec::kMostNotify)
+    return fail(ErrorKind::usage, "--notify: wanted at most {}, with those of the file",
+                exec::kMostNotify);
   BERTH_ASSIGN(const bool no_devices, amounts.apply(program.resources));
   BERTH_TRY(gpus.apply(program.selection));
   const auto implied = machine::imply_devices(program.selection, no_devices, program.resources);

@@ -50,6 +50,7 @@ struct RunOptions {
   std::vector<std::string> warm_start;  // earlier runs
   std::string image;                    // of a flow's containers
   std::vector<std::string> labels;      // NAME=VALUE
+  std::vector<std::string> notify;      // URL, mail:ADDRESS or a command
   std::string rows;                     // a table: a run of the flow for each of its rows
   bool detach = false, send_large = false, plan = false;
 

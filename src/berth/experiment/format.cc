@@ -3,6 +3,7 @@
 #include <array>
 
 #include "berth/exec/formats.h"
+#include "berth/exec/notify.h"
 #include "berth/experiment/program.h"
 #include "berth/experiment/reading.h"
 
@@ -120,6 +121,7 @@ constexpr KeyFormat kKeys[] = {
     {"passive", f::flag(), "somebody else carries the trials out, and tells their scores", "false"},
     {"cluster", exec::kNamesFormat, "where it runs: names of `berth cluster list`", "this machine"},
     {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
+    {"notify", exec::kNotifyFormat, "who is told when the run ends, or a task fails", "nobody"},
 };
 constexpr std::string_view kRunOrPassive[] = {"run", "passive"};
 

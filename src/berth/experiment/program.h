@@ -16,6 +16,7 @@
 #include "berth/exec/command.h"
 #include "berth/exec/labels.h"
 #include "berth/exec/messages.h"
+#include "berth/exec/notify.h"
 #include "berth/resource/resources.h"
 
 namespace berth::experiment {
@@ -194,6 +195,7 @@ struct Program {
   std::vector<std::string>
       clusters;         // where it runs; empty: this machine. Stored with the run, not in the JSON
   exec::Labels labels;  // of its runs
+  std::vector<exec::Notify> notify = {};
   std::vector<std::pair<std::string, std::string>> environment;  // besides the person's own
   // For the person: what was chosen for them, and what is probably not meant. Not in the JSON.
   std::vector<std::string> notes;

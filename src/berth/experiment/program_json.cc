@@ -146,6 +146,7 @@ std::string to_json_text(const Program& program) {
   if (!program.optional.empty()) json["optional"] = program.optional;
   if (program.save_best) json["save_best"] = true;
   if (!program.labels.empty()) json["labels"] = program.labels;
+  if (!program.notify.empty()) json["notify"] = exec::to_json(program.notify);
   if (program.checkpoints) json["checkpoints"] = true;
   if (program.outlive) json["outlive"] = true;
   if (program.enforce) json["enforce"] = true;
@@ -200,6 +201,9 @@ Result<Program> from_json_text(std::string_view text) {
     program.script = json.value("script", "");
     program.gpus = json.value("gpus", std::string());
     program.labels = json.value("labels", exec::Labels());
+    if (json.contains("notify")) {
+      BERTH_ASSIGN(program.notify, exec::notify_from(json.at("notify").get<std::string>()));
+    }
     program.parallel = integer_of(json.at("parallel"), 0, INT64_MAX);
     program.timeout = from_ms(integer_of(json.at("timeout_ms"), 0, kMostMs));
     program.grace = from_ms(integer_of(json.at("grace_ms"), 0, kMostMs));

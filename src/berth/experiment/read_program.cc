@@ -117,6 +117,7 @@ void read_head(const Field& root, const std::string& file, Program& program, Fau
     program.passive = is == 1;
   }
   faults.add(exec::read_labels(root, program.labels));
+  faults.take(program.notify, exec::read_notify(root));
   const auto cluster = root.find("cluster");
   if (cluster) faults.take(program.clusters, exec::read_names(*cluster));
   if (cluster && program.passive)

@@ -32,6 +32,7 @@
 #include "berth/base/time.h"
 #include "berth/exec/command.h"
 #include "berth/exec/labels.h"
+#include "berth/exec/notify.h"
 #include "berth/exec/messages.h"
 #include "berth/fileset/fileset.h"
 #include "berth/flow/expression.h"
@@ -200,6 +201,7 @@ struct Flow {
   std::vector<Step> steps;
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: this machine
   exec::Labels labels = {};                // of its runs
+  std::vector<exec::Notify> notify = {};
   Words targets = {};                      // "map", "map/A"; empty: all
   bool only = false;          // the targets alone: what they need is there, and nobody makes it
   exec::Command on_end = {};  // runs when a run of the flow has ended; no words: nothing does

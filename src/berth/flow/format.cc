@@ -1,6 +1,7 @@
 #include "berth/flow/format.h"
 
 #include "berth/exec/formats.h"
+#include "berth/exec/notify.h"
 
 namespace berth::flow {
 namespace {
@@ -131,6 +132,7 @@ constexpr KeyFormat kFlowKeys[] = {
     kSandbox,
     kNetwork,
     {"labels", exec::kVariablesFormat, "names and values that the run is found by", "none"},
+    {"notify", exec::kNotifyFormat, "who is told when the run ends, or a task fails", "nobody"},
     kOnFailure,
     {"on_end", exec::kCommandFormat, "a command that runs here when the run has ended", "none"},
     {"defaults", f::map_of(kDefaultsFormat), "what each step takes that does not say it", "none"},

@@ -15,7 +15,7 @@ namespace berth::flow {
 namespace {
 
 /// What is said of a run, and so once, in the flow's own file.
-constexpr std::array<std::string_view, 3> kOfRun{"cluster", "labels", "on_end"};
+constexpr std::array<std::string_view, 4> kOfRun{"cluster", "labels", "notify", "on_end"};
 
 /// A path that stands in a file, which is named beside the flow's own.
 std::string path_from(const std::string& file, const std::string& path) {

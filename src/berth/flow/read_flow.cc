@@ -67,6 +67,7 @@ Status read_run(const Field& root, Flow& flow) {
     flow.name = "flow";
   }
   BERTH_TRY(exec::read_labels(root, flow.labels));
+  BERTH_ASSIGN(flow.notify, exec::read_notify(root));
   if (const auto cluster = root.find("cluster")) {
     BERTH_ASSIGN(flow.clusters, exec::read_names(*cluster));
   }

@@ -131,6 +131,7 @@ std::string to_json_text(const FlowProgram& program) {
   for (const auto& [step, resource, amount, attempts] : program.options.advice)
     json["advice"].push_back(Json::array({step, resource, amount, attempts}));
   if (!program.labels.empty()) json["labels"] = program.labels;
+  if (!program.notify.empty()) json["notify"] = exec::to_json(program.notify);
   if (program.options.only) json["only"] = true;
   for (const auto& [path, part] : program.parts)
     json["parts"].push_back(Json::array({escaped(path), escaped(part)}));
@@ -170,6 +171,9 @@ Result<FlowProgram> flow_program(std::string_view text) {
     program.keyed = json.value("keyed", false);
     program.overwrite = json.value("overwrite", false);
     program.labels = json.value("labels", exec::Labels());
+    if (json.contains("notify")) {
+      BERTH_ASSIGN(program.notify, exec::notify_from(json.at("notify").get<std::string>()));
+    }
     program.options.only = json.value("only", false);
     program.image = unescaped(json.value("image", ""));
     if (json.contains("advice"))
@@ -308,6 +312,15 @@ exec::Labels labels_of(const store::RunRecord& record) {
     if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string())
       labels.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());
   return labels;
+}
+
+std::vector<exec::Notify> notify_of(const store::RunRecord& record) {
+  if (!record.spec_json.contains("\"notify\"")) return {};
+  const auto json = parse_json(record.spec_json);
+  if (!json || !json->is_object() || !json->contains("notify") || !(*json)["notify"].is_string())
+    return {};
+  return exec::notify_from((*json)["notify"].get<std::string>())
+      .value_or(std::vector<exec::Notify>());
 }
 
 Invocation invocation_of(const store::RunRecord& record) {

@@ -69,6 +69,7 @@ struct FlowProgram {
   std::optional<int> retries;
   std::optional<exec::GpuMemOver> gpu_mem_over;
   exec::Labels labels = {};  // of the run
+  std::vector<exec::Notify> notify = {};
   std::string image;         // of every step, instead of what the file says; empty: that
   bool overwrite = false;    // what is protected, too
   bool keyed = true;         // tasks are called by their keys; false in runs of an older Berth

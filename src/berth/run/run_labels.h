@@ -1,13 +1,16 @@
-// The labels of a run, as they stand in what it was submitted with.
+// The labels of a run and who is told of it, as they stand in what it was submitted with.
 #pragma once
 
 #include "berth/exec/labels.h"
+#include "berth/exec/notify.h"
 #include "berth/store/store.h"
 
 namespace berth::run {
 
 /// None where the run has none, or its program cannot be read.
 exec::Labels labels_of(const store::RunRecord& record);
+/// The same of who is told what becomes of it.
+std::vector<exec::Notify> notify_of(const store::RunRecord& record);
 
 /// What was asked for, as the command line would say it: the file or command, and what was given
 /// beside it.
