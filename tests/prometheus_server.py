@@ -32,8 +32,9 @@ def histories(loads, window_s, itl_s, ttft_s):
 class Prometheus:
     """Started when made; close() ends it."""
 
-    def __init__(self, start_s, servers):
-        """servers: for each its labels and the values of its metrics, one a scrape."""
+    def __init__(self, start_s, servers, scrapes=None):
+        """servers: for each its labels and the values of its metrics, one a scrape. scrapes: host and port of what it
+        asks for metrics each second."""
         self.directory = tempfile.TemporaryDirectory(prefix="berth-prometheus-")
         path = Path(self.directory.name)
         with open(path / "scraped.txt", "w", encoding="utf-8") as file:
@@ -42,9 +43,12 @@ class Prometheus:
                     for i, value in enumerate(values):
                         file.write(f"vllm:{name}{{{labels}}} {value!r} {start_s + SCRAPE_S * i}\n")
             file.write("# EOF\n")
-        subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", path / "scraped.txt", path / "data"],
-                       check=True, capture_output=True)
-        (path / "prometheus.yml").write_text("{}")
+        if servers:
+            subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", path / "scraped.txt", path / "data"],
+                           check=True, capture_output=True)
+        (path / "prometheus.yml").write_text(
+            "{}" if scrapes is None else
+            f"scrape_configs: [{{job_name: j, scrape_interval: 1s, static_configs: [{{targets: ['{scrapes}']}}]}}]")
         self.url = f"http://127.0.0.1:{free_port()}"
         with open(path / "log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-#include "berth/api/prometheus.h"
+#include "berth/api/exposition.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 
@@ -12,26 +12,6 @@ namespace berth::api {
 namespace {
 
 using fleet::Decision;
-
-/// One metric after another, each with its lines together.
-class Exposition {
- public:
-  void begin(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
-  }
-  void add(const std::vector<std::pair<std::string_view, std::string_view>>& labels, double value) {
-    text_ += name_;
-    for (std::size_t i = 0; i < labels.size(); ++i)
-      text_ += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", labels[i].first,
-                           escaped_label(labels[i].second));
-    text_ += fmt::format("{} {}\n", labels.empty() ? "" : "}", format_number(value));
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string name_, text_;
-};
 
 struct Gauge {
   std::string_view name, help;

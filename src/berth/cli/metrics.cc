@@ -1,0 +1,178 @@
+// berth metrics: runs, their tasks and this machine as Prometheus scrapes them.
+#include <algorithm>
+#include <array>
+
+#include "berth/api/exposition.h"
+#include "berth/base/units.h"
+#include "berth/cli/machine_report.h"
+#include "berth/cli/options.h"
+#include "berth/cli/print.h"
+#include "berth/cli/run_view.h"
+#include "berth/error.h"
+
+namespace berth::cli {
+namespace {
+
+// Seconds. A run that has ended is told for so long with its tasks, so that a scrape sees its end.
+constexpr std::array kBounds{0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14'400.0, 86'400.0};
+constexpr Duration kTellsFor = std::chrono::hours(1);
+
+struct MetricsOptions {
+  std::string file;
+
+  void add_to(Options& options) {
+    options
+        .value("-o,--output", file, "the file to write, whole at once (default: standard output)")
+        .named("FILE");
+    options.footer(
+        "Example, each minute by a timer, for node_exporter's textfile collector:\n"
+        "  berth metrics -o /var/lib/prometheus/node-exporter/berth.prom");
+  }
+};
+
+struct CountedState {
+  std::string_view name;
+  std::int64_t store::Counts::* of;
+};
+constexpr CountedState kStates[] = {
+    {"waiting", &store::Counts::waiting}, {"running", &store::Counts::running},
+    {"done", &store::Counts::done},       {"cached", &store::Counts::cached},
+    {"skipped", &store::Counts::skipped}, {"failed", &store::Counts::failed},
+    {"stopped", &store::Counts::stopped}};
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+/// Of one resource, in its own unit: cores, bytes, a count.
+double amount(std::string_view resource, std::int64_t value) {
+  return static_cast<double>(value) / (measure(resource) == Measure::milli ? 1000 : 1);
+}
+
+struct TimedRun {
+  store::RunRecord record;
+  std::vector<double> waited_s, ran_s;  // each task's last attempt
+};
+
+Result<TimedRun> timed(run::Context& context, const store::RunRecord& record) {
+  TimedRun run{record, {}, {}};
+  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
+  for (const auto& task : tasks) {
+    if (!task.started) continue;
+    run.waited_s.push_back(std::max(0.0, seconds(*task.started - record.created)));
+    if (task.ended) run.ran_s.push_back(std::max(0.0, seconds(*task.ended - *task.started)));
+  }
+  return run;
+}
+
+Status add_runs(os::Env& env, run::Context& context, api::Exposition& out) {
+  BERTH_ASSIGN(const auto records, context.store->runs());
+  std::map<std::string, std::int64_t> runs;
+  store::Counts all;
+  std::vector<double> took;
+  std::vector<TimedRun> recent;
+  for (const auto& record : records) {
+    ++runs[state_now(env, record)];
+    for (const auto& state : kStates) all.*state.of += record.counts.*state.of;
+    if (record.started && record.ended) took.push_back(seconds(*record.ended - *record.started));
+    if (record.ended && env.wall() - *record.ended > kTellsFor) continue;
+    BERTH_ASSIGN(auto run, timed(context, record));
+    recent.push_back(std::move(run));
+  }
+  out.begin("berth_runs", "gauge", "Runs that are recorded here.");
+  for (const auto& [state, count] : runs) out.add({{"state", state}}, static_cast<double>(count));
+  out.begin("berth_tasks", "gauge", "Tasks of all these runs.");
+  for (const auto& state : kStates)
+    out.add({{"state", state.name}}, static_cast<double>(all.*state.of));
+  out.begin("berth_run_seconds", "histogram", "From the begin to the end of runs that have ended.");
+  out.add({}, kBounds, took);
+  out.begin("berth_run_tasks", "gauge",
+            "Tasks of each run that goes on or has ended within the last hour.");
+  for (const auto& run : recent)
+    for (const auto& state : kStates)
+      if (const auto count = run.record.counts.*state.of; count > 0)
+        out.add({{"run", run.record.name}, {"kind", run.record.kind}, {"state", state.name}},
+                static_cast<double>(count));
+  out.begin("berth_task_wait_seconds", "histogram",
+            "From the submission of such a run to the last start of each task.");
+  for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.waited_s);
+  out.begin("berth_task_run_seconds", "histogram",
+            "From the last start of each task of such a run to its end.");
+  for (const auto& run : recent) out.add({{"run", run.record.name}}, kBounds, run.ran_s);
+  return {};
+}
+
+void add_devices(const MachineReport& report, api::Exposition& out) {
+  struct Figure {
+    std::string_view name, help;
+    double (*of)(const machine::DeviceShare& total, const machine::DeviceShare& free);
+  };
+  constexpr Figure kFigures[] = {
+      {"berth_gpu_memory_bytes", "Memory of a GPU in service.",
+       [](const auto& total, const auto&) { return static_cast<double>(total.memory); }},
+      {"berth_gpu_memory_free_bytes", "What of it nobody holds.",
+       [](const auto&, const auto& free) { return static_cast<double>(free.memory); }},
+      {"berth_gpu_held", "1 where somebody holds a part of the GPU, or all of it.",
+       [](const auto& total, const auto& free) {
+         return free.memory < total.memory || free.slots < total.slots || !free.whole ? 1.0 : 0.0;
+       }}};
+  const auto& known = report.devices.topology.devices;
+  for (const auto& figure : kFigures) {
+    out.begin(figure.name, "gauge", figure.help);
+    for (std::size_t i = 0; i < report.total_devices.size(); ++i) {
+      const auto& share = report.total_devices[i];
+      const auto device = std::ranges::find(known, share.uuid, &topology::Device::uuid);
+      out.add({{"gpu", fmt::format("{}", share.index)},
+               {"uuid", share.uuid},
+               {"model", device == known.end() ? "" : device->model}},
+              figure.of(share, report.free_devices[i]));
+    }
+  }
+  out.begin("berth_gpus_out_of_service", "gauge", "GPUs that are not given to anybody.");
+  out.add({}, static_cast<double>(report.devices.health.out_of_service.size()));
+}
+
+void add_machine(const MachineReport& report, api::Exposition& out) {
+  for (const auto& [name, help, resources] :
+       {std::tuple("berth_machine_total", "What this machine has: cores, bytes, or a count.",
+                   &report.capacity.total),
+        {"berth_machine_held", "What of it is held.", &report.held},
+        {"berth_machine_free", "What of it is free.", &report.free}}) {
+    out.begin(name, "gauge", help);
+    report.capacity.total.each([&](std::string_view resource, std::int64_t) {
+      out.add({{"resource", resource}}, amount(resource, resources->get(resource)));
+    });
+  }
+  const auto waiting = std::ranges::count_if(report.entries, &machine::LedgerEntry::waiting);
+  out.begin("berth_machine_holders", "gauge", "Holders of a part of this machine.");
+  out.add({}, static_cast<double>(std::ssize(report.entries) - waiting));
+  out.begin("berth_machine_waiting", "gauge", "Who waits for a part of it.");
+  out.add({}, static_cast<double>(waiting));
+}
+
+Result<int> metrics(os::Env& env, const MetricsOptions& options) {
+  BERTH_ASSIGN(run::Context context, run::open_context(env));
+  BERTH_ASSIGN(const MachineReport report, machine_report(env));
+  api::Exposition out;
+  out.begin("berth_info", "gauge", "Which Berth this is.");
+  out.add({{"version", version()}}, 1);
+  BERTH_TRY(add_runs(env, context, out));
+  add_machine(report, out);
+  add_devices(report, out);
+  const std::string text = out.take();
+  if (options.file.empty() || options.file == "-") {
+    print(text);
+    return 0;
+  }
+  // Whoever collects it is another user.
+  BERTH_TRY(env.replace_file(options.file, text, 0644));
+  return 0;
+}
+
+}  // namespace
+
+Command metrics_command() {
+  return command("metrics", "runs and this machine, as Prometheus scrapes them", metrics);
+}
+
+}  // namespace berth::cli
