@@ -1,14 +1,33 @@
 import "./page.css";
-import { render } from "preact";
+import { Component, type ComponentChildren, render } from "preact";
 import { Home } from "./home";
-import { useConnected } from "./live";
+import { useAway } from "./live";
 import { MachinePage } from "./machine";
+import { Trouble } from "./parts";
 import { link, useRoute } from "./route";
 import { RunPage } from "./run";
 
+/// What fails to be drawn says so in its place, and leaves the rest of the page as it is.
+class Boundary extends Component<{ children: ComponentChildren }, { error: string | null }> {
+  override state = { error: null };
+  static override getDerivedStateFromError(error: unknown) {
+    return { error: String(error) };
+  }
+  render() {
+    if (this.state.error === null) return this.props.children;
+    return (
+      <>
+        <h1>This cannot be shown</h1>
+        <Trouble error={this.state.error} />
+        <button onClick={() => this.setState({ error: null })}>Try again</button>
+      </>
+    );
+  }
+}
+
 function Page() {
-  const [what, name, ...rest] = useRoute();
-  const connected = useConnected();
+  const route = useRoute();
+  const [what, name, ...rest] = route;
   return (
     <>
       <header>
@@ -24,17 +43,19 @@ function Page() {
           </a>
         </nav>
         <span role="status" class="connection">
-          {connected ? "" : "The server is away; what you see is how it was."}
+          {useAway()}
         </span>
       </header>
       <main>
-        {what === "runs" && name !== undefined ? (
-          <RunPage key={name} run={name} task={rest[0]} />
-        ) : what === "machine" ? (
-          <MachinePage />
-        ) : (
-          <Home />
-        )}
+        <Boundary key={`${what} ${name}`}>
+          {what === "runs" && name !== undefined ? (
+            <RunPage key={name} run={name} task={rest[0]} />
+          ) : what === "machine" ? (
+            <MachinePage />
+          ) : (
+            <Home />
+          )}
+        </Boundary>
       </main>
     </>
   );

@@ -9,6 +9,9 @@ import { Timeline } from "./timeline";
 import { cell_text, type Column, read_trials, sorted, type Trials } from "./trials";
 import { amount, duration } from "./words";
 
+/// A browser heeds autofocus but once in the life of a page.
+const focused = (element: HTMLElement | null): void => element?.focus();
+
 interface Action {
   name: string;
   path: string;
@@ -54,7 +57,7 @@ function Actions({ summary, done }: { summary: Summary; done: () => void }) {
       ) : (
         <span role="alertdialog" aria-label={asked.question}>
           {asked.question}{" "}
-          <button class="sure" disabled={busy} onClick={() => void act(asked)} autofocus>
+          <button class="sure" disabled={busy} onClick={() => void act(asked)} ref={focused}>
             {asked.name}
           </button>{" "}
           <button disabled={busy} onClick={() => ask(null)}>
