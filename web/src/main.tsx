@@ -1,5 +1,7 @@
 import "./page.css";
 import { Component, type ComponentChildren, render } from "preact";
+import { ComparePage } from "./compare";
+import { FleetPage } from "./fleet";
 import { Home } from "./home";
 import { useAway } from "./live";
 import { MachinePage } from "./machine";
@@ -35,11 +37,14 @@ function Page() {
           Berth
         </a>
         <nav aria-label="pages">
-          <a href="#/" aria-current={what === undefined || what === "runs" ? "page" : undefined}>
+          <a href="#/" aria-current={what === undefined || what === "runs" || what === "compare" ? "page" : undefined}>
             Runs
           </a>
           <a href={link("machine")} aria-current={what === "machine" ? "page" : undefined}>
-            Machine
+            Machines
+          </a>
+          <a href={link("fleets")} aria-current={what === "fleets" ? "page" : undefined}>
+            Fleets
           </a>
         </nav>
         <span role="status" class="connection">
@@ -50,6 +55,10 @@ function Page() {
         <Boundary key={`${what} ${name}`}>
           {what === "runs" && name !== undefined ? (
             <RunPage key={name} run={name} task={rest[0]} />
+          ) : what === "compare" ? (
+            <ComparePage names={route.slice(1)} />
+          ) : what === "fleets" ? (
+            <FleetPage number={Number(name ?? 0)} />
           ) : what === "machine" ? (
             <MachinePage />
           ) : (
