@@ -7,11 +7,13 @@ import os
 import signal
 import socket
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
 from berth_case import Case, until
 
+ROOT = Path(__file__).resolve().parent.parent
 SWEEP = """
 name: sweep
 run: echo "::berth loss={x}.5"; test {x} != 3
@@ -72,6 +74,57 @@ class Dashboard(Case):
         missing = self.ask("GET", "/v1/runs/nope")
         self.assertEqual((missing.status, json.loads(missing.text)), (400, {"error": "no run is called 'nope'"}))
         self.assertEqual(self.ask("GET", "/v1/nothing").status, 404)
+
+    def test_only_what_may_have_changed_is_asked_for_again(self):
+        self.berth("run", "--", "sh", "-c", "seq 30000; echo oops >&2")
+        self.sweep()
+        self.open()
+        whole = self.ask("GET", "/v1/runs/sh-1/log").text
+        self.assertIn(b"\noops\n", whole[-4096:], "both streams")
+        self.assertEqual(self.ask("GET", "/v1/runs/sh-1/log?tail=1Ki").text, whole[-1024:])
+        csv = self.ask("GET", "/v1/runs/sweep-1/trials.csv").text.splitlines()
+        self.assertEqual(len(csv), 4)
+        since = lambda time: self.ask("GET", f"/v1/runs/sweep-1/trials.csv?changed-since={time}").text.splitlines()
+        self.assertEqual(since("2020-01-01T00:00:00Z"), csv)
+        self.assertEqual([len(since("2099-01-01T00%3A00%3A00Z")), since("2099-01-01T00:00:00Z")[0][:8]], [1, b"id,state"])
+        self.assertEqual(self.json("/v1/runs/sweep-1/importance")["because"][:9], "wanted 10", "an answer, and no fault")
+        for query in ("changed-since=yesterday", "sort=x", "tail", "=", "changed-since=" + "9" * 600):
+            self.assertEqual(self.ask("GET", f"/v1/runs/sweep-1/trials.csv?{query}").status, 400, query)
+
+    def test_head_is_get_without_a_body(self):
+        self.sweep()
+        self.open()
+        for path in ("/", "/v1/runs", "/v1/runs/sweep-1/trials.csv"):
+            response = self.ask("HEAD", path)
+            self.assertEqual((response.status, response.text), (200, b""), path)
+        self.assertEqual(self.ask("HEAD", "/v1/nothing").status, 404)
+
+    def test_fleets_are_those_of_the_command_line(self):
+        fleet = ROOT / "examples/fleet"
+        self.open("--fleet", fleet / "fleet.json", "--profile", fleet / "day.csv")
+        self.assertEqual(self.json("/v1/fleets")["fleets"], [str(fleet / "fleet.json")])
+        plan = self.json("/v1/fleets/0/plan")
+        self.assertEqual(plan, self.house.json("plan", fleet / "fleet.json"))
+        self.assertEqual(plan["servers"]["summaries"]["change"], "was 4 × L4, +110.00")
+        self.assertEqual(plan["servers"]["assistant"]["slo"]["ttft"], 800)
+        more = self.json("/v1/fleets/0/plan?set=capacity.H100%3D16&set=server.assistant.arrivalRate=1800&percentiles=closed-form")
+        self.assertGreater(more["cost"], plan["cost"])
+        self.assertEqual([each["limit"] for each in more["totals"] if each["type"] == "H100"], [16])
+        self.assertEqual(len(self.json("/v1/fleets/0/day")["windows"]), 24)
+        for path in ("1/plan", "-1/plan", "x/plan", "0/plan?start=1", "0/plan?manifests=/tmp", "%2Fetc%2Fpasswd/plan"):
+            self.assertEqual(self.ask("GET", f"/v1/fleets/{path}").status, 400, path)
+        self.write("broken.json", "{")
+        self.assertIn("broken.json", self.one_line(self.berth("dashboard", "--fleet", "broken.json", code=2)))
+
+    def test_connections_that_say_nothing_give_way(self):
+        self.open()
+        idle = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(64)]
+        for at, connection in enumerate(idle):
+            self.addCleanup(connection.close)
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"[:at])
+        begun = time.monotonic()
+        self.assertEqual(self.ask("GET", "/v1/runs").status, 200)
+        self.assertLess(time.monotonic() - begun, 4, "they have a second, and not ten")
 
     def test_the_page_is_its_own_and_carries_a_policy(self):
         self.open()

@@ -191,6 +191,9 @@ class Learning(Views):
         self.assertEqual(len([line for line in by_lr if line.partition("|")[2].startswith("*")]), 1, "the best is at the left")
         self.assertIn("there are: lr, net", self.one_line(self.berth("show", "learn-1", "--chart", "depth", code=2)))
         self.berth("show", "learn-1", "--chart", "--csv", code=2)
+        document = self.house.json("show", "learn-1", "--chart", "curves")
+        self.assertEqual((document["metric"], document["direction"], len(document["curves"])), ("loss", "min", 12))
+        self.assertEqual(document["curves"][0], {"task": "5", "stopped_early": False, "values": [11.1, 12.1, 13.1]})
 
     def test_importance_says_what_decides(self):
         self.learned()
@@ -199,6 +202,13 @@ class Learning(Views):
         document = self.house.json("importance", "learn-1")
         self.assertEqual((document["metric"], document["trials"], document["parameters"][0]["name"]), ("loss", 12, "lr"))
         self.assertGreater(document["parameters"][0]["share"], document["parameters"][1]["share"])
+        self.write("same.yaml", "name: same\nrun: 'echo \"::berth loss=1\"'\nparams: {x: {min: 0, max: 1}}\n"
+                   "search: {method: random, samples: 12}\ngoal: {metric: loss, direction: min}\nresources: {cpu: 0.1}\n")
+        self.berth("run", "same.yaml")
+        self.one_line(self.berth("importance", "same-1", code=3))
+        document = json.loads(self.berth("importance", "same-1", "--json", code=3).out)
+        self.assertEqual((document["trials"], document["parameters"]), (12, []))
+        self.assertIn("same score", document["because"])
         self.berth("run", "--", "true")
         self.assertIn("goal", self.one_line(self.berth("importance", "true-1", code=2)))
 

@@ -411,6 +411,9 @@ steps:
         text = self.berth("show", "count-1", "--graph").out.decode()
         self.assertIn("sum: 1 done\n  <- count\n  -> total.txt\n", text)
         dot = self.berth("show", "count-1", "--graph", "dot").out.decode()
+        steps = self.house.json("show", "count-1", "--graph")["steps"]
+        self.assertEqual([step["name"] for step in steps], [line.partition(":")[0] for line in text.splitlines() if line[0] != " "])
+        self.assertTrue(all(step["known"] and step["counts"]["done"] > 0 and step["seconds"]["sum"] > 0 for step in steps), steps)
         self.assertIn('"split" -> "count";', dot)
         self.berth("run", "--", "true")
         self.berth("show", "true-1", "--graph", code=2)

@@ -25,6 +25,8 @@ export interface Goal {
 export interface Summary {
   run: Run;
   goals: Goal[];
+  constraints: string[];
+  front: string[];
   space: Record<string, { scale?: "linear" | "log"; choices?: string[] }>;
   invocation: { program: string; arguments: string[] };
   resource_minutes: Record<string, number>;
@@ -53,14 +55,33 @@ export interface Why {
   attempts_made: Attempt[];
 }
 
+interface Part {
+  gpu: number;
+  gpu_mem: number;
+  gpu_slots: number;
+}
+
 export interface Device {
   index: number;
-  name?: string;
-  uuid?: string;
-  memory?: number;
-  held?: boolean;
-  holders?: string[];
-  state?: string;
+  uuid: string;
+  model: string;
+  numa: number;
+  in_service: boolean;
+  because: string;
+  total: Part | null;
+  free: Part | null;
+  foreign: { pid: number; program: string; memory: number }[];
+}
+
+export interface Holder {
+  label: string;
+  user: string;
+  pid: number;
+  priority: number;
+  since: string;
+  resources: Record<string, number>;
+  cores: number[];
+  devices: { uuid: string; index: number; gpu_mem: number; gpu_slots: number; whole: boolean }[];
 }
 
 export interface Machine {
@@ -71,14 +92,100 @@ export interface Machine {
   cpu_from: string;
   mem_from: string;
   devices: Device[];
-  holders: { run?: string; task?: string; resources?: Record<string, number>; host?: string }[];
-  waiting: { run?: string; why?: string }[];
+  holders: Holder[];
+  waiting: Holder[];
   notes: string[];
+}
+
+export interface Topology {
+  topology: { name: string; devices: { index: number; uuid: string; model: string; numa: number }[]; links: string[][] };
+  islands: number[][];
+}
+
+export interface Cluster {
+  name: string;
+  kind: string;
+  error?: string;
+  hosts: { host: string; total?: Record<string, number>; free?: Record<string, number>; holders?: string; state?: string; error?: string }[];
+}
+
+export interface Curves {
+  metric: string;
+  direction: "max" | "min";
+  curves: { task: string; stopped_early: boolean; values: number[] }[];
+}
+
+export interface Comparison {
+  metric: string;
+  direction: "max" | "min";
+  runs: (Run & { scored: number; best: { id: string; params: Record<string, unknown> } | null; best_score: number | null; median_score: number | null; median_trial_seconds: number | null; seconds: number | null })[];
+  shared: { params: Record<string, unknown>; scores: Record<string, number> }[];
+}
+
+export interface Step {
+  name: string;
+  after: string[];
+  files: string[];
+  writes: string[];
+  known: boolean;
+  counts: Counts;
+  seconds: { sum: number; median: number; longest: number } | null;
+}
+
+export interface Allocation {
+  accelerator: string;
+  numReplicas: number;
+  cost: number;
+  itlAverage: number;
+  ttftAverage: number;
+  load?: { arrivalRate: number };
+  role?: string;
+  spot?: boolean;
+  itlPercentiles?: Record<string, number>;
+  ttftPercentiles?: Record<string, number>;
+  parts?: Allocation[];
+}
+
+export interface ServerPlan {
+  class: string;
+  model: string;
+  utilisation: number;
+  slo: { itl?: number; ttft?: number; tps?: number; itlPercentiles: Record<string, number>; ttftPercentiles: Record<string, number> };
+  current: { accelerator: string; numReplicas: number; cost: number };
+  change: string;
+}
+
+export interface FleetPlan {
+  allocations: Record<string, Allocation>;
+  reasons: Record<string, { status: string; binds: string; text: string }>;
+  servers: Record<string, ServerPlan>;
+  proof: { unserved_by_priority: Record<string, number>; unserved_bound_by_priority: Record<string, number>; value: number; bound: number; gap: number; stopped: boolean };
+  cost: number;
+  watts: number;
+  totals: { type: string; count: number; limit: number | null; cost: number; shadowPrice: number }[];
+}
+
+export interface Day {
+  windows: { start: number; length: number }[];
+  plans: Record<
+    string,
+    {
+      cost: number;
+      starts: number;
+      stops: number;
+      changes: number;
+      unserved_hours: number;
+      windows: { cost: number; allocations: Record<string, { accelerator: string; numReplicas: number; serves: boolean }> }[];
+    }
+  >;
+  bound: number;
+  gap: number;
 }
 
 export interface Importance {
   metric: string;
   measure: string;
+  because: string;
   trials: number;
   predicted: number;
   together: number;

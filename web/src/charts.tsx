@@ -5,7 +5,7 @@ import { Canvas, type Ink, ticks } from "./canvas";
 import { scale_of, type Scale } from "./scale";
 import { type Column, short, type Trials } from "./trials";
 
-const kMargin = { left: 64, right: 12, top: 10, bottom: 26 };
+export const kMargin = { left: 64, right: 12, top: 10, bottom: 26 };
 const kWorst = 0.1; // of the scores are left out of an axis: what diverged would flatten the others
 
 interface Shown {
@@ -15,19 +15,19 @@ interface Shown {
 }
 
 /// The scale of the scores, the best at the top: what a goal minimises grows downwards in worth.
-function worth(score: Column, goal: Goal): Scale {
+export function worth(score: Column, goal: Goal, left_out = kWorst): Scale {
   const sign = goal.direction === "max" ? -1 : 1;
-  const scale = scale_of(Float64Array.from(score.numbers, (value) => sign * value), undefined, kWorst);
+  const scale = scale_of(Float64Array.from(score.numbers, (value) => sign * value), undefined, left_out);
   if (sign > 0) return scale;
   return { low: -scale.high, high: -scale.low, logarithmic: false, at: (value) => 1 - scale.at(-value) };
 }
 
-function axis(ink: Ink, scale: Scale): void {
+export function axis(ink: Ink, scale: Scale, column?: Column): void {
   const { context, width, height } = ink;
   const tall = height - kMargin.top - kMargin.bottom;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  const marks = scale.logarithmic ? [scale.low, Math.sqrt(scale.low * scale.high), scale.high] : ticks(scale.low, scale.high, 4);
+  const marks = column?.texts ? column.choices.map((_, index) => index) : scale.logarithmic ? [scale.low, Math.sqrt(scale.low * scale.high), scale.high] : ticks(scale.low, scale.high, 4);
   for (const mark of marks) {
     const y = kMargin.top + tall * (1 - scale.at(mark));
     context.strokeStyle = ink.line;
@@ -36,7 +36,7 @@ function axis(ink: Ink, scale: Scale): void {
     context.lineTo(width - kMargin.right, y);
     context.stroke();
     context.fillStyle = ink.faint;
-    context.fillText(short(Number(mark.toPrecision(3))), kMargin.left - 6, y);
+    context.fillText(column?.texts ? column.choices[mark]!.slice(0, 9) : short(Number(mark.toPrecision(3))), kMargin.left - 6, y);
   }
 }
 
@@ -81,57 +81,124 @@ export function History({ trials, score, goal }: Shown) {
   return <Canvas height={220} draw={draw} label={`${goal.metric} of ${trials.count} trials, and the best so far`} />;
 }
 
-export function Scatter({ trials, score, goal, across }: Shown & { across: Column }) {
-  const scale = useMemo(() => worth(score, goal), [score, goal]);
+/// What stands below the ends of an axis, or below each of its choices.
+function below(ink: Ink, column: Column, scale: Scale): void {
+  const { context, width, height } = ink;
+  context.fillStyle = ink.faint;
+  context.textBaseline = "top";
+  const ends = column.texts
+    ? column.choices.map((text, index) => [text, index] as const)
+    : [scale.low, scale.high].map((value) => [short(Number(value.toPrecision(4))), value] as const);
+  ends.forEach(([text, value], index) => {
+    context.textAlign = index === 0 ? "left" : index === ends.length - 1 ? "right" : "center";
+    context.fillText(text, kMargin.left + (width - kMargin.left - kMargin.right) * scale.at(value), height - kMargin.bottom + 8);
+  });
+}
+
+interface Pair {
+  trials: Trials;
+  across: Column;
+  up: Column;
+  scale: Scale; // of `up`
+  front?: Set<string>; // the ids of those that are drawn strongly, and joined
+}
+
+export function Scatter({ trials, across, up, scale, front }: Pair) {
   const other = useMemo(() => scale_of(across.numbers, across), [across]);
+  const draw = (ink: Ink): void => {
+    const { context, width, height } = ink;
+    axis(ink, scale, up);
+    const wide = width - kMargin.left - kMargin.right;
+    const tall = height - kMargin.top - kMargin.bottom;
+    const size = trials.count > 2000 ? 2 : 4;
+    const joined: [number, number][] = [];
+    context.fillStyle = front ? ink.faint : ink.accent;
+    context.globalAlpha = trials.count > 2000 ? 0.25 : 0.7;
+    for (let row = 0; row < trials.count; row += 1) {
+      const value = up.numbers[row]!;
+      const from = across.numbers[row]!;
+      if (Number.isNaN(value) || Number.isNaN(from)) continue;
+      const spread = across.texts ? (((row * 7919) % 101) / 101 - 0.5) * 20 : 0;
+      const x = kMargin.left + wide * other.at(from) + spread;
+      const y = kMargin.top + tall * (1 - scale.at(value));
+      if (front?.has(trials.ids[row]!)) joined.push([x, y]);
+      else context.fillRect(x - size / 2, y - size / 2, size, size);
+    }
+    context.globalAlpha = 1;
+    context.fillStyle = context.strokeStyle = ink.accent;
+    joined.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    context.beginPath();
+    joined.forEach(([x, y], index) => (index === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+    context.stroke();
+    for (const [x, y] of joined) context.fillRect(x - 3, y - 3, 6, 6);
+    below(ink, across, other);
+  };
+  return <Canvas height={240} draw={draw} label={`${up.name} by ${across.name}${front ? `, the front of ${front.size} joined` : ""}`} />;
+}
+
+/// A line each, drawn in its order, with where it ends marked if it was cut there.
+export interface Line {
+  name: string;
+  points: [number, number][];
+  colour: (ink: Ink) => string;
+  strength: number; // 0 to 1
+  cut: boolean;
+}
+
+export function Lines({ lines, scale, from, to, label, stairs = false }: { lines: Line[]; scale: Scale; from: string; to: number; label: string; stairs?: boolean }) {
   const draw = (ink: Ink): void => {
     const { context, width, height } = ink;
     axis(ink, scale);
     const wide = width - kMargin.left - kMargin.right;
     const tall = height - kMargin.top - kMargin.bottom;
-    const size = trials.count > 2000 ? 2 : 4;
-    context.fillStyle = ink.accent;
-    context.globalAlpha = trials.count > 2000 ? 0.25 : 0.7;
-    for (let row = 0; row < trials.count; row += 1) {
-      const value = score.numbers[row]!;
-      const from = across.numbers[row]!;
-      if (Number.isNaN(value) || Number.isNaN(from)) continue;
-      const spread = across.texts ? (((row * 7919) % 101) / 101 - 0.5) * 20 : 0;
-      context.fillRect(kMargin.left + wide * other.at(from) - size / 2 + spread, kMargin.top + tall * (1 - scale.at(value)) - size / 2, size, size);
+    const least = Math.min(...lines.map((line) => line.points[0]?.[0] ?? 0), to);
+    const x = (at: number): number => kMargin.left + (wide * (at - least)) / Math.max(1e-9, to - least);
+    const y = (value: number): number => kMargin.top + tall * (1 - scale.at(value));
+    for (const { points, colour, strength, cut } of lines) {
+      context.strokeStyle = context.fillStyle = colour(ink);
+      context.globalAlpha = strength;
+      context.lineWidth = strength === 1 ? 2 : 1;
+      context.beginPath();
+      points.forEach(([at, value], index) => {
+        if (index === 0) return context.moveTo(x(at), y(value));
+        if (stairs) context.lineTo(x(at), y(points[index - 1]![1]));
+        context.lineTo(x(at), y(value));
+      });
+      context.stroke();
+      const last = points[points.length - 1];
+      if (cut && last) {
+        context.globalAlpha = 1;
+        context.fillRect(x(last[0]) - 2.5, y(last[1]) - 2.5, 5, 5);
+      }
     }
-    context.globalAlpha = 1;
+    context.globalAlpha = context.lineWidth = 1;
     context.fillStyle = ink.faint;
     context.textBaseline = "top";
-    const ends = across.texts
-      ? across.choices.map((text, index) => [text, index] as const)
-      : ([other.low, other.high].map((value) => [short(Number(value.toPrecision(4))), value]) as [string, number][]);
-    ends.forEach(([text, value], index) => {
-      context.textAlign = index === 0 ? "left" : index === ends.length - 1 ? "right" : "center";
-      context.fillText(text, kMargin.left + wide * other.at(value), height - kMargin.bottom + 8);
-    });
+    context.textAlign = "left";
+    context.fillText(`${from} ${short(least)}`, kMargin.left, height - kMargin.bottom + 8);
+    context.textAlign = "right";
+    context.fillText(short(Number(to.toPrecision(3))), width - kMargin.right, height - kMargin.bottom + 8);
   };
-  return <Canvas height={220} draw={draw} label={`${goal.metric} by ${across.name}`} />;
+  return <Canvas height={240} draw={draw} label={label} />;
 }
 
 /// Which rows lie within what was marked on the axes.
 export type Brushes = Map<string, [number, number]>; // of a column, as parts of its axis
 
-export function brushed(trials: Trials, columns: Column[], scales: Scale[], brushes: Brushes): Uint8Array {
-  const within = new Uint8Array(trials.count).fill(1);
-  columns.forEach((column, index) => {
+/// `places`: of each axis, where the rows stand on it.
+function brushed(count: number, axes: Column[], places: Float32Array[], brushes: Brushes): Uint8Array {
+  const within = new Uint8Array(count).fill(1);
+  axes.forEach((column, index) => {
     const brush = brushes.get(column.name);
     if (!brush) return;
     const [from, to] = brush;
-    for (let row = 0; row < trials.count; row += 1) {
-      const value = column.numbers[row]!;
-      const at = Number.isNaN(value) ? -1 : scales[index]!.at(value);
-      if (at < from || at > to) within[row] = 0;
-    }
+    const at = places[index]!;
+    for (let row = 0; row < count; row += 1) if (!(at[row]! >= from && at[row]! <= to)) within[row] = 0;
   });
   return within;
 }
 
-const kMostLines = 4000; // that are drawn; of more a part stands for all
+const kMostLines = 2000; // that are drawn; of more a part stands for all
 
 export function Parallel({ trials, score, goal, columns }: Shown & { columns: Column[] }) {
   const [brushes, set_brushes] = useState<Brushes>(new Map());
@@ -149,20 +216,19 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
     () => axes.map((column, index) => Float32Array.from(column.numbers, (value) => (Number.isNaN(value) ? NaN : scales[index]!.at(value)))),
     [axes, scales],
   );
-  const within = useMemo(() => brushed(trials, axes, scales, brushes), [trials, axes, scales, brushes]);
-  const chosen = within.reduce((sum, each) => sum + each, 0);
+  const within = useMemo(() => brushed(trials.count, axes, places, brushes), [places, brushes]);
+  const rows = useMemo(() => Uint32Array.from({ length: trials.count }, (_, row) => row).filter((row) => !Number.isNaN(score.numbers[row]!)), [trials, score]);
+  const chosen = useMemo(() => within.reduce((sum, each) => sum + each, 0), [within]);
   const x = (index: number, width: number): number => 40 + ((width - 80) * index) / Math.max(1, axes.length - 1);
   const draw = (ink: Ink): void => {
     const { context, width } = ink;
     box.current.width = width;
-    const rows: number[] = [];
-    for (let row = 0; row < trials.count; row += 1) if (!Number.isNaN(score.numbers[row]!)) rows.push(row);
-    const some = (wanted: number): number[] => {
+    const some = (wanted: number, most: number): Uint32Array => {
       const of = rows.filter((row) => within[row] === wanted);
-      const step = Math.ceil(of.length / kMostLines);
+      const step = Math.ceil(of.length / most);
       return step <= 1 ? of : of.filter((_, index) => index % step === 0);
     };
-    const stroke = (list: number[]): void => {
+    const stroke = (list: ArrayLike<number> & Iterable<number>): void => {
       context.beginPath();
       for (const row of list) {
         let begun = false;
@@ -184,12 +250,12 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
     if (brushes.size > 0) {
       context.strokeStyle = ink.line;
       context.globalAlpha = 0.5;
-      stroke(some(0).slice(0, kMostLines / 4));
+      stroke(some(0, kMostLines / 4));
     }
     // The worth of a trial is its colour: twelve shades, each one stroke.
     const last = places.length - 1;
     const shades: number[][] = Array.from({ length: 12 }, () => []);
-    const lines = some(1);
+    const lines = some(1, kMostLines);
     for (const row of lines) {
       const at = places[last]![row]!;
       shades[Math.min(11, Math.floor((goal.direction === "max" ? at : 1 - at) * 12))]!.push(row);

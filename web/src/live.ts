@@ -1,10 +1,14 @@
 // Values that are asked for again whenever the store has changed, and no more often than they can be
 // had: what took a second to fetch rests for four.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { get, Refused } from "./api";
 
 const listeners = new Set<() => void>();
 let stream: EventSource | null = null;
-let connected: (is: boolean) => void = () => {};
+let tell: (trouble: string) => void = () => {};
+
+const kAway = "The server is away; what you see is how it was.";
+const kAgain_ms = 2000;
 
 /// A browser has six connections to a server for all of its tabs: one that nobody looks at lets go of its own.
 function attend(): void {
@@ -14,9 +18,26 @@ function attend(): void {
   } else if (stream === null) {
     stream = new EventSource("/v1/events");
     stream.onmessage = () => listeners.forEach((each) => each());
-    stream.onopen = () => connected(true);
-    stream.onerror = () => connected(false);
+    stream.onopen = () => tell("");
+    stream.onerror = () => {
+      tell(kAway);
+      if (stream?.readyState === EventSource.CLOSED) void come_back();
+    };
   }
+}
+
+/// A stream that was refused, as by a server that is another by now, is not tried again by the browser.
+async function come_back(): Promise<void> {
+  const refused = await get("/v1/runs").then(
+    () => "",
+    (failure: Error) => failure,
+  );
+  if (refused instanceof Refused) tell(refused.message);
+  window.setTimeout(() => {
+    if (stream?.readyState !== EventSource.CLOSED) return;
+    stream = null;
+    attend();
+  }, kAgain_ms);
 }
 document.addEventListener("visibilitychange", attend);
 
@@ -26,14 +47,14 @@ function listen(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/// Whether the server is there.
-export function useConnected(): boolean {
-  const [is, set] = useState(true);
+/// Why what is seen may be old; "": the server is there.
+export function useAway(): string {
+  const [trouble, set] = useState("");
   useEffect(() => {
-    connected = set;
-    return () => (connected = () => {});
+    tell = set;
+    return () => (tell = () => {});
   }, []);
-  return is;
+  return trouble;
 }
 
 export interface Live<T> {

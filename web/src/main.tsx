@@ -1,14 +1,35 @@
 import "./page.css";
-import { render } from "preact";
+import { Component, type ComponentChildren, render } from "preact";
+import { ComparePage } from "./compare";
+import { FleetPage } from "./fleet";
 import { Home } from "./home";
-import { useConnected } from "./live";
+import { useAway } from "./live";
 import { MachinePage } from "./machine";
+import { Trouble } from "./parts";
 import { link, useRoute } from "./route";
 import { RunPage } from "./run";
 
+/// What fails to be drawn says so in its place, and leaves the rest of the page as it is.
+class Boundary extends Component<{ children: ComponentChildren }, { error: string | null }> {
+  override state = { error: null };
+  static override getDerivedStateFromError(error: unknown) {
+    return { error: String(error) };
+  }
+  render() {
+    if (this.state.error === null) return this.props.children;
+    return (
+      <>
+        <h1>This cannot be shown</h1>
+        <Trouble error={this.state.error} />
+        <button onClick={() => this.setState({ error: null })}>Try again</button>
+      </>
+    );
+  }
+}
+
 function Page() {
-  const [what, name, ...rest] = useRoute();
-  const connected = useConnected();
+  const route = useRoute();
+  const [what, name, ...rest] = route;
   return (
     <>
       <header>
@@ -16,25 +37,34 @@ function Page() {
           Berth
         </a>
         <nav aria-label="pages">
-          <a href="#/" aria-current={what === undefined || what === "runs" ? "page" : undefined}>
+          <a href="#/" aria-current={what === undefined || what === "runs" || what === "compare" ? "page" : undefined}>
             Runs
           </a>
           <a href={link("machine")} aria-current={what === "machine" ? "page" : undefined}>
-            Machine
+            Machines
+          </a>
+          <a href={link("fleets")} aria-current={what === "fleets" ? "page" : undefined}>
+            Fleets
           </a>
         </nav>
         <span role="status" class="connection">
-          {connected ? "" : "The server is away; what you see is how it was."}
+          {useAway()}
         </span>
       </header>
       <main>
-        {what === "runs" && name !== undefined ? (
-          <RunPage key={name} run={name} task={rest[0]} />
-        ) : what === "machine" ? (
-          <MachinePage />
-        ) : (
-          <Home />
-        )}
+        <Boundary key={`${what} ${name}`}>
+          {what === "runs" && name !== undefined ? (
+            <RunPage key={name} run={name} task={rest[0]} />
+          ) : what === "compare" ? (
+            <ComparePage names={route.slice(1)} />
+          ) : what === "fleets" ? (
+            <FleetPage number={Number(name ?? 0)} />
+          ) : what === "machine" ? (
+            <MachinePage />
+          ) : (
+            <Home />
+          )}
+        </Boundary>
       </main>
     </>
   );

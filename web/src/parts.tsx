@@ -49,7 +49,7 @@ export function Section({ title, children, aside }: { title: string; children: C
   );
 }
 
-/// The time, once a second.
+/// The time, once a second. Whoever asks is drawn as often: not what has charts of many trials.
 export function useNow(): number {
   const [now, set] = useState(Date.now);
   useEffect(() => {
@@ -57,4 +57,17 @@ export function useNow(): number {
     return () => window.clearInterval(timer);
   }, []);
   return now;
+}
+
+export function Pick({ label, value, of, chosen }: { label: string; value: string; of: string[]; chosen: (one: string) => void }) {
+  return (
+    <label class="pick">
+      {label}{" "}
+      <select value={value} onChange={(event) => chosen(event.currentTarget.value)}>
+        {of.map((each) => (
+          <option key={each}>{each}</option>
+        ))}
+      </select>
+    </label>
+  );
 }

@@ -1,13 +1,17 @@
 // A run: how far it is, what its trials have found, when each task ran, and why one waits or failed.
-import { useMemo, useState } from "preact/hooks";
-import { get, type Goal, type Importance, of_run, of_task, post, type Summary, text, type Why } from "./api";
-import { History, Parallel, Scatter } from "./charts";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { get, type Goal, of_run, of_task, post, type Summary, text, type Why } from "./api";
+import { Flow } from "./flow";
 import { useLive } from "./live";
 import { Badge, counts_text, Progress, Section, Trouble, useNow } from "./parts";
 import { link } from "./route";
+import { Search } from "./search";
 import { Timeline } from "./timeline";
-import { cell_text, type Column, read_trials, sorted, type Trials } from "./trials";
+import { cell_text, type Cells, ended_after, read_cells, sorted, type Trials, trials_of } from "./trials";
 import { amount, duration } from "./words";
+
+/// A browser heeds autofocus but once in the life of a page.
+const focused = (element: HTMLElement | null): void => element?.focus();
 
 interface Action {
   name: string;
@@ -54,7 +58,7 @@ function Actions({ summary, done }: { summary: Summary; done: () => void }) {
       ) : (
         <span role="alertdialog" aria-label={asked.question}>
           {asked.question}{" "}
-          <button class="sure" disabled={busy} onClick={() => void act(asked)} autofocus>
+          <button class="sure" disabled={busy} onClick={() => void act(asked)} ref={focused}>
             {asked.name}
           </button>{" "}
           <button disabled={busy} onClick={() => ask(null)}>
@@ -66,81 +70,6 @@ function Actions({ summary, done }: { summary: Summary; done: () => void }) {
     </div>
   );
 }
-
-function Search({ summary, trials, goal }: { summary: Summary; trials: Trials; goal: Goal }) {
-  const score = trials.columns.find((column) => column.kind === "metric" && column.name === goal.metric);
-  const params = useMemo(
-    () =>
-      trials.columns
-        .filter((column) => column.kind === "param" && (column.texts ? column.choices.length > 1 : varies(column)))
-        .map((column) => {
-          const scale = summary.space[column.name]?.scale;
-          return scale ? { ...column, scale } : column;
-        }),
-    [trials],
-  );
-  const [across, set_across] = useState<string | null>(null);
-  const key = `${summary.run.id} ${summary.run.counts.done}`;
-  const importance = useLive<Importance | null>(
-    async (signal) => (params.length > 1 && score && score.numbers.filter((value) => !Number.isNaN(value)).length >= kLeastTrials ? get<Importance>(of_run(summary.run.id, "/importance"), signal).catch(() => null) : null),
-    key,
-    true,
-  );
-  if (!score) return <p class="note">No trial has told its {goal.metric} yet.</p>;
-  const column = params.find((each) => each.name === across) ?? params[0];
-  return (
-    <>
-      <Section title={`${goal.metric}, ${goal.direction === "max" ? "the greater the better" : "the less the better"}`}>
-        <History trials={trials} score={score} goal={goal} />
-      </Section>
-      {params.length > 0 && (
-        <Section title="What leads there">
-          <Parallel trials={trials} score={score} goal={goal} columns={params} />
-        </Section>
-      )}
-      {column && (
-        <Section
-          title={`${goal.metric} by ${column.name}`}
-          aside={
-            <select aria-label="parameter" value={column.name} onChange={(event) => set_across(event.currentTarget.value)}>
-              {params.map((each) => (
-                <option key={each.name}>{each.name}</option>
-              ))}
-            </select>
-          }
-        >
-          <Scatter trials={trials} score={score} goal={goal} across={column} />
-        </Section>
-      )}
-      {importance.value !== null && (
-        <Section title="What decides it" aside={`${importance.value.measure}, on ${importance.value.trials} trials; it predicts ${percent(importance.value.predicted)}`}>
-          <table class="bars">
-            <tbody>
-              {importance.value.parameters.map((each) => (
-                <tr key={each.name}>
-                  <th scope="row">{each.name}</th>
-                  <td>
-                    {percent(each.share)} ± {percent(each.deviation)}
-                  </td>
-                  <td class="wide">
-                    <meter min={0} max={1} value={each.share} aria-label={`share of ${each.name}`} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Section>
-      )}
-    </>
-  );
-}
-
-const kLeastTrials = 10; // of which berth importance says anything
-const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
-const varies = (column: Column): boolean => {
-  const first = column.numbers.find((value) => !Number.isNaN(value));
-  return column.numbers.some((value) => !Number.isNaN(value) && value !== first);
-};
 
 const kPage = 100;
 
@@ -225,7 +154,7 @@ const label_of = (id: string): string => id.slice(id.indexOf("/") + 1);
 function TaskPanel({ run, task }: { run: string; task: string }) {
   const id = `${run}/${task}`;
   const why = useLive((signal) => get<Why>(of_task(id, "/why"), signal), `why ${id}`);
-  const log = useLive((signal) => text(of_task(id, "/log"), signal), `log ${id}`);
+  const log = useLive((signal) => text(`${of_task(id, "/log")}?tail=${kMostLog}`, signal), `log ${id}`);
   const value = why.value;
   return (
     <aside class="panel" aria-label={`task ${id}`}>
@@ -276,22 +205,44 @@ function TaskPanel({ run, task }: { run: string; task: string }) {
       )}
       <h3>Log</h3>
       <Trouble error={log.error} />
+      {log.value !== null && log.value.length >= kMostLog && (
+        <p class="note">
+          The last of it; <a href={of_task(id, "/log")}>all of it</a>.
+        </p>
+      )}
       <pre class="log" tabIndex={0}>
-        {tail(log.value ?? "")}
+        {log.value}
       </pre>
     </aside>
   );
 }
 
-const kMostLog = 200_000;
-const tail = (log: string): string => (log.length > kMostLog ? `… ${log.length - kMostLog} characters before\n${log.slice(-kMostLog)}` : log);
+const kMostLog = 200_000; // bytes
+
+function Took({ from, to }: { from: string; to: string | null }) {
+  const now = useNow();
+  return <>; {duration((to ? Date.parse(to) : now) - Date.parse(from))}</>;
+}
+
+const Growing = ({ trials }: { trials: Trials }) => <Timeline trials={trials} now={useNow()} />;
 
 export function RunPage({ run, task }: { run: string; task: string | undefined }) {
   const summary = useLive((signal) => get<Summary>(of_run(run, "/summary"), signal), `summary ${run}`);
-  const trials = useLive(async (signal) => read_trials(await text(of_run(run, "/trials.csv"), signal)), `trials ${run}`);
-  const now = useNow();
+  const cells = useRef<Cells | null>(null);
+  const trials = useLive(async (signal) => {
+    const since = cells.current === null ? "" : ended_after(cells.current);
+    const csv = await text(of_run(run, "/trials.csv") + (since === "" ? "" : `?changed-since=${since}`), signal);
+    cells.current = read_cells(csv, cells.current);
+    return trials_of(cells.current);
+  }, `trials ${run}`);
   const shown = summary.value;
-  if (shown === null) return <Trouble error={summary.error} />;
+  if (shown === null)
+    return (
+      <>
+        <h1>{run}</h1>
+        {summary.error === null ? <p class="note">…</p> : <Trouble error={summary.error} />}
+      </>
+    );
   const { run: record, goals } = shown;
   const active = record.state === "running" || record.state === "waiting";
   return (
@@ -302,7 +253,7 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
       <Progress counts={record.counts} />
       <p>
         {counts_text(record.counts)}
-        {record.started && `; ${duration((record.ended ? Date.parse(record.ended) : now) - Date.parse(record.started))}`}
+        {record.started && <Took from={record.started} to={record.ended} />}
         {Object.entries(shown.resource_minutes).map(([name, minutes]) => `; ${name === "cpu" ? `${minutes.toPrecision(3)} core-minutes` : `${amount(name, minutes)}-minutes of ${name}`}`)}
       </p>
       {record.error !== "" && <Trouble error={record.error} />}
@@ -324,8 +275,9 @@ export function RunPage({ run, task }: { run: string; task: string | undefined }
       {trials.value !== null && (
         <>
           {goals[0] && <Search summary={shown} trials={trials.value} goal={goals[0]} />}
+          {record.kind === "flow" && <Flow summary={shown} trials={trials.value} />}
           <Section title="When each ran">
-            <Timeline trials={trials.value} now={active ? now : 0} />
+            {active ? <Growing trials={trials.value} /> : <Timeline trials={trials.value} now={0} />}
           </Section>
           <Section title="Tasks">
             <Table run={run} trials={trials.value} goal={goals[0]} />

@@ -56,23 +56,56 @@ function cells_from(csv: string, at: number, cells: string[]): number {
   }
 }
 
-export function read_trials(csv: string): Trials {
+/// The cells of a CSV, column by column, and the row of each task.
+export interface Cells {
+  header: string[];
+  columns: string[][];
+  rows: Map<string, number>;
+}
+
+/// Reads a CSV; a task that `before` has takes its row, which is changed in place.
+export function read_cells(csv: string, before: Cells | null): Cells {
   const cells: string[] = [];
   let at = cells_from(csv, 0, cells);
-  const header = [...cells];
-  const rows: string[][] = header.map(() => []);
+  const found = before ?? { header: [], columns: [], rows: new Map<string, number>() };
+  const place = cells.map((name) => {
+    const known = found.header.indexOf(name);
+    if (known >= 0) return known;
+    found.columns.push(new Array<string>(found.rows.size).fill(""));
+    return found.header.push(name) - 1;
+  });
+  const id = cells.indexOf("id");
   while (at < csv.length) {
     at = cells_from(csv, at, cells);
-    if (cells.length !== header.length) continue;
-    for (let i = 0; i < cells.length; i += 1) rows[i]!.push(cells[i]!);
+    if (cells.length !== place.length) continue;
+    const known = found.rows.get(cells[id]!);
+    const row = known ?? found.rows.size;
+    if (known === undefined) {
+      found.rows.set(cells[id]!, row);
+      for (const column of found.columns) column.push("");
+    }
+    for (let i = 0; i < cells.length; i += 1) found.columns[place[i]!]![row] = cells[i]!;
   }
+  return found;
+}
+
+const kLate_ms = 60_000; // a host's clock may be so far behind another's
+/// From when on a task may have ended that is not in these cells; "": any time.
+export function ended_after({ header, columns }: Cells): string {
+  const last = (columns[header.indexOf("ended")] ?? []).reduce((latest, each) => (each > latest ? each : latest), "");
+  return last === "" ? "" : `${new Date(Date.parse(last) - kLate_ms).toISOString().slice(0, 19)}Z`;
+}
+
+export const read_trials = (csv: string): Trials => trials_of(read_cells(csv, null));
+
+export function trials_of({ header, columns: rows }: Cells): Trials {
   const named = (name: string): string[] => rows[header.indexOf(name)] ?? [];
   const times = (name: string): Float64Array => Float64Array.from(named(name), (text) => (text === "" ? NaN : Date.parse(text)));
   const columns: Column[] = [];
   header.forEach((name, i) => {
     const kind = name.startsWith("params.") ? "param" : name.startsWith("metrics.") ? "metric" : null;
     if (kind === null) return;
-    const texts = rows[i]!;
+    const texts = [...rows[i]!];
     const numbers = Float64Array.from(texts, (text) => (text === "" ? NaN : Number(text)));
     const numeric = texts.every((text, row) => text === "" || !Number.isNaN(numbers[row]!));
     const choices = numeric ? [] : [...new Set(texts)];
@@ -84,14 +117,24 @@ export function read_trials(csv: string): Trials {
   });
   return {
     count: named("id").length,
-    ids: named("id"),
-    states: named("state"),
-    causes: named("cause"),
-    hosts: named("host"),
+    ids: [...named("id")],
+    states: [...named("state")],
+    causes: [...named("cause")],
+    hosts: [...named("host")],
     started: times("started"),
     ended: times("ended"),
     columns,
   };
+}
+
+/// How the best of a search grew: the score of each trial that was better than all before it.
+export function best_so_far(score: Column, maximise: boolean): { row: number; score: number }[] {
+  const steps: { row: number; score: number }[] = [];
+  score.numbers.forEach((value, row) => {
+    const best = steps[steps.length - 1]?.score;
+    if (!Number.isNaN(value) && (best === undefined || (maximise ? value > best : value < best))) steps.push({ row, score: value });
+  });
+  return steps;
 }
 
 export const cell_text = (column: Column, row: number): string =>

@@ -27,8 +27,10 @@ struct TlsFree {
 /// One client's bytes, over TLS or plain. Closes the socket when it goes.
 class Connection final : public httplib::Stream {
  public:
-  Connection(int socket, SSL_CTX* tls)
+  /// `waiting`: how many others wait for a thread.
+  Connection(int socket, SSL_CTX* tls, const std::atomic<int>& waiting)
       : env_(os::posix_env()),
+        waiting_(waiting),
         socket_(*env_, socket),
         tls_(tls == nullptr ? nullptr : SSL_new(tls)) {
     ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
@@ -51,11 +53,15 @@ class Connection final : public httplib::Stream {
 
   /// Waits for a request to begin; from then on its time is counted.
   bool next_request() {
+    in_head_ = true;
     const bool begins = is_readable() || ready(POLLIN, kIdle);
     waited_ = {};
     bytes_ = 0;
     return begins;
   }
+
+  /// Its head has been read: it may take its time.
+  void has_head() { in_head_ = false; }
 
   bool is_readable() const override {
     return begin_ < end_ || (tls_ && SSL_has_pending(tls_.get()) == 1);
@@ -128,6 +134,7 @@ class Connection final : public httplib::Stream {
     int found = 0;
     for (Duration so_far{}; found == 0 && so_far < timeout; so_far = env_->now() - before) {
       if (env_->stop_signals() > 0) timeout = std::min(timeout, kLinger);  // nobody waits for it
+      if (in_head_ && waiting_ > 0) timeout = std::min(timeout, kLinger - waited_);
       const auto part =
           std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(timeout - so_far, kLook));
       found = ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, part.count())));
@@ -137,13 +144,34 @@ class Connection final : public httplib::Stream {
   }
 
   std::unique_ptr<os::Env> env_;
+  const std::atomic<int>& waiting_;
   os::Fd socket_;
   std::unique_ptr<SSL, TlsFree> tls_;
+  bool in_head_ = true;
   bool is_open_ = false;
   Duration waited_{};       // in this request
   std::int64_t bytes_ = 0;  // of it and of its answer
   std::array<char, 16384> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // of what was received and not yet read
+};
+
+/// The library's threads, and how many connections wait for one.
+class ConnectionThreads final : public httplib::TaskQueue {
+ public:
+  explicit ConnectionThreads(std::shared_ptr<std::atomic<int>> waiting)
+      : waiting_(std::move(waiting)) {}
+  void enqueue(std::function<void()> connection) override {
+    ++*waiting_;
+    threads_.enqueue([waiting = waiting_, connection = std::move(connection)] {
+      --*waiting;
+      connection();
+    });
+  }
+  void shutdown() override { threads_.shutdown(); }
+
+ private:
+  const std::shared_ptr<std::atomic<int>> waiting_;
+  httplib::ThreadPool threads_{kMostConnections};
 };
 
 /// What the library should not do to a request: keep a form's body to 8 KiB (which is what curl
@@ -171,13 +199,14 @@ Result<TlsContext> tls_context(const std::string& certificate, const std::string
 
 BoundedServer::BoundedServer(TlsContext tls, Refused refused)
     : tls_(std::move(tls)), refused_(std::move(refused)) {
-  new_task_queue = [] { return new httplib::ThreadPool(kMostConnections); };
+  new_task_queue = [waiting = waiting_] { return new ConnectionThreads(waiting); };
 }
 
 bool BoundedServer::process_and_close_socket(socket_t socket) {
-  Connection connection(socket, tls_.get());
+  Connection connection(socket, tls_.get(), *waiting_);
   bool goes_on = connection.open(), closed = false, refused = false;
   const auto set_up = [&](httplib::Request& request) {
+    connection.has_head();
     as_plain_request(request);
     refused = refused_(request);
     if (!refused) return;

@@ -7,6 +7,7 @@
 #include <httplib.h>
 #include <openssl/ssl.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,6 +27,9 @@ Result<TlsContext> tls_context(const std::string& certificate, const std::string
 
 /// A server that gives up a request whose bytes, or those of its answer, took too long: more than
 /// ten seconds, and a second for each 64 KiB that came or went.
+///
+/// While connections wait for a thread, one that has not sent the head of a request gives way after
+/// a second.
 class BoundedServer final : public httplib::Server {
  public:
   using Refused = std::function<bool(const httplib::Request&)>;
@@ -37,6 +41,7 @@ class BoundedServer final : public httplib::Server {
   bool process_and_close_socket(socket_t socket) override;
   TlsContext tls_;
   Refused refused_;
+  const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
 };
 
 }  // namespace berth::api

@@ -17,6 +17,11 @@ void DashboardOptions::add_to(Options& options) {
   options.whole_line(line);
   options.value("RUN", run, "on whose page it opens, such as digits-3");
   options.value("--listen", listen, "HOST:PORT (default 127.0.0.1, any port that is free)");
+  options.list("--fleet", fleets, "fleet documents, or directories of them, that the page may plan")
+      .one_at_a_time()
+      .named("PATH");
+  options.value("--profile", profile, "the fleets' loads over a day, as of berth plan")
+      .named("FILE");
   options.flag("--look-only", look_only,
                "nothing can be stopped, resumed or retried from the page");
   options.value("--token-file", token_file, "holds the token that programs may bear");
@@ -27,7 +32,8 @@ void DashboardOptions::add_to(Options& options) {
       "machine:\n"
       "ssh -L 8400:127.0.0.1:8400 HOST berth dashboard --listen 127.0.0.1:8400\n"
       "Example:\n"
-      "  berth dashboard digits-3");
+      "  berth dashboard digits-3\n"
+      "  berth dashboard --fleet fleet.json --profile day.csv");
 }
 
 Command dashboard_command(Result<int> (*dashboard)(os::Env&, const DashboardOptions&)) {

@@ -11,7 +11,8 @@ namespace berth::cli {
 struct DashboardOptions {
   std::string run;  // on whose page it opens; "": that of all
   std::string listen = "127.0.0.1:0";
-  std::string token_file, certificate, key;
+  std::vector<std::string> fleets;
+  std::string profile, token_file, certificate, key;
   bool look_only = false;
   std::vector<std::string> line;  // the whole command line
 

@@ -1,8 +1,11 @@
 #include "berth/cli/flow_view.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <set>
 
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/json_output.h"
@@ -128,6 +131,46 @@ std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& ste
                           graphviz_quoted(flow.steps[static_cast<std::size_t>(before.value)].name),
                           graphviz_quoted(step.name));
   return text + "}\n";
+}
+
+std::string graph_json(const flow::Flow& flow, const std::vector<StepCounts>& steps,
+                       const std::vector<store::TaskRecord>& tasks) {
+  std::map<std::string_view, std::vector<double>> took;  // seconds, by step
+  for (const auto& task : tasks)
+    if (task.state == store::TaskState::done && task.started && task.ended)
+      took[step_name(task.label)].push_back(
+          std::chrono::duration<double>(*task.ended - *task.started).count());
+  JsonWriter json;
+  json.object().add("version", 1).key("steps").array();
+  for (std::size_t i = 0; i < flow.steps.size(); ++i) {
+    const flow::Step& step = flow.steps[i];
+    json.object().add("name", step.name).key("after").array();
+    for (const auto before : step.after)
+      json.value(flow.steps[static_cast<std::size_t>(before.value)].name);
+    json.end().key("files").array();
+    for (const auto& input : step.in)
+      for (const auto& source : input.sources)
+        if (!source.step) json.value(source.text);
+    json.end().key("writes").array();
+    for (const auto& output : step.out) json.value(flow::shown_path(output, output.path));
+    const store::Counts& counts = steps[i].counts;
+    json.end().add("known", steps[i].known).key("counts").object();
+    json.add("waiting", counts.waiting).add("running", counts.running).add("done", counts.done);
+    json.add("cached", counts.cached).add("skipped", counts.skipped);
+    json.add("failed", counts.failed).add("stopped", counts.stopped).end().key("seconds");
+    auto& seconds = took[step.name];
+    std::ranges::sort(seconds);
+    if (seconds.empty())
+      json.raw("null").end();
+    else
+      json.object()
+          .add("sum", std::accumulate(seconds.begin(), seconds.end(), 0.0))
+          .add("median", seconds[seconds.size() / 2])
+          .add("longest", seconds.back())
+          .end()
+          .end();
+  }
+  return json.end().end().take() + "\n";
 }
 
 const store::TaskRecord* first_failed_before(const flow::Flow& flow,

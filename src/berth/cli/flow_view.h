@@ -25,6 +25,11 @@ std::string steps_table(const std::vector<StepCounts>& steps);
 /// The graph as text, each step with what it waits for and writes, or in the language of Graphviz.
 std::string graph_text(const flow::Flow& flow, const std::vector<StepCounts>& steps);
 std::string graph_dot(const flow::Flow& flow, const std::vector<StepCounts>& steps);
+/// {"version":1,"steps":[{"name","after":[names],"files","writes":[paths],"known","counts":{…},
+/// "seconds":{"sum","median","longest"}}]}: `known` says whether the number of its tasks is, and
+/// the seconds, null where no task was carried out, are those of the tasks' latest attempts.
+std::string graph_json(const flow::Flow& flow, const std::vector<StepCounts>& steps,
+                       const std::vector<store::TaskRecord>& tasks);
 
 /// The step of a task, by the task's label.
 std::string_view step_name(std::string_view label);

@@ -31,8 +31,9 @@ struct ImportanceOptions {
   }
 };
 
+/// `because`: why nothing is known; "": it is.
 std::string importance_json(const std::string& run, const std::string& metric,
-                            const experiment::Importances& found) {
+                            const experiment::Importances& found, const std::string& because = {}) {
   std::string parameters;
   for (const auto& each : found.parameters)
     parameters += fmt::format(
@@ -41,9 +42,9 @@ std::string importance_json(const std::string& run, const std::string& metric,
         each.trials, each.values);
   return fmt::format(
       "{{\"run\":{},\"metric\":{},\"measure\":\"fanova\",\"trials\":{},\"predicted\":{:.4f},"
-      "\"together\":{:.4f},\"parameters\":[{}],\"version\":1}}\n",
+      "\"together\":{:.4f},\"parameters\":[{}],\"because\":{},\"version\":1}}\n",
       json_quote(run), json_quote(metric), found.trials, found.predicted, found.together,
-      parameters);
+      parameters, json_quote(because));
 }
 
 void print_importances(const std::string& metric, const experiment::Importances& found,
@@ -90,6 +91,11 @@ Result<int> show_importance(os::Env& env, const ImportanceOptions& options) {
                     [](const auto& value) { return value.first == experiment::kParent; });
   }
   const auto found = experiment::importances(trials, kSeed);
+  if (!found && options.json && found.error().kind == ErrorKind::busy) {
+    print(importance_json(record.name, metric, {.trials = std::ssize(trials)},
+                          found.error().message));
+    return exit_code(ErrorKind::busy);
+  }
   if (!found)
     return fail(found.error().kind, "{}: {}: {}", record.name, metric, found.error().message);
   if (options.json)

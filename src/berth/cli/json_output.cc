@@ -176,7 +176,8 @@ std::vector<std::pair<std::string, double>> resource_minutes(
   return {sums.begin(), sums.end()};
 }
 
-std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks) {
+std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks,
+                      const std::vector<const store::TaskRecord*>* all) {
   const auto program = shown_program(run.record);
   Json list = Json::array();
   Json bounds = Json::array();
@@ -194,7 +195,7 @@ std::string show_json(const ShownRun& run, const std::vector<const store::TaskRe
              {"goals", goals_json(program)},
              {"constraints", bounds},
              {"space", space_json(program)},
-             {"front", front_json(run.record, tasks)},
+             {"front", front_json(run.record, all != nullptr ? *all : tasks)},
              {"tasks", list},
              {"failures", failures}}) +
          "\n";

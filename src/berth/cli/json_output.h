@@ -34,8 +34,10 @@ std::string runs_json(const std::vector<ShownRun>& runs);
 /// A run and its tasks: {"version":1,"run":{…},"goals":[{"metric","direction"}],
 /// "constraints":[texts],"space":{NAME:{"min","max","scale"} or {"choices"}},"front":[ids],
 /// "tasks":[{…}],"failures":[{…}]}. The front is that of several goals, and empty with one;
-/// "broken" of a task are the constraints that it breaks.
-std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks);
+/// "broken" of a task are the constraints that it breaks. The front is that of `all` where it is
+/// given, else of `tasks`.
+std::string show_json(const ShownRun& run, const std::vector<const store::TaskRecord*>& tasks,
+                      const std::vector<const store::TaskRecord*>* all = nullptr);
 std::string show_json(const ShownRun& run, const std::vector<store::TaskRecord>& tasks);
 /// One task, in the shape that it has in show_json().
 std::string task_json(const store::RunRecord& run, const store::TaskRecord& task,

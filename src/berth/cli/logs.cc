@@ -1,9 +1,11 @@
 // berth logs: what the tasks printed, then and as it comes.
 #include <unistd.h>
 
+#include <deque>
 #include <functional>
 #include <map>
 
+#include "berth/base/units.h"
 #include "berth/cli/options.h"
 #include "berth/cli/print.h"
 #include "berth/cli/run_view.h"
@@ -17,8 +19,9 @@ constexpr Duration kFollowPollInterval = std::chrono::milliseconds(100);
 
 struct LogsOptions {
   std::string path;
-  bool follow = false, raw = false;
+  bool follow = false, raw = false, together = false;
   int attempt = 0;
+  std::string tail;
 
   void add_to(Options& options) {
     options.value("RUN[/TASK]", path, "such as digits-3 or digits-3/17").required();
@@ -26,6 +29,9 @@ struct LogsOptions {
     options.value("--attempt", attempt, "of a task: only what its Nth attempt printed")
         .named("N")
         .between(1, 1'000'000);
+    options.value("--tail", tail, "only the last of it, such as 200K").named("SIZE");
+    options.flag("--together", together,
+                 "what went to the standard error goes to the standard output too");
     options.flag("--raw", raw,
                  "terminal escapes as they are (on a terminal they are made visible)");
     options.example("berth logs -f digits-3/17");
@@ -36,10 +42,14 @@ struct LogsOptions {
 /// label of their task. On a terminal control characters are made visible, unless `raw`.
 class Printer {
  public:
-  Printer(bool labelled, bool raw)
+  /// `most`: of all that is printed to either stream until finish(), the last so many bytes are;
+  /// nullopt: all.
+  Printer(const LogsOptions& options, bool labelled, std::optional<std::size_t> most)
       : labelled_(labelled),
-        out_{.is_shown = !raw && ::isatty(STDOUT_FILENO) == 1, .visible = {}},
-        err_{.is_shown = !raw && ::isatty(STDERR_FILENO) == 1, .visible = {}} {}
+        together_(options.together),
+        most_(most),
+        out_{.is_shown = !options.raw && ::isatty(STDOUT_FILENO) == 1, .visible = {}},
+        err_{.is_shown = !options.raw && ::isatty(STDERR_FILENO) == 1, .visible = {}} {}
 
   void show(const run::LogFrame& frame, const std::string& label) {
     if (!labelled_) return put(frame.stream, frame.bytes);
@@ -59,6 +69,12 @@ class Printer {
     for (auto& [key, line] : partial_)
       if (!line.text.empty()) put(key.second, fmt::format("[{}] {}\n", line.label, line.text));
     partial_.clear();
+    if (!most_) return;
+    most_.reset();
+    while (!kept_.empty()) {
+      put(kept_.front().first, kept_.front().second);
+      kept_.pop_front();
+    }
   }
 
  private:
@@ -73,10 +89,27 @@ class Printer {
     }
   };
   void put(exec::Stream stream, std::string_view text) {
-    stream == exec::Stream::out ? print(out_.shown(text)) : print_error(err_.shown(text));
+    if (most_) return keep(stream, text);
+    stream == exec::Stream::out || together_ ? print(out_.shown(text))
+                                             : print_error(err_.shown(text));
   }
 
-  bool labelled_;
+  void keep(exec::Stream stream, std::string_view text) {
+    kept_.emplace_back(stream, text);
+    kept_bytes_ += text.size();
+    while (kept_bytes_ > *most_) {
+      std::string& first = kept_.front().second;
+      const std::size_t over = std::min(kept_bytes_ - *most_, first.size());
+      kept_bytes_ -= over;
+      first.erase(0, over);
+      if (first.empty()) kept_.pop_front();
+    }
+  }
+
+  bool labelled_, together_;
+  std::optional<std::size_t> most_;
+  std::deque<std::pair<exec::Stream, std::string>> kept_;
+  std::size_t kept_bytes_ = 0;
   Channel out_, err_;
   std::map<std::pair<Token, exec::Stream>, Line> partial_;
 };
@@ -159,8 +192,15 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
   } else if (options.attempt > 0) {
     return fail(ErrorKind::usage, "--attempt: wanted RUN/TASK, found '{}'", options.path);
   }
+  std::optional<std::size_t> most;
+  if (!options.tail.empty()) {
+    if (options.follow) return fail(ErrorKind::usage, "--tail: not with --follow");
+    const auto bytes = parse_bytes(options.tail);
+    if (!bytes) return fail(ErrorKind::usage, "--tail: {}", bytes.error().message);
+    most = static_cast<std::size_t>(*bytes);
+  }
   Token shown;
-  Printer printer(only.value == 0, options.raw);
+  Printer printer(options, only.value == 0, most);
   const auto show = [&](const run::LogFrame& frame) -> Status {
     if (only.value != 0 && frame.task != only) return {};
     BERTH_ASSIGN(const auto* task, tasks.find(frame.task));

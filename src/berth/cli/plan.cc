@@ -388,8 +388,9 @@ Result<int> plan(os::Env& env, const PlanOptions& given) {
     BERTH_ASSIGN(started, start_plan(env, system, solved, given.start));
   }
   if (given.json) {
-    const auto json = fleet::plan_json(solved, given.candidates ? &made : nullptr,
-                                       given.manifests.wanted() ? &written : nullptr);
+    auto json = fleet::plan_json(solved, given.candidates ? &made : nullptr,
+                                 given.manifests.wanted() ? &written : nullptr);
+    json.insert(json.rfind('}'), ",\"servers\":" + servers_json(system, solved));
     print((given.start.wanted ? started_json(started, json) : json) + "\n");
   } else if (!only_candidates) {
     print(servers_text(system, solved) + tails_text(system, solved) + limits_text(made) +

@@ -1,4 +1,5 @@
 // berth, berth runs, berth show, berth best: what there is.
+#include "berth/base/json_writer.h"
 #include "berth/base/text.h"
 #include "berth/base/units.h"
 #include "berth/cli/explain.h"
@@ -38,7 +39,7 @@ struct RunsOptions {
 
 struct ShowOptions {
   bool json = false, csv = false, summary = false;
-  std::string run, sort;
+  std::string run, sort, since;
   std::optional<std::string> graph, chart;
 
   void add_to(Options& options) {
@@ -54,6 +55,11 @@ struct ShowOptions {
         .value("--sort", sort, "by task, time, state, or a parameter or metric (default: the goal)")
         .named("NAME");
     options.flag("--csv", csv, "a line a task, for a spreadsheet or pandas").excludes("--graph");
+    options
+        .value("--changed-since", since,
+               "of --csv and --json: without the tasks that ended before, such as "
+               "2026-11-25T16:41:36Z")
+        .named("TIME");
     options.flag("--summary", summary, "without its tasks").excludes("--graph").excludes("--csv");
     options
         .value("--chart", chart,
@@ -160,14 +166,11 @@ Result<int> list_runs(os::Env& env, const RunsOptions& options) {
   return 0;
 }
 
-/// Those of the trials with the best scores; of one that several budgets were given to, the last.
-Result<std::vector<Curve>> leading_curves(run::Context& context, const store::RunRecord& record,
-                                          const std::vector<store::TaskRecord>& tasks,
-                                          const experiment::Program& program) {
-  constexpr std::size_t kMostCurves = 5;
+/// Of a trial that several budgets were given to, the last.
+Result<std::vector<Curve>> curves_of(run::Context& context, const store::RunRecord& record,
+                                     const Order& trials, const experiment::Program& program) {
   std::vector<Curve> curves;
-  for (const auto* task : sorted_trials(tasks, program)) {
-    if (curves.size() == kMostCurves || !score_of(*task, program)) break;
+  for (const auto* task : trials) {
     Curve curve{.label = task->label, .values = {}};
     BERTH_ASSIGN(const auto metrics, context.store->metrics(record.id, task->number));
     for (const auto& metric : metrics)
@@ -176,6 +179,49 @@ Result<std::vector<Curve>> leading_curves(run::Context& context, const store::Ru
     curves.push_back(std::move(curve));
   }
   return curves;
+}
+
+/// Those of the trials with the best scores.
+Result<std::vector<Curve>> leading_curves(run::Context& context, const store::RunRecord& record,
+                                          const std::vector<store::TaskRecord>& tasks,
+                                          const experiment::Program& program) {
+  constexpr std::size_t kMostCurves = 5;
+  Order leading = sorted_trials(tasks, program);
+  const auto unscored = std::ranges::find_if(
+      leading, [&](const auto* task) { return !score_of(*task, program).has_value(); });
+  leading.erase(std::min(unscored, leading.begin() +
+                                       std::min(std::ssize(leading), std::ptrdiff_t(kMostCurves))),
+                leading.end());
+  return curves_of(context, record, leading, program);
+}
+
+/// The curves of the best trials, and of those that were stopped early the latest, with how each
+/// ended.
+Result<std::string> curves_json(run::Context& context, const store::RunRecord& record,
+                                const std::vector<store::TaskRecord>& tasks,
+                                const experiment::Program& program) {
+  constexpr std::size_t kMostOfEach = 100;
+  if (!program.goal) return fail(ErrorKind::invalid, "{} has no goal to draw", record.name);
+  Order shown, cut;
+  for (const auto* task : sorted_trials(tasks, program)) {
+    const bool is_cut = task->cause == exec::Cause::stopped_early;
+    if (!is_cut && shown.size() < kMostOfEach) shown.push_back(task);
+    if (is_cut) cut.push_back(task);
+  }
+  std::ranges::sort(cut, std::greater{}, [](const auto* task) { return task->number.value; });
+  shown.insert(shown.end(), cut.begin(),
+               cut.begin() + std::min(std::ssize(cut), std::ptrdiff_t(kMostOfEach)));
+  BERTH_ASSIGN(const auto curves, curves_of(context, record, shown, program));
+  JsonWriter json;
+  json.object().add("version", 1).add("metric", program.goal->metric);
+  json.add("direction", program.goal->maximize ? "max" : "min").key("curves").array();
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    if (curves[i].values.empty()) continue;
+    json.object().add("task", curves[i].label);
+    json.add("stopped_early", shown[i]->cause == exec::Cause::stopped_early);
+    json.key("values").list(curves[i].values).end();
+  }
+  return json.end().end().take() + "\n";
 }
 
 Result<std::string> charts_of(run::Context& context, const store::RunRecord& record,
@@ -218,12 +264,17 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
       return fail(ErrorKind::usage, "{} is no flow: it has no graph", record.name);
     BERTH_ASSIGN(const auto flow, flow_of(record));
     const auto steps = step_counts(flow, record, tasks);
-    print(*options.graph == "dot" ? graph_dot(flow, steps) : graph_text(flow, steps));
+    print(options.json              ? graph_json(flow, steps, tasks)
+          : *options.graph == "dot" ? graph_dot(flow, steps)
+                                    : graph_text(flow, steps));
     return 0;
   }
   BERTH_ASSIGN(const auto program, program_of(record));
   if (options.chart) {
-    BERTH_ASSIGN(const auto charts, charts_of(context, record, tasks, program, *options.chart));
+    const bool wants_json = options.json && *options.chart == "curves";
+    BERTH_ASSIGN(const auto charts,
+                 wants_json ? curves_json(context, record, tasks, program)
+                            : charts_of(context, record, tasks, program, *options.chart));
     print(charts);
     return 0;
   }
@@ -231,9 +282,16 @@ Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!options.sort.empty()) {
     BERTH_ASSIGN(order, sorted_trials(tasks, program, options.sort));
   }
+  const Order all = order;
   if (options.summary) order.clear();
+  if (!options.since.empty()) {
+    BERTH_ASSIGN(const Wall since, parse_utc(options.since));
+    std::erase_if(order, [&](const auto* task) {
+      return store::final(task->state) && task->ended && *task->ended < since;
+    });
+  }
   if (options.csv || options.json) {
-    print(options.csv ? trials_csv(record, order) : show_json(shown, order));
+    print(options.csv ? trials_csv(record, order) : show_json(shown, order, &all));
     return 0;
   }
   if (!options.summary) print(trials_table(order, program, 0));

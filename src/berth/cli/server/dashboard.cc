@@ -5,6 +5,7 @@
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
+#include "berth/base/units.h"
 #include "berth/cli/server/own_command.h"
 #include "berth/cli/server/page_files.h"
 #include "berth/os/env.h"
@@ -22,27 +23,42 @@ constexpr const char* kPolicy =
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A call is a command: each * in `path` is a part of the request's, which takes the place of the
-/// next * in `words`. A last ** is all parts that are left, a word each.
+/// next * in `words`, or, of the next @, the fleet of that number; % is the day. A last ** is all
+/// parts that are left, a word each. What of `options` the request's query has, NAME=VALUE, follows
+/// as
+/// --NAME=VALUE.
 struct Route {
   std::string_view method, path, words;
   const char* type = "application/json";
   bool streams = false;
+  std::string_view options = "";
 };
+constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr std::array kRoutes = {
     Route{"GET", "/v1/runs", "runs --json"},
     Route{"GET", "/v1/runs/*", "show * --json"},
     Route{"GET", "/v1/runs/*/summary", "show * --json --summary"},
-    Route{"GET", "/v1/runs/*/trials.csv", "show * --csv", "text/csv; charset=utf-8", true},
+    Route{"GET", "/v1/runs/*/curves", "show * --json --chart curves"},
+    Route{"GET", "/v1/runs/*/graph", "show * --json --graph"},
+    Route{"GET", "/v1/runs/*/trials.csv", "show * --csv", "text/csv; charset=utf-8", true,
+          "changed-since"},
     Route{"GET", "/v1/runs/*/best", "best * --json"},
-    Route{"GET", "/v1/runs/*/importance", "importance * --json"},
-    Route{"GET", "/v1/runs/*/log", "logs *", "text/plain; charset=utf-8", true},
+    Route{"GET", "/v1/runs/*/importance", "importance * --json", "application/json", false,
+          "metric"},
+    Route{"GET", "/v1/runs/*/log", "logs * --together", kPlain, true, "tail"},
     Route{"GET", "/v1/runs/*/trace", "trace *"},
     Route{"GET", "/v1/tasks/*/why", "why * --json"},
-    Route{"GET", "/v1/tasks/*/log", "logs *", "text/plain; charset=utf-8", true},
-    Route{"GET", "/v1/compare/**", "compare --json **"},
+    Route{"GET", "/v1/tasks/*/log", "logs * --together", kPlain, true, "tail attempt"},
+    Route{"GET", "/v1/compare/**", "compare --json **", "application/json", false,
+          "metric direction"},
     Route{"GET", "/v1/machine", "machine --json"},
+    Route{"GET", "/v1/top", "top --json"},
     Route{"GET", "/v1/topology", "topo --json"},
     Route{"GET", "/v1/clusters", "cluster list --json"},
+    Route{"GET", "/v1/fleets/*/plan", "plan @ --json", "application/json", false,
+          "set percentiles solver"},
+    Route{"GET", "/v1/fleets/*/day", "plan @ --json --profile %", "application/json", false,
+          "set percentiles startup min-up"},
     Route{"POST", "/v1/runs/*/stop", "stop *"},
     Route{"POST", "/v1/runs/*/resume", "resume * --detach --json"},
     Route{"POST", "/v1/runs/*/retry", "retry * --detach --json"},
@@ -92,14 +108,37 @@ bool is_word(const std::string& part) {
          std::ranges::none_of(part, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
 }
 
-std::vector<std::string> words_of(const Route& route, std::vector<std::string> parts) {
+/// Errors: usage: the query has what is no option of the route, or no fleet has the number.
+Result<std::vector<std::string>> words_of(const Route& route, std::vector<std::string> parts,
+                                          std::string_view query, const FleetFiles& files) {
+  const auto& fleets = files.fleets;
   std::vector<std::string> words;
   auto next = parts.begin();
   for (const auto word : berth::words(route.words)) {
-    if (word == "**")
+    if (word == "@") {
+      const auto at = parse_integer(*next++);
+      if (!at || *at < 0 || *at >= std::ssize(fleets))
+        return fail(ErrorKind::usage, "wanted the number of a fleet, less than {}", fleets.size());
+      words.push_back(fleets[static_cast<std::size_t>(*at)]);
+    } else if (word == "%") {
+      if (files.profile.empty()) return fail(ErrorKind::usage, "no --profile was given");
+      words.push_back(files.profile);
+    } else if (word == "**") {
       while (next != parts.end()) words.push_back(*next++);
-    else
+    } else {
       words.push_back(word == "*" ? *next++ : std::string(word));
+    }
+  }
+  const auto options = berth::words(route.options);
+  for (const auto each : split(query, '&')) {
+    const std::size_t equals = each.find('=');
+    const std::string_view name = each.substr(0, equals);
+    if (each.empty()) continue;
+    if (equals == each.npos || std::ranges::find(options, name) == options.end() ||
+        each.size() > kLongestWord)
+      return fail(ErrorKind::usage, "'{}': wanted NAME=VALUE of {}", clip(each),
+                  route.options.empty() ? "nothing" : route.options);
+    words.push_back(fmt::format("--{}={}", name, decoded(each.substr(equals + 1))));
   }
   return words;
 }
@@ -107,9 +146,17 @@ std::vector<std::string> words_of(const Route& route, std::vector<std::string> p
 }  // namespace
 
 api::Reply Dashboard::answer(const api::Request& request) {
-  if (request.method == "GET") {
+  // What answers HEAD is what answers GET, whose body the library leaves out.
+  std::string_view method = request.method;
+  if (method == "HEAD") method = "GET";
+  if (method == "GET") {
     if (request.path == "/open") return open(request.query);
     if (request.path == "/v1/events") return events();
+    if (request.path == "/v1/fleets") {
+      JsonWriter json;
+      json.object().add("version", 1).key("fleets").list(files_.fleets);
+      return {200, json.add("profile", files_.profile).end().take()};
+    }
     if (const auto* file = page_file(request.path)) {
       api::Reply reply{200, std::string(file->bytes), file->type, false};
       reply.headers = {{"Content-Encoding", "gzip"},
@@ -119,18 +166,20 @@ api::Reply Dashboard::answer(const api::Request& request) {
                        {"Referrer-Policy", "no-referrer"}};
       return reply;
     }
-  } else if (request.method == "POST" && request.path == "/v1/invite") {
+  } else if (method == "POST" && request.path == "/v1/invite") {
     return {200, JsonWriter().object().add("path", "/open?" + sessions_.invite()).end().take()};
   } else if (look_only_) {
     return failed(403, "this dashboard only looks: it was started with --look-only");
   }
   for (const auto& route : kRoutes) {
-    auto parts = request.method == route.method ? matched(route, request.path) : std::nullopt;
+    auto parts = method == route.method ? matched(route, request.path) : std::nullopt;
     if (!parts) continue;
     if (parts->size() > kMostWords || !std::ranges::all_of(*parts, is_word))
       return failed(400, fmt::format("{}: wanted names of runs and tasks", clip(request.path)));
+    auto words = words_of(route, *std::move(parts), request.query, files_);
+    if (!words) return failed(400, words.error().message);
     return answer_of({.program = berth_,
-                      .words = words_of(route, *std::move(parts)),
+                      .words = *std::move(words),
                       .type = route.type,
                       .streams = route.streams});
   }

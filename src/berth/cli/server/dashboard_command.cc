@@ -3,6 +3,7 @@
 
 #include "berth/api/server.h"
 #include "berth/cli/dashboard.h"
+#include "berth/cli/fleet_input.h"
 #include "berth/cli/print.h"
 #include "berth/cli/server/dashboard.h"
 #include "berth/cli/server/listen.h"
@@ -13,6 +14,10 @@ namespace berth::cli {
 Result<int> dashboard(os::Env& env, const DashboardOptions& given) {
   BERTH_ASSIGN(auto options,
                listen_options(env, given.listen, given.token_file, given.certificate, given.key));
+  for (const auto& path : given.fleets) {
+    BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
+    BERTH_TRY(fleet::read_documents(documents));
+  }
   std::string page;
   std::string database;
   {
@@ -27,6 +32,7 @@ Result<int> dashboard(os::Env& env, const DashboardOptions& given) {
   api::Sessions sessions(
       [secrets = std::shared_ptr(os::posix_env())] { return secrets->random(); });
   Dashboard dashboard(sessions, self.substr(0, self.rfind('/') + 1) + "berth", database,
+                      {.fleets = given.fleets, .profile = given.profile},
                       !options.certificate.empty(), given.look_only);
   options.admits = [&](std::string_view path, std::string_view cookies) {
     return path == "/open" || sessions.knows(cookies);

@@ -12,6 +12,7 @@
 namespace berth::cli {
 namespace {
 
+constexpr int kKilled = 128;  // and the signal's number
 constexpr std::size_t kMostOutput = 256U << 20, kMostError = 64U << 10;
 
 /// A command that runs, on an Env of its own: it is used on the thread that answers.
@@ -67,7 +68,7 @@ class Running {
     return std::string(
         trim(begin == std::string::npos ? error_ : std::string_view(error_).substr(begin + 7)));
   }
-  int code() const { return exit_->signal != 0 ? 128 + exit_->signal : exit_->code; }
+  int code() const { return exit_->signal != 0 ? kKilled + exit_->signal : exit_->code; }
 
  private:
   Running(std::unique_ptr<os::Env> env, os::Child child)
@@ -106,7 +107,8 @@ api::Reply answer_of(const OwnCommand& command) {
     };
     return reply;
   }
-  if (running->code() != 0 && (reply.body.empty() || running->code() > 1))
+  // One that has a document has said in it what it found, whatever its code.
+  if (running->code() != 0 && (reply.body.empty() || running->code() >= kKilled))
     return failed(running->code() == 2 ? 400 : 500, running->error());
   if (reply.body.empty() && command.type == std::string_view("application/json"))
     reply.body = JsonWriter().object().add("said", running->error()).end().take() + "\n";

@@ -19,8 +19,8 @@ struct OwnCommand {
   bool streams = false;  ///< Its output is sent as it comes; else when it has ended.
 };
 
-/// Starts the command with this process's environment and directory. What exits with 2 is the
-/// request's fault (400), with another code, and without a document, the server's (500).
+/// Starts the command with this process's environment and directory. What exits with another
+/// code than 0 and without a document is the request's fault (400) with 2, else the server's (500).
 api::Reply answer_of(const OwnCommand& command);
 
 }  // namespace berth::cli

@@ -1,0 +1,274 @@
+#!/usr/bin/python3
+"""The pages of berth dashboard in a browser: Debian's Chromium, the real server, real runs.
+
+Screenshots are kept in BERTH_SCREENSHOTS (build/screenshots), to be looked at.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from berth_case import Case, until
+from chromium import Chromium
+
+ROOT = Path(__file__).resolve().parent.parent
+SCREENSHOTS = Path(os.environ.get("BERTH_SCREENSHOTS", ROOT / "build/screenshots"))
+SEARCH = """
+name: search
+run: |
+  for i in 1 2 3; do echo "::berth loss=$(({x} * {x} + 10 / i)) cost=$((20 - {x}))"; done; test {x} != 5
+params: {x: {min: 0, max: 9, type: int}, kind: [plain, fancy]}
+search: {method: random, samples: 14, seed: 3}
+goal: [{metric: loss, direction: min}, {metric: cost, direction: min}]
+resources: {cpu: 0.1}
+"""
+FLOW = """
+name: flow
+steps:
+  make:
+    foreach: {n: [1, 2, 3]}
+    run: echo {n} > {out.part}
+    out: {part: "part-{n}.txt"}
+  join:
+    in: {parts: make.part}
+    run: cat {in.parts} > {out.all}
+    out: {all: all.txt}
+  fails:
+    in: {all: join.all}
+    run: echo it will not do >&2; exit 3
+"""
+# Each calls hit() where it runs.
+PAYLOADS = [
+    "<script>hit()</script>", "<ScRiPt>hit()</sCrIpT>", "<script src=//hit></script>", "</script><script>hit()</script>",
+    "<img src=x onerror=hit()>", "<img src=x onerror='hit()'>", '<img src="x" onerror="hit()">', "<img/src/onerror=hit()>",
+    "<svg onload=hit()>", "<svg/onload=hit()>", "<svg><script>hit()</script></svg>", "<svg><animate onbegin=hit() attributeName=x>",
+    "<body onload=hit()>", "<iframe src=javascript:hit()>", "<iframe srcdoc='<script>parent.hit()</script>'>",
+    "<object data=javascript:hit()>", "<embed src=javascript:hit()>", "<a href=javascript:hit()>a</a>",
+    "<a href='java\tscript:hit()'>a</a>", "javascript:hit()", "JaVaScRiPt:hit()//", "data:text/html,<script>hit()</script>",
+    "<details open ontoggle=hit()>", "<video><source onerror=hit()></video>", "<audio src=x onerror=hit()>",
+    "<input autofocus onfocus=hit()>", "<select autofocus onfocus=hit()>", "<textarea autofocus onfocus=hit()>",
+    "<marquee onstart=hit()>", "<form action=javascript:hit()><button>a</button></form>", "<button onclick=hit()>a</button>",
+    "<math><mtext><script>hit()</script></mtext></math>", "<style>@import 'javascript:hit()'</style>",
+    "<div style='background:url(javascript:hit())'>", "<link rel=stylesheet href=javascript:hit()>",
+    "<meta http-equiv=refresh content='0;url=javascript:hit()'>", "<base href=javascript:hit()//>",
+    "\" onmouseover=hit() x=\"", "' autofocus onfocus=hit() '", "\"><script>hit()</script>", "'><img src=x onerror=hit()>",
+    "--><script>hit()</script>", "]]><script>hit()</script>", "</title><script>hit()</script>", "</textarea><script>hit()</script>",
+    "</pre><script>hit()</script>", "{{constructor.constructor('hit()')()}}", "${hit()}", "`-hit()-`", "\\u003cscript\\u003ehit()",
+    "&lt;script&gt;hit()&lt;/script&gt;", "%3Cscript%3Ehit()%3C/script%3E", "__proto__", "constructor",
+]
+MARKUP = "[...document.querySelectorAll('*')].filter(e => /^(img|iframe|object|embed|video|audio|base|marquee|math)$/i.test(e.localName)" \
+         " || (e.localName === 'script' && e.getAttribute('src') !== '/page.js')" \
+         " || [...e.attributes].some(a => a.name.startsWith('on') || /script:/i.test(a.value) && a.name === 'href')).map(e => e.outerHTML)"
+
+
+@unittest.skipUnless(shutil.which("chromium"), "there is no chromium: apt-get install chromium")
+class Browser(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.profile = tempfile.TemporaryDirectory(prefix="berth-chromium-", ignore_cleanup_errors=True)
+        cls.addClassCleanup(cls.profile.cleanup)
+        cls.browser = Chromium(Path(cls.profile.name))
+        cls.addClassCleanup(cls.browser.close)
+
+    def serve(self, *options):
+        self.server = self.house.start("dashboard", *options)
+        self.address, _, self.secret = self.server.stdout.readline().decode().strip().partition("/open")
+        return self.address
+
+    def viewer(self, *, forgiven=(), **how):
+        """A page that has come in, by the link or, once that is spent, by another's invitation."""
+        page = self.browser.page(**how)
+        page.open(f"{self.address}/open{self.secret}")
+        page.until("location.pathname === '/'")
+        self.secret = page.run("fetch('/v1/invite', {method: 'POST'}).then(r => r.json())")["path"].removeprefix("/open")
+        self.addCleanup(self.assert_well, page, forgiven)
+        return page
+
+    def assert_well(self, page, forgiven):
+        """`forgiven`: what the browser itself says of requests that were to fail."""
+        errors = [error for error in page.errors if not any(each in error for each in forgiven)]
+        elsewhere = [url for url in page.requests if not url.startswith((self.address, "data:"))]
+        self.assertEqual((errors, elsewhere, page.dialogs), ([], [], []))
+
+    def go(self, page, route, *texts):
+        page.run(f"location.hash = {json.dumps(route)}")
+        page.until_text(*texts)
+
+    def search(self):
+        self.write("search.yaml", SEARCH)
+        self.house.run("run", "search.yaml")
+        return "search-1"
+
+    def flow(self):
+        self.write("flow.yaml", FLOW)
+        self.house.run("run", "flow.yaml")
+        return "flow-1"
+
+    def test_every_page_opens_in_light_and_dark_and_is_accessible(self):
+        axe = self.axe()
+        search, flow = self.search(), self.flow()
+        self.search()
+        self.house.environment["BERTH_TOPOLOGY"] = "dgx1-v100"
+        self.berth("run", "--detach", "--gpu", "2", "--", "sleep", "60")
+        self.serve("--fleet", ROOT / "examples/fleet/fleet.json", "--profile", ROOT / "examples/fleet/day.csv")
+        page = self.viewer()
+        failed = self.house.json("show", search)["tasks"]
+        failed = next(task["id"].partition("/")[2] for task in failed if task["state"] == "failed")
+        for name, route, texts in (
+                ("home", "#/", [search, flow, "failed"]),
+                ("search", f"#/runs/{search}", ["loss", "What leads there", "the front", "How trials learn", "What decides cost", "Tasks"]),
+                ("flow", f"#/runs/{flow}", ["What failed", "it will not do", "What decided how long it took", "Tasks"]),
+                ("compare", f"#/compare/{search}/search-2", ["best loss so far", "What all of them tried"]),
+                ("fleet", "#/fleets", ["Against what there is", "What if", "Over the day", "assistant"]),
+                ("task", f"#/runs/{search}/{failed}", ["failed: exit 1", "::berth loss="]),
+                ("machine", "#/machine", ["This machine", "GPU 7", "islands: 0 1 2 3; 4 5 6 7", "sleep-1"])):
+            with self.subTest(name):
+                self.go(page, route, *texts)
+                for dark in (False, True):
+                    page.look(dark=dark)
+                    page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                    page.screenshot(SCREENSHOTS / f"{name}-{'dark' if dark else 'light'}.png")
+                    if axe:
+                        self.assertEqual(self.serious(page, axe, dark), [], "axe finds nothing serious")
+        if not axe:
+            self.skipTest("axe-core is not there: npm could not have it; all else was tried")
+
+    def axe(self):
+        """The source of axe-core, which comes with the packages of the page."""
+        file = ROOT / "build/web/node_modules/axe-core/axe.min.js"
+        if not file.exists():
+            made = subprocess.run([ROOT / "web/build", self.dir / "page"], capture_output=True)
+            if made.returncode != 0:
+                return None
+        return file.read_text()
+
+    def serious(self, page, axe, is_seen_again):
+        page.run(f"window.axe ? 0 : void (0, eval)({json.dumps(axe)})")
+        only = "runOnly: ['color-contrast'], " if is_seen_again else ""
+        found = page.run(f"axe.run(document, {{{only}resultTypes: ['violations']}}).then(r => r.violations)")
+        return [(each["id"], each["help"], [node["html"] for node in each["nodes"]])
+                for each in found if each["impact"] in ("serious", "critical")]
+
+    def test_bad_addresses_say_so(self):
+        self.serve()
+        page = self.viewer(forgiven=["status of 400"])
+        for route, text in (("#/runs/nope", "no run is called 'nope'"), ("#/runs/%E0%A4%A", ""), ("#/nowhere", "Runs"),
+                            ("#/runs/-x", "wanted names of runs"), ("#/runs/a%2Fb", "no run")):
+            self.go(page, route, text)
+            self.assertIn("Machine", page.text(), "the page is there")
+
+    def test_a_flow_by_keys(self):
+        run = self.flow()
+        self.house.run("run", "flow.yaml")
+        self.serve()
+        page = self.viewer()
+        self.go(page, "#/runs/flow-2", "3 cached", "Against earlier runs", run)
+        page.run("document.querySelector('.graph a').focus()")
+        page.press("Enter")
+        page.until_text("writes part-{n}.txt", f"as {run}/make/")
+        page.run("document.querySelectorAll('.graph a')[2].focus()")
+        page.press("Enter")
+        page.until_text("failed: exit 3")
+
+    def test_a_fleet_is_planned_anew(self):
+        self.serve("--fleet", ROOT / "examples/fleet/fleet.json")
+        page = self.viewer()
+        self.go(page, "#/fleets", "3,365 cents an hour")
+        page.run("document.querySelector('[aria-label=\"capacity of H100\"]').focus()")
+        page.press("ArrowLeft")
+        page.until_text("against the plan as it stands", "planned in")
+        page.tab_to("As it stands")
+        page.press("Enter")
+        page.until("!document.body.textContent.includes('against the plan as it stands')")
+
+    def test_what_cannot_be_drawn_leaves_the_rest(self):
+        run = self.search()
+        self.serve()
+        page = self.viewer(forgiven=["TypeError"])
+        page.run("window.real = window.fetch; window.fetch = () => Promise.resolve(new Response('{}'))")
+        self.go(page, f"#/runs/{run}", "This cannot be shown")
+        page.run("window.fetch = window.real")
+        page.tab_to("Try again")
+        page.press("Enter")
+        page.until_text("What leads there")
+
+    def test_stop_and_retry_with_keys_alone_before_two_viewers(self):
+        self.write("slow.yaml", "name: slow\nrun: 'test -e go || sleep 60; test {x} != 2'\nparams: {x: [1, 2]}\n"
+                   "resources: {cpu: 0.1}\n")
+        run = self.berth("run", "--detach", "slow.yaml").out.decode().strip()
+        self.serve(run)
+        acts, looks = self.viewer(), self.viewer(dark=True)
+        for page in (acts, looks):
+            self.go(page, f"#/runs/{run}", "2 running")
+        acts.tab_to("Stop")
+        acts.press("Enter")
+        acts.until_text("It can be resumed")
+        acts.press("Enter")  # the question has the focus
+        for page in (acts, looks):
+            page.until_text("stopped", "Resume")
+        self.write("go", "")
+        acts.tab_to("Resume")
+        acts.press("Enter")
+        acts.until_text("Go on with")
+        acts.press("Enter")
+        for page in (acts, looks):
+            page.until_text("1 done, 1 failed", "Retry what failed")
+        runner = self.house.json("show", run)["run"]["runner"]
+        until(lambda: not Path(f"/proc/{runner}").exists(), "its runner has left")
+        acts.tab_to("Retry what failed")
+        acts.press("Enter")
+        acts.until_text("failed tasks of")
+        acts.press("Enter")
+        until(lambda: self.house.json("why", f"{run}/2")["attempts"] == 2, "it was tried again")
+
+    def test_a_server_that_is_killed_and_comes_back(self):
+        run = self.search()
+        self.serve()
+        page = self.viewer(forgiven=["net::ERR", "status of 401"])
+        self.go(page, f"#/runs/{run}", "What leads there")
+        port = self.address.rpartition(":")[2]
+        self.server.kill()
+        self.server.wait()
+        page.until_text("The server is away")
+        self.assertIn("What leads there", page.text(), "what was seen stays")
+        self.serve("--listen", f"127.0.0.1:{port}")
+        self.berth("run", "--", "true")
+        page.until_text("opened by the link that berth dashboard prints")
+        again = self.viewer()
+        self.go(again, "#/", run, "true-1")
+
+    def test_what_tasks_say_and_things_are_called_is_never_markup(self):
+        self.assertGreaterEqual(len(PAYLOADS), 50)
+        self.write("payloads.json", json.dumps(PAYLOADS))
+        self.write("hostile.yaml", json.dumps({
+            "name": "hostile", "params": {"text": PAYLOADS},
+            "run": "cat payloads.json; echo '::berth score=1 '; printf '%s\\n' {text} >&2; exit 1",
+            "labels": {"a": PAYLOADS[0], "b": PAYLOADS[4], "c": PAYLOADS[8]}, "goal": {"metric": "score", "direction": "max"},
+            "resources": {"cpu": 0.05}}))
+        self.house.run("run", "hostile.yaml", "--label", f"d={PAYLOADS[39]}")
+        tasks = self.house.json("show", "hostile-1")["tasks"]
+        self.assertEqual([len(tasks), tasks[0]["state"]], [len(PAYLOADS), "failed"])
+        self.serve()
+        page = self.viewer(forgiven=["status of 40"])
+        page.run("window.hit = () => { window.was_hit = true }")
+        for route, texts in (("#/", PAYLOADS[:1]), ("#/runs/hostile-1", PAYLOADS[2:40]), ("#/machine", [])):
+            self.go(page, route, "Berth", *texts)
+            self.assertEqual(page.run(MARKUP), [])
+        for task in tasks[:50:7]:
+            self.go(page, f"#/runs/{task['id']}", PAYLOADS[0], PAYLOADS[-1])
+            self.assertEqual(page.run(MARKUP), [])
+        for payload in PAYLOADS:
+            page.run(f"location.hash = '#/runs/' + encodeURIComponent({json.dumps(payload)})")
+            page.until("document.querySelector('[role=alert], h1') !== null")
+            self.assertEqual(page.run(MARKUP), [], payload)
+        self.assertIsNone(page.run("window.was_hit"))
+
+
+if __name__ == "__main__":
+    unittest.main()
