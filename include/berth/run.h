@@ -224,6 +224,13 @@ struct DriveOptions {
   Stop* stop = nullptr;  ///< Of one drive() at a time.
 };
 
+/// What is tried again of a run.
+enum class Again : std::uint8_t {
+  failed,  ///< The tasks that failed.
+  all,     ///< Everything; of a flow, what the cache has is done.
+  file,    ///< Everything of a flow, as its file is now.
+};
+
 /// What a file is recorded with.
 struct FileOptions {
   std::string name{};         ///< Of the run; "": what the file says.
@@ -264,13 +271,20 @@ class BERTH_EXPORT Runs {
   /// Tells the observer what has happened from the run's begin on and what happens until it ends,
   /// or until the observer has enough. Returns the run as it is then.
   Result<Run> follow(const std::string& name, RunObserver& observer);
-  /// Waits until the run has ended, or `most` has passed; 0: however long that takes.
+  /// Waits until the run has ended, or `most` has passed, and returns it as it is then: goes_on()
+  /// tells which. 0: however long that takes.
   Result<Run> wait(const std::string& name, std::chrono::milliseconds most = {});
 
   /// Ends what runs, so that it can be gone on with; returns once that is recorded.
   Status stop(const std::string& name);
   /// Goes on with a run that was stopped or interrupted.
   Status resume(const std::string& name);
+  /// Tries tasks again, and goes on with what was not finished; their retries count anew. busy: it
+  /// is driven. invalid: Again::file of what is no flow.
+  Status retry(const std::string& name, Again what = Again::failed);
+  /// Makes the failed tasks wait again (with `all`: whatever has ended) for drive(); returns their
+  /// labels. busy: it is driven.
+  Result<std::vector<std::string>> reopen(const std::string& name, bool all = false);
   /// Removes its record, output and files. busy: it is driven.
   Status remove(const std::string& name);
 

@@ -12,6 +12,7 @@
 #include "berth/library/run_state.h"
 #include "berth/library/runs_state.h"
 #include "berth/run/log_file.h"
+#include "berth/run/runner.h"
 
 namespace berth {
 namespace {
@@ -311,6 +312,24 @@ Status Runs::stop(const std::string& name) {
 Status Runs::resume(const std::string& name) {
   BERTH_TRY(state_->berth({"resume", "--detach", name}));
   return {};
+}
+
+Status Runs::retry(const std::string& name, Again what) {
+  std::vector<std::string> words{"retry", "--detach"};
+  if (what == Again::all) words.emplace_back("--all");
+  if (what == Again::file) words.emplace_back("--file");
+  words.push_back(name);
+  BERTH_TRY(state_->berth(words));
+  return {};
+}
+
+Result<std::vector<std::string>> Runs::reopen(const std::string& name, bool all) {
+  BERTH_ASSIGN(const auto reopened, run::reopen(state_->context, name, all));
+  BERTH_ASSIGN(const auto tasks, this->tasks(name));
+  std::vector<std::string> labels;
+  for (const TaskNumber number : reopened)
+    labels.push_back(tasks.at(static_cast<std::size_t>(number.value - 1)).label);
+  return labels;
 }
 
 Status Runs::remove(const std::string& name) {
