@@ -166,8 +166,8 @@ class BERTH_EXPORT Reporter {
 class BERTH_EXPORT Cluster {
  public:
   virtual ~Cluster();
-  /// drive() begins. Attempts that an earlier process began, and did not record as ended, will run
-  /// again: what still runs of them has to have ended when this returns.
+  /// drive() begins, or tries anew. Attempts that an earlier process or try began, and did not
+  /// record as ended, will run again: what runs of them has to have ended when this returns.
   virtual Status begin(const std::string& /*run*/) { return {}; }
   /// Leases room. busy: none now, it is asked again soon; impossible: it is more than there will
   /// ever be. Where all that it returns is other errors, drive() ends with that after 2 s, or after
@@ -175,7 +175,7 @@ class BERTH_EXPORT Cluster {
   virtual Result<Alloc> allocate(const Wish& wish) = 0;
   /// Renews a lease. stale: the alloc is gone, and what ran there runs again elsewhere.
   virtual Status keepalive(const Alloc& /*alloc*/) { return {}; }
-  /// The run needs it no longer: nothing runs there, or nothing that is waited for.
+  /// The run needs it no longer; what ran there has ended, or was told to end at once.
   virtual void free(const Alloc& alloc) = 0;
   /// Starts the attempt and returns. An error is its end: if retryable(), it is tried some times
   /// more, as if a machine had failed it; else the task has failed.

@@ -108,12 +108,18 @@ class OwnCluster final : public cluster::Cluster {
   Status free(machine::AllocId id) override {
     const auto held = held_.extract(id);
     if (!held) return gone(id);
+    if (const auto worker = workers_.extract(id)) worker.mapped()->let_go();
     give_back(held.mapped());
     changed();
     return {};
   }
 
-  const berth::Alloc& alloc(machine::AllocId id) const { return held_.at(id); }
+  std::unique_ptr<exec::Worker> start_worker(machine::AllocId id) {
+    auto worker = std::make_unique<OwnWorker>(env_, own_, held_.at(id), std::chrono::seconds(10),
+                                              [this, id] { workers_.erase(id); });
+    workers_.emplace(id, worker.get());
+    return worker;
+  }
 
  private:
   static std::unexpected<Error> gone(machine::AllocId id) {
@@ -130,6 +136,7 @@ class OwnCluster final : public cluster::Cluster {
   os::Env& env_;
   berth::Cluster& own_;
   std::map<machine::AllocId, berth::Alloc> held_;
+  std::map<machine::AllocId, OwnWorker*> workers_;  // on those that are held
   std::int64_t given_ = 0;
   int refusals_ = 0;
 };
@@ -138,8 +145,8 @@ class OwnCluster final : public cluster::Cluster {
 
 run::Sources own_sources(os::Env& env, berth::Cluster& cluster) {
   auto own = std::make_unique<OwnCluster>(env, cluster);
-  auto start_worker = [&env, &cluster, own = own.get()](const cluster::Alloc& alloc) {
-    return std::make_unique<OwnWorker>(env, cluster, own->alloc(alloc.id));
+  auto start_worker = [own = own.get()](const cluster::Alloc& alloc) {
+    return own->start_worker(alloc.id);
   };
   return {.main = run::Source{.name = "the cluster",
                               .cluster = std::move(own),

@@ -18,6 +18,11 @@ Resources cores_of(std::int64_t count) {
   return resources;
 }
 
+exec::Launch launch_of_one() {
+  return {
+      .task = {1}, .token = {1}, .request = {}, .argv = {"x"}, .environment = {}, .directory = "/"};
+}
+
 /// Its attempts end at once, unless a test says otherwise.
 struct Scripted : StaticCluster {
   Scripted() : StaticCluster({{"left", cores_of(1)}, {"right", cores_of(1)}}) {}
@@ -181,6 +186,22 @@ TEST_F(OwnClusterTest, ALeaseThatIsGoneTakesItsAttemptsAlong) {
   EXPECT_EQ(times, 4);
 }
 
+TEST_F(OwnClusterTest, WhatRunsOnAnAllocIsEndedBeforeThatIsFreed) {
+  const auto sources = library::own_sources(*env_, cluster_);
+  cluster_.on_start = [&](const Attempt&, Reporter reporter) -> Status {
+    cluster_.kept = std::move(reporter);
+    return {};
+  };
+  const auto alloc = sources.main->cluster->allocate({.requirements = {cores_of(1), 1}});
+  ASSERT_TRUE(alloc);
+  const auto worker = sources.main->start_worker(*alloc);
+  worker->send(launch_of_one());
+  EXPECT_FALSE(worker->idle());
+  ASSERT_TRUE(sources.main->cluster->free(alloc->id));
+  EXPECT_EQ(cluster_.stops, std::vector<bool>{true});
+  EXPECT_EQ(cluster_.freed, 1);
+}
+
 TEST_F(OwnClusterTest, ATimeLimitIsKeptForIt) {
   cluster_.on_start = [&](const Attempt&, Reporter reporter) -> Status {
     cluster_.kept = std::move(reporter);
@@ -239,12 +260,7 @@ TEST_F(OwnClusterTest, WhatDoesNotEndIsGivenUpWithItsAlloc) {
     cluster_.kept = std::move(reporter);
     return {};
   };
-  worker.send(exec::Launch{.task = {1},
-                           .token = {1},
-                           .request = {},
-                           .argv = {"x"},
-                           .environment = {},
-                           .directory = "/"});
+  worker.send(launch_of_one());
   auto reporter = *std::exchange(cluster_.kept, std::nullopt);
   worker.send(exec::Abandon{});
   std::vector<exec::FromWorker> messages;

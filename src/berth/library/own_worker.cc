@@ -114,11 +114,13 @@ void Reporter::ended(const AttemptEnd& end) const {
   state_->end(end);
 }
 
-OwnWorker::OwnWorker(os::Env& env, Cluster& cluster, Alloc alloc, Duration ends_within)
+OwnWorker::OwnWorker(os::Env& env, Cluster& cluster, Alloc alloc, Duration ends_within,
+                     std::function<void()> gone)
     : env_(env),
       cluster_(cluster),
       alloc_(std::move(alloc)),
       ends_within_(ends_within),
+      gone_(std::move(gone)),
       inbox_(std::make_shared<Inbox>()),
       told_(env.loop(), [this] { take_told(); }) {
   if (inbox_->wake().descriptor() < 0)
@@ -132,6 +134,12 @@ OwnWorker::~OwnWorker() {
     inbox_->wait(until - env_.now());
     take_told();
   }
+  gone_();
+}
+
+void OwnWorker::let_go() {
+  for (auto at = running_.begin(); at != running_.end(); ++at) stop_at_once(at);
+  running_.clear();
 }
 
 void OwnWorker::send(const exec::ToWorker& message) {

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,9 +23,11 @@ namespace berth {
 
 class OwnWorker final : public exec::Worker {
  public:
-  /// An attempt that was to end at once is given up after `ends_within`.
-  OwnWorker(os::Env& env, Cluster& cluster, Alloc alloc,
-            Duration ends_within = std::chrono::seconds(10));
+  /// An attempt that was to end at once is given up after `ends_within`; `gone` is called when the
+  /// worker goes.
+  OwnWorker(
+      os::Env& env, Cluster& cluster, Alloc alloc, Duration ends_within = std::chrono::seconds(10),
+      std::function<void()> gone = [] {});
   OwnWorker(const OwnWorker&) = delete;
   OwnWorker& operator=(const OwnWorker&) = delete;
   /// Ends what still runs, and waits for it for some seconds.
@@ -36,6 +39,9 @@ class OwnWorker final : public exec::Worker {
   void take_messages(std::vector<exec::FromWorker>& messages) override;
   bool idle() const override { return running_.empty() && pending_.empty(); }
   std::optional<Error> lost() const override { return lost_; }
+
+  /// Its alloc is about to be freed: what still runs there is ended, and not waited for.
+  void let_go();
 
   /// What reporters have told and the worker has not taken. Any thread may add to it.
   struct Told;
@@ -66,6 +72,7 @@ class OwnWorker final : public exec::Worker {
   Cluster& cluster_;
   Alloc alloc_;
   Duration ends_within_;
+  std::function<void()> gone_;
   std::shared_ptr<Inbox> inbox_;
   std::map<Token, Running> running_;
   std::vector<exec::FromWorker> pending_;
