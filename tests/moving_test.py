@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """The pages of docs/moving name every function, type and field of the interfaces that people come from, each once.
 
-tests/data/moving/NAME.txt has the names for docs/moving/NAME.md, one a line. Where the interfaces themselves are at hand
-(../shared/reference), the lists are checked against them. `moving_test.py --counts` prints the counts."""
+tests/data/moving/NAME.txt has the names for docs/moving/NAME.md, one a line. tests/consumer/moving/NAME.cc is the page's example
+of ten of them, each told by a comment of names alone; tests/consumer_test.py compiles and runs it. Where the interfaces
+themselves are at hand (../shared/reference), the lists are checked against them. `moving_test.py --counts` prints the
+counts."""
 
 import re
 import sys
@@ -53,6 +55,19 @@ class Moving(unittest.TestCase):
                 named = [each for names, _ in rows(name) for each in names]
                 self.assertEqual(sorted(named), sorted(listed(name)))
                 self.assertEqual(sum(counts(name)), len(listed(name)))
+
+    def test_each_page_has_an_example_of_ten_names(self):
+        for name in SOURCES:
+            with self.subTest(name):
+                page = (ROOT / f"docs/moving/{name}.md").read_text()
+                self.assertIn(f"(../../tests/consumer/moving/{name}.cc)", page)
+                shown = [each for names in re.findall(r"^ *// (\w[\w.]+(?:, \w[\w.]+)*)$",
+                                                      (ROOT / f"tests/consumer/moving/{name}.cc").read_text(), re.M)
+                         for each in names.split(", ")]
+                self.assertEqual(len(shown), 10, shown)
+                self.assertEqual(len(set(shown)), 10, shown)
+                here = {each for names, is_here in rows(name) if is_here for each in names}
+                self.assertLessEqual(set(shown), here)
 
     @unittest.skipUnless(REFERENCE.is_dir(), "the interfaces are not at hand")
     def test_the_lists_have_what_the_interfaces_declare(self):

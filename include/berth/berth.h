@@ -1,5 +1,5 @@
 /* Berth for programs in C, and in languages that call C: topologies, reservations of this machine,
- * and plans of fleets. Placement is in berth/placement/berth_placement.h.
+ * plans of fleets, studies and runs. Placement is in berth/placement/berth_placement.h.
  *
  *   berth_machine* machine = NULL;
  *   berth_reservation* held = NULL;
@@ -141,6 +141,113 @@ BERTH_EXPORT void berth_reservation_destroy(berth_reservation* reservation);
  * field. */
 BERTH_EXPORT int berth_plan(const char* document, size_t size, int64_t time_limit_ms, char** json,
                             char* message, size_t message_size);
+
+/* ---- Studies: searches whose trials the caller carries out (berth/experiment.h). ---- */
+
+typedef struct berth_study berth_study;
+typedef struct berth_trial berth_trial;
+
+typedef struct berth_metric {
+  const char* name;
+  double value;
+} berth_metric;
+
+/* Begins the study of a document, an experiment's file with `passive: true`. `state_directory`
+ * NULL: where `berth` has its runs; "": it is kept in memory alone. INVALID: with line and key. */
+BERTH_EXPORT int berth_study_create(const char* document, size_t size, const char* state_directory,
+                                    berth_study** study, char* message, size_t message_size);
+/* One that was begun before, by its name ("digits-3"). NOT_FOUND. */
+BERTH_EXPORT int berth_study_open(const char* name, const char* state_directory,
+                                  berth_study** study, char* message, size_t message_size);
+/* Gives back what was asked for and not told. */
+BERTH_EXPORT void berth_study_destroy(berth_study* study);
+/* It belongs to the study; NULL for NULL. */
+BERTH_EXPORT const char* berth_study_name(const berth_study* study);
+
+/* Claims a trial, which the caller destroys. `*trial` is NULL where there is none now, because all
+ * are claimed; then `*over` is 1 where there is none any more. */
+BERTH_EXPORT int berth_study_ask(berth_study* study, berth_trial** trial, int32_t* over,
+                                 char* message, size_t message_size);
+/* Ends a trial as done, as failed, or as stopped early with what it reported. STALE: its claim ran
+ * out, and another has it. */
+BERTH_EXPORT int berth_study_tell(berth_study* study, const berth_trial* trial,
+                                  const berth_metric* metrics, size_t count, char* message,
+                                  size_t message_size);
+BERTH_EXPORT int berth_study_fail(berth_study* study, const berth_trial* trial, const char* reason,
+                                  char* message, size_t message_size);
+BERTH_EXPORT int berth_study_prune(berth_study* study, const berth_trial* trial, const char* reason,
+                                   char* message, size_t message_size);
+/* Records metrics of a running trial; `*should_stop` is 1 where it should end early. */
+BERTH_EXPORT int berth_study_report(berth_study* study, const berth_trial* trial,
+                                    const berth_metric* metrics, size_t count, int32_t* should_stop,
+                                    char* message, size_t message_size);
+/* Renews the claims; within the document's `lease` (30s) it has to be called again. */
+BERTH_EXPORT int berth_study_renew(berth_study* study, char* message, size_t message_size);
+/* The best trial so far, which the caller destroys; NULL: none has a score. */
+BERTH_EXPORT int berth_study_best(berth_study* study, berth_trial** trial, char* message,
+                                  size_t message_size);
+
+BERTH_EXPORT void berth_trial_destroy(berth_trial* trial);
+/* "17"; "waiting", "running", "done" or "failed". They belong to the trial; NULL for NULL. */
+BERTH_EXPORT const char* berth_trial_label(const berth_trial* trial);
+BERTH_EXPORT const char* berth_trial_state(const berth_trial* trial);
+/* The value of a parameter; NULL or NaN where the trial has none, or none that is a number. */
+BERTH_EXPORT const char* berth_trial_text(const berth_trial* trial, const char* param);
+BERTH_EXPORT double berth_trial_number(const berth_trial* trial, const char* param);
+/* The last value of a metric; NaN where it has none. */
+BERTH_EXPORT double berth_trial_metric(const berth_trial* trial, const char* metric);
+
+/* ---- Runs: commands, experiments and flows, which `berth` carries out durably (berth/run.h). ----
+ */
+
+typedef struct berth_runs berth_runs;
+
+typedef struct berth_run {
+  char kind[16];  /* "command", "experiment", "flow", … */
+  char state[16]; /* "waiting", "running", "done", "failed", "stopped", "interrupted" */
+  int64_t waiting, running, done, cached, skipped, failed, stopped; /* how many tasks are so */
+  int64_t created_ms, ended_ms; /* since 1970 UTC; 0: it has not ended */
+  char error[200];              /* why it failed, cut */
+} berth_run;
+
+/* `state_directory` NULL: where `berth` has its runs. `program` NULL: $BERTH_BIN, or `berth` in
+ * PATH. */
+BERTH_EXPORT int berth_runs_open(const char* state_directory, const char* program,
+                                 berth_runs** runs, char* message, size_t message_size);
+/* Ends no run. */
+BERTH_EXPORT void berth_runs_destroy(berth_runs* runs);
+/* Records one command, whose words end with NULL, as a run of one core, starts it, and gives the
+ * run's name, a text that is the caller's. */
+BERTH_EXPORT int berth_runs_submit(berth_runs* runs, const char* const* argv, char** name,
+                                   char* message, size_t message_size);
+/* The same of an experiment's or a flow's file. `options` are words of `berth run FILE`, such as
+ * "--parallel", "4", and end with NULL; NULL: none. */
+BERTH_EXPORT int berth_runs_submit_file(berth_runs* runs, const char* file,
+                                        const char* const* options, char** name, char* message,
+                                        size_t message_size);
+/* NOT_FOUND. */
+BERTH_EXPORT int berth_runs_find(berth_runs* runs, const char* name, berth_run* run, char* message,
+                                 size_t message_size);
+/* Waits until the run has ended or `most_ms` has passed, and gives it as it is then; 0: however
+ * long that takes. */
+BERTH_EXPORT int berth_runs_wait(berth_runs* runs, const char* name, int64_t most_ms,
+                                 berth_run* run, char* message, size_t message_size);
+/* [{"label", "state", "attempts", "exit_code", "params": {…}, "metrics": {…}}] */
+BERTH_EXPORT int berth_runs_tasks_json(berth_runs* runs, const char* name, char** json,
+                                       char* message, size_t message_size);
+/* All that a task printed so far, on standard output or, with `is_error` 1, on standard error. */
+BERTH_EXPORT int berth_runs_output(berth_runs* runs, const char* name, const char* task,
+                                   int32_t is_error, char** text, size_t* size, char* message,
+                                   size_t message_size);
+/* As `berth stop`, `berth resume`, `berth retry` (with `all` 1: everything anew) and `berth rm`. */
+BERTH_EXPORT int berth_runs_stop(berth_runs* runs, const char* name, char* message,
+                                 size_t message_size);
+BERTH_EXPORT int berth_runs_resume(berth_runs* runs, const char* name, char* message,
+                                   size_t message_size);
+BERTH_EXPORT int berth_runs_retry(berth_runs* runs, const char* name, int32_t all, char* message,
+                                  size_t message_size);
+BERTH_EXPORT int berth_runs_remove(berth_runs* runs, const char* name, char* message,
+                                   size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -8,20 +8,26 @@
 //       params: {lr: {min: 1e-4, max: 1e-1, scale: log}, width: [16, 32, 64]}
 //       search: {method: tpe, samples: 40, seed: 7}
 //       goal: {metric: accuracy, direction: max})");
-//   for (auto asked = study->ask(); asked && asked->trial; asked = study->ask())
-//     study->tell(*asked->trial, {{"accuracy", train(asked->trial->number("lr"))}});
+//   for (;;) {
+//     auto asked = study->ask();
+//     if (!asked || asked->over) break;                 // no trial is left
+//     if (asked->trial)
+//       study->tell(*asked->trial, {{"accuracy", train(asked->trial->number("lr"))}});
+//     else
+//       std::this_thread::sleep_for(500ms);             // others have all that there are now
+//   }
 //   auto best = study->best();
 //
 // The document is an experiment's file (docs/files.md) with `passive: true` in place of `run`.
 // Durability: what a call returned from is recorded. Ownership: a Study gives back what it claimed
 // and did not tell when it ends. Threads: a Study belongs to one thread at a time. Errors: invalid,
 // with the document's line and key; stale, where a claim's lease ran out and another has the trial;
-// those of the store.
+// those of the store. What a ResourceManager throws is caught where it is called, and is an error
+// as if it had returned `invalid` with the exception's words.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,16 +114,36 @@ struct TrialOutcome {
   std::string failure{};  ///< "": it is done.
 };
 
+/// By which a manager tells of one trial: from any thread, and also within run(). It may be copied,
+/// and outlive all else; a trial whose reporters are all gone without finished() has failed.
+class BERTH_EXPORT TrialReporter {
+ public:
+  /// Metrics so far. Early stopping goes by them, and a trial that is stopped early is done with
+  /// them.
+  void report(const Metrics& metrics) const;
+  /// Whether the trial should end: its score does not warrant more, or it was given to others.
+  bool should_stop() const;
+  /// Once; what comes then is passed over.
+  void finished(const TrialOutcome& outcome) const;
+
+  struct State;
+  explicit TrialReporter(std::shared_ptr<State> state);
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
 /// Where trials run: a resource manager of one's own. carry_out() calls it on its own thread.
 class BERTH_EXPORT ResourceManager {
  public:
   virtual ~ResourceManager();
   /// Takes a resource for one more trial and names it ("gpu-0", a host); nullopt: none is free now.
+  /// Where it throws no more trials begin, and carry_out() ends with that once those that run have.
   virtual std::optional<std::string> acquire() = 0;
-  /// Starts the trial there and returns; `finished` is called once, from any thread, also within
-  /// this call. An error is the trial's failure, and then `finished` is not called.
-  virtual Status run(const Trial& trial, const std::string& resource,
-                     std::function<void(TrialOutcome)> finished) = 0;
+  /// Starts the trial there and returns. An error is the trial's failure.
+  virtual Status run(const Trial& trial, const std::string& resource, TrialReporter reporter) = 0;
+  /// The trial should end, and why; what reporter.finished() then says is its end.
+  virtual void stop(const Trial& /*trial*/, const std::string& /*why*/) {}
   /// The trial has ended, and its end is recorded.
   virtual void release(const std::string& resource) = 0;
 };

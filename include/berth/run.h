@@ -1,17 +1,23 @@
 // Runs: commands, experiments and flows, which Berth carries out durably. A run is driven by a
-// process of its own, the `berth` program, which outlives the one that submitted it; here it is
-// submitted, followed, stopped and gone on with.
+// process of its own, the `berth` program, which outlives the one that submitted it,
 //
 //   auto runs = berth::Runs::open();
 //   auto name = runs->submit_file("sweep.yaml");            // "digits-3": recorded, and started
 //   auto run = runs->wait(*name);                           // until it has ended
 //   for (auto& task : *runs->tasks(*name)) std::cout << task.label << ": " << task.state << '\n';
 //
-// Units: as resources.h; times are since 1970 UTC. Durability: a run that submit() named is
-// recorded, and is not lost (docs/contract.md). Ownership: values are the caller's; closing a Runs
-// ends no run. Threads: a Runs belongs to one thread at a time. Errors: those of the store;
-// invalid, not_found and impossible of what is submitted, in the words of `berth run`; not_found,
-// where there is no `berth`.
+// or by this process, on this machine or on a Cluster of the program's own:
+//
+//   auto name = runs->record_file("sweep.yaml", {.elsewhere = true});
+//   auto run = runs->drive(*name, {.cluster = &lab});       // killed: drive() it again
+//
+// Units: as resources.h; times are since 1970 UTC. Durability: a run that has a name is recorded,
+// and is not lost (docs/contract.md). Ownership: values are the caller's; closing a Runs ends no
+// run. Threads: a Runs belongs to one thread at a time; who follows or stops what another thread
+// drives opens one more. Errors: those of the store; invalid, not_found and impossible of what is
+// submitted, in the words of `berth run`; not_found, where there is no `berth`. What a class of the
+// program's own throws is caught where it is called, and is an error as if it had returned
+// `invalid` with the exception's words.
 #pragma once
 
 #include <chrono>
@@ -72,7 +78,8 @@ struct Task {
   std::vector<std::pair<std::string, double>> metrics{};  ///< The last value of each.
 };
 
-/// Is told what is durable of a run that is followed. Its calls come from within follow().
+/// Is told what is durable of a run. Its calls come from within follow() or drive(). One that
+/// throws ends follow(), and stops the run of drive(), with that error.
 class BERTH_EXPORT RunObserver {
  public:
   virtual ~RunObserver();
@@ -83,8 +90,153 @@ class BERTH_EXPORT RunObserver {
   /// Bytes that a task printed, in the order of its stream; not cut at lines.
   virtual void on_output(const std::string& /*task*/, bool /*is_error*/,
                          std::string_view /*bytes*/) {}
-  /// Asked about ten times a second; false ends follow(), not the run.
+  /// Of drive(): a sentence for people, such as why no task starts.
+  virtual void on_note(const std::string& /*note*/) {}
+  /// Of follow(): asked about ten times a second; false ends it, not the run.
   virtual bool goes_on() { return true; }
+};
+
+// ---- A cluster of one's own ----
+
+/// What a machine of a cluster has, and what of it can be leased now.
+struct Offer {
+  std::string machine;
+  Resources total, free;
+};
+
+/// A leased part of one machine, in which tasks run side by side as they fit.
+struct Alloc {
+  std::string id;       ///< The cluster's own, never used twice.
+  std::string machine;  ///< For people; and a task that failed there is tried elsewhere.
+  Resources resources;  ///< At least the `min` that was wished for.
+  /// For so long it lives unless keepalive() renews it; 0: until it is freed.
+  std::chrono::milliseconds lease{};
+};
+
+/// What an alloc is asked for.
+struct Wish {
+  Requirements requirements;  ///< At least `min`; at best room for `width` of it.
+  std::int64_t priority = 0;  ///< Of the run.
+  std::vector<std::pair<std::string, std::string>> labels{};  ///< run, program, and the run's own.
+  std::vector<std::string> avoid{};  ///< Machines not to choose, where there are others.
+};
+
+/// A task's command, to be run once.
+struct Attempt {
+  std::int64_t id = 0;            ///< Greater than that of any earlier one of the run.
+  std::string task;               ///< "digits-3/17"
+  std::vector<std::string> argv;  ///< argv[0] with a slash in it is relative to `directory`.
+  std::string directory;          ///< Absolute, on this machine.
+  std::vector<std::pair<std::string, std::string>> environment;  ///< Over that of the machine.
+  Resources resources;
+  std::chrono::milliseconds grace{};  ///< Between TERM and KILL, when it is stopped.
+  /// Files and directories of this machine that it reads and writes, where others do not see them.
+  std::vector<std::string> inputs, outputs;
+};
+
+/// How an attempt ended: with exit code 0 unless it says otherwise.
+struct AttemptEnd {
+  int exit_code = 0;
+  int signal = 0;              ///< That killed it.
+  bool out_of_memory = false;  ///< Killed at its `mem`: with a retry left it may get more.
+  bool lost = false;           ///< Its machine is gone: it runs again, and no retry is used up.
+  std::string detail{};        ///< A sentence for `berth why`.
+  std::chrono::milliseconds cpu{};
+  std::int64_t peak_mem = 0;
+};
+
+/// By which a cluster tells of one attempt: from any thread, and also within start(). It may be
+/// copied, and outlive all else; an attempt whose reporters are all gone unended counts as lost.
+class BERTH_EXPORT Reporter {
+ public:
+  /// Bytes as they were printed. Metric lines in them count. Of more than 64 MiB that are not taken
+  /// yet the rest is dropped.
+  void output(std::string_view bytes, bool is_error = false) const;
+  /// Once, after all output; what comes then is passed over.
+  void ended(const AttemptEnd& end) const;
+
+ private:
+  friend class OwnWorker;
+  struct State;
+  explicit Reporter(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+/// Where the tasks of a run may run. drive() calls it on its own thread, and waits for each call.
+class BERTH_EXPORT Cluster {
+ public:
+  virtual ~Cluster();
+  /// drive() begins, or tries anew. Attempts that an earlier process or try began, and did not
+  /// record as ended, will run again: what runs of them has to have ended when this returns.
+  virtual Status begin(const std::string& /*run*/) { return {}; }
+  /// Leases room. busy: none now, it is asked again soon; impossible: it is more than there will
+  /// ever be. Where all that it returns is other errors, drive() ends with that after 2 s, or after
+  /// a minute if the kind is retryable().
+  virtual Result<Alloc> allocate(const Wish& wish) = 0;
+  /// Renews a lease. stale: the alloc is gone, and what ran there runs again elsewhere.
+  virtual Status keepalive(const Alloc& /*alloc*/) { return {}; }
+  /// The run needs it no longer; what ran there has ended, or was told to end at once.
+  virtual void free(const Alloc& alloc) = 0;
+  /// Starts the attempt and returns. An error is its end: if retryable(), it is tried some times
+  /// more, as if a machine had failed it; else the task has failed.
+  virtual Status start(const Alloc& alloc, const Attempt& attempt, Reporter reporter) = 0;
+  /// Ends the attempt, which reporter.ended() then tells of; `at_once`: without grace. One that has
+  /// not ended 10 s after it was to end at once is given up with its alloc.
+  virtual void stop(const Alloc& alloc, const Attempt& attempt, bool at_once) = 0;
+};
+
+/// A cluster of machines that are there: it leases parts of them, the one with the most room first.
+/// Only start() and stop() are left to say.
+class BERTH_EXPORT StaticCluster : public Cluster {
+ public:
+  /// What each has in all; names differ.
+  explicit StaticCluster(std::vector<std::pair<std::string, Resources>> machines);
+  const std::vector<Offer>& offers() const { return offers_; }
+  Result<Alloc> allocate(const Wish& wish) override;
+  void free(const Alloc& alloc) override;
+
+ private:
+  std::vector<Offer> offers_;
+  std::vector<Alloc> held_;
+  std::int64_t given_ = 0;
+};
+
+/// Asks drive() to stop. A Stop that was asked stops each drive() that it is given to.
+class BERTH_EXPORT Stop {
+ public:
+  Stop();
+  Stop(const Stop&) = delete;
+  Stop& operator=(const Stop&) = delete;
+  ~Stop();
+  /// Once: what runs is ended, and the run can be gone on with; again: at once. From any thread or
+  /// signal handler.
+  void request() noexcept;
+
+ private:
+  friend class Runs;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct DriveOptions {
+  Cluster* cluster = nullptr;  ///< nullptr: this machine, whose tasks end with this process.
+  RunObserver* observer = nullptr;
+  Stop* stop = nullptr;  ///< Of one drive() at a time.
+};
+
+/// What is tried again of a run.
+enum class Again : std::uint8_t {
+  failed,  ///< The tasks that failed.
+  all,     ///< Everything; of a flow, what the cache has is done.
+  file,    ///< Everything of a flow, as its file is now.
+};
+
+/// What a file is recorded with.
+struct FileOptions {
+  std::string name{};         ///< Of the run; "": what the file says.
+  std::int64_t parallel = 0;  ///< Tasks side by side at most; 0: what the file says.
+  std::vector<std::pair<std::string, std::string>> set{};  ///< Parameters of a flow.
+  bool elsewhere = false;  ///< It is for a Cluster: nothing is checked against this machine.
 };
 
 class BERTH_EXPORT Runs {
@@ -101,6 +253,14 @@ class BERTH_EXPORT Runs {
   Result<std::string> submit_file(const std::string& file,
                                   const std::vector<std::string>& options = {});
 
+  /// Records the run, which then waits for drive(), resume() or `berth resume`.
+  Result<std::string> record(const Command& command, bool elsewhere = false);
+  Result<std::string> record_file(const std::string& file, const FileOptions& options = {});
+  /// Drives a run in this process until it has ended or `stop` was asked; one that was stopped or
+  /// interrupted goes on. `berth stop` sends this process SIGTERM. After an error the run is
+  /// stopped, with that error. busy: it is driven already.
+  Result<Run> drive(const std::string& name, const DriveOptions& options = {});
+
   Result<std::vector<Run>> list();  ///< Oldest first.
   Result<Run> find(const std::string& name);
   Result<std::vector<Task>> tasks(const std::string& name);
@@ -111,13 +271,20 @@ class BERTH_EXPORT Runs {
   /// Tells the observer what has happened from the run's begin on and what happens until it ends,
   /// or until the observer has enough. Returns the run as it is then.
   Result<Run> follow(const std::string& name, RunObserver& observer);
-  /// Waits until the run has ended, or `most` has passed; 0: however long that takes.
+  /// Waits until the run has ended, or `most` has passed, and returns it as it is then: goes_on()
+  /// tells which. 0: however long that takes.
   Result<Run> wait(const std::string& name, std::chrono::milliseconds most = {});
 
   /// Ends what runs, so that it can be gone on with; returns once that is recorded.
   Status stop(const std::string& name);
   /// Goes on with a run that was stopped or interrupted.
   Status resume(const std::string& name);
+  /// Tries tasks again, and goes on with what was not finished; their retries count anew. busy: it
+  /// is driven. invalid: Again::file of what is no flow.
+  Status retry(const std::string& name, Again what = Again::failed);
+  /// Makes the failed tasks wait again (with `all`: whatever has ended) for drive(); returns their
+  /// labels. busy: it is driven.
+  Result<std::vector<std::string>> reopen(const std::string& name, bool all = false);
   /// Removes its record, output and files. busy: it is driven.
   Status remove(const std::string& name);
 

@@ -18,23 +18,11 @@
 #include "berth/run/clusters.h"
 #include "berth/run/flow_plan.h"
 #include "berth/run/images.h"
+#include "berth/run/prepare.h"
 #include "berth/run/search_input.h"
 
 namespace berth::cli {
 namespace {
-
-experiment::Program program_of_command(const std::vector<std::string>& words) {
-  experiment::Program program;
-  program.kind = "command";
-  program.run.words = words;
-  program.resources.set(Known::cpu, 1000);
-  const std::string& first = words.front();
-  std::string name;
-  for (const char c : first.substr(first.find_last_of('/') + 1))
-    if (experiment::valid_name(name + c)) name += c;
-  program.name = name.empty() ? "run" : name;
-  return program;
-}
 
 struct Prepared {
   std::variant<experiment::Program, run::FlowProgram> program;
@@ -100,7 +88,7 @@ Result<experiment::Program> trials_program(os::Env& env, const RunOptions& optio
                 file.empty() ? "a command" : file);
   experiment::Program program;
   if (file.empty()) {
-    program = program_of_command(options.words);
+    program = run::program_of_command(options.words);
   } else if (experiment::is_auptimizer(text)) {
     BERTH_ASSIGN(auto read,
                  from_auptimizer(env, text, file, prepared.directory, !options.clusters.empty()));

@@ -1,25 +1,23 @@
-// berth/berth.h over the C++ face of the library.
-#include <algorithm>
+// berth/berth.h over the C++ face of the library: topologies, reservations, plans. Studies and runs
+// are in c_runs.cc.
 #include <array>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <new>
 
 #include "berth/base/json_writer.h"
-#include "berth/base/result.h"
-#include "berth/berth.h"
 #include "berth/fleet.h"
+#include "berth/library/c_call.h"
 #include "berth/machine.h"
 #include "berth/topology.h"
 
-using berth::Error;
 using berth::ErrorKind;
 using berth::fail;
 using berth::JsonWriter;
 using berth::Known;
 using berth::Result;
 using berth::Status;
+using berth::c::check_given;
+using berth::c::give_text;
+using berth::c::guarded_call;
+using berth::c::put_text;
 
 struct berth_topology {
   berth::topology::Topology topology;
@@ -32,69 +30,6 @@ struct berth_reservation {
 };
 
 namespace {
-
-int code_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::busy: return BERTH_BUSY;
-    case ErrorKind::impossible: return BERTH_IMPOSSIBLE;
-    case ErrorKind::stale: return BERTH_STALE;
-    case ErrorKind::full: return BERTH_FULL;
-    case ErrorKind::not_found: return BERTH_NOT_FOUND;
-    case ErrorKind::denied: return BERTH_DENIED;
-    case ErrorKind::io:
-    case ErrorKind::corrupt:
-    case ErrorKind::interrupted: return BERTH_FAILED;
-    default: return BERTH_INVALID;
-  }
-}
-
-/// Where the words of an error go.
-struct Words {
-  char* text = nullptr;
-  std::size_t size = 0;
-
-  int put(const Error& error) const {
-    if (text != nullptr && size > 0) {
-      const std::size_t length = std::min(size - 1, error.message.size());
-      std::copy_n(error.message.begin(), length, text);
-      text[length] = '\0';
-    }
-    return code_of(error.kind);
-  }
-};
-
-/// What `work` says, as a code; no exception leaves.
-template <class Work>
-int guarded_call(Words words, const Work& work) {
-  try {
-    const Status done = work();
-    return done ? BERTH_OK : words.put(done.error());
-  } catch (const std::bad_alloc&) {
-    return words.put({ErrorKind::full, "no memory"});
-  } catch (const std::exception& error) {
-    return words.put({ErrorKind::io, error.what()});
-  }
-}
-
-template <class... Pointers>
-Status check_given(const Pointers*... pointers) {
-  if ((... && (pointers != nullptr))) return {};
-  return fail(ErrorKind::invalid, "a pointer is NULL");
-}
-
-Status give_text(std::string_view text, char** to) {
-  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
-  if (copy == nullptr) throw std::bad_alloc();
-  text.copy(copy, text.size());
-  copy[text.size()] = '\0';
-  *to = copy;
-  return {};
-}
-
-template <std::size_t kSize>
-void put_text(char (&to)[kSize], const std::string& text) {
-  to[text.copy(to, kSize - 1)] = '\0';
-}
 
 void write_part(JsonWriter& json, const berth::MachinePart& part) {
   json.object().key("resources").raw(berth::to_json(part.resources)).key("cores").array();

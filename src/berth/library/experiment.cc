@@ -2,11 +2,7 @@
 #include "berth/experiment.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
 #include <limits>
-#include <map>
-#include <mutex>
 
 #include "berth/base/units.h"
 #include "berth/run/context.h"
@@ -47,8 +43,6 @@ struct Study::State {
 };
 
 namespace {
-
-constexpr auto kLookAgain = std::chrono::milliseconds(500);  // for what other processes told
 
 Trial trial_of(const store::TaskRecord& record) {
   return {record.label, record.params, std::string(store::name(record.state)), record.metrics,
@@ -152,102 +146,6 @@ std::optional<std::chrono::milliseconds> Study::renew_within() const {
   if (!at) return std::nullopt;
   const Duration left = std::max(*at - state_->env->now(), Duration{});
   return std::chrono::duration_cast<std::chrono::milliseconds>(left);
-}
-
-ResourceManager::~ResourceManager() = default;
-
-namespace {
-
-/// Ends of trials, as their managers' threads tell them. It outlives carry_out() where a manager
-/// does not keep its promise.
-struct Ends {
-  std::mutex mutex;
-  std::condition_variable more;
-  std::deque<std::pair<std::string, TrialOutcome>> ended;  // by label
-
-  void add(const std::string& label, TrialOutcome outcome) {
-    const std::lock_guard lock(mutex);
-    ended.emplace_back(label, std::move(outcome));
-    more.notify_one();
-  }
-  std::deque<std::pair<std::string, TrialOutcome>> take(std::chrono::milliseconds most) {
-    std::unique_lock lock(mutex);
-    more.wait_for(lock, most, [&] { return !ended.empty(); });
-    return std::exchange(ended, {});
-  }
-};
-
-class Campaign {
- public:
-  Campaign(Study& study, ResourceManager& manager) : study_(study), manager_(manager) {}
-
-  Status run() {
-    for (;;) {
-      if (status_) status_ = start();
-      if (running_.empty() && (over_ || !status_)) return status_;
-      auto wait = std::chrono::milliseconds(kLookAgain);
-      if (const auto due = study_.renew_within()) wait = std::min(wait, *due);
-      for (auto& [label, outcome] : ends_->take(wait)) end(label, outcome);
-      if (const auto due = study_.renew_within(); due && due->count() == 0)
-        (void)study_.renew();  // who lost a claim is told so with its end
-    }
-  }
-
- private:
-  struct Running {
-    Trial trial;
-    std::string resource;
-  };
-
-  Status start() {
-    while (!over_) {
-      auto resource = manager_.acquire();
-      if (!resource) return {};
-      auto asked = study_.ask();
-      if (!asked || !asked->trial) {
-        manager_.release(*resource);
-        if (!asked) return std::unexpected(std::move(asked).error());
-        over_ = asked->over;
-        return {};
-      }
-      const Trial& trial = *asked->trial;
-      running_.insert_or_assign(trial.label, Running{trial, *resource});
-      const auto begun =
-          manager_.run(trial, *resource, [ends = ends_, label = trial.label](TrialOutcome outcome) {
-            ends->add(label, std::move(outcome));
-          });
-      if (!begun) ends_->add(trial.label, {{}, begun.error().message});
-    }
-    return {};
-  }
-
-  void end(const std::string& label, const TrialOutcome& outcome) {
-    const auto at = running_.find(label);
-    if (at == running_.end()) return;  // told twice
-    const Running ended = std::move(at->second);
-    running_.erase(at);
-    Status told = outcome.failure.empty() ? study_.tell(ended.trial, outcome.metrics)
-                                          : study_.fail(ended.trial, outcome.failure);
-    // What it told is of no use, and it will not say better: the trial has failed.
-    if (!told && told.error().kind == ErrorKind::invalid && outcome.failure.empty())
-      told = study_.fail(ended.trial, told.error().message);
-    manager_.release(ended.resource);
-    if (!told && told.error().kind != ErrorKind::stale && status_) status_ = told;
-  }
-
-  Study& study_;
-  ResourceManager& manager_;
-  std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
-  std::map<std::string, Running> running_;
-  Status status_;
-  bool over_ = false;
-};
-
-}  // namespace
-
-Result<std::optional<Trial>> carry_out(Study& study, ResourceManager& manager) {
-  BERTH_TRY(Campaign(study, manager).run());
-  return study.best();
 }
 
 std::vector<std::string_view> search_methods() {

@@ -7,10 +7,12 @@
 #include <map>
 
 #include "berth/base/document.h"
+#include "berth/base/guarded.h"
 #include "berth/base/text.h"
 #include "berth/library/run_state.h"
-#include "berth/run/context.h"
+#include "berth/library/runs_state.h"
 #include "berth/run/log_file.h"
+#include "berth/run/runner.h"
 
 namespace berth {
 namespace {
@@ -83,81 +85,68 @@ void add_amounts(const Resources& resources, std::vector<std::string>& words) {
   });
 }
 
-Task task_of(const store::TaskRecord& record) {
-  return {record.label,    std::string(store::name(record.state)),
-          record.attempts, record.exit_code,
-          record.params,   record.metrics};
-}
-
 bool has_ended(store::TaskState state) {
   return store::final(state) || state == store::TaskState::stopped;
 }
 
 }  // namespace
 
-struct Runs::State {
-  std::unique_ptr<os::Env> env = os::posix_env();
-  run::Context context;
-  std::string program;
-  std::string state_directory;  // that was asked for; "": the environment says
+Run library::run_of(os::Env& env, const store::RunRecord& record) {
+  const store::Counts& counts = record.counts;
+  Run run{.name = record.name,
+          .kind = record.kind,
+          .state = state_now(env, record),
+          .error = record.error,
+          .counts = {counts.waiting, counts.running, counts.done, counts.cached, counts.skipped,
+                     counts.failed, counts.stopped},
+          .created = std::chrono::milliseconds(to_ms(record.created)),
+          .ended = {}};
+  if (record.ended) run.ended = std::chrono::milliseconds(to_ms(*record.ended));
+  return run;
+}
 
-  Run run_of(const store::RunRecord& record) const {
-    const store::Counts& counts = record.counts;
-    Run run{.name = record.name,
-            .kind = record.kind,
-            .state = library::state_now(*env, record),
-            .error = record.error,
-            .counts = {counts.waiting, counts.running, counts.done, counts.cached, counts.skipped,
-                       counts.failed, counts.stopped},
-            .created = std::chrono::milliseconds(to_ms(record.created)),
-            .ended = {}};
-    if (record.ended) run.ended = std::chrono::milliseconds(to_ms(*record.ended));
-    return run;
-  }
+Result<std::string> Runs::State::berth(const std::vector<std::string>& words,
+                                       const Command& over) const {
+  os::SpawnSpec spec;
+  spec.argv = {program};
+  spec.argv.insert(spec.argv.end(), words.begin(), words.end());
+  auto replace = over.environment;
+  if (!state_directory.empty()) replace.emplace_back("BERTH_DB", context.state_directory);
+  for (auto& [name, value] : env->environment())
+    if (std::ranges::find(replace, name, &std::pair<std::string, std::string>::first) ==
+        replace.end())
+      spec.environment.emplace_back(name, value);
+  spec.environment.insert(spec.environment.end(), replace.begin(), replace.end());
+  BERTH_ASSIGN(spec.directory, env->real_path(over.directory.empty() ? "." : over.directory));
+  BERTH_ASSIGN(auto said, run_program(*env, spec));
+  if (said.code == 0) return std::move(said.out);
+  std::string_view text = trim(said.err);
+  if (text.starts_with("berth: ")) text.remove_prefix(7);
+  return fail(
+      kind_of(said.code), "{}",
+      text.empty() ? fmt::format("{} ended with {}", program, said.code) : std::string(text));
+}
 
-  /// What `berth WORDS` prints. Errors: what it says where it does not do it.
-  Result<std::string> berth(const std::vector<std::string>& words, const Command& over = {}) const {
-    os::SpawnSpec spec;
-    spec.argv = {program};
-    spec.argv.insert(spec.argv.end(), words.begin(), words.end());
-    auto replace = over.environment;
-    if (!state_directory.empty()) replace.emplace_back("BERTH_DB", context.state_directory);
-    for (auto& [name, value] : env->environment())
-      if (std::ranges::find(replace, name, &std::pair<std::string, std::string>::first) ==
-          replace.end())
-        spec.environment.emplace_back(name, value);
-    spec.environment.insert(spec.environment.end(), replace.begin(), replace.end());
-    BERTH_ASSIGN(spec.directory, env->real_path(over.directory.empty() ? "." : over.directory));
-    BERTH_ASSIGN(auto said, run_program(*env, spec));
-    if (said.code == 0) return std::move(said.out);
-    std::string_view text = trim(said.err);
-    if (text.starts_with("berth: ")) text.remove_prefix(7);
-    return fail(
-        kind_of(said.code), "{}",
-        text.empty() ? fmt::format("{} ended with {}", program, said.code) : std::string(text));
-  }
+Result<std::string> Runs::State::start(const std::vector<std::string>& words,
+                                       const Command& over) const {
+  BERTH_ASSIGN(const std::string json, berth(words, over));
+  BERTH_ASSIGN(const Field said, Field::parse(json, "berth run --json"));
+  BERTH_ASSIGN(const Field run, said.get("run"));
+  BERTH_ASSIGN(const Field id, run.get("id"));
+  return id.text();
+}
 
-  /// The name of the run that `berth run --detach --json` has started.
-  Result<std::string> start(const std::vector<std::string>& words, const Command& over) const {
-    BERTH_ASSIGN(const std::string json, berth(words, over));
-    BERTH_ASSIGN(const Field said, Field::parse(json, "berth run --json"));
-    BERTH_ASSIGN(const Field run, said.get("run"));
-    BERTH_ASSIGN(const Field id, run.get("id"));
-    return id.text();
-  }
-
-  Result<std::string> printed(const store::RunRecord& record, const store::TaskRecord& task,
-                              exec::Stream stream) {
-    std::string text;
-    auto reader = run::LogReader::open(*env, run::run_directory(context, record.name));
-    if (!reader && reader.error().kind == ErrorKind::not_found) return text;
-    if (!reader) return std::unexpected(reader.error());
-    BERTH_TRY(reader->read(Token{}, [&](const run::LogFrame& frame) {
-      if (frame.task == task.number && frame.stream == stream) text += frame.bytes;
-    }));
-    return text;
-  }
-};
+Result<std::string> Runs::State::printed(const store::RunRecord& record,
+                                         const store::TaskRecord& task, exec::Stream stream) {
+  std::string text;
+  auto reader = run::LogReader::open(*env, run::run_directory(context, record.name));
+  if (!reader && reader.error().kind == ErrorKind::not_found) return text;
+  if (!reader) return std::unexpected(reader.error());
+  BERTH_TRY(reader->read(Token{}, [&](const run::LogFrame& frame) {
+    if (frame.task == task.number && frame.stream == stream) text += frame.bytes;
+  }));
+  return text;
+}
 
 namespace {
 
@@ -173,7 +162,7 @@ class Following {
     for (const auto& task : tasks_) {
       auto& [token, ended] = told_[task.number];
       if (has_ended(task.state) && (!ended || token != task.token)) {
-        observer_.on_task_end(task_of(task));
+        observer_.on_task_end(library::task_of(task));
         changed_ = true;
       }
       token = task.token, ended = has_ended(task.state);
@@ -215,6 +204,10 @@ class Following {
 
 }  // namespace
 
+Result<run::Context> library::open_runs(os::Env& env, const std::string& state_directory) {
+  return state_directory.empty() ? run::open_context(env) : run::open_context(env, state_directory);
+}
+
 RunObserver::~RunObserver() = default;
 
 Runs::Runs(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -225,9 +218,7 @@ Runs::~Runs() = default;
 Result<Runs> Runs::open(const RunsOptions& options) {
   auto state = std::make_unique<State>();
   os::Env& env = *state->env;
-  BERTH_ASSIGN(state->context, options.state_directory.empty()
-                                   ? run::open_context(env)
-                                   : run::open_context(env, options.state_directory));
+  BERTH_ASSIGN(state->context, library::open_runs(env, options.state_directory));
   state->state_directory = options.state_directory;
   state->program =
       options.program.empty() ? env.variable("BERTH_BIN").value_or("berth") : options.program;
@@ -262,20 +253,20 @@ Result<std::string> Runs::submit_file(const std::string& file,
 Result<std::vector<Run>> Runs::list() {
   BERTH_ASSIGN(const auto records, state_->context.store->runs());
   std::vector<Run> runs;
-  for (const auto& record : records) runs.push_back(state_->run_of(record));
+  for (const auto& record : records) runs.push_back(library::run_of(*state_->env, record));
   return runs;
 }
 
 Result<Run> Runs::find(const std::string& name) {
   BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
-  return state_->run_of(record);
+  return library::run_of(*state_->env, record);
 }
 
 Result<std::vector<Task>> Runs::tasks(const std::string& name) {
   BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
   BERTH_ASSIGN(const auto records, state_->context.store->tasks(record.id));
   std::vector<Task> tasks;
-  for (const auto& task : records) tasks.push_back(task_of(task));
+  for (const auto& task : records) tasks.push_back(library::task_of(task));
   return tasks;
 }
 
@@ -290,9 +281,15 @@ Result<Run> Runs::follow(const std::string& name, RunObserver& observer) {
   for (;;) {
     // What is recorded is looked at before the state says that there is no more of it.
     BERTH_ASSIGN(const auto record, state_->context.store->find_run(name));
-    Run run = state_->run_of(record);
-    BERTH_TRY(following.look(record, run));
-    if (!run.goes_on() || !observer.goes_on()) return run;
+    Run run = library::run_of(*state_->env, record);
+    bool goes_on = run.goes_on();
+    const Status looked = guarded("the observer", [&] {
+      auto status = following.look(record, run);
+      goes_on = goes_on && observer.goes_on();
+      return status;
+    });
+    BERTH_TRY(looked);
+    if (!goes_on) return run;
     BERTH_TRY(state_->env->wait({}, state_->env->now() + kPollInterval));
   }
 }
@@ -315,6 +312,24 @@ Status Runs::stop(const std::string& name) {
 Status Runs::resume(const std::string& name) {
   BERTH_TRY(state_->berth({"resume", "--detach", name}));
   return {};
+}
+
+Status Runs::retry(const std::string& name, Again what) {
+  std::vector<std::string> words{"retry", "--detach"};
+  if (what == Again::all) words.emplace_back("--all");
+  if (what == Again::file) words.emplace_back("--file");
+  words.push_back(name);
+  BERTH_TRY(state_->berth(words));
+  return {};
+}
+
+Result<std::vector<std::string>> Runs::reopen(const std::string& name, bool all) {
+  BERTH_ASSIGN(const auto reopened, run::reopen(state_->context, name, all));
+  BERTH_ASSIGN(const auto tasks, this->tasks(name));
+  std::vector<std::string> labels;
+  for (const TaskNumber number : reopened)
+    labels.push_back(tasks.at(static_cast<std::size_t>(number.value - 1)).label);
+  return labels;
 }
 
 Status Runs::remove(const std::string& name) {

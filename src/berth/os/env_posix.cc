@@ -27,6 +27,7 @@
 #include "berth/os/spawn_posix.h"
 #include "berth/os/stop_signals_posix.h"
 #include "berth/os/tree_posix.h"
+#include "berth/os/wake.h"
 
 extern char** environ;
 
@@ -63,7 +64,8 @@ int make_one_directory(const std::string& path, mode_t mode) {
 
 class PosixEnv final : public Env {
  public:
-  explicit PosixEnv(const std::atomic<bool>* give_up) : give_up_(give_up) {}
+  explicit PosixEnv(const std::atomic<bool>* give_up, StopSource* stop = nullptr)
+      : give_up_(give_up), stop_(stop) {}
 
   Mono now() override { return Mono(read_clock(CLOCK_MONOTONIC)); }
   Mono boot_clock() override { return Mono(read_clock(CLOCK_BOOTTIME)); }
@@ -330,7 +332,7 @@ class PosixEnv final : public Env {
       if (watch.fd >= 0)
         polls_.push_back({watch.fd, static_cast<short>(watch.readable ? POLLIN : POLLOUT), 0});
     // The loop's thread is woken by it; -1 is passed over by poll.
-    polls_.push_back({give_up_ == nullptr ? stop_signals_descriptor() : -1, POLLIN, 0});
+    polls_.push_back({stops_descriptor(), POLLIN, 0});
     timespec timeout{};
     if (until) {
       const Duration left = std::max(Duration(0), *until - now());
@@ -341,11 +343,13 @@ class PosixEnv final : public Env {
     auto polled = polls_.begin();
     for (auto& watch : watches) watch.ready = watch.fd >= 0 && (polled++)->revents != 0;
     if (ready < 0 && errno != EINTR) return errno_error(errno, "wait for events");
-    if (ready > 0 && polls_.back().revents != 0) clear_stop_signals_descriptor();
+    if (ready > 0 && polls_.back().revents != 0)
+      stop_ != nullptr ? stop_->wake().clear() : clear_stop_signals_descriptor();
     return {};
   }
 
   int stop_signals() override {
+    if (stop_ != nullptr) return stop_->requests();
     const int came = stop_signals_posix();
     return give_up_ != nullptr && give_up_->load() ? std::max(came, 2) : came;
   }
@@ -452,9 +456,15 @@ class PosixEnv final : public Env {
     return errno_error(errno, path);
   }
 
+  int stops_descriptor() const {
+    if (stop_ != nullptr) return stop_->wake().descriptor();
+    return give_up_ == nullptr ? stop_signals_descriptor() : -1;
+  }
+
   static constexpr std::size_t kStatSize = 8192;
 
   const std::atomic<bool>* give_up_;
+  StopSource* stop_;
   std::vector<pollfd> polls_;
   ProcessIdentity self_;
   std::string boot_id_;
@@ -468,6 +478,10 @@ Fd::~Fd() {
 
 std::unique_ptr<Env> posix_env(const std::atomic<bool>* give_up) {
   return std::make_unique<PosixEnv>(give_up);
+}
+
+std::unique_ptr<Env> posix_env(StopSource& stop) {
+  return std::make_unique<PosixEnv>(nullptr, &stop);
 }
 
 void make_private() {

@@ -11,6 +11,19 @@
 
 namespace berth::run {
 
+experiment::Program program_of_command(const std::vector<std::string>& words) {
+  experiment::Program program;
+  program.kind = "command";
+  program.run.words = words;
+  program.resources.set(Known::cpu, 1000);
+  const std::string& first = words.front();
+  std::string name;
+  for (const char c : first.substr(first.find_last_of('/') + 1))
+    if (experiment::valid_name(name + c)) name += c;
+  program.name = name.empty() ? "run" : name;
+  return program;
+}
+
 std::optional<std::string> first_program(const exec::Command& command) {
   const auto argv = command.words.empty() ? words(command.text) : std::vector<std::string_view>();
   const std::string first(command.words.empty() ? argv.front() : command.words.front());

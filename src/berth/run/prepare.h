@@ -3,12 +3,17 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/exec/command.h"
+#include "berth/experiment/program.h"
 #include "berth/os/env.h"
 #include "berth/run/context.h"
 
 namespace berth::run {
+
+/// One command as the program of a run, which takes one core and is called after the command.
+experiment::Program program_of_command(const std::vector<std::string>& words);
 
 /// The program that the command starts, where that can be told without a shell.
 std::optional<std::string> first_program(const exec::Command& command);

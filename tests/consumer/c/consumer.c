@@ -1,4 +1,4 @@
-/* Topologies, placement, reservations and a plan from C.
+/* Topologies, placement, reservations, a plan, a study and runs from C.
  *
  *   cc -std=c99 consumer.c $(pkg-config --cflags --libs berth)
  */
@@ -109,12 +109,91 @@ static void plans(void) {
   EXPECT(berth_plan("{", 1, 0, &json, why, sizeof why) == BERTH_INVALID);
 }
 
+static const char kStudy[] =
+    "name: parabola\n"
+    "passive: true\n"
+    "params: {x: {min: -5, max: 5}, kind: [flat, steep]}\n"
+    "search: {method: random, samples: 12, seed: 7}\n"
+    "goal: {metric: loss, direction: min}\n";
+
+static void searches(void) {
+  berth_study* study = NULL;
+  EXPECT(berth_study_create(kStudy, strlen(kStudy), "", &study, why, sizeof why) == BERTH_OK);
+  EXPECT(strcmp(berth_study_name(study), "parabola-1") == 0);
+  berth_trial* trial = NULL;
+  int32_t over = 0, should_stop = 1;
+  int done = 0;
+  double least = 1e9;
+  while (berth_study_ask(study, &trial, &over, why, sizeof why) == BERTH_OK && trial != NULL) {
+    const double x = berth_trial_number(trial, "x");
+    berth_metric loss = {"loss", 0};
+    loss.value = strcmp(berth_trial_text(trial, "kind"), "flat") == 0 ? x * x : 10 * x * x;
+    EXPECT(berth_study_report(study, trial, &loss, 1, &should_stop, why, sizeof why) == BERTH_OK);
+    EXPECT(should_stop == 0 && berth_study_renew(study, why, sizeof why) == BERTH_OK);
+    if (done == 3) {
+      EXPECT(berth_study_fail(study, trial, "no luck", why, sizeof why) == BERTH_OK);
+    } else {
+      EXPECT(berth_study_tell(study, trial, &loss, 0, why, sizeof why) == BERTH_INVALID);
+      EXPECT(berth_study_tell(study, trial, &loss, 1, why, sizeof why) == BERTH_OK);
+      EXPECT(berth_study_tell(study, trial, &loss, 1, why, sizeof why) == BERTH_STALE);
+      if (loss.value < least) least = loss.value;
+    }
+    berth_trial_destroy(trial);
+    ++done;
+  }
+  EXPECT(over == 1 && done == 12);
+  EXPECT(berth_study_best(study, &trial, why, sizeof why) == BERTH_OK);
+  EXPECT(berth_trial_metric(trial, "loss") == least);
+  EXPECT(strcmp(berth_trial_state(trial), "done") == 0 && berth_trial_label(trial) != NULL);
+  EXPECT(berth_trial_text(trial, "y") == NULL);
+  EXPECT(berth_trial_number(trial, "y") != berth_trial_number(trial, "y")); /* NaN */
+  berth_trial_destroy(trial);
+  berth_study_destroy(study);
+  EXPECT(berth_study_create("x: 1", 4, "", &study, why, sizeof why) == BERTH_INVALID);
+  EXPECT(berth_study_open("parabola-1", NULL, &study, why, sizeof why) == BERTH_NOT_FOUND);
+}
+
+static void runs(void) {
+  const char* const hello[] = {"sh", "-c", "echo hello; test -e again", NULL};
+  berth_runs* all = NULL;
+  berth_run run;
+  char* name = NULL;
+  char* text = NULL;
+  size_t size = 0;
+  EXPECT(berth_runs_open(NULL, NULL, &all, why, sizeof why) == BERTH_OK);
+  EXPECT(berth_runs_submit(all, hello, &name, why, sizeof why) == BERTH_OK);
+  EXPECT(berth_runs_wait(all, name, 0, &run, why, sizeof why) == BERTH_OK);
+  EXPECT(strcmp(run.state, "failed") == 0 && strcmp(run.kind, "command") == 0);
+  EXPECT(run.failed == 1 && run.ended_ms >= run.created_ms && run.created_ms > 0);
+  EXPECT(berth_runs_output(all, name, "1", 0, &text, &size, why, sizeof why) == BERTH_OK);
+  EXPECT(size == 6 && strcmp(text, "hello\n") == 0);
+  berth_free_text(text);
+  fclose(fopen("again", "w"));
+  EXPECT(berth_runs_retry(all, name, 0, why, sizeof why) == BERTH_OK);
+  EXPECT(berth_runs_wait(all, name, 0, &run, why, sizeof why) == BERTH_OK);
+  EXPECT(strcmp(run.state, "done") == 0);
+  remove("again");
+  EXPECT(berth_runs_tasks_json(all, name, &text, why, sizeof why) == BERTH_OK);
+  EXPECT(strstr(text, "\"attempts\":2") != NULL && strstr(text, "\"exit_code\":0") != NULL);
+  berth_free_text(text);
+  EXPECT(berth_runs_remove(all, name, why, sizeof why) == BERTH_OK);
+  EXPECT(berth_runs_find(all, name, &run, why, sizeof why) == BERTH_NOT_FOUND);
+  berth_free_text(name);
+  EXPECT(berth_runs_submit_file(all, "no-such.yaml", NULL, &name, why, sizeof why) ==
+         BERTH_INVALID);
+  EXPECT(berth_runs_stop(all, "no-such-1", why, sizeof why) == BERTH_INVALID);
+  EXPECT(berth_runs_resume(NULL, "x", why, sizeof why) == BERTH_INVALID);
+  berth_runs_destroy(all);
+}
+
 int main(void) {
   EXPECT(strncmp(berth_version(), "0.2.", 4) == 0);
   setenv("BERTH_TOPOLOGY", "dgx-h100", 1);
   places();
   reserves();
   plans();
+  searches();
+  runs();
   puts("ok");
   return 0;
 }

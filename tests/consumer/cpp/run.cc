@@ -23,6 +23,19 @@ void write(const char* file, std::string_view text) {
   std::ofstream(file) << text;
 }
 
+/// What failed is tried again, by a process of its own or by this one.
+void try_again(berth::Runs& runs) {
+  const auto once = value(runs.submit({.argv = {"sh", "-c", "test -e there"}, .name = "once"}));
+  EXPECT(value(runs.wait(once)).state == "failed");
+  write("there", "");
+  value(runs.retry(once));
+  EXPECT(value(runs.wait(once)).state == "done");
+  EXPECT(runs.retry(once, berth::Again::file).error().kind == berth::ErrorKind::invalid);
+  EXPECT(value(runs.reopen(once)).empty());
+  EXPECT(value(runs.reopen(once, true)).at(0) == "1");
+  EXPECT(value(runs.drive(once)).state == "done" && value(runs.tasks(once)).at(0).attempts == 3);
+}
+
 int main() {
   auto runs = value(berth::Runs::open());
 
@@ -81,6 +94,8 @@ int main() {
   value(runs.stop(sleep));
   value(runs.remove(sleep));
   EXPECT(value(runs.list()).size() == 3);
+
+  try_again(runs);
 
   const auto wrong = runs.submit_file("no-such.yaml");
   EXPECT(!wrong && wrong.error().kind == berth::ErrorKind::invalid);
