@@ -41,7 +41,7 @@ class Metrics(Case):
         self.assertLessEqual(found['berth_task_wait_seconds_bucket{run="a-1",le="0.1"}'],
                              found['berth_task_wait_seconds_bucket{run="a-1",le="60"}'])
         machine = json.loads(self.house.run("machine", "--json").out)
-        self.assertEqual(found['berth_machine_total{resource="cpu"}'], machine["total"]["cpu"] / 1000)
+        self.assertEqual(found['berth_machine_capacity{resource="cpu"}'], machine["total"]["cpu"])
         self.assertEqual(found['berth_machine_holders'], 0)
 
     def test_a_gpu_that_is_held(self):

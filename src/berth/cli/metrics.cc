@@ -134,7 +134,7 @@ void add_devices(const MachineReport& report, api::Exposition& out) {
 
 void add_machine(const MachineReport& report, api::Exposition& out) {
   for (const auto& [name, help, resources] :
-       {std::tuple("berth_machine_total", "What this machine has: cores, bytes, or a count.",
+       {std::tuple("berth_machine_capacity", "What this machine has: cores, bytes, or a count.",
                    &report.capacity.total),
         {"berth_machine_held", "What of it is held.", &report.held},
         {"berth_machine_free", "What of it is free.", &report.free}}) {
