@@ -176,6 +176,22 @@ class Browser(Case):
         page.press("Enter")
         page.until_text("failed: exit 3")
 
+    def test_trials_are_chosen_by_keys(self):
+        self.write("best.yaml", SEARCH.replace("10 / i", "10 * i").partition("goal:")[0] +
+                   "goal: {metric: loss, direction: min, score: best}\nresources: {cpu: 0.1}\n")
+        self.house.run("run", "best.yaml")
+        run = "search-1"
+        best = self.house.json("best", run)["metrics"]
+        self.assertLess(best["loss.best"], best["loss"])
+        self.serve()
+        page = self.viewer()
+        self.go(page, f"#/runs/{run}", "What leads there", "from where to where")
+        self.assertIn(f"the best {best['loss.best']:g}", page.run("document.querySelector('canvas').getAttribute('aria-label')"))
+        page.run("[...document.querySelectorAll('label')].find(e => e.innerText.trim() === 'from').control.focus()")
+        page.press("ArrowRight")
+        page.until_text("of 14 trials")
+        page.tab_to("choose all")
+
     def test_a_fleet_is_planned_anew(self):
         self.serve("--fleet", ROOT / "examples/fleet/fleet.json")
         page = self.viewer()
