@@ -268,18 +268,32 @@ class Browser(Case):
             "labels": {"a": PAYLOADS[0], "b": PAYLOADS[4], "c": PAYLOADS[8]}, "goal": {"metric": "score", "direction": "max"},
             "resources": {"cpu": 0.05}}))
         self.house.run("run", "hostile.yaml", "--label", f"d={PAYLOADS[39]}")
+        self.write("keys.yaml", json.dumps({"name": "keys", "steps": {"s": {"foreach": {"v": PAYLOADS[:20]}, "run": "echo {v}; exit 1"}}}))
+        self.house.run("run", "keys.yaml")
+        fleet = json.loads((ROOT / "examples/fleet/fleet.json").read_text())
+        for server, payload in zip(fleet["serverData"]["servers"], PAYLOADS[4:]):
+            server["name"] = payload
+        self.write("fleet.json", json.dumps(fleet))
         tasks = self.house.json("show", "hostile-1")["tasks"]
         self.assertEqual([len(tasks), tasks[0]["state"]], [len(PAYLOADS), "failed"])
-        self.serve()
+        self.serve("--fleet", "fleet.json")
         page = self.viewer(forgiven=["status of 40"])
         page.run("window.hit = () => { window.was_hit = true }")
-        for route, texts in (("#/", PAYLOADS[:1]), ("#/runs/hostile-1", PAYLOADS[2:40]), ("#/machine", [])):
+        for route, texts in (("#/", PAYLOADS[:1]), ("#/runs/hostile-1", PAYLOADS[2:40]), ("#/machine", []),
+                             ("#/runs/keys-1", ["Steps"]), ("#/fleets", PAYLOADS[4:9])):
             self.go(page, route, "Berth", *texts)
             self.assertEqual(page.run(MARKUP), [])
         for task in tasks[:50:7]:
             self.go(page, f"#/runs/{task['id']}", PAYLOADS[0], PAYLOADS[-1])
             self.assertEqual(page.run(MARKUP), [])
-        for payload in PAYLOADS:
+        self.go(page, "#/runs/keys-1", "Steps")
+        page.run("document.querySelector('.graph a').focus()")
+        page.press("Enter")
+        page.until("document.querySelector('.instances a') !== null")
+        page.run("document.querySelector('.instances a').click()")
+        page.until_text("failed: exit 1", PAYLOADS[0])
+        self.assertEqual(page.run(MARKUP), [])
+        for payload in PAYLOADS[::3]:
             page.run(f"location.hash = '#/runs/' + encodeURIComponent({json.dumps(payload)})")
             page.until("document.querySelector('[role=alert], h1') !== null")
             self.assertEqual(page.run(MARKUP), [], payload)
