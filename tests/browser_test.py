@@ -176,6 +176,22 @@ class Browser(Case):
         page.press("Enter")
         page.until_text("failed: exit 3")
 
+    def test_trials_are_chosen_by_keys(self):
+        self.write("best.yaml", SEARCH.replace("10 / i", "10 * i").partition("goal:")[0] +
+                   "goal: {metric: loss, direction: min, score: best}\nresources: {cpu: 0.1}\n")
+        self.house.run("run", "best.yaml")
+        run = "search-1"
+        best = self.house.json("best", run)["metrics"]
+        self.assertLess(best["loss.best"], best["loss"])
+        self.serve()
+        page = self.viewer()
+        self.go(page, f"#/runs/{run}", "What leads there", "from where to where")
+        self.assertIn(f"the best {best['loss.best']:g}", page.run("document.querySelector('canvas').getAttribute('aria-label')"))
+        page.run("[...document.querySelectorAll('label')].find(e => e.innerText.trim() === 'from').control.focus()")
+        page.press("ArrowRight")
+        page.until_text("of 14 trials")
+        page.tab_to("choose all")
+
     def test_a_fleet_is_planned_anew(self):
         self.serve("--fleet", ROOT / "examples/fleet/fleet.json")
         page = self.viewer()
@@ -252,18 +268,32 @@ class Browser(Case):
             "labels": {"a": PAYLOADS[0], "b": PAYLOADS[4], "c": PAYLOADS[8]}, "goal": {"metric": "score", "direction": "max"},
             "resources": {"cpu": 0.05}}))
         self.house.run("run", "hostile.yaml", "--label", f"d={PAYLOADS[39]}")
+        self.write("keys.yaml", json.dumps({"name": "keys", "steps": {"s": {"foreach": {"v": PAYLOADS[:20]}, "run": "echo {v}; exit 1"}}}))
+        self.house.run("run", "keys.yaml")
+        fleet = json.loads((ROOT / "examples/fleet/fleet.json").read_text())
+        for server, payload in zip(fleet["serverData"]["servers"], PAYLOADS[4:]):
+            server["name"] = payload
+        self.write("fleet.json", json.dumps(fleet))
         tasks = self.house.json("show", "hostile-1")["tasks"]
         self.assertEqual([len(tasks), tasks[0]["state"]], [len(PAYLOADS), "failed"])
-        self.serve()
+        self.serve("--fleet", "fleet.json")
         page = self.viewer(forgiven=["status of 40"])
         page.run("window.hit = () => { window.was_hit = true }")
-        for route, texts in (("#/", PAYLOADS[:1]), ("#/runs/hostile-1", PAYLOADS[2:40]), ("#/machine", [])):
+        for route, texts in (("#/", PAYLOADS[:1]), ("#/runs/hostile-1", PAYLOADS[2:40]), ("#/machine", []),
+                             ("#/runs/keys-1", ["Steps"]), ("#/fleets", PAYLOADS[4:9])):
             self.go(page, route, "Berth", *texts)
             self.assertEqual(page.run(MARKUP), [])
         for task in tasks[:50:7]:
             self.go(page, f"#/runs/{task['id']}", PAYLOADS[0], PAYLOADS[-1])
             self.assertEqual(page.run(MARKUP), [])
-        for payload in PAYLOADS:
+        self.go(page, "#/runs/keys-1", "Steps")
+        page.run("document.querySelector('.graph a').focus()")
+        page.press("Enter")
+        page.until("document.querySelector('.instances a') !== null")
+        page.run("document.querySelector('.instances a').click()")
+        page.until_text("failed: exit 1", PAYLOADS[0])
+        self.assertEqual(page.run(MARKUP), [])
+        for payload in PAYLOADS[::3]:
             page.run(f"location.hash = '#/runs/' + encodeURIComponent({json.dumps(payload)})")
             page.until("document.querySelector('[role=alert], h1') !== null")
             self.assertEqual(page.run(MARKUP), [], payload)

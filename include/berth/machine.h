@@ -12,8 +12,9 @@
 //
 // Units: as resources.h; times are since 1970 UTC. Ownership: a Reservation is move-only and gives
 // everything back once, by release() or its destructor; it may outlive its Machine, but not the
-// process: what a dead process held is free for whoever looks next. Threads: a Machine and its
-// reservations belong to one thread at a time; machines are independent of each other. Errors:
+// process: what a dead process held is free for whoever looks next. Threads: a Machine and all of
+// its reservations belong to one thread at a time, also when the Machine is gone, for they share
+// its ledger; machines are independent of each other. Errors:
 // impossible, where the empty machine is too small; busy, where others hold what is missing, whom
 // the message names; io and denied of the ledger's directory. After an error all is as before.
 #pragma once
@@ -96,14 +97,17 @@ struct MachineOptions {
 class BERTH_EXPORT Reservation {
  public:
   Reservation(Reservation&&) noexcept;
-  Reservation& operator=(Reservation&&) noexcept;
+  Reservation& operator=(Reservation&&) noexcept;  ///< Gives back what it held, as ~Reservation().
+  /// Gives it back. Where that fails (the ledger cannot be written, say) nobody is told, and it is
+  /// held until the process ends: who has to know calls release().
   ~Reservation();
 
   const MachinePart& part() const;
   /// The variables that make exactly these devices visible to a process: CUDA_VISIBLE_DEVICES,
   /// NVIDIA_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES, by UUID. Without devices none are visible.
   std::vector<std::pair<std::string, std::string>> environment() const;
-  /// Errors: stale: it was released, or moved from.
+  /// After stale it holds nothing: it was released before, or moved from. After any other error it
+  /// is still held, and may be released again.
   Status release();
 
  private:

@@ -1,5 +1,5 @@
 // Placement: which k of the available devices a job gets. The same question has the same answer
-// whatever the order in which devices are listed, on any number of threads.
+// whatever the order in which devices are listed, on any number of threads. With topology.h:
 //
 //   auto chooser = berth::placement::Chooser::make(*berth::topology::known_machine("dgx1-v100"));
 //   berth::placement::Allocator allocator(*std::move(chooser));
@@ -100,7 +100,7 @@ struct Answer {
   std::optional<std::int64_t> partition_bound;
 };
 
-/// A policy of the caller. The Chooser checks the devices that it returns.
+/// A policy of the caller. The Chooser checks the devices that it returns; to throw is invalid.
 class BERTH_EXPORT Policy {
  public:
   virtual ~Policy() = default;

@@ -45,7 +45,7 @@ class BERTH_EXPORT Resources {
 
   std::int64_t get(Known known) const { return known_[static_cast<std::size_t>(known)]; }
   std::int64_t get(std::string_view resource) const;
-  /// An amount below 0 is a broken invariant, which ends the process.
+  /// An amount below 0 counts as 0: there is nothing of it.
   void set(Known known, std::int64_t amount);
   void set(std::string_view resource, std::int64_t amount);
 

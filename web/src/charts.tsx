@@ -2,8 +2,9 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Goal } from "./api";
 import { Canvas, type Ink, ticks } from "./canvas";
+import { Pick } from "./parts";
 import { scale_of, type Scale } from "./scale";
-import { type Column, short, type Trials } from "./trials";
+import { best_so_far, type Column, short, type Trials } from "./trials";
 
 export const kMargin = { left: 64, right: 12, top: 10, bottom: 26 };
 const kWorst = 0.1; // of the scores are left out of an axis: what diverged would flatten the others
@@ -78,7 +79,7 @@ export function History({ trials, score, goal }: Shown) {
     context.textAlign = "right";
     context.fillText(String(trials.count), width - kMargin.right, height - kMargin.bottom + 8);
   };
-  return <Canvas height={220} draw={draw} label={`${goal.metric} of ${trials.count} trials, and the best so far`} />;
+  return <Canvas height={220} draw={draw} label={`${goal.metric} of ${trials.count} trials; the best ${short(best_so_far(score, goal.direction === "max").pop()?.score ?? NaN)}`} />;
 }
 
 /// What stands below the ends of an axis, or below each of its choices.
@@ -198,6 +199,25 @@ function brushed(count: number, axes: Column[], places: Float32Array[], brushes:
   return within;
 }
 
+/// What dragging along an axis does, for keys.
+function Between({ axes, brushes, change }: { axes: Column[]; brushes: Brushes; change: (brushes: Brushes) => void }) {
+  const [name, choose] = useState(axes[0]!.name);
+  const [from, to] = brushes.get(name) ?? [0, 1];
+  const end = (label: string, value: number, brush: (value: number) => [number, number]) => (
+    <label class="pick">
+      {label}{" "}
+      <input type="range" aria-valuetext={`${Math.round(100 * value)} % of the axis`} min={0} max={1} step={0.02} value={value} onInput={(event) => change(new Map(brushes).set(name, brush(Number(event.currentTarget.value))))} />
+    </label>
+  );
+  return (
+    <p class="tools">
+      <Pick label="of" value={name} of={axes.map((each) => each.name)} chosen={choose} />
+      {end("from", from, (value) => [value, Math.max(value, to)])}
+      {end("to", to, (value) => [Math.min(value, from), value])}
+    </p>
+  );
+}
+
 const kMostLines = 2000; // that are drawn; of more a part stands for all
 
 export function Parallel({ trials, score, goal, columns }: Shown & { columns: Column[] }) {
@@ -314,9 +334,10 @@ export function Parallel({ trials, score, goal, columns }: Shown & { columns: Co
     <div>
       <Canvas height={height} draw={draw} onPointer={pointed} label={`parallel coordinates of ${columns.map((each) => each.name).join(", ")} and ${goal.metric}`} />
       <p class="note">
-        {brushes.size === 0 ? "Drag along an axis to choose trials." : `${chosen} of ${trials.count} trials `}
+        {brushes.size === 0 ? "Drag along an axis to choose trials, or say from where to where. " : `${chosen} of ${trials.count} trials `}
         {brushes.size > 0 && <button onClick={() => set_brushes(new Map())}>choose all</button>}
       </p>
+      <Between axes={axes} brushes={brushes} change={set_brushes} />
     </div>
   );
 }

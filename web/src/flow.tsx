@@ -8,7 +8,7 @@ import { link } from "./route";
 import type { Trials } from "./trials";
 import { duration } from "./words";
 
-const kBox = { width: 190, height: 58, across: 60, down: 18 };
+const kBox = { width: 176, height: 60, across: 44, down: 16 };
 const kMostInstances = 200;
 const kMostEarlier = 4;
 
@@ -70,11 +70,11 @@ function Picture({ steps, critical, chosen, choose }: { steps: Step[]; critical:
                 <g transform={`translate(${x(node.layer)} ${y(node.place)})`} class={`step ${colour_of(step)} ${critical.has(node.name) ? "critical" : ""} ${chosen === node.name ? "chosen" : ""}`}>
                   <rect width={kBox.width} height={kBox.height} rx="6" />
                   <text x="12" y="22" class="name">
-                    {clipped(node.name, 24)}
+                    {clipped(node.name, 22)}
                   </text>
-                  <text x="12" y="40">{clipped(words, 30)}</text>
+                  <text x="12" y="40">{clipped(words, 28)}</text>
                   {step.seconds && (
-                    <text x="12" y="53">
+                    <text x="12" y="54">
                       {duration(1000 * step.seconds.median)} each
                     </text>
                   )}

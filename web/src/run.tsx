@@ -5,9 +5,9 @@ import { Flow } from "./flow";
 import { useLive } from "./live";
 import { Badge, counts_text, Progress, Section, Trouble, useNow } from "./parts";
 import { link } from "./route";
-import { Search } from "./search";
+import { scores_of, Search } from "./search";
 import { Timeline } from "./timeline";
-import { cell_text, type Cells, ended_after, read_cells, sorted, type Trials, trials_of } from "./trials";
+import { cell_text, type Cells, type Column, ended_after, read_cells, sorted, type Trials, trials_of } from "./trials";
 import { amount, duration } from "./words";
 
 /// A browser heeds autofocus but once in the life of a page.
@@ -77,7 +77,7 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
   const [by, set_by] = useState<{ name: string; descending: boolean } | null>(null);
   const [wanted, set_wanted] = useState("");
   const [pages, set_pages] = useState(1);
-  const score = trials.columns.find((column) => column.kind === "metric" && column.name === goal?.metric);
+  const score = useMemo(() => goal && scores_of(trials, goal.metric), [trials]);
   const took = useMemo(() => Float64Array.from(trials.started, (from, row) => trials.ended[row]! - from), [trials]);
   const order = useMemo(() => {
     const numbers = by === null ? score?.numbers : by.name === "took" ? took : trials.columns.find((each) => each.name === by.name)?.numbers;
@@ -100,7 +100,8 @@ function Table({ run, trials, goal }: { run: string; trials: Trials; goal: Goal 
       </button>
     </th>
   );
-  const ordered = [...trials.columns].sort((a, b) => Number(b === score) - Number(a === score) || (a.kind === b.kind ? 0 : a.kind === "param" ? -1 : 1));
+  const leads = (column: Column): number => Number(column.kind === "metric" && column.name === goal?.metric);
+  const ordered = [...trials.columns].sort((a, b) => leads(b) - leads(a) || (a.kind === b.kind ? 0 : a.kind === "param" ? -1 : 1));
   return (
     <>
       <p class="tools">

@@ -8,6 +8,7 @@ import { link } from "./route";
 import { scale_of } from "./scale";
 import type { Column, Trials } from "./trials";
 
+const kLeftOutOfCurves = 0.01; // what was stopped early is at the worse end, and to be seen
 const kLeastTrials = 10; // of which berth importance says anything
 const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
 const direction = (goal: Goal): string => (goal.direction === "max" ? "the greater the better" : "the less the better");
@@ -16,10 +17,12 @@ const varies = (column: Column): boolean => {
   return column.numbers.some((value) => !Number.isNaN(value) && value !== first);
 };
 
-/// The metric of the trials that are done: of others it is not what they came to.
+/// The scores of the trials that are done: of others a metric is not what they came to. Where the best
+/// report counts, it has a name of its own.
 export function scores_of(trials: Trials, metric: string): Column | undefined {
-  const column = trials.columns.find((each) => each.kind === "metric" && each.name === metric);
-  return column && { ...column, numbers: column.numbers.map((value, row) => (trials.states[row] === "done" ? value : NaN)) };
+  const named = (name: string): Column | undefined => trials.columns.find((each) => each.kind === "metric" && each.name === name);
+  const column = named(`${metric}.best`) ?? named(metric);
+  return column && { ...column, name: metric, numbers: column.numbers.map((value, row) => (trials.states[row] === "done" ? value : NaN)) };
 }
 
 function LearningCurves({ run, goal, key_ }: { run: string; goal: Goal; key_: string }) {
@@ -37,7 +40,7 @@ function LearningCurves({ run, goal, key_ }: { run: string; goal: Goal; key_: st
     );
     const all = Float64Array.from(curves.flatMap((each) => each.values));
     const column: Column = { name: goal.metric, kind: "metric", numbers: all, texts: null, choices: [] };
-    return { lines: lines.reverse(), scale: worth(column, goal), most: Math.max(2, ...curves.map((each) => each.values.length)), cut: curves.filter((each) => each.stopped_early).length };
+    return { lines: lines.reverse(), scale: worth(column, goal, kLeftOutOfCurves), most: Math.max(2, ...curves.map((each) => each.values.length)), cut: curves.filter((each) => each.stopped_early).length };
   }, [value]);
   if (drawn.lines.length === 0) return <Trouble error={error} />;
   const words = `${drawn.lines.length - drawn.cut} that went on to their end${drawn.cut > 0 ? `, ${drawn.cut} that were stopped early, red, where they end` : ""}`;

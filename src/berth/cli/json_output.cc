@@ -88,6 +88,17 @@ Json failure_object(const Failure& failure, const experiment::ValueTypes& types)
               {"log", "berth logs " + failure.id}};
 }
 
+/// The bounds that a trial is known to break; one that was stopped before it told does not count.
+std::vector<std::string> broken_bounds(const experiment::Program& program,
+                                       const store::TaskRecord& task) {
+  std::vector<std::string> texts;
+  if (task.state != store::TaskState::done) return texts;
+  for (const auto& bound : program.constraints)
+    if (experiment::excess(bound, task.metrics).value_or(0) > 0)
+      texts.push_back(experiment::constraint_text(bound));
+  return texts;
+}
+
 /// `program`: of the run.
 Json task_object(const store::RunRecord& run, const store::TaskRecord& task,
                  const experiment::Program& program) {
@@ -101,9 +112,7 @@ Json task_object(const store::RunRecord& run, const store::TaskRecord& task,
               {"cached", task.state == store::TaskState::cached},
               {"params", parsed_or_null(experiment::values_json(params_of(task), program.types))},
               {"metrics", metrics},
-              {"broken", task.state == store::TaskState::done
-                             ? experiment::broken(program.constraints, task.metrics)
-                             : std::vector<std::string>()},
+              {"broken", broken_bounds(program, task)},
               {"started", time_json(task.started)},
               {"ended", time_json(task.ended)},
               {"resources", parsed_or_null(task.resources)},

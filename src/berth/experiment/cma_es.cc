@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "berth/experiment/quadratic_model.h"
 #include "berth/experiment/space.h"
 
 namespace berth::experiment {
@@ -21,6 +22,12 @@ constexpr double kChoiceRate = 0.2;      // at which choices follow the good tri
 constexpr int kResamples = 50;           // of a point beyond the space, before it is cut off
 constexpr std::size_t kEarlier = 2;      // trials a parameter from which a start can be made
 constexpr std::size_t kKeptStates = 64;  // a trial that ends after more generations costs a replay
+constexpr std::size_t kModelled = 1000;  // latest trials of which the nearest make a model
+// Points that are drawn for one that is proposed, and more for each trial that runs beside it. The
+// more there are, the less the distribution learns: a turned ellipsoid takes longer with more.
+constexpr std::size_t kDrawn = 3;
+constexpr double kDrawnPerOpen = 0.25;
+constexpr double kNarrowing = 1 / 6.0;      // power of the part of what is known that is in use
 constexpr double kShareWidth = 0.28867513;  // 1/√12: the deviation of what is even on a unit
 
 using Loss = std::pair<double, double>;  // what is broken of constraints, and the goal's
@@ -84,9 +91,9 @@ struct CmaEs::State {
     best_scores.clear();
     trials = 0;
   }
-  /// C^(-1/2) y
-  VectorXd whitened(const VectorXd& y) const {
-    return turn * ((turn.transpose() * y).array() / axes.array()).matrix();
+  /// C^(-1/2) y, of each column
+  MatrixXd whitened(const MatrixXd& y) const {
+    return turn * (axes.cwiseInverse().asDiagonal() * (turn.transpose() * y));
   }
   void factor() {
     covariance = (covariance + covariance.transpose()).eval() / 2;
@@ -94,6 +101,7 @@ struct CmaEs::State {
     turn = solver.eigenvectors();
     axes = solver.eigenvalues().cwiseMax(1e-30).cwiseSqrt();
   }
+  VectorXd drawn(Rng& rng, double reach) const;
   bool arrived() const {
     if (step * axes.maxCoeff() < kLeastStep) return true;
     if (axes.maxCoeff() > std::sqrt(kMostCondition) * axes.minCoeff()) return true;
@@ -131,6 +139,20 @@ void CmaEs::State::adapt(const Strategy& strategy, const MatrixXd& steps) {
   step = std::min(step, 1.0);
 }
 
+/// A point of the distribution, made so much narrower, that lies in the space.
+VectorXd CmaEs::State::drawn(Rng& rng, double reach) const {
+  VectorXd point = mean;
+  const auto inside = [&] {
+    return point.size() == 0 || (point.minCoeff() >= 0 && point.maxCoeff() <= 1);
+  };
+  for (int i = 0; i == 0 || (i < kResamples && !inside()); ++i) {
+    VectorXd z(point.size());
+    for (double& each : z) each = normal(rng);
+    point = mean + reach * step * (turn * axes.cwiseProduct(z));
+  }
+  return point.cwiseMax(0).cwiseMin(1);
+}
+
 /// The next descent: large populations, each twice the last one, and small ones take turns so that
 /// both have about as many trials.
 void CmaEs::State::restart(std::size_t usual, std::uint64_t seed) {
@@ -159,6 +181,7 @@ CmaEs::CmaEs(std::vector<Parameter> params, std::uint64_t seed, std::int64_t fro
 
 void CmaEs::tell(const TrialReport& trial) {
   if (!add(history_, params_, trial)) return;
+  ++over_;
   while (!states_.empty() && states_.back()->seen_to >= trial.number) states_.pop_back();
 }
 
@@ -312,17 +335,58 @@ std::shared_ptr<const CmaEs::State> CmaEs::after(
   return std::make_shared<const State>(std::move(state));
 }
 
+/// Of the trials that lie nearest, in units of the distribution; nullopt: they are too few.
+std::optional<QuadraticModel> CmaEs::model_around(const State& now) const {
+  if (ranges_.empty()) return std::nullopt;
+  std::vector<const Heard*> ended;
+  for (auto at = history_.rbegin(); at != history_.rend() && ended.size() < kModelled; ++at)
+    if (at->second.over) ended.push_back(&at->second);
+  MatrixXd points(now.mean.size(), std::ssize(ended));
+  for (Index i = 0; i < points.cols(); ++i)
+    for (Index j = 0; j < points.rows(); ++j) {
+      const auto& part =
+          ended[static_cast<std::size_t>(i)]->parts[ranges_[static_cast<std::size_t>(j)]];
+      points(j, i) = (part.value_or(now.mean[j]) - now.mean[j]) / now.step;
+    }
+  points = now.whitened(points);
+  std::vector<std::pair<double, Index>> nearest;
+  for (Index i = 0; i < points.cols(); ++i) nearest.emplace_back(points.col(i).squaredNorm(), i);
+  std::ranges::sort(nearest);
+  if (const auto enough = QuadraticModel::enough(points.rows()); nearest.size() > enough)
+    nearest.resize(enough);
+  std::vector<std::pair<Loss, Index>> ranked;
+  for (const auto& [distance, i] : nearest)
+    ranked.emplace_back(loss(*ended[static_cast<std::size_t>(i)]), i);
+  std::ranges::sort(ranked);
+  MatrixXd sorted(points.rows(), std::ssize(ranked));
+  std::vector<bool> equal;
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    sorted.col(static_cast<Index>(i)) = points.col(ranked[i].second);
+    equal.push_back(i > 0 && ranked[i].first == ranked[i - 1].first);
+  }
+  return QuadraticModel::fit(sorted, equal);
+}
+
 Values CmaEs::propose(std::int64_t number) const {
   const State& now = state();
   Rng rng(mix(seed_) ^ mix(static_cast<std::uint64_t>(number)));
-  VectorXd point = now.mean;
-  const auto inside = [&] {
-    return point.size() == 0 || (point.minCoeff() >= 0 && point.maxCoeff() <= 1);
-  };
-  for (int i = 0; i == 0 || (i < kResamples && !inside()); ++i) {
-    VectorXd z(point.size());
-    for (double& each : z) each = normal(rng);
-    point = now.mean + now.step * (now.turn * now.axes.cwiseProduct(z));
+  const auto beside = static_cast<double>(history_.size() - over_);
+  const auto usual = static_cast<double>(now.population);
+  const double reach = std::pow(usual / (usual + beside), kNarrowing);
+  VectorXd point = now.drawn(rng, reach);
+  if (const auto model = model_around(now)) {
+    const auto count = kDrawn + static_cast<std::size_t>(kDrawnPerOpen * beside);
+    const auto expected_of = [&](const VectorXd& each) {
+      return model->at(now.whitened(each - now.mean) / now.step);
+    };
+    double least = expected_of(point);
+    for (std::size_t i = 1; i < count; ++i) {
+      VectorXd other = now.drawn(rng, reach);
+      const double expected = expected_of(other);
+      if (expected >= least) continue;
+      least = expected;
+      point = std::move(other);
+    }
   }
   Values values;
   // Six digits, unless the steps have become too small for them to tell points apart.
@@ -332,7 +396,7 @@ Values CmaEs::propose(std::int64_t number) const {
   for (const auto& parameter : params_) {
     double part = 0;
     if (parameter.choices.empty()) {
-      part = std::clamp(point[static_cast<Index>(range++)], 0.0, 1.0);
+      part = point[static_cast<Index>(range++)];
     } else {
       const auto& chances = now.chances[choice++];
       double draw = rng.uniform();

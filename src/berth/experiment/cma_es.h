@@ -9,13 +9,20 @@
 // trials (CatCMA; Hamano et al., 2024). A parameter that a trial does not have is heard as drawn.
 // Failed trials are the worst, and those that break constraints come before them, the least broken
 // first. One goal. Pure.
+//
+// Of some points that are drawn the one is proposed of which a quadratic model of the trials nearby
+// expects most. Where many trials run side by side, the distribution lags behind by as many: then
+// more points are drawn, and from a narrower one.
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "berth/experiment/sampler.h"
 
 namespace berth::experiment {
+
+class QuadraticModel;
 
 class CmaEs final : public Sampler {
  public:
@@ -32,12 +39,14 @@ class CmaEs final : public Sampler {
   std::shared_ptr<const State> first() const;
   std::shared_ptr<const State> after(const State& before,
                                      const std::vector<std::int64_t>& generation) const;
+  std::optional<QuadraticModel> model_around(const State& now) const;
 
   std::vector<Parameter> params_;
   std::uint64_t seed_;
   std::int64_t from_;
   std::vector<std::size_t> ranges_, choices_;  // parameters, by what they are
   History history_;
+  std::size_t over_ = 0;                                     // of these
   mutable std::deque<std::shared_ptr<const State>> states_;  // of the latest generations
 };
 

@@ -11,7 +11,13 @@ namespace berth::experiment {
 namespace {
 
 Result<Goal> read_goal(const Field& field, Program& program) {
-  BERTH_TRY(field.expect_keys(kGoalFormat));
+  if (auto keys = field.expect_keys(kGoalFormat); !keys) {
+    if (field.is_scalar())
+      keys.error().message += fmt::format(
+          "; the least is the best with {{metric: {0}, direction: min}}, the greatest with max",
+          clip(field.node().text));
+    return std::unexpected(std::move(keys).error());
+  }
   Goal goal;
   BERTH_ASSIGN(const Field metric, field.get("metric"));
   BERTH_ASSIGN(goal.metric, metric.text());

@@ -151,11 +151,11 @@ TEST(Samplers, ASpaceThatBecomesKnownHasNoEnd) {
 }
 
 TEST(Samplers, ManySideBySideLoseLittle) {
-  for (const int side_by_side : {1, 32}) {
+  for (const int side_by_side : {1, 16}) {
     Program program = program_of(Method::automatic,
                                  {{.name = "x", .choices = {}, .min = 0, .max = 1},
                                   {.name = "y", .choices = {}, .min = 0, .max = 1}},
-                                 96, 1);
+                                 64, 1);
     program.parallel = side_by_side;
     const auto proposer = make_proposer(program);
     double best = HUGE_VAL;
@@ -259,13 +259,14 @@ TEST(Samplers, ComeNearAFront) {
   }
 }
 
-TEST(Tpe, SixtyFourSideBySideLoseLittle) {
+/// The least of a bowl in four dimensions after 200 trials, 64 at once, the median of three seeds.
+double least_of_sixty_four(Method method) {
   std::vector<double> found;
-  for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     std::vector<Parameter> params;
     for (int i = 0; i < 4; ++i)
       params.push_back({.name = fmt::format("x{}", i), .choices = {}, .min = 0, .max = 1});
-    const auto proposer = make_proposer(program_of(Method::tpe, params, 200, seed));
+    const auto proposer = make_proposer(program_of(method, params, 200, seed));
     std::vector<TrialReport> open;
     double best = HUGE_VAL;
     Rng rng(seed);
@@ -290,7 +291,12 @@ TEST(Tpe, SixtyFourSideBySideLoseLittle) {
     found.push_back(best);
   }
   std::ranges::sort(found);
-  EXPECT_LT(found[4], 0.005);
+  return found[1];
+}
+
+TEST(Samplers, SixtyFourSideBySideLoseLittle) {
+  EXPECT_LT(least_of_sixty_four(Method::tpe), 0.005);
+  EXPECT_LT(least_of_sixty_four(Method::cma_es), 0.001);
 }
 
 using Point = std::vector<double>;
@@ -348,7 +354,23 @@ TEST(Gp, IsNearInAFewTrials) {
 }
 
 TEST(Automatic, GoesOnWhereTheFirstTrialsHaveLed) {
-  EXPECT_LT(least(Method::automatic, 3, 250, sphere), 1e-4);
+  std::vector<Parameter> params;
+  for (int i = 0; i < 3; ++i)
+    params.push_back({.name = fmt::format("x{}", i), .choices = {}, .min = 0, .max = 1});
+  const auto proposer = make_proposer(program_of(Method::automatic, params, 220, 1));
+  double best = HUGE_VAL;
+  for (std::int64_t number = 1;; ++number) {
+    // What its Gaussian process would propose takes longer.
+    const auto proposal =
+        number <= 150 ? Proposal{"", quasi_random(params, number, 1)} : proposer->ask();
+    if (!proposal) break;
+    double value = 0;
+    for (const auto& [name, text] : proposal->params)
+      value += std::pow(*parse_number(text) - 0.3, 2);
+    best = std::min(best, value);
+    proposer->tell({number, *proposal, TrialReport::State::done, {-value}});
+  }
+  EXPECT_LT(best, 1e-4);
 }
 
 TEST(CmaEs, BeginsWhereEarlierTrialsWereGood) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "berth/base/result.h"
+#include "berth/fleet.h"
 #include "berth/fleet/capacity.h"
 #include "berth/fleet/length_histogram.h"
 #include "berth/fleet/start.h"
@@ -166,14 +167,9 @@ struct Server {
   bool operator==(const Server&) const = default;
 };
 
-enum class QueueModel : std::uint8_t { calibrated, reference };
-enum class Solver : std::uint8_t { optimal, greedy, unlimited };
-enum class Saturation : std::uint8_t {
-  none,
-  priority_exhaustive,
-  priority_round_robin,
-  round_robin
-};
+using QueueModel = Fleet::Model;
+using Solver = Fleet::Solver;
+using Saturation = Fleet::Saturation;
 
 struct Options {
   QueueModel model = QueueModel::calibrated;

@@ -6,19 +6,13 @@
 namespace berth::library {
 namespace {
 
-/// Both enumerations have the same values in the same order.
-template <class To, class From>
-Result<To> choice(From from, int choices, const char* what) {
+/// A number that is none of an enumeration's is no choice.
+template <class Choice>
+Result<Choice> choice(Choice from, int choices, const char* what) {
   const int number = std::to_underlying(from);
-  if (number >= choices) return fail(ErrorKind::invalid, "no such {}: {}", what, number);
-  return static_cast<To>(number);
+  if (number < choices) return from;
+  return fail(ErrorKind::invalid, "no such {}: {}", what, number);
 }
-static_assert(static_cast<int>(fleet::QueueModel::reference) ==
-              static_cast<int>(Fleet::Model::reference));
-static_assert(static_cast<int>(fleet::Solver::unlimited) ==
-              static_cast<int>(Fleet::Solver::unlimited));
-static_assert(static_cast<int>(fleet::Saturation::round_robin) ==
-              static_cast<int>(Fleet::Saturation::round_robin));
 
 Status check_amount(const char* what, double amount) {
   if (std::isfinite(amount) && amount >= 0) return {};
@@ -28,9 +22,9 @@ Status check_amount(const char* what, double amount) {
 }  // namespace
 
 Fleet::Options options_of(const fleet::Options& options) {
-  return {.model = static_cast<Fleet::Model>(options.model),
-          .solver = static_cast<Fleet::Solver>(options.solver),
-          .saturation = static_cast<Fleet::Saturation>(options.saturation),
+  return {.model = options.model,
+          .solver = options.solver,
+          .saturation = options.saturation,
           .delayed_best_effort = options.delayed_best_effort,
           .heterogeneous = options.heterogeneous,
           .disaggregated = options.disaggregated,
@@ -42,9 +36,9 @@ Result<fleet::Options> options_of(const Fleet::Options& options) {
                     .heterogeneous = options.heterogeneous,
                     .disaggregated = options.disaggregated,
                     .power_budget_w = options.power_budget_w};
-  BERTH_ASSIGN(to.model, choice<fleet::QueueModel>(options.model, 2, "model"));
-  BERTH_ASSIGN(to.solver, choice<fleet::Solver>(options.solver, 3, "solver"));
-  BERTH_ASSIGN(to.saturation, choice<fleet::Saturation>(options.saturation, 4, "saturation"));
+  BERTH_ASSIGN(to.model, choice(options.model, 2, "model"));
+  BERTH_ASSIGN(to.solver, choice(options.solver, 3, "solver"));
+  BERTH_ASSIGN(to.saturation, choice(options.saturation, 4, "saturation"));
   return to;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/base/guarded.h"
 #include "berth/base/text.h"
 #include "berth/placement/anytime.h"
 #include "berth/placement/exact.h"
@@ -205,7 +206,9 @@ Result<Answer> Chooser::choose(PolicyKind policy, const Question& question) {
 Result<Answer> Chooser::choose(Policy& policy, const Question& question) {
   BERTH_TRY(check(question, state_->scores.all()));
   const Scores& scores = state_->scores;
-  const DeviceSet set = policy.choose(scores.row_major(), scores.devices(), question);
+  BERTH_ASSIGN(const DeviceSet set, guarded("the policy", [&] {
+                 return policy.choose(scores.row_major(), scores.devices(), question);
+               }));
   BERTH_TRY(check_choice(set, question));
   return state_->answer(set, question.objective);
 }

@@ -264,6 +264,17 @@ TEST(Placement, ThePolicyOfTheCallersOwnIsChecked) {
   EXPECT_EQ(complaint(set_of({4, 63})), "the policy chose {4,63}: {63} not available");
 }
 
+TEST(Placement, APolicyThatThrowsIsAnError) {
+  struct Thrower final : Policy {
+    DeviceSet choose(std::span<const std::int32_t>, int, const Question&) override {
+      throw std::runtime_error("no idea");
+    }
+  } thrower;
+  const auto answer = testing::dgx1_volta().chooser().choose(thrower, ask(first(8), 2));
+  EXPECT_EQ(kind_of(answer), ErrorKind::invalid);
+  EXPECT_EQ(answer.error().message, "the policy threw: no idea");
+}
+
 TEST(Placement, BestAndAlternative) {
   Chooser chooser = testing::dgx1_volta().chooser();
   const auto pair = chooser.best(first(8), 2, Objective::sum);

@@ -41,12 +41,11 @@ std::int64_t Resources::get(std::string_view resource) const {
 }
 
 void Resources::set(Known known, std::int64_t amount) {
-  BERTH_ASSERT(amount >= 0);
-  known_[static_cast<std::size_t>(known)] = amount;
+  known_[static_cast<std::size_t>(known)] = std::max<std::int64_t>(amount, 0);
 }
 
 void Resources::set(std::string_view resource, std::int64_t amount) {
-  BERTH_ASSERT(amount >= 0);
+  amount = std::max<std::int64_t>(amount, 0);
   const std::size_t at = known_index(resource);
   if (at < kKnownCount) {
     known_[at] = amount;

@@ -20,6 +20,13 @@ Resources of(std::initializer_list<std::pair<std::string_view, std::int64_t>> li
   return resources;
 }
 
+TEST(Resources, AnAmountBelowZeroIsNothing) {
+  Resources resources = of({{"cpu", 1000}, {"licence", 2000}});
+  resources.set(Known::cpu, -1);
+  resources.set("licence", INT64_MIN);
+  EXPECT_TRUE(resources.empty());
+}
+
 TEST(Resources, ReadsAmountsInTheUnitsOfTheirNames) {
   struct Case {
     std::string_view resource, text;

@@ -27,5 +27,7 @@ int main() {
   node.each([](std::string_view name, std::int64_t amount) {
     std::cout << name << ' ' << berth::format_amount(name, amount) << '\n';
   });
+  node.set("licence", -1);  // there is nothing of it
+  EXPECT(node.get("licence") == 0);
   EXPECT(berth::parse_amount("mem", "ten").error().kind == berth::ErrorKind::invalid);
 }
