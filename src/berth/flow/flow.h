@@ -32,8 +32,8 @@
 #include "berth/base/time.h"
 #include "berth/exec/command.h"
 #include "berth/exec/labels.h"
-#include "berth/exec/notify.h"
 #include "berth/exec/messages.h"
+#include "berth/exec/notify.h"
 #include "berth/fileset/fileset.h"
 #include "berth/flow/expression.h"
 #include "berth/resource/resources.h"
@@ -202,7 +202,7 @@ struct Flow {
   std::vector<std::string> clusters = {};  // where it runs, the main one first; empty: this machine
   exec::Labels labels = {};                // of its runs
   std::vector<exec::Notify> notify = {};
-  Words targets = {};                      // "map", "map/A"; empty: all
+  Words targets = {};         // "map", "map/A"; empty: all
   bool only = false;          // the targets alone: what they need is there, and nobody makes it
   exec::Command on_end = {};  // runs when a run of the flow has ended; no words: nothing does
   bool keyed = true;          // tasks are called by keys; by numbers in runs of an older Berth
