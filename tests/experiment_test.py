@@ -259,19 +259,22 @@ parallel: 1
 class EarlyStop(Case):
     def test_what_stays_behind_is_ended_with_what_it_has_and_says_why(self):
         self.script("x", """#!/bin/sh
-trap 'echo "::berth acc=999"' TERM
+trap 'echo "::berth acc=999"; exit' TERM
 for step in 1 2 3 4 5 6; do echo "::berth acc=$1"; done
 [ "$1" -ge 5 ] || sleep 30 & wait
+echo "::berth late=1"
 """)
         self.write("sweep.yaml", """
 run: ./x {q}
 search: {method: sequence, points: [{q: 5}, {q: 7}, {q: 2}, {q: 9}]}
 goal: {metric: acc}
+constraints: [late <= 1]
 early_stop: {policy: median, warmup: 2}
 parallel: 1
 """)
         self.berth("run", "sweep.yaml")
         tasks = self.house.tasks("sweep-1")
+        self.assertEqual([task["broken"] for task in tasks], [[]] * 4, "the third never told late")
         self.assertEqual([task["state"] for task in tasks], ["done"] * 4)
         self.assertEqual([task["cause"] for task in tasks], ["ok", "ok", "stopped early", "ok"])
         self.assertEqual(tasks[2]["metrics"], {"acc": 2}, "what it said after it was told to end")

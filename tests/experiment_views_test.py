@@ -120,13 +120,13 @@ save_best: true
 
     def test_a_chart_fits_a_terminal_and_is_plain(self):
         self.write("long.yaml", "name: long\nrun: echo ::berth loss=1e-{x}\n"
-                   "params: {x: {min: 1, max: 200, type: int}}\ngoal: {metric: loss, direction: min}\n"
+                   "params: {x: {min: 1, max: 100, type: int}}\ngoal: {metric: loss, direction: min}\n"
                    "resources: {cpu: 0.01}\n")
         self.berth("run", "long.yaml", timeout=240)
         text = self.berth("show", "long-1").out
-        chart = text[text.index(b"loss (logarithmic) of 200 trials"):].decode("ascii").splitlines()[:11]
+        chart = text[text.index(b"loss (logarithmic) of 100 trials"):].decode("ascii").splitlines()[:11]
         self.assertTrue(all(len(line) <= 80 for line in chart), chart)
-        self.assertEqual(chart[10].split(), ["1", "200"])
+        self.assertEqual(chart[10].split(), ["1", "100"])
 
     def test_logs_follow_what_begins_meanwhile(self):
         """Attempts and proposed trials that began later were shown as those before, or not at all."""

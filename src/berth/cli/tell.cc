@@ -101,8 +101,8 @@ Result<std::string> add_to_run(os::Env& env, run::Context& context, const store:
                                const std::vector<experiment::Values>& points) {
   if (!adaptive(program.search))
     return fail(ErrorKind::invalid,
-                "{}: all of its trials are known beforehand; methods auto, gp, cma-es, tpe and "
-                "external take others",
+                "{}: all of its trials are known beforehand; methods auto, gp, cma-es, tpe, "
+                "nsga2 and external take others",
                 run.name);
   const auto over = [](const store::RunRecord& record) {
     return record.state == store::RunState::done || record.state == store::RunState::failed;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "berth/base/text.h"
 #include "berth/exec/fields.h"
 #include "berth/experiment/constraint.h"
 #include "berth/experiment/format.h"
