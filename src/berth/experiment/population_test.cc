@@ -105,7 +105,7 @@ TEST(Population, WhatComesOfItDependsOnScoresAlone) {
       const Program program = of_population(samples, seed);
       Rng lot(seed);
       const auto alone = play(program, 1, lot, by_lot);
-      for (const std::size_t at_once : {2, 3, 20})
+      for (const std::size_t at_once : {2U, 3U, 20U})
         EXPECT_EQ(play(program, at_once, lot, by_lot), alone) << seed << " " << samples;
       for (const auto& [label, values] : alone) {
         const auto* parent = find_value(values, kParent);
