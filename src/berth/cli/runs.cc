@@ -249,11 +249,20 @@ Result<std::string> charts_of(run::Context& context, const store::RunRecord& rec
   return join(charts, "\n");
 }
 
+/// Those that failed, and the front of several goals. Else not one of a hundred thousand is read.
+bool has_tasks_in_its_summary(const store::RunRecord& record) {
+  const auto program = program_of(record);
+  return record.counts.failed > 0 || !program || !program->further_goals.empty();
+}
+
 Result<int> show(os::Env& env, const ShowOptions& options) {
   if (!parse_task_path(options.run).task.empty()) return explain(env, options.run, options.json);
   BERTH_ASSIGN(run::Context context, run::open_context(env));
   BERTH_ASSIGN(const auto record, context.store->find_run(options.run));
-  BERTH_ASSIGN(const auto tasks, context.store->tasks(record.id));
+  std::vector<store::TaskRecord> tasks;
+  if (!options.json || !options.summary || options.chart || has_tasks_in_its_summary(record)) {
+    BERTH_ASSIGN(tasks, context.store->tasks(record.id));
+  }
   BERTH_ASSIGN(auto used, context.store->usage(record.id));
   ShownRun shown{record, state_now(env, record), std::move(used)};
   if (options.json) {
