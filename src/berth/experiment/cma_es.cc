@@ -335,12 +335,13 @@ std::shared_ptr<const CmaEs::State> CmaEs::after(
   return std::make_shared<const State>(std::move(state));
 }
 
-/// Of the trials that lie nearest, in units of the distribution; nullopt: they are too few.
+/// Of its own trials that lie nearest, in units of the distribution; nullopt: they are too few.
+/// Those of another search, with which it began, lie as that one wanted them, and mislead.
 std::optional<QuadraticModel> CmaEs::model_around(const State& now) const {
   if (ranges_.empty()) return std::nullopt;
   std::vector<const Heard*> ended;
   for (auto at = history_.rbegin(); at != history_.rend() && ended.size() < kModelled; ++at)
-    if (at->second.over) ended.push_back(&at->second);
+    if (at->first >= from_ && at->second.over) ended.push_back(&at->second);
   MatrixXd points(now.mean.size(), std::ssize(ended));
   for (Index i = 0; i < points.cols(); ++i)
     for (Index j = 0; j < points.rows(); ++j) {
