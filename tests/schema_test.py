@@ -27,6 +27,8 @@ class Yaml(yaml.SafeLoader):
 Yaml.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9.]*([eE][-+]?[0-9]+)?$"),
                            list("-+0123456789"))
 
+NOTIFY = [{"run": "true", "on": ["end", "failure"]}, {"webhook": "https://h/x", "secret_file": "s"},
+          {"mail": "a@b", "on": "stalled", "stalled_after": "2h"}]
 EXPERIMENTS = [
     {"name": "all", "run": "./a {x} {y} {z}", "shell": "sh", "params": {
         "x": {"choices": ["a", "b"]}, "y": {"min": 1, "max": 9, "scale": "linear", "type": "int", "step": 2, "n": 3,
@@ -37,9 +39,7 @@ EXPERIMENTS = [
      "goal": {"metric": "m", "direction": "max", "score": "best"}, "constraints": ["size <= 5"],
      "early_stop": {"policy": "median", "warmup": 3, "every": 1}, "parallel": 2, "timeout": "10m", "enforce": "advisory",
      "grace": "5s", "retries": 1, "on_failure": "stop", "priority": 3, "gpu_mem_over": "warn", "env": {"A": 1},
-     "labels": {"team": "vision"}, "notify": [{"run": "true", "on": ["end", "failure"]}, {"mail": "a@b", "on": "stalled",
-                                                                                         "stalled_after": "2h"},
-                                              {"webhook": "https://h/x", "secret_file": "s"}]},
+     "labels": {"team": "vision"}, "notify": NOTIFY},
     {"run": "true {x} {checkpoint}", "params": {"x": {"min": 0.1, "max": 1}}, "goal": {"metric": "m"}, "search": {
         "method": "pbt", "samples": 4, "explore": ["x"], "budget": {"param": "epochs", "every": 2, "max": 8}}},
     {"run": "true {x}", "params": {"x": [1, 2]}, "search": {"method": "halving", "samples": 9, "model": "tpe", "budget": {
@@ -59,7 +59,7 @@ EXPERIMENTS = [
 ]
 FLOWS = [
     {"name": "all", "params": {"p": [1, 2], "q": "v"}, "env": {"A": "b"}, "enforce": "advisory", "gpu_mem_over": "warn",
-     "shell": "bash", "labels": {"team": "x"}, "notify": {"run": "true"}, "on_failure": "stop", "on_end": "true", "include": "more.yaml",
+     "shell": "bash", "labels": {"team": "x"}, "notify": NOTIFY, "on_failure": "stop", "on_end": "true", "include": "more.yaml",
      "defaults": {"resources": {"cpu": 1}, "env": {"B": "c"}, "timeout": "10m", "retries": 1, "priority": 1,
                   "shell": "sh", "image": "debian:12", "sandbox": False, "network": True, "enforce": "advisory",
                   "gpu_mem_over": "kill", "on_failure": "continue"},

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Runs on machines that are reached by ssh: real sshds on loopback, each with a home and a ledger of its own."""
 
+import datetime
 import hashlib
 import json
 import os
@@ -523,28 +524,53 @@ echo "end $1 $(date +%s%N) $BERTH_TOKEN" >> {self.dir}/witness
                 begun[number] = begun.get(number, 0) + 1
         return most, begun
 
+    def once_of_three(self, happens):
+        """On a busy machine, and where it is sanitized, the tasks are not brief: then nothing is sent ahead."""
+        for _ in range(3):
+            (self.dir / "witness").unlink(missing_ok=True)
+            if happens() or SANITIZED:
+                return
+        runs = [run["name"] for run in self.house.json("runs")["runs"]]
+        if not any(self.were_brief(run) for run in runs):
+            self.skipTest("no eight tasks in a row took less than 50 ms on this machine")
+        self.fail("not once of three times")
+
+    def were_brief(self, run):
+        """Whether a quarter of the tasks followed eight in a row that were."""
+        at = datetime.datetime.fromisoformat
+        took = [(at(task["ended"]) - at(task["started"])).total_seconds() < 0.05
+                for task in sorted(self.house.tasks(run), key=lambda task: task["started"])]
+        return sum(all(took[i:i + 8]) for i in range(len(took) - 8)) > len(took) / 4
+
     def test_brief_tasks_are_sent_ahead(self):
         """Through a line of 50 ms each way, two at a time: 200 of no time took 10 s."""
         self.lab(1)
         proxy = f"ProxyCommand={sys.executable} {os.path.dirname(os.path.abspath(__file__))}/slow_line.py 0.05 %h %p"
         file = self.dir / "clusters.yaml"
         file.write_text(file.read_text().replace("options: [", f"options: [-o, '{proxy}', "))
-        self.berth("run", "--cluster", "lab", self.brief_sweep(200, ""))
-        self.assertEqual(self.side_by_side(), (2, {str(i): 1 for i in range(1, 201)}))
-        lines = sorted(int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines())
-        print(f"200 tasks took {(lines[-1] - lines[0]) / 1e9:.2f} s")
-        if not SANITIZED:  # there nothing is brief
-            self.assertLess((lines[-1] - lines[0]) / 1e9, 5)
+
+        def were_sent_ahead():
+            self.berth("run", "--cluster", "lab", self.brief_sweep(200, ""))
+            self.assertEqual(self.side_by_side(), (2, {str(i): 1 for i in range(1, 201)}))
+            lines = sorted(int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines())
+            print(f"200 tasks took {(lines[-1] - lines[0]) / 1e9:.2f} s")
+            return (lines[-1] - lines[0]) / 1e9 < 6
+
+        self.once_of_three(were_sent_ahead)
 
     def test_what_waits_behind_a_task_that_is_not_brief_is_given_back(self):
         self.lab(1)
-        self.berth("run", "--cluster", "lab", self.brief_sweep(120, "[ $1 != 60 ] || sleep 6"))
-        most, begun = self.side_by_side()
-        self.assertEqual((most, len(begun), set(begun.values())), (2, 120, {1}))
+        tries = iter((1, 2, 3))
+
+        def were_given_back():
+            self.berth("run", "--cluster", "lab", self.brief_sweep(120, "[ $1 != 60 ] || sleep 6"))
+            most, begun = self.side_by_side()
+            self.assertEqual((most, len(begun), set(begun.values())), (2, 120, {1}))
+            return max(task["attempts"] for task in self.house.tasks(f"brief-{next(tries)}")) > 1
+
+        self.once_of_three(were_given_back)
         if SANITIZED:
             return
-        attempts = [task["attempts"] for task in self.house.tasks("brief-1")]
-        self.assertGreater(max(attempts), 1, "some were given back")
         ended = {line.split()[1]: int(line.split()[2]) for line in (self.dir / "witness").read_text().splitlines()
                  if line.startswith("end")}
         self.assertEqual(max(ended, key=ended.get), "60", "nobody waited for it")
