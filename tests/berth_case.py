@@ -19,7 +19,7 @@ from pathlib import Path
 
 BUILT = Path(__file__).resolve().parent.parent / "build/release/bin/berth"
 BERTH = os.path.abspath(os.environ.get("BERTH_BIN", BUILT))
-PATIENCE_S = 20  # far more than anything here takes
+PATIENCE_S = 60  # far more than anything here takes
 
 
 class Finished:

@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-PATIENCE_S = 12
+PATIENCE_S = 30
 KEYS = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), " ": (" ", 32), "ArrowDown": ("", 40), "ArrowUp": ("", 38),
         "ArrowRight": ("", 39), "ArrowLeft": ("", 37)}
 

@@ -64,7 +64,7 @@ METHODS = {"tpe": dict(method="tpe", more="", command="{kind}", script=SCRIPT,
            "halving": dict(method="halving", more=BUDGET, command="{kind} {epochs}", script=SCRIPT, stop=""),
            "checkpoints": dict(method="halving", more=BUDGET, command="{epochs} {checkpoint} {kind}", stop="",
                                script=CHECKPOINTED),
-           "pbt": dict(method="pbt", more=", explore: [x], budget: {param: epochs, every: 3, max: 11}", stop="",
+           "pbt": dict(method="pbt", more=", explore: [x], budget: {param: epochs, every: 3, max: 11}", stop="save_best: true",
                        command="{epochs} {checkpoint} {kind}", script=INHERITED, parallel=3)}
 DIGITS = Path(__file__).resolve().parent.parent / "examples/digits"
 

@@ -79,11 +79,14 @@ Status start_apart(os::Env& env, const std::vector<std::string>& words, const st
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorKind::full, "cannot start a process: {}", std::strerror(errno));
   if (pid == 0) {
-    if (::fork() == 0) become_berth(pointers.data(), log.c_str(), mask);
-    ::_exit(0);  // the other one is nobody's child
+    const pid_t apart = ::fork();  // nobody's child
+    if (apart == 0) become_berth(pointers.data(), log.c_str(), mask);
+    ::_exit(apart < 0 ? 1 : 0);
   }
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  int how = 0;
+  while (::waitpid(pid, &how, 0) < 0 && errno == EINTR) {
   }
+  if (how != 0) return fail(ErrorKind::full, "cannot start a process");
   return {};
 }
 

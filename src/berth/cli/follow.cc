@@ -159,7 +159,7 @@ Result<int> drive_to_end(os::Env& env, run::Context& context, const store::RunRe
     return std::unexpected(final.error());
   }
   BERTH_TRY(warn_of_what_may_run(context, *final));
-  run_on_end(env, context, *final);
+  after_end(env, context, *final);
   return conclude(env, context, *final, json);
 }
 

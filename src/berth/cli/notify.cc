@@ -1,6 +1,7 @@
 #include "berth/cli/notify.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "berth/base/json_writer.h"
 #include "berth/base/text.h"
@@ -125,9 +126,9 @@ Status run_it(os::Env& env, os::SpawnSpec spec, std::string_view what) {
   return {};
 }
 
-Status send_mail(os::Env& env, const std::string& directory, const store::RunRecord& record,
+Status send_mail(os::Env& env, const std::string& own, const store::RunRecord& record,
                  const exec::Notify& notify, const News& news) {
-  const std::string file = directory + "/mail";
+  const std::string file = own + ".mail";
   BERTH_TRY(env.replace_file(
       file,
       fmt::format("To: {}\nSubject: {}: {}\nMIME-Version: 1.0\nContent-Type: text/plain; "
@@ -144,9 +145,9 @@ Status send_mail(os::Env& env, const std::string& directory, const store::RunRec
   return run_it(env, std::move(spec), "sendmail");
 }
 
-Status start_command(os::Env& env, run::Context& context, const std::string& directory,
+Status start_command(os::Env& env, run::Context& context, const std::string& own,
                      const store::RunRecord& record, const exec::Notify& notify, const News& news) {
-  const std::string file = directory + "/run.json";
+  const std::string file = own + ".json";
   BERTH_TRY(write_run_json(env, context, record, file));
   os::SpawnSpec spec;
   spec.argv = exec::command_line(notify.run, [](auto) { return std::nullopt; });
@@ -169,11 +170,12 @@ std::string in_words(const exec::Notify& notify) {
   return notify.run.words.empty() ? notify.run.text : join(notify.run.words, " ");
 }
 
-Status tell_one(os::Env& env, run::Context& context, const std::string& directory,
+/// `own` begins the names of its files: others are told at the same time.
+Status tell_one(os::Env& env, run::Context& context, const std::string& own,
                 const store::RunRecord& record, const exec::Notify& notify, const News& news) {
   if (!notify.webhook.empty()) return post(env, record, notify, news);
-  if (!notify.mail.empty()) return send_mail(env, directory, record, notify, news);
-  return start_command(env, context, directory, record, notify, news);
+  if (!notify.mail.empty()) return send_mail(env, own, record, notify, news);
+  return start_command(env, context, own, record, notify, news);
 }
 
 struct NotifyOptions {
@@ -199,7 +201,7 @@ Status tell_patiently(os::Env& env, run::Context& context, const store::RunRecor
     const Mono until = env.now() + pause;
     while (env.now() < until && env.stop_signals() == 0) BERTH_TRY(env.wait({}, until));
     if (env.stop_signals() > 0) return fail(ErrorKind::interrupted, "stopped");
-    told = tell_one(env, context, directory_of(context, record), record, notify, news);
+    told = tell_one(env, context, file, record, notify, news);
     print_error(fmt::format("{} {}: {} is told: {}\n", format_utc(env.wall()),
                             exec::Notify::kEventNames.name(news.event), in_words(notify),
                             told ? "well" : told.error().message));
@@ -236,11 +238,12 @@ Result<int> notify(os::Env& env, const NotifyOptions& options) {
 }  // namespace
 
 void start_telling(os::Env& env, run::Context& context, const store::RunRecord& record, Event event,
-                   const std::string& task) {
+                   const std::string& task, Duration still) {
   const auto all = run::notify_of(record);
   const std::string directory = directory_of(context, record);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (std::ranges::find(all[i].on, event) == all[i].on.end() ||
+        (event == Event::stalled && still < all[i].stalled_after) ||
         was_told(env, mark_file(directory, event, i), mark_of(record, event)))
       continue;
     std::vector<std::string> words{"notify",  record.name,
@@ -264,7 +267,7 @@ Notifier::Notifier(os::Env& env, run::Context& context, const store::RunRecord& 
       notify_(run::notify_of(record)),
       moved_(env.now()) {}
 
-void Notifier::tell(Event event, const std::string& task) {
+void Notifier::tell_once(Event event, const std::string& task) {
   if (notify_.empty() || std::ranges::find(told_, event) != told_.end()) return;
   told_.push_back(event);
   start_telling(env_, context_, record_, event, task);
@@ -272,19 +275,23 @@ void Notifier::tell(Event event, const std::string& task) {
 
 void Notifier::on_progress(const run::Progress& progress, Mono now) {
   shown_.on_progress(progress, now);
-  if (!(progress.counts == counts_)) {
+  const bool moved = !(progress.counts == counts_);
+  const Duration before = std::exchange(still_, moved ? Duration{} : now - moved_);
+  if (moved) {
     counts_ = progress.counts;
     moved_ = now;
   }
-  const bool stands = std::ranges::any_of(
-      notify_, [&](const exec::Notify& notify) { return now - moved_ >= notify.stalled_after; });
-  if (stands && counts_.waiting + counts_.running > 0) tell(Event::stalled, "");
+  const bool waits = counts_.waiting + counts_.running > 0;
+  const bool longer = std::ranges::any_of(notify_, [&](const exec::Notify& notify) {
+    return before < notify.stalled_after && still_ >= notify.stalled_after;
+  });
+  if (waits && longer) start_telling(env_, context_, record_, Event::stalled, "", still_);
 }
 
 void Notifier::on_task_end(const run::TaskEnd& end) {
   shown_.on_task_end(end);
-  if (end.state == store::TaskState::failed && !end.again) tell(Event::failure, end.label);
-  if (end.state == store::TaskState::done) tell(Event::first_result, end.label);
+  if (end.state == store::TaskState::failed && !end.again) tell_once(Event::failure, end.label);
+  if (end.state == store::TaskState::done) tell_once(Event::first_result, end.label);
 }
 
 Command notify_command() {

@@ -1,7 +1,8 @@
 // `notify` of a run: whoever its file or --notify names is told when the run ends, a task fails,
 // the first result is there, or nothing moves. A process apart tells each of them, and tries again
-// where that fails, so that a run never waits for it. Each is told once of the first failure, the
-// first result and the first standstill of a run, and of each of its ends.
+// where that fails, so that a run never waits for it. Each is told of the first failure, the first
+// result and the first standstill of a run, and of each of its ends: once, but where whoever tells
+// it is killed before that is noted.
 #pragma once
 
 #include "berth/cli/options.h"
@@ -10,10 +11,11 @@
 
 namespace berth::cli {
 
-/// Starts telling those who want to hear of the event; `task` is the one that it is about, or "".
-/// A failure to start it is told on standard error.
+/// Starts telling those who want to hear of the event and were not told yet; `task` is the one that
+/// it is about, or "", and `still` for how long nothing has moved. A failure to start it is told on
+/// standard error.
 void start_telling(os::Env& env, run::Context& context, const store::RunRecord& record,
-                   exec::Notify::Event event, const std::string& task);
+                   exec::Notify::Event event, const std::string& task = {}, Duration still = {});
 
 /// Passes on all to another observer, and starts telling of what it sees.
 class Notifier final : public run::Observer {
@@ -30,7 +32,7 @@ class Notifier final : public run::Observer {
   bool wants_output() override { return shown_.wants_output(); }
 
  private:
-  void tell(exec::Notify::Event event, const std::string& task);
+  void tell_once(exec::Notify::Event event, const std::string& task);
 
   os::Env& env_;
   run::Context& context_;
@@ -39,7 +41,8 @@ class Notifier final : public run::Observer {
   const std::vector<exec::Notify> notify_;
   std::vector<exec::Notify::Event> told_;
   store::Counts counts_;
-  Mono moved_;  // when a task began or ended last
+  Mono moved_;        // when a task began or ended last
+  Duration still_{};  // since then, when it was looked at last
 };
 
 }  // namespace berth::cli

@@ -91,13 +91,13 @@ Result<std::string> run_to_its_end(os::Env& env, const os::SpawnSpec& spec) {
   }
 }
 
-void run_on_end(os::Env& env, run::Context& context, const store::RunRecord& record) {
+void after_end(os::Env& env, run::Context& context, const store::RunRecord& record) {
   const auto status = run_once(env, context, record);
   if (!status)
     print_error(fmt::format("{}: on_end failed: {}\n", record.name, status.error().message));
   const bool ended =
       record.state != store::RunState::running && record.state != store::RunState::waiting;
-  if (ended) start_telling(env, context, record, exec::Notify::Event::end, "");
+  if (ended) start_telling(env, context, record, exec::Notify::Event::end);
 }
 
 }  // namespace berth::cli

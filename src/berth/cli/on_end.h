@@ -17,9 +17,9 @@ Result<std::string> run_to_its_end(os::Env& env, const os::SpawnSpec& spec);
 Status write_run_json(os::Env& env, run::Context& context, const store::RunRecord& record,
                       const std::string& file);
 
-/// Runs the command, unless it has run for this end of the run, and starts telling of the end
-/// (notify.h). What is wrong with it, or its
-/// failure, is told on standard error and changes nothing else; a further stop signal ends it.
-void run_on_end(os::Env& env, run::Context& context, const store::RunRecord& record);
+/// What follows from the end of a run: runs the command, unless it has run for this end, and starts
+/// telling of the end (notify.h). What is wrong with the command, or its failure, is told on
+/// standard error and changes nothing else; a further stop signal ends it.
+void after_end(os::Env& env, run::Context& context, const store::RunRecord& record);
 
 }  // namespace berth::cli

@@ -90,7 +90,7 @@ Result<int> stop_agents(os::Env& env, run::Context& context, const store::RunRec
   BERTH_TRY(env.signal_process(env.self(), SIGTERM));
   Screen screen(env, record.name, Show::nothing);
   BERTH_ASSIGN(const auto now, run::drive(context, record.name, screen));
-  run_on_end(env, context, now);
+  after_end(env, context, now);
   print_error(now.state == store::RunState::stopped
                   ? fmt::format("{} stopped; go on with: berth resume {}\n", now.name, now.name)
                   : fmt::format("{} is {}; its alloc is free\n", now.name, store::name(now.state)));
@@ -132,7 +132,7 @@ Result<int> resume(os::Env& env, const ResumeOptions& options) {
     // A flow can fail before all of its tasks are known.
     const bool is_complete = record.state == store::RunState::done || counts.failed > 0;
     if (is_complete && counts.waiting + counts.running + counts.stopped == 0) {
-      run_on_end(env, context, record);  // unless whoever drove it to its end has done that
+      after_end(env, context, record);  // unless whoever drove it to its end has done that
       print_error(fmt::format("{} is finished already: {}, {}\n", record.name,
                               store::name(record.state), counts_text(counts)));
       return 0;

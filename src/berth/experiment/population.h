@@ -9,7 +9,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 
 #include "berth/experiment/proposer.h"
 

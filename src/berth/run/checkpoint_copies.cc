@@ -23,21 +23,18 @@ Status copy_directory(os::Env& env, const std::string& from, const std::string& 
   BERTH_TRY(env.remove_tree(partial));
   BERTH_TRY(env.make_directory(partial, 0700));
   std::vector<std::string> made{partial};
-  BERTH_ASSIGN(const bool any, exists(env, from));
-  if (any) {
-    BERTH_ASSIGN(const auto entries, env.tree(from, kMostEntries));
-    for (const auto& [path, kind, size, executable, target] : entries) {
-      const std::string there = partial + "/" + path;
-      switch (kind) {
-        case os::TreeEntry::Kind::directory: BERTH_TRY(env.make_directory(there, 0700)); break;
-        case os::TreeEntry::Kind::link: BERTH_TRY(env.symbolic_link(target, there)); continue;
-        case os::TreeEntry::Kind::file:
-          BERTH_TRY(env.copy_file(from + "/" + path, there, executable ? 0700 : 0600));
-          break;
-        case os::TreeEntry::Kind::other: continue;
-      }
-      made.push_back(there);
+  BERTH_ASSIGN(const auto entries, env.tree(from, kMostEntries));
+  for (const auto& [path, kind, size, executable, target] : entries) {
+    const std::string there = partial + "/" + path;
+    switch (kind) {
+      case os::TreeEntry::Kind::directory: BERTH_TRY(env.make_directory(there, 0700)); break;
+      case os::TreeEntry::Kind::link: BERTH_TRY(env.symbolic_link(target, there)); continue;
+      case os::TreeEntry::Kind::file:
+        BERTH_TRY(env.copy_file(from + "/" + path, there, executable ? 0700 : 0600));
+        break;
+      case os::TreeEntry::Kind::other: continue;
     }
+    made.push_back(there);
   }
   BERTH_TRY(env.sync_all(made));
   BERTH_TRY(env.rename(partial, to));

@@ -16,9 +16,9 @@ class CheckpointCopies {
  public:
   explicit CheckpointCopies(os::Env& env) : env_(env), threads_(env, 1) {}
 
-  /// Whether the directory `to` is there. Where it is not, a copy of `from` is begun, or of nothing
-  /// where there is no `from`, and take_news() tells when to ask again. An error is that of the
-  /// last copy, which is begun anew when it is asked for once more.
+  /// Whether the directory `to` is there. Where it is not, a copy of `from` is begun, and
+  /// take_news() tells when to ask again. An error is that of the last copy, which is begun anew
+  /// when it is asked for once more.
   Result<bool> there(const std::string& from, const std::string& to);
   /// Removes a directory, sooner or later; what is left when the process ends is left.
   void remove(const std::string& path);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "berth/experiment/population.h"
 #include "berth/experiment/space.h"
 #include "berth/run/passive_worker.h"
 
@@ -100,6 +101,11 @@ Result<exec::Launch> Trials::launch(const store::TaskRecord& task, Token token,
   set(environment, "BERTH_PARAMS", experiment::values_json(task.params, program_.types));
   name_task(environment, directory_, record_, task, token, attempt);
   if (names(kCheckpoint) || program_.checkpoints) {
+    const auto* parent = experiment::find_value(task.params, experiment::kParent);
+    if (copies_ && parent != nullptr && !env_.status(checkpoint(task.label)))
+      return fail(ErrorKind::not_found,
+                  "its copy of the checkpoint of {} is gone, as all others have gone on from there",
+                  *parent);
     BERTH_TRY(env_.make_directory(checkpoint(task.label), 0700));
     set(environment, "BERTH_CHECKPOINT_DIR", checkpoint(task.label));
   }

@@ -90,6 +90,7 @@ class Trials final : public Workload {
   bool waiting_for_ends_ = false;  // the external proposer waits until a trial has ended
   struct Best {
     double score;
+    TaskNumber number;
     std::string label;
     experiment::Values params;
   };

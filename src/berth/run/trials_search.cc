@@ -87,12 +87,18 @@ void Trials::tell(const store::TaskRecord& task) {
 }
 
 void Trials::consider_best(const store::TaskRecord& task) {
-  if (task.label == experiment::kBestAgain) best_again_ = true;
+  if (task.label == experiment::kBestAgain) {
+    best_again_ = true;
+    return;
+  }
   if ((!program_.save_best && !copies_) || task.state != store::TaskState::done) return;
   const auto scores = experiment::scores_of(program_, task.metrics);
-  if (scores.empty() || (best_ && scores.front() <= best_->score)) return;
+  if (scores.empty()) return;
+  // Of equal ones the first by number, whichever ended first: a resume has to find the same one.
+  const std::pair merit{-scores.front(), task.number.value};
+  if (best_ && std::pair{-best_->score, best_->number.value} <= merit) return;
   if (!experiment::broken(program_.constraints, task.metrics).empty()) return;
-  best_ = Best{scores.front(), task.label, task.params};
+  best_ = Best{scores.front(), task.number, task.label, task.params};
 }
 
 void Trials::add(experiment::Proposal proposal, Next& next) {
@@ -248,7 +254,12 @@ Status Trials::last_of_all(Next& next) {
     BERTH_ASSIGN(const bool ready, has_checkpoint(label, best_->label));
     if (!ready) return {};
     best_again_ = true;
-    add({label, best_->params}, next);
+    experiment::Values params = best_->params;
+    if (copies_) {
+      std::erase_if(params, [](const auto& value) { return value.first == experiment::kParent; });
+      params.emplace_back(experiment::kParent, best_->label);
+    }
+    add({label, std::move(params)}, next);
     return {};
   }
   complete_ = true;
