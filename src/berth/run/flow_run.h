@@ -70,9 +70,9 @@ struct FlowProgram {
   std::optional<exec::GpuMemOver> gpu_mem_over;
   exec::Labels labels = {};  // of the run
   std::vector<exec::Notify> notify = {};
-  std::string image;         // of every step, instead of what the file says; empty: that
-  bool overwrite = false;    // what is protected, too
-  bool keyed = true;         // tasks are called by their keys; false in runs of an older Berth
+  std::string image;       // of every step, instead of what the file says; empty: that
+  bool overwrite = false;  // what is protected, too
+  bool keyed = true;       // tasks are called by their keys; false in runs of an older Berth
   std::map<std::string, std::string> parts;      // texts of the files that it takes steps from
   std::shared_ptr<const FlowReading> reading{};  // of this text and these parts; or none yet
   Answers answers;
