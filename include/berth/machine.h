@@ -56,17 +56,22 @@ struct MachinePart {
   std::vector<DevicePart> devices{};
 };
 
+/// Which devices a request accepts, beside its amounts, and how it chooses among them.
+struct DeviceSelection {
+  std::vector<int> slot_sizes{};  ///< The slots that a device may have; empty: any.
+  std::int64_t memory_min = 0;    ///< Bytes that a device has at least, held or free.
+  placement::PolicyKind policy = placement::PolicyKind::packed;
+  placement::Objective objective = placement::Objective::sum;
+  std::vector<std::string> required{};  ///< Indices or UUIDs of devices that must be among them.
+};
+
 /// What is asked for. With `gpu` alone the devices are whole; with `gpu_mem` or `gpu_slots` it is a
 /// part of one device, or of as many as `gpu` says, each of which gives that much.
 struct Request {
   Resources resources;
-  std::string label;                ///< Shown to others: "digits-3". At most 200 bytes are kept.
-  std::int64_t priority = 0;        ///< The greater goes first, where several wait.
-  std::vector<int> slot_sizes{};    ///< The slots that a device may have; empty: any.
-  std::int64_t gpu_memory_min = 0;  ///< Bytes that a device has at least, held or free.
-  placement::PolicyKind policy = placement::PolicyKind::packed;
-  placement::Objective objective = placement::Objective::sum;
-  std::vector<std::string> required{};  ///< Indices or UUIDs of devices that must be among them.
+  std::string label;          ///< Shown to others: "digits-3". At most 200 bytes are kept.
+  std::int64_t priority = 0;  ///< The greater goes first, where several wait.
+  DeviceSelection selection{};
 };
 
 /// Somebody who holds a part, or waits for one.

@@ -30,7 +30,9 @@
 #include <vector>
 
 #include "berth/error.h"
+#include "berth/machine.h"
 #include "berth/resources.h"
+#include "berth/topology.h"
 
 namespace berth {
 
@@ -111,6 +113,11 @@ struct Alloc {
   Resources resources;  ///< At least the `min` that was wished for.
   /// For so long it lives unless keepalive() renews it; 0: until it is freed.
   std::chrono::milliseconds lease{};
+  /// The devices of `resources`, or the parts of them: each attempt gets some of these to itself.
+  /// Empty: no attempt is told which are its own.
+  std::vector<DevicePart> devices{};
+  /// What the devices are, by UUID, and how they are joined; nullptr: NVIDIA's, all alike.
+  std::shared_ptr<const topology::Topology> topology{};
 };
 
 /// What an alloc is asked for.
@@ -119,6 +126,7 @@ struct Wish {
   std::int64_t priority = 0;  ///< Of the run.
   std::vector<std::pair<std::string, std::string>> labels{};  ///< run, program, and the run's own.
   std::vector<std::string> avoid{};  ///< Machines not to choose, where there are others.
+  DeviceSelection selection{};       ///< Of each `min`.
 };
 
 /// A task's command, to be run once.
@@ -129,6 +137,7 @@ struct Attempt {
   std::string directory;          ///< Absolute, on this machine.
   std::vector<std::pair<std::string, std::string>> environment;  ///< Over that of the machine.
   Resources resources;
+  std::vector<DevicePart> devices{};  ///< Its own, to which `environment` confines it.
   std::chrono::milliseconds grace{};  ///< Between TERM and KILL, when it is stopped.
   /// Files and directories of this machine that it reads and writes, where others do not see them.
   std::vector<std::string> inputs, outputs;
@@ -185,20 +194,30 @@ class BERTH_EXPORT Cluster {
   virtual void stop(const Alloc& alloc, const Attempt& attempt, bool at_once) = 0;
 };
 
-/// A cluster of machines that are there: it leases parts of them, the one with the most room first.
-/// Only start() and stop() are left to say.
+/// A machine of a StaticCluster: all that it has.
+struct ClusterMachine {
+  std::string name;
+  Resources resources;
+  /// Its devices, to which gpu, gpu_mem and gpu_slots of `resources` then do not matter. nullptr:
+  /// they are "0", "1", … up to its gpu, all alike, which have that gpu_mem and gpu_slots together.
+  std::shared_ptr<const topology::Topology> topology{};
+};
+
+/// A cluster of machines that are there: it leases parts of them, of the machine that fits the wish
+/// closest, and of its devices those that are best joined. Only start() and stop() are left to say.
 class BERTH_EXPORT StaticCluster : public Cluster {
  public:
-  /// What each has in all; names differ.
-  explicit StaticCluster(std::vector<std::pair<std::string, Resources>> machines);
-  const std::vector<Offer>& offers() const { return offers_; }
+  /// Names differ. Of a topology that is inconsistent, and of more than topology::kMostDevices,
+  /// allocate() tells (invalid).
+  explicit StaticCluster(const std::vector<ClusterMachine>& machines);
+  ~StaticCluster() override;
+  std::vector<Offer> offers() const;
   Result<Alloc> allocate(const Wish& wish) override;
   void free(const Alloc& alloc) override;
 
  private:
-  std::vector<Offer> offers_;
-  std::vector<Alloc> held_;
-  std::int64_t given_ = 0;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// Asks drive() to stop. A Stop that was asked stops each drive() that it is given to.

@@ -38,6 +38,15 @@ void set(Environment& environment, std::string name, std::string value) {
     environment.emplace_back(std::move(name), std::move(value));
 }
 
+void decide(Environment& environment, std::string name, std::string value, bool decided) {
+  const auto present =
+      std::ranges::find(environment, name, &std::pair<std::string, std::string>::first);
+  if (present == environment.end())
+    environment.emplace_back(std::move(name), std::move(value));
+  else if (decided)
+    present->second = std::move(value);
+}
+
 void set(Environment& environment, const Environment& over) {
   for (const auto& [name, value] : over) set(environment, name, value);
 }

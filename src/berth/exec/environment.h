@@ -14,6 +14,9 @@ namespace berth::exec {
 Environment inherited_environment(os::Env& env);
 /// Replaces the variable's value, or adds the variable.
 void set(Environment& environment, std::string name, std::string value);
+/// Adds the variable where it is not there; replaces it only if `decided`: what a task's author set
+/// stands, unless the placement itself decides it.
+void decide(Environment& environment, std::string name, std::string value, bool decided = false);
 /// Sets each variable of `over` in their order.
 void set(Environment& environment, const Environment& over);
 

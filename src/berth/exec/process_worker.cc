@@ -28,16 +28,6 @@ constexpr std::string_view kPipeClosedText =
     "is "
     "well, say `(sort || [ $? = 141 ]) | head`";
 
-/// What the caller set stands, unless the placement itself decides it.
-void decide(Environment& environment, std::string name, std::string value, bool decided = false) {
-  for (auto& [present, old] : environment)
-    if (present == name) {
-      if (decided) old = std::move(value);
-      return;
-    }
-  environment.emplace_back(std::move(name), std::move(value));
-}
-
 /// "12.3 GiB of 10.0 GiB on GPU-…".
 std::string describe_share(const machine::OverShare& over) {
   return fmt::format("{} of {} on {}", format_bytes(over.has), format_bytes(over.share), over.uuid);

@@ -6,10 +6,11 @@ namespace berth::library {
 namespace {
 
 TEST(LibraryRequests, SayWhatTheLedgerIsAsked) {
-  Request request{.resources = {}, .label = "train", .priority = 3, .required = {"1", "4"}};
+  Request request{
+      .resources = {}, .label = "train", .priority = 3, .selection = {.required = {"1", "4"}}};
   request.resources.set(Known::cpu, 1500);
-  request.gpu_memory_min = 30;
-  request.policy = placement::PolicyKind::simple;
+  request.selection.memory_min = 30;
+  request.selection.policy = placement::PolicyKind::simple;
   const auto ask = ask_of(request);
   ASSERT_TRUE(ask) << ask.error().message;
   EXPECT_EQ(ask->label, "train");
@@ -21,18 +22,18 @@ TEST(LibraryRequests, SayWhatTheLedgerIsAsked) {
 
 TEST(LibraryRequests, ThatAreWrongAreRefused) {
   Request request;
-  request.policy = static_cast<placement::PolicyKind>(placement::kPolicies);
+  request.selection.policy = static_cast<placement::PolicyKind>(placement::kPolicies);
   EXPECT_EQ(ask_of(request).error(), (Error{ErrorKind::invalid, "no such policy: 6"}));
   request = {};
-  request.objective = static_cast<placement::Objective>(200);
+  request.selection.objective = static_cast<placement::Objective>(200);
   EXPECT_EQ(ask_of(request).error(), (Error{ErrorKind::invalid, "no such objective: 200"}));
   request = {};
-  request.gpu_memory_min = -1;
+  request.selection.memory_min = -1;
   EXPECT_EQ(ask_of(request).error(),
-            (Error{ErrorKind::invalid, "gpu_memory_min: wanted at least 0, found -1"}));
+            (Error{ErrorKind::invalid, "memory_min: wanted at least 0, found -1"}));
   request = {};
   request.resources.set(Known::gpu, 1);
-  request.required = {"0", "1"};
+  request.selection.required = {"0", "1"};
   EXPECT_EQ(ask_of(request).error().kind, ErrorKind::invalid);
 }
 

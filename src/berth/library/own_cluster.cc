@@ -1,52 +1,15 @@
 #include "berth/library/own_cluster.h"
 
-#include <algorithm>
 #include <map>
 
 #include "berth/base/backoff.h"
 #include "berth/base/guarded.h"
+#include "berth/library/convert.h"
 #include "berth/library/own_worker.h"
 
 namespace berth {
 
 Cluster::~Cluster() = default;
-
-StaticCluster::StaticCluster(std::vector<std::pair<std::string, Resources>> machines) {
-  for (auto& [name, total] : machines) offers_.push_back({std::move(name), total, total});
-}
-
-Result<Alloc> StaticCluster::allocate(const Wish& wish) {
-  const Resources& min = wish.requirements.min;
-  Offer* most = nullptr;
-  std::int64_t room = 0;
-  bool fits_empty = false;
-  const auto avoided = [&](const Offer& offer) {
-    return std::ranges::find(wish.avoid, offer.machine) != wish.avoid.end();
-  };
-  for (Offer& offer : offers_) {
-    if (avoided(offer)) continue;
-    fits_empty = fits_empty || offer.total.covers(min);
-    const std::int64_t fits =
-        offer.free.fits(min, std::max<std::int64_t>(wish.requirements.width, 1));
-    if (fits <= room) continue;
-    most = &offer;
-    room = fits;
-  }
-  if (!fits_empty)
-    return fail(ErrorKind::impossible, "{}: no machine of the cluster has so much", to_string(min));
-  if (most == nullptr) return fail(ErrorKind::busy, "{}: all machines are in use", to_string(min));
-  BERTH_ASSIGN(Resources taken, min.times(room));
-  BERTH_TRY(most->free.subtract(taken));
-  return held_.emplace_back(fmt::format("{}", ++given_), most->machine, std::move(taken));
-}
-
-void StaticCluster::free(const Alloc& alloc) {
-  const auto held = std::ranges::find(held_, alloc.id, &Alloc::id);
-  if (held == held_.end()) return;
-  const auto offer = std::ranges::find(offers_, held->machine, &Offer::machine);
-  (void)offer->free.add(held->resources);  // it was taken of it
-  held_.erase(held);
-}
 
 namespace library {
 namespace {
@@ -59,7 +22,7 @@ class OwnCluster final : public cluster::Cluster {
   OwnCluster(const OwnCluster&) = delete;
   OwnCluster& operator=(const OwnCluster&) = delete;
   ~OwnCluster() override {
-    for (const auto& [_, alloc] : held_) give_back(alloc);
+    for (const auto& [_, held] : held_) give_back(held.own);
   }
 
   Result<std::vector<cluster::Offer>> offers() override { return std::vector<cluster::Offer>(); }
@@ -69,59 +32,93 @@ class OwnCluster final : public cluster::Cluster {
   }
 
   Result<cluster::Alloc> allocate(const cluster::Wish& wish) override {
-    auto alloc = guarded("allocate() of the cluster", [&] {
-      return own_.allocate({wish.requirements, wish.priority, wish.labels, wish.avoid});
+    auto own = guarded("allocate() of the cluster", [&] {
+      return own_.allocate({wish.requirements, wish.priority, wish.labels, wish.avoid,
+                            selection_of(wish.selection)});
     });
-    if (alloc && !alloc->resources.covers(wish.requirements.min)) {
-      give_back(*alloc);
-      alloc = fail(ErrorKind::invalid, "allocate() of the cluster: wanted {}, got {} of {}",
-                   to_string(wish.requirements.min), to_string(alloc->resources), alloc->machine);
-    }
-    if (!alloc) {
-      ++refusals_;
-      return std::unexpected(std::move(alloc).error());
+    if (!own) return refused(std::move(own).error());
+    auto ours = leased(*own, wish);
+    if (!ours) {
+      give_back(*own);
+      return refused(std::move(ours).error());
     }
     refusals_ = 0;
-    const machine::AllocId id{++given_};
-    const auto expires = expiry(*alloc);
-    held_.emplace(id, *alloc);
-    return cluster::Alloc{.id = id,
-                          .machine = alloc->machine,
-                          .block = {alloc->resources, {}, {}},
-                          .labels = wish.labels,
-                          .expires = expires};
+    held_.emplace(ours->id, Held{*std::move(own), *ours});
+    return ours;
   }
   Mono retry_at() override { return env_.now() + kAskAgainOwn.pause(refusals_, env_.random()); }
 
   Result<std::optional<Mono>> keepalive(machine::AllocId id) override {
     const auto held = held_.find(id);
     if (held == held_.end()) return gone(id);
-    BERTH_TRY(guarded("keepalive() of the cluster", [&] { return own_.keepalive(held->second); }));
-    return expiry(held->second);
+    const berth::Alloc& own = held->second.own;
+    BERTH_TRY(guarded("keepalive() of the cluster", [&] { return own_.keepalive(own); }));
+    return expiry(own);
   }
   Result<cluster::Alloc> inspect(machine::AllocId id) override {
     const auto held = held_.find(id);
     if (held == held_.end()) return gone(id);
-    return cluster::Alloc{
-        .id = id, .machine = held->second.machine, .block = {held->second.resources, {}, {}}};
+    return held->second.ours;
   }
   Status free(machine::AllocId id) override {
     const auto held = held_.extract(id);
     if (!held) return gone(id);
     if (const auto worker = workers_.extract(id)) worker.mapped()->let_go();
-    give_back(held.mapped());
+    give_back(held.mapped().own);
     changed();
     return {};
   }
 
   std::unique_ptr<exec::Worker> start_worker(machine::AllocId id) {
-    auto worker = std::make_unique<OwnWorker>(env_, own_, held_.at(id), std::chrono::seconds(10),
-                                              [this, id] { workers_.erase(id); });
+    const Held& held = held_.at(id);
+    auto worker =
+        std::make_unique<OwnWorker>(env_, own_, held.own, devices_of(held.ours),
+                                    std::chrono::seconds(10), [this, id] { workers_.erase(id); });
     workers_.emplace(id, worker.get());
     return worker;
   }
 
  private:
+  struct Held {
+    berth::Alloc own;
+    cluster::Alloc ours;
+  };
+
+  std::unexpected<Error> refused(Error because) {
+    ++refusals_;
+    return std::unexpected(std::move(because));
+  }
+  /// As the runner knows it. Errors: invalid for less than was wished for.
+  Result<cluster::Alloc> leased(const berth::Alloc& own, const cluster::Wish& wish) {
+    cluster::Alloc ours{.id = {++given_},
+                        .machine = own.machine,
+                        .block = {own.resources, {}, {}},
+                        .labels = wish.labels,
+                        .expires = expiry(own)};
+    BERTH_ASSIGN(ours.block.devices, shares_of(own.devices, own.topology.get()));
+    if (!ours.block.devices.empty() && own.topology) {
+      auto& links = links_[own.topology];
+      if (!links) {
+        BERTH_ASSIGN(links, machine::DeviceLinks::make(*own.topology));
+      }
+      ours.links = links;
+    }
+    const auto& min = wish.requirements.min;
+    bool enough = own.resources.covers(min);
+    if (const auto room = devices_of(ours)) {
+      ours.block = room->total();
+      enough = room->dry_run({min, "", wish.selection}).has_value();
+    }
+    if (enough) return ours;
+    return fail(ErrorKind::invalid, "allocate() of the cluster: wanted {}{}, got {} of {}",
+                to_string(min), machine::text_of(wish.selection), to_string(own.resources),
+                own.machine);
+  }
+  /// nullptr: it has none that is known.
+  static std::unique_ptr<machine::Machine> devices_of(const cluster::Alloc& ours) {
+    if (ours.block.devices.empty()) return nullptr;
+    return std::make_unique<machine::Machine>(ours.block, ours.links);
+  }
   static std::unexpected<Error> gone(machine::AllocId id) {
     return fail(ErrorKind::stale, "no alloc {}", id.value);
   }
@@ -135,7 +132,8 @@ class OwnCluster final : public cluster::Cluster {
 
   os::Env& env_;
   berth::Cluster& own_;
-  std::map<machine::AllocId, berth::Alloc> held_;
+  std::map<machine::AllocId, Held> held_;
+  std::map<std::shared_ptr<const topology::Topology>, std::shared_ptr<machine::DeviceLinks>> links_;
   std::map<machine::AllocId, OwnWorker*> workers_;  // on those that are held
   std::int64_t given_ = 0;
   int refusals_ = 0;

@@ -255,7 +255,7 @@ TEST_F(OwnClusterTest, AStopComesFromAnyThreadAndIsOfOneDrive) {
 
 TEST_F(OwnClusterTest, WhatDoesNotEndIsGivenUpWithItsAlloc) {
   OwnWorker worker(*env_, cluster_, {.id = "1", .machine = "left", .resources = cores_of(1)},
-                   std::chrono::milliseconds(20));
+                   nullptr, std::chrono::milliseconds(20));
   cluster_.on_start = [&](const Attempt&, Reporter reporter) -> Status {
     cluster_.kept = std::move(reporter);
     return {};

@@ -7,6 +7,8 @@
 
 #include "berth/base/guarded.h"
 #include "berth/base/units.h"
+#include "berth/exec/environment.h"
+#include "berth/library/convert.h"
 
 namespace berth {
 namespace {
@@ -41,6 +43,10 @@ exec::Cause cause_of(const AttemptEnd& end) {
   if (end.out_of_memory) return exec::Cause::out_of_memory;
   if (end.signal != 0) return exec::Cause::signal;
   return end.exit_code != 0 ? exec::Cause::exit_code : exec::Cause::ok;
+}
+
+exec::Cause refusal_cause(const Error& error) {
+  return retryable(error.kind) ? exec::Cause::short_of_means : exec::Cause::cannot_start;
 }
 
 }  // namespace
@@ -114,11 +120,13 @@ void Reporter::ended(const AttemptEnd& end) const {
   state_->end(end);
 }
 
-OwnWorker::OwnWorker(os::Env& env, Cluster& cluster, Alloc alloc, Duration ends_within,
+OwnWorker::OwnWorker(os::Env& env, Cluster& cluster, Alloc alloc,
+                     std::unique_ptr<machine::Machine> devices, Duration ends_within,
                      std::function<void()> gone)
     : env_(env),
       cluster_(cluster),
       alloc_(std::move(alloc)),
+      devices_(std::move(devices)),
       ends_within_(ends_within),
       gone_(std::move(gone)),
       inbox_(std::make_shared<Inbox>()),
@@ -168,17 +176,25 @@ void OwnWorker::launch(const exec::Launch& launch) {
                   "enforce: required, but a cluster of a program's own is not known to");
   Running running{.launch = launch, .attempt = attempt_of(launch)};
   if (launch.timeout > Duration(0)) running.limit = env_.now() + launch.timeout;
+  machine::Block block{launch.request.resources, {}, {}};
+  if (devices_) {
+    auto part = devices_->reserve(launch.request);
+    if (!part) return refuse(refusal_cause(part.error()), part.error().message);
+    running.part = *std::move(part);
+    block = running.part.block();
+    running.attempt.devices = library::parts_of(block.devices);
+    for (auto& [name, value] : machine::visibility(block.devices))
+      exec::decide(running.attempt.environment, std::move(name), std::move(value),
+                   !block.devices.empty());
+  }
   const Reporter reporter(std::make_shared<Reporter::State>(inbox_, launch.token));
   const auto begun = guarded("start() of the cluster",
                              [&] { return cluster_.start(alloc_, running.attempt, reporter); });
   if (!begun) {
     reporter.state_->over = true;
-    return refuse(
-        retryable(begun.error().kind) ? exec::Cause::short_of_means : exec::Cause::cannot_start,
-        begun.error().message);
+    return refuse(refusal_cause(begun.error()), begun.error().message);
   }
-  pending_.emplace_back(exec::Started{
-      launch.task, launch.token, machine::Block{launch.request.resources, {}, {}}, {}});
+  pending_.emplace_back(exec::Started{launch.task, launch.token, std::move(block), {}});
   running_.emplace(launch.token, std::move(running));
 }
 

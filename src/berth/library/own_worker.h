@@ -15,6 +15,7 @@
 
 #include "berth/exec/metrics.h"
 #include "berth/exec/worker.h"
+#include "berth/machine/machine.h"
 #include "berth/os/loop.h"
 #include "berth/os/wake.h"
 #include "berth/run.h"
@@ -23,11 +24,13 @@ namespace berth {
 
 class OwnWorker final : public exec::Worker {
  public:
+  /// Of the alloc's `devices` each attempt has some to itself; nullptr: it has none that is known.
   /// An attempt that was to end at once is given up after `ends_within`; `gone` is called when the
   /// worker goes.
   OwnWorker(
-      os::Env& env, Cluster& cluster, Alloc alloc, Duration ends_within = std::chrono::seconds(10),
-      std::function<void()> gone = [] {});
+      os::Env& env, Cluster& cluster, Alloc alloc,
+      std::unique_ptr<machine::Machine> devices = nullptr,
+      Duration ends_within = std::chrono::seconds(10), std::function<void()> gone = [] {});
   OwnWorker(const OwnWorker&) = delete;
   OwnWorker& operator=(const OwnWorker&) = delete;
   /// Ends what still runs, and waits for it for some seconds.
@@ -51,6 +54,7 @@ class OwnWorker final : public exec::Worker {
   struct Running {
     exec::Launch launch;
     Attempt attempt;
+    machine::Reservation part{};  // of devices_
     exec::MetricReader out{}, err{exec::Stream::err};
     std::string unreadable{};               // a metric line, and why it is none
     exec::Cause verdict = exec::Cause::ok;  // ours: time_limit or stopped
@@ -71,6 +75,7 @@ class OwnWorker final : public exec::Worker {
   os::Env& env_;
   Cluster& cluster_;
   Alloc alloc_;
+  std::unique_ptr<machine::Machine> devices_;  // outlives the parts of it
   Duration ends_within_;
   std::function<void()> gone_;
   std::shared_ptr<Inbox> inbox_;
