@@ -34,7 +34,7 @@ Result<std::vector<machine::DeviceShare>> numbered(const Resources& resources) {
 
 }  // namespace
 
-struct StaticCluster::State {
+struct __attribute__((visibility("hidden"))) StaticCluster::State {
   struct Machine {
     std::string name;
     std::shared_ptr<const topology::Topology> topology;
