@@ -198,7 +198,7 @@ class Browser(Case):
         self.go(page, "#/fleets", "3,365 cents an hour")
         page.run("document.querySelector('[aria-label=\"capacity of H100\"]').focus()")
         page.press("ArrowLeft")
-        page.until_text("against the plan as it stands", "planned in")
+        page.until_text("against the plan as it stands", "planned in", "percentiles by the simulator")
         page.tab_to("As it stands")
         page.press("Enter")
         page.until("!document.body.textContent.includes('against the plan as it stands')")
