@@ -116,6 +116,7 @@ class Browser(Case):
         self.search()
         self.house.environment["BERTH_TOPOLOGY"] = "dgx1-v100"
         self.berth("run", "--detach", "--gpu", "2", "--", "sleep", "60")
+        self.berth("run", "--detach", "--gpu", "8", "--", "sleep", "60")  # it waits for the first
         self.serve("--fleet", ROOT / "examples/fleet/fleet.json", "--profile", ROOT / "examples/fleet/day.csv")
         page = self.viewer()
         failed = self.house.json("show", search)["tasks"]
@@ -127,7 +128,8 @@ class Browser(Case):
                 ("compare", f"#/compare/{search}/search-2", ["best loss so far", "What all of them tried"]),
                 ("fleet", "#/fleets", ["Against what there is", "What if", "Over the day", "assistant"]),
                 ("task", f"#/runs/{search}/{failed}", ["failed: exit 1", "::berth loss="]),
-                ("machine", "#/machine", ["This machine", "GPU 7", "islands: 0 1 2 3; 4 5 6 7", "sleep-1"])):
+                ("machine", "#/machine", ["This machine", "GPU 7", "islands: 0 1 2 3; 4 5 6 7", "sleep-1",
+                                           "when it starts is unknown: it is not known how long sleep-1 goes on"])):
             with self.subTest(name):
                 self.go(page, route, *texts)
                 for dark in (False, True):
@@ -198,7 +200,7 @@ class Browser(Case):
         self.go(page, "#/fleets", "3,365 cents an hour")
         page.run("document.querySelector('[aria-label=\"capacity of H100\"]').focus()")
         page.press("ArrowLeft")
-        page.until_text("against the plan as it stands", "planned in")
+        page.until_text("against the plan as it stands", "planned in", "percentiles by the simulator")
         page.tab_to("As it stands")
         page.press("Enter")
         page.until("!document.body.textContent.includes('against the plan as it stands')")

@@ -84,6 +84,13 @@ export interface Holder {
   devices: { uuid: string; index: number; gpu_mem: number; gpu_slots: number; whole: boolean }[];
 }
 
+/// One that waits, and when its turn is expected to come.
+export interface Waiting extends Holder {
+  expected_start: string | null;
+  at_most: boolean;
+  expected_by: string;
+}
+
 export interface Machine {
   total: Record<string, number>;
   free: Record<string, number>;
@@ -93,7 +100,7 @@ export interface Machine {
   mem_from: string;
   devices: Device[];
   holders: Holder[];
-  waiting: Holder[];
+  waiting: Waiting[];
   notes: string[];
 }
 

@@ -164,6 +164,11 @@ function Slider({ name, value, most, step, unit, set }: { name: string; value: n
 
 type Sets = Record<string, number>; // of --set: a path and its value
 
+const query_of = (sets: Sets): string =>
+  Object.entries(sets)
+    .map(([path, value]) => `&set=${encodeURIComponent(`${path}=${value}`)}`)
+    .join("");
+
 function WhatIf({ base, sets, change }: { base: FleetPlan; sets: Sets; change: (sets: Sets) => void }) {
   const names = Object.keys(base.servers);
   const [chosen, choose] = useState(names[0] ?? "");
@@ -198,10 +203,7 @@ function WhatIf({ base, sets, change }: { base: FleetPlan; sets: Sets; change: (
 function Plan({ number, has_day }: { number: number; has_day: boolean }) {
   const base = useLive((signal) => get<FleetPlan>(`/v1/fleets/${number}/plan`, signal), `fleet ${number}`, true);
   const [sets, change] = useState<Sets>({});
-  const rested = useRested(sets, 30);
-  const query = Object.entries(rested)
-    .map(([path, value]) => `&set=${encodeURIComponent(`${path}=${value}`)}`)
-    .join("");
+  const query = query_of(useRested(sets, 30));
   const took = useRef(0);
   const tried = useLive(
     async (signal) => {
@@ -216,8 +218,12 @@ function Plan({ number, has_day }: { number: number; has_day: boolean }) {
   );
   const last = useRef<FleetPlan | null>(null);
   if (tried.value !== null || query === "") last.current = tried.value;
+  // The simulator takes longer, so it is asked once nobody moves a slider any more.
+  const resting = query_of(useRested(sets, 700));
+  const simulated = useLive(async (signal) => (resting === "" ? null : { query: resting, plan: await get<FleetPlan>(`/v1/fleets/${number}/plan?${resting.slice(1)}`, signal) }), `fleet ${number} simulated ${resting}`, true);
+  const exact = simulated.value?.query === query ? simulated.value.plan : null;
   if (base.value === null) return <Trouble error={base.error} />;
-  const plan = last.current ?? base.value;
+  const plan = exact ?? last.current ?? base.value;
   return (
     <>
       <Trouble error={tried.error ?? base.error} />
@@ -225,7 +231,7 @@ function Plan({ number, has_day }: { number: number; has_day: boolean }) {
       <Section title="Against what there is">
         <Capacity plan={plan} />
       </Section>
-      <Section title="What if" aside={query !== "" && took.current > 0 ? `planned in ${Math.round(took.current)} ms, percentiles by closed form` : "percentiles by closed form"}>
+      <Section title="What if" aside={query !== "" && took.current > 0 ? `planned in ${Math.round(took.current)} ms, percentiles by ${exact ? "the simulator" : "closed form"}` : "percentiles by closed form, then by the simulator"}>
         <WhatIf base={base.value} sets={sets} change={change} />
       </Section>
       <Section title="Servers">

@@ -1,9 +1,9 @@
 // This machine and the clusters: what they have, who holds it, and what waits for it.
-import { type Cluster, type Device, get, type Holder, type Machine, type Topology } from "./api";
+import { type Cluster, type Device, get, type Holder, type Machine, type Topology, type Waiting } from "./api";
 import { useLive } from "./live";
 import { Section, Trouble, useNow } from "./parts";
 import { link } from "./route";
-import { ago, amount } from "./words";
+import { ago, amount, duration } from "./words";
 
 const amounts = (of: Record<string, number>): string =>
   Object.entries(of)
@@ -156,6 +156,13 @@ function Held({ list, now, reasons }: { list: Holder[]; now: number; reasons: bo
   );
 }
 
+/// When it is expected to start, and what that is founded on.
+function expected(waiting: Waiting, now: number): string {
+  if (waiting.expected_start === null) return `when it starts is unknown: ${waiting.expected_by}`;
+  const left = Math.max(0, Date.parse(waiting.expected_start) - now);
+  return `it is expected to start in ${waiting.at_most ? "at most" : "about"} ${duration(left)}, ${waiting.expected_by}`;
+}
+
 /// What a holder that waits lacks, by what is free: no more is known of it here than its runner knows.
 function lacking(waiting: Holder, free: Record<string, number>): string {
   const lacks = Object.entries(waiting.resources).filter(([name, wanted]) => wanted > (free[name] ?? 0));
@@ -229,7 +236,9 @@ export function MachinePage() {
           <Held list={value.waiting} now={now} reasons />
           <ul>
             {value.waiting.map((each, index) => (
-              <li key={index}>{lacking(each, value.free)}</li>
+              <li key={index}>
+                {lacking(each, value.free)}; {expected(each, now)}
+              </li>
             ))}
           </ul>
         </Section>

@@ -1,6 +1,7 @@
 #include "berth/cli/json_output.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "berth/base/json.h"
@@ -171,6 +172,17 @@ std::string runs_json(const std::vector<ShownRun>& runs) {
   Json list = Json::array();
   for (const auto& run : runs) list.push_back(run_object(run));
   return dump(Json{{"version", 1}, {"runs", list}}) + "\n";
+}
+
+Resources resources_of_json(std::string_view text) {
+  Resources resources;
+  const Json amounts = parsed_or_null(std::string(text));
+  if (!amounts.is_object()) return resources;
+  for (const auto& [name, amount] : amounts.items())
+    if (amount.is_number())
+      resources.set(
+          name, std::llround(amount.get<double>() * (measure(name) == Measure::milli ? 1000 : 1)));
+  return resources;
 }
 
 std::vector<std::pair<std::string, double>> resource_minutes(

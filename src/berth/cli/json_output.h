@@ -13,6 +13,7 @@
 #include "berth/machine/capacity.h"
 #include "berth/machine/device_health.h"
 #include "berth/machine/ledger.h"
+#include "berth/run/expected_starts.h"
 #include "berth/run/flow_plan.h"
 #include "berth/store/store.h"
 #include "berth/topology/topology.h"
@@ -26,6 +27,8 @@ struct ShownRun {
   std::vector<Failure> failures = {};       ///< The first of its tasks that failed.
   std::optional<exec::Labels> labels = {};  ///< nullopt: those of the record.
 };
+/// What to_json() has written of resources; none of what is not that.
+Resources resources_of_json(std::string_view text);
 /// How much of each resource was held for how long, in core-minutes, byte-minutes and so on.
 std::vector<std::pair<std::string, double>> resource_minutes(const std::vector<store::Usage>& used);
 
@@ -145,6 +148,7 @@ struct MachineReport {
   LimitsReport limits;
   machine::Devices devices;
   std::vector<machine::DeviceShare> total_devices, free_devices;  ///< Of those in service.
+  std::vector<run::ExpectedStart> starts;  ///< Of the entries that wait, where it was asked for.
 };
 std::string machine_json(const MachineReport& report);
 

@@ -29,7 +29,10 @@ struct LogsOptions {
     options.value("--attempt", attempt, "of a task: only what its Nth attempt printed")
         .named("N")
         .between(1, 1'000'000);
-    options.value("--tail", tail, "only the last of it, such as 200K").named("SIZE");
+    options
+        .value("--tail", tail,
+               "only the last of it, such as 200K; with --follow: of what there is already")
+        .named("SIZE");
     options.flag("--together", together,
                  "what went to the standard error goes to the standard output too");
     options.flag("--raw", raw,
@@ -42,7 +45,7 @@ struct LogsOptions {
 /// label of their task. On a terminal control characters are made visible, unless `raw`.
 class Printer {
  public:
-  /// `most`: of all that is printed to either stream until finish(), the last so many bytes are;
+  /// `most`: of all that is printed to either stream until show_kept(), the last so many bytes are;
   /// nullopt: all.
   Printer(const LogsOptions& options, bool labelled, std::optional<std::size_t> most)
       : labelled_(labelled),
@@ -69,7 +72,11 @@ class Printer {
     for (auto& [key, line] : partial_)
       if (!line.text.empty()) put(key.second, fmt::format("[{}] {}\n", line.label, line.text));
     partial_.clear();
-    if (!most_) return;
+    show_kept();
+  }
+
+  /// Prints the last of what was shown so far; what comes from now on is printed at once.
+  void show_kept() {
     most_.reset();
     while (!kept_.empty()) {
       put(kept_.front().first, kept_.front().second);
@@ -194,7 +201,6 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
   }
   std::optional<std::size_t> most;
   if (!options.tail.empty()) {
-    if (options.follow) return fail(ErrorKind::usage, "--tail: not with --follow");
     const auto bytes = parse_bytes(options.tail);
     if (!bytes) return fail(ErrorKind::usage, "--tail: {}", bytes.error().message);
     most = static_cast<std::size_t>(*bytes);
@@ -231,6 +237,7 @@ Result<int> logs(os::Env& env, const LogsOptions& options) {
       BERTH_TRY(status);
     }
     if (!options.follow || !more) break;
+    printer.show_kept();
     BERTH_TRY(env.wait({}, env.now() + kFollowPollInterval));
   }
   printer.finish();

@@ -83,8 +83,8 @@ std::string report_text(const MachineReport& report, Wall now) {
 }
 
 Result<int> show_machine(os::Env& env, const MachineOptions& options) {
-  BERTH_ASSIGN(const MachineReport report,
-               machine_report(env, options.probe, options.disk_directory));
+  BERTH_ASSIGN(MachineReport report, machine_report(env, options.probe, options.disk_directory));
+  expect_starts(env, report);
   print(options.json ? machine_json(report) : report_text(report, env.wall()));
   return 0;
 }
@@ -147,14 +147,35 @@ LimitsReport expect_limits(os::Env& env) {
 
 std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody) {
   Table holders({"who", "what", "on", "since", "pid", ""});
+  std::string reasons;
+  std::size_t waiting = 0;
   for (const auto& entry : report.entries) {
+    std::string state = entry.waiting ? "waits" : "";
+    if (entry.waiting && waiting < report.starts.size()) {
+      const auto& start = report.starts[waiting++];
+      const std::string text = to_text(start, now);
+      state += ", " + text;
+      reasons += fmt::format("{} {}: {}\n", entry.label, text, start.because);
+    }
     std::vector<std::string> devices;
     for (const auto& share : entry.block.devices) devices.push_back(share.uuid);
     holders.add({entry.label, to_string(entry.block.resources), join(devices, ","),
-                 format_duration(now - entry.since), fmt::format("{}", entry.holder.pid),
-                 entry.waiting ? "waits" : ""});
+                 format_duration(now - entry.since), fmt::format("{}", entry.holder.pid), state});
   }
-  return holders.empty() ? std::string(nobody) : holders.text();
+  return holders.empty() ? std::string(nobody) : holders.text() + reasons;
+}
+
+void expect_starts(run::Context& context, MachineReport& report) {
+  const auto host = machine::host_of(report.capacity, &report.devices);
+  report.starts = run::expected_starts(context, host, report.entries);
+}
+
+void expect_starts(os::Env& env, MachineReport& report) {
+  if (std::ranges::none_of(report.entries, &machine::LedgerEntry::waiting)) return;
+  if (auto context = run::open_context(env)) return expect_starts(*context, report);
+  report.starts.assign(static_cast<std::size_t>(
+                           std::ranges::count_if(report.entries, &machine::LedgerEntry::waiting)),
+                       {std::nullopt, false, "the store of runs cannot be opened"});
 }
 
 Status refresh(os::Env& env, MachineReport& report) {

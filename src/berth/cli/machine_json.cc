@@ -97,6 +97,12 @@ std::string machine_json(const MachineReport& report) {
                         {"cores", cores},
                         {"devices", shares_json(entry.block.devices)}});
   }
+  for (std::size_t i = 0; i < report.starts.size() && i < waiting.size(); ++i) {
+    const auto& start = report.starts[i];
+    waiting[i]["expected_start"] = start.at ? Json(format_utc(*start.at)) : Json(nullptr);
+    waiting[i]["at_most"] = start.is_most;
+    waiting[i]["expected_by"] = start.because;
+  }
   return dump(Json{{"version", 1},
                    {"total", amounts(capacity.total)},
                    {"free", amounts_of(report.free, capacity.total)},

@@ -22,7 +22,13 @@ Result<LimitsReport> probe_limits(os::Env& env);
 /// The limits in a line of text.
 std::string limits_text(const LimitsReport& limits);
 
-/// A table of who holds what and who waits; the text `nobody` where the table would be empty.
+/// Fills when those that wait are expected to start. It reads the runs of this user that hold or
+/// wait, where anybody waits; what cannot be read counts as unknown.
+void expect_starts(os::Env& env, MachineReport& report);
+void expect_starts(run::Context& context, MachineReport& report);
+
+/// A table of who holds what and who waits, and by what the starts are told; the text
+/// `nobody` where the table would be empty.
 std::string holders_text(const MachineReport& report, Wall now, std::string_view nobody);
 
 }  // namespace berth::cli

@@ -13,6 +13,7 @@
 #include "berth/run/attempt_history.h"
 #include "berth/run/clusters.h"
 #include "berth/run/earlier_task.h"
+#include "berth/run/expected_starts.h"
 #include "berth/run/skips.h"
 #include "berth/run/study.h"
 
@@ -84,6 +85,20 @@ std::optional<std::string> waits_elsewhere(os::Env& env, const run::Context& con
   return "it waits for room beside what the run has on its clusters; see berth top";
 }
 
+/// When the run is expected to get its turn, where it waits in this machine's queue.
+std::string start_text(run::Context& context, const store::RunRecord& run,
+                       const machine::Host& host, std::span<const machine::LedgerEntry> entries) {
+  const auto starts = run::expected_starts(context, host, entries);
+  auto start = starts.begin();
+  for (const auto& entry : entries) {
+    if (!entry.waiting) continue;
+    if (entry.label == run.name && entry.user == context.env->user())
+      return fmt::format("; {}: {}", to_text(*start, context.env->wall()), start->because);
+    ++start;
+  }
+  return "";
+}
+
 /// Why the task is not running now: as the runner found on other machines, or by asking this
 /// machine in the way that the runner does.
 Result<std::string> why_waiting(os::Env& env, run::Context& context, const store::RunRecord& run,
@@ -109,7 +124,9 @@ Result<std::string> why_waiting(os::Env& env, run::Context& context, const store
   const auto held = machine::occupy_all(machine, host, entries);
   const auto fits = machine.dry_run(wanted.request);
   if (!fits)
-    return fits.error().message + (context.devices ? machine::unusable_text(*context.devices) : "");
+    return fits.error().message +
+           (context.devices ? machine::unusable_text(*context.devices) : "") +
+           start_text(context, run, host, entries);
   if (wanted.parallel > 0 && run.counts.running >= wanted.parallel)
     return side_by_side_text(wanted);
   return std::string("it is next; another try may be due after a pause");
