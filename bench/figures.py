@@ -239,6 +239,20 @@ def slurm(options, section):
         bed.close()
 
 
+def depth(options):
+    tasks = 500 if options.quick else 5000
+    section = Section("depth", f"A long queue: {tasks} tasks of /bin/true, the first tenth and the last", "µs a task",
+                      ["last tenth"], "first tenth", "A queue without end stays as fast as it began where the two are alike. "
+                      "bench/depth.py has 100,000 tasks, and a run of 1,000,000 that is resumed.", "bench/depth.py")
+    for _ in range(min(3, options.rounds)):
+        done = subprocess.run([ROOT / "bench/depth.py", "--berth", options.berth, "--tasks", str(tasks), "--recorded", "0", "--json"],
+                              capture_output=True, check=True)
+        found = json.loads(done.stdout)
+        section.add("first tenth", found["first_us"])
+        section.add("last tenth", found["last_us"])
+    return section
+
+
 def all_sections(options):
     """One after the other, each told of when it begins."""
     def said(name, measure):
@@ -246,5 +260,5 @@ def all_sections(options):
         return measure(options)
     first = said("starting tasks", spawn)
     slurm(options, first)
-    return [first, said("one command", start), *said("flows", flows), said("ask and tell", ask_and_tell),
+    return [first, said("one command", start), said("a long queue", depth), *said("flows", flows), said("ask and tell", ask_and_tell),
             *said("placement", placement), said("plans", plans)]

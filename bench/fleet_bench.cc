@@ -40,6 +40,17 @@ BENCHMARK(BM_FleetOptimum)
     ->ArgsProduct({{60, 1'000, 10'000}, {30, 60, 90, 150}})
     ->Unit(benchmark::kMillisecond);
 
+/// The fleets of 10,000 servers that docs/fleet.md tells of, by seed: the gap in parts of 1,000.
+void BM_FleetSeeds(benchmark::State& state) {
+  System system = testing::generated_fleet(static_cast<std::uint64_t>(state.range(0)), 10'000, 20);
+  const Candidates made = candidates(system, QueueModel::reference);
+  testing::limit_to(system, 0.3, made);
+  Plan plan;
+  for (auto _ : state) plan = solve(system, made, {.model = QueueModel::reference});
+  state.counters["gap_permille"] = 1000 * plan.proof.gap;
+}
+BENCHMARK(BM_FleetSeeds)->DenseRange(1, 8)->Unit(benchmark::kMillisecond);
+
 /// With mixes, and what they save: servers that would go unserved, and of the cost.
 void BM_FleetMixes(benchmark::State& state) {
   System system = testing::generated_fleet(2, static_cast<int>(state.range(0)), 20);

@@ -13,8 +13,9 @@ namespace {
 constexpr double kLeastFraction = 0.02;  // that a cut is made of
 constexpr double kCutTolerance = 1e-6;  // by which a cut, violated by 1, is weaker than it might be
 constexpr int kCutRounds = 15;
-constexpr int kMostIdleRounds = 3;        // which raise the bound by less than
-constexpr double kWorthwhileRise = 0.01;  // of what all before did
+constexpr std::int64_t kStepsOfARound = 400;  // before it is given up
+constexpr int kMostIdleRounds = 3;            // which raise the bound by less than
+constexpr double kWorthwhileRise = 0.01;      // of what all before did
 
 double fraction_of(double value) {
   return value - std::floor(value);
@@ -51,6 +52,39 @@ Knapsack with_cuts(const Knapsack& from, const std::vector<Cut>& cuts) {
     to.end_group();
   }
   return to;
+}
+
+/// What a round may take: so many steps of the simplex method (Relaxation::step()).
+std::int64_t iterations_of_round(const Knapsack& knapsack) {
+  const std::size_t rows = knapsack.limits.size();
+  return kStepsOfARound * static_cast<std::int64_t>(knapsack.options.size() + 6 * rows * rows);
+}
+
+/// Removes the cuts whose slack is in the basis, which bind nothing, and returns the basis of the
+/// rows that stay.
+Relaxation::Basis without_idle_cuts(Relaxation::Basis basis, std::size_t own_rows,
+                                    std::vector<Cut>& cuts) {
+  std::vector<bool> is_idle(own_rows + cuts.size());
+  for (const std::uint32_t column : basis.columns)
+    if (Relaxation::is_row(column)) is_idle[Relaxation::row_of(column)] = true;
+  std::vector<std::uint32_t> new_row(is_idle.size());
+  std::uint32_t rows = 0;
+  for (std::size_t row = 0; row < is_idle.size(); ++row) {
+    is_idle[row] = is_idle[row] && row >= own_rows;
+    new_row[row] = rows;
+    if (!is_idle[row]) ++rows;
+  }
+  std::vector<std::uint32_t> kept;
+  for (const std::uint32_t column : basis.columns) {
+    if (!Relaxation::is_row(column))
+      kept.push_back(column);
+    else if (const auto row = Relaxation::row_of(column); !is_idle[row])
+      kept.push_back(Relaxation::slack_of(new_row[row]));
+  }
+  basis.columns = std::move(kept);
+  std::size_t row = own_rows;
+  std::erase_if(cuts, [&](const Cut&) { return is_idle[row++]; });
+  return basis;
 }
 
 }  // namespace
@@ -103,30 +137,35 @@ std::vector<Cut> Relaxation::cuts() const {
 }
 
 Knapsack strengthened(const Knapsack& knapsack, Budget& budget) {
-  Knapsack strong = knapsack;
+  Knapsack strong = knapsack, strongest = knapsack;
   std::vector<Cut> cuts;
+  std::optional<Relaxation::Basis> basis;  // of the round before, in the rows of this one
   double first = 0, best = -HUGE_VAL;
   int idle = 0;
-  for (int round = 0; round < kCutRounds; ++round) {
+  for (int round = 0; round < kCutRounds && idle <= kMostIdleRounds; ++round) {
     Relaxation lp(strong);
-    if (lp.solve(HUGE_VAL, budget) != Relaxation::Outcome::optimal) break;
-    const double bound = lp.bound(budget);
+    if (basis) lp.restore(*basis);
+    Budget part = budget;
+    part.iterations = std::min(budget.iterations, iterations_of_round(strong));
+    const std::int64_t before = part.iterations;
+    const auto outcome = lp.solve(HUGE_VAL, part);
+    const double bound = lp.bound(part);
+    budget.iterations -= before - part.iterations;
+    budget.stopped = part.stopped;
     if (round == 0) first = best = bound;
     idle = bound - best > kWorthwhileRise * (best - first) ? 0 : idle + 1;
-    best = std::max(best, bound);
-    if (idle > kMostIdleRounds) break;
-    std::vector<bool> is_slack(strong.limits.size());
-    for (const std::uint32_t column : lp.basis().columns)
-      if (Relaxation::is_row(column)) is_slack[Relaxation::row_of(column)] = true;
+    if (bound > best) best = bound, strongest = strong;
+    if (outcome != Relaxation::Outcome::optimal) break;
     std::vector<Cut> found = lp.cuts();
     if (found.empty()) break;
-    std::size_t row = knapsack.limits.size();
-    std::erase_if(cuts, [&](const Cut&) { return is_slack[row++]; });
+    basis = without_idle_cuts(lp.basis(), knapsack.limits.size(), cuts);
+    for (std::size_t c = 0; c < found.size(); ++c)
+      basis->columns.push_back(Relaxation::slack_of(knapsack.limits.size() + cuts.size() + c));
     std::ranges::move(found, std::back_inserter(cuts));
     strong = with_cuts(knapsack, cuts);
     budget.iterations -= static_cast<std::int64_t>(strong.uses.size());
   }
-  return strong;
+  return strongest;
 }
 
 }  // namespace berth::fleet

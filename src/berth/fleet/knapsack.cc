@@ -50,10 +50,11 @@ class KnapsackSolver {
         close_gap(useful);
       } else {
         // Most are proven sooner in the smaller problem without cuts.
-        const std::int64_t spared = budget_.iterations / 3 * (knapsack_.whole_costs ? 1 : 2);
+        const std::int64_t spared = budget_.iterations / 30 * (30 - without_cuts());
         budget_.iterations -= spared;
         close_gap(useful);
         budget_.iterations += spared;
+        if (!is_done() && answer_.bound <= useful) raise_bound_by_cuts();
         if (!is_done() && answer_.bound <= useful) solve_strengthened(useful);
         close_gap(useful);
       }
@@ -74,6 +75,12 @@ class KnapsackSolver {
       2500;  // options that count in the budget of a search
   static constexpr double kLeastFree = 0.05, kMostFree = 0.2;  // of the groups, in a neighbourhood
 
+  /// How many parts in 30 of the budget the search without cuts gets.
+  std::int64_t without_cuts() const {
+    if (!knapsack_.whole_costs) return 10;
+    return is_many_groups(knapsack_.groups()) ? 3 : 20;
+  }
+
   double gap() const { return answer_.cost - answer_.bound; }
   bool is_done() const { return gap() <= std::max(enough_, tolerance_of(answer_.cost)); }
 
@@ -82,6 +89,16 @@ class KnapsackSolver {
     if (cost >= answer_.cost) return;
     answer_.chosen = std::move(chosen);
     answer_.cost = cost;
+  }
+
+  /// Of a large problem whose costs are whole numbers. Cuts that end at some number in the problem
+  /// without what is dropped (solve_strengthened) may go beyond it here, and the other way round.
+  void raise_bound_by_cuts() {
+    if (!knapsack_.whole_costs || !is_many_groups(knapsack_.groups())) return;
+    const Knapsack strong = strengthened(knapsack_, budget_);
+    Relaxation lp(strong);
+    lp.solve(HUGE_VAL, budget_);
+    answer_.bound = std::max(answer_.bound, whole(knapsack_, lp.bound(budget_)));
   }
 
   /// Solves what is left of the problem when all is dropped that cannot be part of a better choice,

@@ -49,6 +49,7 @@ class Stages {
         eliminate_options(problem, answer, priority);
         unserved = static_cast<int>(std::lround(answer.cost));
         optimum.unserved_bound[priority] = static_cast<int>(std::lround(answer.bound));
+        proven_[priority] = optimum.unserved_bound[priority];
       }
     }
     Problem last = value_stage();
@@ -80,6 +81,8 @@ class Stages {
     std::vector<std::int32_t> row_of_type;  // -1: there is more than can be used
     // That counts its unserved; -1 where all may be; none where none may be, or in the objective.
     std::map<int, std::int32_t> row_of_priority;
+    // That counts those served who might have stayed unserved: as many as are proven to must.
+    std::map<int, std::int32_t> served_row_of_priority;
   };
 
   /// The server's candidates that fit and that no other of the same type dominates, as indices into
@@ -133,12 +136,15 @@ class Stages {
     }
   }
 
-  void add_option(Problem& problem, std::uint32_t place, double cost) const {
+  /// `served_row`: counts that the server is served; -1: nothing does.
+  void add_option(Problem& problem, std::uint32_t place, double cost,
+                  std::int32_t served_row = -1) const {
     const Candidate& c = candidates_.all[place];
     std::vector<Use> uses;
     if (c.accelerator != Candidate::kNothing)
       if (const auto row = problem.row_of_type[candidates_.type_of[c.accelerator]]; row >= 0)
         uses.push_back({static_cast<std::uint32_t>(row), static_cast<double>(c.units())});
+    if (served_row >= 0) uses.push_back({static_cast<std::uint32_t>(served_row), 1});
     if (place == chosen_[problem.servers.back()])
       problem.start.back() = static_cast<std::uint32_t>(problem.knapsack.options.size());
     problem.knapsack.add(cost, uses, place);
@@ -166,14 +172,38 @@ class Stages {
     if (row != problem.row_of_priority.end()) add_unserved(problem, row->second, 0);
   }
 
+  std::int32_t served_row(const Problem& problem, std::size_t s) const {
+    const auto row = problem.served_row_of_priority.find(candidates_.priority[s]);
+    const bool counts = row != problem.served_row_of_priority.end() && may_wait(problem, s);
+    return counts ? row->second : -1;
+  }
+
   static void begin_group(Problem& problem, std::size_t server) {
     problem.servers.push_back(server);
     problem.start.push_back(UINT32_MAX);
   }
 
-  void add_count_rows(Problem& problem, int below) const {
+  /// Whether the server, of a type that is scarce, may be left unserved in the problem.
+  bool may_wait(const Problem& problem, std::size_t s) const {
+    return may_stay_unserved_[s] && std::ranges::all_of(options_[s], [&](std::uint32_t i) {
+             const Candidate& c = candidates_.all[i];
+             return c.accelerator != Candidate::kNothing &&
+                    problem.row_of_type[candidates_.type_of[c.accelerator]] >= 0;
+           });
+  }
+
+  /// Of each priority no more may be unserved than have been found to, and no fewer can be than
+  /// is proven. The second follows from the first for whole servers only, and is what the
+  /// relaxation does not know.
+  void add_count_rows(Problem& problem, int below, std::size_t servers) const {
+    std::map<int, int> waiting;  // how many might
+    for (std::size_t s = 0; s < options_.size(); ++s)
+      if (!is_infeasible(s) && may_wait(problem, s)) ++waiting[candidates_.priority[s]];
     for (const auto& [priority, unserved] : unserved_) {
       if (priority >= below || unserved == 0) continue;
+      if (const int proven = proven_.at(priority); proven > 0 && is_many_groups(servers))
+        problem.served_row_of_priority[priority] =
+            static_cast<std::int32_t>(problem.knapsack.add_row(waiting[priority] - proven));
       const auto all = servers_.find(priority);
       problem.row_of_priority[priority] = -1;
       if (all == servers_.end() || unserved >= all->second) continue;
@@ -201,11 +231,11 @@ class Stages {
     for (std::size_t s = 0; s < options_.size(); ++s)
       if (candidates_.priority[s] <= last && !is_infeasible(s)) servers.push_back(s);
     add_type_rows(problem, servers);
-    add_count_rows(problem, first);
+    add_count_rows(problem, first, servers.size());
     for (const std::size_t s : servers) {
       begin_group(problem, s);
       for (const std::uint32_t i : options_[s])
-        if (is_least_of_type(s, i)) add_option(problem, i, 0);
+        if (is_least_of_type(s, i)) add_option(problem, i, 0, served_row(problem, s));
       if (candidates_.priority[s] >= first)
         add_unserved(problem, -1, 1);
       else
@@ -233,10 +263,11 @@ class Stages {
     for (std::size_t s = 0; s < options_.size(); ++s)
       if (!is_infeasible(s)) servers.push_back(s);
     add_type_rows(problem, servers, steps_);
-    add_count_rows(problem, INT_MAX);
+    add_count_rows(problem, INT_MAX, servers.size());
     for (const std::size_t s : servers) {
       begin_group(problem, s);
-      for (const std::uint32_t i : options_[s]) add_option(problem, i, candidates_.all[i].value);
+      for (const std::uint32_t i : options_[s])
+        add_option(problem, i, candidates_.all[i].value, served_row(problem, s));
       add_counted_unserved(problem, s);
       problem.knapsack.end_group();
     }
@@ -334,8 +365,8 @@ class Stages {
   std::vector<std::vector<std::uint32_t>> options_;  // by server
   std::vector<bool> is_infeasible_,
       may_stay_unserved_;  // by server: it has no candidate; it may stay unserved
-  std::map<int, int> servers_, infeasible_,
-      unserved_;                       // by priority: with options, without, as found
+  std::map<int, int> servers_, infeasible_, unserved_,
+      proven_;                         // by priority: with options, without, as found, at least
   std::vector<std::uint32_t> chosen_;  // by server: place in Candidates::all
 };
 

@@ -8,6 +8,7 @@
 
 #include "berth/fleet/fleet_testing.h"
 #include "berth/fleet/generated_fleet.h"
+#include "berth/fleet/solution.h"
 #include "paths.h"
 
 namespace berth::fleet {
@@ -100,6 +101,90 @@ TEST(Optimal, IsWhatCbcFinds) {
     ASSERT_LE(plan.proof.bound, value + rounding) << "fleet " << i;
     ASSERT_NEAR(plan.proof.value, value, rounding) << "fleet " << i;
     ASSERT_LT(plan.proof.gap, 1e-8) << "fleet " << i;
+  }
+}
+
+constexpr int kOfAKind = 701, kKinds = 3;  // many servers: bounds by further rows are added
+
+/// Servers of a few kinds, each with candidates on two types of which there is little.
+struct FewKinds {
+  std::array<std::array<Candidate, 2>, kKinds> candidates;  // by kind and type
+  std::array<int, kKinds> priorities{1, 1, 5};
+  std::vector<std::int64_t> limits;
+};
+
+FewKinds few_kinds(Rng& rng) {
+  FewKinds fleet;
+  for (auto& kind : fleet.candidates)
+    for (std::uint32_t type = 0; type < 2; ++type) {
+      kind[type].accelerator = type;
+      kind[type].replicas = 1;
+      kind[type].units_per_replica = 2 + static_cast<int>(rng.below(9));
+      kind[type].cost = 1 + static_cast<double>(rng.below(100));
+      kind[type].value = kind[type].cost - 50;
+    }
+  for (int type = 0; type < 2; ++type) fleet.limits.push_back(20 + static_cast<int>(rng.below(60)));
+  return fleet;
+}
+
+Candidates candidates_of(const FewKinds& fleet) {
+  Candidates made;
+  made.accelerators = made.types = {"A", "B"};
+  made.type_of = {0, 1};
+  made.begin = {0};
+  for (std::size_t s = 0; s < kKinds * kOfAKind; ++s) {
+    const std::size_t kind = s % kKinds;
+    made.servers.push_back(fmt::format("server-{:05}", s));
+    made.priority.push_back(fleet.priorities[kind]);
+    for (const Candidate& c : fleet.candidates[kind]) made.all.push_back(c);
+    made.begin.push_back(made.all.size());
+  }
+  return made;
+}
+
+/// The most served of priority 1, then of 5, then the least value, on one type: there are more
+/// servers of each kind than fit, so that the types have nothing to do with each other.
+std::array<double, 3> best_on(const FewKinds& fleet, std::size_t type) {
+  std::array<double, 3> best{-1, 0, 0};
+  const auto& kinds = fleet.candidates;
+  std::array<int, kKinds> count{};
+  const std::function<void(std::size_t, std::int64_t)> fill = [&](std::size_t kind,
+                                                                  std::int64_t left) {
+    if (kind == kKinds) {
+      double value = 0;
+      for (std::size_t k = 0; k < kKinds; ++k) value += count[k] * kinds[k][type].value;
+      best = std::max(best, {1.0 * (count[0] + count[1]), 1.0 * count[2], -value});
+      return;
+    }
+    const std::int64_t units = kinds[kind][type].units();
+    for (count[kind] = 0; count[kind] * units <= left; ++count[kind])
+      fill(kind + 1, left - count[kind] * units);
+  };
+  fill(0, fleet.limits[type]);
+  return best;
+}
+
+TEST(Optimal, OfManyServersIsWhatCountingFinds) {
+  Rng rng(7);
+  for (int i = 0; i < 6; ++i) {
+    const FewKinds fleet = few_kinds(rng);
+    const Candidates made = candidates_of(fleet);
+    const Optimum found = solve_optimal(made, fleet.limits, {});
+    const auto a = best_on(fleet, 0), b = best_on(fleet, 1);
+    const int first = 2 * kOfAKind - static_cast<int>(a[0] + b[0]);
+    const int second = kOfAKind - static_cast<int>(a[1] + b[1]);
+    std::map<int, int> unserved;
+    double value = 0;
+    for (std::size_t s = 0; s < made.servers.size(); ++s) {
+      if (!found.solution[s].serves()) ++unserved[made.priority[s]];
+      if (found.solution[s].serves()) value += found.solution[s].candidate->value;
+    }
+    ASSERT_EQ(unserved[1], first) << "fleet " << i;
+    ASSERT_EQ(unserved[5], second) << "fleet " << i;
+    ASSERT_EQ(found.unserved_bound.at(1), first) << "fleet " << i;
+    ASSERT_EQ(found.unserved_bound.at(5), second) << "fleet " << i;
+    ASSERT_LE(found.bound, -(a[2] + b[2]) + 1e-6) << "fleet " << i;
+    ASSERT_NEAR(value, -(a[2] + b[2]), 1e-3 * std::abs(value)) << "fleet " << i;
   }
 }
 

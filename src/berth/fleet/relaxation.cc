@@ -9,19 +9,9 @@ namespace {
 constexpr double kInfeasible = 1e-8;  // how far beyond its limits a value may be
 constexpr double kTiny = 1e-9;        // what of a step's slopes is none
 constexpr double kHinders = 1e-6;     // the least by which a limit is missed for certain
-constexpr double kApart = 1e-10;      // of the costs' spread: by how much equal costs are set apart
-constexpr double kWholeApart = 1e-7;  // what of equal whole costs all of a row is dearer than none
 constexpr double kInaccurate = 1e-9;  // of the amounts in a row
 constexpr std::size_t kToTrim = 32;   // breakpoints
 constexpr int kPivotsOfAnInverse = 30;
-
-/// In 0..1, the same for the same place.
-double quasi_random(std::uint64_t index) {
-  std::uint64_t x = index * 0x9e3779b97f4a7c15u + 0x7f4a7c15u;
-  x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
-  return static_cast<double>(x >> 11) * 0x1p-53;
-}
 
 }  // namespace
 
@@ -33,33 +23,9 @@ Relaxation::Relaxation(const Knapsack& knapsack)
   values_.resize(rows_);
   for (auto* by_row : {&prices_, &along_, &ahead_}) by_row->resize(rows_);
   add_columns();
+  find_patterns();
   for (std::uint32_t r = 0; r < rows_; ++r) basis_.push_back(kSlack + r);
   restore(basis());
-}
-
-/// The options as columns; of each group the cheapest is its key.
-void Relaxation::add_columns() {
-  double least = HUGE_VAL, most = -HUGE_VAL;
-  for (const Option& o : knapsack_.options)
-    least = std::min(least, o.cost), most = std::max(most, o.cost);
-  const double apart = knapsack_.whole_costs ? kWholeApart : kApart * (most - least);
-  // Of equal whole costs that is cheaper which takes a smaller part of its row.
-  const auto share = [&](const Option& o) {
-    if (!knapsack_.whole_costs || o.first_use == o.end_use) return 0.0;
-    const Use& use = knapsack_.uses[o.first_use];
-    return use.amount / std::max(1.0, knapsack_.limits[use.row]);
-  };
-  for (std::uint32_t g = 0; g < knapsack_.groups(); ++g) {
-    std::size_t cheapest = knapsack_.begin[g];
-    for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o) {
-      const Option& option = knapsack_.options[o];
-      columns_.push_back({.cost = option.cost + apart * (share(option) + 1e-3 * quasi_random(o)),
-                          .is_allowed = true});
-      group_of_.push_back(g);
-      if (columns_[o].cost < columns_[cheapest].cost) cheapest = o;
-    }
-    group_keys_.push_back(static_cast<std::uint32_t>(cheapest));
-  }
 }
 
 void Relaxation::restore(const Basis& basis) {
@@ -154,6 +120,7 @@ void Relaxation::compute_values() {
     for (std::size_t r = 0; r < rows_; ++r) prices_[r] -= dearer * row[r];
   }
   for (double& price : prices_) price = std::max(price, 0.0);
+  weigh(prices_, at_prices_);
 }
 
 /// Whether the values are right in spite of the roundings of all pivots since the last inversion.
@@ -194,7 +161,7 @@ double Relaxation::bound(Budget& budget) {
     double least = HUGE_VAL;
     for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o)
       if (columns_[o].is_allowed)
-        least = std::min(least, knapsack_.options[o].cost + weighted(o, prices_));
+        least = std::min(least, knapsack_.options[o].cost + at_prices_[pattern_of_[o]]);
     least_[g] = least;
     sum += least;
     terms += std::abs(least);
@@ -300,12 +267,12 @@ Relaxation::Leaving Relaxation::choose_leaving() {
 
 bool Relaxation::next_breakpoint(std::uint32_t group, Breakpoint& next) const {
   const double key_cost = priced(group_keys_[group]);
-  const double key_slope = weighted(group_keys_[group], along_);
+  const double key_slope = at_along_[pattern_of_[group_keys_[group]]];
   double dearer = 1, slope = 0;  // of the first; it is at dearer / -slope
   std::size_t first = 0;
   for (std::size_t o = knapsack_.begin[group]; o < knapsack_.begin[group + 1]; ++o) {
     if (!columns_[o].is_allowed) continue;
-    const double by = weighted(o, along_) - key_slope;
+    const double by = at_along_[pattern_of_[o]] - key_slope;
     if (by >= -kTiny) continue;
     const double cost = std::max(0.0, priced(o) - key_cost);
     const double sooner = cost * slope - dearer * by;  // > 0: than the first
@@ -337,6 +304,7 @@ double Relaxation::trim_breakpoints(double slope, double end) {
 void Relaxation::set_end_prices(double end) {
   if (end == HUGE_VAL) return;
   for (std::size_t r = 0; r < rows_; ++r) ahead_[r] = prices_[r] + end * along_[r];
+  weigh(ahead_, at_ahead_);
 }
 
 /// The first breakpoint of each group, as far as the bound rises.
@@ -356,10 +324,10 @@ void Relaxation::find_breakpoints(double slope) {
     if (end < HUGE_VAL) {
       // Only who is cheaper at the end of the way than the key is there overtakes it before.
       const std::uint32_t key = group_keys_[g];
-      const double at_end = columns_[key].cost + weighted(key, ahead_);
+      const double at_end = columns_[key].cost + at_ahead_[pattern_of_[key]];
       bool is_overtaken = false;
       for (std::size_t o = knapsack_.begin[g]; o < knapsack_.begin[g + 1]; ++o)
-        is_overtaken |= columns_[o].cost + weighted(o, ahead_) <= at_end && o != key;
+        is_overtaken |= columns_[o].cost + at_ahead_[pattern_of_[o]] <= at_end && o != key;
       if (!is_overtaken) continue;
     }
     if (!next_breakpoint(g, next) || next.at > end) continue;
@@ -378,6 +346,7 @@ bool Relaxation::step(const Leaving& leaving, Budget& budget, bool& is_infeasibl
   budget.iterations -= static_cast<std::int64_t>(knapsack_.options.size() + 6 * rows_ * rows_);
   for (std::size_t r = 0; r < rows_; ++r)
     along_[r] = leaving.sign * inverse_row(leaving.position)[r];
+  weigh(along_, at_along_);
   find_breakpoints(leaving.slope);
   double slope = leaving.slope;
   while (!breakpoints_.empty()) {

@@ -7,6 +7,9 @@
 //
 // At the optimum at most as many groups are fractional as there are rows; the others are whole.
 //
+// Many options use the same amounts of the same rows. Such a use pattern is priced once for all of
+// them.
+//
 // Pure; one thread each.
 #pragma once
 
@@ -48,7 +51,8 @@ class Relaxation {
   /// How much dearer the option is than the cheapest one of its group, at the prices of the last
   /// bound().
   double reduced_cost(std::uint32_t option) const {
-    return knapsack_.options[option].cost + weighted(option, prices_) - least_[group_of_[option]];
+    return knapsack_.options[option].cost + at_prices_[pattern_of_[option]] -
+           least_[group_of_[option]];
   }
 
   struct Fraction {
@@ -70,6 +74,9 @@ class Relaxation {
   /// Whether an entry of Basis::columns is the slack of a row, and no option.
   static bool is_row(std::uint32_t basic) { return (basic & kSlack) != 0; }
   static std::size_t row_of(std::uint32_t basic) { return basic & ~kSlack; }
+  static std::uint32_t slack_of(std::size_t row) {
+    return kSlack | static_cast<std::uint32_t>(row);
+  }
   void allow(std::uint32_t option) { columns_[option].is_allowed = true; }
   void restore(const Basis& basis);
 
@@ -101,7 +108,13 @@ class Relaxation {
     return knapsack_.weighted(knapsack_.options[option], by_row);
   }
   double priced(std::size_t option) const {
-    return columns_[option].cost + weighted(option, prices_);
+    return columns_[option].cost + at_prices_[pattern_of_[option]];
+  }
+  void find_patterns();
+  /// What each pattern comes to at the factors of the rows.
+  void weigh(const std::vector<double>& by_row, std::vector<double>& by_pattern) const {
+    for (std::size_t p = 0; p < by_pattern.size(); ++p)
+      by_pattern[p] = weighted(option_of_[p], by_row);
   }
   std::span<const Use> uses_of(std::uint32_t option) const {
     return knapsack_.uses_of(knapsack_.options[option]);
@@ -132,6 +145,8 @@ class Relaxation {
   const std::size_t rows_;
   std::vector<Column> columns_;            // by option
   std::vector<std::uint32_t> group_of_;    // by option
+  std::vector<std::uint32_t> pattern_of_;  // by option
+  std::vector<std::uint32_t> option_of_;   // by pattern: one that has it
   std::vector<std::uint32_t> group_keys_;  // by group: option
   std::vector<std::uint16_t> basics_;      // by group: how many of its options are in the basis
   std::vector<std::uint32_t> basis_;       // by position: option, or kSlack + row
@@ -140,7 +155,8 @@ class Relaxation {
   std::vector<double> values_;                       // by position
   std::vector<double> left_;                         // what the keys leave of the limits, by row
   std::vector<double> prices_, along_, ahead_;       // by row
-  std::vector<double> least_;                        // by group, as of the last bound()
+  std::vector<double> at_prices_, at_along_, at_ahead_;  // the same by pattern
+  std::vector<double> least_;                            // by group, as of the last bound()
   std::vector<Breakpoint> breakpoints_;
   double key_costs_ = 0;
   int pivots_ = 0;  // since the basis was inverted anew

@@ -28,7 +28,9 @@ BestEffort::Choice BestEffort::choose(const Question& question) {
 }
 
 void BestEffort::ask(const Question& question) {
-  if (++asked_ == 0) {  // after 2^32 questions the stamps begin anew
+  const bool is_alike =
+      question.count == question_.count && question.objective == question_.objective;
+  if (!is_alike && ++asked_ == 0) {  // after 2^32 changes the stamps begin anew
     std::ranges::fill(known_, Known{});
     asked_ = 1;
   }
@@ -118,13 +120,21 @@ void BestEffort::walk(DeviceSet devices, int left, Key value, const Visit& visit
   visit(devices);
 }
 
-/// The strongest device is in one set only: no other is more than the best one without it.
-Key BestEffort::close_bound(DeviceSet devices, int size, DeviceSet strongest) const {
-  const DeviceSet weaker = devices ^ strongest;
-  const Key full = best_set_[weaker] * (size / count_);
-  const Key in_full_set = full - best_set_[weaker] + best_set_[devices];
-  if (size % count_ == 0) return in_full_set;
-  return std::max(in_full_set + best_remainder_[weaker], full + best_remainder_[devices]);
+/// The sets in the order of their strongest devices: none of them has the strongest one of any set
+/// before it. So the second set is made without the strongest device, the third without the two
+/// strongest, …
+Key BestEffort::close_bound(DeviceSet devices, int size) const {
+  const bool with_remainder = size % count_ != 0;
+  Key full = 0, most_more = with_remainder ? -best_set_[devices] : 0;
+  auto strongest = strongest_first_.begin();
+  for (int sets = (size + count_ - 1) / count_; sets > 0; --sets) {
+    full += best_set_[devices];
+    if (with_remainder)
+      most_more = std::max(most_more, best_remainder_[devices] - best_set_[devices]);
+    while (sets > 1 && (*strongest & devices) == 0) ++strongest;
+    devices &= ~*strongest;
+  }
+  return full + most_more;
 }
 
 Key BestEffort::rest(DeviceSet devices, int size, Key needed) {
@@ -136,11 +146,11 @@ Key BestEffort::rest(DeviceSet devices, int size, Key needed) {
     needed = 0;  // asked for again with less to exceed: once and for all
   }
   const DeviceSet first_device = anchor(devices);
-  const Key most = close_bound(devices, size, first_device);
+  const Key most = close_bound(devices, size);
   if (most < needed)
     known = {most, asked_, false};
   else if (size <= 2 * count_)
-    known = {rest_of_two(devices, size), asked_, true};
+    known = {rest_of_two(devices, size, most), asked_, true};
   else
     known = search_rest(devices, size, first_device, needed, most);
   return known.most;
@@ -167,11 +177,11 @@ BestEffort::Known BestEffort::search_rest(DeviceSet devices, int size, DeviceSet
 }
 
 /// Most of the work is here, so that it is the plainest: of every set and what it leaves.
-Key BestEffort::rest_of_two(DeviceSet devices, int size) const {
+Key BestEffort::rest_of_two(DeviceSet devices, int size, Key most) const {
   Key best = -1;
   const auto consider = [&](DeviceSet set) {
     best = std::max(best, keys_[set] + keys_[devices ^ set]);
-    return true;
+    return best < most;
   };
   const int smaller = size - count_;
   const DeviceSet last = std::bit_floor(devices);

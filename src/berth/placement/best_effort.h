@@ -31,10 +31,11 @@ class BestEffort {
   Choice choose(const Question& question);
 
  private:
-  /// What is known of rest() for a set of devices.
+  /// What is known of rest() for a set of devices. It depends on objective and count, and so holds
+  /// of all questions in a row that have the same.
   struct Known {
     Key most = 0;
-    std::uint32_t asked_in = 0;  // the question that it was found for
+    std::uint32_t asked_in = 0;  // the row of questions that it was found in
     bool exact = false;          // otherwise no division is worth more
   };
 
@@ -50,7 +51,7 @@ class BestEffort {
   /// less than `needed`.
   Key rest(DeviceSet devices, int size, Key needed);
   Known search_rest(DeviceSet devices, int size, DeviceSet first_device, Key needed, Key most);
-  Key rest_of_two(DeviceSet devices, int size) const;
+  Key rest_of_two(DeviceSet devices, int size, Key most) const;
   /// A division of that value: calls visit() with its sets.
   template <class Visit>
   void walk(DeviceSet devices, int size, Key value, const Visit& visit);
@@ -60,16 +61,16 @@ class BestEffort {
     return full_sets * best_set_[devices] + (with_remainder ? best_remainder_[devices] : 0);
   }
   /// The same, closer and slower.
-  Key close_bound(DeviceSet devices, int size, DeviceSet strongest) const;
+  Key close_bound(DeviceSet devices, int size) const;
   /// The device whose set is chosen first: with the strongest gone, bounds tell more of the others.
   DeviceSet anchor(DeviceSet devices) const;
 
   const Tables& tables_;
   std::vector<Known> known_;  // by the bits of a set
   std::vector<DeviceSet> strongest_first_;
-  std::uint32_t asked_ = 0;
+  std::uint32_t asked_ = 1;
 
-  // The state of the question that is being answered.
+  // The state of the question that is being answered; before the first one, of none (count 0).
   Question question_;
   int count_ = 0, remainder_ = 0;  // sizes of the sets; remainder 0: all are of count
   bool searched_ = false;          // with two sets at most, all divisions are simply looked up

@@ -3,6 +3,7 @@
 // BERTH_FULL=1 looks at all of what otherwise is sampled.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -230,6 +231,32 @@ TEST(PlacementBrute, RotatedMachinesAnswerWithEqualValue) {
         ASSERT_EQ(one->value, two->value) << words(machine, question) << " turned by " << turn;
         ASSERT_EQ(one->partition_score, two->partition_score) << words(machine, question);
       }
+    }
+  }
+}
+
+// What was found for one question serves the next ones of the same count and objective, whatever
+// is available and required: the answers are those of a chooser that was asked nothing before.
+TEST(PlacementBrute, QuestionsInARowAreAnsweredAsAlone) {
+  Rng rng(12);
+  for (int round = 0; round < 12; ++round) {
+    const Machine machine = testing::machine("", 12, [&](int, int) -> std::int64_t {
+      return static_cast<std::int64_t>(rng.below(round % 2 == 0 ? 1000 : 4));
+    });
+    Chooser asked_before = machine.chooser();
+    const auto objective = static_cast<Objective>(rng.below(kObjectives));
+    for (int i = 0; i < 40; ++i) {
+      Question question = testing::random_question(rng, machine.devices);
+      question.objective = objective;
+      question.count = std::clamp(1 + round % 5, std::popcount(question.required),
+                                  std::popcount(question.available));
+      if (question.count == 0) continue;
+      Chooser fresh = machine.chooser();
+      const auto answer = asked_before.choose(PolicyKind::best_effort, question);
+      const auto alone = fresh.choose(PolicyKind::best_effort, question);
+      ASSERT_TRUE(answer && alone);
+      ASSERT_EQ(answer->devices, alone->devices) << words(machine, question);
+      ASSERT_EQ(answer->partition_score, alone->partition_score) << words(machine, question);
     }
   }
 }
