@@ -50,6 +50,16 @@ class Serve(Case):
         self.server = self.house.start("serve", "--listen", "127.0.0.1:0", *arguments)
         self.url = urlsplit(self.server.stdout.readline().decode().strip())
         self.assertTrue(self.url.port, "it says where it listens")
+        self.link = self.server.stdout.readline().decode().strip().removeprefix(self.url.geturl())
+
+    def cookie(self):
+        """Comes in by the link."""
+        client = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=20)
+        client.request("GET", self.link)
+        answer = client.getresponse()
+        self.assertEqual(answer.status, 303, answer.read())
+        client.close()
+        return answer.headers["Set-Cookie"].partition(";")[0]
 
     def fleet(self):
         return self.write("fleet.json", json.dumps(FLEET))
@@ -139,6 +149,26 @@ class Serve(Case):
         self.assertEqual(self.get("/v1/servers/chat/size")["candidates"]["H100"]["rateMethod"], "simulation")
         self.serve("fleet.json", "--percentiles", "closed-form")
         self.assertEqual(self.post("/optimize")["allocations"], quick["allocations"])
+
+    def test_runs_and_the_page_are_there_for_whoever_has_the_link(self):
+        self.berth("run", "--name", "a", "--", "true")
+        self.serve(self.fleet())
+        for path in ("/v1/runs", "/v1/machine", "/v1/fleets", "/v1/runs/a-1/log"):
+            self.assertIn("link", self.get(path, status=401)["error"])
+        self.post("/v1/runs/a-1/stop", status=401)
+        cookie = self.cookie()
+        self.assertEqual(self.get("/v1/runs", Cookie=cookie), self.house.json("runs"))
+        self.assertEqual(self.get("/v1/fleets", Cookie=cookie)["fleets"], [str(self.dir / "fleet.json")])
+        planned = self.house.json("plan", "fleet.json")
+        self.assertEqual(self.get("/v1/fleets/0/plan", Cookie=cookie), planned)
+        self.post("/setCapacity", {"type": "H100", "count": 0})
+        self.post("/setCapacity", {"type": "A100", "count": 0})
+        changed = self.get("/v1/fleets/0/plan", Cookie=cookie)
+        self.assertEqual((list(planned["allocations"]), list(changed["allocations"])), (["chat"], []),
+                         "the fleet that the server holds, and not the file")
+        self.get("/v1/fleets/1/plan", status=400, Cookie=cookie)
+        self.get("/removeServer/chat")
+        self.assertEqual(self.get("/v1/fleets", Cookie=cookie)["fleets"], [])
 
     def test_one_server_is_sized_as_by_berth_size(self):
         self.serve(str(ROOT / "examples/fleet"))

@@ -91,7 +91,7 @@ function Rows({ found, names }: { found: Comparison; names: string[] }) {
 
 export function ComparePage({ names }: { names: string[] }) {
   const key = names.join(" ");
-  const compared = useLive((signal) => get<Comparison>(`/v1/compare/${names.map(encodeURIComponent).join("/")}`, signal), key);
+  const compared = useLive((signal) => get<Comparison>(`/v1/compare?${names.map((name) => `run=${encodeURIComponent(name)}`).join("&")}`, signal), key);
   const found = compared.value;
   const all = useLive(async (signal) => (found ? await Promise.all(names.map((name) => grown(name, found.metric, found.direction === "max", signal))) : null), `${key} ${found?.metric}`, found === null);
   const runs = useLive((signal) => get<{ runs: Run[] }>("/v1/runs", signal), "runs", true);
