@@ -143,7 +143,7 @@ class Dashboard(Case):
         self.assertIn("a new one", json.loads(again.text)["error"])
         name = self.cookie.partition("=")[0]
         for cookie in (None, name + "=", name + "=" + "0" * 48, self.cookie[:-1]):
-            for path in ("/v1/runs", "/v1/machine", "/v1/events", "/v1/session", "/v1/system"):
+            for path in ("/v1/runs", "/v1/machine", "/v1/events", "/v1/session", "/v1/system", "/metrics"):
                 self.assertEqual(self.ask("GET", path, cookie=cookie).status, 401, (cookie, path))
         invited = json.loads(self.ask("POST", "/v1/invite").text)["path"]
         self.assertEqual(self.ask("GET", invited, cookie=None).status, 303, "for another viewer")
@@ -189,6 +189,32 @@ class Dashboard(Case):
         for path in ("/v1/runs/sweep-1/retry", "/v1/runs/sweep-1/stop"):
             self.assertEqual(self.ask("POST", path).status, 403)
         self.assertEqual(self.ask("GET", "/v1/runs").status, 200)
+        self.assertEqual(self.ask("POST", "/v1/invite?role=control").status, 403)
+        self.assertEqual(self.json("/v1/session")["role"], "read")
+
+    def test_a_slow_client_and_twenty_idle_viewers_do_not_slow_a_run(self):
+        connection, _ = self.large_log()  # which nobody reads
+        viewers = []
+        for _ in range(20):
+            viewer = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            viewer.request("GET", "/v1/events", headers={"Cookie": self.cookie})
+            viewers.append((viewer, viewer.getresponse()))
+        self.write("many.yaml", "name: many\nrun: ':'\nparams: {x: {min: 1, max: 200, type: int}}\n"
+                                "search: {method: grid}\nresources: {cpu: 0.1}\n")
+
+        def took():
+            begun = time.monotonic()
+            self.berth("run", "many.yaml")
+            return time.monotonic() - begun
+        with_viewers = min(took() for _ in range(3))
+        self.assertTrue(all(stream.readline().startswith((b"retry", b"data", b"\n")) for _, stream in viewers), "they hear of it")
+        for viewer, _ in viewers:
+            viewer.close()
+        connection.close()
+        self.server.kill()
+        self.server.wait()
+        alone = min(took() for _ in range(3))
+        self.assertLess(with_viewers, 2 * alone + 1, "measured alone: as long, within the noise")
 
     def test_events_tell_of_changes_and_end_with_the_server(self):
         self.open()

@@ -132,13 +132,16 @@ class Connection final : public httplib::Stream {
     const Mono before = env_->now();
     pollfd one{socket(), events, 0};
     int found = 0;
-    for (Duration so_far{}; found == 0 && so_far < timeout; so_far = env_->now() - before) {
-      if (env_->stop_signals() > 0) timeout = std::min(timeout, kLinger);  // nobody waits for it
+    for (bool in_time = true; found == 0 && in_time;) {
+      const Duration so_far = env_->now() - before;
+      Duration left = timeout - so_far;
+      if (env_->stop_signals() > 0) left = std::min(left, kLinger - so_far);  // nobody waits for it
       if (is_stranger_ && waiting_ > 0)
-        timeout = std::min(timeout, kLinger / (1 + waiting_ / kMostConnections) - waited_);
+        left = std::min(left, kLinger / (1 + waiting_ / kMostConnections) - waited_ - so_far);
+      in_time = left > Duration{};
       const auto part =
-          std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(timeout - so_far, kLook));
-      found = ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, part.count())));
+          std::chrono::ceil<std::chrono::milliseconds>(std::clamp(left, Duration{}, kLook));
+      found = ::poll(&one, 1, static_cast<int>(part.count()));
     }
     waited_ += env_->now() - before;
     return found > 0;

@@ -58,6 +58,7 @@ struct Call {
 struct Route {
   Call call;
   std::function<Reply(const Request&)> answer;  ///< Called on any number of threads at once.
+  bool is_free = false;                         ///< Nobody has to show the role.
 };
 
 /// What a request is for.

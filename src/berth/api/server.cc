@@ -80,7 +80,8 @@ std::pair<int, std::string> refusal(const httplib::Request& request, std::span<c
   if (auto why = foreign(request, options); !why.empty()) return {403, std::move(why)};
   const std::string path = path_of(request);
   const Match found = match(routes, request.method, path);
-  const Role wanted = found.route == nullptr ? Role::none : found.route->call.role;
+  const bool is_free = found.route == nullptr || found.route->is_free;
+  const Role wanted = is_free ? Role::none : found.route->call.role;
   const Role has = role_of(request, options);
   if (has < wanted && has != Role::none)
     return {403,
@@ -158,6 +159,10 @@ void set_up(httplib::Server& server, std::span<const Route> routes, const Server
     say(response, failed({ErrorKind::denied, why}, status));
     return httplib::Server::HandlerResponse::Handled;
   });
+  if (options.on_answer)
+    server.set_logger([&options](const httplib::Request&, const httplib::Response& response) {
+      options.on_answer(response.status);
+    });
   server.Get(".*", answer);
   server.Post(".*", answer);
   server.Put(".*", answer);
@@ -182,7 +187,8 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
   const bool tls = !options.certificate.empty();
   if (!loopback(options.host) && (!tls || !options.has_tokens()))
     return fail(ErrorKind::usage,
-                "to listen at {} it wants a token and TLS: --token-file, --tls-cert, --tls-key",
+                "to listen at {} it wants a token and TLS: --token-file or --read-token-file, "
+                "--tls-cert, --tls-key",
                 options.host);
   TlsContext context;
   if (tls) {

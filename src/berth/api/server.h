@@ -23,6 +23,8 @@ struct ServerOptions {
   std::string certificate, key;        ///< PEM files; "" means no TLS.
   const Sessions* sessions = nullptr;  ///< Whose cookies have roles; nullptr: there are none.
   Role most = Role::control;           ///< The most that any request is allowed.
+  /// Is told the status of each answer, on any number of threads at once.
+  std::function<void(int status)> on_answer = {};
 
   bool has_tokens() const { return !token.empty() || !read_token.empty(); }
 };

@@ -263,9 +263,10 @@ Status check_words(const AutoscaleOptions& given) {
           {"--select", !given.selects.empty()},
           {"--namespace", given.name_space != "default"},
           {"--prometheus-token-file", !given.prometheus_token_file.empty()},
-          {"--token-file", !given.token_file.empty()},
-          {"--tls-cert", !given.certificate.empty()},
-          {"--tls-key", !given.key.empty()}})
+          {"--token-file", !given.access.token_file.empty()},
+          {"--read-token-file", !given.access.read_token_file.empty()},
+          {"--tls-cert", !given.access.certificate.empty()},
+          {"--tls-key", !given.access.key.empty()}})
       if (is_given) return fail(ErrorKind::usage, "{}: not with --trace, which plays", option);
   if (given.once && given.apply && given.hook.empty())
     return fail(ErrorKind::usage,
@@ -285,8 +286,7 @@ Result<int> autoscale(os::Env& env, const AutoscaleOptions& given) {
   BERTH_ASSIGN(const auto options, loop_options(env, given));
   BERTH_ASSIGN(const auto system, read_system(env, given.path));
   BERTH_TRY(api::check(options, system));
-  BERTH_ASSIGN(auto listening, listen_options(env, given.listen.value_or(""), given.token_file,
-                                              given.certificate, given.key));
+  BERTH_ASSIGN(auto listening, listen_options(env, given.listen.value_or(""), given.access));
   if (!given.listen) listening.port = kPort;
   BERTH_ASSIGN(const auto* cloud, remote::load_cloud(env));
   os::install_stop_signals();

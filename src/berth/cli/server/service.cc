@@ -1,6 +1,8 @@
 #include "berth/cli/server/service.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "berth/base/text.h"
@@ -8,6 +10,8 @@
 #include "berth/cli/print.h"
 #include "berth/cli/server/command_routes.h"
 #include "berth/cli/server/listen.h"
+#include "berth/cli/server/metrics_route.h"
+#include "berth/cli/server/openapi.h"
 #include "berth/cli/server/page_routes.h"
 #include "berth/run/context.h"
 #include "berth/run/layout.h"
@@ -17,12 +21,8 @@ namespace {
 
 using api::Role;
 
-/// Adds routes, whose requests need no role where `is_free`.
-void add(std::vector<api::Route>& to, std::vector<api::Route> routes, bool is_free = false) {
-  for (auto& route : routes) {
-    if (is_free) route.call.role = Role::none;
-    to.push_back(std::move(route));
-  }
+void add(std::vector<api::Route>& to, std::vector<api::Route> routes) {
+  std::ranges::move(routes, std::back_inserter(to));
 }
 
 /// Prints where the server is, and the link.
@@ -44,12 +44,18 @@ Result<int> run_service(os::Env& env, ServiceOptions options) {
       [secrets = std::shared_ptr(os::posix_env())] { return secrets->random(); });
   options.listening.sessions = &sessions;
   const bool is_free = options.is_planner_free && !options.listening.has_tokens();
+  AnswerCounts counts;
+  options.listening.on_answer = [&counts](int status) { counts.add(status); };
   const auto state = run::state_directory(env);
   std::vector<api::Route> routes;
   add(routes, page_routes(sessions, {.database = state ? run::database_file(*state) : "",
                                      .tls = !options.listening.certificate.empty()}));
   add(routes, command_routes(berth, options.fleets));
-  add(routes, planner.routes(), is_free);
+  const std::size_t first_free = routes.size();
+  add(routes, planner.routes());
+  routes.push_back(metrics_route(berth, planner, counts));
+  routes.push_back(openapi_route(routes));
+  for (std::size_t i = first_free; i < routes.size(); ++i) routes[i].is_free = is_free;
   os::install_stop_signals();
   BERTH_TRY(api::serve(env, routes, options.listening, [&](int port) {
     say(options, port, sessions.invite(options.listening.most));
@@ -59,8 +65,7 @@ Result<int> run_service(os::Env& env, ServiceOptions options) {
 
 Result<int> serve(os::Env& env, const ServeOptions& given) {
   ServiceOptions options;
-  BERTH_ASSIGN(options.listening,
-               listen_options(env, given.listen, given.token_file, given.certificate, given.key));
+  BERTH_ASSIGN(options.listening, listen_options(env, given.listen, given.access));
   if (given.listen.empty()) {  // as clients of the reference, and its deployments, have it
     const std::string port = env.variable("INFERNO_PORT").value_or("");
     if (!port.empty()) BERTH_TRY(read_address("INFERNO_PORT", port, options.listening));
@@ -82,8 +87,7 @@ Result<int> serve(os::Env& env, const ServeOptions& given) {
 
 Result<int> dashboard(os::Env& env, const DashboardOptions& given) {
   ServiceOptions options;
-  BERTH_ASSIGN(options.listening,
-               listen_options(env, given.listen, given.token_file, given.certificate, given.key));
+  BERTH_ASSIGN(options.listening, listen_options(env, given.listen, given.access));
   options.listening.most = given.look_only ? Role::read : Role::control;
   for (const auto& path : given.fleets) {
     BERTH_ASSIGN(const auto documents, fleet_documents(env, path));
