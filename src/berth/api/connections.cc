@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@ namespace berth::api {
 namespace {
 
 constexpr int kMostConnections = 64;  // that are answered at a time; others wait
+constexpr int kMostWaiting = 512;     // to be accepted
 constexpr Duration kTimeout = std::chrono::seconds(10);
 constexpr std::int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr Duration kIdle = std::chrono::seconds(5);         // until the next request begins
@@ -204,6 +206,15 @@ Result<TlsContext> tls_context(const std::string& certificate, const std::string
 BoundedServer::BoundedServer(TlsContext tls, Admits admits)
     : tls_(std::move(tls)), admits_(std::move(admits)) {
   new_task_queue = [waiting = waiting_] { return new ConnectionThreads(waiting); };
+}
+
+int BoundedServer::bind(const std::string& host, int port) {
+  if (port == 0)
+    port = bind_to_any_port(host);
+  else if (!bind_to_port(host, port))
+    port = -1;
+  if (port >= 0) ::listen(svr_sock_, kMostWaiting);
+  return port;
 }
 
 bool BoundedServer::process_and_close_socket(socket_t socket) {

@@ -39,6 +39,10 @@ class BoundedServer final : public httplib::Server {
   /// Without `tls` the server speaks plain HTTP. It closes the connection behind a request that is
   /// refused: the library does not read its body, and would take that for the next request.
   BoundedServer(TlsContext tls, Admits admits);
+  /// Binds an address, or any port of it where `port` is 0, and lets hundreds of connections wait
+  /// to be accepted: of the library's own five each further one tries again after a second. Returns
+  /// the port; -1: it cannot be had.
+  int bind(const std::string& host, int port);
 
  private:
   bool process_and_close_socket(socket_t socket) override;

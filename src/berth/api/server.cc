@@ -199,9 +199,7 @@ Status serve(os::Env& env, std::span<const Route> routes, const ServerOptions& o
                                                         : std::nullopt;
   });
   set_up(server, routes, options);
-  const int port = options.port == 0 ? server.bind_to_any_port(options.host)
-                   : server.bind_to_port(options.host, options.port) ? options.port
-                                                                     : -1;
+  const int port = server.bind(options.host, options.port);
   if (port < 0)
     return fail(ErrorKind::io,
                 "cannot listen at {}:{}: another may listen there, or the address "
